@@ -1,0 +1,360 @@
+//! How a client finds out what a server speaks, and agrees with it on a revision.
+//!
+//! The probe is `server/discover`. A discovery, or an error that only a modern server sends, settles the era for good;
+//! anything else, silence included, means that the server wants the handshake.
+
+use super::{ClientProfile, RequestOptions};
+use crate::server::RevisionSet;
+use bowline_types::{
+    DiscoverResult, Era, Implementation, InitializeResult, Method, RawJson, Revision, RpcError,
+    ServerCapabilities, error_code,
+};
+use serde::Deserialize;
+use std::{fmt, sync::Arc};
+
+/// What both sides agreed on, and what the server said of itself.
+#[derive(Clone, Debug)]
+pub struct Negotiated {
+    /// The revision spoken from here on.
+    pub revision: Revision,
+    /// Who the server says it is.
+    pub server_info: Option<Implementation>,
+    /// What it can do.
+    pub capabilities: ServerCapabilities,
+    /// How to use it, for the model.
+    pub instructions: Option<String>,
+}
+
+/// What to do next.
+#[derive(Debug)]
+pub enum Step {
+    /// Send this request and come back with what happened.
+    Request(Method, RawJson),
+    /// The connection is open. After a handshake, `notifications/initialized` is due first.
+    Open(Box<Negotiated>),
+    /// There is no revision in common, or the server refused.
+    Failed(OpenError),
+}
+
+/// What happened to a request of the opening.
+#[derive(Debug)]
+pub enum Reaction {
+    /// It was answered.
+    Result(RawJson),
+    /// It was answered with an error.
+    Error(RpcError),
+    /// Nothing came in time.
+    Silence,
+}
+
+/// Why a connection could not be opened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OpenError {
+    /// The server speaks only revisions this client does not.
+    NoCommonRevision {
+        /// What this client speaks.
+        ours: Vec<Revision>,
+        /// What the server says it speaks; empty when it only wants a handshake this client does not do.
+        theirs: Vec<String>,
+    },
+    /// The server refused with an error.
+    Refused(RpcError),
+    /// The server did not answer the handshake.
+    Silent,
+    /// The server's answer is not what the protocol prescribes.
+    Malformed(String),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoCommonRevision { ours, theirs } => {
+                let ours: Vec<_> = ours.iter().map(|revision| revision.as_str()).collect();
+                write!(f, "no revision in common: this client speaks {}", ours.join(", "))?;
+                if theirs.is_empty() {
+                    f.write_str(", the server answers only to the older handshake")
+                } else {
+                    write!(f, ", the server {}", theirs.join(", "))
+                }
+            }
+            Self::Refused(error) => write!(f, "the server refused to open the connection: {error}"),
+            Self::Silent => f.write_str("the server did not answer `initialize`"),
+            Self::Malformed(reason) => write!(f, "the server's answer to the opening is malformed: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+#[derive(Debug)]
+enum Stage {
+    Probing(Revision),
+    Greeting { offered: Revision, retried: bool },
+    Over,
+}
+
+/// An opening under way.
+#[derive(Debug)]
+pub struct Opening {
+    profile: Arc<ClientProfile>,
+    stage: Stage,
+}
+
+impl Opening {
+    /// Starts. `known` is the era found at an earlier connection to the same server, which saves the probe.
+    pub fn start(profile: Arc<ClientProfile>, known: Option<Era>) -> (Self, Step) {
+        let mut opening = Self { profile, stage: Stage::Over };
+        let modern = opening.revisions().newest_first().find(|revision| revision.era() == Era::Modern);
+        let step = match (known, modern) {
+            (Some(Era::Legacy), _) | (_, None) => opening.greet(None, false),
+            (_, Some(revision)) => opening.probe(revision),
+        };
+        (opening, step)
+    }
+
+    /// Goes on with what came of the last request.
+    pub fn next(&mut self, reaction: Reaction) -> Step {
+        match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Probing(offered) => self.probed(offered, reaction),
+            Stage::Greeting { offered, retried } => self.greeted(offered, retried, reaction),
+            Stage::Over => Step::Failed(OpenError::Malformed("an answer to nothing".into())),
+        }
+    }
+
+    fn revisions(&self) -> RevisionSet {
+        self.profile.revisions
+    }
+
+    fn probe(&mut self, revision: Revision) -> Step {
+        self.stage = Stage::Probing(revision);
+        Step::Request(Method::Discover, self.profile.params(revision, b"{}", RequestOptions::default()))
+    }
+
+    fn probed(&mut self, offered: Revision, reaction: Reaction) -> Step {
+        match reaction {
+            Reaction::Result(result) => match result.decode::<DiscoverResult>() {
+                Ok(discovered) if !discovered.supported_versions.is_empty() => self.discovered(discovered),
+                // Something answers everything; only a discovery is a discovery.
+                _ => self.fall_back(),
+            },
+            Reaction::Error(error) if error.code == error_code::UNSUPPORTED_PROTOCOL_VERSION => {
+                match supported_in(&error) {
+                    Some(theirs) => self.choose(theirs, Some(offered)),
+                    None => self.fall_back(),
+                }
+            }
+            Reaction::Error(error) if error.is_modern() => Step::Failed(OpenError::Refused(error)),
+            Reaction::Error(_) | Reaction::Silence => self.fall_back(),
+        }
+    }
+
+    fn discovered(&mut self, discovered: DiscoverResult) -> Step {
+        let newest = newest_common(self.revisions(), &discovered.supported_versions);
+        match newest {
+            Some(revision) if revision.era() == Era::Modern => Step::Open(Box::new(Negotiated {
+                revision,
+                server_info: discovered.meta.as_ref().and_then(|meta| meta.server_info().ok().flatten()),
+                capabilities: discovered.capabilities,
+                instructions: discovered.instructions,
+            })),
+            _ => self.choose(discovered.supported_versions, None),
+        }
+    }
+
+    /// Goes on with the newest revision of `theirs` that is also ours, unless it is the one just refused.
+    fn choose(&mut self, theirs: Vec<String>, refused: Option<Revision>) -> Step {
+        let ours = self.revisions();
+        match newest_common(ours, &theirs) {
+            Some(revision) if Some(revision) == refused => {
+                let theirs = theirs.join(", ");
+                Step::Failed(OpenError::Malformed(format!(
+                    "{revision} is refused though among the supported: {theirs}"
+                )))
+            }
+            Some(revision) if revision.era() == Era::Modern => self.probe(revision),
+            Some(revision) => self.greet(Some(revision), true),
+            None => Step::Failed(OpenError::NoCommonRevision { ours: ours.newest_first().collect(), theirs }),
+        }
+    }
+
+    fn fall_back(&mut self) -> Step {
+        self.greet(None, false)
+    }
+
+    fn greet(&mut self, revision: Option<Revision>, retried: bool) -> Step {
+        let Some(offered) = revision.or_else(|| self.revisions().newest_legacy()) else {
+            let ours = self.revisions().newest_first().collect();
+            return Step::Failed(OpenError::NoCommonRevision { ours, theirs: Vec::new() });
+        };
+        self.stage = Stage::Greeting { offered, retried };
+        Step::Request(Method::Initialize, self.profile.initialize(offered))
+    }
+
+    fn greeted(&mut self, offered: Revision, retried: bool, reaction: Reaction) -> Step {
+        let result = match reaction {
+            Reaction::Result(result) => result,
+            Reaction::Silence => return Step::Failed(OpenError::Silent),
+            // Some servers refuse a version with an error that names theirs instead of countering with one.
+            Reaction::Error(error) => {
+                let theirs = supported_in(&error).filter(|_| !retried);
+                return match theirs {
+                    Some(theirs) => match newest_common(self.revisions(), &theirs) {
+                        Some(revision) if revision.era() == Era::Legacy && revision != offered => {
+                            self.greet(Some(revision), true)
+                        }
+                        _ => {
+                            let ours = self.revisions().newest_first().collect();
+                            Step::Failed(OpenError::NoCommonRevision { ours, theirs })
+                        }
+                    },
+                    None => Step::Failed(OpenError::Refused(error)),
+                };
+            }
+        };
+        let result: InitializeResult = match result.decode() {
+            Ok(result) => result,
+            Err(error) => return Step::Failed(OpenError::Malformed(error.to_string())),
+        };
+        let agreed = Revision::parse(&result.protocol_version)
+            .filter(|revision| revision.era() == Era::Legacy && self.revisions().contains(*revision));
+        let Some(revision) = agreed else {
+            let ours = self.revisions().newest_first().collect();
+            return Step::Failed(OpenError::NoCommonRevision { ours, theirs: vec![result.protocol_version] });
+        };
+        Step::Open(Box::new(Negotiated {
+            revision,
+            server_info: Some(result.server_info),
+            capabilities: result.capabilities,
+            instructions: result.instructions,
+        }))
+    }
+}
+
+fn newest_common(ours: RevisionSet, theirs: &[String]) -> Option<Revision> {
+    ours.newest_first().find(|revision| theirs.iter().any(|version| version == revision.as_str()))
+}
+
+/// The versions an error names under `data.supported`.
+fn supported_in(error: &RpcError) -> Option<Vec<String>> {
+    #[derive(Deserialize)]
+    struct Data {
+        supported: Vec<String>,
+    }
+    error.data.as_ref()?.decode::<Data>().ok().map(|data| data.supported)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opening(revisions: &[Revision]) -> (Opening, Step) {
+        let info = Implementation::new("test", "1");
+        let profile =
+            ClientProfile { revisions: revisions.iter().copied().collect(), ..ClientProfile::new(info) };
+        Opening::start(Arc::new(profile), None)
+    }
+
+    /// Runs an opening against scripted reactions and tells what it did.
+    fn run(revisions: &[Revision], reactions: Vec<Reaction>) -> String {
+        let (mut opening, mut step) = opening(revisions);
+        let mut log = Vec::new();
+        let mut reactions = reactions.into_iter();
+        loop {
+            match step {
+                Step::Request(method, _) => {
+                    log.push(method.as_str().to_owned());
+                    let Some(reaction) = reactions.next() else { return log.join(" > ") };
+                    step = opening.next(reaction);
+                }
+                Step::Open(negotiated) => {
+                    log.push(negotiated.revision.to_string());
+                    return log.join(" > ");
+                }
+                Step::Failed(error) => {
+                    log.push(error.to_string());
+                    return log.join(" > ");
+                }
+            }
+        }
+    }
+
+    fn result(text: &'static str) -> Reaction {
+        Reaction::Result(RawJson::parse(text).unwrap())
+    }
+
+    const ALL: &[Revision] = &Revision::ALL;
+    const MODERN: &[Revision] = &[Revision::V2026_07_28];
+    const LEGACY: &[Revision] = &[Revision::V2025_06_18, Revision::V2025_11_25];
+    const DISCOVERED: &str = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{},"ttlMs":0,"cacheScope":"private"}"#;
+    const GREETED: &str =
+        r#"{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"s","version":"1"}}"#;
+
+    fn unsupported(theirs: &[Revision]) -> Reaction {
+        Reaction::Error(RpcError::unsupported_version("2026-07-28", theirs))
+    }
+
+    #[test]
+    fn a_discovery_settles_the_era() {
+        assert_eq!(run(ALL, vec![result(DISCOVERED)]), "server/discover > 2026-07-28");
+        assert_eq!(run(MODERN, vec![result(DISCOVERED)]), "server/discover > 2026-07-28");
+    }
+
+    #[test]
+    fn anything_that_is_not_modern_leads_to_the_handshake() {
+        // proves: VER-19, VER-20
+        for reaction in [
+            Reaction::Error(RpcError::method_not_found("server/discover")),
+            Reaction::Error(RpcError::invalid_params("no")),
+            Reaction::Error(RpcError::invalid_request("no")),
+            Reaction::Silence,
+            result("{}"),
+            result(r#"{"supportedVersions":[],"capabilities":{}}"#),
+        ] {
+            let log = run(ALL, vec![reaction, result(GREETED)]);
+            assert_eq!(log, "server/discover > initialize > 2025-06-18");
+        }
+    }
+
+    #[test]
+    fn a_modern_error_never_leads_to_the_handshake() {
+        // proves: VER-18
+        let log = run(ALL, vec![unsupported(&[])]);
+        assert!(!log.contains("initialize"), "{log}");
+        let log = run(MODERN, vec![unsupported(LEGACY)]);
+        assert_eq!(
+            log,
+            "server/discover > no revision in common: this client speaks 2026-07-28, the server 2025-06-18, 2025-11-25"
+        );
+    }
+
+    #[test]
+    fn a_supported_list_of_legacy_versions_is_followed() {
+        let log = run(ALL, vec![unsupported(LEGACY), result(GREETED)]);
+        assert_eq!(log, "server/discover > initialize > 2025-06-18");
+    }
+
+    #[test]
+    fn a_modern_client_fails_plainly_at_a_legacy_server() {
+        let log = run(MODERN, vec![Reaction::Silence]);
+        assert_eq!(
+            log,
+            "server/discover > no revision in common: this client speaks 2026-07-28, the server answers only to the older handshake"
+        );
+    }
+
+    #[test]
+    fn a_legacy_client_does_not_probe() {
+        assert_eq!(run(LEGACY, vec![result(GREETED)]), "initialize > 2025-06-18");
+        let refused = run(LEGACY, vec![unsupported(MODERN)]);
+        assert!(refused.ends_with("the server 2026-07-28"), "{refused}");
+    }
+
+    #[test]
+    fn a_counter_offer_that_is_not_ours_fails() {
+        let strange = result(
+            r#"{"protocolVersion":"2019-01-01","capabilities":{},"serverInfo":{"name":"s","version":"1"}}"#,
+        );
+        let log = run(LEGACY, vec![strange]);
+        assert!(log.ends_with("the server 2019-01-01"), "{log}");
+    }
+}

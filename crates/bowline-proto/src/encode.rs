@@ -1,0 +1,114 @@
+//! Messages out: how requests, notifications and responses are written.
+//!
+//! Everything is appended to one buffer; results are serialized once and stamped in place.
+
+use bowline_types::{Id, Method, RawJson, RpcError};
+use bytes::Bytes;
+use serde::Serialize;
+
+const HEAD: &[u8] = b"{\"jsonrpc\":\"2.0\"";
+
+/// Appends `value` as JSON. Our own types always serialize; a foreign `Serialize` that fails is reported.
+pub(crate) fn write<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) -> serde_json::Result<()> {
+    serde_json::to_writer(out, value)
+}
+
+fn write_id(out: &mut Vec<u8>, id: &Id) {
+    out.extend_from_slice(b",\"id\":");
+    match id {
+        // Integers and strings always serialize into memory.
+        Id::Number(number) => drop(write(out, number)),
+        Id::String(text) => drop(write(out, &**text)),
+    }
+}
+
+/// A response that carries an error. Without an id when the request's could not be read.
+pub fn failure(id: Option<&Id>, error: &RpcError) -> Bytes {
+    let mut out = Vec::with_capacity(128);
+    out.extend_from_slice(HEAD);
+    if let Some(id) = id {
+        write_id(&mut out, id);
+    }
+    out.extend_from_slice(b",\"error\":");
+    let _ = write(&mut out, error);
+    out.push(b'}');
+    out.into()
+}
+
+/// Starts a response; the caller appends the result object, then calls [`end_response`].
+pub fn start_response(id: &Id, capacity: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(64 + capacity);
+    out.extend_from_slice(HEAD);
+    write_id(&mut out, id);
+    out.extend_from_slice(b",\"result\":");
+    out
+}
+
+/// Closes what [`start_response`] opened.
+pub fn end_response(mut out: Vec<u8>) -> Bytes {
+    out.push(b'}');
+    out.into()
+}
+
+/// A response whose result is already encoded.
+pub fn response(id: &Id, result: &[u8]) -> Bytes {
+    let mut out = start_response(id, result.len() + 1);
+    out.extend_from_slice(result);
+    end_response(out)
+}
+
+/// A request.
+pub fn request(id: &Id, method: Method, params: Option<&RawJson>) -> Bytes {
+    call(Some(id), method.as_str(), params)
+}
+
+/// A notification.
+pub fn notification(method: Method, params: Option<&RawJson>) -> Bytes {
+    call(None, method.as_str(), params)
+}
+
+/// A notification whose parameters are a value still to be serialized.
+pub fn notify<T: Serialize>(method: Method, params: &T) -> Bytes {
+    let mut out = Vec::with_capacity(192);
+    out.extend_from_slice(HEAD);
+    out.extend_from_slice(b",\"method\":\"");
+    out.extend_from_slice(method.as_str().as_bytes());
+    out.extend_from_slice(b"\",\"params\":");
+    let start = out.len();
+    if write(&mut out, params).is_err() {
+        out.truncate(start);
+        out.extend_from_slice(b"{}");
+    }
+    out.push(b'}');
+    out.into()
+}
+
+fn call(id: Option<&Id>, method: &str, params: Option<&RawJson>) -> Bytes {
+    let mut out = Vec::with_capacity(64 + params.map_or(0, |params| params.as_bytes().len()));
+    out.extend_from_slice(HEAD);
+    if let Some(id) = id {
+        write_id(&mut out, id);
+    }
+    out.extend_from_slice(b",\"method\":\"");
+    out.extend_from_slice(method.as_bytes());
+    out.push(b'"');
+    if let Some(params) = params {
+        out.extend_from_slice(b",\"params\":");
+        out.extend_from_slice(params.as_bytes());
+    }
+    out.push(b'}');
+    out.into()
+}
+
+/// Appends members to the JSON object at the end of `out`, which may be empty.
+///
+/// `members` is the inner text of an object: `"a":1,"b":2`.
+pub(crate) fn splice(out: &mut Vec<u8>, members: &[u8]) {
+    let closed = out.pop();
+    debug_assert_eq!(closed, Some(b'}'), "members are spliced into an object");
+    if out.last() != Some(&b'{') {
+        out.push(b',');
+    }
+    out.extend_from_slice(members);
+    out.push(b'}');
+}

@@ -1,0 +1,356 @@
+//! One frame in, one message out: the JSON-RPC envelope.
+//!
+//! A frame is parsed once into a flat struct; its kind follows from which members are present. `params` and `result`
+//! stay slices of the frame.
+
+use bowline_types::{Id, Method, RawJson, RpcError};
+use bytes::Bytes;
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// How deep a frame may nest.
+pub const MAX_DEPTH: usize = 128;
+
+/// The method a message names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MethodName {
+    /// A method of some revision.
+    Known(Method),
+    /// A method of no revision.
+    Unknown(Box<str>),
+}
+
+impl MethodName {
+    /// The name as it stands on the wire.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Known(method) => method.as_str(),
+            Self::Unknown(name) => name,
+        }
+    }
+
+    fn of(name: &str) -> Self {
+        Method::parse(name).map_or_else(|| Self::Unknown(name.into()), Self::Known)
+    }
+}
+
+/// One JSON-RPC message.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    /// Expects a response.
+    Request {
+        /// Names the request in its response.
+        id: Id,
+        /// What is asked for.
+        method: MethodName,
+        /// The arguments, absent when the member was.
+        params: Option<RawJson>,
+    },
+    /// Expects nothing.
+    Notification {
+        /// What happened.
+        method: MethodName,
+        /// Details.
+        params: Option<RawJson>,
+    },
+    /// A request succeeded.
+    Response {
+        /// The request it answers.
+        id: Id,
+        /// What it yields.
+        result: RawJson,
+    },
+    /// A request failed.
+    Failure {
+        /// The request it answers; absent when the peer could not read the id.
+        id: Option<Id>,
+        /// Why.
+        error: RpcError,
+    },
+}
+
+/// A frame that is no message, with what to tell its sender.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rejected {
+    /// The id the frame carried, when it was readable.
+    pub id: Option<Id>,
+    /// Why it was rejected.
+    pub error: RpcError,
+    /// Whether an answer is due: a malformed notification or response gets none.
+    pub answer: bool,
+}
+
+impl Rejected {
+    /// The frame to send back, if one is due.
+    pub fn reply(&self) -> Option<Bytes> {
+        self.answer.then(|| crate::encode::failure(self.id.as_ref(), &self.error))
+    }
+}
+
+/// What a frame holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Frame {
+    /// One message.
+    Single(Result<Message, Rejected>),
+    /// An array of messages, as only 2025-03-26 knows it.
+    Batch(Vec<Result<Message, Rejected>>),
+}
+
+/// Parses a frame. Never fails as a whole: what cannot be read is a [`Rejected`] with its answer.
+pub fn parse(frame: &Bytes) -> Frame {
+    let Ok(text) = std::str::from_utf8(frame) else {
+        return Frame::Single(Err(unreadable("the frame is not UTF-8")));
+    };
+    if is_too_deep(frame) {
+        let error = RpcError::invalid_request(format!("JSON nested deeper than {MAX_DEPTH} levels"));
+        return Frame::Single(Err(Rejected { id: salvage_id(text), error, answer: true }));
+    }
+    if text.trim_start().starts_with('[') {
+        return match serde_json::from_str::<Vec<&RawValue>>(text) {
+            Ok(items) => Frame::Batch(items.into_iter().map(|item| message(frame, item.get())).collect()),
+            Err(error) => Frame::Single(Err(unreadable(error))),
+        };
+    }
+    Frame::Single(message(frame, text))
+}
+
+#[derive(Deserialize)]
+struct Flat<'a> {
+    #[serde(borrow)]
+    jsonrpc: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
+}
+
+/// Keeps an explicit `null` apart from an absent member.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+fn message(frame: &Bytes, text: &str) -> Result<Message, Rejected> {
+    let flat: Flat<'_> = serde_json::from_str(text).map_err(|error| malformed(text, &error))?;
+    let id = match flat.id {
+        None => None,
+        Some(raw) => match serde_json::from_str::<Id>(raw.get()) {
+            Ok(id) => Some(id),
+            Err(_) => {
+                return Err(Rejected {
+                    id: None,
+                    error: RpcError::invalid_request("`id` must be a string or an integer"),
+                    answer: flat.method.is_some(),
+                });
+            }
+        },
+    };
+    let invalid = |id: Option<Id>, reason: &'static str, answer| {
+        Err(Rejected { id, error: RpcError::invalid_request(reason), answer })
+    };
+    if flat.jsonrpc.as_deref() != Some("2.0") {
+        let answer = id.is_some() || flat.method.is_none();
+        return invalid(id, "`jsonrpc` must be \"2.0\"", answer);
+    }
+    let raw = |value: &RawValue| RawJson::slice_of(frame, value);
+    match (flat.method, id, flat.result, flat.error) {
+        (Some(method), id, None, None) => {
+            let method = MethodName::of(&method);
+            let params = flat.params.map(raw);
+            if params.as_ref().is_some_and(|params| !params.is_object()) {
+                let answer = id.is_some();
+                let error = RpcError::invalid_params("`params` must be an object");
+                return Err(Rejected { id, error, answer });
+            }
+            Ok(match id {
+                Some(id) => Message::Request { id, method, params },
+                None => Message::Notification { method, params },
+            })
+        }
+        (None, Some(id), Some(result), None) => Ok(Message::Response { id, result: raw(result) }),
+        (None, id, None, Some(error)) => match serde_json::from_str::<RpcError>(error.get()) {
+            Ok(error) => Ok(Message::Failure { id, error }),
+            Err(_) => invalid(id, "`error` must hold an integer `code` and a `message`", false),
+        },
+        (Some(_), id, ..) => invalid(id, "a request holds neither `result` nor `error`", true),
+        (None, id, Some(_), Some(_)) => invalid(id, "a response holds `result` or `error`, not both", false),
+        (None, id, ..) => invalid(id, "expected a `method`, a `result` or an `error`", true),
+    }
+}
+
+fn malformed(text: &str, error: &serde_json::Error) -> Rejected {
+    if error.is_data() {
+        let id = salvage_id(text);
+        return Rejected { id, error: RpcError::invalid_request(error.to_string()), answer: true };
+    }
+    unreadable(error)
+}
+
+fn unreadable(reason: impl std::fmt::Display) -> Rejected {
+    Rejected { id: None, error: RpcError::parse_error(reason.to_string()), answer: true }
+}
+
+/// Reads the id out of a frame whose other members are of the wrong type.
+fn salvage_id(text: &str) -> Option<Id> {
+    #[derive(Deserialize)]
+    struct OnlyId<'a> {
+        #[serde(borrow, default)]
+        id: Option<&'a RawValue>,
+        #[serde(default, rename = "method")]
+        _method: IgnoredAny,
+    }
+    let only: OnlyId<'_> = serde_json::from_str(text).ok()?;
+    serde_json::from_str(only.id?.get()).ok()
+}
+
+/// Skipping over a value does not recurse, so depth has to be looked for. Counting the opening brackets is enough for
+/// almost every frame and runs at memory speed.
+fn is_too_deep(frame: &[u8]) -> bool {
+    if memchr::memchr2_iter(b'{', b'[', frame).take(MAX_DEPTH + 1).count() <= MAX_DEPTH {
+        return false;
+    }
+    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
+    for byte in frame {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > MAX_DEPTH {
+                    return true;
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    #[expect(clippy::needless_pass_by_value, reason = "an inline snapshot is made where it is checked")]
+    fn check(frame: &str, expected: Expect) {
+        let actual = match parse(&Bytes::copy_from_slice(frame.as_bytes())) {
+            Frame::Single(Ok(message)) => format!("{message:?}"),
+            Frame::Single(Err(rejected)) => match rejected.reply() {
+                Some(reply) => String::from_utf8_lossy(&reply).into_owned(),
+                None => format!("dropped: {}", rejected.error),
+            },
+            Frame::Batch(items) => format!("batch of {}", items.len()),
+        };
+        expected.assert_eq(&actual);
+    }
+
+    #[test]
+    fn kinds_follow_from_the_members() {
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
+            expect!["Request { id: Number(1), method: Known(Ping), params: None }"],
+        );
+        check(
+            r#"{"jsonrpc":"2.0","method":"x/y","params":{"a":1}}"#,
+            expect![[r#"Notification { method: Unknown("x/y"), params: Some({"a":1}) }"#]],
+        );
+        check(
+            r#"{"jsonrpc":"2.0","id":"1","result":{}}"#,
+            expect![[r#"Response { id: String("1"), result: {} }"#]],
+        );
+        check(
+            r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"no"}}"#,
+            expect![[r#"Failure { id: None, error: RpcError { code: -1, message: "no", data: None } }"#]],
+        );
+        check("[]", expect!["batch of 0"]);
+    }
+
+    #[test]
+    fn what_is_no_message_is_answered_once() {
+        // proves: BASE-01, BASE-04, BASE-05, BASE-15, BASE-16
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"#,
+            expect![[
+                r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"EOF while parsing a value at line 1 column 24"}}"#
+            ]],
+        );
+        check(
+            r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+            expect![[
+                r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"`id` must be a string or an integer"}}"#
+            ]],
+        );
+        check(
+            r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
+            expect![[
+                r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"`id` must be a string or an integer"}}"#
+            ]],
+        );
+        check(
+            r#"{"jsonrpc":"1.0","id":3,"method":"ping"}"#,
+            expect![[
+                r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"`jsonrpc` must be \"2.0\""}}"#
+            ]],
+        );
+        check(
+            r#"{"jsonrpc":"2.0","id":3,"method":7}"#,
+            expect![[
+                r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"invalid type: integer `7`, expected a string at line 1 column 34"}}"#
+            ]],
+        );
+        check(
+            r#"{"jsonrpc":"2.0","id":3,"method":"ping","params":[1]}"#,
+            expect![[
+                r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"`params` must be an object"}}"#
+            ]],
+        );
+    }
+
+    #[test]
+    fn duplicate_members_are_refused() {
+        check(
+            r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#,
+            expect![[
+                r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"duplicate field `id` at line 1 column 28"}}"#
+            ]],
+        );
+    }
+
+    #[test]
+    fn depth_is_bounded_whatever_the_strings_hold() {
+        let deep = format!(
+            r#"{{"jsonrpc":"2.0","id":9,"method":"ping","params":{}{}}}"#,
+            r#"{"a":"#.repeat(100_000),
+            "}".repeat(100_000)
+        );
+        let Frame::Single(Err(rejected)) = parse(&Bytes::from(deep)) else { panic!("expected a rejection") };
+        assert!(rejected.error.message.contains("deeper than 128"), "{}", rejected.error);
+        let flat =
+            format!(r#"{{"jsonrpc":"2.0","id":9,"method":"ping","params":{{"a":"{}"}}}}"#, "[".repeat(1000));
+        assert!(matches!(parse(&Bytes::from(flat)), Frame::Single(Ok(_))));
+    }
+
+    #[test]
+    fn a_frame_that_is_not_utf8_is_a_parse_error() {
+        // proves: BASE-19
+        let Frame::Single(Err(rejected)) = parse(&Bytes::from_static(b"{\"a\":\"\xff\"}")) else {
+            panic!("expected a rejection")
+        };
+        assert_eq!(rejected.error.code, bowline_types::error_code::PARSE_ERROR);
+    }
+}

@@ -1,0 +1,150 @@
+//! Requests that wait for their response, and for how long.
+
+use bowline_types::Id;
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+/// How long a request may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// Without a sign of life: neither a response nor progress.
+    pub silence: Duration,
+    /// Altogether, whatever progress is reported.
+    pub total: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { silence: Duration::from_secs(60), total: Duration::from_secs(3600) }
+    }
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    waiter: T,
+    patience: Patience,
+    quiet_until: Instant,
+    end: Instant,
+}
+
+/// The requests one side has sent and not seen answered.
+///
+/// Whoever takes a waiter out has settled its request: a response, a timeout and a cancellation can race, and exactly
+/// one of them wins.
+#[derive(Debug)]
+pub struct Pending<T> {
+    next: i64,
+    entries: HashMap<Id, Entry<T>>,
+}
+
+impl<T> Default for Pending<T> {
+    fn default() -> Self {
+        Self { next: 1, entries: HashMap::new() }
+    }
+}
+
+impl<T> Pending<T> {
+    /// An id never used before on this connection.
+    pub fn next_id(&mut self) -> Id {
+        let id = Id::Number(self.next);
+        self.next += 1;
+        id
+    }
+
+    /// Starts waiting for the response to `id`.
+    pub fn insert(&mut self, id: Id, waiter: T, patience: Patience, now: Instant) {
+        let end = now + patience.total;
+        let quiet_until = (now + patience.silence).min(end);
+        self.entries.insert(id, Entry { waiter, patience, quiet_until, end });
+    }
+
+    /// Settles `id`; `None` when it was settled before or never sent.
+    pub fn take(&mut self, id: &Id) -> Option<T> {
+        self.entries.remove(id).map(|entry| entry.waiter)
+    }
+
+    /// Looks at the waiter of a request still unanswered.
+    pub fn peek(&self, id: &Id) -> Option<&T> {
+        self.entries.get(id).map(|entry| &entry.waiter)
+    }
+
+    /// Notes a sign of life: the clock of silence starts again, the total goes on.
+    pub fn touch(&mut self, id: &Id, now: Instant) {
+        if let Some(entry) = self.entries.get_mut(id) {
+            entry.quiet_until = (now + entry.patience.silence).min(entry.end);
+        }
+    }
+
+    /// Takes out every request whose time is up at `now`.
+    pub fn expire(&mut self, now: Instant) -> Vec<(Id, T)> {
+        self.entries
+            .extract_if(|_, entry| entry.quiet_until <= now)
+            .map(|(id, entry)| (id, entry.waiter))
+            .collect()
+    }
+
+    /// When `id` will expire; `None` when it is settled.
+    pub fn deadline_of(&self, id: &Id) -> Option<Instant> {
+        self.entries.get(id).map(|entry| entry.quiet_until)
+    }
+
+    /// When the next request will expire.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.entries.values().map(|entry| entry.quiet_until).min()
+    }
+
+    /// Takes out everything, when the connection is gone.
+    pub fn drain(&mut self) -> Vec<(Id, T)> {
+        self.entries.drain().map(|(id, entry)| (id, entry.waiter)).collect()
+    }
+
+    /// How many requests wait.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Patience = Patience { silence: Duration::from_secs(10), total: Duration::from_secs(25) };
+
+    #[test]
+    fn ids_are_never_used_twice() {
+        let mut pending = Pending::<()>::default();
+        let ids: Vec<_> = (0..3).map(|_| pending.next_id()).collect();
+        assert_eq!(ids, [Id::Number(1), Id::Number(2), Id::Number(3)]);
+    }
+
+    #[test]
+    fn progress_renews_silence_but_not_the_total() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut pending = Pending::default();
+        pending.insert(Id::Number(1), "call", PATIENCE, start);
+        assert!(pending.expire(at(9)).is_empty());
+        pending.touch(&Id::Number(1), at(9));
+        assert!(pending.expire(at(18)).is_empty());
+        pending.touch(&Id::Number(1), at(18));
+        assert_eq!(pending.deadline(), Some(at(25)));
+        assert_eq!(pending.expire(at(25)), [(Id::Number(1), "call")]);
+        assert!(pending.is_empty());
+    }
+
+    #[test]
+    fn exactly_one_settles_a_request() {
+        let mut pending = Pending::default();
+        pending.insert(Id::Number(1), (), PATIENCE, Instant::now());
+        assert!(pending.take(&Id::Number(1)).is_some());
+        assert!(pending.take(&Id::Number(1)).is_none());
+        assert!(pending.take(&Id::Number(2)).is_none());
+    }
+}

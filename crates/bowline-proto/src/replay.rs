@@ -1,0 +1,346 @@
+//! Questions a call asks, the answers it got, and the sealed state in which both travel through the client.
+//!
+//! A handler that needs an answer is dropped and run again with it. Between the rounds the log of answers lives in the
+//! session (legacy) or, sealed, in `requestState` (modern). An answer is pinned to a digest of its question: when the
+//! handler asks something else under the same key, the answer does not count.
+
+use crate::seal::{KeyRing, SealError, digest};
+use bowline_types::{InputRequest, Method, RawJson, RpcError};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashSet, VecDeque};
+
+/// The digest a question is pinned by.
+pub type Fingerprint = [u8; 16];
+
+/// A question for the client.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Names the question among those of its call.
+    pub key: String,
+    /// What to ask.
+    pub request: InputRequest,
+    /// What the answer will be pinned to.
+    pub fingerprint: Fingerprint,
+}
+
+impl Question {
+    /// A question under `key`.
+    pub fn new(key: impl Into<String>, request: InputRequest) -> Self {
+        let text = serde_json::to_vec(&request).unwrap_or_default();
+        let fingerprint = shorten(digest(&[&text]));
+        Self { key: key.into(), request, fingerprint }
+    }
+}
+
+fn shorten(full: [u8; 32]) -> Fingerprint {
+    let mut short = [0; 16];
+    short.copy_from_slice(&full[..16]);
+    short
+}
+
+/// Everything a call has learned in its earlier rounds.
+#[derive(Clone, Debug, Default)]
+pub struct Replay {
+    answers: Vec<Answered>,
+    kept: Vec<(String, RawJson)>,
+    rounds: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Answered {
+    key: String,
+    fingerprint: Fingerprint,
+    answer: Answer,
+}
+
+/// What the client said: a result, or in the legacy eras an error.
+pub type Answer = Result<RawJson, RpcError>;
+
+impl Replay {
+    /// The answer to `question`, if exactly this question was answered.
+    pub fn answer(&self, question: &Question) -> Option<&Answer> {
+        let same = |known: &&Answered| known.key == question.key && known.fingerprint == question.fingerprint;
+        self.answers.iter().find(same).map(|known| &known.answer)
+    }
+
+    /// Adds the answer to `question`.
+    pub fn record(&mut self, question: &Question, answer: Answer) {
+        self.insert(question.key.clone(), question.fingerprint, answer);
+    }
+
+    fn insert(&mut self, key: String, fingerprint: Fingerprint, answer: Answer) {
+        self.answers.retain(|known| known.key != key);
+        self.answers.push(Answered { key, fingerprint, answer });
+    }
+
+    /// A value kept by an earlier round.
+    pub fn kept(&self, key: &str) -> Option<&RawJson> {
+        self.kept.iter().find(|(known, _)| known == key).map(|(_, value)| value)
+    }
+
+    /// Keeps a value for the rounds to come.
+    pub fn keep(&mut self, key: &str, value: RawJson) {
+        self.kept.retain(|(known, _)| known != key);
+        self.kept.push((key.to_owned(), value));
+    }
+
+    /// How many rounds came before this one.
+    pub fn rounds(&self) -> u32 {
+        self.rounds
+    }
+
+    /// Counts a round as done.
+    pub fn advance(&mut self) {
+        self.rounds += 1;
+    }
+}
+
+/// A call that stopped at questions, with what it knew when it did.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The questions of this round; never empty.
+    pub questions: Vec<Question>,
+    /// The log to go on with.
+    pub replay: Replay,
+}
+
+/// What a sealed state belongs to. It opens only for the same principal and the same request.
+#[derive(Debug)]
+pub struct Binding([u8; 32]);
+
+impl Binding {
+    /// The binding of a request: who sends it, which method, and the parameters that say what it is about.
+    ///
+    /// `subject` is the tool, prompt or URI; `arguments` may be spelled in any key order.
+    pub fn new(principal: Option<&str>, method: Method, subject: &str, arguments: Option<&RawJson>) -> Self {
+        let arguments = arguments.and_then(|raw| raw.to_value().ok());
+        let arguments = arguments.map(|value| canonical(&value)).unwrap_or_default();
+        let presence: &[u8] = if principal.is_some() { b"known" } else { b"unknown" };
+        let principal = principal.unwrap_or_default().as_bytes();
+        let parts =
+            [presence, principal, method.as_str().as_bytes(), subject.as_bytes(), arguments.as_bytes()];
+        Self(digest(&parts))
+    }
+}
+
+/// JSON with sorted keys, so that a client may write the same arguments in another order on its retry.
+fn canonical(value: &serde_json::Value) -> String {
+    use serde_json::Value;
+    match value {
+        Value::Object(members) => {
+            let sorted: BTreeMap<_, _> = members.iter().collect();
+            let inner: Vec<_> = sorted
+                .into_iter()
+                .map(|(key, value)| format!("{}:{}", Value::String(key.clone()), canonical(value)))
+                .collect();
+            format!("{{{}}}", inner.join(","))
+        }
+        Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
+    }
+}
+
+/// The longest `requestState` that is sealed or opened.
+pub const MAX_STATE: usize = 16 * 1024;
+
+#[derive(Serialize, Deserialize)]
+struct Sealed {
+    expires: u64,
+    id: [u8; 16],
+    rounds: u32,
+    asked: Vec<(String, Fingerprint)>,
+    answers: Vec<(String, Fingerprint, RawJson)>,
+    kept: Vec<(String, RawJson)>,
+}
+
+/// Seals what a call knows, together with what it asks, until `expires` (seconds since the epoch).
+pub fn seal(
+    keys: &KeyRing,
+    random: &[u8; 32],
+    binding: &Binding,
+    asked: &Asked,
+    expires: u64,
+) -> Result<String, RpcError> {
+    let mut id = [0; 16];
+    id.copy_from_slice(&random[..16]);
+    let replay = &asked.replay;
+    let sealed = Sealed {
+        expires,
+        id,
+        rounds: replay.rounds,
+        asked: asked.questions.iter().map(|question| (question.key.clone(), question.fingerprint)).collect(),
+        answers: replay
+            .answers
+            .iter()
+            .filter_map(|known| Some((known.key.clone(), known.fingerprint, known.answer.clone().ok()?)))
+            .collect(),
+        kept: replay.kept.clone(),
+    };
+    let plain = serde_json::to_vec(&sealed).map_err(|error| RpcError::internal(error.to_string()))?;
+    let state = keys.seal(random, &binding.0, &plain);
+    if state.len() > MAX_STATE {
+        return Err(RpcError::internal(format!(
+            "the state between two questions takes {} bytes, more than the {MAX_STATE} allowed",
+            state.len()
+        )));
+    }
+    Ok(state)
+}
+
+/// Opens a state that came back with the answers of the client, and adds them to its log.
+///
+/// Refused with -32602: what was altered, expired, used before, or sealed for another principal or request.
+pub fn open(
+    keys: &KeyRing,
+    consumed: &mut Consumed,
+    binding: &Binding,
+    state: &str,
+    responses: Option<&RawJson>,
+    now: u64,
+) -> Result<Replay, RpcError> {
+    let refuse = |reason: &'static str| RpcError::invalid_params(reason);
+    if state.len() > MAX_STATE {
+        return Err(refuse("`requestState` is too long"));
+    }
+    let plain = keys.open(&binding.0, state, MAX_STATE).map_err(|error| match error {
+        SealError::Malformed => refuse("`requestState` is not one of this server's"),
+        SealError::UnknownKey => refuse("`requestState` was sealed with a key no longer in use"),
+        SealError::Forged => refuse("`requestState` was altered or belongs to another request"),
+    })?;
+    let sealed: Sealed =
+        serde_json::from_slice(&plain).map_err(|_| refuse("`requestState` is not one of this server's"))?;
+    if sealed.expires <= now {
+        return Err(refuse("`requestState` has expired; start the call again"));
+    }
+    if !consumed.take(sealed.id, sealed.expires, now) {
+        return Err(refuse("`requestState` was used before; start the call again"));
+    }
+    let mut replay = Replay { answers: Vec::new(), kept: sealed.kept, rounds: sealed.rounds };
+    for (key, fingerprint, answer) in sealed.answers {
+        replay.insert(key, fingerprint, Ok(answer));
+    }
+    let Some(responses) = responses else { return Ok(replay) };
+    let mut responses: BTreeMap<String, RawJson> =
+        responses.decode().map_err(|error| RpcError::invalid_params(format!("`inputResponses`: {error}")))?;
+    for (key, fingerprint) in sealed.asked {
+        if let Some(answer) = responses.remove(&key) {
+            replay.insert(key, fingerprint, Ok(answer));
+        }
+    }
+    Ok(replay)
+}
+
+/// The states that were used, until they expire: each one continues its call once.
+#[derive(Debug)]
+pub struct Consumed {
+    limit: usize,
+    used: HashSet<[u8; 16]>,
+    order: VecDeque<(u64, [u8; 16])>,
+}
+
+impl Default for Consumed {
+    fn default() -> Self {
+        Self::with_limit(100_000)
+    }
+}
+
+impl Consumed {
+    /// Remembers at most `limit` states; beyond that the oldest are forgotten before they expire.
+    pub fn with_limit(limit: usize) -> Self {
+        Self { limit, used: HashSet::new(), order: VecDeque::new() }
+    }
+
+    /// Marks a state as used; false when it was before.
+    fn take(&mut self, id: [u8; 16], expires: u64, now: u64) -> bool {
+        while self.order.front().is_some_and(|(expires, _)| *expires <= now) || self.order.len() >= self.limit
+        {
+            let Some((_, id)) = self.order.pop_front() else { break };
+            self.used.remove(&id);
+        }
+        let fresh = self.used.insert(id);
+        if fresh {
+            self.order.push_back((expires, id));
+        }
+        fresh
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seal::Key;
+
+    fn keys() -> KeyRing {
+        KeyRing::new(Key::new([7; 32]))
+    }
+
+    fn binding(principal: Option<&str>, arguments: &'static str) -> Binding {
+        Binding::new(principal, Method::CallTool, "pay", Some(&RawJson::parse(arguments).unwrap()))
+    }
+
+    fn asked() -> Asked {
+        let mut replay = Replay::default();
+        replay.keep("order", RawJson::parse("42").unwrap());
+        Asked { questions: vec![Question::new("q0", InputRequest::ListRoots)], replay }
+    }
+
+    fn open_with(state: &str, binding: &Binding, now: u64) -> Result<Replay, RpcError> {
+        let responses = RawJson::parse(r#"{"q0":{"roots":[]},"other":{}}"#).unwrap();
+        open(&keys(), &mut Consumed::default(), binding, state, Some(&responses), now)
+    }
+
+    #[test]
+    fn a_state_brings_back_the_log_and_takes_only_answers_to_its_questions() {
+        let binding = binding(Some("ada"), r#"{"a":1,"b":[{"y":1,"x":2}]}"#);
+        let state = seal(&keys(), &[1; 32], &binding, &asked(), 1000).unwrap();
+        // The same arguments in another order are the same request.
+        let again = self::binding(Some("ada"), r#"{"b":[{"x":2,"y":1}],"a":1}"#);
+        let replay = open_with(&state, &again, 999).unwrap();
+        assert_eq!(replay.kept("order").unwrap().as_str(), "42");
+        assert_eq!(
+            replay.answer(&asked().questions[0]).unwrap().as_ref().unwrap().as_str(),
+            r#"{"roots":[]}"#
+        );
+        assert_eq!(replay.answers.len(), 1);
+    }
+
+    #[test]
+    fn a_state_opens_for_nobody_else_and_nothing_else() {
+        // proves: MRTR-10, MRTR-11, MRTR-12, ELIF-37, ELIF-39
+        let binding = binding(Some("ada"), "{}");
+        let state = seal(&keys(), &[1; 32], &binding, &asked(), 1000).unwrap();
+        let refused = |binding: &Binding, now| open_with(&state, binding, now).unwrap_err().message;
+        let foreign = "`requestState` was altered or belongs to another request";
+        assert_eq!(refused(&self::binding(Some("bob"), "{}"), 1), foreign);
+        assert_eq!(refused(&self::binding(None, "{}"), 1), foreign);
+        assert_eq!(refused(&self::binding(Some("ada"), r#"{"a":1}"#), 1), foreign);
+        assert_eq!(refused(&binding, 1000), "`requestState` has expired; start the call again");
+        for position in 0..state.len() {
+            let mut bytes = state.clone().into_bytes();
+            bytes[position] = if bytes[position] == b'A' { b'B' } else { b'A' };
+            let altered = String::from_utf8(bytes).unwrap();
+            assert!(open_with(&altered, &binding, 1).is_err(), "altered at {position}");
+        }
+    }
+
+    #[test]
+    fn a_state_is_used_once() {
+        // proves: MRTR-17
+        let binding = binding(None, "{}");
+        let state = seal(&keys(), &[1; 32], &binding, &asked(), 1000).unwrap();
+        let mut consumed = Consumed::default();
+        let mut attempt = || open(&keys(), &mut consumed, &binding, &state, None, 1).map(drop);
+        assert!(attempt().is_ok());
+        assert_eq!(attempt().unwrap_err().message, "`requestState` was used before; start the call again");
+    }
+
+    #[test]
+    fn an_answer_counts_only_for_its_question() {
+        let mut replay = Replay::default();
+        let question = Question::new("q0", InputRequest::ListRoots);
+        replay.record(&question, Ok(RawJson::null()));
+        assert!(replay.answer(&question).is_some());
+        let other = Question { fingerprint: [0; 16], ..question };
+        assert!(replay.answer(&other).is_none());
+    }
+}

@@ -1,0 +1,39 @@
+//! Which questions a client can be asked.
+
+use crate::service::ClientView;
+use bowline_types::{
+    ClientCapabilities, ElicitParams, ElicitationCapability, InputRequest, RawMap, Revision, RootsCapability,
+    SamplingCapability,
+};
+
+/// What `client` would have to declare before `request` may be put to it; `None` when it may.
+pub fn missing_capability(client: &ClientView, request: &InputRequest) -> Option<ClientCapabilities> {
+    let declared = client.capabilities();
+    let mut missing = ClientCapabilities::default();
+    let granted = match request {
+        InputRequest::Elicit(ElicitParams::Form(_)) => {
+            missing.elicitation =
+                Some(ElicitationCapability { form: Some(RawMap::default()), ..Default::default() });
+            client.revision >= Revision::V2025_06_18 && declared.has_form_elicitation()
+        }
+        InputRequest::Elicit(ElicitParams::Url(_)) => {
+            missing.elicitation =
+                Some(ElicitationCapability { url: Some(RawMap::default()), ..Default::default() });
+            client.revision >= Revision::V2025_11_25 && declared.has_url_elicitation()
+        }
+        InputRequest::CreateMessage(params) => {
+            let tools = params.tools.is_some() || params.tool_choice.is_some();
+            missing.sampling = Some(SamplingCapability {
+                tools: tools.then(RawMap::default),
+                ..SamplingCapability::default()
+            });
+            declared.sampling.is_some()
+                && (!tools || (client.revision >= Revision::V2025_11_25 && declared.has_sampling_tools()))
+        }
+        InputRequest::ListRoots => {
+            missing.roots = Some(RootsCapability::default());
+            declared.roots.is_some()
+        }
+    };
+    (!granted).then_some(missing)
+}

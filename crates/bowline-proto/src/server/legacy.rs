@@ -1,0 +1,105 @@
+//! The rules of a session opened by `initialize`: 2024-11-05 to 2025-11-25.
+
+use super::{Admitted, Profile, Threshold};
+use crate::{
+    envelope::MethodName,
+    params::{Params, RequestMeta},
+    replay::Replay,
+    service::{Call, ClientView},
+    subscribe::Subscriptions,
+    uri,
+};
+use bowline_types::{
+    Adapt, Direction, InitializeParams, InitializeResult, Method, MethodKind, RawJson, Revision, RpcError,
+    SetLevelParams,
+};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// A session opened by `initialize`.
+#[derive(Debug)]
+pub struct Legacy {
+    pub(super) client: Arc<ClientView>,
+    threshold: Threshold,
+    initialized: bool,
+}
+
+impl Legacy {
+    pub(super) fn new(revision: Revision, principal: Option<Arc<str>>, params: &InitializeParams) -> Self {
+        let capabilities = RawJson::of(&params.capabilities).unwrap_or_else(|_| RawJson::empty_object());
+        let info = RawJson::of(&params.client_info).ok();
+        let client = Arc::new(ClientView::new(revision, principal, capabilities, info));
+        Self { client, threshold: Threshold::session(), initialized: false }
+    }
+
+    pub(super) fn greeting(&self, profile: &Profile) -> Bytes {
+        let revision = self.client.revision;
+        let mut result =
+            InitializeResult::new(revision.as_str(), profile.capabilities.clone(), profile.info.clone());
+        result.instructions.clone_from(&profile.instructions);
+        result.adapt(revision);
+        serde_json::to_vec(&result).unwrap_or_default().into()
+    }
+
+    pub(super) fn is_initialized(&self) -> bool {
+        self.initialized
+    }
+
+    pub(super) fn initialized(&mut self) {
+        self.initialized = true;
+    }
+
+    pub(super) fn admit(
+        &mut self,
+        profile: &Profile,
+        subscriptions: &mut Subscriptions,
+        method: &MethodName,
+        params: Params,
+        meta: RequestMeta,
+    ) -> Result<Admitted, RpcError> {
+        let revision = self.client.revision;
+        let unknown = || RpcError::method_not_found(method.as_str());
+        let MethodName::Known(known) = method else { return Err(unknown()) };
+        let known = *known;
+        let is_request =
+            known.kind() == MethodKind::Request && known.direction() != Direction::ServerToClient;
+        if !is_request || !known.exists_in(revision) {
+            return Err(unknown());
+        }
+        if known.capability().is_some_and(|capability| !profile.capabilities.has(capability)) {
+            return Err(unknown());
+        }
+        let done = || Ok(Admitted::Answer(Bytes::from_static(b"{}")));
+        match known {
+            Method::Initialize => Err(RpcError::invalid_request("the session is initialized already")),
+            Method::Ping => done(),
+            Method::SetLevel => {
+                self.threshold.set(params.decode::<SetLevelParams>()?.level);
+                done()
+            }
+            Method::Subscribe => {
+                let uri = params.uri()?;
+                uri::validate_uri(&uri)
+                    .map_err(|error| RpcError::invalid_params(format!("`uri`: {error}")))?;
+                if !subscriptions.subscribe(&uri) {
+                    return Err(RpcError::internal("too many resources are subscribed to"));
+                }
+                done()
+            }
+            Method::Unsubscribe => {
+                subscriptions.unsubscribe(&params.uri()?);
+                done()
+            }
+            method => {
+                let call = Call {
+                    method,
+                    params,
+                    client: Arc::clone(&self.client),
+                    progress_token: meta.progress_token,
+                    replay: Replay::default(),
+                };
+                Ok(Admitted::Call(Box::new(call), self.threshold.clone()))
+            }
+        }
+    }
+}

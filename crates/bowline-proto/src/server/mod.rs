@@ -1,0 +1,281 @@
+//! The server's side of a connection: frames in, calls and replies out.
+//!
+//! A [`ServerSession`] is a value. It picks the era of each message once, answers the protocol's own chores, and yields
+//! a [`Call`] for the rest; [`ServerSession::finish`] turns the outcome into the frame to send. It reads no clock and
+//! spawns nothing: whoever owns the connection does.
+
+mod finish;
+mod gate;
+mod legacy;
+mod modern;
+mod notices;
+mod opening;
+mod profile;
+
+pub use gate::missing_capability;
+pub use legacy::Legacy;
+pub use modern::{Admitted, admit as admit_modern};
+pub use notices::{Notices, Threshold};
+pub use profile::{CacheHint, Profile, RevisionSet};
+
+use crate::{
+    encode,
+    envelope::{self, Frame, Message, MethodName, Rejected},
+    params::{Params, RequestMeta},
+    replay::Replay,
+    service::{Call, ClientView, Outcome},
+    subscribe::{Change, Subscriptions},
+};
+use bowline_types::{
+    CancelledParams, Id, Method, ProgressParams, ProgressToken, RawJson, Revision, RpcError,
+};
+use bytes::Bytes;
+use std::{collections::HashSet, sync::Arc};
+
+/// How many requests of one connection may run at once.
+pub const MAX_IN_FLIGHT: usize = 1000;
+
+/// What a frame asks of the owner of the connection.
+#[derive(Debug)]
+pub enum Inbound {
+    /// Run this call, then [`ServerSession::finish`] it.
+    Call(Box<(Ticket, Call, Notices)>),
+    /// Send this.
+    Reply(Bytes),
+    /// A request of ours was answered.
+    Answer {
+        /// Which one.
+        id: Id,
+        /// With what.
+        result: Result<RawJson, RpcError>,
+    },
+    /// The client works on a request of ours.
+    Alive(Id),
+    /// Stop the call; nothing more may be sent for it.
+    Cancel(Id),
+    /// The handshake is complete: from now on the server may send on its own.
+    Initialized,
+    /// The client's roots changed.
+    RootsChanged,
+    /// A batch of 2025-03-26: handle each, and send the replies together.
+    Batch(Vec<Self>),
+    /// Nothing to do.
+    Ignored,
+}
+
+/// Stands for a call while it runs.
+#[derive(Clone, Debug)]
+pub struct Ticket {
+    /// The id of the request.
+    pub id: Id,
+    /// Its method.
+    pub method: Method,
+    /// Who sent it.
+    pub client: Arc<ClientView>,
+    params: Params,
+    progress_token: Option<ProgressToken>,
+}
+
+impl Ticket {
+    /// The same call once more, with what its earlier rounds have learned.
+    pub fn again(&self, replay: Replay) -> Call {
+        Call {
+            method: self.method,
+            params: self.params.clone(),
+            client: Arc::clone(&self.client),
+            progress_token: self.progress_token.clone(),
+            replay,
+        }
+    }
+}
+
+/// The server's side of one connection or legacy session.
+#[derive(Debug)]
+pub struct ServerSession {
+    profile: Arc<Profile>,
+    principal: Option<Arc<str>>,
+    legacy: Option<Legacy>,
+    running: HashSet<Id>,
+    subscriptions: Subscriptions,
+}
+
+impl ServerSession {
+    /// A session that has seen nothing yet. `principal` is the authenticated user, if the transport knows one.
+    pub fn new(profile: Arc<Profile>, principal: Option<Arc<str>>) -> Self {
+        Self {
+            profile,
+            principal,
+            legacy: None,
+            running: HashSet::new(),
+            subscriptions: Subscriptions::default(),
+        }
+    }
+
+    /// The legacy revision that was agreed on, once it was.
+    pub fn revision(&self) -> Option<Revision> {
+        self.legacy.as_ref().map(|legacy| legacy.client.revision)
+    }
+
+    /// The client of the handshake, once there was one.
+    pub fn client(&self) -> Option<&Arc<ClientView>> {
+        self.legacy.as_ref().map(|legacy| &legacy.client)
+    }
+
+    /// Takes one frame. `now` is the time in seconds since the epoch.
+    pub fn accept(&mut self, frame: &Bytes, now: u64) -> Inbound {
+        match envelope::parse(frame) {
+            Frame::Single(message) => self.accept_message(message, now),
+            Frame::Batch(items) => self.accept_batch(items, now),
+        }
+    }
+
+    fn accept_batch(&mut self, items: Vec<Result<Message, Rejected>>, now: u64) -> Inbound {
+        let refuse =
+            |reason: &'static str| Inbound::Reply(encode::failure(None, &RpcError::invalid_request(reason)));
+        // Only 2025-03-26 has batches, and its handshake is never inside one.
+        if self.revision() != Some(Revision::V2025_03_26) {
+            return refuse("batches are not part of this revision");
+        }
+        if items.is_empty() || items.len() > MAX_IN_FLIGHT {
+            return refuse("a batch holds between 1 and 1000 messages");
+        }
+        Inbound::Batch(items.into_iter().map(|item| self.accept_message(item, now)).collect())
+    }
+
+    fn accept_message(&mut self, message: Result<Message, Rejected>, now: u64) -> Inbound {
+        match message {
+            Ok(Message::Request { id, method, params }) => {
+                match self.accept_request(&id, &method, params, now) {
+                    Ok(inbound) => inbound,
+                    Err(error) => Inbound::Reply(encode::failure(Some(&id), &error)),
+                }
+            }
+            Ok(Message::Notification { method, params }) => {
+                self.accept_notification(&method, params.as_ref())
+            }
+            Ok(Message::Response { id, result }) => Inbound::Answer { id, result: Ok(result) },
+            Ok(Message::Failure { id: Some(id), error }) => Inbound::Answer { id, result: Err(error) },
+            Ok(Message::Failure { id: None, .. }) => Inbound::Ignored,
+            Err(rejected) => rejected.reply().map_or(Inbound::Ignored, Inbound::Reply),
+        }
+    }
+
+    fn accept_request(
+        &mut self,
+        id: &Id,
+        method: &MethodName,
+        params: Option<RawJson>,
+        now: u64,
+    ) -> Result<Inbound, RpcError> {
+        if self.running.contains(id) || self.subscriptions.is_listening(id) {
+            return Err(RpcError::invalid_request(format!("a request with id {id} is already running")));
+        }
+        if self.running.len() >= MAX_IN_FLIGHT {
+            return Err(RpcError::internal(format!("{MAX_IN_FLIGHT} requests are running already")));
+        }
+        let params = params.map_or_else(|| Ok(Params::empty()), Params::parse)?;
+        let meta = params.meta()?.map(RequestMeta::parse).transpose()?.unwrap_or_default();
+        let admitted = if meta.is_modern {
+            modern::admit(&self.profile, self.principal.as_ref(), method, params, meta, now)?
+        } else if let Some(legacy) = &mut self.legacy {
+            legacy.admit(&self.profile, &mut self.subscriptions, method, params, meta)?
+        } else {
+            let (admitted, legacy) = opening::admit(&self.profile, self.principal.as_ref(), method, &params)?;
+            self.legacy = legacy;
+            admitted
+        };
+        Ok(match admitted {
+            Admitted::Answer(result) => Inbound::Reply(encode::response(id, &result)),
+            Admitted::Listen(filter) => {
+                let granted = self.subscriptions.listen(id.clone(), &filter, &self.profile.capabilities);
+                Inbound::Reply(granted.ok_or_else(|| RpcError::internal("too many subscriptions are open"))?)
+            }
+            Admitted::Call(call, threshold) => {
+                self.running.insert(id.clone());
+                let ticket = Ticket {
+                    id: id.clone(),
+                    method: call.method,
+                    client: Arc::clone(&call.client),
+                    params: call.params.clone(),
+                    progress_token: call.progress_token.clone(),
+                };
+                let notices = Notices::new(call.client.revision, call.progress_token.clone(), threshold);
+                Inbound::Call(Box::new((ticket, *call, notices)))
+            }
+        })
+    }
+
+    fn accept_notification(&mut self, method: &MethodName, params: Option<&RawJson>) -> Inbound {
+        let MethodName::Known(method) = method else { return Inbound::Ignored };
+        let method = *method;
+        // What cannot be read is ignored: a notification is never answered.
+        if method == Method::Cancelled {
+            let cancelled = params.and_then(|params| params.decode::<CancelledParams>().ok());
+            let Some(id) = cancelled.and_then(|cancelled| cancelled.request_id) else {
+                return Inbound::Ignored;
+            };
+            return self.cancel(id);
+        }
+        let Some(legacy) = &mut self.legacy else { return Inbound::Ignored };
+        if !method.exists_in(legacy.client.revision) {
+            return Inbound::Ignored;
+        }
+        match method {
+            Method::Initialized if !legacy.is_initialized() => {
+                legacy.initialized();
+                self.subscriptions.open_legacy(&self.profile.capabilities);
+                Inbound::Initialized
+            }
+            Method::RootsListChanged => Inbound::RootsChanged,
+            Method::Progress => {
+                let progress = params.and_then(|params| params.decode::<ProgressParams>().ok());
+                progress.map_or(Inbound::Ignored, |progress| Inbound::Alive(progress.progress_token))
+            }
+            _ => Inbound::Ignored,
+        }
+    }
+
+    fn cancel(&mut self, id: Id) -> Inbound {
+        if self.running.remove(&id) {
+            return Inbound::Cancel(id);
+        }
+        self.subscriptions.cancel(&id);
+        Inbound::Ignored
+    }
+
+    /// Ends a call: the frame to send, or nothing when the call was cancelled meanwhile.
+    ///
+    /// `random` seals the state of a call that needs input; `expires` is when that state ends.
+    pub fn finish(
+        &mut self,
+        ticket: &Ticket,
+        outcome: Outcome,
+        random: &[u8; 32],
+        expires: u64,
+    ) -> Option<Bytes> {
+        if !self.running.remove(&ticket.id) {
+            return None;
+        }
+        Some(finish::encode(&self.profile, ticket, outcome, random, expires))
+    }
+
+    /// How many calls run.
+    pub fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Notes a change at the server. True when [`Self::news`] has something to send.
+    pub fn mark(&mut self, change: &Change) -> bool {
+        self.subscriptions.mark(change)
+    }
+
+    /// The notifications due to what was marked.
+    pub fn news(&mut self) -> Vec<Bytes> {
+        self.subscriptions.drain()
+    }
+
+    /// Ends every subscription, as the last frames of the connection.
+    pub fn close(&mut self) -> Vec<Bytes> {
+        self.subscriptions.close(self.profile.info_member())
+    }
+}

@@ -1,0 +1,99 @@
+//! The rules of a self-describing request: 2026-07-28.
+//!
+//! Nothing here outlives the request: version, capabilities and identity are read anew from each one.
+
+use super::{Profile, Threshold};
+use crate::{
+    envelope::MethodName,
+    params::{Params, RequestMeta},
+    replay::{self, Binding, Replay},
+    service::{Call, ClientView},
+};
+use bowline_types::{
+    Direction, Method, MethodKind, Revision, RpcError, SubscriptionFilter, SubscriptionsListenParams, meta,
+};
+use bytes::Bytes;
+use std::sync::{Arc, PoisonError};
+
+/// A request that may proceed.
+#[derive(Debug)]
+pub enum Admitted {
+    /// It is answered already: this is its result.
+    Answer(Bytes),
+    /// It opens a subscription.
+    Listen(Box<SubscriptionFilter>),
+    /// It is a call, whose log messages have to pass the threshold.
+    Call(Box<Call>, Threshold),
+}
+
+/// Admits one self-describing request, in the order of checks that lets a peer mend one fault after the other.
+pub fn admit(
+    profile: &Profile,
+    principal: Option<&Arc<str>>,
+    method: &MethodName,
+    params: Params,
+    meta: RequestMeta,
+    now: u64,
+) -> Result<Admitted, RpcError> {
+    let missing = |key: &str| RpcError::invalid_params(format!("`_meta[\"{key}\"]` is missing"));
+    let version = meta.protocol_version.ok_or_else(|| missing(meta::key::PROTOCOL_VERSION))?;
+    let capabilities = meta.client_capabilities.ok_or_else(|| missing(meta::key::CLIENT_CAPABILITIES))?;
+    let revision = Revision::parse(&version)
+        .filter(|revision| *revision >= Revision::V2026_07_28 && profile.revisions.contains(*revision))
+        .ok_or_else(|| {
+            let supported: Vec<_> = profile.revisions.newest_first().collect();
+            RpcError::unsupported_version(&version, &supported)
+        })?;
+    let known = known_method(profile, method, revision)?;
+    match known {
+        Method::Discover => return Ok(Admitted::Answer(profile.discover())),
+        Method::Listen => {
+            let listen: SubscriptionsListenParams = params.decode()?;
+            return Ok(Admitted::Listen(Box::new(listen.notifications)));
+        }
+        _ => {}
+    }
+    let client = Arc::new(ClientView::new(revision, principal.cloned(), capabilities, meta.client_info));
+    let replay = open_state(profile, &client, known, &params, now)?;
+    let call = Call { method: known, params, client, progress_token: meta.progress_token, replay };
+    Ok(Admitted::Call(Box::new(call), Threshold::request(meta.log_level)))
+}
+
+fn known_method(profile: &Profile, method: &MethodName, revision: Revision) -> Result<Method, RpcError> {
+    let unknown = || RpcError::method_not_found(method.as_str());
+    let MethodName::Known(known) = method else { return Err(unknown()) };
+    let known = *known;
+    let is_request = known.kind() == MethodKind::Request && known.direction() != Direction::ServerToClient;
+    if !is_request || !known.exists_in(revision) {
+        return Err(unknown());
+    }
+    let offered = match known.extension() {
+        Some(identifier) => profile.capabilities.has_extension(identifier),
+        None => known.capability().is_none_or(|capability| profile.capabilities.has(capability)),
+    };
+    if offered { Ok(known) } else { Err(unknown()) }
+}
+
+fn open_state(
+    profile: &Profile,
+    client: &ClientView,
+    method: Method,
+    params: &Params,
+    now: u64,
+) -> Result<Replay, RpcError> {
+    if !matches!(method, Method::CallTool | Method::ReadResource | Method::GetPrompt) {
+        return Ok(Replay::default());
+    }
+    let Some(state) = params.request_state()? else { return Ok(Replay::default()) };
+    let binding = binding(client, method, params)?;
+    let responses = params.input_responses()?;
+    let mut consumed = profile.consumed.lock().unwrap_or_else(PoisonError::into_inner);
+    replay::open(&profile.keys, &mut consumed, &binding, &state, responses, now)
+}
+
+/// What a sealed state of this request is bound to.
+pub(super) fn binding(client: &ClientView, method: Method, params: &Params) -> Result<Binding, RpcError> {
+    let subject = if method == Method::ReadResource { params.uri()? } else { params.name()? };
+    let arguments = params.arguments()?;
+    Ok(Binding::new(client.principal.as_deref(), method, &subject, arguments))
+}

@@ -1,0 +1,54 @@
+//! A connection that has seen neither a handshake nor a self-describing request.
+
+use super::{Admitted, Legacy, Profile};
+use crate::{envelope::MethodName, params::Params};
+use bowline_types::{InitializeParams, Method, Revision, RpcError, meta};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// Admits the first requests of a connection. `initialize` yields the legacy session it starts.
+pub(super) fn admit(
+    profile: &Profile,
+    principal: Option<&Arc<str>>,
+    method: &MethodName,
+    params: &Params,
+) -> Result<(Admitted, Option<Legacy>), RpcError> {
+    let speaks_legacy = profile.revisions.newest_legacy().is_some();
+    match method {
+        MethodName::Known(Method::Initialize) => {
+            let (legacy, result) = initialize(profile, principal, params)?;
+            Ok((Admitted::Answer(result), Some(legacy)))
+        }
+        // Liveness may be asked at any time, before the handshake as well.
+        MethodName::Known(Method::Ping) if speaks_legacy => {
+            Ok((Admitted::Answer(Bytes::from_static(b"{}")), None))
+        }
+        _ if profile.revisions.has_modern() => Err(RpcError::invalid_params(format!(
+            "`_meta[\"{}\"]` is missing, and no `initialize` came before",
+            meta::key::PROTOCOL_VERSION
+        ))),
+        MethodName::Known(method) if speaks_legacy && method.exists_in(Revision::V2025_11_25) => {
+            Err(RpcError::invalid_request("expected `initialize` first"))
+        }
+        _ => Err(RpcError::method_not_found(method.as_str())),
+    }
+}
+
+fn initialize(
+    profile: &Profile,
+    principal: Option<&Arc<str>>,
+    params: &Params,
+) -> Result<(Legacy, Bytes), RpcError> {
+    let params: InitializeParams = params.decode()?;
+    let wanted = Revision::parse(&params.protocol_version);
+    let known =
+        wanted.filter(|revision| *revision <= Revision::V2025_11_25 && profile.revisions.contains(*revision));
+    // A version this server does not speak is countered with one it does: a success, not an error.
+    let Some(revision) = known.or_else(|| profile.revisions.newest_legacy()) else {
+        let supported: Vec<_> = profile.revisions.newest_first().collect();
+        return Err(RpcError::unsupported_version(&params.protocol_version, &supported));
+    };
+    let legacy = Legacy::new(revision, principal.cloned(), &params);
+    let result = legacy.greeting(profile);
+    Ok((legacy, result))
+}

@@ -1,0 +1,253 @@
+//! What everything above the protocol shares: a call, its outcome, and the services and middleware between them.
+//!
+//! A [`Service`] never learns which revision its caller speaks unless it asks: the session that produced the [`Call`]
+//! adapts the [`Outcome`] on its way out.
+
+use crate::{
+    params::Params,
+    replay::{Asked, Replay},
+};
+use bowline_types::{
+    CallToolResult, ClientCapabilities, CompleteResult, GetPromptResult, Implementation, LoggingLevel,
+    Method, ProgressToken, RawJson, ReadResourceResult, Revision, RpcError,
+};
+use bytes::Bytes;
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, OnceLock},
+};
+
+/// A boxed future, the currency between services.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A request that passed every check of the protocol.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// What is asked for.
+    pub method: Method,
+    /// With which parameters.
+    pub params: Params,
+    /// By whom.
+    pub client: Arc<ClientView>,
+    /// Under which token the caller wants progress, if it does.
+    pub progress_token: Option<ProgressToken>,
+    /// What earlier rounds of the same call have answered.
+    pub replay: Replay,
+}
+
+impl Call {
+    /// A short label for logs and spans: the method, and the tool, prompt or URI it names.
+    pub fn label(&self) -> String {
+        let subject = self.params.name().or_else(|_| self.params.uri());
+        subject.map_or_else(
+            |_| self.method.as_str().to_owned(),
+            |name| format!("{} {name}", self.method.as_str()),
+        )
+    }
+}
+
+/// What a server knows of the client behind a call.
+#[derive(Debug)]
+pub struct ClientView {
+    /// The revision both sides speak.
+    pub revision: Revision,
+    /// The authenticated user, where the transport knows one.
+    pub principal: Option<Arc<str>>,
+    raw_capabilities: RawJson,
+    raw_info: Option<RawJson>,
+    capabilities: OnceLock<ClientCapabilities>,
+    info: OnceLock<Option<Implementation>>,
+}
+
+impl ClientView {
+    /// A client that declared `capabilities`, as raw JSON, and perhaps who it is.
+    pub fn new(
+        revision: Revision,
+        principal: Option<Arc<str>>,
+        capabilities: RawJson,
+        info: Option<RawJson>,
+    ) -> Self {
+        let (raw_capabilities, raw_info) = (capabilities, info);
+        let (capabilities, info) = (OnceLock::new(), OnceLock::new());
+        Self { revision, principal, raw_capabilities, raw_info, capabilities, info }
+    }
+
+    /// What the client declared it can do. Decoded on first use; what cannot be read counts as not declared.
+    pub fn capabilities(&self) -> &ClientCapabilities {
+        self.capabilities.get_or_init(|| self.raw_capabilities.decode().unwrap_or_default())
+    }
+
+    /// Who the client says it is.
+    pub fn info(&self) -> Option<&Implementation> {
+        self.info.get_or_init(|| self.raw_info.as_ref()?.decode().ok()).as_ref()
+    }
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// With a result.
+    Complete(Reply),
+    /// With questions the client has to answer first; the call is made again with the answers.
+    NeedsInput(Box<Asked>),
+    /// With an error.
+    Failed(RpcError),
+}
+
+impl From<Result<Reply, RpcError>> for Outcome {
+    fn from(result: Result<Reply, RpcError>) -> Self {
+        match result {
+            Ok(reply) => Self::Complete(reply),
+            Err(error) => Self::Failed(error),
+        }
+    }
+}
+
+/// The result of a call, in the superset model.
+#[derive(Debug)]
+pub enum Reply {
+    /// Of `tools/call`.
+    Tool(Box<CallToolResult>),
+    /// Of `resources/read`.
+    Resource(Box<ReadResourceResult>),
+    /// Of `prompts/get`.
+    Prompt(Box<GetPromptResult>),
+    /// Of `completion/complete`.
+    Completion(Box<CompleteResult>),
+    /// A result object of another service, passed on with all its members.
+    Raw(RawJson),
+    /// A result object encoded for the caller's revision, complete as it is.
+    Encoded(Bytes),
+}
+
+/// Something a call tells its caller while it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Notice {
+    /// How far the work has come.
+    Progress {
+        /// Grows with every notice.
+        progress: f64,
+        /// Where it will end, if known.
+        total: Option<f64>,
+        /// What is being done.
+        message: Option<String>,
+    },
+    /// A line of log.
+    Log {
+        /// How grave.
+        level: LoggingLevel,
+        /// Which part of the server.
+        logger: Option<String>,
+        /// Any JSON.
+        data: RawJson,
+    },
+    /// An out-of-band interaction, started by a URL, has ended.
+    ElicitationComplete {
+        /// Which one.
+        elicitation_id: String,
+    },
+}
+
+/// Receives the notices of one call: stdio's writer, or the stream of one POST.
+pub trait Emit: Send + Sync {
+    /// Passes a notice on, in the form and under the conditions of the caller's revision.
+    fn emit(&self, notice: Notice);
+
+    /// Whether the caller has given the call up.
+    fn is_cancelled(&self) -> bool;
+
+    /// Completes when the caller gives the call up.
+    fn cancelled(&self) -> BoxFuture<'_, ()>;
+}
+
+/// Where a call's notices go.
+#[derive(Clone)]
+pub struct Outlet(Option<Arc<dyn Emit>>);
+
+impl Outlet {
+    /// An outlet into `sink`.
+    pub fn new(sink: Arc<dyn Emit>) -> Self {
+        Self(Some(sink))
+    }
+
+    /// An outlet that drops what it is given, for calls nobody watches.
+    pub const fn closed() -> Self {
+        Self(None)
+    }
+
+    /// Passes a notice on.
+    pub fn emit(&self, notice: Notice) {
+        if let Some(sink) = &self.0 {
+            sink.emit(notice);
+        }
+    }
+
+    /// Whether the caller has given the call up.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.as_ref().is_some_and(|sink| sink.is_cancelled())
+    }
+
+    /// Completes when the caller gives the call up; never, when nobody can.
+    pub async fn cancelled(&self) {
+        match &self.0 {
+            Some(sink) => sink.cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl fmt::Debug for Outlet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Outlet").field(&self.0.is_some()).finish()
+    }
+}
+
+/// Answers calls: a server, a client bound to one, a gateway over many.
+pub trait Service: Send + Sync + 'static {
+    /// Answers one call. Dropping the future cancels it.
+    fn call(&self, call: Call, outlet: Outlet) -> BoxFuture<'_, Outcome>;
+}
+
+impl<S: Service + ?Sized> Service for Arc<S> {
+    fn call(&self, call: Call, outlet: Outlet) -> BoxFuture<'_, Outcome> {
+        (**self).call(call, outlet)
+    }
+}
+
+/// Stands around every call: sees it, changes it, refuses it, or watches how it ends.
+///
+/// A middleware runs once per round: when a handler asks the user something, the call passes again with the answer.
+pub trait Middleware: Send + Sync + 'static {
+    /// Handles `call`, usually by handing it to `next`.
+    fn call<'a>(&'a self, call: Call, outlet: Outlet, next: Next<'a>) -> BoxFuture<'a, Outcome>;
+}
+
+/// The rest of the chain behind a middleware.
+#[derive(Clone, Copy)]
+pub struct Next<'a> {
+    rest: &'a [Arc<dyn Middleware>],
+    service: &'a dyn Service,
+}
+
+impl<'a> Next<'a> {
+    /// A chain of `middleware` that ends in `service`.
+    pub fn new(middleware: &'a [Arc<dyn Middleware>], service: &'a dyn Service) -> Self {
+        Self { rest: middleware, service }
+    }
+
+    /// Runs the rest of the chain.
+    pub fn run(self, call: Call, outlet: Outlet) -> BoxFuture<'a, Outcome> {
+        match self.rest.split_first() {
+            Some((first, rest)) => first.call(call, outlet, Next { rest, service: self.service }),
+            None => self.service.call(call, outlet),
+        }
+    }
+}
+
+impl fmt::Debug for Next<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Next").field("middleware", &self.rest.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,226 @@
+//! Who wants to hear of which changes: `resources/subscribe` and `subscriptions/listen` on one set.
+//!
+//! Changes are marked, not queued: however often something changes before the connection gets to write, its listener
+//! hears of it once, and a slow reader costs no memory.
+
+use crate::{encode, uri};
+use bowline_types::{
+    CancelledParams, Capability, Id, Method, RawJson, ResourceUpdatedParams, ServerCapabilities,
+    SubscriptionFilter, meta,
+};
+use bytes::Bytes;
+use std::collections::BTreeSet;
+
+/// How many `subscriptions/listen` one connection may hold open.
+pub const MAX_LISTENS: usize = 64;
+/// How many URIs one listener may name.
+pub const MAX_URIS: usize = 1000;
+
+/// Something that changed at the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The list of tools.
+    Tools,
+    /// The list of prompts.
+    Prompts,
+    /// The list of resources or templates.
+    Resources,
+    /// The content of one resource.
+    Resource(String),
+}
+
+#[derive(Debug, Default)]
+struct Interest {
+    tools: bool,
+    prompts: bool,
+    resources: bool,
+    uris: BTreeSet<String>,
+}
+
+impl Interest {
+    fn covers(&self, change: &Change) -> bool {
+        match change {
+            Change::Tools => self.tools,
+            Change::Prompts => self.prompts,
+            Change::Resources => self.resources,
+            Change::Resource(changed) => self.uris.iter().any(|known| uri::is_sub_resource(known, changed)),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Listener {
+    interest: Interest,
+    /// What changed since the listener was last told.
+    news: Interest,
+}
+
+impl Listener {
+    fn mark(&mut self, change: &Change) -> bool {
+        if !self.interest.covers(change) {
+            return false;
+        }
+        match change {
+            Change::Tools => self.news.tools = true,
+            Change::Prompts => self.news.prompts = true,
+            Change::Resources => self.news.resources = true,
+            // Sub-resources are open-ended, so their number is bounded; beyond it the list itself counts as changed.
+            Change::Resource(_) if self.news.uris.len() >= MAX_URIS => {
+                self.news.resources = self.interest.resources;
+            }
+            Change::Resource(uri) => drop(self.news.uris.insert(uri.clone())),
+        }
+        true
+    }
+
+    fn drain(&mut self, id: Option<&Id>, out: &mut Vec<Bytes>) {
+        let news = std::mem::take(&mut self.news);
+        let tag = id.map(subscription_meta);
+        let params = tag.as_ref().map(|tag| raw(&format!("{{\"_meta\":{tag}}}")));
+        let lists = [
+            (news.tools, Method::ToolsListChanged),
+            (news.prompts, Method::PromptsListChanged),
+            (news.resources, Method::ResourcesListChanged),
+        ];
+        for (_, method) in lists.into_iter().filter(|(changed, _)| *changed) {
+            out.push(encode::notification(method, params.as_ref()));
+        }
+        for uri in news.uris {
+            let meta = tag.as_ref().and_then(|tag| serde_json::from_str(tag).ok());
+            out.push(encode::notify(
+                Method::ResourceUpdated,
+                &ResourceUpdatedParams { meta, ..ResourceUpdatedParams::new(uri) },
+            ));
+        }
+    }
+}
+
+fn subscription_meta(id: &Id) -> String {
+    let id = serde_json::to_string(id).unwrap_or_default();
+    format!("{{\"{}\":{id}}}", meta::key::SUBSCRIPTION_ID)
+}
+
+fn raw(text: &str) -> RawJson {
+    RawJson::parse(Bytes::copy_from_slice(text.as_bytes())).unwrap_or_else(|_| RawJson::empty_object())
+}
+
+/// The subscriptions of one connection.
+#[derive(Debug, Default)]
+pub struct Subscriptions {
+    legacy: Option<Listener>,
+    listens: Vec<(Id, Listener)>,
+}
+
+impl Subscriptions {
+    /// From now on the peer of a handshake hears of the lists whose changes the server announced.
+    pub fn open_legacy(&mut self, capabilities: &ServerCapabilities) {
+        let listener = self.legacy.get_or_insert_default();
+        listener.interest.tools = capabilities.has(Capability::ToolsListChanged);
+        listener.interest.prompts = capabilities.has(Capability::PromptsListChanged);
+        listener.interest.resources = capabilities.has(Capability::ResourcesListChanged);
+    }
+
+    /// `resources/subscribe`. False when the peer holds too many.
+    pub fn subscribe(&mut self, uri: &str) -> bool {
+        let uris = &mut self.legacy.get_or_insert_default().interest.uris;
+        if uris.len() >= MAX_URIS && !uris.contains(uri) {
+            return false;
+        }
+        uris.insert(uri.to_owned());
+        true
+    }
+
+    /// `resources/unsubscribe`.
+    pub fn unsubscribe(&mut self, uri: &str) {
+        if let Some(listener) = &mut self.legacy {
+            listener.interest.uris.remove(uri);
+            listener.news.uris.remove(uri);
+        }
+    }
+
+    /// `subscriptions/listen`: gives the acknowledgment, which has to be sent before anything else of the
+    /// subscription. `None` when the peer holds too many.
+    pub fn listen(
+        &mut self,
+        id: Id,
+        wanted: &SubscriptionFilter,
+        capabilities: &ServerCapabilities,
+    ) -> Option<Bytes> {
+        if self.listens.len() >= MAX_LISTENS {
+            return None;
+        }
+        let subscribes = capabilities.has(Capability::ResourcesSubscribe);
+        let uris = wanted.resource_subscriptions.as_ref().filter(|_| subscribes);
+        let interest = Interest {
+            tools: wanted.tools_list_changed == Some(true) && capabilities.has(Capability::ToolsListChanged),
+            prompts: wanted.prompts_list_changed == Some(true)
+                && capabilities.has(Capability::PromptsListChanged),
+            resources: wanted.resources_list_changed == Some(true)
+                && capabilities.has(Capability::ResourcesListChanged),
+            uris: uris.into_iter().flatten().take(MAX_URIS).cloned().collect(),
+        };
+        let granted = SubscriptionFilter {
+            tools_list_changed: interest.tools.then_some(true),
+            prompts_list_changed: interest.prompts.then_some(true),
+            resources_list_changed: interest.resources.then_some(true),
+            resource_subscriptions: uris
+                .map(|uris| uris.iter().filter(|uri| interest.uris.contains(*uri)).cloned().collect()),
+            ..SubscriptionFilter::default()
+        };
+        let granted = serde_json::to_string(&granted).unwrap_or_default();
+        let params = raw(&format!("{{\"_meta\":{},\"notifications\":{granted}}}", subscription_meta(&id)));
+        self.listens.push((id, Listener { interest, news: Interest::default() }));
+        Some(encode::notification(Method::SubscriptionsAcknowledged, Some(&params)))
+    }
+
+    /// Ends a listen at the client's wish. False when there was none.
+    pub fn cancel(&mut self, id: &Id) -> bool {
+        let before = self.listens.len();
+        self.listens.retain(|(known, _)| known != id);
+        self.listens.len() < before
+    }
+
+    /// Whether `id` names an open listen.
+    pub fn is_listening(&self, id: &Id) -> bool {
+        self.listens.iter().any(|(known, _)| known == id)
+    }
+
+    /// Notes a change. True when somebody here wants to hear of it.
+    pub fn mark(&mut self, change: &Change) -> bool {
+        let legacy = self.legacy.as_mut().is_some_and(|listener| listener.mark(change));
+        self.listens.iter_mut().fold(legacy, |any, (_, listener)| listener.mark(change) || any)
+    }
+
+    /// The notifications due.
+    pub fn drain(&mut self) -> Vec<Bytes> {
+        let mut out = Vec::new();
+        if let Some(listener) = &mut self.legacy {
+            listener.drain(None, &mut out);
+        }
+        for (id, listener) in &mut self.listens {
+            listener.drain(Some(id), &mut out);
+        }
+        out
+    }
+
+    /// Ends every listen at the server's wish: its cancellation, then its result, which a client may take in any
+    /// combination.
+    pub fn close(&mut self, server_info: &[u8]) -> Vec<Bytes> {
+        let mut out = self.drain();
+        for (id, _) in std::mem::take(&mut self.listens) {
+            let cancelled = CancelledParams {
+                request_id: Some(id.clone()),
+                reason: Some("the server ends".into()),
+                ..Default::default()
+            };
+            out.push(encode::notify(Method::Cancelled, &cancelled));
+            let mut result = Vec::new();
+            result.extend_from_slice(b"{\"resultType\":\"complete\",\"_meta\":");
+            result.extend_from_slice(subscription_meta(&id).as_bytes());
+            encode::splice(&mut result, server_info);
+            result.push(b'}');
+            out.push(encode::response(&id, &result));
+        }
+        out
+    }
+}

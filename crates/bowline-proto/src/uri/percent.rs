@@ -1,0 +1,89 @@
+//! Which octets may stand bare in a URI, and how the others are written.
+
+use std::borrow::Cow;
+
+/// Characters that never need encoding.
+pub(super) fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
+}
+
+/// Characters that delimit the parts of a URI.
+pub(super) fn is_reserved(byte: u8) -> bool {
+    is_general_delimiter(byte)
+        || matches!(byte, b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=')
+}
+
+fn is_general_delimiter(byte: u8) -> bool {
+    matches!(byte, b':' | b'/' | b'?' | b'#' | b'[' | b']' | b'@')
+}
+
+/// Whether `bytes` begins with a percent sign and two hexadecimal digits.
+pub(super) fn starts_with_triplet(bytes: &[u8]) -> bool {
+    matches!(bytes, [b'%', high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit())
+}
+
+/// Appends `text` with everything but unreserved characters encoded.
+pub(super) fn push_encoded(out: &mut String, text: &str) {
+    for &byte in text.as_bytes() {
+        push_byte(out, byte, is_unreserved(byte));
+    }
+}
+
+/// Appends `text` with reserved characters and percent triplets kept as they are.
+pub(super) fn push_reserved(out: &mut String, text: &str) {
+    let mut rest = text.as_bytes();
+    while let [byte, tail @ ..] = rest {
+        let bare = is_unreserved(*byte) || is_reserved(*byte) || starts_with_triplet(rest);
+        push_byte(out, *byte, bare);
+        rest = tail;
+    }
+}
+
+/// Writes characters that no URI holds bare (blanks, non-ASCII) the way a URI holds them.
+pub(super) fn to_uri(text: &str) -> Cow<'_, str> {
+    let bare = |byte: u8| is_unreserved(byte) || is_reserved(byte) || byte == b'%';
+    if text.bytes().all(bare) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for byte in text.bytes() {
+        push_byte(&mut out, byte, bare(byte));
+    }
+    Cow::Owned(out)
+}
+
+fn push_byte(out: &mut String, byte: u8, bare: bool) {
+    if bare {
+        out.push(char::from(byte));
+        return;
+    }
+    out.push('%');
+    for digit in [byte >> 4, byte & 0x0f] {
+        let digit = char::from_digit(u32::from(digit), 16).expect("four bits are one hexadecimal digit");
+        out.push(digit.to_ascii_uppercase());
+    }
+}
+
+/// Reads percent triplets back; `None` for a stray percent sign or octets that are not UTF-8.
+pub(super) fn decode(text: &str) -> Option<String> {
+    if !text.contains('%') {
+        return Some(text.to_owned());
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [byte, tail @ ..] = rest {
+        if *byte != b'%' {
+            out.push(*byte);
+            rest = tail;
+            continue;
+        }
+        let [high, low, after @ ..] = tail else { return None };
+        out.push(hex(*high)? << 4 | hex(*low)?);
+        rest = after;
+    }
+    String::from_utf8(out).ok()
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+}

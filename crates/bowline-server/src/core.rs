@@ -1,0 +1,284 @@
+//! The server behind its connections: finds what a call names and runs it.
+
+use crate::{
+    Ctx, Error,
+    error::Kind,
+    handler::Running,
+    limits::Limits,
+    lists::{self, allows},
+    registry::{Registry, Snapshot},
+    round::{Ended, Log, Round},
+};
+use bowline_proto::{
+    replay::Asked,
+    server::{CacheHint, Profile},
+    service::{BoxFuture, Call, ClientView, Middleware, Next, Outcome, Outlet, Reply, Service},
+};
+use bowline_types::{
+    CallToolResult, CompleteParams, CompleteResult, Completion, ContentBlock, Era, GetPromptParams, Method,
+    RawJson, Reference, RpcError,
+};
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+/// A server that has begun to serve.
+pub(crate) struct Core {
+    pub(crate) profile: Arc<Profile>,
+    pub(crate) registry: Registry,
+    pub(crate) limits: Limits,
+    pub(crate) list_cache: CacheHint,
+    pub(crate) page_size: usize,
+}
+
+impl Core {
+    async fn dispatch(&self, mut call: Call, outlet: Outlet) -> Outcome {
+        let snapshot = self.registry.snapshot();
+        let log = Log::new(std::mem::take(&mut call.replay));
+        let ctx = Ctx::new(
+            Arc::clone(&call.client),
+            call.params.clone(),
+            outlet,
+            Arc::clone(self.registry.hub()),
+            log,
+        );
+        let outcome = match call.method {
+            Method::CallTool => self.call_tool(&snapshot, &call, &ctx).await,
+            Method::ReadResource => self.read_resource(&snapshot, &call, &ctx).await,
+            Method::GetPrompt => self.get_prompt(&snapshot, &call, &ctx).await,
+            Method::Complete => complete(&snapshot, &call).await.map(Outcome::Complete),
+            Method::ListTools
+            | Method::ListPrompts
+            | Method::ListResources
+            | Method::ListResourceTemplates => {
+                lists::list(self, &snapshot, &call, ctx).await.map(Outcome::Complete)
+            }
+            method => Err(RpcError::method_not_found(method.as_str())),
+        };
+        outcome.unwrap_or_else(Outcome::Failed)
+    }
+
+    async fn call_tool(&self, snapshot: &Snapshot, call: &Call, ctx: &Ctx) -> Result<Outcome, RpcError> {
+        let name = call.params.name()?;
+        let tool = snapshot.tools.get(&name).filter(|tool| allows(tool.guard.as_ref(), &call.client));
+        let Some(tool) = tool else { return Err(RpcError::invalid_params(format!("unknown tool `{name}`"))) };
+        let arguments = call.params.arguments()?.cloned().unwrap_or_else(RawJson::empty_object);
+        let running = catch(|| tool.call(ctx.clone(), arguments));
+        let result = match self.round(running, ctx, &call.client, &name).await? {
+            Finished::Asks(asked) => return Ok(needs_input(asked)),
+            Finished::Done(Ok(result)) => match tool.check_output(&result) {
+                Ok(()) => result,
+                Err(error) => return Err(rpc_error(error, &call.client)),
+            },
+            Finished::Done(Err(error)) => tool_error(error, &call.client)?,
+        };
+        Ok(Outcome::Complete(Reply::Tool(Box::new(result))))
+    }
+
+    async fn read_resource(&self, snapshot: &Snapshot, call: &Call, ctx: &Ctx) -> Result<Outcome, RpcError> {
+        let uri = call.params.uri()?;
+        bowline_proto::uri::validate_uri(&uri)
+            .map_err(|error| RpcError::invalid_params(format!("`uri`: {error}")))?;
+        let fixed = snapshot.resources.get(&uri).map(|resource| (resource, Vec::new()));
+        let found = fixed.or_else(|| {
+            let mut templates = snapshot.templates.as_slice().iter();
+            templates.find_map(|template| Some((template, template.matches(&uri)?)))
+        });
+        let Some((resource, variables)) =
+            found.filter(|(resource, _)| allows(resource.guard.as_ref(), &call.client))
+        else {
+            return self.read_source(snapshot, call, ctx, &uri).await;
+        };
+        let running = catch(|| resource.read(ctx.clone(), variables));
+        match self.round(running, ctx, &call.client, &uri).await? {
+            Finished::Asks(asked) => Ok(needs_input(asked)),
+            Finished::Done(Ok(mut result)) => {
+                if result.contents.is_empty() {
+                    // An empty list would tell a client that the resource exists.
+                    return Err(RpcError::resource_not_found(&uri));
+                }
+                resource.complete_result(&uri, &mut result);
+                Ok(Outcome::Complete(Reply::Resource(Box::new(result))))
+            }
+            Finished::Done(Err(error)) => Err(rpc_error(error, &call.client)),
+        }
+    }
+
+    async fn read_source(
+        &self,
+        snapshot: &Snapshot,
+        call: &Call,
+        ctx: &Ctx,
+        uri: &str,
+    ) -> Result<Outcome, RpcError> {
+        for source in &snapshot.sources {
+            let source = Arc::clone(source);
+            let (context, wanted) = (ctx.clone(), uri.to_owned());
+            let running = Running::Pending(Box::pin(async move { source.read(context, wanted).await }));
+            match self.round(running, ctx, &call.client, uri).await? {
+                Finished::Asks(asked) => return Ok(needs_input(asked)),
+                Finished::Done(Ok(Some(result))) if !result.contents.is_empty() => {
+                    return Ok(Outcome::Complete(Reply::Resource(Box::new(result))));
+                }
+                Finished::Done(Ok(_)) => {}
+                Finished::Done(Err(error)) => return Err(rpc_error(error, &call.client)),
+            }
+        }
+        Err(RpcError::resource_not_found(uri))
+    }
+
+    async fn get_prompt(&self, snapshot: &Snapshot, call: &Call, ctx: &Ctx) -> Result<Outcome, RpcError> {
+        let params: GetPromptParams = call.params.decode()?;
+        let prompt =
+            snapshot.prompts.get(&params.name).filter(|prompt| allows(prompt.guard.as_ref(), &call.client));
+        let Some(prompt) = prompt else {
+            return Err(RpcError::invalid_params(format!("unknown prompt `{}`", params.name)));
+        };
+        let given = params.arguments.map(|arguments| arguments.into_iter().collect()).unwrap_or_default();
+        let running = catch(|| prompt.call(ctx.clone(), given));
+        match self.round(running, ctx, &call.client, &params.name).await? {
+            Finished::Asks(asked) => Ok(needs_input(asked)),
+            Finished::Done(Ok(mut result)) => {
+                if result.description.is_none() {
+                    result.description.clone_from(&prompt.definition.description);
+                }
+                Ok(Outcome::Complete(Reply::Prompt(Box::new(result))))
+            }
+            Finished::Done(Err(error)) => Err(rpc_error(error, &call.client)),
+        }
+    }
+
+    /// Runs a handler until it is done or asks.
+    async fn round<T>(
+        &self,
+        running: Running<T>,
+        ctx: &Ctx,
+        client: &ClientView,
+        name: &str,
+    ) -> Result<Finished<T>, RpcError> {
+        let future = match running {
+            Running::Ready(done) => return Ok(Finished::Done(done)),
+            Running::Pending(future) => future,
+        };
+        match Round::new(future, ctx.log_of_round()).await {
+            Ended::Done(done) => Ok(Finished::Done(done)),
+            Ended::Panicked => Err(panicked(name)),
+            Ended::Asks(asked) if asked.replay.rounds() > self.limits.rounds => {
+                let limit = self.limits.rounds;
+                Err(RpcError::internal(format!(
+                    "`{name}` asked in more than {limit} rounds; it never comes to an end"
+                )))
+            }
+            Ended::Asks(asked) => {
+                debug_assert!(client.revision.era() == Era::Modern || !asked.questions.is_empty());
+                Ok(Finished::Asks(asked))
+            }
+        }
+    }
+}
+
+/// The end of the middleware chain.
+#[derive(Debug)]
+pub(crate) struct Dispatch(pub(crate) Arc<Core>);
+
+impl Service for Dispatch {
+    fn call(&self, call: Call, outlet: Outlet) -> BoxFuture<'_, Outcome> {
+        Box::pin(self.0.dispatch(call, outlet))
+    }
+}
+
+/// A server with its middleware around it.
+pub(crate) struct Chain {
+    pub(crate) middleware: Vec<Arc<dyn Middleware>>,
+    pub(crate) dispatch: Dispatch,
+}
+
+impl Service for Chain {
+    fn call(&self, call: Call, outlet: Outlet) -> BoxFuture<'_, Outcome> {
+        Next::new(&self.middleware, &self.dispatch).run(call, outlet)
+    }
+}
+
+enum Finished<T> {
+    Done(Result<T, Error>),
+    Asks(Asked),
+}
+
+fn needs_input(asked: Asked) -> Outcome {
+    Outcome::NeedsInput(Box::new(asked))
+}
+
+/// A handler that is not async panics where it is called.
+fn catch<T>(call: impl FnOnce() -> Running<T>) -> Running<T> {
+    catch_unwind(AssertUnwindSafe(call))
+        .unwrap_or_else(|_| Running::Ready(Err(Error::rpc(panicked("the handler")))))
+}
+
+fn panicked(name: &str) -> RpcError {
+    RpcError::internal(format!("`{name}` panicked"))
+}
+
+/// What a failed handler tells a caller that expects a tool result.
+fn tool_error(error: Error, client: &ClientView) -> Result<CallToolResult, RpcError> {
+    let text = error.to_string();
+    match error.into_kind() {
+        Kind::Rpc(error) => Err(error),
+        // 2026-07-28 has a code for it; before, the model is told instead.
+        Kind::Missing { needed, .. } if client.revision.era() == Era::Modern => {
+            Err(RpcError::missing_capability(&needed))
+        }
+        Kind::Tool(_) | Kind::Arguments(_) | Kind::Missing { .. } | Kind::Suspended => Ok(CallToolResult {
+            content: vec![ContentBlock::text(text)],
+            is_error: Some(true),
+            ..CallToolResult::default()
+        }),
+    }
+}
+
+/// What a failed handler tells a caller that expects anything else.
+pub(crate) fn rpc_error(error: Error, client: &ClientView) -> RpcError {
+    let text = error.to_string();
+    match error.into_kind() {
+        Kind::Rpc(error) => error,
+        Kind::Missing { needed, .. } if client.revision.era() == Era::Modern => {
+            RpcError::missing_capability(&needed)
+        }
+        Kind::Arguments(_) => RpcError::invalid_params(text),
+        Kind::Tool(_) | Kind::Missing { .. } | Kind::Suspended => RpcError::internal(text),
+    }
+}
+
+async fn complete(snapshot: &Snapshot, call: &Call) -> Result<Reply, RpcError> {
+    let params: CompleteParams = call.params.decode()?;
+    let typing = crate::complete::Typing {
+        value: params.argument.value,
+        arguments: params.context.and_then(|context| context.arguments).into_iter().flatten().collect(),
+    };
+    let argument = params.argument.name;
+    let completion: Completion = match params.reference {
+        Reference::Prompt(reference) => {
+            let prompt = snapshot
+                .prompts
+                .get(&reference.name)
+                .filter(|prompt| allows(prompt.guard.as_ref(), &call.client));
+            let unknown = || RpcError::invalid_params(format!("unknown prompt `{}`", reference.name));
+            prompt.ok_or_else(unknown)?.completers.complete(&argument, typing).await
+        }
+        Reference::Resource(reference) => {
+            let by_template = snapshot.templates.get(&reference.uri);
+            let template = by_template.filter(|template| allows(template.guard.as_ref(), &call.client));
+            let unknown =
+                || RpcError::invalid_params(format!("unknown resource template `{}`", reference.uri));
+            template.ok_or_else(unknown)?.completers.complete(&argument, typing).await
+        }
+    };
+    Ok(Reply::Completion(Box::new(CompleteResult { completion, ..CompleteResult::default() })))
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core").field("registry", &self.registry).finish_non_exhaustive()
+    }
+}

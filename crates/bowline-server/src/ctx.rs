@@ -1,0 +1,288 @@
+//! What a handler can do besides returning: ask, report, remember, look at its caller.
+
+use crate::{Error, Result, elicit, hub::Hub, round::Log};
+use bowline_proto::{
+    params::Params,
+    replay::Question,
+    sampling,
+    server::missing_capability,
+    service::{ClientView, Notice, Outlet},
+    subscribe::Change,
+    uri,
+};
+use bowline_types::{
+    CreateMessageParams, CreateMessageResult, ElicitAction, ElicitFormParams, ElicitParams, ElicitResult,
+    ElicitUrlParams, Era, InputRequest, ListRootsResult, LoggingLevel, Meta, RawJson, Revision, Root,
+};
+use schemars::JsonSchema;
+use serde::{Serialize, de::DeserializeOwned};
+use std::{fmt, future::Future, sync::Arc};
+
+/// The context of a call.
+///
+/// Asking (`ask`, `ask_url`, `sample`, `roots`) works the same in every revision: the handler's future is dropped at the
+/// first unanswered question and the handler runs again once the answer is there, up to that question and beyond. So
+/// everything before a question runs more than once; wrap what must not in [`Ctx::once`]. Questions awaited together,
+/// with `join!`, go out together.
+#[derive(Clone)]
+pub struct Ctx {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    client: Arc<ClientView>,
+    params: Params,
+    outlet: Outlet,
+    hub: Arc<Hub>,
+    log: Log,
+}
+
+/// What the user did with a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer<T> {
+    /// Answered it.
+    Accept(T),
+    /// Said no.
+    Decline,
+    /// Closed it without saying either.
+    Cancel,
+}
+
+impl<T> Answer<T> {
+    /// The answer, or an error the model can read when there is none.
+    pub fn accepted(self) -> Result<T> {
+        match self {
+            Self::Accept(answer) => Ok(answer),
+            Self::Decline => Err(Error::tool("the user declined")),
+            Self::Cancel => Err(Error::tool("the user cancelled")),
+        }
+    }
+
+    /// The answer, if there is one.
+    pub fn ok(self) -> Option<T> {
+        match self {
+            Self::Accept(answer) => Some(answer),
+            Self::Decline | Self::Cancel => None,
+        }
+    }
+}
+
+/// A page the user was sent to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Visit {
+    id: Option<String>,
+}
+
+impl Ctx {
+    pub(crate) fn new(
+        client: Arc<ClientView>,
+        params: Params,
+        outlet: Outlet,
+        hub: Arc<Hub>,
+        log: Log,
+    ) -> Self {
+        Self { inner: Arc::new(Inner { client, params, outlet, hub, log }) }
+    }
+
+    pub(crate) fn log_of_round(&self) -> &Log {
+        &self.inner.log
+    }
+
+    /// Asks the user to fill in `T`, a flat struct of text, numbers, booleans and enums.
+    ///
+    /// Fails when the client cannot ask its user, or answers with something else than `T`.
+    pub async fn ask<T: DeserializeOwned + JsonSchema>(
+        &self,
+        message: impl Into<String>,
+    ) -> Result<Answer<T>> {
+        let key = self.inner.log.next_key();
+        self.form(key, message.into()).await
+    }
+
+    /// Asks like [`Ctx::ask`], under a key of the author's choice.
+    ///
+    /// Questions are otherwise told apart by their position, which is only stable while a handler asks in the same
+    /// order each time it runs.
+    pub async fn ask_as<T: DeserializeOwned + JsonSchema>(
+        &self,
+        key: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Result<Answer<T>> {
+        self.form(key.into(), message.into()).await
+    }
+
+    async fn form<T: DeserializeOwned + JsonSchema>(
+        &self,
+        key: String,
+        message: String,
+    ) -> Result<Answer<T>> {
+        let requested_schema = elicit::schema_of::<T>()?;
+        let form = ElicitFormParams::new(message, requested_schema.clone());
+        let request = InputRequest::Elicit(ElicitParams::Form(form));
+        let result: ElicitResult = self.put(key, request, "elicitation").await?;
+        Ok(match result.action {
+            ElicitAction::Accept => {
+                let content = result.content.unwrap_or_default();
+                let content = RawJson::of(&content).unwrap_or_else(|_| RawJson::empty_object());
+                let wrong = |reason: String| {
+                    Error::invalid_params(format!("the answer does not fit its form: {reason}"))
+                };
+                requested_schema.validate(&content).map_err(wrong)?;
+                Answer::Accept(content.decode().map_err(|error| wrong(error.to_string()))?)
+            }
+            ElicitAction::Decline => Answer::Decline,
+            ElicitAction::Cancel => Answer::Cancel,
+        })
+    }
+
+    /// Sends the user to a page, for what must not pass through the client: sign-in, keys, payment.
+    ///
+    /// An accepted answer says that the user agreed to open the page, not that anything was done there. Whether it was
+    /// is for the server to know; a handler that finds it was not can ask again.
+    pub async fn ask_url(&self, message: impl Into<String>, url: impl Into<String>) -> Result<Answer<Visit>> {
+        let url = url.into();
+        uri::validate_uri(&url)
+            .map_err(|error| Error::internal(format!("cannot send the user to `{url}`: {error}")))?;
+        let key = self.inner.log.next_key();
+        let id = self.visit_id(&key)?;
+        let page =
+            ElicitUrlParams { elicitation_id: id.clone(), ..ElicitUrlParams::new(message.into(), url) };
+        let request = InputRequest::Elicit(ElicitParams::Url(page));
+        let result: ElicitResult = self.put(key, request, "elicitation with a URL").await?;
+        Ok(match result.action {
+            ElicitAction::Accept => Answer::Accept(Visit { id }),
+            ElicitAction::Decline => Answer::Decline,
+            ElicitAction::Cancel => Answer::Cancel,
+        })
+    }
+
+    /// Only 2025-11-25 names a visit, and the name has to be the same each time the handler runs.
+    fn visit_id(&self, key: &str) -> Result<Option<String>> {
+        if self.inner.client.revision.era() == Era::Modern {
+            return Ok(None);
+        }
+        let slot = format!("bowline/visit/{key}");
+        if let Some(known) = self.inner.log.kept(&slot) {
+            return Ok(known.decode().ok());
+        }
+        let id = crate::random::id();
+        self.inner.log.keep(&slot, RawJson::of(&id)?);
+        Ok(Some(id))
+    }
+
+    /// Tells the client that what the user was sent to do is done, in revisions that know of it.
+    pub fn visit_done(&self, visit: &Visit) {
+        if let Some(elicitation_id) = visit.id.clone() {
+            self.inner.outlet.emit(Notice::ElicitationComplete { elicitation_id });
+        }
+    }
+
+    /// Has the client's model write a message.
+    pub async fn sample(&self, request: impl Into<CreateMessageParams>) -> Result<CreateMessageResult> {
+        let request: CreateMessageParams = request.into();
+        sampling::check(&request).map_err(|reason| Error::internal(format!("cannot sample: {reason}")))?;
+        let what = if request.tools.is_some() { "sampling with tools" } else { "sampling" };
+        let key = self.inner.log.next_key();
+        self.put(key, InputRequest::CreateMessage(Box::new(request)), what).await
+    }
+
+    /// The folders the client's user works in.
+    pub async fn roots(&self) -> Result<Vec<Root>> {
+        let key = self.inner.log.next_key();
+        let result: ListRootsResult = self.put(key, InputRequest::ListRoots, "roots").await?;
+        Ok(result.roots)
+    }
+
+    async fn put<T: DeserializeOwned>(
+        &self,
+        key: String,
+        request: InputRequest,
+        what: &'static str,
+    ) -> Result<T> {
+        if let Some(needed) = missing_capability(&self.inner.client, &request) {
+            return Err(Error::missing(needed, what));
+        }
+        match self.inner.log.answer(Question::new(key, request)).await? {
+            Ok(answer) => answer.decode().map_err(|error| {
+                Error::invalid_params(format!("the client's answer cannot be read: {error}"))
+            }),
+            Err(error) => Err(Error::tool(format!("the client answered with an error: {}", error.message))),
+        }
+    }
+
+    /// Runs `work` once per call, however often the handler runs again: its value is kept across questions.
+    ///
+    /// An error is not kept. The value travels through the client, sealed, so it should be small.
+    pub async fn once<T, E>(&self, key: &str, work: impl Future<Output = Result<T, E>>) -> Result<T>
+    where
+        T: Serialize + DeserializeOwned,
+        E: Into<Error>,
+    {
+        if let Some(kept) = self.inner.log.kept(key) {
+            return Ok(kept.decode()?);
+        }
+        let value = work.await.map_err(Into::into)?;
+        self.inner.log.keep(key, RawJson::of(&value)?);
+        Ok(value)
+    }
+
+    /// Who calls: revision, capabilities, name, principal.
+    pub fn client(&self) -> &ClientView {
+        &self.inner.client
+    }
+
+    /// The revision the caller speaks. Handlers rarely need it.
+    pub fn revision(&self) -> Revision {
+        self.inner.client.revision
+    }
+
+    /// The `_meta` of the request.
+    pub fn meta(&self) -> Meta {
+        let raw = self.inner.params.meta().ok().flatten();
+        raw.and_then(|raw| raw.decode().ok()).unwrap_or_default()
+    }
+
+    /// Reports how far the work has come. Dropped when the caller did not ask, and when it does not grow.
+    pub fn progress(&self, done: f64, total: impl Into<Option<f64>>) {
+        self.inner.outlet.emit(Notice::Progress { progress: done, total: total.into(), message: None });
+    }
+
+    /// Reports how far the work has come, with a word on what is being done.
+    pub fn progress_with(&self, done: f64, total: impl Into<Option<f64>>, message: impl Into<String>) {
+        let message = Some(message.into());
+        self.inner.outlet.emit(Notice::Progress { progress: done, total: total.into(), message });
+    }
+
+    /// Sends a log message to the client, if it wants this level. Never put secrets in one.
+    pub fn log(&self, level: LoggingLevel, data: impl Serialize) {
+        self.log_as(level, None, data);
+    }
+
+    /// Sends a log message in the name of a part of the server.
+    pub fn log_as(&self, level: LoggingLevel, logger: impl Into<Option<String>>, data: impl Serialize) {
+        if let Ok(data) = RawJson::of(&data) {
+            self.inner.outlet.emit(Notice::Log { level, logger: logger.into(), data });
+        }
+    }
+
+    /// Tells subscribers that a resource has changed.
+    pub fn resource_updated(&self, uri: impl Into<String>) {
+        self.inner.hub.publish(&Change::Resource(uri.into()));
+    }
+
+    /// Whether the caller has given up. The handler's future is dropped then; this is for work it spawned.
+    pub fn is_cancelled(&self) -> bool {
+        self.inner.outlet.is_cancelled()
+    }
+
+    /// Completes when the caller gives up.
+    pub async fn cancelled(&self) {
+        self.inner.outlet.cancelled().await;
+    }
+}
+
+impl fmt::Debug for Ctx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ctx").field("client", &self.inner.client).finish_non_exhaustive()
+    }
+}

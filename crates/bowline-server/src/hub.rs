@@ -1,0 +1,46 @@
+//! Where changes of a server reach the connections that listen.
+
+use bowline_proto::subscribe::Change;
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
+/// Hears of changes: a connection.
+pub(crate) trait Listener: Send + Sync {
+    /// Notes a change. Must not block.
+    fn hear(&self, change: &Change);
+}
+
+/// The connections of one server.
+#[derive(Default)]
+pub(crate) struct Hub {
+    listeners: Mutex<Vec<Weak<dyn Listener>>>,
+}
+
+impl Hub {
+    /// Adds a connection for as long as it lives.
+    pub(crate) fn join(&self, listener: &Arc<dyn Listener>) {
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|known| known.strong_count() > 0);
+        listeners.push(Arc::downgrade(listener));
+    }
+
+    /// Tells every connection of a change.
+    pub(crate) fn publish(&self, change: &Change) {
+        // Listeners are told outside the lock, so that one may join or leave meanwhile.
+        let listeners: Vec<_> = {
+            let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+            listeners.iter().filter_map(Weak::upgrade).collect()
+        };
+        for listener in listeners {
+            listener.hear(change);
+        }
+    }
+}
+
+impl fmt::Debug for Hub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hub").finish_non_exhaustive()
+    }
+}

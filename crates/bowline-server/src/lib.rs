@@ -1,0 +1,50 @@
+//! A framework for Model Context Protocol servers: one handler source for every revision.
+//!
+//! A [`Server`] offers [`Tool`]s, [`Resource`]s and [`Prompt`]s, which are ordinary values with ordinary builders. Their
+//! handlers are functions of up to two parameters: the [`Ctx`] of the call and its arguments. What the client's revision
+//! lacks is adapted behind the handler's back; what it offers, asking the user above all, is the same call in each.
+
+mod complete;
+mod connection;
+mod contents;
+mod core;
+mod ctx;
+mod elicit;
+mod error;
+mod handler;
+mod hub;
+mod limits;
+mod lists;
+mod messages;
+pub mod middleware;
+mod output;
+mod prompt;
+mod random;
+mod registry;
+mod resource;
+mod round;
+mod schema;
+mod server;
+mod stdio;
+mod strings;
+mod tool;
+
+pub use bowline_proto::{
+    seal::{Key, KeyRing},
+    service::{BoxFuture, Call, ClientView, Middleware, Next, Notice, Outcome, Outlet, Reply, Service},
+};
+pub use complete::{AtOnce, Completer, InTime, IntoCompletion, Typing};
+pub use contents::IntoContents;
+pub use ctx::{Answer, Ctx, Visit};
+pub use error::{Error, Result};
+pub use handler::{
+    Args, Arguments, CtxArgs, CtxOnly, Nothing, PromptHandler, ResourceHandler, Running, Sync, ToolHandler,
+};
+pub use limits::Limits;
+pub use messages::IntoPrompt;
+pub use output::{IntoOutput, Json};
+pub use prompt::{IntoPromptEntry, Prompt};
+pub use registry::Registry;
+pub use resource::{IntoResource, Resource, ResourceSource};
+pub use server::{Server, ServerHandle};
+pub use tool::{IntoTool, Tool, Toolset};

@@ -1,0 +1,31 @@
+//! The limits of a server, each with its default.
+
+use std::time::Duration;
+
+/// How much a server takes before it says no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest frame, in bytes: 4 MiB.
+    pub frame: usize,
+    /// How often one call may ask before it is taken for a loop: 10.
+    pub rounds: u32,
+    /// How long an unanswered question stays answerable: 10 minutes.
+    pub question: Duration,
+    /// How long calls may go on after the client has gone: 5 seconds.
+    pub drain: Duration,
+    /// How many bytes may wait to be written before progress and log messages are dropped and no further frame is
+    /// read: 1 MiB.
+    pub backlog: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            frame: 4 * 1024 * 1024,
+            rounds: 10,
+            question: Duration::from_secs(600),
+            drain: Duration::from_secs(5),
+            backlog: 1024 * 1024,
+        }
+    }
+}

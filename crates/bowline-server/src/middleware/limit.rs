@@ -1,0 +1,28 @@
+//! Only so many calls at once.
+
+use bowline_proto::service::{BoxFuture, Call, Middleware, Next, Outcome, Outlet};
+use bowline_types::RpcError;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// Lets a number of calls run at once; further ones wait their turn.
+#[derive(Clone, Debug)]
+pub struct ConcurrencyLimit(Arc<Semaphore>);
+
+impl ConcurrencyLimit {
+    /// Lets `calls` run at once.
+    pub fn new(calls: usize) -> Self {
+        Self(Arc::new(Semaphore::new(calls)))
+    }
+}
+
+impl Middleware for ConcurrencyLimit {
+    fn call<'a>(&'a self, call: Call, outlet: Outlet, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move {
+            let Ok(_permit) = self.0.acquire().await else {
+                return Outcome::Failed(RpcError::internal("the server takes no more calls"));
+            };
+            next.run(call, outlet).await
+        })
+    }
+}

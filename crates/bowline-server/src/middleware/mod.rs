@@ -1,0 +1,13 @@
+//! Ready middleware.
+
+mod limit;
+mod rate;
+mod timeout;
+#[cfg(feature = "tracing")]
+mod trace;
+
+pub use limit::ConcurrencyLimit;
+pub use rate::RateLimit;
+pub use timeout::Timeout;
+#[cfg(feature = "tracing")]
+pub use trace::Trace;

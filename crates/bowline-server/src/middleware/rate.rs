@@ -1,0 +1,87 @@
+//! Only so many calls in a time, per principal.
+
+use bowline_proto::service::{BoxFuture, Call, Middleware, Next, Outcome, Outlet};
+use bowline_types::{Method, RawJson, RpcError};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// How many principals are remembered; those who paused longest are forgotten first, with a full allowance.
+const MAX_PRINCIPALS: usize = 10_000;
+
+/// Refuses calls of a principal who makes too many. Callers without a principal share one allowance.
+///
+/// Tools, resources, prompts and completion count; lists do not.
+#[derive(Debug)]
+pub struct RateLimit {
+    calls: f64,
+    per: Duration,
+    buckets: Mutex<HashMap<Option<Arc<str>>, Bucket>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    allowance: f64,
+    seen: Instant,
+}
+
+impl RateLimit {
+    /// Allows `calls` in a burst, refilled evenly in the course of `per`.
+    pub fn new(calls: u32, per: Duration) -> Self {
+        Self { calls: f64::from(calls.max(1)), per, buckets: Mutex::default() }
+    }
+
+    /// Takes one call from the principal's allowance; otherwise, how long until there is one again.
+    fn take(&self, principal: Option<&Arc<str>>, now: Instant) -> Result<(), Duration> {
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if buckets.len() >= MAX_PRINCIPALS {
+            buckets.retain(|_, bucket| now.duration_since(bucket.seen) < self.per);
+        }
+        let full = Bucket { allowance: self.calls, seen: now };
+        let bucket = buckets.entry(principal.cloned()).or_insert(full);
+        let refill = now.duration_since(bucket.seen).as_secs_f64() * self.calls / self.per.as_secs_f64();
+        bucket.allowance = (bucket.allowance + refill).min(self.calls);
+        bucket.seen = now;
+        if bucket.allowance >= 1.0 {
+            bucket.allowance -= 1.0;
+            return Ok(());
+        }
+        Err(self.per.mul_f64((1.0 - bucket.allowance) / self.calls))
+    }
+}
+
+impl Middleware for RateLimit {
+    fn call<'a>(&'a self, call: Call, outlet: Outlet, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+        let counts = matches!(
+            call.method,
+            Method::CallTool | Method::ReadResource | Method::GetPrompt | Method::Complete
+        );
+        if counts && let Err(wait) = self.take(call.client.principal.as_ref(), Instant::now()) {
+            let wait = wait.as_millis();
+            let mut error = RpcError::internal(format!("too many calls; try again in {wait} ms"));
+            error.data = RawJson::parse(format!("{{\"retryAfterMs\":{wait}}}")).ok();
+            return Box::pin(std::future::ready(Outcome::Failed(error)));
+        }
+        next.run(call, outlet)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_allowance_is_used_up_and_refilled_per_principal() {
+        let limit = RateLimit::new(2, Duration::from_secs(10));
+        let ada: Arc<str> = "ada".into();
+        let now = Instant::now();
+        assert!(limit.take(Some(&ada), now).is_ok());
+        assert!(limit.take(Some(&ada), now).is_ok());
+        assert_eq!(limit.take(Some(&ada), now), Err(Duration::from_secs(5)));
+        assert!(limit.take(None, now).is_ok());
+        assert!(limit.take(Some(&ada), now + Duration::from_secs(5)).is_ok());
+    }
+}

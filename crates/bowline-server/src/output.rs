@@ -1,0 +1,116 @@
+//! What a tool may return.
+
+use crate::{Error, schema};
+use bowline_types::{CallToolResult, ContentBlock, RawJson};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::borrow::Cow;
+
+/// A value a tool may return.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be returned from a tool",
+    label = "not a tool output",
+    note = "return text (`String`), a number or bool, `Json<T>` for structured data, `Content`, or a `Result` of one of these"
+)]
+pub trait IntoOutput {
+    /// Turns the value into the result of `tools/call`.
+    fn into_output(self) -> Result<CallToolResult, Error>;
+
+    /// The schema of the structured content, when every value has one.
+    fn output_schema() -> Option<RawJson>
+    where
+        Self: Sized,
+    {
+        None
+    }
+}
+
+/// Structured data: becomes `structuredContent`, with the same JSON as text for older clients, and gives the tool its
+/// `outputSchema`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize + JsonSchema> IntoOutput for Json<T> {
+    fn into_output(self) -> Result<CallToolResult, Error> {
+        let structured = RawJson::of(&self.0)
+            .map_err(|error| Error::internal(format!("the result is not JSON: {error}")))?;
+        let text = ContentBlock::text(structured.as_str());
+        Ok(CallToolResult {
+            content: vec![text],
+            structured_content: Some(structured),
+            ..CallToolResult::default()
+        })
+    }
+
+    fn output_schema() -> Option<RawJson> {
+        Some(schema::of::<T>())
+    }
+}
+
+fn text(text: impl Into<String>) -> CallToolResult {
+    CallToolResult { content: vec![ContentBlock::text(text.into())], ..CallToolResult::default() }
+}
+
+impl IntoOutput for String {
+    fn into_output(self) -> Result<CallToolResult, Error> {
+        Ok(text(self))
+    }
+}
+
+impl IntoOutput for &'static str {
+    fn into_output(self) -> Result<CallToolResult, Error> {
+        Ok(text(self))
+    }
+}
+
+impl IntoOutput for Cow<'static, str> {
+    fn into_output(self) -> Result<CallToolResult, Error> {
+        Ok(text(self))
+    }
+}
+
+impl IntoOutput for () {
+    fn into_output(self) -> Result<CallToolResult, Error> {
+        Ok(CallToolResult::default())
+    }
+}
+
+macro_rules! as_text {
+    ($($scalar:ty)*) => { $(
+        impl IntoOutput for $scalar {
+            fn into_output(self) -> Result<CallToolResult, Error> {
+                Ok(text(self.to_string()))
+            }
+        }
+    )* };
+}
+
+as_text!(i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64 bool char);
+
+impl IntoOutput for ContentBlock {
+    fn into_output(self) -> Result<CallToolResult, Error> {
+        Ok(CallToolResult { content: vec![self], ..CallToolResult::default() })
+    }
+}
+
+impl IntoOutput for Vec<ContentBlock> {
+    fn into_output(self) -> Result<CallToolResult, Error> {
+        Ok(CallToolResult { content: self, ..CallToolResult::default() })
+    }
+}
+
+impl IntoOutput for CallToolResult {
+    fn into_output(self) -> Result<CallToolResult, Error> {
+        Ok(self)
+    }
+}
+
+impl<T: IntoOutput, E: Into<Error>> IntoOutput for Result<T, E> {
+    fn into_output(self) -> Result<CallToolResult, Error> {
+        self.map_err(Into::into)?.into_output()
+    }
+
+    fn output_schema() -> Option<RawJson> {
+        T::output_schema()
+    }
+}

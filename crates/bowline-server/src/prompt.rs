@@ -1,0 +1,153 @@
+//! Prompts: messages a user may choose to start with.
+
+use crate::{
+    Ctx, Error, Result,
+    complete::{Completer, Completers},
+    handler::{Arguments, PromptHandler, Running},
+    tool::Guard,
+};
+use bowline_proto::service::ClientView;
+use bowline_types::{self as types, GetPromptResult, Icon, PromptArgument, RawJson};
+use serde_json::Value;
+use std::{fmt, sync::Arc};
+
+type Run = Arc<dyn Fn(Ctx, &Arguments) -> Running<GetPromptResult> + Send + Sync>;
+
+/// A prompt: what the user is told of it, and the function that fills it.
+#[derive(Clone)]
+pub struct Prompt {
+    pub(crate) definition: types::Prompt,
+    pub(crate) guard: Option<Guard>,
+    pub(crate) completers: Completers,
+    run: Option<Run>,
+}
+
+impl Prompt {
+    /// A prompt of this name.
+    pub fn new(name: impl Into<String>) -> Self {
+        let definition = types::Prompt::new(name.into());
+        Self { definition, guard: None, completers: Completers::default(), run: None }
+    }
+
+    /// The name for people.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.definition.title = Some(title.into());
+        self
+    }
+
+    /// What the prompt is for.
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.definition.description = Some(description.into());
+        self
+    }
+
+    /// Adds an icon.
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.definition.icons.push(icon);
+        self
+    }
+
+    /// Adds an argument, for handlers whose arguments are not a struct.
+    pub fn argument(mut self, argument: PromptArgument) -> Self {
+        self.definition.arguments.push(argument);
+        self
+    }
+
+    /// Suggests values for an argument while the user types it.
+    pub fn complete<M>(mut self, argument: impl Into<String>, completer: impl Completer<M>) -> Self {
+        self.completers.insert(argument.into(), completer);
+        self
+    }
+
+    /// Shows and offers the prompt only to callers for whom `guard` says yes.
+    pub fn guard(mut self, guard: impl Fn(&ClientView) -> bool + Send + Sync + 'static) -> Self {
+        self.guard = Some(Arc::new(guard));
+        self
+    }
+
+    /// The function that fills the prompt: `fn(Ctx, Args) -> Messages`, either parameter optional, async or not.
+    ///
+    /// The fields of `Args` become the prompt's arguments.
+    pub fn handler<M, H: PromptHandler<M>>(mut self, handler: H) -> Self {
+        if let Some(schema) = H::input_schema() {
+            self.definition.arguments = arguments_of(&schema);
+        }
+        self.run = Some(Arc::new(move |ctx, arguments| handler.call(ctx, arguments)));
+        self
+    }
+
+    /// What the user is told.
+    pub fn definition(&self) -> &types::Prompt {
+        &self.definition
+    }
+
+    /// Checks the prompt before it is registered.
+    pub(crate) fn check(&self) -> Result<()> {
+        let name = &self.definition.name;
+        if self.run.is_none() {
+            return Err(Error::internal(format!("prompt `{name}`: has no handler")));
+        }
+        let known =
+            |argument: &&String| self.definition.arguments.iter().any(|known| known.name == **argument);
+        match self.completers.names().find(|argument| !known(argument)) {
+            Some(argument) => Err(Error::internal(format!(
+                "prompt `{name}`: completes `{argument}`, which is no argument of it"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Fills the prompt.
+    pub(crate) fn call(&self, ctx: Ctx, given: Vec<(String, String)>) -> Running<GetPromptResult> {
+        let missing = self.definition.arguments.iter().find(|argument| {
+            argument.required == Some(true) && !given.iter().any(|(name, _)| *name == argument.name)
+        });
+        if let Some(argument) = missing {
+            let reason = format!("prompt `{}` needs the argument `{}`", self.definition.name, argument.name);
+            return Running::Ready(Err(Error::invalid_params(reason)));
+        }
+        match &self.run {
+            Some(run) => run(ctx, &Arguments::Strings(given)),
+            None => Running::Ready(Err(Error::internal("the prompt has no handler"))),
+        }
+    }
+}
+
+/// The arguments of a prompt: the properties of its handler's type.
+fn arguments_of(schema: &RawJson) -> Vec<PromptArgument> {
+    let Ok(schema) = schema.to_value() else { return Vec::new() };
+    let required = |name: &str| {
+        let required = schema.get("required").and_then(Value::as_array);
+        required.is_some_and(|required| required.iter().any(|known| known == name))
+    };
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let argument = |(name, property): (&String, &Value)| {
+        let mut argument = PromptArgument::new(name.clone());
+        argument.description = property.get("description").and_then(Value::as_str).map(str::to_owned);
+        argument.required = Some(required(name));
+        argument
+    };
+    properties.into_iter().flatten().map(argument).collect()
+}
+
+impl fmt::Debug for Prompt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prompt").field("definition", &self.definition).finish_non_exhaustive()
+    }
+}
+
+/// Something that can be registered as a prompt: a [`Prompt`], or a function marked with `#[prompt]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a prompt",
+    label = "put `#[prompt]` on this function, or pass `Prompt::new(\"name\").handler(..)`"
+)]
+pub trait IntoPromptEntry {
+    /// The prompt.
+    fn into_prompt_entry(self) -> Prompt;
+}
+
+impl IntoPromptEntry for Prompt {
+    fn into_prompt_entry(self) -> Prompt {
+        self
+    }
+}

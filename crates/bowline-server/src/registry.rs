@@ -1,0 +1,248 @@
+//! What a server offers: tools, resources and prompts, in listing order, changeable while it serves.
+
+use crate::{
+    Result,
+    hub::Hub,
+    prompt::{IntoPromptEntry, Prompt},
+    resource::{IntoResource, Resource, ResourceSource},
+    tool::{IntoTool, ReadyTool},
+};
+use bowline_proto::subscribe::Change;
+use bytes::Bytes;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, OnceLock, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+/// Entries by key, in the order they were added; an entry of the same key replaces the older one in its place.
+#[derive(Debug)]
+pub(crate) struct Ordered<T> {
+    entries: Vec<Arc<T>>,
+    index: HashMap<Box<str>, usize>,
+}
+
+impl<T> Default for Ordered<T> {
+    fn default() -> Self {
+        Self { entries: Vec::new(), index: HashMap::new() }
+    }
+}
+
+impl<T> Clone for Ordered<T> {
+    fn clone(&self) -> Self {
+        Self { entries: self.entries.clone(), index: self.index.clone() }
+    }
+}
+
+impl<T> Ordered<T> {
+    pub(crate) fn get(&self, key: &str) -> Option<&Arc<T>> {
+        self.entries.get(*self.index.get(key)?)
+    }
+
+    pub(crate) fn as_slice(&self) -> &[Arc<T>] {
+        &self.entries
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn insert(&mut self, key: &str, entry: T) {
+        let entry = Arc::new(entry);
+        if let Some(known) = self.index.get(key).and_then(|position| self.entries.get_mut(*position)) {
+            *known = entry;
+            return;
+        }
+        self.index.insert(key.into(), self.entries.len());
+        self.entries.push(entry);
+    }
+
+    fn remove(&mut self, key: &str) -> bool {
+        let Some(position) = self.index.remove(key) else { return false };
+        self.entries.remove(position);
+        for later in self.index.values_mut().filter(|later| **later > position) {
+            *later -= 1;
+        }
+        true
+    }
+}
+
+/// The first page of each list, encoded once per revision until the registry changes.
+pub(crate) type Encoded = [OnceLock<Bytes>; 5];
+
+/// Everything offered at one moment.
+#[derive(Default)]
+pub(crate) struct Snapshot {
+    pub(crate) tools: Ordered<ReadyTool>,
+    pub(crate) prompts: Ordered<Prompt>,
+    pub(crate) resources: Ordered<Resource>,
+    pub(crate) templates: Ordered<Resource>,
+    pub(crate) sources: Vec<Arc<dyn ResourceSource>>,
+    pub(crate) tool_list: Encoded,
+    pub(crate) prompt_list: Encoded,
+    pub(crate) resource_list: Encoded,
+    pub(crate) template_list: Encoded,
+}
+
+impl Snapshot {
+    /// A copy to change.
+    fn edit(&self) -> Self {
+        Self {
+            tools: self.tools.clone(),
+            prompts: self.prompts.clone(),
+            resources: self.resources.clone(),
+            templates: self.templates.clone(),
+            sources: self.sources.clone(),
+            ..Self::default()
+        }
+    }
+
+    fn forget_encoded(&mut self) {
+        for list in
+            [&mut self.tool_list, &mut self.prompt_list, &mut self.resource_list, &mut self.template_list]
+        {
+            *list = Encoded::default();
+        }
+    }
+
+    pub(crate) fn completes(&self) -> bool {
+        let prompts = self.prompts.as_slice().iter().any(|prompt| !prompt.completers.is_empty());
+        prompts || self.templates.as_slice().iter().any(|template| !template.completers.is_empty())
+    }
+
+    pub(crate) fn has_resources(&self) -> bool {
+        !(self.resources.is_empty() && self.templates.is_empty() && self.sources.is_empty())
+    }
+}
+
+/// A handle to change what a server offers while it serves.
+///
+/// Every change reaches the clients that listen; changes made close together reach them as one.
+#[derive(Clone)]
+pub struct Registry {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    snapshot: RwLock<Arc<Snapshot>>,
+    hub: Arc<Hub>,
+    dynamic: AtomicBool,
+}
+
+impl Registry {
+    pub(crate) fn new() -> Self {
+        let shared =
+            Shared { snapshot: RwLock::default(), hub: Arc::default(), dynamic: AtomicBool::new(false) };
+        Self { shared: Arc::new(shared) }
+    }
+
+    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.shared.snapshot.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn hub(&self) -> &Arc<Hub> {
+        &self.shared.hub
+    }
+
+    /// Notes that somebody holds a handle, so lists may change.
+    pub(crate) fn set_dynamic(&self) {
+        self.shared.dynamic.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_dynamic(&self) -> bool {
+        self.shared.dynamic.load(Ordering::Relaxed)
+    }
+
+    fn change<T>(&self, change: &Change, edit: impl FnOnce(&mut Snapshot) -> T) -> T {
+        let result = {
+            let mut current = self.shared.snapshot.write().unwrap_or_else(PoisonError::into_inner);
+            // Running calls keep the state they started with; without any, there is nothing to copy.
+            if Arc::get_mut(&mut current).is_none() {
+                *current = Arc::new(current.edit());
+            }
+            let next =
+                Arc::get_mut(&mut current).expect("the write lock keeps others from sharing the state");
+            next.forget_encoded();
+            edit(next)
+        };
+        self.shared.hub.publish(change);
+        result
+    }
+
+    /// Adds a tool, or replaces the one of the same name. Fails when its name or schemas are not usable.
+    pub fn add_tool(&self, tool: impl IntoTool) -> Result<()> {
+        let tool = tool.into_tool().ready()?;
+        self.change(&Change::Tools, |next| {
+            let name = tool.definition.name.clone();
+            next.tools.insert(&name, tool);
+        });
+        Ok(())
+    }
+
+    /// Removes a tool; false when there was none of this name.
+    pub fn remove_tool(&self, name: &str) -> bool {
+        self.change(&Change::Tools, |next| next.tools.remove(name))
+    }
+
+    /// Adds a prompt, or replaces the one of the same name.
+    pub fn add_prompt(&self, prompt: impl IntoPromptEntry) -> Result<()> {
+        let prompt = prompt.into_prompt_entry();
+        prompt.check()?;
+        self.change(&Change::Prompts, |next| {
+            let name = prompt.definition.name.clone();
+            next.prompts.insert(&name, prompt);
+        });
+        Ok(())
+    }
+
+    /// Removes a prompt; false when there was none of this name.
+    pub fn remove_prompt(&self, name: &str) -> bool {
+        self.change(&Change::Prompts, |next| next.prompts.remove(name))
+    }
+
+    /// Adds a resource or template, or replaces the one of the same URI.
+    pub fn add_resource(&self, resource: impl IntoResource) -> Result<()> {
+        let resource = resource.into_resource();
+        resource.check()?;
+        self.change(&Change::Resources, |next| {
+            let uri = resource.uri().to_owned();
+            let list = if resource.is_template() { &mut next.templates } else { &mut next.resources };
+            list.insert(&uri, resource);
+        });
+        Ok(())
+    }
+
+    /// Removes a resource or template; false when there was none of this URI.
+    pub fn remove_resource(&self, uri: &str) -> bool {
+        self.change(&Change::Resources, |next| next.resources.remove(uri) || next.templates.remove(uri))
+    }
+
+    /// Adds resources that are listed on the spot.
+    pub fn add_source(&self, source: impl ResourceSource) {
+        self.change(&Change::Resources, |next| next.sources.push(Arc::new(source)));
+    }
+
+    /// Tells subscribers that a resource has changed.
+    pub fn resource_updated(&self, uri: impl Into<String>) {
+        self.shared.hub.publish(&Change::Resource(uri.into()));
+    }
+
+    /// Tells clients that a [`ResourceSource`] lists something else than before.
+    pub fn resources_changed(&self) {
+        self.change(&Change::Resources, |_| ());
+    }
+}
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let snapshot = self.snapshot();
+        f.debug_struct("Registry")
+            .field("tools", &snapshot.tools.as_slice().len())
+            .field("prompts", &snapshot.prompts.as_slice().len())
+            .field("resources", &snapshot.resources.as_slice().len())
+            .field("templates", &snapshot.templates.as_slice().len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,247 @@
+//! Resources: data a client may read, fixed, by template, or listed on the spot.
+
+use crate::{
+    Ctx, Error, Result,
+    complete::{Completer, Completers},
+    handler::{Arguments, ResourceHandler, Running},
+    tool::Guard,
+};
+use bowline_proto::{
+    server::CacheHint,
+    service::{BoxFuture, ClientView},
+    uri::{self, UriTemplate},
+};
+use bowline_types::{self as types, Annotations, CacheScope, Icon, ReadResourceResult, ResourceContents};
+use std::{fmt, sync::Arc, time::Duration};
+
+type Run = Arc<dyn Fn(Ctx, &Arguments) -> Running<ReadResourceResult> + Send + Sync>;
+
+/// A resource, or a whole family of them when its URI is a template.
+///
+/// ```
+/// use bowline_server::Resource;
+/// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct User { id: u64 }
+///
+/// let motd = Resource::new("demo://motd", "message of the day").text("hello");
+/// let user = Resource::new("demo://users/{id}", "user").handler(|User { id }: User| format!("user {id}"));
+/// ```
+#[derive(Clone)]
+pub struct Resource {
+    definition: types::Resource,
+    template: Option<Result<Arc<UriTemplate>, String>>,
+    pub(crate) guard: Option<Guard>,
+    pub(crate) completers: Completers,
+    pub(crate) cache: Option<CacheHint>,
+    run: Option<Run>,
+}
+
+impl Resource {
+    /// A resource with this URI, or, when the URI has variables like `{id}`, with all URIs of that form.
+    pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
+        let uri = uri.into();
+        let template = uri
+            .contains('{')
+            .then(|| UriTemplate::parse(&uri).map(Arc::new).map_err(|error| error.to_string()));
+        let definition = types::Resource::new(uri, name.into());
+        Self { definition, template, guard: None, completers: Completers::default(), cache: None, run: None }
+    }
+
+    /// The name for people.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.definition.title = Some(title.into());
+        self
+    }
+
+    /// What the resource holds.
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.definition.description = Some(description.into());
+        self
+    }
+
+    /// The type of its contents.
+    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.definition.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// The size of its contents in bytes.
+    pub fn size(mut self, size: u64) -> Self {
+        self.definition.size = Some(size);
+        self
+    }
+
+    /// For whom it is and how much it matters.
+    pub fn annotations(mut self, annotations: Annotations) -> Self {
+        self.definition.annotations = Some(annotations);
+        self
+    }
+
+    /// Adds an icon.
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.definition.icons.push(icon);
+        self
+    }
+
+    /// For how long, and by whom, what is read may be cached.
+    pub fn cache(mut self, ttl: Duration, scope: CacheScope) -> Self {
+        self.cache = Some(hint(ttl, scope));
+        self
+    }
+
+    /// Suggests values for a variable of the template while the user types it.
+    pub fn complete<M>(mut self, variable: impl Into<String>, completer: impl Completer<M>) -> Self {
+        self.completers.insert(variable.into(), completer);
+        self
+    }
+
+    /// Shows and offers the resource only to callers for whom `guard` says yes.
+    pub fn guard(mut self, guard: impl Fn(&ClientView) -> bool + Send + Sync + 'static) -> Self {
+        self.guard = Some(Arc::new(guard));
+        self
+    }
+
+    /// Contents that never change.
+    pub fn text(self, text: impl Into<String>) -> Self {
+        let text = text.into();
+        self.handler(move || text.clone())
+    }
+
+    /// The function that reads it: `fn(Ctx, Args) -> Contents`, either parameter optional, async or not.
+    ///
+    /// The fields of `Args` are the variables of the template.
+    pub fn handler<M, H: ResourceHandler<M>>(mut self, handler: H) -> Self {
+        self.run = Some(Arc::new(move |ctx, arguments| handler.call(ctx, arguments)));
+        self
+    }
+
+    /// The URI or template.
+    pub fn uri(&self) -> &str {
+        &self.definition.uri
+    }
+
+    pub(crate) fn is_template(&self) -> bool {
+        self.template.is_some()
+    }
+
+    /// What a client is told of a fixed resource.
+    pub(crate) fn definition(&self) -> &types::Resource {
+        &self.definition
+    }
+
+    /// What a client is told of a template.
+    pub(crate) fn template_definition(&self) -> types::ResourceTemplate {
+        let resource = &self.definition;
+        types::ResourceTemplate {
+            title: resource.title.clone(),
+            description: resource.description.clone(),
+            mime_type: resource.mime_type.clone(),
+            annotations: resource.annotations.clone(),
+            icons: resource.icons.clone(),
+            meta: resource.meta.clone(),
+            ..types::ResourceTemplate::new(resource.name.clone(), resource.uri.clone())
+        }
+    }
+
+    /// Checks the resource before it is registered.
+    pub(crate) fn check(&self) -> Result<()> {
+        let uri = &self.definition.uri;
+        let wrong = |reason: String| Error::internal(format!("resource `{uri}`: {reason}"));
+        if self.run.is_none() {
+            return Err(wrong("has no handler".into()));
+        }
+        if let Some(annotations) = &self.definition.annotations
+            && annotations.priority.is_some_and(|priority| !(0.0..=1.0).contains(&priority))
+        {
+            return Err(wrong("the priority must lie between 0 and 1".into()));
+        }
+        match &self.template {
+            None => uri::validate_uri(uri).map_err(|error| wrong(error.to_string())),
+            Some(Err(reason)) => Err(wrong(reason.clone())),
+            Some(Ok(template)) => {
+                let known = |variable: &&String| template.variables().any(|known| known == variable.as_str());
+                match self.completers.names().find(|variable| !known(variable)) {
+                    Some(variable) => {
+                        Err(wrong(format!("completes `{variable}`, which is no variable of it")))
+                    }
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// The variables of `uri`, when this is a template that covers it.
+    pub(crate) fn matches(&self, uri: &str) -> Option<Vec<(String, String)>> {
+        match &self.template {
+            Some(Ok(template)) => template.match_uri(uri),
+            Some(Err(_)) | None => None,
+        }
+    }
+
+    /// Reads it.
+    pub(crate) fn read(&self, ctx: Ctx, variables: Vec<(String, String)>) -> Running<ReadResourceResult> {
+        match &self.run {
+            Some(run) => run(ctx, &Arguments::Strings(variables)),
+            None => Running::Ready(Err(Error::internal("the resource has no handler"))),
+        }
+    }
+
+    /// Fills in what the handler left to the definition.
+    pub(crate) fn complete_result(&self, uri: &str, result: &mut ReadResourceResult) {
+        for contents in &mut result.contents {
+            fill_in(contents, uri, self.definition.mime_type.as_deref());
+        }
+        if let Some(hint) = &self.cache {
+            result.ttl_ms.get_or_insert(hint.ttl_ms);
+            result.cache_scope.get_or_insert_with(|| hint.scope.clone());
+        }
+    }
+}
+
+fn fill_in(contents: &mut ResourceContents, uri: &str, mime_type: Option<&str>) {
+    let (known_uri, known_type) = match contents {
+        ResourceContents::Text(text) => (&mut text.uri, &mut text.mime_type),
+        ResourceContents::Blob(blob) => (&mut blob.uri, &mut blob.mime_type),
+    };
+    if known_uri.is_empty() {
+        uri.clone_into(known_uri);
+    }
+    if known_type.is_none() {
+        *known_type = mime_type.map(str::to_owned);
+    }
+}
+
+pub(crate) fn hint(ttl: Duration, scope: CacheScope) -> CacheHint {
+    CacheHint { ttl_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX), scope }
+}
+
+impl fmt::Debug for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resource").field("definition", &self.definition).finish_non_exhaustive()
+    }
+}
+
+/// Resources that are found on the spot: the rows of a table, the files of a folder.
+pub trait ResourceSource: Send + Sync + 'static {
+    /// The resources there are for this caller.
+    fn list(&self, ctx: Ctx) -> BoxFuture<'_, Result<Vec<types::Resource>>>;
+
+    /// Reads one; `None` when the URI is not this source's or nothing is there.
+    fn read(&self, ctx: Ctx, uri: String) -> BoxFuture<'_, Result<Option<ReadResourceResult>>>;
+}
+
+/// Something that can be registered as a resource: a [`Resource`], or a function marked with `#[resource]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a resource",
+    label = "put `#[resource(\"uri\")]` on this function, or pass `Resource::new(\"uri\", \"name\").handler(..)`"
+)]
+pub trait IntoResource {
+    /// The resource.
+    fn into_resource(self) -> Resource;
+}
+
+impl IntoResource for Resource {
+    fn into_resource(self) -> Resource {
+        self
+    }
+}

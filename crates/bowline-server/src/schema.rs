@@ -1,0 +1,255 @@
+//! JSON Schemas: derived from types, and held against values.
+//!
+//! Decoding into a type is a validation of its own, so the validator runs only where a schema says more than the type
+//! does, or to name the place when decoding fails. It never fetches anything and its size is bounded.
+
+use bowline_types::RawJson;
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde_json::Value;
+
+/// The schema of `T`, in dialect 2020-12.
+pub(crate) fn of<T: JsonSchema>() -> RawJson {
+    let generator = SchemaSettings::draft2020_12().into_generator();
+    let mut schema = generator.into_root_schema_for::<T>();
+    // 2020-12 is the protocol's default, and a Rust type's name tells the model nothing.
+    schema.remove("$schema");
+    schema.remove("title");
+    RawJson::of(&schema).unwrap_or_else(|_| RawJson::empty_object())
+}
+
+/// The schema of a tool without arguments.
+pub(crate) fn no_arguments() -> RawJson {
+    RawJson::of(&serde_json::json!({ "type": "object", "additionalProperties": false }))
+        .unwrap_or_else(|_| RawJson::empty_object())
+}
+
+/// What is wrong with a schema, and with values held against it.
+pub(crate) type Reason = String;
+
+/// A schema ready to be held against values.
+#[derive(Debug)]
+pub(crate) struct Validator {
+    #[cfg(feature = "validate")]
+    compiled: jsonschema::Validator,
+    /// Whether a value that decodes into the type the schema was derived from needs no further look.
+    pub(crate) decoding_suffices: bool,
+}
+
+/// The longest schema that is compiled.
+const MAX_SCHEMA: usize = 256 * 1024;
+/// How many subschemas one may hold, and how deep they nest.
+const MAX_SUBSCHEMAS: usize = 10_000;
+const MAX_DEPTH: usize = 64;
+
+impl Validator {
+    /// Compiles a schema. `derived` says that it came from the type its values are decoded into.
+    pub(crate) fn new(schema: &RawJson, derived: bool) -> Result<Self, Reason> {
+        if schema.as_bytes().len() > MAX_SCHEMA {
+            return Err(format!("the schema is longer than {MAX_SCHEMA} bytes"));
+        }
+        let value = schema.to_value().map_err(|error| error.to_string())?;
+        let mut budget = MAX_SUBSCHEMAS;
+        measure(&value, MAX_DEPTH, &mut budget)?;
+        Ok(Self {
+            #[cfg(feature = "validate")]
+            compiled: compile(&value)?,
+            decoding_suffices: derived && is_implied_by_type(&value),
+        })
+    }
+
+    /// Holds a value against the schema. The reason names the place.
+    #[cfg(feature = "validate")]
+    pub(crate) fn check(&self, value: &RawJson) -> Result<(), Reason> {
+        let value = value.to_value().map_err(|error| error.to_string())?;
+        let reasons: Vec<_> = self
+            .compiled
+            .iter_errors(&value)
+            .take(5)
+            .map(|error| {
+                let path = error.instance_path().to_string();
+                let place = if path.is_empty() { "/".to_owned() } else { path };
+                format!("{place}: {error}")
+            })
+            .collect();
+        if reasons.is_empty() { Ok(()) } else { Err(reasons.join("; ")) }
+    }
+
+    /// Without the validator the type is the only check.
+    #[cfg(not(feature = "validate"))]
+    pub(crate) fn check(&self, value: &RawJson) -> Result<(), Reason> {
+        value.decode::<serde::de::IgnoredAny>().map(drop).map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(feature = "validate")]
+fn compile(schema: &Value) -> Result<jsonschema::Validator, Reason> {
+    use jsonschema::{Draft, PatternOptions};
+    let dialect = schema.get("$schema").and_then(Value::as_str);
+    let draft = match dialect.map(|dialect| dialect.trim_end_matches('#')) {
+        None | Some("https://json-schema.org/draft/2020-12/schema") => Draft::Draft202012,
+        Some("http://json-schema.org/draft-07/schema" | "https://json-schema.org/draft-07/schema") => {
+            Draft::Draft7
+        }
+        Some("https://json-schema.org/draft/2019-09/schema") => Draft::Draft201909,
+        Some(other) => {
+            return Err(format!("the dialect `{other}` is not supported; use 2020-12 or draft-07"));
+        }
+    };
+    jsonschema::options()
+        .with_draft(draft)
+        // Linear in the length of the value, whatever the pattern.
+        .with_pattern_options(PatternOptions::regex())
+        .with_retriever(Unreachable)
+        .build(schema)
+        .map_err(|error| error.to_string())
+}
+
+/// References to other documents are not followed.
+#[cfg(feature = "validate")]
+struct Unreachable;
+
+#[cfg(feature = "validate")]
+impl jsonschema::Retrieve for Unreachable {
+    fn retrieve(
+        &self,
+        uri: &jsonschema::Uri<String>,
+    ) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
+        Err(format!("`$ref` to `{uri}` is not followed: schemas must be self-contained").into())
+    }
+}
+
+fn measure(value: &Value, depth: usize, budget: &mut usize) -> Result<(), Reason> {
+    let children: Box<dyn Iterator<Item = &Value>> = match value {
+        Value::Object(members) => Box::new(members.values()),
+        Value::Array(items) => Box::new(items.iter()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return Ok(()),
+    };
+    let Some(depth) = depth.checked_sub(1) else {
+        return Err(format!("the schema nests deeper than {MAX_DEPTH}"));
+    };
+    *budget =
+        budget.checked_sub(1).ok_or_else(|| format!("the schema has more than {MAX_SUBSCHEMAS} parts"))?;
+    for child in children {
+        measure(child, depth, budget)?;
+    }
+    Ok(())
+}
+
+/// Whether a derived schema says nothing beyond what decoding enforces.
+fn is_implied_by_type(schema: &Value) -> bool {
+    let Value::Object(members) = schema else { return true };
+    members.iter().all(|(keyword, value)| match keyword.as_str() {
+        "type" | "description" | "title" | "default" | "examples" | "required" | "$ref" | "const"
+        | "enum" | "deprecated" => true,
+        "format" => is_integer_format(value),
+        // Derived for the width of an integer type.
+        "minimum" | "maximum" => members.get("format").is_some_and(|format| is_bound_of(format, value)),
+        "properties" | "$defs" => {
+            value.as_object().is_some_and(|named| named.values().all(is_implied_by_type))
+        }
+        "items" | "additionalProperties" => is_implied_by_type(value),
+        "anyOf" | "oneOf" => value.as_array().is_some_and(|options| options.iter().all(is_implied_by_type)),
+        _ => false,
+    })
+}
+
+/// Whether a limit is the one of an integer type, which no value of that type can exceed.
+fn is_bound_of(format: &Value, limit: &Value) -> bool {
+    let bounds: &[i64] = match format.as_str() {
+        Some("uint8") => &[0, 0xff],
+        Some("uint16") => &[0, 0xffff],
+        Some("uint32" | "uint64" | "uint128" | "uint") => &[0],
+        Some("int8") => &[-0x80, 0x7f],
+        Some("int16") => &[-0x8000, 0x7fff],
+        _ => &[],
+    };
+    limit.as_i64().is_some_and(|limit| bounds.contains(&limit))
+}
+
+fn is_integer_format(format: &Value) -> bool {
+    let Some(format) = format.as_str() else { return false };
+    let width = format.strip_prefix("uint").or_else(|| format.strip_prefix("int"));
+    width.is_some_and(|width| width.chars().all(|digit| digit.is_ascii_digit()))
+        || matches!(format, "float" | "double")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Plain {
+        /// How many.
+        count: u32,
+        name: Option<String>,
+        ratio: f64,
+        nested: Vec<Inner>,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Inner {
+        flag: bool,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Ranged {
+        #[schemars(range(min = 1, max = 10))]
+        count: u32,
+    }
+
+    #[test]
+    fn a_plain_type_is_its_own_validation() {
+        assert!(Validator::new(&of::<Plain>(), true).unwrap().decoding_suffices, "{}", of::<Plain>());
+        assert!(!Validator::new(&of::<Plain>(), false).unwrap().decoding_suffices);
+        assert!(!Validator::new(&of::<Ranged>(), true).unwrap().decoding_suffices, "{}", of::<Ranged>());
+    }
+
+    #[test]
+    fn schemas_are_bounded() {
+        let deep = format!("{}{{}}{}", r#"{"items":"#.repeat(100), "}".repeat(100));
+        let reason = Validator::new(&RawJson::parse(deep).unwrap(), false).unwrap_err();
+        assert_eq!(reason, "the schema nests deeper than 64");
+    }
+
+    #[cfg(feature = "validate")]
+    fn check(schema: &'static str, value: &'static str) -> Result<(), String> {
+        let validator = Validator::new(&RawJson::parse(schema).unwrap(), false)?;
+        validator.check(&RawJson::parse(value).unwrap())
+    }
+
+    #[cfg(feature = "validate")]
+    #[test]
+    fn both_dialects_are_followed() {
+        // proves: JSON-01, JSON-02, JSON-03
+        // `prefixItems` is a keyword of 2020-12, and unknown to draft-07, where `items` may be a list.
+        assert!(check(r#"{"prefixItems":[{"type":"string"}]}"#, "[1]").is_err());
+        let draft_07 =
+            r#"{"$schema":"http://json-schema.org/draft-07/schema#","prefixItems":[{"type":"string"}]}"#;
+        assert!(check(draft_07, "[1]").is_ok());
+        let tuple = r#"{"$schema":"http://json-schema.org/draft-07/schema#","items":[{"type":"string"}]}"#;
+        assert_eq!(check(tuple, "[1]").unwrap_err(), "/0: 1 is not of type \"string\"");
+    }
+
+    #[cfg(feature = "validate")]
+    #[test]
+    fn an_unknown_dialect_is_an_error() {
+        // proves: JSON-04
+        let reason = check(r#"{"$schema":"https://example.com/mine"}"#, "1").unwrap_err();
+        assert_eq!(
+            reason,
+            "the dialect `https://example.com/mine` is not supported; use 2020-12 or draft-07"
+        );
+    }
+
+    #[cfg(feature = "validate")]
+    #[test]
+    fn references_to_the_network_are_refused() {
+        // proves: JSON-08, JSON-09
+        let reason = check(r#"{"$ref":"http://127.0.0.1:9/schema.json"}"#, "1").unwrap_err();
+        assert!(reason.contains("is not followed"), "{reason}");
+    }
+}

@@ -1,0 +1,341 @@
+//! `Server`: what it offers and how it is served.
+
+use crate::{
+    Error, Result, connection,
+    core::{Chain, Core, Dispatch},
+    limits::Limits,
+    prompt::IntoPromptEntry,
+    random,
+    registry::Registry,
+    resource::{IntoResource, ResourceSource, hint},
+    stdio,
+    tool::{IntoTool, Toolset},
+};
+use bowline_proto::{
+    seal::{Key, KeyRing},
+    server::{CacheHint, Profile, RevisionSet},
+    service::{Middleware, Service},
+};
+use bowline_types::{
+    CacheScope, Icon, Implementation, PromptsCapability, RawJson, RawMap, ResourcesCapability, Revision,
+    ServerCapabilities, ToolsCapability, meta,
+};
+use std::{fmt, sync::Arc, time::Duration};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// A Model Context Protocol server: one source for every revision.
+///
+/// ```no_run
+/// use bowline_server::{Server, Tool};
+/// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Add { a: i64, b: i64 }
+///
+/// # async fn run() -> bowline_server::Result {
+/// Server::new("demo").tool(Tool::new("add").handler(|Add { a, b }: Add| a + b)).serve_stdio().await
+/// # }
+/// ```
+pub struct Server {
+    info: Implementation,
+    instructions: Option<String>,
+    registry: Registry,
+    middleware: Vec<Arc<dyn Middleware>>,
+    limits: Limits,
+    revisions: RevisionSet,
+    list_cache: CacheHint,
+    discovery_cache: CacheHint,
+    page_size: usize,
+    keys: Option<KeyRing>,
+    experimental: RawMap,
+    extensions: RawMap,
+    problem: Option<Error>,
+}
+
+impl Server {
+    /// A server of this name.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            info: Implementation::new(name.into(), "0.0.0"),
+            instructions: None,
+            registry: Registry::new(),
+            middleware: Vec::new(),
+            limits: Limits::default(),
+            revisions: RevisionSet::ALL,
+            list_cache: CacheHint::default(),
+            discovery_cache: CacheHint::default(),
+            page_size: usize::MAX,
+            keys: None,
+            experimental: RawMap::default(),
+            extensions: RawMap::default(),
+            problem: None,
+        }
+    }
+
+    /// The server's own version.
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.info.version = version.into();
+        self
+    }
+
+    /// The name for people.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.info.title = Some(title.into());
+        self
+    }
+
+    /// What the server is for.
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.info.description = Some(description.into());
+        self
+    }
+
+    /// Where to read more.
+    pub fn website(mut self, url: impl Into<String>) -> Self {
+        self.info.website_url = Some(url.into());
+        self
+    }
+
+    /// Adds an icon.
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.info.icons.push(icon);
+        self
+    }
+
+    /// How to use the server, told to the model.
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Adds a tool.
+    pub fn tool(mut self, tool: impl IntoTool) -> Self {
+        let added = self.registry.add_tool(tool);
+        self.note(added);
+        self
+    }
+
+    /// Adds the tools of a state.
+    pub fn tools(mut self, tools: impl Toolset) -> Self {
+        for tool in tools.into_tools() {
+            let added = self.registry.add_tool(tool);
+            self.note(added);
+        }
+        self
+    }
+
+    /// Adds a prompt.
+    pub fn prompt(mut self, prompt: impl IntoPromptEntry) -> Self {
+        let added = self.registry.add_prompt(prompt);
+        self.note(added);
+        self
+    }
+
+    /// Adds a resource, or a family of them by a template.
+    pub fn resource(mut self, resource: impl IntoResource) -> Self {
+        let added = self.registry.add_resource(resource);
+        self.note(added);
+        self
+    }
+
+    /// Adds resources that are listed on the spot.
+    pub fn resources(self, source: impl ResourceSource) -> Self {
+        self.registry.add_source(source);
+        self
+    }
+
+    /// Builders do not fail; the first thing that was wrong is told when the server is to serve.
+    fn note(&mut self, added: Result<()>) {
+        if let Err(error) = added {
+            self.problem.get_or_insert(error);
+        }
+    }
+
+    /// Puts a middleware around every call. The first one added is the outermost.
+    pub fn layer(mut self, middleware: impl Middleware) -> Self {
+        self.middleware.push(Arc::new(middleware));
+        self
+    }
+
+    /// Sets the limits.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Restricts the revisions the server speaks.
+    pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
+        self.revisions = revisions.into_iter().collect();
+        self
+    }
+
+    /// For how long, and by whom, lists may be cached. Default: not at all.
+    pub fn cache_lists(mut self, ttl: Duration, scope: CacheScope) -> Self {
+        self.list_cache = hint(ttl, scope);
+        self
+    }
+
+    /// For how long, and by whom, what the server says of itself may be cached. Default: not at all.
+    pub fn cache_discovery(mut self, ttl: Duration, scope: CacheScope) -> Self {
+        self.discovery_cache = hint(ttl, scope);
+        self
+    }
+
+    /// How many entries one page of a list holds. Default: all of them.
+    pub fn page_size(mut self, size: usize) -> Self {
+        self.page_size = size.max(1);
+        self
+    }
+
+    /// The keys that seal what travels through clients. Default: a random one, so that what one process sealed no
+    /// other opens. Instances that share the work need the same keys.
+    pub fn keys(mut self, keys: KeyRing) -> Self {
+        self.keys = Some(keys);
+        self
+    }
+
+    /// Declares an extension of the protocol, with its settings.
+    pub fn extension(mut self, identifier: &str, settings: RawJson) -> Self {
+        match meta::validate_extension(identifier) {
+            Ok(()) => drop(self.extensions.insert(identifier, settings)),
+            Err(error) => self.note(Err(Error::internal(format!("extension `{identifier}`: {error}")))),
+        }
+        self
+    }
+
+    /// Declares something experimental, with its settings.
+    pub fn experimental(mut self, name: &str, settings: RawJson) -> Self {
+        self.experimental.insert(name, settings);
+        self
+    }
+
+    /// A handle to change what the server offers while it serves.
+    ///
+    /// Taking it makes the server announce that its lists may change, and have all three of them.
+    pub fn registry(&self) -> Registry {
+        self.registry.set_dynamic();
+        self.registry.clone()
+    }
+
+    /// Prepares the server for any number of connections.
+    ///
+    /// Fails with the first thing that was wrong with what it offers.
+    pub fn build(self) -> Result<ServerHandle> {
+        if let Some(problem) = self.problem {
+            return Err(problem);
+        }
+        let keys = self.keys.unwrap_or_else(|| KeyRing::new(Key::new(random::bytes())));
+        let mut profile = Profile::new(self.info, keys);
+        profile.capabilities = capabilities(&self.registry, self.experimental, self.extensions);
+        profile.instructions = self.instructions;
+        profile.revisions = self.revisions;
+        profile.discovery = self.discovery_cache;
+        let core = Arc::new(Core {
+            profile: Arc::new(profile),
+            registry: self.registry,
+            limits: self.limits,
+            list_cache: self.list_cache,
+            page_size: self.page_size,
+        });
+        let dispatch = Dispatch(Arc::clone(&core));
+        let service: Arc<dyn Service> = if self.middleware.is_empty() {
+            Arc::new(dispatch)
+        } else {
+            Arc::new(Chain { middleware: self.middleware, dispatch })
+        };
+        Ok(ServerHandle { core, service })
+    }
+
+    /// Serves the client that started this process, over standard input and output, until it closes them.
+    pub async fn serve_stdio(self) -> Result<()> {
+        self.build()?.serve_stdio().await
+    }
+
+    /// Serves one client over a pair of byte streams, one message per line, until it closes them.
+    pub async fn serve(
+        self,
+        read: impl AsyncRead + Send + Unpin,
+        write: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Result<()> {
+        self.build()?.serve(read, write).await
+    }
+}
+
+fn capabilities(registry: &Registry, experimental: RawMap, extensions: RawMap) -> ServerCapabilities {
+    let snapshot = registry.snapshot();
+    let dynamic = registry.is_dynamic();
+    let list_changed = dynamic.then_some(true);
+    let tools = dynamic || !snapshot.tools.is_empty();
+    let prompts = dynamic || !snapshot.prompts.is_empty();
+    let resources = dynamic || snapshot.has_resources();
+    ServerCapabilities {
+        experimental,
+        extensions,
+        logging: Some(RawMap::default()),
+        completions: snapshot.completes().then(RawMap::default),
+        tools: tools.then(|| ToolsCapability { list_changed, ..ToolsCapability::default() }),
+        prompts: prompts.then(|| PromptsCapability { list_changed, ..PromptsCapability::default() }),
+        resources: resources.then(|| ResourcesCapability {
+            subscribe: Some(true),
+            list_changed,
+            ..ResourcesCapability::default()
+        }),
+        ..ServerCapabilities::default()
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("info", &self.info)
+            .field("registry", &self.registry)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A server ready for connections. Clones share everything.
+#[derive(Clone)]
+pub struct ServerHandle {
+    pub(crate) core: Arc<Core>,
+    pub(crate) service: Arc<dyn Service>,
+}
+
+impl ServerHandle {
+    /// What the server says of itself.
+    pub fn profile(&self) -> &Arc<Profile> {
+        &self.core.profile
+    }
+
+    /// The calls behind the protocol, middleware included.
+    pub fn service(&self) -> &Arc<dyn Service> {
+        &self.service
+    }
+
+    /// Serves the client that started this process.
+    pub async fn serve_stdio(&self) -> Result<()> {
+        stdio::serve(self).await
+    }
+
+    /// Serves one client over a pair of byte streams.
+    pub async fn serve(
+        &self,
+        read: impl AsyncRead + Send + Unpin,
+        write: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Result<()> {
+        self.serve_as(None, read, write).await
+    }
+
+    /// Serves one client whose user is known.
+    pub async fn serve_as(
+        &self,
+        principal: Option<Arc<str>>,
+        read: impl AsyncRead + Send + Unpin,
+        write: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Result<()> {
+        connection::serve(self, principal, read, write).await.map_err(Into::into)
+    }
+}
+
+impl fmt::Debug for ServerHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerHandle").field("core", &self.core).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,264 @@
+//! Tools: functions a model may call.
+
+use crate::{
+    Ctx, Error, Result,
+    handler::{Arguments, Running, ToolHandler},
+    schema::{self, Validator},
+};
+use bowline_proto::service::ClientView;
+use bowline_types::{self as types, CallToolResult, Icon, Meta, RawJson, ToolAnnotations};
+use std::{fmt, sync::Arc};
+
+type Run = Arc<dyn Fn(Ctx, &Arguments) -> Running<CallToolResult> + Send + Sync>;
+pub(crate) type Guard = Arc<dyn Fn(&ClientView) -> bool + Send + Sync>;
+
+/// A tool: what the model is told of it, and the function behind it.
+///
+/// ```
+/// use bowline_server::Tool;
+/// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Add { a: i64, b: i64 }
+///
+/// let add = Tool::new("add").description("Add two numbers").handler(|Add { a, b }: Add| a + b);
+/// ```
+#[derive(Clone)]
+pub struct Tool {
+    pub(crate) definition: types::Tool,
+    pub(crate) guard: Option<Guard>,
+    run: Option<Run>,
+    derived_input: bool,
+    derived_output: bool,
+}
+
+impl Tool {
+    /// A tool of this name. Names are unique in a server, at most 128 characters of letters, digits, `_`, `-`, `.`.
+    pub fn new(name: impl Into<String>) -> Self {
+        let definition = types::Tool::new(name.into(), schema::no_arguments());
+        Self { definition, guard: None, run: None, derived_input: true, derived_output: true }
+    }
+
+    /// The name for people.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.definition.title = Some(title.into());
+        self
+    }
+
+    /// What the tool does, told to the model.
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.definition.description = Some(description.into());
+        self
+    }
+
+    /// Hints on what the tool does to the world.
+    pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
+        self.definition.annotations = Some(annotations);
+        self
+    }
+
+    /// Hints that the tool changes nothing.
+    pub fn read_only(mut self) -> Self {
+        self.definition.annotations.get_or_insert_default().read_only_hint = Some(true);
+        self
+    }
+
+    /// Hints whether the tool may destroy something.
+    pub fn destructive(mut self, destructive: bool) -> Self {
+        self.definition.annotations.get_or_insert_default().destructive_hint = Some(destructive);
+        self
+    }
+
+    /// Hints that calling the tool twice is like calling it once.
+    pub fn idempotent(mut self) -> Self {
+        self.definition.annotations.get_or_insert_default().idempotent_hint = Some(true);
+        self
+    }
+
+    /// Adds an icon.
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.definition.icons.push(icon);
+        self
+    }
+
+    /// Metadata of the definition.
+    pub fn meta(mut self, meta: Meta) -> Self {
+        self.definition.meta = Some(meta);
+        self
+    }
+
+    /// Replaces the schema of the arguments. Every call is then held against it.
+    pub fn input_schema(mut self, schema: RawJson) -> Self {
+        self.definition.input_schema = schema;
+        self.derived_input = false;
+        self
+    }
+
+    /// Replaces the schema of the structured content. Every result is then held against it.
+    pub fn output_schema(mut self, schema: RawJson) -> Self {
+        self.definition.output_schema = Some(schema);
+        self.derived_output = false;
+        self
+    }
+
+    /// Shows and offers the tool only to callers for whom `guard` says yes.
+    pub fn guard(mut self, guard: impl Fn(&ClientView) -> bool + Send + Sync + 'static) -> Self {
+        self.guard = Some(Arc::new(guard));
+        self
+    }
+
+    /// The function behind the tool: `fn(Ctx, Args) -> Output`, either parameter optional, async or not.
+    ///
+    /// A function that is not async runs on the connection's own task; it should be quick. See [`Tool::blocking`].
+    pub fn handler<M, H: ToolHandler<M>>(mut self, handler: H) -> Self {
+        if self.derived_input
+            && let Some(schema) = H::input_schema()
+        {
+            self.definition.input_schema = schema;
+        }
+        if self.derived_output {
+            self.definition.output_schema = H::output_schema();
+        }
+        self.run = Some(Arc::new(move |ctx, arguments| handler.call(ctx, arguments)));
+        self
+    }
+
+    /// Runs the function on a thread of its own kind, for work that blocks or computes for long.
+    pub fn blocking(mut self) -> Self {
+        if let Some(run) = self.run.take() {
+            self.run = Some(Arc::new(move |ctx, arguments| {
+                let (run, arguments) = (Arc::clone(&run), arguments.clone());
+                Running::Pending(Box::pin(async move {
+                    let started = tokio::task::spawn_blocking(move || run(ctx, &arguments)).await;
+                    match started.map_err(|_| Error::internal("the handler panicked"))? {
+                        Running::Ready(result) => result,
+                        Running::Pending(future) => future.await,
+                    }
+                }))
+            }));
+        }
+        self
+    }
+
+    /// What the model is told.
+    pub fn definition(&self) -> &types::Tool {
+        &self.definition
+    }
+
+    /// Checks the tool and prepares it for calls.
+    pub(crate) fn ready(self) -> Result<ReadyTool> {
+        let name = self.definition.name.clone();
+        let wrong = |reason: String| Error::internal(format!("tool `{name}`: {reason}"));
+        check_name(&name).map_err(wrong)?;
+        let run = self.run.ok_or_else(|| wrong("has no handler".into()))?;
+        let input = &self.definition.input_schema;
+        let is_object =
+            input.to_value().is_ok_and(|schema| schema.get("type").is_some_and(|kind| kind == "object"));
+        if !is_object {
+            return Err(wrong("the arguments must be an object: a struct with named fields".into()));
+        }
+        let input = Validator::new(input, self.derived_input)
+            .map_err(|reason| wrong(format!("input schema: {reason}")))?;
+        let output =
+            self.definition.output_schema.as_ref().map(|schema| Validator::new(schema, self.derived_output));
+        let output = output.transpose().map_err(|reason| wrong(format!("output schema: {reason}")))?;
+        Ok(ReadyTool { definition: self.definition, guard: self.guard, run, input, output })
+    }
+}
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool").field("definition", &self.definition).finish_non_exhaustive()
+    }
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    let allowed =
+        |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.' | '/');
+    if name.is_empty() || name.len() > 128 {
+        return Err("the name must have between 1 and 128 characters".into());
+    }
+    match name.chars().find(|character| !allowed(*character)) {
+        Some(character) => {
+            Err(format!("the name holds `{character}`; letters, digits, `_`, `-`, `.` and `/` are allowed"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A tool that passed its checks.
+pub(crate) struct ReadyTool {
+    pub(crate) definition: types::Tool,
+    pub(crate) guard: Option<Guard>,
+    run: Run,
+    input: Validator,
+    output: Option<Validator>,
+}
+
+impl ReadyTool {
+    /// Runs the handler. Arguments that do not fit are a failed result that names the place, not a failed request.
+    pub(crate) fn call(&self, ctx: Ctx, arguments: RawJson) -> Running<CallToolResult> {
+        if !self.input.decoding_suffices
+            && let Err(reason) = self.input.check(&arguments)
+        {
+            return Running::Ready(Err(Error::arguments(reason)));
+        }
+        let arguments = Arguments::Json(arguments);
+        let running = (self.run)(ctx, &arguments);
+        if let (Running::Ready(Err(error)), Arguments::Json(raw)) = (&running, &arguments)
+            && error.is_arguments()
+            && let Err(reason) = self.input.check(raw)
+        {
+            // The schema names the place where decoding only knows the column.
+            return Running::Ready(Err(Error::arguments(reason)));
+        }
+        running
+    }
+
+    /// Holds a result against the output schema.
+    pub(crate) fn check_output(&self, result: &CallToolResult) -> Result<(), Error> {
+        let Some(output) = &self.output else { return Ok(()) };
+        if result.is_error == Some(true) || output.decoding_suffices {
+            return Ok(());
+        }
+        let name = &self.definition.name;
+        let Some(structured) = &result.structured_content else {
+            return Err(Error::internal(format!(
+                "tool `{name}` declares an output schema but returned no structured content"
+            )));
+        };
+        output.check(structured).map_err(|reason| {
+            Error::internal(format!("tool `{name}` returned what its output schema does not allow: {reason}"))
+        })
+    }
+}
+
+impl fmt::Debug for ReadyTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadyTool").field("name", &self.definition.name).finish_non_exhaustive()
+    }
+}
+
+/// Something that can be registered as a tool: a [`Tool`], or a function marked with `#[tool]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool",
+    label = "put `#[tool]` on this function, or pass `Tool::new(\"name\").handler(..)`"
+)]
+pub trait IntoTool {
+    /// The tool.
+    fn into_tool(self) -> Tool;
+}
+
+impl IntoTool for Tool {
+    fn into_tool(self) -> Tool {
+        self
+    }
+}
+
+/// Several handlers that share a state: an `impl` block marked with `#[tools]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a set of tools",
+    label = "put `#[tools]` on one of its `impl` blocks"
+)]
+pub trait Toolset {
+    /// The tools.
+    fn into_tools(self) -> Vec<Tool>;
+}

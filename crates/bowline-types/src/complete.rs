@@ -1,0 +1,163 @@
+//! Completion: proposals for what to type into an argument.
+
+use serde::de::{self, Deserializer};
+use serde::ser::Serializer;
+use serde::{Deserialize, Serialize};
+
+use crate::adapt::{Adapt, adapt_message_meta, adapt_result_type};
+use crate::json::RawText;
+use crate::map::OrderedMap;
+use crate::meta::Meta;
+use crate::record::record;
+use crate::result::ResultType;
+use crate::revision::Revision;
+
+record! {
+    /// Names a prompt.
+    pub struct PromptReference ["type" = "ref/prompt"] {
+        /// The prompt.
+        required name: String = "name",
+        /// The name for people (from 2025-06-18).
+        optional title: String = "title",
+    }
+}
+
+record! {
+    /// Names a resource template, or a resource.
+    pub struct ResourceTemplateReference ["type" = "ref/resource"] {
+        /// The template or URI.
+        required uri: String = "uri",
+    }
+}
+
+/// What an argument belongs to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reference {
+    /// A prompt.
+    Prompt(PromptReference),
+    /// A resource template.
+    Resource(ResourceTemplateReference),
+}
+
+impl Reference {
+    /// A prompt by its name.
+    pub fn prompt(name: impl Into<String>) -> Self {
+        Self::Prompt(PromptReference::new(name))
+    }
+
+    /// A resource template by its text.
+    pub fn resource(uri: impl Into<String>) -> Self {
+        Self::Resource(ResourceTemplateReference::new(uri))
+    }
+}
+
+impl Serialize for Reference {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Prompt(reference) => reference.serialize(serializer),
+            Self::Resource(reference) => reference.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Reference {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = RawText::deserialize(deserializer)?;
+        match text.tag("type")?.as_deref() {
+            Some("ref/prompt") => text.decode().map(Self::Prompt),
+            Some("ref/resource") => text.decode().map(Self::Resource),
+            Some(other) => Err(de::Error::unknown_variant(other, &["ref/prompt", "ref/resource"])),
+            None => Err(de::Error::missing_field("type")),
+        }
+    }
+}
+
+record! {
+    /// Params of `completion/complete`.
+    pub struct CompleteParams {
+        /// What the argument belongs to.
+        required reference: Reference = "ref",
+        /// The argument, as far as it is typed.
+        required argument: CompleteArgument = "argument",
+        /// What is known already (from 2025-06-18).
+        optional context: CompleteContext = "context",
+        /// Metadata.
+        optional meta: Meta = "_meta",
+    }
+}
+
+record! {
+    /// An argument as far as it is typed.
+    pub struct CompleteArgument {
+        /// The argument.
+        required name: String = "name",
+        /// What is typed.
+        required value: String = "value",
+    }
+}
+
+record! {
+    /// What is known already when an argument is typed.
+    #[derive(Default)]
+    pub struct CompleteContext {
+        /// Arguments that have their values.
+        optional arguments: OrderedMap<String> = "arguments",
+    }
+}
+
+record! {
+    /// Proposals for an argument.
+    #[derive(Default)]
+    pub struct CompleteResult {
+        /// What the result is.
+        optional result_type: ResultType = "resultType",
+        /// The proposals.
+        required completion: Completion = "completion",
+        /// Metadata.
+        optional meta: Meta = "_meta",
+    }
+}
+
+record! {
+    /// The proposals, best first, 100 at most.
+    #[derive(Default)]
+    pub struct Completion {
+        /// The proposals.
+        required values: Vec<String> = "values",
+        /// How many there are in all.
+        whole total: u64 = "total",
+        /// Whether there are more.
+        optional has_more: bool = "hasMore",
+    }
+}
+
+impl Completion {
+    /// The most values that may be sent at once.
+    pub const MAX_VALUES: usize = 100;
+}
+
+impl Adapt for CompleteParams {
+    fn adapt(&mut self, to: Revision) {
+        adapt_message_meta(&mut self.meta, to);
+        if to < Revision::V2025_06_18 {
+            self.context = None;
+            if let Reference::Prompt(reference) = &mut self.reference {
+                reference.title = None;
+            }
+        }
+    }
+}
+
+impl Adapt for CompleteResult {
+    fn adapt(&mut self, to: Revision) {
+        let completion = &mut self.completion;
+        if completion.values.len() > Completion::MAX_VALUES {
+            let all = u64::try_from(completion.values.len()).unwrap_or(u64::MAX);
+            completion.total.get_or_insert(all);
+            completion.has_more = Some(true);
+            completion.values.truncate(Completion::MAX_VALUES);
+        }
+        adapt_result_type(&mut self.result_type, to);
+        adapt_message_meta(&mut self.meta, to);
+    }
+}

@@ -1,0 +1,177 @@
+//! How a modern server asks back: questions in a result, answers in the repeated request.
+
+use serde::de::{self, Deserializer, MapAccess, Visitor};
+use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use crate::adapt::{Adapt, adapt_message_meta};
+use crate::elicit::ElicitParams;
+use crate::json::{RawJson, RawText, Text};
+use crate::map::{OrderedMap, RawMap};
+use crate::meta::Meta;
+use crate::method::Method;
+use crate::record::{once, present, record};
+use crate::result::{EmptyParams, ResultType};
+use crate::revision::Revision;
+use crate::sampling::CreateMessageParams;
+
+/// One question to the client: a request without identifier, inside a result.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a question to the user is the common case")]
+pub enum InputRequest {
+    /// Ask the user.
+    Elicit(ElicitParams),
+    /// Ask the model.
+    CreateMessage(Box<CreateMessageParams>),
+    /// Ask for the roots.
+    ListRoots,
+}
+
+/// Questions by key; the answers use the same keys.
+pub type InputRequests = OrderedMap<InputRequest>;
+
+/// Answers by key: an `ElicitResult`, `CreateMessageResult` or `ListRootsResult` each.
+pub type InputResponses = RawMap;
+
+impl InputRequest {
+    /// The method of the question.
+    pub fn method(&self) -> Method {
+        match self {
+            Self::Elicit(_) => Method::Elicit,
+            Self::CreateMessage(_) => Method::CreateMessage,
+            Self::ListRoots => Method::ListRoots,
+        }
+    }
+
+    /// The params of the question, for a session that asks by a request of its own.
+    pub fn params(&self) -> Option<RawJson> {
+        match self {
+            Self::Elicit(params) => Some(RawJson::of_known(params)),
+            Self::CreateMessage(params) => Some(RawJson::of_known(params)),
+            Self::ListRoots => None,
+        }
+    }
+}
+
+impl From<ElicitParams> for InputRequest {
+    fn from(params: ElicitParams) -> Self {
+        Self::Elicit(params)
+    }
+}
+
+impl From<CreateMessageParams> for InputRequest {
+    fn from(params: CreateMessageParams) -> Self {
+        Self::CreateMessage(Box::new(params))
+    }
+}
+
+impl Serialize for InputRequest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("method", self.method().as_str())?;
+        match self {
+            Self::Elicit(params) => map.serialize_entry("params", params)?,
+            Self::CreateMessage(params) => map.serialize_entry("params", params)?,
+            Self::ListRoots => {}
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for InputRequest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct RequestVisitor;
+
+        impl<'de> Visitor<'de> for RequestVisitor {
+            type Value = InputRequest;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an input request")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let (mut method, mut params) = (None::<Text<'de>>, None::<RawText<'de>>);
+                while let Some(Text(key)) = map.next_key()? {
+                    match key.as_ref() {
+                        "method" => {
+                            once(method.as_ref(), "method")?;
+                            method = Some(map.next_value()?);
+                        }
+                        "params" => {
+                            once(params.as_ref(), "params")?;
+                            params = Some(map.next_value()?);
+                        }
+                        // Published examples show an `id` here, which has no meaning.
+                        _ => {
+                            map.next_value::<de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                let Text(method) = present(method, "method")?;
+                match Method::parse(&method) {
+                    Some(Method::Elicit) => present(params, "params")?.decode().map(InputRequest::Elicit),
+                    Some(Method::CreateMessage) => {
+                        present(params, "params")?.decode().map(InputRequest::CreateMessage)
+                    }
+                    Some(Method::ListRoots) => {
+                        if let Some(params) = params {
+                            params.decode::<EmptyParams, _>()?;
+                        }
+                        Ok(InputRequest::ListRoots)
+                    }
+                    _ => Err(de::Error::unknown_variant(
+                        &method,
+                        &["elicitation/create", "sampling/createMessage", "roots/list"],
+                    )),
+                }
+            }
+        }
+
+        deserializer.deserialize_map(RequestVisitor)
+    }
+}
+
+record! {
+    /// The answer depends on answers of the client (from 2026-07-28).
+    #[derive(Default)]
+    pub struct InputRequiredResult {
+        /// What the result is; always `input_required` after [`Adapt::adapt`].
+        optional result_type: ResultType = "resultType",
+        /// The questions.
+        optional input_requests: InputRequests = "inputRequests",
+        /// What the client has to send back unseen.
+        optional request_state: String = "requestState",
+        /// Metadata.
+        optional meta: Meta = "_meta",
+    }
+}
+
+impl InputRequiredResult {
+    /// Whether there is something to do for the client, as the protocol demands.
+    pub fn is_valid(&self) -> bool {
+        self.input_requests.is_some() || self.request_state.is_some()
+    }
+}
+
+impl Adapt for InputRequest {
+    fn adapt(&mut self, to: Revision) {
+        match self {
+            Self::Elicit(params) => params.adapt(to),
+            Self::CreateMessage(params) => params.adapt(to),
+            Self::ListRoots => {}
+        }
+    }
+}
+
+impl Adapt for InputRequiredResult {
+    fn adapt(&mut self, to: Revision) {
+        adapt_message_meta(&mut self.meta, to);
+        self.result_type = (to >= Revision::V2026_07_28).then_some(ResultType::InputRequired);
+        if let Some(requests) = &mut self.input_requests {
+            for (_, request) in requests.iter_mut() {
+                request.adapt(to);
+            }
+        }
+    }
+}

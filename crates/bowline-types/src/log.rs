@@ -1,0 +1,151 @@
+//! Logging: messages of the server for the client's log.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::{self, Deserializer};
+use serde::ser::Serializer;
+use serde::{Deserialize, Serialize};
+
+use crate::adapt::adapt_only_meta;
+use crate::json::{RawJson, Text};
+use crate::meta::Meta;
+use crate::record::record;
+
+/// How much a message matters, least first (RFC 5424).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LoggingLevel {
+    /// For finding faults.
+    Debug,
+    /// The usual course.
+    Info,
+    /// Unusual, but in order.
+    Notice,
+    /// Something may go wrong.
+    Warning,
+    /// Something went wrong.
+    Error,
+    /// A part has failed.
+    Critical,
+    /// Someone has to act at once.
+    Alert,
+    /// Nothing works.
+    Emergency,
+}
+
+impl LoggingLevel {
+    /// All levels, least first.
+    pub const ALL: [Self; 8] = [
+        Self::Debug,
+        Self::Info,
+        Self::Notice,
+        Self::Warning,
+        Self::Error,
+        Self::Critical,
+        Self::Alert,
+        Self::Emergency,
+    ];
+
+    /// The value on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Notice => "notice",
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Critical => "critical",
+            Self::Alert => "alert",
+            Self::Emergency => "emergency",
+        }
+    }
+
+    /// The level of that name, or `None` for any other text.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.as_str() == text)
+    }
+}
+
+impl fmt::Display for LoggingLevel {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.as_str())
+    }
+}
+
+/// The text is not the name of a level.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownLoggingLevel(Box<str>);
+
+impl fmt::Display for UnknownLoggingLevel {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "expected a level from `debug` to `emergency`, got `{}`", self.0)
+    }
+}
+
+impl std::error::Error for UnknownLoggingLevel {}
+
+impl FromStr for LoggingLevel {
+    type Err = UnknownLoggingLevel;
+
+    fn from_str(text: &str) -> Result<Self, UnknownLoggingLevel> {
+        Self::parse(text).ok_or_else(|| UnknownLoggingLevel(text.into()))
+    }
+}
+
+impl Serialize for LoggingLevel {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for LoggingLevel {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Text(text) = Text::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
+    }
+}
+
+record! {
+    /// Params of `logging/setLevel` (legacy).
+    pub struct SetLevelParams {
+        /// The least level to be sent.
+        required level: LoggingLevel = "level",
+        /// Metadata.
+        optional meta: Meta = "_meta",
+    }
+}
+
+record! {
+    /// Params of `notifications/message`.
+    pub struct LogMessageParams {
+        /// How much it matters.
+        required level: LoggingLevel = "level",
+        /// Which part of the server speaks.
+        optional logger: String = "logger",
+        /// The message: text or any other value.
+        required data: RawJson = "data",
+        /// Metadata.
+        optional meta: Meta = "_meta",
+    }
+}
+
+adapt_only_meta! { SetLevelParams, LogMessageParams }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_ordered_and_closed() {
+        assert!(LoggingLevel::ALL.is_sorted());
+        let error = serde_json::from_str::<LoggingLevel>("\"warn\"").unwrap_err().to_string();
+        assert!(error.contains("expected a level from `debug` to `emergency`, got `warn`"), "{error}");
+    }
+
+    #[test]
+    fn null_is_a_message_too() {
+        let text = r#"{"level":"info","data":null}"#;
+        let params: LogMessageParams = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&params).unwrap(), text);
+    }
+}

@@ -1,0 +1,340 @@
+//! What JSON-RPC brings along: identifiers, errors and their codes.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{self, Deserializer, MapAccess, Visitor};
+use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
+
+use crate::adapt::Adapt;
+use crate::capability::ClientCapabilities;
+use crate::elicit::ElicitUrlParams;
+use crate::json::{RawJson, Text};
+use crate::map::RawMap;
+use crate::record::{once, present};
+use crate::revision::Revision;
+
+/// Names a request. `1` and `"1"` are two different identifiers.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Id {
+    /// An integer.
+    Number(i64),
+    /// A string.
+    String(Arc<str>),
+}
+
+/// Names the request that progress is about; chosen by whoever sent the request.
+pub type ProgressToken = Id;
+
+impl fmt::Display for Id {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(formatter, "{number}"),
+            Self::String(text) => write!(formatter, "{text:?}"),
+        }
+    }
+}
+
+impl From<i64> for Id {
+    fn from(number: i64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<&str> for Id {
+    fn from(text: &str) -> Self {
+        Self::String(text.into())
+    }
+}
+
+impl From<String> for Id {
+    fn from(text: String) -> Self {
+        Self::String(text.into())
+    }
+}
+
+impl From<Arc<str>> for Id {
+    fn from(text: Arc<str>) -> Self {
+        Self::String(text)
+    }
+}
+
+impl Serialize for Id {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Number(number) => serializer.serialize_i64(*number),
+            Self::String(text) => serializer.serialize_str(text),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct IdVisitor;
+
+        impl Visitor<'_> for IdVisitor {
+            type Value = Id;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a string or an integer as identifier")
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Id, E> {
+                Ok(Id::Number(number))
+            }
+
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Id, E> {
+                i64::try_from(number)
+                    .map(Id::Number)
+                    .map_err(|_| E::invalid_value(de::Unexpected::Unsigned(number), &self))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Id, E> {
+                Ok(Id::String(text.into()))
+            }
+        }
+
+        deserializer.deserialize_any(IdVisitor)
+    }
+}
+
+/// The numbers that errors carry.
+pub mod error_code {
+    /// The message is not JSON.
+    pub const PARSE_ERROR: i64 = -32700;
+    /// The message is not a request.
+    pub const INVALID_REQUEST: i64 = -32600;
+    /// There is no such method here.
+    pub const METHOD_NOT_FOUND: i64 = -32601;
+    /// The params do not fit the method.
+    pub const INVALID_PARAMS: i64 = -32602;
+    /// Something went wrong inside.
+    pub const INTERNAL_ERROR: i64 = -32603;
+    /// There is no such resource (legacy; 2026-07-28 says [`INVALID_PARAMS`]).
+    pub const RESOURCE_NOT_FOUND: i64 = -32002;
+    /// The user has to visit a URL first (2025-11-25 only).
+    pub const URL_ELICITATION_REQUIRED: i64 = -32042;
+    /// A header contradicts the body (from 2026-07-28).
+    pub const HEADER_MISMATCH: i64 = -32020;
+    /// The client lacks a capability that the request needs (from 2026-07-28).
+    pub const MISSING_CLIENT_CAPABILITY: i64 = -32021;
+    /// The request's revision is not served (from 2026-07-28).
+    pub const UNSUPPORTED_PROTOCOL_VERSION: i64 = -32022;
+    /// The user refused (legacy, as an answer to sampling).
+    pub const USER_REJECTED: i64 = -1;
+}
+
+/// The error of a JSON-RPC response.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RpcError {
+    /// What kind of error it is; see [`error_code`].
+    pub code: i64,
+    /// One short sentence.
+    pub message: Cow<'static, str>,
+    /// Details for programs.
+    pub data: Option<RawJson>,
+}
+
+impl RpcError {
+    /// An error of any code.
+    pub fn new(code: i64, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    /// Adds details for programs.
+    pub fn with_data(mut self, data: impl Into<RawJson>) -> Self {
+        self.data = Some(data.into());
+        self
+    }
+
+    /// The message is not JSON.
+    pub fn parse_error(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(error_code::PARSE_ERROR, message)
+    }
+
+    /// The message is not a request.
+    pub fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(error_code::INVALID_REQUEST, message)
+    }
+
+    /// There is no such method here.
+    pub fn method_not_found(method: impl fmt::Display) -> Self {
+        Self::new(error_code::METHOD_NOT_FOUND, format!("method not found: {method}"))
+    }
+
+    /// The params do not fit the method.
+    pub fn invalid_params(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(error_code::INVALID_PARAMS, message)
+    }
+
+    /// Something went wrong inside.
+    pub fn internal(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(error_code::INTERNAL_ERROR, message)
+    }
+
+    /// There is no such resource. [`Adapt`] turns the code into the one of the revision.
+    pub fn resource_not_found(uri: impl AsRef<str>) -> Self {
+        let uri = uri.as_ref();
+        Self::new(error_code::RESOURCE_NOT_FOUND, format!("resource not found: {uri}"))
+            .with_data(RawJson::of_known(&RawMap::from([("uri", RawJson::of_known(uri))])))
+    }
+
+    /// The revision asked for is not served; names those that are.
+    pub fn unsupported_version(requested: impl AsRef<str>, supported: &[Revision]) -> Self {
+        let requested = requested.as_ref();
+        let data = RawMap::from([
+            ("supported", RawJson::of_known(supported)),
+            ("requested", RawJson::of_known(requested)),
+        ]);
+        Self::new(
+            error_code::UNSUPPORTED_PROTOCOL_VERSION,
+            format!("unsupported protocol version: {requested}"),
+        )
+        .with_data(RawJson::of_known(&data))
+    }
+
+    /// The client lacks what the request needs; names just that.
+    pub fn missing_capability(required: &ClientCapabilities) -> Self {
+        let data = RawMap::from([("requiredCapabilities", RawJson::of_known(required))]);
+        Self::new(error_code::MISSING_CLIENT_CAPABILITY, "missing required client capability")
+            .with_data(RawJson::of_known(&data))
+    }
+
+    /// A header contradicts the body, or is missing.
+    pub fn header_mismatch(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(error_code::HEADER_MISMATCH, message)
+    }
+
+    /// The user has to visit these URLs before the request can succeed.
+    #[expect(clippy::needless_pass_by_value, reason = "the error takes over what was built for it")]
+    pub fn url_elicitation_required(elicitations: Vec<ElicitUrlParams>) -> Self {
+        let data = RawMap::from([("elicitations", RawJson::of_known(&elicitations))]);
+        Self::new(error_code::URL_ELICITATION_REQUIRED, "URL elicitation required")
+            .with_data(RawJson::of_known(&data))
+    }
+
+    /// Whether only a modern peer can have sent this: one of the codes of 2026-07-28, with its data.
+    pub fn is_modern(&self) -> bool {
+        match self.code {
+            error_code::HEADER_MISMATCH => true,
+            error_code::MISSING_CLIENT_CAPABILITY => {
+                self.data_member::<ClientCapabilities>("requiredCapabilities").is_some()
+            }
+            error_code::UNSUPPORTED_PROTOCOL_VERSION => self.supported_versions().is_some(),
+            _ => false,
+        }
+    }
+
+    /// The versions the peer serves, when this is its refusal of a version.
+    pub fn supported_versions(&self) -> Option<Vec<String>> {
+        if self.code != error_code::UNSUPPORTED_PROTOCOL_VERSION {
+            return None;
+        }
+        self.data_member::<String>("requested")?;
+        self.data_member("supported")
+    }
+
+    /// Whether the resource asked for does not exist, as any revision says it.
+    pub fn is_resource_not_found(&self) -> bool {
+        match self.code {
+            error_code::RESOURCE_NOT_FOUND => true,
+            error_code::INVALID_PARAMS => self.data_member::<String>("uri").is_some(),
+            _ => false,
+        }
+    }
+
+    /// The URLs to visit, when this error asks for that.
+    pub fn url_elicitations(&self) -> Option<Vec<ElicitUrlParams>> {
+        if self.code != error_code::URL_ELICITATION_REQUIRED {
+            return None;
+        }
+        self.data_member("elicitations")
+    }
+
+    fn data_member<T: de::DeserializeOwned>(&self, key: &str) -> Option<T> {
+        self.data.as_ref()?.decode::<RawMap>().ok()?.decode(key).ok()?
+    }
+}
+
+impl fmt::Display for RpcError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} ({})", self.message, self.code)
+    }
+}
+
+impl std::error::Error for RpcError {}
+
+impl Adapt for RpcError {
+    fn adapt(&mut self, to: Revision) {
+        let modern = to >= Revision::V2026_07_28;
+        // Only 2025-11-25 can read what to visit from an error.
+        if self.code == error_code::URL_ELICITATION_REQUIRED && to != Revision::V2025_11_25 {
+            self.data = None;
+        }
+        self.code = match self.code {
+            error_code::RESOURCE_NOT_FOUND if modern => error_code::INVALID_PARAMS,
+            error_code::URL_ELICITATION_REQUIRED if to != Revision::V2025_11_25 => error_code::INTERNAL_ERROR,
+            // Older peers could take the codes of 2026-07-28 for the sign of a modern one.
+            error_code::HEADER_MISMATCH | error_code::MISSING_CLIENT_CAPABILITY if !modern => {
+                error_code::INVALID_REQUEST
+            }
+            error_code::UNSUPPORTED_PROTOCOL_VERSION if !modern => error_code::INVALID_PARAMS,
+            code => code,
+        };
+    }
+}
+
+impl Serialize for RpcError {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("code", &self.code)?;
+        map.serialize_entry("message", &self.message)?;
+        if let Some(data) = &self.data {
+            map.serialize_entry("data", data)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for RpcError {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ErrorVisitor;
+
+        impl<'de> Visitor<'de> for ErrorVisitor {
+            type Value = RpcError;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an error object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RpcError, A::Error> {
+                let (mut code, mut message, mut data) = (None, None::<String>, None);
+                while let Some(Text(key)) = map.next_key()? {
+                    match key.as_ref() {
+                        "code" => {
+                            once(code.as_ref(), "code")?;
+                            code = Some(map.next_value()?);
+                        }
+                        "message" => {
+                            once(message.as_ref(), "message")?;
+                            message = Some(map.next_value()?);
+                        }
+                        "data" => {
+                            once(data.as_ref(), "data")?;
+                            data = Some(map.next_value()?);
+                        }
+                        _ => {
+                            map.next_value::<de::IgnoredAny>()?;
+                        }
+                    }
+                }
+                let message = Cow::Owned(present(message, "message")?);
+                Ok(RpcError { code: present(code, "code")?, message, data })
+            }
+        }
+
+        deserializer.deserialize_map(ErrorVisitor)
+    }
+}

@@ -1,0 +1,302 @@
+//! Sampling: a server asks the client's model.
+
+use serde::de::Deserializer;
+use serde::ser::Serializer;
+use serde::{Deserialize, Serialize};
+
+use crate::adapt::{Adapt, adapt_message_meta};
+use crate::content::{ContentBlock, Place, Role, adapt_block, words};
+use crate::json::RawText;
+use crate::map::RawMap;
+use crate::meta::Meta;
+use crate::record::{open_enum, record};
+use crate::result::ResultType;
+use crate::revision::Revision;
+use crate::task::TaskMetadata;
+use crate::tool::Tool;
+
+record! {
+    /// Params of `sampling/createMessage`.
+    pub struct CreateMessageParams {
+        /// The conversation so far.
+        required messages: Vec<SamplingMessage> = "messages",
+        /// What kind of model to choose.
+        optional model_preferences: ModelPreferences = "modelPreferences",
+        /// What to tell the model about its part.
+        optional system_prompt: String = "systemPrompt",
+        /// Whose context to include.
+        optional include_context: IncludeContext = "includeContext",
+        /// How much chance to let in.
+        fraction temperature: f64 = "temperature",
+        /// How many tokens the model may write.
+        required max_tokens: u64 = "maxTokens",
+        /// What to stop at.
+        optional stop_sequences: Vec<String> = "stopSequences",
+        /// What the provider of the model should get.
+        optional metadata: RawMap = "metadata",
+        /// Tools the model may use (from 2025-11-25).
+        optional tools: Vec<Tool> = "tools",
+        /// How it may use them (from 2025-11-25).
+        optional tool_choice: ToolChoice = "toolChoice",
+        /// The wish to have this run as a task (2025-11-25 only).
+        optional task: TaskMetadata = "task",
+        /// Metadata.
+        optional meta: Meta = "_meta",
+    }
+}
+
+record! {
+    /// One message of a conversation with a model.
+    pub struct SamplingMessage {
+        /// Whose words it holds.
+        required role: Role = "role",
+        /// The words: one block, or several from 2025-11-25 on.
+        required content: OneOrMany<ContentBlock> = "content",
+        /// Metadata (from 2025-11-25).
+        optional meta: Meta = "_meta",
+    }
+}
+
+record! {
+    /// What the model said.
+    pub struct CreateMessageResult {
+        /// What the result is; never written, for this result travels without it.
+        optional result_type: ResultType = "resultType",
+        /// Whose words these are; the assistant's.
+        required role: Role = "role",
+        /// The words.
+        required content: OneOrMany<ContentBlock> = "content",
+        /// The model.
+        required model: String = "model",
+        /// Why it stopped.
+        optional stop_reason: StopReason = "stopReason",
+        /// Metadata.
+        optional meta: Meta = "_meta",
+    }
+}
+
+record! {
+    /// What kind of model to choose; each priority is from 0 to 1.
+    #[derive(Default)]
+    pub struct ModelPreferences {
+        /// Names or parts of names, most wanted first.
+        optional hints: Vec<ModelHint> = "hints",
+        /// How much low cost matters.
+        fraction cost_priority: f64 = "costPriority",
+        /// How much speed matters.
+        fraction speed_priority: f64 = "speedPriority",
+        /// How much ability matters.
+        fraction intelligence_priority: f64 = "intelligencePriority",
+    }
+}
+
+record! {
+    /// A hint at a model.
+    #[derive(Default)]
+    pub struct ModelHint {
+        /// The name, or a part of it.
+        optional name: String = "name",
+    }
+}
+
+record! {
+    /// How the model may use tools.
+    #[derive(Default)]
+    pub struct ToolChoice {
+        /// Whether it may or must.
+        optional mode: ToolChoiceMode = "mode",
+    }
+}
+
+open_enum! {
+    /// Whether a model may or must use tools.
+    pub enum ToolChoiceMode {
+        /// As it likes; also the meaning of an absent value.
+        Auto = "auto",
+        /// At least one.
+        Required = "required",
+        /// None.
+        None = "none",
+    }
+}
+
+open_enum! {
+    /// Whose context to include.
+    pub enum IncludeContext {
+        /// No one's; also the meaning of an absent value.
+        None = "none",
+        /// That of the asking server.
+        ThisServer = "thisServer",
+        /// That of all servers.
+        AllServers = "allServers",
+    }
+}
+
+open_enum! {
+    /// Why a model stopped.
+    pub enum StopReason {
+        /// It had said all.
+        EndTurn = "endTurn",
+        /// It came to a stop sequence.
+        StopSequence = "stopSequence",
+        /// It had written as much as it may.
+        MaxTokens = "maxTokens",
+        /// It wants to use a tool (from 2025-11-25).
+        ToolUse = "toolUse",
+    }
+}
+
+/// One value, or a list of them; the two are told apart on the wire.
+#[derive(Debug, Clone, PartialEq)]
+pub enum OneOrMany<T> {
+    /// One value.
+    One(T),
+    /// A list, of any length.
+    Many(Vec<T>),
+}
+
+impl<T> OneOrMany<T> {
+    /// All values in order.
+    pub fn as_slice(&self) -> &[T] {
+        match self {
+            Self::One(value) => std::slice::from_ref(value),
+            Self::Many(values) => values,
+        }
+    }
+
+    /// All values in order, to be changed.
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        match self {
+            Self::One(value) => std::slice::from_mut(value),
+            Self::Many(values) => values,
+        }
+    }
+
+    /// All values in order.
+    pub fn iter(&self) -> std::slice::Iter<'_, T> {
+        self.as_slice().iter()
+    }
+
+    /// All values as a list.
+    pub fn into_vec(self) -> Vec<T> {
+        match self {
+            Self::One(value) => vec![value],
+            Self::Many(values) => values,
+        }
+    }
+}
+
+impl<'a, T> IntoIterator for &'a OneOrMany<T> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl From<ContentBlock> for OneOrMany<ContentBlock> {
+    fn from(block: ContentBlock) -> Self {
+        Self::One(block)
+    }
+}
+
+impl From<&str> for OneOrMany<ContentBlock> {
+    fn from(text: &str) -> Self {
+        Self::One(text.into())
+    }
+}
+
+impl From<String> for OneOrMany<ContentBlock> {
+    fn from(text: String) -> Self {
+        Self::One(text.into())
+    }
+}
+
+impl<T> From<Vec<T>> for OneOrMany<T> {
+    fn from(values: Vec<T>) -> Self {
+        Self::Many(values)
+    }
+}
+
+impl<T: Serialize> Serialize for OneOrMany<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::One(value) => value.serialize(serializer),
+            Self::Many(values) => values.serialize(serializer),
+        }
+    }
+}
+
+impl<'de, T: serde::de::DeserializeOwned> Deserialize<'de> for OneOrMany<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = RawText::deserialize(deserializer)?;
+        if text.0.starts_with('[') { text.decode().map(Self::Many) } else { text.decode().map(Self::One) }
+    }
+}
+
+impl SamplingMessage {
+    /// A message of the user.
+    pub fn user(content: impl Into<OneOrMany<ContentBlock>>) -> Self {
+        Self::new(Role::User, content)
+    }
+
+    /// A message of the assistant.
+    pub fn assistant(content: impl Into<OneOrMany<ContentBlock>>) -> Self {
+        Self::new(Role::Assistant, content)
+    }
+}
+
+/// Rewrites the content of a message. Before 2025-11-25 that is a single block; several become one text.
+fn adapt_content(content: &mut OneOrMany<ContentBlock>, to: Revision) {
+    for block in content.as_mut_slice() {
+        adapt_block(block, to, Place::Sampling);
+    }
+    if to >= Revision::V2025_11_25 {
+        return;
+    }
+    if let OneOrMany::Many(blocks) = content {
+        let single = match blocks.len() {
+            1 => blocks.remove(0),
+            _ => ContentBlock::text(words(blocks)),
+        };
+        *content = OneOrMany::One(single);
+    }
+    // Blocks had metadata from 2025-06-18, so `adapt_block` has dealt with it.
+}
+
+impl Adapt for SamplingMessage {
+    fn adapt(&mut self, to: Revision) {
+        adapt_content(&mut self.content, to);
+        if to < Revision::V2025_11_25 {
+            self.meta = None;
+        }
+    }
+}
+
+impl Adapt for CreateMessageParams {
+    fn adapt(&mut self, to: Revision) {
+        adapt_message_meta(&mut self.meta, to);
+        self.messages.adapt(to);
+        if to < Revision::V2025_11_25 {
+            self.tools = None;
+            self.tool_choice = None;
+        }
+        self.tools.adapt(to);
+        if to != Revision::V2025_11_25 {
+            self.task = None;
+        }
+    }
+}
+
+impl Adapt for CreateMessageResult {
+    fn adapt(&mut self, to: Revision) {
+        adapt_message_meta(&mut self.meta, to);
+        // No revision has `resultType` here: legacy results lack it, modern answers are bare.
+        self.result_type = None;
+        adapt_content(&mut self.content, to);
+        if to < Revision::V2025_11_25 && self.stop_reason == Some(StopReason::ToolUse) {
+            self.stop_reason = Some(StopReason::EndTurn);
+        }
+    }
+}

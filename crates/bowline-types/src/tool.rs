@@ -1,0 +1,222 @@
+//! Tools: what a server offers to do, the call, and what comes out.
+
+use crate::adapt::{
+    Adapt, adapt_cache, adapt_message_meta, adapt_meta, adapt_result_type, adapt_schema, describes_object,
+};
+use crate::cache::CacheScope;
+use crate::content::{ContentBlock, adapt_structured_content};
+use crate::implementation::Icon;
+use crate::input::InputResponses;
+use crate::json::RawJson;
+use crate::meta::Meta;
+use crate::record::{open_enum, record};
+use crate::result::ResultType;
+use crate::revision::Revision;
+use crate::task::TaskMetadata;
+
+record! {
+    /// A tool as the server lists it.
+    pub struct Tool {
+        /// The name by which it is called.
+        required name: String = "name",
+        /// The name for people.
+        optional title: String = "title",
+        /// What it does, for the model.
+        optional description: String = "description",
+        /// Pictures to show.
+        default icons: Vec<Icon> = "icons",
+        /// The JSON Schema of the arguments; its root describes an object.
+        required input_schema: RawJson = "inputSchema",
+        /// The JSON Schema of the structured content.
+        optional output_schema: RawJson = "outputSchema",
+        /// Hints about behavior.
+        optional annotations: ToolAnnotations = "annotations",
+        /// How it may be run (2025-11-25 only).
+        optional execution: ToolExecution = "execution",
+        /// Metadata.
+        optional meta: Meta = "_meta",
+    }
+}
+
+record! {
+    /// Hints about how a tool behaves. They are claims of the server, not guarantees.
+    #[derive(Default)]
+    pub struct ToolAnnotations {
+        /// The name for people.
+        optional title: String = "title",
+        /// It changes nothing.
+        optional read_only_hint: bool = "readOnlyHint",
+        /// What it changes may be lost.
+        optional destructive_hint: bool = "destructiveHint",
+        /// Calling it again with the same arguments changes nothing more.
+        optional idempotent_hint: bool = "idempotentHint",
+        /// It deals with things outside the server's own domain.
+        optional open_world_hint: bool = "openWorldHint",
+    }
+}
+
+record! {
+    /// How a tool may be run (2025-11-25 only).
+    #[derive(Default)]
+    pub struct ToolExecution {
+        /// Whether a call may become a task.
+        optional task_support: TaskSupport = "taskSupport",
+    }
+}
+
+open_enum! {
+    /// Whether a call of a tool may become a task.
+    pub enum TaskSupport {
+        /// Never; also the meaning of an absent value.
+        Forbidden = "forbidden",
+        /// When the caller wishes.
+        Optional = "optional",
+        /// Always.
+        Required = "required",
+    }
+}
+
+record! {
+    /// One page of tools.
+    #[derive(Default)]
+    pub struct ListToolsResult {
+        /// What the result is.
+        optional result_type: ResultType = "resultType",
+        /// The tools.
+        lenient tools: Vec<Tool> = "tools",
+        /// Where the next page begins; absent on the last one.
+        optional next_cursor: String = "nextCursor",
+        /// For how many milliseconds the page may be kept.
+        whole ttl_ms: u64 = "ttlMs",
+        /// Who may keep it.
+        optional cache_scope: CacheScope = "cacheScope",
+        /// Metadata.
+        optional meta: Meta = "_meta",
+    }
+}
+
+record! {
+    /// Params of `tools/call`.
+    pub struct CallToolParams {
+        /// The tool.
+        required name: String = "name",
+        /// The arguments, an object.
+        optional arguments: RawJson = "arguments",
+        /// The wish to have the call run as a task (2025-11-25 only).
+        optional task: TaskMetadata = "task",
+        /// Answers to the questions of the result before (from 2026-07-28).
+        optional input_responses: InputResponses = "inputResponses",
+        /// The state that came with the questions (from 2026-07-28).
+        optional request_state: String = "requestState",
+        /// Metadata.
+        optional meta: Meta = "_meta",
+    }
+}
+
+record! {
+    /// What a tool call gave.
+    #[derive(Default)]
+    pub struct CallToolResult {
+        /// What the result is.
+        optional result_type: ResultType = "resultType",
+        /// What came out, for the model.
+        lenient content: Vec<ContentBlock> = "content",
+        /// What came out, as data.
+        nullable structured_content: RawJson = "structuredContent",
+        /// Whether the tool failed; then the content says why.
+        bare is_error: bool = "isError",
+        /// Metadata.
+        optional meta: Meta = "_meta",
+    }
+}
+
+impl CallToolResult {
+    /// A result of one block of text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { content: vec![ContentBlock::text(text)], ..Self::default() }
+    }
+
+    /// A failure that the model can read.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self { is_error: Some(true), ..Self::text(text) }
+    }
+
+    /// Structured content, with its JSON as text for those that read only text.
+    pub fn structured(value: RawJson) -> Self {
+        let text = Self::text(value.as_str());
+        Self { structured_content: Some(value), ..text }
+    }
+
+    /// Whether the tool failed.
+    pub fn failed(&self) -> bool {
+        self.is_error == Some(true)
+    }
+}
+
+impl<T: Into<ContentBlock>> FromIterator<T> for CallToolResult {
+    fn from_iter<I: IntoIterator<Item = T>>(blocks: I) -> Self {
+        Self { content: blocks.into_iter().map(Into::into).collect(), ..Self::default() }
+    }
+}
+
+impl Adapt for Tool {
+    fn adapt(&mut self, to: Revision) {
+        if to < Revision::V2025_06_18 {
+            // 2025-03-26 has a name for people only among the annotations.
+            if let Some(title) = self.title.take()
+                && to >= Revision::V2025_03_26
+            {
+                self.annotations.get_or_insert_default().title.get_or_insert(title);
+            }
+            self.output_schema = None;
+        }
+        if to < Revision::V2025_03_26 {
+            self.annotations = None;
+        }
+        if to < Revision::V2025_11_25 {
+            self.icons.clear();
+        }
+        if to != Revision::V2025_11_25 {
+            self.execution = None;
+        }
+        adapt_schema(&mut self.input_schema, to);
+        if let Some(schema) = &mut self.output_schema {
+            adapt_schema(schema, to);
+            if to < Revision::V2026_07_28 && !describes_object(schema) {
+                self.output_schema = None;
+            }
+        }
+        adapt_meta(&mut self.meta, to);
+    }
+}
+
+impl Adapt for ListToolsResult {
+    fn adapt(&mut self, to: Revision) {
+        self.tools.adapt(to);
+        adapt_result_type(&mut self.result_type, to);
+        adapt_message_meta(&mut self.meta, to);
+        adapt_cache(&mut self.ttl_ms, &mut self.cache_scope, to);
+    }
+}
+
+impl Adapt for CallToolParams {
+    fn adapt(&mut self, to: Revision) {
+        adapt_message_meta(&mut self.meta, to);
+        if to != Revision::V2025_11_25 {
+            self.task = None;
+        }
+        if to < Revision::V2026_07_28 {
+            self.input_responses = None;
+            self.request_state = None;
+        }
+    }
+}
+
+impl Adapt for CallToolResult {
+    fn adapt(&mut self, to: Revision) {
+        self.content.adapt(to);
+        adapt_structured_content(&mut self.structured_content, &mut self.content, to);
+        adapt_result_type(&mut self.result_type, to);
+        adapt_message_meta(&mut self.meta, to);
+    }
+}

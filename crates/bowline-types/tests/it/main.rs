@@ -1,0 +1,7 @@
+//! The vocabulary from the outside: what is read, what is written, and what a revision makes of it.
+
+mod adapt;
+mod examples;
+mod methods;
+mod records;
+mod unions;

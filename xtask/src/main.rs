@@ -1,0 +1,93 @@
+//! The repository's own checks: `cargo xtask <command>`.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line program reports on its terminal"
+)]
+
+mod features;
+mod files;
+mod finding;
+mod rust;
+#[cfg(test)]
+mod scratch;
+mod size;
+mod tidy;
+mod trace;
+mod workspace;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  tidy        check the direction of dependencies, the manifests and the sources
+  trace       say which requirements of spec/requirements.tsv are proven, and write spec/TRACE.md
+      --check               write nothing; fail when spec/TRACE.md is out of date
+      --require <percent>   fail when fewer of the MUST and MUST NOT rows are proven
+      --areas <a,b,..>      the areas that --require and the list of unproven rows look at (all unless given)
+  size        build examples/minimal and hold its crates and bytes against their limits
+  features    list the features of the facade, one per line
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(Verdict::Clean) => ExitCode::SUCCESS,
+        Ok(Verdict::Findings) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// What a command that ran to its end has to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Clean,
+    Findings,
+}
+
+impl Verdict {
+    fn of(is_clean: bool) -> Self {
+        if is_clean { Self::Clean } else { Self::Findings }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<Verdict, String> {
+    let Some((command, rest)) = arguments.split_first() else {
+        return Err(format!("expected a command\n\n{USAGE}"));
+    };
+    match (command.as_str(), rest) {
+        ("tidy", []) => tidy::run(&workspace::root()?),
+        ("trace", options) => trace::run(&workspace::root()?, options),
+        ("size", []) => size::run(&workspace::root()?),
+        ("features", []) => features::run(&workspace::root()?),
+        ("help" | "--help" | "-h", _) => {
+            print!("{USAGE}");
+            Ok(Verdict::Clean)
+        }
+        ("tidy" | "size" | "features", [extra, ..]) => {
+            Err(format!("`{command}` takes no argument, got `{extra}`"))
+        }
+        (other, _) => Err(format!("unknown command `{other}`\n\n{USAGE}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::run;
+
+    fn error_of(arguments: &[&str]) -> String {
+        let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+        run(&arguments).expect_err("these arguments are wrong")
+    }
+
+    #[test]
+    fn wrong_arguments_are_told() {
+        assert!(error_of(&[]).starts_with("expected a command\n\nusage:"));
+        assert!(error_of(&["tydi"]).starts_with("unknown command `tydi`\n\nusage:"));
+        assert_eq!(error_of(&["tidy", "--fix"]), "`tidy` takes no argument, got `--fix`");
+    }
+}

@@ -1,0 +1,9 @@
+//! `cargo xtask tidy`: the rules of the repository that the compiler does not know.
+
+mod direction;
+mod length;
+mod manifests;
+mod run;
+mod sources;
+
+pub(crate) use run::run;

@@ -1,0 +1,11 @@
+//! `cargo xtask trace`: which requirement is proven by which test.
+
+mod catalog;
+mod options;
+mod proofs;
+mod report;
+mod run;
+mod state;
+mod waivers;
+
+pub(crate) use run::run;
