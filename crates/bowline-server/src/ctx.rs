@@ -213,15 +213,15 @@ impl Ctx {
     /// Runs `work` once per call, however often the handler runs again: its value is kept across questions.
     ///
     /// An error is not kept. The value travels through the client, sealed, so it should be small.
-    pub async fn once<T, E>(&self, key: &str, work: impl Future<Output = Result<T, E>>) -> Result<T>
-    where
-        T: Serialize + DeserializeOwned,
-        E: Into<Error>,
-    {
+    pub async fn once<T: Serialize + DeserializeOwned>(
+        &self,
+        key: &str,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
         if let Some(kept) = self.inner.log.kept(key) {
             return Ok(kept.decode()?);
         }
-        let value = work.await.map_err(Into::into)?;
+        let value = work.await?;
         self.inner.log.keep(key, RawJson::of(&value)?);
         Ok(value)
     }

@@ -120,10 +120,7 @@ fn interpret(folder: &str, value: &Value) -> Option<Result<Value, serde_json::Er
 fn published_examples_survive() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/spec/examples/2026-07-28");
     let Ok(folders) = fs::read_dir(&root) else {
-        #[expect(clippy::print_stderr, reason = "a skipped check has to be seen")]
-        {
-            eprintln!("the published examples are not here; nothing to check");
-        }
+        eprintln!("the published examples are not here; nothing to check");
         return;
     };
     let mut seen = 0;
