@@ -22,39 +22,45 @@ fn write_id(out: &mut Vec<u8>, id: &Id) {
     }
 }
 
-/// A response that carries an error. Without an id when the request's could not be read.
-pub fn failure(id: Option<&Id>, error: &RpcError) -> Bytes {
-    let mut out = Vec::with_capacity(128);
+/// Appends a response that carries an error. Without an id when the request's could not be read.
+pub fn write_failure(out: &mut Vec<u8>, id: Option<&Id>, error: &RpcError) {
     out.extend_from_slice(HEAD);
     if let Some(id) = id {
-        write_id(&mut out, id);
+        write_id(out, id);
     }
     out.extend_from_slice(b",\"error\":");
-    let _ = write(&mut out, error);
+    // Errors are strings and raw JSON, which always serialize.
+    drop(write(out, error));
     out.push(b'}');
+}
+
+/// A response that carries an error.
+pub fn failure(id: Option<&Id>, error: &RpcError) -> Bytes {
+    let mut out = Vec::with_capacity(128);
+    write_failure(&mut out, id, error);
     out.into()
 }
 
-/// Starts a response; the caller appends the result object, then calls [`end_response`].
-pub fn start_response(id: &Id, capacity: usize) -> Vec<u8> {
-    let mut out = Vec::with_capacity(64 + capacity);
+/// Starts a response; the caller appends the result object and the closing brace.
+pub(crate) fn start_response(out: &mut Vec<u8>, id: &Id) {
     out.extend_from_slice(HEAD);
-    write_id(&mut out, id);
+    write_id(out, id);
     out.extend_from_slice(b",\"result\":");
-    out
 }
 
-/// Closes what [`start_response`] opened.
-pub fn end_response(mut out: Vec<u8>) -> Bytes {
+/// Appends a response whose result is already encoded.
+pub fn write_response(out: &mut Vec<u8>, id: &Id, result: &[u8]) {
+    out.reserve(64 + result.len());
+    start_response(out, id);
+    out.extend_from_slice(result);
     out.push(b'}');
-    out.into()
 }
 
 /// A response whose result is already encoded.
 pub fn response(id: &Id, result: &[u8]) -> Bytes {
-    let mut out = start_response(id, result.len() + 1);
-    out.extend_from_slice(result);
-    end_response(out)
+    let mut out = Vec::new();
+    write_response(&mut out, id, result);
+    out.into()
 }
 
 /// A request.

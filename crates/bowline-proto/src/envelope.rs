@@ -3,11 +3,11 @@
 //! A frame is parsed once into a flat struct; its kind follows from which members are present. `params` and `result`
 //! stay slices of the frame.
 
+use crate::lenient::{Text, present};
 use bowline_types::{Id, Method, RawJson, RpcError};
 use bytes::Bytes;
-use serde::{Deserialize, Deserializer, de::IgnoredAny};
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
-use std::borrow::Cow;
 
 /// How deep a frame may nest.
 pub const MAX_DEPTH: usize = 128;
@@ -118,22 +118,17 @@ pub fn parse(frame: &Bytes) -> Frame {
 #[derive(Deserialize)]
 struct Flat<'a> {
     #[serde(borrow)]
-    jsonrpc: Option<Cow<'a, str>>,
+    jsonrpc: Option<Text<'a>>,
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
     #[serde(borrow)]
-    method: Option<Cow<'a, str>>,
+    method: Option<Text<'a>>,
     #[serde(borrow, default, deserialize_with = "present")]
     params: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     result: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     error: Option<&'a RawValue>,
-}
-
-/// Keeps an explicit `null` apart from an absent member.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 fn message(frame: &Bytes, text: &str) -> Result<Message, Rejected> {
@@ -154,13 +149,14 @@ fn message(frame: &Bytes, text: &str) -> Result<Message, Rejected> {
     let invalid = |id: Option<Id>, reason: &'static str, answer| {
         Err(Rejected { id, error: RpcError::invalid_request(reason), answer })
     };
-    if flat.jsonrpc.as_deref() != Some("2.0") {
+    if flat.jsonrpc.is_none_or(|Text(version)| version != "2.0") {
         let answer = id.is_some() || flat.method.is_none();
         return invalid(id, "`jsonrpc` must be \"2.0\"", answer);
     }
     let raw = |value: &RawValue| RawJson::slice_of(frame, value);
     match (flat.method, id, flat.result, flat.error) {
         (Some(method), id, None, None) => {
+            let Text(method) = method;
             let method = MethodName::of(&method);
             let params = flat.params.map(raw);
             if params.as_ref().is_some_and(|params| !params.is_object()) {

@@ -11,6 +11,7 @@ pub mod client;
 pub mod encode;
 pub mod envelope;
 pub mod header;
+mod lenient;
 pub mod page;
 pub mod params;
 pub mod pending;

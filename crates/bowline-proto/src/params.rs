@@ -3,8 +3,9 @@
 //! One pass finds the members that the protocol itself looks at and leaves each as a slice of the original text, so a
 //! call can be checked, routed and digested, and its arguments are decoded by whoever knows their type.
 
-use bowline_types::{Id, LoggingLevel, RawJson, RpcError, meta};
-use serde::{Deserialize, Deserializer};
+use crate::lenient::{Text, present};
+use bowline_types::{Id, LoggingLevel, RawJson, Revision, RpcError, meta};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -114,8 +115,6 @@ impl Params {
 }
 
 fn text<'a>(member: &str, value: Option<&'a RawJson>) -> Result<Cow<'a, str>, RpcError> {
-    #[derive(Deserialize)]
-    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
     let Some(value) = value else { return Err(RpcError::invalid_params(format!("`{member}` is missing"))) };
     match value.decode() {
         Ok(Text(text)) => Ok(text),
@@ -137,8 +136,8 @@ fn object<'a>(member: &str, value: Option<&'a RawJson>) -> Result<Option<&'a Raw
 pub struct RequestMeta {
     /// Asks for progress under this token.
     pub progress_token: Option<Id>,
-    /// The revision of a self-describing request.
-    pub protocol_version: Option<Box<str>>,
+    /// The revision of a self-describing request, or the text that names none this library knows.
+    pub protocol_version: Option<Result<Revision, Box<str>>>,
     /// The capabilities of a self-describing request.
     pub client_capabilities: Option<RawJson>,
     /// Who sends a self-describing request.
@@ -173,11 +172,6 @@ struct FlatMeta<'a> {
     log_level: Option<&'a RawValue>,
 }
 
-/// Keeps an explicit `null` apart from an absent member.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
-}
-
 impl RequestMeta {
     /// Reads `_meta`. A token of the wrong type is -32602; so is a version that is no string.
     pub fn parse(raw: &RawJson) -> Result<Self, RpcError> {
@@ -191,10 +185,11 @@ impl RequestMeta {
         };
         let protocol_version = match flat.protocol_version {
             None => None,
-            Some(version) => Some(
-                serde_json::from_str::<Box<str>>(version.get())
-                    .map_err(|_| wrong(meta::key::PROTOCOL_VERSION, "a string"))?,
-            ),
+            Some(version) => {
+                let Text(version) = serde_json::from_str(version.get())
+                    .map_err(|_| wrong(meta::key::PROTOCOL_VERSION, "a string"))?;
+                Some(Revision::parse(&version).ok_or_else(|| version.into()))
+            }
         };
         let client_capabilities = match flat.client_capabilities {
             None => None,

@@ -1,6 +1,6 @@
 //! What a handler can do besides returning: ask, report, remember, look at its caller.
 
-use crate::{Error, Result, elicit, hub::Hub, round::Log};
+use crate::{Error, FromJson, Result, elicit, hub::Hub, round::Log};
 use bowline_proto::{
     params::Params,
     replay::Question,
@@ -14,7 +14,6 @@ use bowline_types::{
     CreateMessageParams, CreateMessageResult, ElicitAction, ElicitFormParams, ElicitParams, ElicitResult,
     ElicitUrlParams, Era, InputRequest, ListRootsResult, LoggingLevel, Meta, RawJson, Revision, Root,
 };
-use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use std::{fmt, future::Future, sync::Arc};
 
@@ -91,10 +90,7 @@ impl Ctx {
     /// Asks the user to fill in `T`, a flat struct of text, numbers, booleans and enums.
     ///
     /// Fails when the client cannot ask its user, or answers with something else than `T`.
-    pub async fn ask<T: DeserializeOwned + JsonSchema>(
-        &self,
-        message: impl Into<String>,
-    ) -> Result<Answer<T>> {
+    pub async fn ask<T: FromJson>(&self, message: impl Into<String>) -> Result<Answer<T>> {
         let key = self.inner.log.next_key();
         self.form(key, message.into()).await
     }
@@ -103,7 +99,7 @@ impl Ctx {
     ///
     /// Questions are otherwise told apart by their position, which is only stable while a handler asks in the same
     /// order each time it runs.
-    pub async fn ask_as<T: DeserializeOwned + JsonSchema>(
+    pub async fn ask_as<T: FromJson>(
         &self,
         key: impl Into<String>,
         message: impl Into<String>,
@@ -111,11 +107,7 @@ impl Ctx {
         self.form(key.into(), message.into()).await
     }
 
-    async fn form<T: DeserializeOwned + JsonSchema>(
-        &self,
-        key: String,
-        message: String,
-    ) -> Result<Answer<T>> {
+    async fn form<T: FromJson>(&self, key: String, message: String) -> Result<Answer<T>> {
         let requested_schema = elicit::schema_of::<T>()?;
         let form = ElicitFormParams::new(message, requested_schema.clone());
         let request = InputRequest::Elicit(ElicitParams::Form(form));

@@ -239,6 +239,8 @@ mod tests {
 
     #[test]
     fn a_nested_struct_is_refused_in_words() {
-        check::<Nested>(expect!["`Nested` cannot be asked for: field `order`: forms are flat: a struct inside a struct cannot be asked for (-32603)"]);
+        check::<Nested>(expect![
+            "`Nested` cannot be asked for: field `order`: forms are flat: a struct inside a struct cannot be asked for (-32603)"
+        ]);
     }
 }

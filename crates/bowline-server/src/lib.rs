@@ -46,5 +46,6 @@ pub use output::{IntoOutput, Json};
 pub use prompt::{IntoPromptEntry, Prompt};
 pub use registry::Registry;
 pub use resource::{IntoResource, Resource, ResourceSource};
+pub use schema::FromJson;
 pub use server::{Server, ServerHandle};
 pub use tool::{IntoTool, Tool, Toolset};

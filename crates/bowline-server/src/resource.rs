@@ -139,7 +139,7 @@ impl Resource {
             annotations: resource.annotations.clone(),
             icons: resource.icons.clone(),
             meta: resource.meta.clone(),
-            ..types::ResourceTemplate::new(resource.name.clone(), resource.uri.clone())
+            ..types::ResourceTemplate::new(resource.uri.clone(), resource.name.clone())
         }
     }
 

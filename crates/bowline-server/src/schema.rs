@@ -5,7 +5,18 @@
 
 use bowline_types::RawJson;
 use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+/// A type that JSON is decoded into, and that says by a schema which JSON that is.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be decoded from JSON by a schema",
+    label = "put `#[data]` on its definition, or derive `serde::Deserialize` and `schemars::JsonSchema`"
+)]
+pub trait FromJson: DeserializeOwned + JsonSchema + Send + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<T: DeserializeOwned + JsonSchema + Send + 'static> FromJson for T {}
 
 /// The schema of `T`, in dialect 2020-12.
 pub(crate) fn of<T: JsonSchema>() -> RawJson {

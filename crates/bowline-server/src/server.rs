@@ -113,11 +113,17 @@ impl Server {
         self
     }
 
-    /// Adds the tools of a state.
-    pub fn tools(mut self, tools: impl Toolset) -> Self {
-        for tool in tools.into_tools() {
-            let added = self.registry.add_tool(tool);
-            self.note(added);
+    /// Adds the tools of a state, and its prompts and resources.
+    pub fn tools(mut self, state: impl Toolset) -> Self {
+        let state = Arc::new(state);
+        for tool in Arc::clone(&state).into_tools() {
+            self = self.tool(tool);
+        }
+        for prompt in Arc::clone(&state).into_prompts() {
+            self = self.prompt(prompt);
+        }
+        for resource in state.into_resources() {
+            self = self.resource(resource);
         }
         self
     }

@@ -1,7 +1,7 @@
 //! Tools: functions a model may call.
 
 use crate::{
-    Ctx, Error, Result,
+    Ctx, Error, Prompt, Resource, Result,
     handler::{Arguments, Running, ToolHandler},
     schema::{self, Validator},
 };
@@ -70,6 +70,12 @@ impl Tool {
     /// Hints that calling the tool twice is like calling it once.
     pub fn idempotent(mut self) -> Self {
         self.definition.annotations.get_or_insert_default().idempotent_hint = Some(true);
+        self
+    }
+
+    /// Hints whether the tool deals with a world beyond the server, such as the web.
+    pub fn open_world(mut self, open_world: bool) -> Self {
+        self.definition.annotations.get_or_insert_default().open_world_hint = Some(open_world);
         self
     }
 
@@ -260,5 +266,15 @@ impl IntoTool for Tool {
 )]
 pub trait Toolset {
     /// The tools.
-    fn into_tools(self) -> Vec<Tool>;
+    fn into_tools(self: Arc<Self>) -> Vec<Tool>;
+
+    /// The prompts.
+    fn into_prompts(self: Arc<Self>) -> Vec<Prompt> {
+        Vec::new()
+    }
+
+    /// The resources.
+    fn into_resources(self: Arc<Self>) -> Vec<Resource> {
+        Vec::new()
+    }
 }

@@ -1,8 +1,9 @@
 //! What a result means: done, or first answer these questions.
 
+use crate::lenient::Text;
 use bowline_types::{Era, InputRequiredResult, RawJson, Revision};
 use serde::Deserialize;
-use std::{borrow::Cow, fmt};
+use std::fmt;
 
 /// A result that means something to this client.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ pub fn classify(revision: Revision, result: RawJson, extensions: &[&str]) -> Res
     #[derive(Deserialize)]
     struct Head<'a> {
         #[serde(borrow, default, rename = "resultType")]
-        result_type: Option<Cow<'a, str>>,
+        result_type: Option<Text<'a>>,
     }
     let malformed = |error: serde_json::Error| ResultError::Malformed(error.to_string());
     if !result.is_object() {
@@ -50,7 +51,7 @@ pub fn classify(revision: Revision, result: RawJson, extensions: &[&str]) -> Res
         return Ok(Fulfilled::Complete(result));
     }
     let kind = result.decode::<Head<'_>>().map_err(malformed)?.result_type;
-    match kind.as_deref() {
+    match kind.as_ref().map(|Text(kind)| &**kind) {
         // Absent at older servers, for whom every result is complete.
         None | Some("complete") => Ok(Fulfilled::Complete(result)),
         Some("input_required") => {

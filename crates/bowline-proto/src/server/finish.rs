@@ -9,50 +9,54 @@ use crate::{
 use bowline_types::{
     Adapt, Era, InputRequest, InputRequests, Meta, RawJson, ResultType, Revision, RpcError, meta,
 };
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+/// Appends the response to a call.
 pub(super) fn encode(
     profile: &Profile,
     ticket: &Ticket,
     outcome: Outcome,
     random: &[u8; 32],
     expires: u64,
-) -> Bytes {
-    let revision = ticket.client.revision;
-    let outcome = match outcome {
-        Outcome::Complete(reply) => encode_reply(profile, ticket, reply),
-        Outcome::NeedsInput(asked) => input_required(profile, ticket, &asked, random, expires),
+    out: &mut Vec<u8>,
+) {
+    let start = out.len();
+    let encoded = match outcome {
+        Outcome::Complete(reply) => encode_reply(profile, ticket, reply, out),
+        Outcome::NeedsInput(asked) => input_required(profile, ticket, &asked, random, expires, out),
         Outcome::Failed(error) => Err(error),
     };
-    outcome.unwrap_or_else(|mut error| {
-        error.adapt(revision);
-        encode::failure(Some(&ticket.id), &error)
-    })
+    if let Err(mut error) = encoded {
+        out.truncate(start);
+        error.adapt(ticket.client.revision);
+        encode::write_failure(out, Some(&ticket.id), &error);
+    }
 }
 
-fn encode_reply(profile: &Profile, ticket: &Ticket, reply: Reply) -> Result<Bytes, RpcError> {
+fn encode_reply(profile: &Profile, ticket: &Ticket, reply: Reply, out: &mut Vec<u8>) -> Result<(), RpcError> {
     /// Every result type has these two members; which of them it brings along decides what is added.
     macro_rules! typed {
         ($result:ident) => {{
+            $result.adapt(ticket.client.revision);
             add_server_info(profile, ticket, $result.meta.as_mut());
             let present =
                 Present { result_type: $result.result_type.is_some(), meta: $result.meta.is_some() };
-            typed(profile, ticket, &mut *$result, present)
+            typed(profile, ticket, &*$result, present, out)
         }};
     }
     match reply {
         Reply::Tool(mut result) => typed!(result),
-        Reply::Resource(mut result) => {
-            let hint = super::CacheHint::default();
-            result.ttl_ms.get_or_insert(hint.ttl_ms);
-            result.cache_scope.get_or_insert(hint.scope);
-            typed!(result)
-        }
+        Reply::Resource(mut result) => typed!(result),
         Reply::Prompt(mut result) => typed!(result),
         Reply::Completion(mut result) => typed!(result),
-        Reply::Raw(result) => Ok(raw(profile, ticket, &result)),
-        Reply::Encoded(result) => Ok(encode::response(&ticket.id, &result)),
+        Reply::Raw(result) => {
+            raw(profile, ticket, &result, out);
+            Ok(())
+        }
+        Reply::Encoded(result) => {
+            encode::write_response(out, &ticket.id, &result);
+            Ok(())
+        }
     }
 }
 
@@ -73,18 +77,18 @@ fn add_server_info(profile: &Profile, ticket: &Ticket, meta: Option<&mut Meta>) 
     }
 }
 
-fn typed<T: Adapt + Serialize>(
+fn typed<T: Serialize>(
     profile: &Profile,
     ticket: &Ticket,
-    result: &mut T,
+    result: &T,
     present: Present,
-) -> Result<Bytes, RpcError> {
-    let revision = ticket.client.revision;
-    result.adapt(revision);
-    let mut out = encode::start_response(&ticket.id, 256);
-    encode::write(&mut out, result).map_err(|error| RpcError::internal(error.to_string()))?;
-    stamp(profile, revision, &mut out, present);
-    Ok(encode::end_response(out))
+    out: &mut Vec<u8>,
+) -> Result<(), RpcError> {
+    encode::start_response(out, &ticket.id);
+    encode::write(out, result).map_err(|error| RpcError::internal(error.to_string()))?;
+    stamp(profile, ticket.client.revision, out, present);
+    out.push(b'}');
+    Ok(())
 }
 
 /// Adds what 2026-07-28 asks of every result and the object at the end of `out` does not say yet.
@@ -120,11 +124,12 @@ fn members(object: &RawJson) -> Present {
     members.map_or(Present { result_type: true, meta: true }, present)
 }
 
-fn raw(profile: &Profile, ticket: &Ticket, result: &RawJson) -> Bytes {
-    let mut out = encode::start_response(&ticket.id, result.as_bytes().len() + 128);
+fn raw(profile: &Profile, ticket: &Ticket, result: &RawJson, out: &mut Vec<u8>) {
+    out.reserve(result.as_bytes().len() + 256);
+    encode::start_response(out, &ticket.id);
     out.extend_from_slice(result.as_bytes());
-    stamp(profile, ticket.client.revision, &mut out, members(result));
-    encode::end_response(out)
+    stamp(profile, ticket.client.revision, out, members(result));
+    out.push(b'}');
 }
 
 fn input_required(
@@ -133,7 +138,8 @@ fn input_required(
     asked: &Asked,
     random: &[u8; 32],
     expires: u64,
-) -> Result<Bytes, RpcError> {
+    out: &mut Vec<u8>,
+) -> Result<(), RpcError> {
     if ticket.client.revision.era() == Era::Legacy {
         return Err(RpcError::internal("a question reached the end of a call that cannot be made again"));
     }
@@ -151,8 +157,5 @@ fn input_required(
         request_state: Some(state),
         ..Default::default()
     };
-    let mut out = encode::start_response(&ticket.id, 512);
-    encode::write(&mut out, &result).map_err(|error| RpcError::internal(error.to_string()))?;
-    stamp(profile, ticket.client.revision, &mut out, Present { result_type: true, meta: false });
-    Ok(encode::end_response(out))
+    typed(profile, ticket, &result, Present { result_type: true, meta: false }, out)
 }

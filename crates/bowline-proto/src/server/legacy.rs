@@ -98,7 +98,7 @@ impl Legacy {
                     progress_token: meta.progress_token,
                     replay: Replay::default(),
                 };
-                Ok(Admitted::Call(Box::new(call), self.threshold.clone()))
+                Ok(Admitted::Call(call, self.threshold.clone()))
             }
         }
     }

@@ -37,9 +37,10 @@ pub const MAX_IN_FLIGHT: usize = 1000;
 
 /// What a frame asks of the owner of the connection.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "the large variant is the common one, and lives briefly")]
 pub enum Inbound {
     /// Run this call, then [`ServerSession::finish`] it.
-    Call(Box<(Ticket, Call, Notices)>),
+    Call(Ticket, Call, Notices),
     /// Send this.
     Reply(Bytes),
     /// A request of ours was answered.
@@ -200,7 +201,7 @@ impl ServerSession {
                     progress_token: call.progress_token.clone(),
                 };
                 let notices = Notices::new(call.client.revision, call.progress_token.clone(), threshold);
-                Inbound::Call(Box::new((ticket, *call, notices)))
+                Inbound::Call(ticket, call, notices)
             }
         })
     }
@@ -243,7 +244,7 @@ impl ServerSession {
         Inbound::Ignored
     }
 
-    /// Ends a call: the frame to send, or nothing when the call was cancelled meanwhile.
+    /// Ends a call: appends the frame to send to `out`, or nothing when the call was cancelled meanwhile.
     ///
     /// `random` seals the state of a call that needs input; `expires` is when that state ends.
     pub fn finish(
@@ -252,11 +253,13 @@ impl ServerSession {
         outcome: Outcome,
         random: &[u8; 32],
         expires: u64,
-    ) -> Option<Bytes> {
-        if !self.running.remove(&ticket.id) {
-            return None;
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let running = self.running.remove(&ticket.id);
+        if running {
+            finish::encode(&self.profile, ticket, outcome, random, expires, out);
         }
-        Some(finish::encode(&self.profile, ticket, outcome, random, expires))
+        running
     }
 
     /// How many calls run.

@@ -10,20 +10,22 @@ use crate::{
     service::{Call, ClientView},
 };
 use bowline_types::{
-    Direction, Method, MethodKind, Revision, RpcError, SubscriptionFilter, SubscriptionsListenParams, meta,
+    Direction, Era, Method, MethodKind, Revision, RpcError, SubscriptionFilter, SubscriptionsListenParams,
+    meta,
 };
 use bytes::Bytes;
 use std::sync::{Arc, PoisonError};
 
 /// A request that may proceed.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "the large variant is the common one, and lives briefly")]
 pub enum Admitted {
     /// It is answered already: this is its result.
     Answer(Bytes),
     /// It opens a subscription.
     Listen(Box<SubscriptionFilter>),
     /// It is a call, whose log messages have to pass the threshold.
-    Call(Box<Call>, Threshold),
+    Call(Call, Threshold),
 }
 
 /// Admits one self-describing request, in the order of checks that lets a peer mend one fault after the other.
@@ -38,12 +40,14 @@ pub fn admit(
     let missing = |key: &str| RpcError::invalid_params(format!("`_meta[\"{key}\"]` is missing"));
     let version = meta.protocol_version.ok_or_else(|| missing(meta::key::PROTOCOL_VERSION))?;
     let capabilities = meta.client_capabilities.ok_or_else(|| missing(meta::key::CLIENT_CAPABILITIES))?;
-    let revision = Revision::parse(&version)
-        .filter(|revision| *revision >= Revision::V2026_07_28 && profile.revisions.contains(*revision))
-        .ok_or_else(|| {
+    let revision = match version {
+        Ok(revision) if revision.era() == Era::Modern && profile.revisions.contains(revision) => revision,
+        other => {
+            let requested = other.as_ref().map_or_else(|name| &**name, |revision| revision.as_str());
             let supported: Vec<_> = profile.revisions.newest_first().collect();
-            RpcError::unsupported_version(&version, &supported)
-        })?;
+            return Err(RpcError::unsupported_version(requested, &supported));
+        }
+    };
     let known = known_method(profile, method, revision)?;
     match known {
         Method::Discover => return Ok(Admitted::Answer(profile.discover())),
@@ -56,7 +60,7 @@ pub fn admit(
     let client = Arc::new(ClientView::new(revision, principal.cloned(), capabilities, meta.client_info));
     let replay = open_state(profile, &client, known, &params, now)?;
     let call = Call { method: known, params, client, progress_token: meta.progress_token, replay };
-    Ok(Admitted::Call(Box::new(call), Threshold::request(meta.log_level)))
+    Ok(Admitted::Call(call, Threshold::request(meta.log_level)))
 }
 
 fn known_method(profile: &Profile, method: &MethodName, revision: Revision) -> Result<Method, RpcError> {

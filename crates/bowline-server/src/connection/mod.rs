@@ -103,6 +103,7 @@ where
 }
 
 async fn write_out<W: AsyncWrite + Unpin>(link: Arc<Link>, mut write: W) -> io::Result<()> {
+    let mut bytes = Vec::new();
     loop {
         link.outbox.filled().await;
         loop {
@@ -113,7 +114,7 @@ async fn write_out<W: AsyncWrite + Unpin>(link: Arc<Link>, mut write: W) -> io::
                     link.outbox.push(frame);
                 }
             }
-            let bytes = link.outbox.take();
+            link.outbox.take(&mut bytes);
             if bytes.is_empty() {
                 break;
             }
@@ -162,7 +163,7 @@ impl Link {
     }
 
     async fn start_batch(self: &Arc<Self>, items: Vec<Inbound>, calls: &mut JoinSet<()>) {
-        let due = items.iter().filter(|item| matches!(item, Inbound::Call(_) | Inbound::Reply(_))).count();
+        let due = items.iter().filter(|item| matches!(item, Inbound::Call(..) | Inbound::Reply(_))).count();
         let batch =
             Arc::new(Batch { replies: Mutex::new((due, Vec::new())), outbox: Arc::clone(&self.outbox) });
         for item in items {
@@ -172,8 +173,7 @@ impl Link {
 
     async fn start(self: &Arc<Self>, inbound: Inbound, batch: Option<Arc<Batch>>, calls: &mut JoinSet<()>) {
         match inbound {
-            Inbound::Call(call) => {
-                let (ticket, call, notices) = *call;
+            Inbound::Call(ticket, call, notices) => {
                 let exchange = Arc::new(Exchange::new(
                     notices,
                     Arc::clone(&self.outbox),
@@ -219,16 +219,25 @@ impl Link {
             outcome = self.answer(&ticket, call, outlet) => Some(outcome),
         };
         exchange.end();
-        let reply = outcome.and_then(|outcome| {
-            let expires = now() + self.server.core.limits.question.as_secs();
-            let random = if matches!(outcome, Outcome::NeedsInput(_)) { random::bytes() } else { [0; 32] };
-            self.lock_running().remove(&ticket.id);
-            self.lock_session().finish(&ticket, outcome, &random, expires)
-        });
-        match (batch, reply) {
-            (Some(batch), reply) => batch.settle(reply),
-            (None, Some(reply)) => self.outbox.push(&reply),
-            (None, None) => {}
+        self.lock_running().remove(&ticket.id);
+        let Some(outcome) = outcome else {
+            if let Some(batch) = batch {
+                batch.settle(None);
+            }
+            return;
+        };
+        let expires = now() + self.server.core.limits.question.as_secs();
+        let random = if matches!(outcome, Outcome::NeedsInput(_)) { random::bytes() } else { [0; 32] };
+        // The session's lock comes before the outbox's, here as everywhere.
+        let mut session = self.lock_session();
+        let finish = |out: &mut Vec<u8>| session.finish(&ticket, outcome, &random, expires, out);
+        match batch {
+            Some(batch) => {
+                let mut reply = Vec::new();
+                let written = finish(&mut reply);
+                batch.settle(written.then(|| reply.into()));
+            }
+            None => self.outbox.write(finish),
         }
     }
 
@@ -355,7 +364,7 @@ impl Batch {
             frame.extend_from_slice(reply);
         }
         frame.push(b']');
-        self.outbox.push(&frame.into());
+        self.outbox.push(&frame);
     }
 }
 

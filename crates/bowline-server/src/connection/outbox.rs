@@ -1,8 +1,11 @@
 //! Frames on their way out: written together, in order, by one task.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
+
+/// How large an emptied buffer may stay.
+const KEPT: usize = 64 * 1024;
 
 /// The frames waiting to be written.
 #[derive(Debug, Default)]
@@ -16,7 +19,7 @@ pub(crate) struct Outbox {
 
 #[derive(Debug, Default)]
 struct Queue {
-    bytes: BytesMut,
+    bytes: Vec<u8>,
     closed: bool,
 }
 
@@ -26,14 +29,25 @@ impl Outbox {
     }
 
     /// Adds a frame. After the connection has ended, frames vanish.
-    pub(crate) fn push(&self, frame: &Bytes) {
+    pub(crate) fn push(&self, frame: &[u8]) {
+        self.write(|bytes| {
+            bytes.reserve(frame.len() + 1);
+            bytes.extend_from_slice(frame);
+            true
+        });
+    }
+
+    /// Adds the frame that `write` appends, if it says that it did.
+    pub(crate) fn write(&self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
         let mut queue = self.queue();
-        if queue.closed {
+        let length = queue.bytes.len();
+        if !write(&mut queue.bytes) {
             return;
         }
-        queue.bytes.reserve(frame.len() + 1);
-        queue.bytes.extend_from_slice(frame);
-        queue.bytes.extend_from_slice(b"\n");
+        queue.bytes.push(b'\n');
+        if queue.closed {
+            queue.bytes.truncate(length);
+        }
         drop(queue);
         self.filled.notify_one();
     }
@@ -50,15 +64,18 @@ impl Outbox {
         self.filled.notify_one();
     }
 
-    /// Takes what waits; completes when there may be something.
+    /// Completes when there may be something to write.
     pub(crate) async fn filled(&self) {
         self.filled.notified().await;
     }
 
-    pub(crate) fn take(&self) -> BytesMut {
-        let bytes = std::mem::take(&mut self.queue().bytes);
+    /// Swaps what waits for an emptied buffer, so that the two take turns.
+    pub(crate) fn take(&self, bytes: &mut Vec<u8>) {
+        bytes.clear();
+        // A buffer that grew for one large frame is not kept for small ones.
+        bytes.shrink_to(KEPT);
+        std::mem::swap(&mut self.queue().bytes, bytes);
         self.emptied.notify_waiters();
-        bytes
     }
 
     fn has_room(&self, limit: usize) -> bool {

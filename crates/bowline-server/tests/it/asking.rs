@@ -101,8 +101,12 @@ async fn a_modern_client_answers_with_its_retry() {
             break;
         }
         assert_eq!(result["resultType"], "input_required", "{reply}");
-        let responses: serde_json::Map<_, _> =
-            result["inputRequests"].as_object().unwrap().iter().map(|(key, asked)| (key.clone(), answer(asked))).collect();
+        let responses: serde_json::Map<_, _> = result["inputRequests"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .map(|(key, asked)| (key.clone(), answer(asked)))
+            .collect();
         params["inputResponses"] = responses.into();
         params["requestState"] = result["requestState"].clone();
     }
@@ -122,7 +126,8 @@ fn interview() -> Tool {
 /// The answer to a round: each question gets its own message as the name.
 fn echo(result: &Value) -> Value {
     let requests = result["inputRequests"].as_object().unwrap();
-    let reply = |asked: &Value| json!({ "action": "accept", "content": { "name": asked["params"]["message"] } });
+    let reply =
+        |asked: &Value| json!({ "action": "accept", "content": { "name": asked["params"]["message"] } });
     requests.iter().map(|(key, asked)| (key.clone(), reply(asked))).collect::<serde_json::Map<_, _>>().into()
 }
 
@@ -178,7 +183,10 @@ async fn joined_questions_reach_a_legacy_client_before_the_first_is_answered() {
     }
     let third = peer.recv().await;
     let content = json!({ "name": "Third?" });
-    peer.send(json!({ "jsonrpc": "2.0", "id": third["id"], "result": { "action": "accept", "content": content } })).await;
+    peer.send(
+        json!({ "jsonrpc": "2.0", "id": third["id"], "result": { "action": "accept", "content": content } }),
+    )
+    .await;
     let reply = peer.response(id).await;
     assert_eq!(reply["result"]["content"][0]["text"], "First? Second? Third?", "{reply}");
 }

@@ -1,4 +1,5 @@
 //! What the server framework promises, seen from the other end of a connection.
 
+mod allocations;
 mod asking;
 mod wire;

@@ -37,7 +37,8 @@ impl Peer {
         if let Some(early) = self.early.pop_front() {
             return early;
         }
-        serde_json::from_str(&self.lines.next_line().await.unwrap().expect("the server is still there")).unwrap()
+        serde_json::from_str(&self.lines.next_line().await.unwrap().expect("the server is still there"))
+            .unwrap()
     }
 
     /// Sends a request as it is and gives its id.
