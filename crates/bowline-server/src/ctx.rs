@@ -6,7 +6,7 @@ use bowline_proto::{
     replay::Question,
     sampling,
     server::missing_capability,
-    service::{ClientView, Notice, Outlet},
+    service::{BoxFuture, ClientView, Notice, Outlet},
     subscribe::Change,
     uri,
 };
@@ -90,21 +90,24 @@ impl Ctx {
     /// Asks the user to fill in `T`, a flat struct of text, numbers, booleans and enums.
     ///
     /// Fails when the client cannot ask its user, or answers with something else than `T`.
-    pub async fn ask<T: FromJson>(&self, message: impl Into<String>) -> Result<Answer<T>> {
-        let key = self.inner.log.next_key();
-        self.form(key, message.into()).await
+    pub fn ask<T: FromJson>(&self, message: impl Into<String>) -> BoxFuture<'_, Result<Answer<T>>> {
+        let message = message.into();
+        Box::pin(async move {
+            let key = self.inner.log.next_key();
+            self.form(key, message).await
+        })
     }
 
     /// Asks like [`Ctx::ask`], under a key of the author's choice.
     ///
     /// Questions are otherwise told apart by their position, which is only stable while a handler asks in the same
     /// order each time it runs.
-    pub async fn ask_as<T: FromJson>(
+    pub fn ask_as<T: FromJson>(
         &self,
         key: impl Into<String>,
         message: impl Into<String>,
-    ) -> Result<Answer<T>> {
-        self.form(key.into(), message.into()).await
+    ) -> BoxFuture<'_, Result<Answer<T>>> {
+        Box::pin(self.form(key.into(), message.into()))
     }
 
     async fn form<T: FromJson>(&self, key: String, message: String) -> Result<Answer<T>> {

@@ -10,8 +10,9 @@ use serde_json::Value;
 
 /// A type that JSON is decoded into, and that says by a schema which JSON that is.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be decoded from JSON by a schema",
-    label = "put `#[data]` on its definition, or derive `serde::Deserialize` and `schemars::JsonSchema`"
+    message = "`{Self}` cannot be read from JSON",
+    label = "put `#[data]` on its definition",
+    note = "`#[data]` derives `serde::Deserialize` and `schemars::JsonSchema`, which are what is needed"
 )]
 pub trait FromJson: DeserializeOwned + JsonSchema + Send + 'static {}
 
@@ -87,6 +88,7 @@ impl Validator {
 
     /// Without the validator the type is the only check.
     #[cfg(not(feature = "validate"))]
+    #[expect(clippy::unused_self, reason = "the validator of the other build is in `self`")]
     pub(crate) fn check(&self, value: &RawJson) -> Result<(), Reason> {
         value.decode::<serde::de::IgnoredAny>().map(drop).map_err(|error| error.to_string())
     }

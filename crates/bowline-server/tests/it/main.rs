@@ -2,4 +2,8 @@
 
 mod allocations;
 mod asking;
+mod calls;
+mod changes;
+mod layers;
+mod offers;
 mod wire;

@@ -1,0 +1,307 @@
+//! Calls while they run: progress, logs, cancellation, panics, batches.
+
+use crate::wire::Peer;
+use bowline_server::{Ctx, Result, Server, Tool};
+use bowline_types::LoggingLevel;
+use serde_json::{Value, json};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+use tokio::sync::Notify;
+
+/// Reports three steps, one of them backwards, and logs at two levels.
+fn work() -> Tool {
+    Tool::new("work").handler(|ctx: Ctx| async move {
+        ctx.progress_with(1.0, 3.0, "first");
+        ctx.progress(0.5, 3.0);
+        ctx.log(LoggingLevel::Debug, "details");
+        ctx.log(LoggingLevel::Error, json!({ "disk": "full" }));
+        tokio::task::yield_now().await;
+        ctx.progress(3.0, 3.0);
+        "done"
+    })
+}
+
+fn notes(frames: &[Value], method: &str) -> Vec<Value> {
+    frames.iter().filter(|frame| frame["method"] == method).map(|frame| frame["params"].clone()).collect()
+}
+
+/// Runs `work` and gives the notifications before its response.
+async fn watch(peer: &mut Peer, params: Value) -> Vec<Value> {
+    let id = peer.start("tools/call", params).await;
+    let mut before = Vec::new();
+    loop {
+        let frame = peer.recv().await;
+        if frame["id"] == id {
+            assert_eq!(frame["result"]["content"][0]["text"], "done", "{frame}");
+            return before;
+        }
+        before.push(frame);
+    }
+}
+
+#[tokio::test]
+async fn progress_goes_out_under_its_token_and_only_grows() {
+    // proves: PROG-03, PROG-04, PROG-05, PROG-09, PROG-11, BASE-13
+    for token in [json!(7), json!("7")] {
+        let mut peer = Peer::new(Server::new("shop").tool(work()));
+        peer.initialize("2025-11-25").await;
+        let before = watch(&mut peer, json!({ "name": "work", "_meta": { "progressToken": token } })).await;
+        let progress = notes(&before, "notifications/progress");
+        let expected = [
+            json!({ "progressToken": token, "progress": 1, "total": 3, "message": "first" }),
+            json!({ "progressToken": token, "progress": 3, "total": 3 }),
+        ];
+        assert_eq!(progress, expected);
+        assert!(before.iter().all(|frame| frame.get("id").is_none()));
+        // Nothing follows the response.
+        let pong = peer.request("ping", json!({})).await;
+        assert_eq!(pong["result"], json!({}));
+    }
+}
+
+#[tokio::test]
+async fn without_a_token_there_is_no_progress() {
+    // proves: PROG-09
+    let mut peer = Peer::new(Server::new("shop").tool(work()));
+    peer.initialize("2025-11-25").await;
+    let before = watch(&mut peer, json!({ "name": "work" })).await;
+    assert!(notes(&before, "notifications/progress").is_empty());
+}
+
+#[tokio::test]
+async fn the_first_revision_has_no_progress_message() {
+    let mut peer = Peer::new(Server::new("shop").tool(work()));
+    peer.initialize("2024-11-05").await;
+    let before = watch(&mut peer, json!({ "name": "work", "_meta": { "progressToken": 1 } })).await;
+    assert!(notes(&before, "notifications/progress").iter().all(|params| params.get("message").is_none()));
+}
+
+#[tokio::test]
+async fn a_session_sets_the_threshold_of_its_logs() {
+    // proves: LOG-02, LOG-03, LOG-05
+    let mut peer = Peer::new(Server::new("shop").tool(work()));
+    peer.initialize("2025-06-18").await;
+    let set = peer.request("logging/setLevel", json!({ "level": "debug" })).await;
+    assert_eq!(set["result"], json!({}));
+    let before = watch(&mut peer, json!({ "name": "work" })).await;
+    let logs = notes(&before, "notifications/message");
+    assert_eq!(
+        logs,
+        [
+            json!({ "level": "debug", "data": "details" }),
+            json!({ "level": "error", "data": { "disk": "full" } })
+        ]
+    );
+    peer.request("logging/setLevel", json!({ "level": "emergency" })).await;
+    let before = watch(&mut peer, json!({ "name": "work" })).await;
+    assert!(notes(&before, "notifications/message").is_empty());
+    let refused = peer.request("logging/setLevel", json!({ "level": "loud" })).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+}
+
+#[tokio::test]
+async fn a_modern_request_gets_logs_only_when_it_asks() {
+    // proves: LOG-11
+    let mut peer = Peer::new(Server::new("shop").tool(work()));
+    let meta = |level: Option<&str>| {
+        let mut meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        if let Some(level) = level {
+            meta["io.modelcontextprotocol/logLevel"] = level.into();
+        }
+        meta
+    };
+    let silent = watch(&mut peer, json!({ "name": "work", "_meta": meta(None) })).await;
+    assert!(silent.is_empty(), "{silent:?}");
+    let loud = watch(&mut peer, json!({ "name": "work", "_meta": meta(Some("warning")) })).await;
+    assert_eq!(
+        notes(&loud, "notifications/message"),
+        [json!({ "level": "error", "data": { "disk": "full" } })]
+    );
+}
+
+/// A tool that tells when it starts and when it is dropped.
+struct Watched {
+    started: Arc<Notify>,
+    dropped: Arc<AtomicBool>,
+}
+
+impl Watched {
+    fn tool(&self) -> Tool {
+        let (started, dropped) = (Arc::clone(&self.started), Arc::clone(&self.dropped));
+        Tool::new("slow").handler(move |ctx: Ctx| {
+            let guard = Dropped(Arc::clone(&dropped));
+            let started = Arc::clone(&started);
+            async move {
+                let _guard = guard;
+                started.notify_one();
+                std::future::pending::<()>().await;
+                ctx.progress(1.0, None);
+            }
+        })
+    }
+
+    fn new() -> Self {
+        Self { started: Arc::default(), dropped: Arc::default() }
+    }
+}
+
+struct Dropped(Arc<AtomicBool>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_call_ends_its_handler_and_says_nothing_more() {
+    // proves: STDIO-14, CANCEL-11
+    for revision in [Some("2024-11-05"), Some("2025-11-25"), None] {
+        let watched = Watched::new();
+        let mut peer = Peer::new(Server::new("slow").tool(watched.tool()));
+        let mut params = json!({ "name": "slow" });
+        match revision {
+            Some(revision) => drop(peer.initialize(revision).await),
+            None => {
+                params["_meta"] = json!({
+                    "progressToken": 1,
+                    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                    "io.modelcontextprotocol/clientCapabilities": {},
+                });
+            }
+        }
+        let id = peer.start("tools/call", params).await;
+        watched.started.notified().await;
+        peer.send(
+            json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }),
+        )
+        .await;
+        // A second one, and one for a request that never was, change nothing.
+        peer.send(
+            json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }),
+        )
+        .await;
+        peer.send(
+            json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 99 } }),
+        )
+        .await;
+        peer.send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {} })).await;
+        let next = match revision {
+            Some(_) => peer.start("ping", json!({})).await,
+            None => {
+                peer.start(
+                    "server/discover",
+                    json!({ "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": {},
+            } }),
+                )
+                .await
+            }
+        };
+        let frame = peer.recv().await;
+        assert_eq!(
+            frame["id"], next,
+            "the first frame after a cancellation answers the next request: {frame}"
+        );
+        assert!(watched.dropped.load(Ordering::Acquire));
+    }
+}
+
+#[tokio::test]
+async fn a_slow_call_does_not_hold_up_the_others() {
+    let watched = Watched::new();
+    let mut peer = Peer::new(Server::new("slow").tool(watched.tool()));
+    peer.initialize("2025-11-25").await;
+    let slow = peer.start("tools/call", json!({ "name": "slow" })).await;
+    watched.started.notified().await;
+    for _ in 0..3 {
+        let pong = peer.request("ping", json!({})).await;
+        assert_eq!(pong["result"], json!({}));
+    }
+    // The id of a running request cannot be used again, and using it does not hurt the one that runs.
+    peer.send(json!({ "jsonrpc": "2.0", "id": slow, "method": "ping" })).await;
+    let refused = peer.recv().await;
+    assert_eq!(refused["error"]["code"], -32600, "{refused}");
+    assert!(!watched.dropped.load(Ordering::Acquire));
+}
+
+#[tokio::test]
+async fn a_panic_is_answered_and_the_connection_goes_on() {
+    let at_once = Tool::new("now").handler(|| -> String { panic!("at once") });
+    let later = Tool::new("later").handler(|| async {
+        tokio::task::yield_now().await;
+        if true {
+            panic!("later");
+        }
+        "never"
+    });
+    let mut peer = Peer::new(Server::new("bang").tool(at_once).tool(later));
+    peer.initialize("2025-11-25").await;
+    for name in ["now", "later"] {
+        let reply = peer.request("tools/call", json!({ "name": name })).await;
+        assert_eq!(reply["error"]["code"], -32603, "{reply}");
+    }
+    assert_eq!(peer.request("ping", json!({})).await["result"], json!({}));
+}
+
+#[tokio::test]
+async fn a_blocking_handler_runs_elsewhere() {
+    let blocking = Tool::new("block")
+        .handler(|| std::thread::current().name().map(str::to_owned).unwrap_or_default())
+        .blocking();
+    let mut peer = Peer::new(Server::new("slow").tool(blocking));
+    peer.initialize("2025-11-25").await;
+    let reply = peer.request("tools/call", json!({ "name": "block" })).await;
+    let here = std::thread::current().name().map(str::to_owned).unwrap_or_default();
+    assert_ne!(reply["result"]["content"][0]["text"], here, "{reply}");
+}
+
+#[tokio::test]
+async fn a_batch_is_answered_together_where_batches_exist() {
+    // proves: BASE-20, BASE-23
+    let batch = json!([
+        { "jsonrpc": "2.0", "id": "a", "method": "ping" },
+        { "jsonrpc": "2.0", "method": "notifications/nothing" },
+        { "jsonrpc": "2.0", "id": "b", "method": "tools/call", "params": { "name": "work" } },
+        { "jsonrpc": "2.0", "id": "c", "method": "no/such" },
+    ]);
+    let mut peer = Peer::new(Server::new("shop").tool(work()));
+    peer.initialize("2025-03-26").await;
+    peer.request("logging/setLevel", json!({ "level": "emergency" })).await;
+    peer.send(batch.clone()).await;
+    let reply = peer.recv().await;
+    let ids: Vec<_> = reply.as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["a", "c", "b"], "{reply}");
+    // Only notifications: nothing to answer.
+    peer.send(json!([{ "jsonrpc": "2.0", "method": "notifications/nothing" }])).await;
+    assert_eq!(peer.request("ping", json!({})).await["result"], json!({}));
+
+    for revision in ["2024-11-05", "2025-06-18", "2025-11-25"] {
+        let mut peer = Peer::new(Server::new("shop").tool(work()));
+        peer.initialize(revision).await;
+        peer.send(batch.clone()).await;
+        let reply = peer.recv().await;
+        assert_eq!(reply["error"]["code"], -32600, "{reply}");
+        assert!(reply.get("id").is_none());
+    }
+}
+
+#[tokio::test]
+async fn errors_of_a_handler_are_for_the_model_unless_it_says_otherwise() {
+    let parse = Tool::new("parse").handler(|| async { Result::<_>::Ok("x".parse::<i64>()?) });
+    let refuse = Tool::new("refuse")
+        .handler(|| Result::<()>::Err(bowline_server::Error::invalid_params("not like this")));
+    let mut peer = Peer::new(Server::new("shop").tool(parse).tool(refuse));
+    peer.initialize("2025-11-25").await;
+    let failed = peer.request("tools/call", json!({ "name": "parse" })).await;
+    assert_eq!(failed["result"]["isError"], true);
+    assert_eq!(failed["result"]["content"][0]["text"], "invalid digit found in string");
+    let refused = peer.request("tools/call", json!({ "name": "refuse" })).await;
+    assert_eq!(refused["error"], json!({ "code": -32602, "message": "not like this" }));
+}
