@@ -55,8 +55,8 @@ impl<T> Pending<T> {
 
     /// Starts waiting for the response to `id`.
     pub fn insert(&mut self, id: Id, waiter: T, patience: Patience, now: Instant) {
-        let end = now + patience.total;
-        let quiet_until = (now + patience.silence).min(end);
+        let end = after(now, patience.total);
+        let quiet_until = after(now, patience.silence).min(end);
         self.entries.insert(id, Entry { waiter, patience, quiet_until, end });
     }
 
@@ -73,7 +73,7 @@ impl<T> Pending<T> {
     /// Notes a sign of life: the clock of silence starts again, the total goes on.
     pub fn touch(&mut self, id: &Id, now: Instant) {
         if let Some(entry) = self.entries.get_mut(id) {
-            entry.quiet_until = (now + entry.patience.silence).min(entry.end);
+            entry.quiet_until = after(now, entry.patience.silence).min(entry.end);
         }
     }
 
@@ -111,6 +111,12 @@ impl<T> Pending<T> {
     }
 }
 
+/// A moment as far away as asked for, or as far as clocks go: a century is as good as forever.
+fn after(now: Instant, duration: Duration) -> Instant {
+    const CENTURY: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
+    now + duration.min(CENTURY)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,5 +152,14 @@ mod tests {
         assert!(pending.take(&Id::Number(1)).is_some());
         assert!(pending.take(&Id::Number(1)).is_none());
         assert!(pending.take(&Id::Number(2)).is_none());
+    }
+
+    #[test]
+    fn no_patience_is_too_long() {
+        let mut pending = Pending::default();
+        let endless = Patience { silence: Duration::MAX, total: Duration::MAX };
+        pending.insert(Id::Number(1), (), endless, Instant::now());
+        pending.touch(&Id::Number(1), Instant::now());
+        assert!(pending.deadline() > Some(Instant::now()));
     }
 }

@@ -1,7 +1,7 @@
 //! What a server offers: tools, resources and prompts, in listing order, changeable while it serves.
 
 use crate::{
-    Result,
+    Error, Result,
     hub::Hub,
     prompt::{IntoPromptEntry, Prompt},
     resource::{IntoResource, Resource, ResourceSource},
@@ -16,6 +16,9 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
+
+/// How many entries one list may hold.
+const MAX_ENTRIES: usize = 10_000;
 
 /// Entries by key, in the order they were added; an entry of the same key replaces the older one in its place.
 #[derive(Debug)]
@@ -49,14 +52,18 @@ impl<T> Ordered<T> {
         self.entries.is_empty()
     }
 
-    fn insert(&mut self, key: &str, entry: T) {
+    fn insert(&mut self, key: &str, entry: T) -> Result<()> {
         let entry = Arc::new(entry);
         if let Some(known) = self.index.get(key).and_then(|position| self.entries.get_mut(*position)) {
             *known = entry;
-            return;
+            return Ok(());
+        }
+        if self.entries.len() >= MAX_ENTRIES {
+            return Err(Error::internal(format!("`{key}`: a list holds at most {MAX_ENTRIES} entries")));
         }
         self.index.insert(key.into(), self.entries.len());
         self.entries.push(entry);
+        Ok(())
     }
 
     fn remove(&mut self, key: &str) -> bool {
@@ -174,11 +181,8 @@ impl Registry {
     /// Adds a tool, or replaces the one of the same name. Fails when its name or schemas are not usable.
     pub fn add_tool(&self, tool: impl IntoTool) -> Result<()> {
         let tool = tool.into_tool().ready()?;
-        self.change(&Change::Tools, |next| {
-            let name = tool.definition.name.clone();
-            next.tools.insert(&name, tool);
-        });
-        Ok(())
+        let name = tool.definition.name.clone();
+        self.change(&Change::Tools, |next| next.tools.insert(&name, tool))
     }
 
     /// Removes a tool; false when there was none of this name.
@@ -190,11 +194,8 @@ impl Registry {
     pub fn add_prompt(&self, prompt: impl IntoPromptEntry) -> Result<()> {
         let prompt = prompt.into_prompt_entry();
         prompt.check()?;
-        self.change(&Change::Prompts, |next| {
-            let name = prompt.definition.name.clone();
-            next.prompts.insert(&name, prompt);
-        });
-        Ok(())
+        let name = prompt.definition.name.clone();
+        self.change(&Change::Prompts, |next| next.prompts.insert(&name, prompt))
     }
 
     /// Removes a prompt; false when there was none of this name.
@@ -206,12 +207,11 @@ impl Registry {
     pub fn add_resource(&self, resource: impl IntoResource) -> Result<()> {
         let resource = resource.into_resource();
         resource.check()?;
+        let uri = resource.uri().to_owned();
         self.change(&Change::Resources, |next| {
-            let uri = resource.uri().to_owned();
             let list = if resource.is_template() { &mut next.templates } else { &mut next.resources };
-            list.insert(&uri, resource);
-        });
-        Ok(())
+            list.insert(&uri, resource)
+        })
     }
 
     /// Removes a resource or template; false when there was none of this URI.

@@ -108,7 +108,9 @@ impl Server {
 
     /// Adds a tool.
     pub fn tool(mut self, tool: impl IntoTool) -> Self {
-        let added = self.registry.add_tool(tool);
+        let tool = tool.into_tool();
+        let taken = self.registry.snapshot().tools.get(&tool.definition.name).is_some();
+        let added = free(taken, "tools", &tool.definition.name).and_then(|()| self.registry.add_tool(tool));
         self.note(added);
         self
     }
@@ -130,14 +132,26 @@ impl Server {
 
     /// Adds a prompt.
     pub fn prompt(mut self, prompt: impl IntoPromptEntry) -> Self {
-        let added = self.registry.add_prompt(prompt);
+        let prompt = prompt.into_prompt_entry();
+        let taken = self.registry.snapshot().prompts.get(&prompt.definition.name).is_some();
+        let added =
+            free(taken, "prompts", &prompt.definition.name).and_then(|()| self.registry.add_prompt(prompt));
         self.note(added);
         self
     }
 
     /// Adds a resource, or a family of them by a template.
     pub fn resource(mut self, resource: impl IntoResource) -> Self {
-        let added = self.registry.add_resource(resource);
+        let resource = resource.into_resource();
+        let snapshot = self.registry.snapshot();
+        let taken = snapshot
+            .resources
+            .get(resource.uri())
+            .or_else(|| snapshot.templates.get(resource.uri()))
+            .is_some();
+        drop(snapshot);
+        let added =
+            free(taken, "resources", resource.uri()).and_then(|()| self.registry.add_resource(resource));
         self.note(added);
         self
     }
@@ -263,6 +277,11 @@ impl Server {
     ) -> Result<()> {
         self.build()?.serve(read, write).await
     }
+}
+
+/// Two entries of one name in the same source are a mistake; at run time a later one replaces the earlier.
+fn free(taken: bool, kind: &str, key: &str) -> Result<()> {
+    if taken { Err(Error::internal(format!("two {kind} are called `{key}`"))) } else { Ok(()) }
 }
 
 fn capabilities(registry: &Registry, experimental: RawMap, extensions: RawMap) -> ServerCapabilities {

@@ -17,6 +17,8 @@ pub(super) enum Class {
     NotOnTheWire,
     /// It belongs to HTTP or authorization.
     LaterTransport,
+    /// It belongs to a feature that is not built yet.
+    LaterFeature,
     /// It binds the user interface or the policy of a host.
     Host,
     /// It constrains something that is never sent. Unlike the other classes it still counts as unproven.
@@ -28,6 +30,7 @@ impl Class {
         match self {
             Self::NotOnTheWire => "not-on-the-wire",
             Self::LaterTransport => "later-transport",
+            Self::LaterFeature => "later-feature",
             Self::Host => "host",
             Self::NotEmitted => "not-emitted",
         }
@@ -36,13 +39,13 @@ impl Class {
     /// Whether the row is left out when the share of proven rows is measured.
     pub(super) fn is_excused(self) -> bool {
         match self {
-            Self::NotOnTheWire | Self::LaterTransport | Self::Host => true,
+            Self::NotOnTheWire | Self::LaterTransport | Self::LaterFeature | Self::Host => true,
             Self::NotEmitted => false,
         }
     }
 
     fn parse(text: &str) -> Option<Self> {
-        [Self::NotOnTheWire, Self::LaterTransport, Self::Host, Self::NotEmitted]
+        [Self::NotOnTheWire, Self::LaterTransport, Self::LaterFeature, Self::Host, Self::NotEmitted]
             .into_iter()
             .find(|class| class.as_str() == text)
     }

@@ -176,7 +176,9 @@ impl ServerSession {
         }
         let params = params.map_or_else(|| Ok(Params::empty()), Params::parse)?;
         let meta = params.meta()?.map(RequestMeta::parse).transpose()?.unwrap_or_default();
-        let admitted = if meta.is_modern {
+        // A server that speaks no modern revision takes their keys for any others, as servers of its time do, and a client
+        // that probes it learns what it is.
+        let admitted = if meta.is_modern && self.profile.revisions.has_modern() {
             modern::admit(&self.profile, self.principal.as_ref(), method, params, meta, now)?
         } else if let Some(legacy) = &mut self.legacy {
             legacy.admit(&self.profile, &mut self.subscriptions, method, params, meta)?

@@ -236,10 +236,8 @@ async fn a_panic_is_answered_and_the_connection_goes_on() {
     let at_once = Tool::new("now").handler(|| -> String { panic!("at once") });
     let later = Tool::new("later").handler(|| async {
         tokio::task::yield_now().await;
-        if true {
-            panic!("later");
-        }
-        "never"
+        let nothing: Option<&'static str> = None;
+        nothing.unwrap_or_else(|| panic!("later"))
     });
     let mut peer = Peer::new(Server::new("bang").tool(at_once).tool(later));
     peer.initialize("2025-11-25").await;

@@ -18,7 +18,7 @@ fn server() -> Server {
 
 const META: &str = "io.modelcontextprotocol/subscriptionId";
 
-fn listen(id: Value, filter: Value) -> Value {
+fn listen(id: &Value, filter: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "subscriptions/listen", "params": {
         "_meta": {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -89,7 +89,7 @@ async fn a_listener_hears_what_it_asked_for_and_nothing_before_the_acknowledgmen
         let registry = server.registry();
         let mut peer = Peer::new(server);
         let filter = json!({ "toolsListChanged": true, "promptsListChanged": false, "resourceSubscriptions": ["shop://stock"] });
-        peer.send(listen(id.clone(), filter)).await;
+        peer.send(listen(&id, &filter)).await;
         let acknowledged = peer.recv().await;
         assert_eq!(
             acknowledged,
@@ -118,8 +118,8 @@ async fn two_listeners_are_told_apart_and_one_can_end() {
     let server = server();
     let registry = server.registry();
     let mut peer = Peer::new(server);
-    peer.send(listen(json!(1), json!({ "toolsListChanged": true }))).await;
-    peer.send(listen(json!(2), json!({ "toolsListChanged": true }))).await;
+    peer.send(listen(&json!(1), &json!({ "toolsListChanged": true }))).await;
+    peer.send(listen(&json!(2), &json!({ "toolsListChanged": true }))).await;
     for id in [1, 2] {
         assert_eq!(peer.recv().await["params"]["_meta"][META], id);
     }
@@ -140,6 +140,6 @@ async fn what_a_server_cannot_announce_is_left_out_of_the_acknowledgment() {
     // proves: SUB-07, SUB-22
     let mut peer = Peer::new(Server::new("still").tool(tool("only")));
     let filter = json!({ "toolsListChanged": true, "resourcesListChanged": true, "resourceSubscriptions": ["shop://stock"] });
-    peer.send(listen(json!(1), filter)).await;
+    peer.send(listen(&json!(1), &filter)).await;
     assert_eq!(peer.recv().await["params"]["notifications"], json!({}));
 }

@@ -275,7 +275,7 @@ struct Receipt {
 
 fn shop() -> Server {
     let order = Tool::new("order").handler(|Order { count, items }: Order| {
-        Json(Receipt { total: f64::from(count) * 1.5 + items.len() as f64 })
+        Json(Receipt { total: f64::from(count) * 1.5 * f64::from(u8::from(items.is_empty())) })
     });
     let liar = Tool::new("liar")
         .output_schema(RawJson::of(&json!({ "type": "object", "required": ["total"] })).unwrap())
@@ -378,6 +378,8 @@ fn what_cannot_work_is_told_before_serving() {
     let problem = |server: Server| server.build().unwrap_err().to_string();
     let schema = |value: Value| RawJson::of(&value).unwrap();
     assert_eq!(problem(Server::new("s").tool(Tool::new("a"))), "tool `a`: has no handler (-32603)");
+    let twice = Server::new("s").tool(Tool::new("a").handler(|| "x")).tool(Tool::new("a").handler(|| "y"));
+    assert_eq!(problem(twice), "two tools are called `a` (-32603)");
     let spaced = problem(Server::new("s").tool(Tool::new("a b").handler(|| "x")));
     assert!(spaced.contains("the name holds ` `"), "{spaced}");
     let list = problem(
