@@ -210,6 +210,17 @@ impl RequestMeta {
     }
 }
 
+impl RequestMeta {
+    /// What every self-describing request has to say: its revision and the client's capabilities.
+    pub fn require(&self) -> Result<(&Result<Revision, Box<str>>, &RawJson), RpcError> {
+        let missing = |key: &str| RpcError::invalid_params(format!("`_meta[\"{key}\"]` is missing"));
+        let version = self.protocol_version.as_ref().ok_or_else(|| missing(meta::key::PROTOCOL_VERSION))?;
+        let capabilities =
+            self.client_capabilities.as_ref().ok_or_else(|| missing(meta::key::CLIENT_CAPABILITIES))?;
+        Ok((version, capabilities))
+    }
+}
+
 fn wrong(key: &str, expected: &str) -> RpcError {
     RpcError::invalid_params(format!("`_meta[\"{key}\"]` must be {expected}"))
 }

@@ -11,8 +11,8 @@ use bowline_types::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Appends the response to a call.
-pub(super) fn encode(
+/// Appends the response to a call. `random` and `expires` are for the state of a call that needs input.
+pub fn encode(
     profile: &Profile,
     ticket: &Ticket,
     outcome: Outcome,

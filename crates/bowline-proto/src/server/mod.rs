@@ -12,9 +12,10 @@ mod notices;
 mod opening;
 mod profile;
 
+pub use finish::encode as encode_outcome;
 pub use gate::missing_capability;
 pub use legacy::Legacy;
-pub use modern::{Admitted, admit as admit_modern};
+pub use modern::{Admitted, admit as admit_modern, supported as supported_revision};
 pub use notices::{Notices, Threshold};
 pub use profile::{CacheHint, Profile, RevisionSet};
 
@@ -78,6 +79,19 @@ pub struct Ticket {
 }
 
 impl Ticket {
+    /// A ticket for a call that is about to run, and what turns its notices into frames.
+    pub fn issue(id: Id, call: &Call, threshold: Threshold) -> (Self, Notices) {
+        let ticket = Self {
+            id,
+            method: call.method,
+            client: Arc::clone(&call.client),
+            params: call.params.clone(),
+            progress_token: call.progress_token.clone(),
+        };
+        let notices = Notices::new(call.client.revision, call.progress_token.clone(), threshold);
+        (ticket, notices)
+    }
+
     /// The same call once more, with what its earlier rounds have learned.
     pub fn again(&self, replay: Replay) -> Call {
         Call {
@@ -195,14 +209,7 @@ impl ServerSession {
             }
             Admitted::Call(call, threshold) => {
                 self.running.insert(id.clone());
-                let ticket = Ticket {
-                    id: id.clone(),
-                    method: call.method,
-                    client: Arc::clone(&call.client),
-                    params: call.params.clone(),
-                    progress_token: call.progress_token.clone(),
-                };
-                let notices = Notices::new(call.client.revision, call.progress_token.clone(), threshold);
+                let (ticket, notices) = Ticket::issue(id.clone(), &call, threshold);
                 Inbound::Call(ticket, call, notices)
             }
         })

@@ -11,7 +11,6 @@ use crate::{
 };
 use bowline_types::{
     Direction, Era, Method, MethodKind, Revision, RpcError, SubscriptionFilter, SubscriptionsListenParams,
-    meta,
 };
 use bytes::Bytes;
 use std::sync::{Arc, PoisonError};
@@ -37,17 +36,8 @@ pub fn admit(
     meta: RequestMeta,
     now: u64,
 ) -> Result<Admitted, RpcError> {
-    let missing = |key: &str| RpcError::invalid_params(format!("`_meta[\"{key}\"]` is missing"));
-    let version = meta.protocol_version.ok_or_else(|| missing(meta::key::PROTOCOL_VERSION))?;
-    let capabilities = meta.client_capabilities.ok_or_else(|| missing(meta::key::CLIENT_CAPABILITIES))?;
-    let revision = match version {
-        Ok(revision) if revision.era() == Era::Modern && profile.revisions.contains(revision) => revision,
-        other => {
-            let requested = other.as_ref().map_or_else(|name| &**name, |revision| revision.as_str());
-            let supported: Vec<_> = profile.revisions.newest_first().collect();
-            return Err(RpcError::unsupported_version(requested, &supported));
-        }
-    };
+    let revision = supported(profile, &meta)?;
+    let capabilities = meta.require()?.1.clone();
     let known = known_method(profile, method, revision)?;
     match known {
         Method::Discover => return Ok(Admitted::Answer(profile.discover())),
@@ -61,6 +51,20 @@ pub fn admit(
     let replay = open_state(profile, &client, known, &params, now)?;
     let call = Call { method: known, params, client, progress_token: meta.progress_token, replay };
     Ok(Admitted::Call(call, Threshold::request(meta.log_level)))
+}
+
+/// The revision a request names, if this server speaks it; -32602 or -32022 otherwise.
+pub fn supported(profile: &Profile, meta: &RequestMeta) -> Result<Revision, RpcError> {
+    match meta.require()?.0 {
+        Ok(revision) if revision.era() == Era::Modern && profile.revisions.contains(*revision) => {
+            Ok(*revision)
+        }
+        other => {
+            let requested = other.as_ref().map_or_else(|name| &**name, |revision| revision.as_str());
+            let supported: Vec<_> = profile.revisions.newest_first().collect();
+            Err(RpcError::unsupported_version(requested, &supported))
+        }
+    }
 }
 
 fn known_method(profile: &Profile, method: &MethodName, revision: Revision) -> Result<Method, RpcError> {
