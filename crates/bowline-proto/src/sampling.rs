@@ -21,6 +21,9 @@ pub fn check(params: &CreateMessageParams) -> Result<(), String> {
     }
     let mut open: BTreeSet<&str> = BTreeSet::new();
     for message in &params.messages {
+        if let Role::Other(role) = &message.role {
+            return Err(format!("expected the role `user` or `assistant`, got `{role}`"));
+        }
         let blocks = message.content.as_slice();
         let results: BTreeSet<&str> = blocks.iter().filter_map(tool_result).collect();
         if results.is_empty() {

@@ -2,12 +2,16 @@
 
 use crate::{
     Ctx, Error,
+    complete::Typing,
     error::Kind,
+    exact,
     handler::Running,
     limits::Limits,
     lists::{self, allows},
     registry::{Registry, Snapshot},
+    resource::ResourceSource,
     round::{Ended, Log, Round},
+    visit,
 };
 use bowline_proto::{
     replay::Asked,
@@ -15,8 +19,8 @@ use bowline_proto::{
     service::{BoxFuture, Call, ClientView, Middleware, Next, Outcome, Outlet, Reply, Service},
 };
 use bowline_types::{
-    CallToolResult, CompleteParams, CompleteResult, Completion, ContentBlock, Era, GetPromptParams, Method,
-    RawJson, Reference, RpcError,
+    CallToolResult, CompleteParams, CompleteResult, ContentBlock, Era, GetPromptParams, Method, RawJson,
+    Reference, Resource, RpcError,
 };
 use std::{
     fmt,
@@ -48,7 +52,7 @@ impl Core {
             Method::CallTool => self.call_tool(&snapshot, &call, &ctx).await,
             Method::ReadResource => self.read_resource(&snapshot, &call, &ctx).await,
             Method::GetPrompt => self.get_prompt(&snapshot, &call, &ctx).await,
-            Method::Complete => complete(&snapshot, &call).await.map(Outcome::Complete),
+            Method::Complete => self.complete(&snapshot, &call, &ctx).await.map(Outcome::Complete),
             Method::ListTools
             | Method::ListPrompts
             | Method::ListResources
@@ -68,10 +72,11 @@ impl Core {
         let running = catch(|| tool.call(ctx.clone(), arguments));
         let result = match self.round(running, ctx, &call.client, &name).await? {
             Finished::Asks(asked) => return Ok(needs_input(asked)),
-            Finished::Done(Ok(result)) => match tool.check_output(&result) {
-                Ok(()) => result,
-                Err(error) => return Err(rpc_error(error, &call.client)),
-            },
+            Finished::Done(Ok(mut result)) => {
+                tool.check_output(&result).map_err(|error| rpc_error(error, &call.client))?;
+                exact::tool_result(&mut result).map_err(|reason| returned(&name, &reason))?;
+                result
+            }
             Finished::Done(Err(error)) => tool_error(error, &call.client)?,
         };
         Ok(Outcome::Complete(Reply::Tool(Box::new(result))))
@@ -141,6 +146,7 @@ impl Core {
         match self.round(running, ctx, &call.client, &params.name).await? {
             Finished::Asks(asked) => Ok(needs_input(asked)),
             Finished::Done(Ok(mut result)) => {
+                exact::prompt_result(&mut result).map_err(|reason| returned(&params.name, &reason))?;
                 if result.description.is_none() {
                     result.description.clone_from(&prompt.definition.description);
                 }
@@ -148,6 +154,26 @@ impl Core {
             }
             Finished::Done(Err(error)) => Err(rpc_error(error, &call.client)),
         }
+    }
+
+    /// The resources a source finds. Only what answers a request of its own may ask; a list may not.
+    pub(crate) async fn list_source(
+        &self,
+        source: &Arc<dyn ResourceSource>,
+        ctx: &Ctx,
+        client: &ClientView,
+    ) -> Result<Vec<Resource>, RpcError> {
+        let (source, context) = (Arc::clone(source), ctx.clone());
+        let running = Running::Pending(Box::pin(async move { source.list(context).await }));
+        let resources = match self.round(running, ctx, client, "the list of resources").await? {
+            Finished::Asks(_) => return Err(RpcError::internal("nothing can be asked while listing")),
+            Finished::Done(listed) => listed.map_err(|error| rpc_error(error, client))?,
+        };
+        for resource in &resources {
+            exact::annotations(resource.annotations.as_ref())
+                .map_err(|reason| returned(&resource.uri, &reason))?;
+        }
+        Ok(resources)
     }
 
     /// Runs a handler until it is done or asks.
@@ -158,23 +184,65 @@ impl Core {
         client: &ClientView,
         name: &str,
     ) -> Result<Finished<T>, RpcError> {
-        let future = match running {
-            Running::Ready(done) => return Ok(Finished::Done(done)),
-            Running::Pending(future) => future,
+        let log = ctx.log_of_round();
+        let done = match running {
+            Running::Ready(done) => done,
+            Running::Pending(future) => match Round::new(future, log).await {
+                Ended::Done(done) => done,
+                Ended::Panicked => return Err(panicked(name)),
+                Ended::Asks(asked) => return self.asks(asked, name),
+            },
         };
-        match Round::new(future, ctx.log_of_round()).await {
-            Ended::Done(done) => Ok(Finished::Done(done)),
-            Ended::Panicked => Err(panicked(name)),
-            Ended::Asks(asked) if asked.replay.rounds() > self.limits.rounds => {
-                let limit = self.limits.rounds;
-                Err(RpcError::internal(format!(
-                    "`{name}` asked in more than {limit} rounds; it never comes to an end"
-                )))
+        let Err(error) = done else { return Ok(Finished::Done(done)) };
+        match error.into_kind() {
+            Kind::Visit(pages) => match visit::required(pages, client, log) {
+                Ok(asked) => self.asks(asked, name),
+                Err(error) => Ok(Finished::Done(Err(error))),
+            },
+            kind => Ok(Finished::Done(Err(kind.into()))),
+        }
+    }
+
+    fn asks<T>(&self, asked: Asked, name: &str) -> Result<Finished<T>, RpcError> {
+        let limit = self.limits.rounds;
+        if asked.replay.rounds() > limit {
+            return Err(RpcError::internal(format!(
+                "`{name}` asked in more than {limit} rounds; it never comes to an end"
+            )));
+        }
+        Ok(Finished::Asks(asked))
+    }
+
+    async fn complete(&self, snapshot: &Snapshot, call: &Call, ctx: &Ctx) -> Result<Reply, RpcError> {
+        let params: CompleteParams = call.params.decode()?;
+        let typing = Typing {
+            value: params.argument.value,
+            arguments: params.context.and_then(|context| context.arguments).into_iter().flatten().collect(),
+        };
+        let completers = match &params.reference {
+            Reference::Prompt(reference) => {
+                let prompt = snapshot.prompts.get(&reference.name);
+                let prompt = prompt.filter(|prompt| allows(prompt.guard.as_ref(), &call.client));
+                let unknown = || RpcError::invalid_params(format!("unknown prompt `{}`", reference.name));
+                prompt.ok_or_else(unknown)?.completers.clone()
             }
-            Ended::Asks(asked) => {
-                debug_assert!(client.revision.era() == Era::Modern || !asked.questions.is_empty());
-                Ok(Finished::Asks(asked))
+            Reference::Resource(reference) => {
+                let template = snapshot.templates.get(&reference.uri);
+                let template = template.filter(|template| allows(template.guard.as_ref(), &call.client));
+                let unknown =
+                    || RpcError::invalid_params(format!("unknown resource template `{}`", reference.uri));
+                template.ok_or_else(unknown)?.completers.clone()
             }
+        };
+        let argument = params.argument.name;
+        let running =
+            Running::Pending(Box::pin(async move { Ok(completers.complete(&argument, typing).await) }));
+        match self.round(running, ctx, &call.client, "the completion").await? {
+            Finished::Done(Ok(completion)) => {
+                Ok(Reply::Completion(Box::new(CompleteResult { completion, ..CompleteResult::default() })))
+            }
+            Finished::Done(Err(error)) => Err(rpc_error(error, &call.client)),
+            Finished::Asks(_) => Err(RpcError::internal("nothing can be asked while completing")),
         }
     }
 }
@@ -220,6 +288,10 @@ fn panicked(name: &str) -> RpcError {
     RpcError::internal(format!("`{name}` panicked"))
 }
 
+fn returned(name: &str, reason: &str) -> RpcError {
+    RpcError::internal(format!("`{name}` returned what the protocol does not allow: {reason}"))
+}
+
 /// What a failed handler tells a caller that expects a tool result.
 fn tool_error(error: Error, client: &ClientView) -> Result<CallToolResult, RpcError> {
     let text = error.to_string();
@@ -229,11 +301,13 @@ fn tool_error(error: Error, client: &ClientView) -> Result<CallToolResult, RpcEr
         Kind::Missing { needed, .. } if client.revision.era() == Era::Modern => {
             Err(RpcError::missing_capability(&needed))
         }
-        Kind::Tool(_) | Kind::Arguments(_) | Kind::Missing { .. } | Kind::Suspended => Ok(CallToolResult {
-            content: vec![ContentBlock::text(text)],
-            is_error: Some(true),
-            ..CallToolResult::default()
-        }),
+        Kind::Tool(_) | Kind::Arguments(_) | Kind::Missing { .. } | Kind::Visit(_) | Kind::Suspended => {
+            Ok(CallToolResult {
+                content: vec![ContentBlock::text(text)],
+                is_error: Some(true),
+                ..CallToolResult::default()
+            })
+        }
     }
 }
 
@@ -246,35 +320,8 @@ pub(crate) fn rpc_error(error: Error, client: &ClientView) -> RpcError {
             RpcError::missing_capability(&needed)
         }
         Kind::Arguments(_) => RpcError::invalid_params(text),
-        Kind::Tool(_) | Kind::Missing { .. } | Kind::Suspended => RpcError::internal(text),
+        Kind::Tool(_) | Kind::Missing { .. } | Kind::Visit(_) | Kind::Suspended => RpcError::internal(text),
     }
-}
-
-async fn complete(snapshot: &Snapshot, call: &Call) -> Result<Reply, RpcError> {
-    let params: CompleteParams = call.params.decode()?;
-    let typing = crate::complete::Typing {
-        value: params.argument.value,
-        arguments: params.context.and_then(|context| context.arguments).into_iter().flatten().collect(),
-    };
-    let argument = params.argument.name;
-    let completion: Completion = match params.reference {
-        Reference::Prompt(reference) => {
-            let prompt = snapshot
-                .prompts
-                .get(&reference.name)
-                .filter(|prompt| allows(prompt.guard.as_ref(), &call.client));
-            let unknown = || RpcError::invalid_params(format!("unknown prompt `{}`", reference.name));
-            prompt.ok_or_else(unknown)?.completers.complete(&argument, typing).await
-        }
-        Reference::Resource(reference) => {
-            let by_template = snapshot.templates.get(&reference.uri);
-            let template = by_template.filter(|template| allows(template.guard.as_ref(), &call.client));
-            let unknown =
-                || RpcError::invalid_params(format!("unknown resource template `{}`", reference.uri));
-            template.ok_or_else(unknown)?.completers.complete(&argument, typing).await
-        }
-    };
-    Ok(Reply::Completion(Box::new(CompleteResult { completion, ..CompleteResult::default() })))
 }
 
 impl fmt::Debug for Core {

@@ -1,6 +1,6 @@
 //! What a handler can do besides returning: ask, report, remember, look at its caller.
 
-use crate::{Error, FromJson, Result, elicit, hub::Hub, round::Log};
+use crate::{Error, FromJson, Result, elicit, hub::Hub, round::Log, visit};
 use bowline_proto::{
     params::Params,
     replay::Question,
@@ -8,7 +8,6 @@ use bowline_proto::{
     server::missing_capability,
     service::{BoxFuture, ClientView, Notice, Outlet},
     subscribe::Change,
-    uri,
 };
 use bowline_types::{
     CreateMessageParams, CreateMessageResult, ElicitAction, ElicitFormParams, ElicitParams, ElicitResult,
@@ -117,7 +116,11 @@ impl Ctx {
         let result: ElicitResult = self.put(key, request, "elicitation").await?;
         Ok(match result.action {
             ElicitAction::Accept => {
-                let content = result.content.unwrap_or_default();
+                let mut content = result.content.unwrap_or_default();
+                // 2025-06-18 has no lists; its clients were asked for a text instead.
+                if self.inner.client.revision < Revision::V2025_11_25 {
+                    requested_schema.restore_lists(&mut content);
+                }
                 let content = RawJson::of(&content).unwrap_or_else(|_| RawJson::empty_object());
                 let wrong = |reason: String| {
                     Error::invalid_params(format!("the answer does not fit its form: {reason}"))
@@ -136,8 +139,7 @@ impl Ctx {
     /// is for the server to know; a handler that finds it was not can ask again.
     pub async fn ask_url(&self, message: impl Into<String>, url: impl Into<String>) -> Result<Answer<Visit>> {
         let url = url.into();
-        uri::validate_uri(&url)
-            .map_err(|error| Error::internal(format!("cannot send the user to `{url}`: {error}")))?;
+        visit::check_url(&url)?;
         let key = self.inner.log.next_key();
         let id = self.visit_id(&key)?;
         let page =
@@ -173,10 +175,18 @@ impl Ctx {
     }
 
     /// Has the client's model write a message.
+    ///
+    /// Fails when the client cannot, or when the messages break the rules of tool use. The context of servers is not
+    /// asked of clients that do not have it to give.
     pub async fn sample(&self, request: impl Into<CreateMessageParams>) -> Result<CreateMessageResult> {
-        let request: CreateMessageParams = request.into();
+        let mut request: CreateMessageParams = request.into();
         sampling::check(&request).map_err(|reason| Error::internal(format!("cannot sample: {reason}")))?;
-        let what = if request.tools.is_some() { "sampling with tools" } else { "sampling" };
+        let client = &self.inner.client;
+        if client.revision >= Revision::V2025_11_25 && !client.capabilities().has_sampling_context() {
+            request.include_context = None;
+        }
+        let with_tools = request.tools.is_some() || request.tool_choice.is_some();
+        let what = if with_tools { "sampling with tools" } else { "sampling" };
         let key = self.inner.log.next_key();
         self.put(key, InputRequest::CreateMessage(Box::new(request)), what).await
     }

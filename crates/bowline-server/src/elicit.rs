@@ -57,8 +57,11 @@ fn field(property: &Value, definitions: Option<&Value>) -> Result<Value, String>
         let mut options = options.into_iter().filter(|option| option.get("type") != Some(&"null".into()));
         if let (Some(only), None) = (options.next(), options.next()) {
             let mut inner = field(&only, definitions)?;
-            if let (Some(inner), Some(description)) = (inner.as_object_mut(), members.get("description")) {
-                inner.insert("description".into(), description.clone());
+            let said_here = ["title", "description", "default"]
+                .into_iter()
+                .filter_map(|key| Some((key, members.get(key).filter(|value| !value.is_null())?)));
+            if let Some(inner) = inner.as_object_mut() {
+                inner.extend(said_here.map(|(key, value)| (key.to_owned(), value.clone())));
             }
             return Ok(inner);
         }

@@ -21,6 +21,8 @@ pub(crate) enum Kind {
     Arguments(String),
     /// The request as such fails.
     Rpc(RpcError),
+    /// The user has to visit these pages first.
+    Visit(Vec<ElicitUrlParams>),
     /// The client cannot be asked this.
     Missing { needed: Box<ClientCapabilities>, what: &'static str },
     /// The round ended while the question was open; the handler is run again.
@@ -35,7 +37,10 @@ impl Error {
 
     /// Fails the request with a JSON-RPC error.
     pub fn rpc(error: RpcError) -> Self {
-        Kind::Rpc(error).into()
+        match error.url_elicitations() {
+            Some(pages) => Self::url_elicitation_required(pages),
+            None => Kind::Rpc(error).into(),
+        }
     }
 
     /// Fails the request with -32602.
@@ -53,11 +58,14 @@ impl Error {
         Self::rpc(RpcError::resource_not_found(uri))
     }
 
-    /// Fails the request until the user has visited these URLs, as 2025-11-25 knows it.
+    /// Fails the request until the user has visited these pages.
     ///
-    /// [`Ctx::ask_url`](crate::Ctx::ask_url) does the same for every revision that can ask with a URL.
+    /// A client of 2025-11-25 is told with -32042, and makes the request again later; pages without an
+    /// `elicitation_id` get one. A client of 2026-07-28 is asked, and the handler runs again when it answers. Either
+    /// way it is the handler that knows whether the visit came to its end. Clients that cannot send their user to a
+    /// URL get the same error as from [`Ctx::ask_url`](crate::Ctx::ask_url).
     pub fn url_elicitation_required(elicitations: Vec<ElicitUrlParams>) -> Self {
-        Self::rpc(RpcError::url_elicitation_required(elicitations))
+        Kind::Visit(elicitations).into()
     }
 
     pub(crate) fn missing(needed: ClientCapabilities, what: &'static str) -> Self {
@@ -118,6 +126,7 @@ impl fmt::Display for Error {
             Kind::Tool(message) => f.write_str(message),
             Kind::Arguments(reason) => write!(f, "invalid arguments: {reason}"),
             Kind::Rpc(error) => error.fmt(f),
+            Kind::Visit(_) => f.write_str("the user has to visit a page first"),
             Kind::Missing { what, .. } => write!(f, "the client does not support {what}"),
             Kind::Suspended => f.write_str("the question is still open"),
         }

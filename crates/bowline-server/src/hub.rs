@@ -7,7 +7,7 @@ use std::{
 };
 
 /// Hears of changes: a connection.
-pub(crate) trait Listener: Send + Sync {
+pub trait Listener: Send + Sync {
     /// Notes a change. Must not block.
     fn hear(&self, change: &Change);
 }

@@ -11,6 +11,7 @@ mod core;
 mod ctx;
 mod elicit;
 mod error;
+mod exact;
 mod handler;
 mod hub;
 mod limits;
@@ -28,6 +29,8 @@ mod server;
 mod stdio;
 mod strings;
 mod tool;
+pub mod transport;
+mod visit;
 
 pub use bowline_proto::{
     seal::{Key, KeyRing},
@@ -46,6 +49,6 @@ pub use output::{IntoOutput, Json};
 pub use prompt::{IntoPromptEntry, Prompt};
 pub use registry::Registry;
 pub use resource::{IntoResource, Resource, ResourceSource};
-pub use schema::FromJson;
+pub use schema::{FromJson, ToJson};
 pub use server::{Server, ServerHandle};
 pub use tool::{IntoTool, Tool, Toolset};

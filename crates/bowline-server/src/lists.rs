@@ -91,8 +91,7 @@ pub(crate) async fn list(core: &Core, snapshot: &Snapshot, call: &Call, ctx: Ctx
                 !snapshot.sources.is_empty() || entries.iter().any(|resource| resource.guard.is_some());
             let mut found: Vec<Resource> = Vec::new();
             for source in &snapshot.sources {
-                let listed = source.list(ctx.clone()).await;
-                found.extend(listed.map_err(|error| crate::core::rpc_error(error, client))?);
+                found.extend(core.list_source(source, &ctx, client).await?);
             }
             cached(call, guarded, &snapshot.resource_list, || {
                 let fixed = entries.iter().filter(|resource| allows(resource.guard.as_ref(), client));

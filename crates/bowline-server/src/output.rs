@@ -1,9 +1,7 @@
 //! What a tool may return.
 
-use crate::{Error, schema};
+use crate::{Error, ToJson, schema};
 use bowline_types::{CallToolResult, ContentBlock, RawJson};
-use schemars::JsonSchema;
-use serde::Serialize;
 use std::borrow::Cow;
 
 /// A value a tool may return.
@@ -30,7 +28,7 @@ pub trait IntoOutput {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
-impl<T: Serialize + JsonSchema> IntoOutput for Json<T> {
+impl<T: ToJson> IntoOutput for Json<T> {
     fn into_output(self) -> Result<CallToolResult, Error> {
         let structured = RawJson::of(&self.0)
             .map_err(|error| Error::internal(format!("the result is not JSON: {error}")))?;

@@ -3,6 +3,7 @@
 use crate::{
     Ctx, Error, Result,
     complete::{Completer, Completers},
+    exact,
     handler::{Arguments, ResourceHandler, Running},
     tool::Guard,
 };
@@ -150,11 +151,7 @@ impl Resource {
         if self.run.is_none() {
             return Err(wrong("has no handler".into()));
         }
-        if let Some(annotations) = &self.definition.annotations
-            && annotations.priority.is_some_and(|priority| !(0.0..=1.0).contains(&priority))
-        {
-            return Err(wrong("the priority must lie between 0 and 1".into()));
-        }
+        exact::annotations(self.definition.annotations.as_ref()).map_err(wrong)?;
         match &self.template {
             None => uri::validate_uri(uri).map_err(|error| wrong(error.to_string())),
             Some(Err(reason)) => Err(wrong(reason.clone())),

@@ -100,6 +100,18 @@ impl Log {
         Some(Asked { questions, replay })
     }
 
+    /// Ends the round with questions the handler did not put itself.
+    pub(crate) fn ask(&self, questions: Vec<Question>) -> Asked {
+        let mut replay = self.state().replay.clone();
+        replay.advance();
+        Asked { questions, replay }
+    }
+
+    /// What an earlier round got as answer to `question`.
+    pub(crate) fn earlier(&self, question: &Question) -> Option<Answer> {
+        self.state().replay.answer(question).cloned()
+    }
+
     fn close(&self) {
         let waiting = self.state().end();
         waiting.into_iter().for_each(Waker::wake);

@@ -5,7 +5,7 @@
 
 use bowline_types::RawJson;
 use schemars::{JsonSchema, generate::SchemaSettings};
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 /// A type that JSON is decoded into, and that says by a schema which JSON that is.
@@ -18,6 +18,17 @@ pub trait FromJson: DeserializeOwned + JsonSchema + Send + 'static {}
 
 #[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> FromJson for T {}
+
+/// A type that is encoded as JSON, and that says by a schema which JSON that is.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be written as JSON",
+    label = "put `#[data]` on its definition",
+    note = "`#[data]` derives `serde::Serialize` and `schemars::JsonSchema`, which are what is needed"
+)]
+pub trait ToJson: Serialize + JsonSchema {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize + JsonSchema> ToJson for T {}
 
 /// The schema of `T`, in dialect 2020-12.
 pub(crate) fn of<T: JsonSchema>() -> RawJson {

@@ -1,6 +1,6 @@
 //! Frames on their way out: written together, in order, by one task.
 
-use bytes::Bytes;
+use crate::transport::Sink;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
@@ -8,9 +8,11 @@ use tokio::sync::Notify;
 const KEPT: usize = 64 * 1024;
 
 /// The frames waiting to be written.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Outbox {
     queue: Mutex<Queue>,
+    /// How many bytes may wait before frames that may be lost are.
+    limit: usize,
     /// Wakes the writer.
     filled: Notify,
     /// Wakes who waits for room.
@@ -24,39 +26,12 @@ struct Queue {
 }
 
 impl Outbox {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { queue: Mutex::default(), limit, filled: Notify::new(), emptied: Notify::new() }
+    }
+
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Adds a frame. After the connection has ended, frames vanish.
-    pub(crate) fn push(&self, frame: &[u8]) {
-        self.write(|bytes| {
-            bytes.reserve(frame.len() + 1);
-            bytes.extend_from_slice(frame);
-            true
-        });
-    }
-
-    /// Adds the frame that `write` appends, if it says that it did.
-    pub(crate) fn write(&self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
-        let mut queue = self.queue();
-        let length = queue.bytes.len();
-        if !write(&mut queue.bytes) {
-            return;
-        }
-        queue.bytes.push(b'\n');
-        if queue.closed {
-            queue.bytes.truncate(length);
-        }
-        drop(queue);
-        self.filled.notify_one();
-    }
-
-    /// Adds a frame unless more than `limit` bytes wait already: for what may be lost.
-    pub(crate) fn offer(&self, frame: &Bytes, limit: usize) {
-        if self.queue().bytes.len() < limit {
-            self.push(frame);
-        }
     }
 
     /// Wakes the writer for something else than a frame.
@@ -78,16 +53,16 @@ impl Outbox {
         self.emptied.notify_waiters();
     }
 
-    fn has_room(&self, limit: usize) -> bool {
+    fn has_room(&self) -> bool {
         let queue = self.queue();
-        queue.bytes.len() < limit || queue.closed
+        queue.bytes.len() < self.limit || queue.closed
     }
 
-    /// Completes when less than `limit` bytes wait.
-    pub(crate) async fn room(&self, limit: usize) {
+    /// Completes when there is room for more.
+    pub(crate) async fn room(&self) {
         loop {
             let emptied = self.emptied.notified();
-            if self.has_room(limit) {
+            if self.has_room() {
                 return;
             }
             emptied.await;
@@ -103,5 +78,28 @@ impl Outbox {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.queue().closed
+    }
+}
+
+impl Sink for Outbox {
+    /// Frames vanish once the connection has ended.
+    fn write(&self, write: &mut dyn FnMut(&mut Vec<u8>) -> bool) {
+        let mut queue = self.queue();
+        let length = queue.bytes.len();
+        if !write(&mut queue.bytes) {
+            return;
+        }
+        queue.bytes.push(b'\n');
+        if queue.closed {
+            queue.bytes.truncate(length);
+        }
+        drop(queue);
+        self.filled.notify_one();
+    }
+
+    fn offer(&self, frame: &[u8]) {
+        if self.has_room() {
+            self.push(frame);
+        }
     }
 }

@@ -1,0 +1,295 @@
+//! One client and its calls, whatever carries the frames.
+
+use super::{Exchange, Sink, question::Questions};
+use crate::{ServerHandle, hub::Listener, random};
+use bowline_proto::{
+    replay::{Answer, Asked, Question},
+    server::{Inbound, Notices, ServerSession, Ticket},
+    service::{BoxFuture, Call, Outcome, Outlet},
+    subscribe::Change,
+};
+use bowline_types::{Era, Id, Revision};
+use bytes::Bytes;
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// What runs because of a frame. The transport polls or spawns it; dropping it cancels the call.
+pub enum Started {
+    /// Nothing: what the frame asked for is done, and its reply, if one is due, is in the sink.
+    Nothing,
+    /// One call.
+    Call(BoxFuture<'static, ()>),
+    /// The calls of a batch.
+    Batch(Vec<BoxFuture<'static, ()>>),
+}
+
+impl fmt::Debug for Started {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nothing => "Nothing",
+            Self::Call(_) => "Call",
+            Self::Batch(_) => "Batch",
+        })
+    }
+}
+
+/// One client and its calls.
+///
+/// Locks: the session's is taken before that of a sink, never after, and none is held across an await.
+pub struct Conversation {
+    server: ServerHandle,
+    session: Mutex<ServerSession>,
+    running: Mutex<HashMap<Id, Arc<Exchange>>>,
+    questions: Questions,
+    /// Called when there may be news to send.
+    news: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Conversation {
+    /// A conversation that has not begun. `news` is called when [`Conversation::write_news`] may have something to
+    /// write; it must not block.
+    pub fn new(
+        server: &ServerHandle,
+        principal: Option<Arc<str>>,
+        news: impl Fn() + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let conversation = Arc::new(Self {
+            server: server.clone(),
+            session: Mutex::new(ServerSession::new(Arc::clone(&server.core.profile), principal)),
+            running: Mutex::default(),
+            questions: Questions::default(),
+            news: Box::new(news),
+        });
+        let listener: Arc<dyn Listener> = Arc::clone(&conversation) as _;
+        server.core.registry.hub().join(&listener);
+        conversation
+    }
+
+    fn session(&self) -> MutexGuard<'_, ServerSession> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<Id, Arc<Exchange>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The legacy revision that was agreed on, once it was.
+    pub fn revision(&self) -> Option<Revision> {
+        self.session().revision()
+    }
+
+    /// Takes one frame; everything that belongs to it goes to `sink`.
+    pub fn accept(self: &Arc<Self>, frame: &Bytes, sink: &Arc<dyn Sink>) -> Started {
+        let inbound = {
+            let mut session = self.session();
+            let inbound = session.accept(frame, unix_time());
+            // Still under the lock, so that news never overtake the acknowledgment of who listens for them.
+            if let Inbound::Reply(reply) = &inbound {
+                sink.push(reply);
+            }
+            inbound
+        };
+        match inbound {
+            Inbound::Call(ticket, call, notices) => {
+                Started::Call(self.start(ticket, call, notices, sink, None))
+            }
+            Inbound::Batch(items) => self.start_batch(items, sink),
+            other => {
+                self.handle(other);
+                Started::Nothing
+            }
+        }
+    }
+
+    fn start_batch(self: &Arc<Self>, items: Vec<Inbound>, sink: &Arc<dyn Sink>) -> Started {
+        let due = items.iter().filter(|item| matches!(item, Inbound::Call(..) | Inbound::Reply(_))).count();
+        let batch = Arc::new(Batch { replies: Mutex::new((due, Vec::new())), sink: Arc::clone(sink) });
+        let mut calls = Vec::new();
+        for item in items {
+            match item {
+                Inbound::Call(ticket, call, notices) => {
+                    calls.push(self.start(ticket, call, notices, sink, Some(Arc::clone(&batch))));
+                }
+                Inbound::Reply(reply) => batch.settle(Some(reply)),
+                other => self.handle(other),
+            }
+        }
+        Started::Batch(calls)
+    }
+
+    fn handle(&self, inbound: Inbound) {
+        match inbound {
+            Inbound::Answer { id, result } => self.questions.settle(&id, result),
+            Inbound::Alive(id) => self.questions.touch(&id),
+            Inbound::Cancel(id) => {
+                if let Some(exchange) = self.running().remove(&id) {
+                    exchange.cancel();
+                }
+            }
+            Inbound::Call(..)
+            | Inbound::Batch(_)
+            | Inbound::Reply(_)
+            | Inbound::Initialized
+            | Inbound::RootsChanged
+            | Inbound::Ignored => {}
+        }
+    }
+
+    fn start(
+        self: &Arc<Self>,
+        ticket: Ticket,
+        call: Call,
+        notices: Notices,
+        sink: &Arc<dyn Sink>,
+        batch: Option<Arc<Batch>>,
+    ) -> BoxFuture<'static, ()> {
+        let exchange = Arc::new(Exchange::new(notices, Arc::clone(sink)));
+        self.running().insert(ticket.id.clone(), Arc::clone(&exchange));
+        Box::pin(Arc::clone(self).run(ticket, call, exchange, Arc::clone(sink), batch))
+    }
+
+    async fn run(
+        self: Arc<Self>,
+        ticket: Ticket,
+        call: Call,
+        exchange: Arc<Exchange>,
+        sink: Arc<dyn Sink>,
+        batch: Option<Arc<Batch>>,
+    ) {
+        let outlet = Outlet::new(Arc::clone(&exchange) as _);
+        let outcome = tokio::select! {
+            biased;
+            () = exchange.cancellation() => None,
+            outcome = self.answer(&ticket, call, outlet, &sink) => Some(outcome),
+        };
+        exchange.end();
+        self.running().remove(&ticket.id);
+        let Some(outcome) = outcome else {
+            if let Some(batch) = batch {
+                batch.settle(None);
+            }
+            return;
+        };
+        let expires = unix_time() + self.server.core.limits.question.as_secs();
+        let random = if matches!(outcome, Outcome::NeedsInput(_)) { random::bytes() } else { [0; 32] };
+        let mut session = self.session();
+        let mut outcome = Some(outcome);
+        let mut finish = |out: &mut Vec<u8>| {
+            outcome.take().is_some_and(|outcome| session.finish(&ticket, outcome, &random, expires, out))
+        };
+        match batch {
+            Some(batch) => {
+                let mut reply = Vec::new();
+                let written = finish(&mut reply);
+                batch.settle(written.then(|| reply.into()));
+            }
+            None => sink.write(&mut finish),
+        }
+    }
+
+    /// Runs the rounds of a call. In the legacy eras the questions between them are asked here.
+    async fn answer(&self, ticket: &Ticket, call: Call, outlet: Outlet, sink: &Arc<dyn Sink>) -> Outcome {
+        let mut outcome = self.server.service.call(call, outlet.clone()).await;
+        while let Outcome::NeedsInput(asked) = outcome {
+            if ticket.client.revision.era() == Era::Modern {
+                return Outcome::NeedsInput(asked);
+            }
+            let Asked { questions, mut replay } = *asked;
+            for (question, answer) in self.ask_all(ticket, questions, sink).await {
+                replay.record(&question, answer);
+            }
+            outcome = self.server.service.call(ticket.again(replay), outlet.clone()).await;
+        }
+        outcome
+    }
+
+    /// Puts all questions of a round to the client at once, then waits for each.
+    async fn ask_all(
+        &self,
+        ticket: &Ticket,
+        questions: Vec<Question>,
+        sink: &Arc<dyn Sink>,
+    ) -> Vec<(Question, Answer)> {
+        let limit = self.server.core.limits.question;
+        let ask = |question: Question| {
+            (self.questions.ask(&question, ticket.client.revision, limit, sink), question)
+        };
+        let waiting: Vec<_> = questions.into_iter().map(ask).collect();
+        let mut answers = Vec::new();
+        for (open, question) in waiting {
+            answers.push((question, open.answer(&self.questions).await));
+        }
+        answers
+    }
+
+    /// Writes the notifications due to changes at the server.
+    pub fn write_news(&self, sink: &dyn Sink) {
+        // Under the session's lock: see `accept`.
+        let mut session = self.session();
+        for frame in &session.news() {
+            sink.push(frame);
+        }
+    }
+
+    /// The client will answer no more questions. Calls that wait for one go on with an error.
+    pub fn abandon_questions(&self) {
+        self.questions.abandon();
+    }
+
+    /// Ends every subscription, as the last frames to the client.
+    pub fn close(&self, sink: &dyn Sink) {
+        let farewell = self.session().close();
+        for frame in &farewell {
+            sink.push(frame);
+        }
+    }
+}
+
+impl Listener for Conversation {
+    fn hear(&self, change: &Change) {
+        if self.session().mark(change) {
+            (self.news)();
+        }
+    }
+}
+
+impl fmt::Debug for Conversation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Conversation").field("revision", &self.revision()).finish_non_exhaustive()
+    }
+}
+
+/// The replies of a batch, sent together as 2025-03-26 wants it.
+struct Batch {
+    /// How many are still due, and those that are there.
+    replies: Mutex<(usize, Vec<Bytes>)>,
+    sink: Arc<dyn Sink>,
+}
+
+impl Batch {
+    fn settle(&self, reply: Option<Bytes>) {
+        let mut replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
+        replies.0 = replies.0.saturating_sub(1);
+        replies.1.extend(reply);
+        if replies.0 > 0 || replies.1.is_empty() {
+            return;
+        }
+        let replies = std::mem::take(&mut replies.1);
+        let mut frame = Vec::with_capacity(replies.iter().map(|reply| reply.len() + 1).sum::<usize>() + 1);
+        for (position, reply) in replies.iter().enumerate() {
+            frame.push(if position == 0 { b'[' } else { b',' });
+            frame.extend_from_slice(reply);
+        }
+        frame.push(b']');
+        self.sink.push(&frame);
+    }
+}
+
+/// Seconds since the epoch.
+pub fn unix_time() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,32 @@
+//! What transports are built from: a conversation with one client, whatever carries its frames.
+//!
+//! A [`Conversation`] runs the protocol: it takes frames, starts calls, asks the questions of the legacy eras and
+//! finishes what is done. Where frames go is the transport's business: each frame comes with the [`Sink`] for everything
+//! that belongs to it, one for all on a byte stream, one per request over HTTP.
+
+mod conversation;
+mod exchange;
+mod question;
+
+pub use crate::hub::Listener;
+pub use conversation::{Conversation, Started, unix_time};
+pub use exchange::Exchange;
+
+/// Takes the frames of one stream to the client.
+pub trait Sink: Send + Sync + 'static {
+    /// Adds the frame that `write` appends to the buffer it is given, if it says that it did.
+    ///
+    /// Must not block. Called with locks of the conversation held, so it must not call back.
+    fn write(&self, write: &mut dyn FnMut(&mut Vec<u8>) -> bool);
+
+    /// Adds a frame that may be lost when the client reads slowly.
+    fn offer(&self, frame: &[u8]);
+
+    /// Adds a frame.
+    fn push(&self, frame: &[u8]) {
+        self.write(&mut |out| {
+            out.extend_from_slice(frame);
+            true
+        });
+    }
+}

@@ -1,0 +1,114 @@
+//! Questions put to a client over its back channel, as the legacy eras do it.
+
+use super::Sink;
+use bowline_proto::{
+    encode,
+    pending::{Patience, Pending},
+    replay::{Answer, Question},
+};
+use bowline_types::{Adapt, CancelledParams, Id, InputRequest, Method, RawJson, Revision, RpcError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+use tokio::{sync::oneshot, time::sleep_until};
+
+/// The questions one client has not answered yet.
+#[derive(Debug, Default)]
+pub(super) struct Questions(Mutex<Pending<oneshot::Sender<Answer>>>);
+
+impl Questions {
+    fn lock(&self) -> MutexGuard<'_, Pending<oneshot::Sender<Answer>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a question, in the form of the client's revision.
+    pub(super) fn ask(
+        &self,
+        question: &Question,
+        revision: Revision,
+        limit: Duration,
+        sink: &Arc<dyn Sink>,
+    ) -> OpenQuestion {
+        let mut request: InputRequest = question.request.clone();
+        request.adapt(revision);
+        let params = match &request {
+            InputRequest::Elicit(params) => RawJson::of(params).ok(),
+            InputRequest::CreateMessage(params) => RawJson::of(params).ok(),
+            InputRequest::ListRoots => None,
+        };
+        let (sender, receiver) = oneshot::channel();
+        let mut questions = self.lock();
+        let id = questions.next_id();
+        questions.insert(id.clone(), sender, Patience { silence: limit, total: limit }, Instant::now());
+        drop(questions);
+        sink.push(&encode::request(&id, request.method(), params.as_ref()));
+        OpenQuestion { id, receiver, sink: Arc::clone(sink), settled: false }
+    }
+
+    /// The client has answered. An answer to nothing is ignored.
+    pub(super) fn settle(&self, id: &Id, answer: Answer) {
+        if let Some(waiter) = self.lock().take(id) {
+            // Whoever asked may have been cancelled meanwhile.
+            drop(waiter.send(answer));
+        }
+    }
+
+    /// The client works on a question.
+    pub(super) fn touch(&self, id: &Id) {
+        self.lock().touch(id, Instant::now());
+    }
+
+    /// The client is gone: nothing will be answered any more.
+    pub(super) fn abandon(&self) {
+        self.lock().drain();
+    }
+}
+
+/// A question put to the client. Dropping it unanswered tells the client to stop working on it.
+pub(super) struct OpenQuestion {
+    id: Id,
+    receiver: oneshot::Receiver<Answer>,
+    sink: Arc<dyn Sink>,
+    settled: bool,
+}
+
+impl OpenQuestion {
+    /// Waits for the answer, within the limit.
+    pub(super) async fn answer(mut self, questions: &Questions) -> Answer {
+        loop {
+            let Some(deadline) = questions.lock().deadline_of(&self.id) else { break };
+            tokio::select! {
+                biased;
+                answer = &mut self.receiver => {
+                    self.settled = true;
+                    return answer.unwrap_or_else(|_| Err(gone()));
+                }
+                () = sleep_until(deadline.into()) => {
+                    // Signs of life may have moved the deadline meanwhile.
+                    let mut questions = questions.lock();
+                    let due = questions.deadline_of(&self.id).is_none_or(|deadline| deadline <= Instant::now());
+                    if due && questions.take(&self.id).is_some() {
+                        return Err(RpcError::internal("the client did not answer in time"));
+                    }
+                }
+            }
+        }
+        // Settled between two looks: the answer is in the channel, or the client is gone.
+        self.settled = true;
+        self.receiver.try_recv().unwrap_or_else(|_| Err(gone()))
+    }
+}
+
+fn gone() -> RpcError {
+    RpcError::internal("the client went away without answering")
+}
+
+impl Drop for OpenQuestion {
+    fn drop(&mut self) {
+        if !self.settled {
+            let params = CancelledParams { request_id: Some(self.id.clone()), ..CancelledParams::default() };
+            self.sink.push(&encode::notify(Method::Cancelled, &params));
+        }
+    }
+}

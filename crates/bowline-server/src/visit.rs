@@ -1,0 +1,52 @@
+//! Requests that fail until the user has visited a page, in the words of each revision.
+
+use crate::{Error, error::Kind, round::Log};
+use bowline_proto::{replay::Asked, replay::Question, server::missing_capability, service::ClientView, uri};
+use bowline_types::{ElicitAction, ElicitParams, ElicitResult, ElicitUrlParams, Era, InputRequest, RpcError};
+
+/// The questions that send the user to the pages, or the error that does.
+pub(crate) fn required(
+    mut pages: Vec<ElicitUrlParams>,
+    client: &ClientView,
+    log: &Log,
+) -> Result<Asked, Error> {
+    for page in &pages {
+        check_url(&page.url)?;
+        let request = InputRequest::Elicit(ElicitParams::Url(page.clone()));
+        if let Some(needed) = missing_capability(client, &request) {
+            return Err(Error::missing(needed, "elicitation with a URL"));
+        }
+    }
+    if client.revision.era() == Era::Legacy {
+        for page in &mut pages {
+            page.elicitation_id.get_or_insert_with(crate::random::id);
+        }
+        return Err(Kind::Rpc(RpcError::url_elicitation_required(pages)).into());
+    }
+    let mut questions = Vec::new();
+    for (position, page) in pages.into_iter().enumerate() {
+        let page = ElicitUrlParams { elicitation_id: None, ..page };
+        let question =
+            Question::new(format!("visit{position}"), InputRequest::Elicit(ElicitParams::Url(page)));
+        // A user who agreed to go and has not come back is asked again; one who said no is not.
+        match log.earlier(&question).and_then(Result::ok).and_then(|answer| answer.decode().ok()) {
+            Some(ElicitResult { action: ElicitAction::Decline, .. }) => {
+                return Err(Error::tool("the user declined"));
+            }
+            Some(ElicitResult { action: ElicitAction::Cancel, .. }) => {
+                return Err(Error::tool("the user cancelled"));
+            }
+            Some(ElicitResult { action: ElicitAction::Accept, .. }) | None => questions.push(question),
+        }
+    }
+    if questions.is_empty() {
+        return Err(Error::internal("the handler wants the user to visit a page, and names none"));
+    }
+    Ok(log.ask(questions))
+}
+
+/// Checks that a user can be sent to `url`.
+pub(crate) fn check_url(url: &str) -> Result<(), Error> {
+    uri::validate_uri(url)
+        .map_err(|error| Error::internal(format!("cannot send the user to `{url}`: {error}")))
+}
