@@ -6,7 +6,7 @@
 use crate::lenient::{Text, present};
 use bowline_types::{Id, Method, RawJson, RpcError};
 use bytes::Bytes;
-use serde::{Deserialize, de::IgnoredAny};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 /// How deep a frame may nest.
@@ -198,8 +198,6 @@ fn salvage_id(text: &str) -> Option<Id> {
     struct OnlyId<'a> {
         #[serde(borrow, default)]
         id: Option<&'a RawValue>,
-        #[serde(default, rename = "method")]
-        _method: IgnoredAny,
     }
     let only: OnlyId<'_> = serde_json::from_str(text).ok()?;
     serde_json::from_str(only.id?.get()).ok()
@@ -323,6 +321,12 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#,
             expect![[
                 r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"duplicate field `id` at line 1 column 28"}}"#
+            ]],
+        );
+        check(
+            r#"{"jsonrpc":"2.0","id":3,"method":"ping","method":"tools/list"}"#,
+            expect![[
+                r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"duplicate field `method` at line 1 column 48"}}"#
             ]],
         );
     }

@@ -196,8 +196,11 @@ impl RequestMeta {
             Some(value) if value.get().starts_with('{') => Some(RawJson::slice_of(raw.bytes(), value)),
             Some(_) => return Err(wrong(meta::key::CLIENT_CAPABILITIES, "an object")),
         };
+        let is_modern = protocol_version.is_some() || client_capabilities.is_some();
         let log_level = match flat.log_level {
             None => None,
+            // Before 2026-07-28 the key means nothing, and may hold anything.
+            Some(_) if !is_modern => None,
             Some(level) => Some(
                 serde_json::from_str(level.get()).map_err(|_| wrong(meta::key::LOG_LEVEL, "a log level"))?,
             ),
@@ -205,7 +208,6 @@ impl RequestMeta {
         // Who sends is told for display only, so a value of another shape is not worth failing the request for.
         let client_info =
             flat.client_info.map(|info| RawJson::slice_of(raw.bytes(), info)).filter(RawJson::is_object);
-        let is_modern = protocol_version.is_some() || client_capabilities.is_some();
         Ok(Self { progress_token, protocol_version, client_capabilities, client_info, log_level, is_modern })
     }
 }
@@ -258,5 +260,9 @@ mod tests {
         assert!(read(r#"{"io.modelcontextprotocol/protocolVersion":1}"#).is_err());
         assert!(read(r#"{"io.modelcontextprotocol/clientCapabilities":null}"#).is_err());
         assert!(read(r#"{"progressToken":1.5}"#).is_err());
+        assert!(read(r#"{"io.modelcontextprotocol/logLevel":7}"#).is_ok());
+        let modern =
+            r#"{"io.modelcontextprotocol/protocolVersion":"1","io.modelcontextprotocol/logLevel":7}"#;
+        assert!(read(modern).is_err());
     }
 }

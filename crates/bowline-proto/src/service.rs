@@ -143,6 +143,8 @@ pub enum Notice {
         /// Any JSON.
         data: RawJson,
     },
+    /// The stream is closed for now; the caller comes back for the rest, where its revision lets it.
+    HangUp,
     /// An out-of-band interaction, started by a URL, has ended.
     ElicitationComplete {
         /// Which one.

@@ -3,7 +3,7 @@
 //! Changes are marked, not queued: however often something changes before the connection gets to write, its listener
 //! hears of it once, and a slow reader costs no memory.
 
-use crate::{encode, uri};
+use crate::{encode, server::Profile, uri};
 use bowline_types::{
     CancelledParams, Capability, Id, Method, RawJson, ResourceUpdatedParams, ServerCapabilities,
     SubscriptionFilter, meta,
@@ -15,6 +15,15 @@ use std::collections::BTreeSet;
 pub const MAX_LISTENS: usize = 64;
 /// How many URIs one listener may name.
 pub const MAX_URIS: usize = 1000;
+
+/// What carries the messages of a subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Channel {
+    /// The one channel of the connection.
+    Shared,
+    /// A stream of its own.
+    Own,
+}
 
 /// Something that changed at the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -203,21 +212,23 @@ impl Subscriptions {
         out
     }
 
-    /// Ends every listen at the server's wish: its cancellation, then its result, which a client may take in any
-    /// combination.
-    pub fn close(&mut self, server_info: &[u8]) -> Vec<Bytes> {
+    /// Ends every listen at the server's wish: with its result, which a cancellation goes before where all messages share
+    /// one channel.
+    pub fn close(&mut self, profile: &Profile, channel: Channel) -> Vec<Bytes> {
         let mut out = self.drain();
         for (id, _) in std::mem::take(&mut self.listens) {
-            let cancelled = CancelledParams {
-                request_id: Some(id.clone()),
-                reason: Some("the server ends".into()),
-                ..Default::default()
-            };
-            out.push(encode::notify(Method::Cancelled, &cancelled));
+            if channel == Channel::Shared {
+                let cancelled = CancelledParams {
+                    request_id: Some(id.clone()),
+                    reason: Some("the server ends".into()),
+                    ..Default::default()
+                };
+                out.push(encode::notify(Method::Cancelled, &cancelled));
+            }
             let mut result = Vec::new();
             result.extend_from_slice(b"{\"resultType\":\"complete\",\"_meta\":");
             result.extend_from_slice(subscription_meta(&id).as_bytes());
-            encode::splice(&mut result, server_info);
+            encode::splice(&mut result, profile.info_member());
             result.push(b'}');
             out.push(encode::response(&id, &result));
         }

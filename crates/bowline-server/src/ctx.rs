@@ -270,6 +270,14 @@ impl Ctx {
         }
     }
 
+    /// Closes the stream to the client for now, which comes back for the rest: for calls so long that holding a
+    /// connection open for them is a waste.
+    ///
+    /// Only HTTP in 2025-11-25 has this; elsewhere nothing happens.
+    pub fn hang_up(&self) {
+        self.inner.outlet.emit(Notice::HangUp);
+    }
+
     /// Tells subscribers that a resource has changed.
     pub fn resource_updated(&self, uri: impl Into<String>) {
         self.inner.hub.publish(&Change::Resource(uri.into()));

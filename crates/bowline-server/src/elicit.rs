@@ -132,7 +132,7 @@ fn resolve(property: &Value, definitions: Option<&Value>) -> Result<Value, Strin
 mod tests {
     use super::*;
     use expect_test::{Expect, expect};
-    use serde::Deserialize;
+    use serde::{Deserialize, Serialize};
 
     #[derive(Deserialize, JsonSchema)]
     enum Size {
@@ -142,7 +142,7 @@ mod tests {
         Large,
     }
 
-    #[derive(Deserialize, JsonSchema)]
+    #[derive(Serialize, Deserialize, JsonSchema)]
     enum Color {
         Red,
         Green,
@@ -237,6 +237,40 @@ mod tests {
                 "size",
                 "extras"
               ]
+            }"#]]);
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Paint {
+        /// On the outside.
+        #[schemars(title = "Shade")]
+        #[serde(default = "green")]
+        shade: Option<Color>,
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "a default has the type of its field")]
+    fn green() -> Option<Color> {
+        Some(Color::Green)
+    }
+
+    #[test]
+    fn an_optional_choice_keeps_what_its_field_says() {
+        check::<Paint>(expect![[r#"
+            {
+              "type": "object",
+              "properties": {
+                "shade": {
+                  "type": "string",
+                  "title": "Shade",
+                  "description": "On the outside.",
+                  "enum": [
+                    "Red",
+                    "Green"
+                  ],
+                  "default": "Green"
+                }
+              }
             }"#]]);
     }
 

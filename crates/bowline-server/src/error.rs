@@ -1,6 +1,6 @@
 //! What goes wrong in a server, and how its client hears of it.
 
-use bowline_types::{ClientCapabilities, ElicitUrlParams, RpcError};
+use bowline_types::{ClientCapabilities, ElicitUrlParams, RpcError, error_code};
 use std::fmt;
 
 /// The result of a handler or of serving.
@@ -37,10 +37,10 @@ impl Error {
 
     /// Fails the request with a JSON-RPC error.
     pub fn rpc(error: RpcError) -> Self {
-        match error.url_elicitations() {
-            Some(pages) => Self::url_elicitation_required(pages),
-            None => Kind::Rpc(error).into(),
+        if error.code == error_code::URL_ELICITATION_REQUIRED {
+            return Self::url_elicitation_required(error.url_elicitations().unwrap_or_default());
         }
+        Kind::Rpc(error).into()
     }
 
     /// Fails the request with -32602.

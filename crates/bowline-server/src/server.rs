@@ -10,8 +10,10 @@ use crate::{
     resource::{IntoResource, ResourceSource, hint},
     stdio,
     tool::{IntoTool, Toolset},
+    transport::Listener,
 };
 use bowline_proto::{
+    header::ParamHeaders,
     seal::{Key, KeyRing},
     server::{CacheHint, Profile, RevisionSet},
     service::{Middleware, Service},
@@ -332,6 +334,21 @@ impl ServerHandle {
     /// The calls behind the protocol, middleware included.
     pub fn service(&self) -> &Arc<dyn Service> {
         &self.service
+    }
+
+    /// The parameters of a tool that a client mirrors into headers of HTTP; `None` when there are none.
+    pub fn param_headers(&self, tool: &str) -> Option<Arc<ParamHeaders>> {
+        self.core.registry.snapshot().tools.get(tool)?.param_headers.clone()
+    }
+
+    /// How long an unanswered question stays answerable.
+    pub fn question_time(&self) -> Duration {
+        self.core.limits.question
+    }
+
+    /// Has a listener hear of changes for as long as it lives.
+    pub fn join(&self, listener: &Arc<dyn Listener>) {
+        self.core.registry.hub().join(listener);
     }
 
     /// Serves the client that started this process.

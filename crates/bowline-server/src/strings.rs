@@ -57,7 +57,11 @@ struct Text<'a>(&'a str);
 macro_rules! parsed {
     ($($method:ident)*) => { $(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-            serde_json::Deserializer::from_str(self.0.trim()).$method(visitor)
+            let mut json = serde_json::Deserializer::from_str(self.0.trim());
+            let value = json.$method(visitor)?;
+            // `1; drop table` is no number, although it begins like one.
+            json.end()?;
+            Ok(value)
         }
     )* };
 }
@@ -151,8 +155,10 @@ mod tests {
 
     #[test]
     fn a_value_of_the_wrong_kind_is_named() {
-        let given = pairs(&[("text", "x"), ("count", "many")]);
-        let error = decode::<All>(&given).unwrap_err().to_string();
-        assert!(error.starts_with("`count`: "), "{error}");
+        for count in ["many", "1 and more", "1 2", "", "-1"] {
+            let given = pairs(&[("text", "x"), ("count", count)]);
+            let error = decode::<All>(&given).unwrap_err().to_string();
+            assert!(error.starts_with("`count`: "), "{error}");
+        }
     }
 }

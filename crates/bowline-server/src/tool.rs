@@ -5,7 +5,7 @@ use crate::{
     handler::{Arguments, Running, ToolHandler},
     schema::{self, Validator},
 };
-use bowline_proto::service::ClientView;
+use bowline_proto::{header::ParamHeaders, service::ClientView};
 use bowline_types::{self as types, CallToolResult, Icon, Meta, RawJson, ToolAnnotations};
 use std::{fmt, sync::Arc};
 
@@ -166,7 +166,8 @@ impl Tool {
         let output =
             self.definition.output_schema.as_ref().map(|schema| Validator::new(schema, self.derived_output));
         let output = output.transpose().map_err(|reason| wrong(format!("output schema: {reason}")))?;
-        Ok(ReadyTool { definition: self.definition, guard: self.guard, run, input, output })
+        let param_headers = param_headers(&self.definition.input_schema).map_err(wrong)?;
+        Ok(ReadyTool { definition: self.definition, guard: self.guard, run, input, output, param_headers })
     }
 }
 
@@ -197,6 +198,18 @@ pub(crate) struct ReadyTool {
     run: Run,
     input: Validator,
     output: Option<Validator>,
+    /// The parameters mirrored into headers of HTTP, if any.
+    pub(crate) param_headers: Option<Arc<ParamHeaders>>,
+}
+
+/// Most tools mirror nothing, and are spared the look at their schema.
+fn param_headers(schema: &RawJson) -> Result<Option<Arc<ParamHeaders>>, String> {
+    if memchr::memmem::find(schema.as_bytes(), b"x-mcp-header").is_none() {
+        return Ok(None);
+    }
+    let schema = schema.to_value().map_err(|error| error.to_string())?;
+    let headers = ParamHeaders::from_schema(&schema).map_err(|error| error.to_string())?;
+    Ok((!headers.is_empty()).then(|| Arc::new(headers)))
 }
 
 impl ReadyTool {

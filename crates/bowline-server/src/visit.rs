@@ -10,6 +10,9 @@ pub(crate) fn required(
     client: &ClientView,
     log: &Log,
 ) -> Result<Asked, Error> {
+    if pages.is_empty() {
+        return Err(Error::internal("the handler wants the user to visit a page, and names none"));
+    }
     for page in &pages {
         check_url(&page.url)?;
         let request = InputRequest::Elicit(ElicitParams::Url(page.clone()));
@@ -38,9 +41,6 @@ pub(crate) fn required(
             }
             Some(ElicitResult { action: ElicitAction::Accept, .. }) | None => questions.push(question),
         }
-    }
-    if questions.is_empty() {
-        return Err(Error::internal("the handler wants the user to visit a page, and names none"));
     }
     Ok(log.ask(questions))
 }

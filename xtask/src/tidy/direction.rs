@@ -191,7 +191,16 @@ mod tests {
     #[test]
     fn a_crate_without_a_row_is_told() {
         assert_eq!(findings(&[package("bowline-redis", &[])]).len(), 1);
-        let elsewhere = Package { manifest: "xtask/Cargo.toml".to_owned(), ..package("xtask", &[]) };
-        assert_eq!(findings(&[elsewhere]), []);
+    }
+
+    #[test]
+    fn packages_outside_of_crates_are_free() {
+        let free = |name: &str, folder: &str| {
+            let used = package("bowline-server", &[]);
+            let user = package(name, &[("bowline-server", Kind::Normal)]);
+            findings(&[Package { manifest: format!("{folder}/Cargo.toml"), ..user }, used])
+        };
+        assert_eq!(free("xtask", "xtask"), []);
+        assert_eq!(free("bowline-tests", "tests"), []);
     }
 }

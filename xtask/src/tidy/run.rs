@@ -32,7 +32,7 @@ fn inspect(root: &Path, packages: &[Package]) -> Result<Report, String> {
     let mut crates = files::below(root, &["crates"], "rs")?;
     findings.extend(sources::findings(&crates));
 
-    crates.extend(files::below(root, &["xtask"], "rs")?);
+    crates.extend(files::below(root, &["tests", "xtask"], "rs")?);
     let (too_long, notes) = length::findings(&crates);
     findings.extend(too_long);
     findings.sort();

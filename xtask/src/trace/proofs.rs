@@ -31,7 +31,7 @@ pub(super) struct Proofs {
 pub(super) fn collect(root: &Path) -> Result<Proofs, String> {
     let mut folders = files::children(root, "crates", "src")?;
     folders.extend(files::children(root, "crates", "tests")?);
-    folders.extend(["examples", "conformance", "interop"].map(str::to_owned));
+    folders.extend(["tests", "examples", "conformance", "interop"].map(str::to_owned));
 
     let mut proofs = Proofs::default();
     for file in files::below(root, &folders, "rs")? {
@@ -250,6 +250,7 @@ mod tests {
             ("conformance/src/c.rs", test),
             ("interop/i.rs", test),
             ("xtask/src/no.rs", test),
+            ("tests/tests/it/t.rs", test),
             ("tests/transcripts/tools/call.txtar", "proves: A-1\n"),
             ("tests/transcripts/tools/notes.md", "proves: A-1\n"),
         ]);
@@ -263,6 +264,7 @@ mod tests {
                 "A-1 crates/a/tests/it/main.rs::t",
                 "A-1 examples/e.rs::t",
                 "A-1 interop/i.rs::t",
+                "A-1 tests/tests/it/t.rs::t",
                 "A-1 tests/transcripts/tools/call.txtar",
             ]
         );

@@ -25,7 +25,7 @@ use crate::{
     params::{Params, RequestMeta},
     replay::Replay,
     service::{Call, ClientView, Outcome},
-    subscribe::{Change, Subscriptions},
+    subscribe::{Change, Channel, Subscriptions},
 };
 use bowline_types::{
     CancelledParams, Id, Method, ProgressParams, ProgressToken, RawJson, Revision, RpcError,
@@ -129,6 +129,11 @@ impl ServerSession {
     /// The legacy revision that was agreed on, once it was.
     pub fn revision(&self) -> Option<Revision> {
         self.legacy.as_ref().map(|legacy| legacy.client.revision)
+    }
+
+    /// Whether the handshake is complete: the client has said so.
+    pub fn is_initialized(&self) -> bool {
+        self.legacy.as_ref().is_some_and(Legacy::is_initialized)
     }
 
     /// The client of the handshake, once there was one.
@@ -288,6 +293,6 @@ impl ServerSession {
 
     /// Ends every subscription, as the last frames of the connection.
     pub fn close(&mut self) -> Vec<Bytes> {
-        self.subscriptions.close(self.profile.info_member())
+        self.subscriptions.close(&self.profile, Channel::Shared)
     }
 }

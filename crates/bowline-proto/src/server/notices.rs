@@ -85,6 +85,8 @@ impl Notices {
                 let params = LogMessageParams { logger, ..LogMessageParams::new(level, data) };
                 Some(encode::notify(Method::Message, &params))
             }
+            // A matter of the transport.
+            Notice::HangUp => None,
             Notice::ElicitationComplete { elicitation_id } => {
                 let known = self.revision.era() == Era::Legacy
                     && Method::ElicitationComplete.exists_in(self.revision);

@@ -82,6 +82,11 @@ impl Conversation {
         self.session().revision()
     }
 
+    /// Whether the handshake is complete.
+    pub fn is_ready(&self) -> bool {
+        self.session().is_initialized()
+    }
+
     /// Takes one frame; everything that belongs to it goes to `sink`.
     pub fn accept(self: &Arc<Self>, frame: &Bytes, sink: &Arc<dyn Sink>) -> Started {
         let inbound = {
@@ -221,7 +226,7 @@ impl Conversation {
         let waiting: Vec<_> = questions.into_iter().map(ask).collect();
         let mut answers = Vec::new();
         for (open, question) in waiting {
-            answers.push((question, open.answer(&self.questions).await));
+            answers.push((question, open.answer().await));
         }
         answers
     }

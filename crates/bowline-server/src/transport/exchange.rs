@@ -62,6 +62,9 @@ impl Emit for Exchange {
     fn emit(&self, notice: Notice) {
         // Held until the frame is in the sink, so that the response cannot overtake it.
         let mut notices = self.notices();
+        if notice == Notice::HangUp && notices.is_some() {
+            self.sink.hang_up();
+        }
         if let Some(frame) = notices.as_mut().and_then(|notices| notices.encode(notice)) {
             self.sink.offer(&frame);
         }

@@ -22,6 +22,9 @@ pub trait Sink: Send + Sync + 'static {
     /// Adds a frame that may be lost when the client reads slowly.
     fn offer(&self, frame: &[u8]);
 
+    /// Lets go of the client, which comes back for the rest; where that is not possible, nothing happens.
+    fn hang_up(&self) {}
+
     /// Adds a frame.
     fn push(&self, frame: &[u8]) {
         self.write(&mut |out| {

@@ -29,7 +29,7 @@ impl Questions {
         revision: Revision,
         limit: Duration,
         sink: &Arc<dyn Sink>,
-    ) -> OpenQuestion {
+    ) -> OpenQuestion<'_> {
         let mut request: InputRequest = question.request.clone();
         request.adapt(revision);
         let params = match &request {
@@ -43,7 +43,7 @@ impl Questions {
         questions.insert(id.clone(), sender, Patience { silence: limit, total: limit }, Instant::now());
         drop(questions);
         sink.push(&encode::request(&id, request.method(), params.as_ref()));
-        OpenQuestion { id, receiver, sink: Arc::clone(sink), settled: false }
+        OpenQuestion { id, receiver, sink: Arc::clone(sink), questions: self }
     }
 
     /// The client has answered. An answer to nothing is ignored.
@@ -66,36 +66,31 @@ impl Questions {
 }
 
 /// A question put to the client. Dropping it unanswered tells the client to stop working on it.
-pub(super) struct OpenQuestion {
+pub(super) struct OpenQuestion<'a> {
     id: Id,
     receiver: oneshot::Receiver<Answer>,
     sink: Arc<dyn Sink>,
-    settled: bool,
+    questions: &'a Questions,
 }
 
-impl OpenQuestion {
+impl OpenQuestion<'_> {
     /// Waits for the answer, within the limit.
-    pub(super) async fn answer(mut self, questions: &Questions) -> Answer {
+    pub(super) async fn answer(mut self) -> Answer {
         loop {
-            let Some(deadline) = questions.lock().deadline_of(&self.id) else { break };
+            let Some(deadline) = self.questions.lock().deadline_of(&self.id) else { break };
             tokio::select! {
                 biased;
-                answer = &mut self.receiver => {
-                    self.settled = true;
-                    return answer.unwrap_or_else(|_| Err(gone()));
-                }
+                answer = &mut self.receiver => return answer.unwrap_or_else(|_| Err(gone())),
                 () = sleep_until(deadline.into()) => {
                     // Signs of life may have moved the deadline meanwhile.
-                    let mut questions = questions.lock();
-                    let due = questions.deadline_of(&self.id).is_none_or(|deadline| deadline <= Instant::now());
-                    if due && questions.take(&self.id).is_some() {
+                    let deadline = self.questions.lock().deadline_of(&self.id);
+                    if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                         return Err(RpcError::internal("the client did not answer in time"));
                     }
                 }
             }
         }
         // Settled between two looks: the answer is in the channel, or the client is gone.
-        self.settled = true;
         self.receiver.try_recv().unwrap_or_else(|_| Err(gone()))
     }
 }
@@ -104,9 +99,10 @@ fn gone() -> RpcError {
     RpcError::internal("the client went away without answering")
 }
 
-impl Drop for OpenQuestion {
+impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
-        if !self.settled {
+        // What the client has answered it does not work on, whether or not the answer was looked at.
+        if self.questions.lock().take(&self.id).is_some() {
             let params = CancelledParams { request_id: Some(self.id.clone()), ..CancelledParams::default() };
             self.sink.push(&encode::notify(Method::Cancelled, &params));
         }

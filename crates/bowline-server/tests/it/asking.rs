@@ -272,7 +272,7 @@ async fn a_state_that_was_altered_or_moved_is_refused() {
 
 #[tokio::test]
 async fn a_state_is_good_for_one_retry_by_its_own_user() {
-    // proves: MRTR-17, ELIF-37, ELIF-39
+    // proves: MRTR-14, MRTR-17, ELIF-37, ELIF-39
     let server = Server::new("inn").tool(book(Arc::default())).build().unwrap();
     let (mut ada, mut bob) = (Peer::of(&server, Some("ada")), Peer::of(&server, Some("bob")));
     let mut params = json!({ "name": "book", "arguments": { "guests": 2 } });
@@ -289,6 +289,7 @@ async fn a_state_is_good_for_one_retry_by_its_own_user() {
 
 #[tokio::test]
 async fn a_state_expires() {
+    // proves: MRTR-15
     let limits = bowline_server::Limits { question: std::time::Duration::ZERO, ..Default::default() };
     let mut peer = Peer::new(Server::new("inn").tool(book(Arc::default())).limits(limits));
     let mut params = json!({ "name": "book", "arguments": { "guests": 2 } });

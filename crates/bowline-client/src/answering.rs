@@ -1,0 +1,245 @@
+//! What the server asks back, and how it is answered: by a request in the legacy eras, inside a result in the modern.
+
+use crate::{
+    Error, Result,
+    error::Kind,
+    handlers::{Answer, Ask, AskUrl},
+    shared::Shared,
+    web,
+};
+use bowline_proto::{client::Negotiated, envelope::MethodName, sampling};
+use bowline_types::{
+    Adapt, ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitFormParams, ElicitParams,
+    ElicitResult, ElicitUrlParams, InputRequest, InputRequests, InputResponses, ListRootsResult, Method,
+    RawJson, RawMap, RpcError,
+};
+use serde::{Serialize, de::DeserializeOwned};
+use std::{future::Future, pin::pin, sync::Arc, task::Poll};
+use tokio::task::JoinSet;
+
+/// How many questions are answered at the same time.
+pub(crate) const MAX_QUESTIONS: usize = 100;
+
+/// Why a question is not answered.
+#[derive(Debug)]
+pub(crate) struct Refusal(RpcError);
+
+impl Refusal {
+    pub(crate) fn into_rpc(self) -> RpcError {
+        self.0
+    }
+}
+
+impl From<RpcError> for Refusal {
+    fn from(error: RpcError) -> Self {
+        Self(error)
+    }
+}
+
+/// An answer, and the id of the page the user agreed to visit.
+pub(crate) type Answered = (RawJson, Option<String>);
+
+/// Answers a request of a legacy server.
+pub(crate) async fn answer_request(
+    shared: &Arc<Shared>,
+    negotiated: &Negotiated,
+    method: &MethodName,
+    params: Option<RawJson>,
+) -> Result<Answered, Refusal> {
+    let revision = negotiated.revision;
+    let known = match method {
+        MethodName::Known(known) if known.is_ask() && known.exists_in(revision) => *known,
+        _ => return Err(RpcError::method_not_found(method.as_str()).into()),
+    };
+    // Before its parameters are looked at: what was not declared does not exist.
+    if known.client_capability().is_some_and(|capability| !declared(shared, negotiated).has(capability)) {
+        return Err(RpcError::method_not_found(known).into());
+    }
+    let request = match known {
+        Method::Elicit => InputRequest::Elicit(decode(params)?),
+        Method::CreateMessage => InputRequest::CreateMessage(Box::new(decode(params)?)),
+        _ => InputRequest::ListRoots,
+    };
+    answer(shared, negotiated, request).await
+}
+
+fn decode<T: DeserializeOwned>(params: Option<RawJson>) -> Result<T, RpcError> {
+    let params = params.unwrap_or_else(RawJson::empty_object);
+    params.decode().map_err(|error| RpcError::invalid_params(error.to_string()))
+}
+
+/// Answers all questions of a modern server, at the same time. One that cannot be answered fails them all.
+pub(crate) async fn answer_all(
+    shared: &Arc<Shared>,
+    negotiated: &Arc<Negotiated>,
+    requests: InputRequests,
+) -> Result<InputResponses> {
+    if requests.len() > MAX_QUESTIONS {
+        return Err(Kind::Unanswerable(format!("{} questions at once", requests.len())).into());
+    }
+    let mut tasks = JoinSet::new();
+    let mut answers: Vec<(String, Option<RawJson>)> = Vec::with_capacity(requests.len());
+    for (position, (key, request)) in requests.iter().enumerate() {
+        answers.push((key.to_owned(), None));
+        let (shared, negotiated, request) = (Arc::clone(shared), Arc::clone(negotiated), request.clone());
+        tasks.spawn(async move { (position, answer(&shared, &negotiated, request).await) });
+    }
+    while let Some(done) = tasks.join_next().await {
+        let (position, answer) = done.map_err(|error| Kind::Unanswerable(error.to_string()))?;
+        let (answer, _) = answer.map_err(|Refusal(error)| Kind::Unanswerable(error.to_string()))?;
+        if let Some((_, slot)) = answers.get_mut(position) {
+            *slot = Some(answer);
+        }
+    }
+    Ok(answers.into_iter().filter_map(|(key, answer)| Some((key, answer?))).collect())
+}
+
+/// What this client has declared to a server of this revision.
+fn declared(shared: &Shared, negotiated: &Negotiated) -> ClientCapabilities {
+    let mut capabilities = shared.profile.capabilities.clone();
+    capabilities.adapt(negotiated.revision);
+    capabilities
+}
+
+async fn answer(
+    shared: &Arc<Shared>,
+    negotiated: &Negotiated,
+    request: InputRequest,
+) -> Result<Answered, Refusal> {
+    let capabilities = declared(shared, negotiated);
+    match request {
+        InputRequest::Elicit(params) => elicit(shared, negotiated, &capabilities, params).await,
+        InputRequest::CreateMessage(params) => {
+            sample(shared, negotiated, &capabilities, *params).await.map(|result| (result, None))
+        }
+        InputRequest::ListRoots if capabilities.roots.is_none() => {
+            Err(RpcError::method_not_found(Method::ListRoots).into())
+        }
+        InputRequest::ListRoots => list_roots(shared, negotiated).await.map(|result| (result, None)),
+    }
+}
+
+async fn elicit(
+    shared: &Shared,
+    negotiated: &Negotiated,
+    capabilities: &ClientCapabilities,
+    params: ElicitParams,
+) -> Result<Answered, Refusal> {
+    if capabilities.elicitation.is_none() {
+        return Err(RpcError::method_not_found(Method::Elicit).into());
+    }
+    let undeclared =
+        |mode: &str| RpcError::invalid_params(format!("the elicitation mode `{mode}` was not declared"));
+    let mut visit = None;
+    let mut result = match (params, &shared.handlers.ask, &shared.handlers.url) {
+        (ElicitParams::Form(form), Some(handler), _) if capabilities.has_form_elicitation() => {
+            let ElicitFormParams { message, requested_schema: schema, .. } = form;
+            let question = Ask { message, schema: schema.clone(), server: negotiated.server_info.clone() };
+            match caught(handler(question)).await? {
+                Answer::Accept(content) => accepted(&schema, &content),
+                Answer::Decline => ElicitResult::decline(),
+                Answer::Cancel => ElicitResult::cancel(),
+            }
+        }
+        (ElicitParams::Url(page), _, Some(handler)) if capabilities.has_url_elicitation() => {
+            let ElicitUrlParams { message, url, elicitation_id, .. } = page;
+            if let Err(reason) = web::check_page(&url) {
+                tracing::warn!(reason, "declined to visit a page");
+                ElicitResult::decline()
+            } else {
+                let server = negotiated.server_info.clone();
+                let question = AskUrl { message, url, elicitation_id: elicitation_id.clone(), server };
+                match caught(handler(question)).await? {
+                    Answer::Accept(()) => {
+                        visit = elicitation_id;
+                        ElicitResult::consent()
+                    }
+                    Answer::Decline => ElicitResult::decline(),
+                    Answer::Cancel => ElicitResult::cancel(),
+                }
+            }
+        }
+        (ElicitParams::Form(_), ..) => return Err(undeclared("form").into()),
+        (ElicitParams::Url(_), ..) => return Err(undeclared("url").into()),
+    };
+    result.adapt(negotiated.revision);
+    Ok((written(&result)?, visit))
+}
+
+/// An accepted form, completed and checked. One that does not fit must not be sent.
+fn accepted(schema: &bowline_types::ElicitSchema, content: &RawJson) -> ElicitResult {
+    let checked = content.decode::<RawMap>().map_err(|error| error.to_string()).and_then(|content| {
+        let content = schema.with_defaults(content);
+        schema.validate_members(&content).map(|()| content)
+    });
+    match checked {
+        Ok(content) => ElicitResult::accept(content),
+        Err(reason) => {
+            tracing::warn!(reason, "an answer does not fit its form and counts as declined");
+            ElicitResult::decline()
+        }
+    }
+}
+
+async fn sample(
+    shared: &Shared,
+    negotiated: &Negotiated,
+    capabilities: &ClientCapabilities,
+    params: CreateMessageParams,
+) -> Result<RawJson, Refusal> {
+    let Some(handler) = shared.handlers.sample.as_ref().filter(|_| capabilities.sampling.is_some()) else {
+        return Err(RpcError::method_not_found(Method::CreateMessage).into());
+    };
+    if (params.tools.is_some() || params.tool_choice.is_some()) && !capabilities.has_sampling_tools() {
+        return Err(RpcError::invalid_params("tools in sampling were not declared").into());
+    }
+    sampling::check(&params).map_err(RpcError::invalid_params)?;
+    if negotiated.revision.is_modern() {
+        shared.warn_deprecated("sampling");
+    }
+    let mut result: CreateMessageResult = caught(handler(params)).await??;
+    result.adapt(negotiated.revision);
+    Ok(written(&result)?)
+}
+
+async fn list_roots(shared: &Arc<Shared>, negotiated: &Negotiated) -> Result<RawJson, Refusal> {
+    if negotiated.revision.is_modern() {
+        shared.warn_deprecated("roots");
+    }
+    let mut roots = shared.roots();
+    let accessible = tokio::task::spawn_blocking(move || {
+        roots.retain(web::is_accessible);
+        roots
+    });
+    let roots = accessible.await.map_err(|error| RpcError::internal(error.to_string()))?;
+    let mut result = ListRootsResult::new(roots);
+    result.adapt(negotiated.revision);
+    Ok(written(&result)?)
+}
+
+fn written(result: &impl Serialize) -> Result<RawJson, RpcError> {
+    RawJson::of(result).map_err(|error| RpcError::internal(error.to_string()))
+}
+
+/// Runs a handler; a panic in it is an internal error of this client and nothing worse.
+async fn caught<T>(handler: impl Future<Output = T>) -> Result<T, RpcError> {
+    let mut handler = pin!(handler);
+    let result = std::future::poll_fn(|context| {
+        let poll = std::panic::AssertUnwindSafe(|| handler.as_mut().poll(context));
+        match std::panic::catch_unwind(poll) {
+            Ok(Poll::Ready(value)) => Poll::Ready(Some(value)),
+            Ok(Poll::Pending) => Poll::Pending,
+            Err(_) => Poll::Ready(None),
+        }
+    });
+    result.await.ok_or_else(|| {
+        tracing::error!("a handler panicked");
+        RpcError::internal("the client failed to answer")
+    })
+}
+
+impl From<Refusal> for Error {
+    fn from(Refusal(error): Refusal) -> Self {
+        Kind::Unanswerable(error.to_string()).into()
+    }
+}

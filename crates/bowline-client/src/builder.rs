@@ -1,0 +1,274 @@
+//! How a client is set up before it connects.
+
+use crate::{
+    Client, Connect, Error, Restart, Result,
+    handlers::{Answer, Ask, AskUrl, Handlers, Notification},
+    web,
+};
+use bowline_proto::{client::ClientProfile, pending::Patience, server::RevisionSet};
+use bowline_types::{
+    CreateMessageParams, CreateMessageResult, ElicitationCapability, Era, Implementation, LogMessageParams,
+    LoggingLevel, ProgressParams, RawJson, RawMap, Revision, Root, RootsCapability, RpcError,
+    SamplingCapability, meta,
+};
+use std::{future::Future, sync::Arc, time::Duration};
+
+/// What holds for a client whatever it is connected to.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) patience: Patience,
+    pub(crate) probe: Duration,
+    pub(crate) keep_alive: Option<Duration>,
+    pub(crate) known_era: Option<Era>,
+    pub(crate) max_frame: usize,
+    pub(crate) strict_output: bool,
+    pub(crate) restart: Option<Restart>,
+}
+
+/// Sets up a client.
+///
+/// What the client can be asked is declared to the server exactly as handlers are set here, and nothing else.
+#[derive(Clone, Debug)]
+pub struct ClientBuilder {
+    pub(crate) info: Implementation,
+    pub(crate) revisions: RevisionSet,
+    pub(crate) handlers: Handlers,
+    pub(crate) sampling_tools: bool,
+    pub(crate) roots: Option<Vec<Root>>,
+    pub(crate) log_level: Option<LoggingLevel>,
+    pub(crate) extensions: RawMap,
+    pub(crate) experimental: RawMap,
+    pub(crate) settings: Settings,
+}
+
+impl ClientBuilder {
+    pub(crate) fn new() -> Self {
+        Self {
+            info: Implementation::new("bowline", env!("CARGO_PKG_VERSION")),
+            revisions: RevisionSet::ALL,
+            handlers: Handlers::default(),
+            sampling_tools: false,
+            roots: None,
+            log_level: None,
+            extensions: RawMap::new(),
+            experimental: RawMap::new(),
+            settings: Settings {
+                patience: Patience::default(),
+                probe: Duration::from_secs(5),
+                keep_alive: None,
+                known_era: None,
+                max_frame: 16 * 1024 * 1024,
+                strict_output: true,
+                restart: None,
+            },
+        }
+    }
+
+    /// The name the client goes by.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.info.name = name.into();
+        self
+    }
+
+    /// The client's own version.
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.info.version = version.into();
+        self
+    }
+
+    /// The name for people.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.info.title = Some(title.into());
+        self
+    }
+
+    /// Restricts the revisions the client speaks. Default: all of them.
+    pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
+        self.revisions = revisions.into_iter().collect();
+        self
+    }
+
+    /// Answers forms for the user.
+    ///
+    /// An accepted answer gets the defaults of the fields it leaves out and is held against the form. One that does not
+    /// fit is not sent: the server is told that the user declined, and a warning is traced.
+    pub fn on_ask<F, Fut>(mut self, handler: F) -> Self
+    where
+        F: Fn(Ask) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Answer> + Send + 'static,
+    {
+        self.handlers.ask = Some(Arc::new(move |question| Box::pin(handler(question))));
+        self
+    }
+
+    /// Asks the user to visit pages. The handler shows the URL and opens it only with the user's consent.
+    ///
+    /// A URL that is no `http` or `https` URL with a host is declined without calling the handler.
+    pub fn on_url<F, Fut>(mut self, handler: F) -> Self
+    where
+        F: Fn(AskUrl) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Answer<()>> + Send + 'static,
+    {
+        self.handlers.url = Some(Arc::new(move |visit| Box::pin(handler(visit))));
+        self
+    }
+
+    /// Asks a model for the server. The handler may change or refuse what it is asked.
+    pub fn on_sample<F, Fut>(mut self, handler: F) -> Self
+    where
+        F: Fn(CreateMessageParams) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<CreateMessageResult, RpcError>> + Send + 'static,
+    {
+        self.handlers.sample = Some(Arc::new(move |request| Box::pin(handler(request))));
+        self
+    }
+
+    /// Declares that the handler of [`on_sample`](Self::on_sample) lets the model use tools.
+    pub fn sample_with_tools(mut self) -> Self {
+        self.sampling_tools = true;
+        self
+    }
+
+    /// Declares folders the server may work in: `file://` URIs without `..`, checked when the client connects.
+    ///
+    /// A server that asks sees those that can be read at that moment.
+    pub fn roots(mut self, roots: impl IntoIterator<Item = Root>) -> Self {
+        self.roots = Some(roots.into_iter().collect());
+        self
+    }
+
+    /// Hears of the progress of requests that have no callback of their own. Must not block.
+    pub fn on_progress(mut self, handler: impl Fn(ProgressParams) + Send + Sync + 'static) -> Self {
+        self.handlers.progress = Some(Arc::new(handler));
+        self
+    }
+
+    /// Hears the log messages of the server. Must not block. See [`log_level`](Self::log_level).
+    pub fn on_log(mut self, handler: impl Fn(LogMessageParams) + Send + Sync + 'static) -> Self {
+        self.handlers.log = Some(Arc::new(handler));
+        self
+    }
+
+    /// Hears what else the server tells. Must not block.
+    ///
+    /// With a modern server this opens a subscription to the lists whose changes the server announces.
+    pub fn on_notification(mut self, handler: impl Fn(Notification) + Send + Sync + 'static) -> Self {
+        self.handlers.notification = Some(Arc::new(handler));
+        self
+    }
+
+    /// The least level of log messages the client wants. A modern server sends none unless this is set.
+    pub fn log_level(mut self, level: LoggingLevel) -> Self {
+        self.log_level = Some(level);
+        self
+    }
+
+    /// How long a request may go without an answer or progress. Default: 60 s.
+    pub fn timeout(mut self, silence: Duration) -> Self {
+        self.settings.patience.silence = silence;
+        self
+    }
+
+    /// How long a request may take altogether, whatever progress is reported. Default: 1 h.
+    pub fn max_total(mut self, total: Duration) -> Self {
+        self.settings.patience.total = total;
+        self
+    }
+
+    /// How long a server may take to answer the question which era it is of. Default: 5 s.
+    pub fn probe_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.probe = timeout;
+        self
+    }
+
+    /// Pings a legacy server whenever this much time has passed. A ping that fails ends the connection.
+    pub fn keep_alive(mut self, interval: Duration) -> Self {
+        self.settings.keep_alive = Some(interval);
+        self
+    }
+
+    /// The era of the server, where an earlier connection has found it out: a legacy one is not probed then.
+    pub fn known_era(mut self, era: Era) -> Self {
+        self.settings.known_era = Some(era);
+        self
+    }
+
+    /// Declares an extension of the protocol, with its settings.
+    pub fn extension(mut self, identifier: impl Into<String>, settings: RawJson) -> Self {
+        self.extensions.insert(identifier, settings);
+        self
+    }
+
+    /// Declares something experimental, with its settings.
+    pub fn experimental(mut self, name: impl Into<String>, settings: RawJson) -> Self {
+        self.experimental.insert(name, settings);
+        self
+    }
+
+    /// The longest message taken from the server, in bytes. Default: 16 MiB.
+    pub fn max_frame(mut self, bytes: usize) -> Self {
+        self.settings.max_frame = bytes;
+        self
+    }
+
+    /// Whether structured results that break the schema of their tool are errors, as by default, or only traced.
+    pub fn strict_output(mut self, strict: bool) -> Self {
+        self.settings.strict_output = strict;
+        self
+    }
+
+    /// Whether a lost connection is opened again, instead of what its target says.
+    pub fn restart(mut self, restart: Restart) -> Self {
+        self.settings.restart = Some(restart);
+        self
+    }
+
+    /// Connects to a server: finds its era, agrees on a revision, and is ready for requests.
+    ///
+    /// Fails when something was set up wrong, the server cannot be reached, or there is no revision in common.
+    pub async fn connect(self, target: impl Connect) -> Result<Client> {
+        let profile = self.profile()?;
+        Client::start(self, profile, Box::new(target)).await
+    }
+
+    /// What the client says of itself: capabilities follow from the handlers.
+    fn profile(&self) -> Result<ClientProfile> {
+        let mut profile =
+            ClientProfile { revisions: self.revisions, ..ClientProfile::new(self.info.clone()) };
+        if self.revisions == RevisionSet::NONE {
+            return Err(Error::misuse("a client has to speak at least one revision"));
+        }
+        let when = |handled: bool| handled.then(RawMap::new);
+        let capabilities = &mut profile.capabilities;
+        let (form, url) = (self.handlers.ask.is_some(), self.handlers.url.is_some());
+        if form || url {
+            let elicitation =
+                ElicitationCapability { form: when(form), url: when(url), ..Default::default() };
+            capabilities.elicitation = Some(elicitation);
+        }
+        if self.handlers.sample.is_some() {
+            let sampling = SamplingCapability { tools: when(self.sampling_tools), ..Default::default() };
+            capabilities.sampling = Some(sampling);
+        }
+        if let Some(roots) = &self.roots {
+            check_roots(roots)?;
+            capabilities.roots = Some(RootsCapability::new().list_changed(true));
+        }
+        for (identifier, settings) in &self.extensions {
+            meta::validate_extension(identifier)
+                .map_err(|error| Error::misuse(format!("extension `{identifier}`: {error}")))?;
+            if !settings.is_object() {
+                return Err(Error::misuse(format!(
+                    "expected the settings of `{identifier}` to be an object"
+                )));
+            }
+        }
+        capabilities.extensions = self.extensions.clone();
+        capabilities.experimental = self.experimental.clone();
+        Ok(profile)
+    }
+}
+
+pub(crate) fn check_roots(roots: &[Root]) -> Result<()> {
+    roots.iter().try_for_each(web::check_root).map_err(Error::misuse)
+}

@@ -1,0 +1,155 @@
+//! Results that may be used again, for as long as the server said.
+//!
+//! A cache belongs to one client and so to one authorization context: private results are shared with nobody.
+
+use crate::{
+    shared::{Shared, lock, now},
+    tools,
+};
+use bowline_proto::{subscribe::Change, uri};
+use bowline_types::{Method, RawJson};
+use serde::{Deserialize, Deserializer};
+use std::{
+    collections::HashMap,
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+/// How many results are kept.
+const MAX_ENTRIES: usize = 1000;
+/// For how long at most: a server may say anything.
+const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
+
+/// What a result answers: the method, and the cursor or URI that decides what comes out.
+pub(crate) type Key = (Method, Option<String>);
+
+#[derive(Debug, Default)]
+pub(crate) struct Cache {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    entries: HashMap<Key, Entry>,
+    /// Counts what made entries stale, so that a result asked for before is not kept after.
+    era: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    result: RawJson,
+    until: Instant,
+}
+
+/// A result that is being asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot(u64);
+
+impl Cache {
+    /// The result, while it is fresh.
+    pub(crate) fn get(&self, key: &Key) -> Option<RawJson> {
+        let state = lock(&self.state);
+        state.entries.get(key).filter(|entry| now() < entry.until).map(|entry| entry.result.clone())
+    }
+
+    /// To be taken before the request is sent.
+    pub(crate) fn slot(&self) -> Slot {
+        Slot(lock(&self.state).era)
+    }
+
+    /// Keeps a result for as long as it says, unless something made it stale since `slot` was taken.
+    pub(crate) fn put(&self, slot: Slot, key: Key, result: &RawJson) {
+        let ttl = time_to_live(result);
+        let mut state = lock(&self.state);
+        if ttl.is_zero() || slot.0 != state.era {
+            return;
+        }
+        let now = now();
+        if state.entries.len() >= MAX_ENTRIES && !state.entries.contains_key(&key) {
+            state.entries.retain(|_, entry| now < entry.until);
+            if state.entries.len() >= MAX_ENTRIES {
+                return;
+            }
+        }
+        state.entries.insert(key, Entry { result: result.clone(), until: now + ttl });
+    }
+
+    /// Makes stale what `is_stale` says.
+    pub(crate) fn forget(&self, mut is_stale: impl FnMut(&Key) -> bool) {
+        let mut state = lock(&self.state);
+        state.era += 1;
+        state.entries.retain(|key, _| !is_stale(key));
+    }
+}
+
+impl Shared {
+    /// Makes stale what a change touches.
+    pub(crate) fn forget(&self, change: &Change) {
+        self.cache.forget(|(method, subject)| match (change, method) {
+            (Change::Tools, Method::ListTools)
+            | (Change::Prompts, Method::ListPrompts)
+            | (Change::Resources, Method::ListResources | Method::ListResourceTemplates) => true,
+            (Change::Resource(changed), Method::ReadResource) => subject.as_ref().is_some_and(|kept| {
+                uri::is_sub_resource(kept, changed) || uri::is_sub_resource(changed, kept)
+            }),
+            _ => false,
+        });
+        if *change == Change::Tools {
+            tools::KnownTools::forget(&self.tools);
+        }
+    }
+}
+
+/// For how long a result may be used: not at all, when it does not say so.
+fn time_to_live(result: &RawJson) -> Duration {
+    #[derive(Deserialize)]
+    struct Hint {
+        #[serde(default, rename = "ttlMs", deserialize_with = "milliseconds")]
+        ttl: Duration,
+    }
+    /// Anything that is no positive number counts as zero.
+    fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        let seconds = value.as_f64().unwrap_or(0.0) / 1000.0;
+        Ok(Duration::try_from_secs_f64(seconds).unwrap_or(if seconds > 0.0 {
+            MAX_TTL
+        } else {
+            Duration::ZERO
+        }))
+    }
+    result.decode::<Hint>().map_or(Duration::ZERO, |hint| hint.ttl.min(MAX_TTL))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_positive_time_is_one() {
+        // proves: CACHE-09, CACHE-10
+        for (text, milliseconds) in [
+            (r#"{"ttlMs":1500}"#, 1500),
+            (r#"{"ttlMs":0}"#, 0),
+            (r#"{"ttlMs":-1}"#, 0),
+            (r#"{"ttlMs":null}"#, 0),
+            (r#"{"ttlMs":"60000"}"#, 0),
+            (r#"{"ttlMs":1e300}"#, 24 * 3600 * 1000),
+            ("{}", 0),
+        ] {
+            assert_eq!(time_to_live(&RawJson::parse(text).unwrap()).as_millis(), milliseconds, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_became_stale_while_it_was_fetched_is_not_kept() {
+        let cache = Cache::default();
+        let key = || (Method::ListTools, None);
+        let result = RawJson::parse(r#"{"ttlMs":1000}"#).unwrap();
+        let slot = cache.slot();
+        cache.forget(|_| true);
+        cache.put(slot, key(), &result);
+        assert_eq!(cache.get(&key()), None);
+        cache.put(cache.slot(), key(), &result);
+        assert_eq!(cache.get(&key()), Some(result));
+    }
+}

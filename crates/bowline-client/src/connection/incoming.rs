@@ -1,0 +1,247 @@
+//! What comes in: answers to their requests, requests to their handlers, news to whoever wants it.
+
+use super::{Connection, ENDLESS, WaiterKind};
+use crate::{
+    Error,
+    answering::{self, MAX_QUESTIONS, Refusal},
+    handlers::{Notification, guarded},
+    shared::{lock, now},
+    transport::OutgoingKind,
+};
+use bowline_proto::{
+    client::{self, Inbound},
+    encode,
+    envelope::{MethodName, Rejected},
+    subscribe::Change,
+};
+use bowline_types::{
+    CancelledParams, ElicitationCompleteParams, Id, LogMessageParams, Meta, Method, ProgressParams, RawJson,
+    ResourceUpdatedParams, Revision, RpcError, SubscriptionsAcknowledgedParams,
+};
+use bytes::Bytes;
+use serde::Deserialize;
+use std::sync::Arc;
+
+impl Connection {
+    /// Takes in a frame.
+    pub(crate) fn accept(self: &Arc<Self>, frame: &Bytes) {
+        if frame.first() == Some(&b'[')
+            && self.revision().is_some_and(|revision| revision >= Revision::V2025_06_18)
+        {
+            return self.refuse_batch(frame);
+        }
+        for inbound in client::accept(frame) {
+            match inbound {
+                Inbound::Response { id, result } => {
+                    if !self.settle(&id, result.map_err(Error::from)) {
+                        tracing::debug!(%id, "ignored an answer to no request of ours");
+                    }
+                }
+                Inbound::Request { id, method, params } => self.asked(id, method, params),
+                Inbound::Notification { method, params } => self.told(&method, params),
+                Inbound::Complaint(error) => tracing::warn!(%error, "the server could not read a message"),
+                Inbound::Noise(rejected) => self.hear_noise(frame, &rejected),
+            }
+        }
+    }
+
+    /// Revisions from 2025-06-18 on have no batches.
+    fn refuse_batch(&self, frame: &Bytes) {
+        self.note_noise(frame);
+        if !self.is_modern() {
+            let error = RpcError::invalid_request("batches are not part of the protocol");
+            self.send(encode::failure(None, &error), OutgoingKind::Response { id: None });
+        }
+    }
+
+    fn hear_noise(&self, frame: &Bytes, rejected: &Rejected) {
+        self.note_noise(frame);
+        let Some(id) = &rejected.id else { return };
+        if !rejected.answer {
+            // A response of the wrong shape: nothing better will come.
+            self.fail(id, Error::malformed("the response", &rejected.error.message));
+        } else if !self.is_modern() {
+            // A request whose id was readable. Lines that are no message at all are not answered: whoever printed
+            // them to the wrong place does not read answers.
+            self.reply(id, Err(rejected.error.clone()));
+        }
+    }
+
+    /// The server asks.
+    fn asked(self: &Arc<Self>, id: Id, method: MethodName, params: Option<RawJson>) {
+        if self.is_modern() {
+            tracing::warn!(method = method.as_str(), "ignored a request: 2026-07-28 servers send none");
+            return;
+        }
+        if method == MethodName::Known(Method::Ping) {
+            return self.reply(&id, Ok(RawJson::empty_object()));
+        }
+        let connection = Arc::downgrade(self);
+        let mut answering = lock(&self.answering);
+        while answering.tasks.try_join_next().is_some() {}
+        if answering.running.len() >= MAX_QUESTIONS {
+            drop(answering);
+            return self.reply(&id, Err(RpcError::internal("too many requests at once")));
+        }
+        let task = answering.tasks.spawn({
+            let id = id.clone();
+            async move {
+                let Some(strong) = connection.upgrade() else { return };
+                let Some(negotiated) = strong.opened().await else { return };
+                let shared = Arc::clone(&strong.shared);
+                drop(strong);
+                let answer = answering::answer_request(&shared, &negotiated, &method, params).await;
+                let Some(connection) = connection.upgrade() else { return };
+                // A cancellation has taken it out: then nothing may be sent.
+                if lock(&connection.answering).running.remove(&id).is_none() {
+                    return;
+                }
+                if let Ok((_, Some(elicitation_id))) = &answer {
+                    connection.note_visit(elicitation_id);
+                }
+                connection.reply(&id, answer.map(|(result, _)| result).map_err(Refusal::into_rpc));
+            }
+        });
+        answering.running.insert(id, task);
+    }
+
+    fn reply(&self, id: &Id, answer: Result<RawJson, RpcError>) {
+        let frame = match answer {
+            Ok(result) => encode::response(id, result.as_bytes()),
+            Err(error) => encode::failure(Some(id), &error),
+        };
+        self.send(frame, OutgoingKind::Response { id: Some(id.clone()) });
+    }
+
+    /// The server tells.
+    fn told(&self, method: &MethodName, params: Option<RawJson>) {
+        let MethodName::Known(known) = method else { return self.pass_on(other(method, params)) };
+        match known {
+            Method::Cancelled => self.cancelled(decode(params.as_ref())),
+            Method::Progress => self.progress(decode(params.as_ref())),
+            Method::Message => {
+                if let (Some(handler), Some(message)) =
+                    (&self.shared.handlers.log, decode::<LogMessageParams>(params.as_ref()))
+                {
+                    guarded(|| handler(message));
+                }
+            }
+            Method::ToolsListChanged => {
+                self.changed(&Change::Tools, Notification::ToolsChanged, params.as_ref());
+            }
+            Method::PromptsListChanged => {
+                self.changed(&Change::Prompts, Notification::PromptsChanged, params.as_ref());
+            }
+            Method::ResourcesListChanged => {
+                self.changed(&Change::Resources, Notification::ResourcesChanged, params.as_ref());
+            }
+            Method::ResourceUpdated => {
+                if let Some(updated) = decode::<ResourceUpdatedParams>(params.as_ref()) {
+                    let change = Change::Resource(updated.uri.clone());
+                    self.changed(&change, Notification::ResourceUpdated(updated), params.as_ref());
+                }
+            }
+            Method::SubscriptionsAcknowledged => self.acknowledged(params.as_ref()),
+            Method::ElicitationComplete => {
+                let Some(complete) = decode::<ElicitationCompleteParams>(params.as_ref()) else { return };
+                if lock(&self.visits).remove(&complete.elicitation_id) {
+                    self.pass_on(Notification::ElicitationComplete(complete));
+                }
+            }
+            _ => self.pass_on(other(method, params)),
+        }
+    }
+
+    fn pass_on(&self, notification: Notification) {
+        if let Some(handler) = &self.shared.handlers.notification {
+            guarded(|| handler(notification));
+        }
+    }
+
+    /// Legacy: the server gives up a request of its own. Modern: it ends a subscription.
+    fn cancelled(&self, params: Option<CancelledParams>) {
+        let Some(CancelledParams { request_id: Some(id), reason, .. }) = params else { return };
+        tracing::debug!(%id, reason, "the server cancelled");
+        if !self.is_modern() {
+            if let Some(task) = lock(&self.answering).running.remove(&id) {
+                task.abort();
+            }
+            return;
+        }
+        if lock(&self.routes).contains_key(&id) {
+            self.settle(&id, Ok(RawJson::empty_object()));
+        }
+    }
+
+    fn progress(&self, params: Option<ProgressParams>) {
+        let Some(params) = params else { return };
+        let handler = {
+            let mut pending = lock(&self.pending);
+            let handler = match pending.peek(&params.progress_token).map(|waiter| &waiter.kind) {
+                Some(WaiterKind::Call { progress: Some(progress), .. }) => Arc::clone(progress),
+                Some(WaiterKind::Call { progress: None, .. } | WaiterKind::Listen(_)) | None => {
+                    tracing::debug!(token = %params.progress_token, "ignored progress of no request of ours");
+                    return;
+                }
+            };
+            pending.touch(&params.progress_token, now());
+            handler
+        };
+        guarded(|| handler(params));
+    }
+
+    /// Something changed: what was cached of it is stale, and who listens hears of it.
+    fn changed(&self, change: &Change, notification: Notification, params: Option<&RawJson>) {
+        if !self.is_modern() {
+            self.shared.forget(change);
+            self.shared.views.hear(change);
+            return self.pass_on(notification);
+        }
+        // One channel carries all subscriptions; what belongs to none of ours is not for us.
+        let route = subscription_id(params).and_then(|id| lock(&self.routes).get(&id).cloned());
+        let Some(route) = route else {
+            tracing::debug!(?change, "ignored a change outside of our subscriptions");
+            return;
+        };
+        self.shared.forget(change);
+        if route.hear(change) {
+            self.pass_on(notification);
+        }
+    }
+
+    fn acknowledged(&self, params: Option<&RawJson>) {
+        let Some(id) = subscription_id(params) else { return };
+        let Some(acknowledged) = decode::<SubscriptionsAcknowledgedParams>(params) else { return };
+        let Some(route) = lock(&self.routes).get(&id).cloned() else { return };
+        if route.grant(acknowledged.notifications) {
+            // From here on it lasts until someone ends it.
+            let mut pending = lock(&self.pending);
+            if let Some(waiter) = pending.take(&id) {
+                pending.insert(id, waiter, ENDLESS, now());
+            }
+        }
+    }
+}
+
+fn other(method: &MethodName, params: Option<RawJson>) -> Notification {
+    Notification::Other { method: method.as_str().into(), params }
+}
+
+/// What cannot be read is ignored: a notification has no answer.
+fn decode<'a, T: Deserialize<'a>>(params: Option<&'a RawJson>) -> Option<T> {
+    static NOTHING: RawJson = RawJson::empty_object();
+    params
+        .unwrap_or(&NOTHING)
+        .decode()
+        .inspect_err(|error| tracing::debug!(%error, "ignored a malformed notification"))
+        .ok()
+}
+
+fn subscription_id(params: Option<&RawJson>) -> Option<Id> {
+    #[derive(Deserialize)]
+    struct Tagged {
+        #[serde(rename = "_meta")]
+        meta: Option<Meta>,
+    }
+    decode::<Tagged>(params)?.meta?.subscription_id().ok()?
+}

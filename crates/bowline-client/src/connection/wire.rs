@@ -1,0 +1,46 @@
+//! How the client's messages are written.
+
+use bowline_types::{Id, Method, RawJson};
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// A request, or a notification without an id.
+pub(super) fn message(id: Option<&Id>, method: &str, params: Option<&RawJson>) -> Bytes {
+    let mut out = Vec::with_capacity(64 + method.len() + params.map_or(0, |params| params.as_bytes().len()));
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\"");
+    // Integers and strings always serialize into memory.
+    if let Some(id) = id {
+        out.extend_from_slice(b",\"id\":");
+        drop(serde_json::to_writer(&mut out, id));
+    }
+    out.extend_from_slice(b",\"method\":");
+    drop(serde_json::to_writer(&mut out, method));
+    if let Some(params) = params {
+        out.extend_from_slice(b",\"params\":");
+        out.extend_from_slice(params.as_bytes());
+    }
+    out.push(b'}');
+    out.into()
+}
+
+/// What a request is about: the tool, prompt, URI or task, for the methods that name one.
+pub(super) fn name(method: &str, params: &RawJson) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Subject<'a> {
+        #[serde(borrow, default)]
+        name: Option<&'a RawValue>,
+        #[serde(borrow, default)]
+        uri: Option<&'a RawValue>,
+        #[serde(borrow, default, rename = "taskId")]
+        task_id: Option<&'a RawValue>,
+    }
+    let source = Method::parse(method)?.name_source()?;
+    let subject: Subject<'_> = params.decode().ok()?;
+    let value = match source {
+        "name" => subject.name,
+        "uri" => subject.uri,
+        _ => subject.task_id,
+    };
+    serde_json::from_str(value?.get()).ok()
+}

@@ -1,0 +1,129 @@
+//! Where a client stands: the connection there is, and what may be asked of it.
+
+use crate::{
+    Error, Result,
+    connection::Connection,
+    request::Options,
+    shared::{Shared, lock},
+};
+use bowline_proto::client::Negotiated;
+use bowline_types::{Capability, Method, RawJson};
+use serde_json::json;
+use std::sync::{Arc, Mutex};
+use tokio::{sync::watch, time::timeout};
+
+/// The client without its handle: what the driver and the streams share.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) state: watch::Sender<State>,
+    /// The connection there is, open or being opened.
+    current: Mutex<Option<Arc<Connection>>>,
+    /// What was agreed on last.
+    pub(crate) server: Mutex<Option<Arc<Negotiated>>>,
+}
+
+/// Where the client stands.
+#[derive(Clone, Debug)]
+pub(crate) enum State {
+    /// There is no connection, but there will be.
+    Opening,
+    Open(Arc<Connection>),
+    Closed(Error),
+}
+
+impl Core {
+    pub(crate) fn new(shared: Shared) -> Self {
+        let state = watch::Sender::new(State::Opening);
+        Self { shared: Arc::new(shared), state, current: Mutex::default(), server: Mutex::default() }
+    }
+
+    pub(crate) fn publish(&self, state: State) {
+        if let State::Open(connection) = &state {
+            *lock(&self.server) = connection.negotiated().cloned();
+        }
+        self.state.send_replace(state);
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        matches!(&*self.state.borrow(), State::Closed(_))
+    }
+
+    pub(crate) fn current(&self) -> Option<Arc<Connection>> {
+        lock(&self.current).clone()
+    }
+
+    pub(crate) fn set_current(&self, connection: Option<Arc<Connection>>) {
+        *lock(&self.current) = connection;
+        self.shared.timer.wake();
+    }
+
+    /// The open connection. While one is being opened again this waits for it, but no longer than for an answer.
+    pub(crate) async fn connection(&self) -> Result<Arc<Connection>> {
+        let open = |state: &State| match state {
+            State::Open(connection) if !connection.is_closed() => Some(Ok(Arc::clone(connection))),
+            State::Closed(reason) => Some(Err(reason.clone())),
+            State::Open(_) | State::Opening => None,
+        };
+        if let Some(found) = open(&self.state.borrow()) {
+            return found;
+        }
+        let mut state = self.state.subscribe();
+        let patience = self.shared.settings.patience.silence;
+        let waited = timeout(patience, state.wait_for(|state| open(state).is_some())).await;
+        match waited {
+            Ok(Ok(state)) => open(&state).unwrap_or_else(|| Err(Error::closed("it was lost again"))),
+            Ok(Err(_)) => Err(Error::closed("the client is gone")),
+            Err(_) => Err(Error::timeout("reconnecting", patience)),
+        }
+    }
+
+    /// The open connection, if the server has declared `capability`.
+    pub(crate) async fn connection_with(
+        &self,
+        capability: Capability,
+        what: &str,
+    ) -> Result<Arc<Connection>> {
+        let connection = self.connection().await?;
+        match connection.negotiated() {
+            Some(negotiated) if negotiated.capabilities.has(capability) => Ok(connection),
+            _ => Err(Error::unsupported(what)),
+        }
+    }
+
+    /// Holds back what the negotiated revision does not have or the server has not declared.
+    pub(crate) async fn gate(&self, method: &str) -> Result<()> {
+        if self.offers(method).await? { Ok(()) } else { Err(Error::unsupported(format!("`{method}`"))) }
+    }
+
+    /// Whether a method may be used with this server.
+    pub(crate) async fn offers(&self, method: &str) -> Result<bool> {
+        let connection = self.connection().await?;
+        let (Some(negotiated), Some(method)) = (connection.negotiated(), Method::parse(method)) else {
+            return Ok(true);
+        };
+        let needed = method.capability().filter(|capability| capability.exists_in(negotiated.revision));
+        Ok(method.exists_in(negotiated.revision)
+            && needed.is_none_or(|capability| negotiated.capabilities.has(capability)))
+    }
+
+    pub(crate) async fn subscribe_legacy(&self, uri: &str) -> Result<()> {
+        self.ask(Method::Subscribe.as_str(), &about(uri), Options::new(&self.shared)).await.map(drop)
+    }
+
+    pub(crate) async fn unsubscribe_legacy(&self, uri: &str) -> Result<()> {
+        self.ask(Method::Unsubscribe.as_str(), &about(uri), Options::new(&self.shared)).await.map(drop)
+    }
+
+    /// Unsubscribes where nobody can wait for it.
+    pub(crate) fn unsubscribe_in_passing(&self, uri: &str) {
+        if let State::Open(connection) = &*self.state.borrow() {
+            connection.fire(Method::Unsubscribe.as_str(), about(uri));
+        }
+    }
+}
+
+/// The parameters of a request about a URI.
+pub(crate) fn about(uri: &str) -> RawJson {
+    json!({ "uri": uri }).into()
+}

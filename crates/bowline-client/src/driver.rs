@@ -1,0 +1,245 @@
+//! The one task behind a client: opens the connection, watches deadlines, opens it again, and closes it.
+
+use crate::{
+    Connect, Error, Restart, Result, Retry,
+    connection::{Connection, Ticket},
+    core::{Core, State},
+    request::Options,
+    shared::{now, random},
+    subscriptions,
+    transport::Inbox,
+};
+use bowline_proto::{
+    client::{Negotiated, OpenError, Opening, Reaction, Step},
+    pending::Patience,
+};
+use bowline_types::{Capability, Era, Method, RawJson};
+use serde_json::json;
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    sync::{oneshot, watch},
+    time::sleep,
+};
+
+/// Runs a client until it is told to stop, or its connection is lost for good.
+pub(crate) async fn drive(
+    core: Arc<Core>,
+    target: Box<dyn Connect>,
+    ready: oneshot::Sender<Result<()>>,
+    mut stop: watch::Receiver<bool>,
+    done: watch::Sender<bool>,
+) {
+    tokio::select! {
+        biased;
+        // An error means that the handle is gone, which says the same.
+        _ = stop.wait_for(|stop| *stop) => {}
+        () = watch_deadlines(&core) => {}
+        () = live(&core, &*target, ready) => {}
+    }
+    let reason = Error::closed("the client was closed");
+    if !core.is_closed() {
+        core.publish(State::Closed(reason.clone()));
+    }
+    core.shared.views.end(&reason);
+    if let Some(connection) = core.current() {
+        connection.shut(&reason);
+        close(&core, &connection).await;
+    }
+    done.send_replace(true);
+}
+
+/// Ends a connection in good order, once.
+async fn close(core: &Core, connection: &Connection) {
+    if let Some(transport) = connection.transport() {
+        transport.close().await;
+    }
+    core.set_current(None);
+}
+
+async fn watch_deadlines(core: &Core) {
+    let timer = &core.shared.timer;
+    loop {
+        // Disarmed while it looks, so that a deadline added meanwhile is not overlooked.
+        timer.arm(None);
+        let deadline = core.current().and_then(|connection| connection.expire());
+        timer.arm(deadline);
+        timer.wait(deadline).await;
+    }
+}
+
+/// Connects, stays, and connects again for as long as the target's policy allows.
+async fn live(core: &Arc<Core>, target: &dyn Connect, ready: oneshot::Sender<Result<()>>) {
+    let settings = &core.shared.settings;
+    let mut ready = Some(ready);
+    let mut known = settings.known_era;
+    let mut backoff = match settings.restart.clone().unwrap_or_else(|| target.restart()) {
+        Restart::AfterExit(backoff) => Some(backoff),
+        Restart::Never => None,
+    };
+    loop {
+        let reason = match establish(core, target, known).await {
+            Ok((connection, era)) => {
+                known = Some(era);
+                core.publish(State::Open(Arc::clone(&connection)));
+                // Whoever connects may have gone; then the client is told to stop.
+                let is_first = ready.take().map(|ready| ready.send(Ok(()))).is_some();
+                let reason = stay(core, &connection, is_first).await;
+                if let (Some(backoff), true) = (&mut backoff, connection.was_useful()) {
+                    backoff.succeeded();
+                }
+                core.publish(State::Opening);
+                close(core, &connection).await;
+                reason
+            }
+            Err(error) => error,
+        };
+        if let Some(ready) = ready.take() {
+            core.publish(State::Closed(reason.clone()));
+            drop(ready.send(Err(reason)));
+            return;
+        }
+        match backoff.as_mut().map(|backoff| backoff.failed(now(), random())) {
+            Some(Retry::After(delay)) => {
+                tracing::warn!(%reason, ?delay, "the connection was lost; opening it again");
+                sleep(delay).await;
+            }
+            Some(Retry::GiveUp) | None => {
+                tracing::warn!(%reason, "the connection is lost");
+                core.shared.views.end(&reason);
+                core.publish(State::Closed(reason));
+                return;
+            }
+        }
+    }
+}
+
+/// Keeps a connection that is open, until it is gone.
+async fn stay(core: &Arc<Core>, connection: &Arc<Connection>, is_first: bool) -> Error {
+    if !is_first {
+        core.shared.cache.forget(|_| true);
+        core.shared.tools.forget();
+    }
+    let keep = async {
+        subscriptions::reopen(core, connection).await;
+        match core.shared.settings.keep_alive.filter(|_| !connection.is_modern()) {
+            Some(interval) => keep_alive(core, connection, interval).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        reason = connection.gone() => reason,
+        () = keep => connection.gone().await,
+    }
+}
+
+/// Pings until a ping fails, which ends the connection.
+async fn keep_alive(core: &Core, connection: &Arc<Connection>, interval: Duration) {
+    loop {
+        sleep(interval).await;
+        let mut options = Options::new(&core.shared);
+        options.patience.silence = options.patience.silence.min(interval);
+        let pong = core.send_on(connection, Method::Ping.as_str(), &RawJson::empty_object(), options).await;
+        match pong {
+            Err(error) if !error.is_rpc() => {
+                tracing::warn!(%error, "a ping failed");
+                connection.shut(&Error::closed("a ping was not answered in time"));
+                return;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Connects and opens. A server that ends at the sight of the probe is one for the handshake: it gets another try.
+async fn establish(core: &Core, target: &dyn Connect, known: Option<Era>) -> Result<(Arc<Connection>, Era)> {
+    let connection = connect(core, target, known).await?;
+    let (error, probing) = match open(core, &connection, known).await {
+        Ok(era) => return Ok((connection, era)),
+        Err(failed) => failed,
+    };
+    connection.shut(&error);
+    close(core, &connection).await;
+    if !(probing && error.is_closed() && core.shared.profile.revisions.newest_legacy().is_some()) {
+        return Err(error);
+    }
+    let Ok(connection) = connect(core, target, Some(Era::Legacy)).await else { return Err(error) };
+    match open(core, &connection, Some(Era::Legacy)).await {
+        Ok(era) => Ok((connection, era)),
+        Err((error, _)) => {
+            connection.shut(&error);
+            close(core, &connection).await;
+            Err(error)
+        }
+    }
+}
+
+async fn connect(core: &Core, target: &dyn Connect, known: Option<Era>) -> Result<Arc<Connection>> {
+    let connection = Arc::new(Connection::new(Arc::clone(&core.shared), known));
+    core.set_current(Some(Arc::clone(&connection)));
+    let transport = target.connect(Inbox::new(&connection, core.shared.settings.max_frame)).await?;
+    connection.attach(transport);
+    Ok(connection)
+}
+
+/// Finds the era, agrees on a revision, and greets. The error says whether it came at the probe.
+async fn open(core: &Core, connection: &Arc<Connection>, known: Option<Era>) -> Result<Era, (Error, bool)> {
+    let shared = &core.shared;
+    let mut known = known;
+    let (mut opening, mut step) = Opening::start(Arc::clone(&shared.profile), known);
+    loop {
+        match step {
+            Step::Request(method, params) => {
+                let probing = method == Method::Discover;
+                let patience = Patience {
+                    silence: if probing { shared.settings.probe } else { shared.settings.patience.silence },
+                    ..shared.settings.patience
+                };
+                let ticket = Ticket { patience, progress: None, is_opening: true };
+                let answer = connection.request(method.as_str(), |_| params, ticket).await;
+                let reaction = match answer {
+                    Ok(result) => Reaction::Result(result),
+                    Err(error) => match error.as_rpc() {
+                        Some(rpc) => Reaction::Error(rpc.clone()),
+                        None if error.is_timeout() => Reaction::Silence,
+                        None => return Err((error, probing)),
+                    },
+                };
+                step = opening.next(reaction);
+            }
+            // What was found out earlier no longer holds: the server is another one by now.
+            Step::Failed(OpenError::Refused(_) | OpenError::NoCommonRevision { .. })
+                if known == Some(Era::Legacy) =>
+            {
+                known = None;
+                (opening, step) = Opening::start(Arc::clone(&shared.profile), None);
+            }
+            Step::Failed(error) => return Err((error.into(), false)),
+            Step::Open(negotiated) => {
+                let era = negotiated.revision.era();
+                greet(core, connection, *negotiated).await.map_err(|error| (error, false))?;
+                return Ok(era);
+            }
+        }
+    }
+}
+
+/// What is due right after the opening.
+async fn greet(core: &Core, connection: &Arc<Connection>, negotiated: Negotiated) -> Result<()> {
+    tracing::debug!(revision = %negotiated.revision, "the connection is open");
+    let logs = negotiated.capabilities.has(Capability::Logging);
+    connection.open(negotiated);
+    if connection.is_modern() {
+        return Ok(());
+    }
+    connection.notify(Method::Initialized.as_str(), None);
+    let Some(level) = core.shared.log_level().filter(|_| logs) else { return Ok(()) };
+    let (params, options) = (json!({ "level": level }).into(), Options::new(&core.shared));
+    match core.send_on(connection, Method::SetLevel.as_str(), &params, options).await {
+        Err(error) if error.is_closed() => Err(error),
+        Err(error) => {
+            tracing::warn!(%error, "the log level could not be set");
+            Ok(())
+        }
+        Ok(_) => Ok(()),
+    }
+}

@@ -1,0 +1,217 @@
+//! What goes wrong in a client, and whose fault it is.
+
+use crate::ProcessError;
+use bowline_proto::client::{OpenError, ResultError};
+use bowline_types::RpcError;
+use std::{fmt, io, sync::Arc, time::Duration};
+
+/// The result of everything a client does.
+pub type Result<T = (), E = Error> = std::result::Result<T, E>;
+
+/// An error of a client; cheap to clone, for one lost connection fails many requests.
+///
+/// [`as_rpc`](Self::as_rpc) tells an error that the server sent from one that arose here.
+#[derive(Clone)]
+pub struct Error(Arc<Kind>);
+
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// The server answered with an error.
+    Rpc(RpcError),
+    /// A tool reports that it failed.
+    Tool(String),
+    /// No answer, or no sign of life, in time.
+    Timeout { what: String, after: Duration },
+    /// Given up before it was answered.
+    Cancelled,
+    /// The connection is gone, or was never there.
+    Closed(String),
+    /// The program at the other end is gone, or could not be started.
+    Process(ProcessError),
+    /// Bytes could not be read or written.
+    Io(io::Error),
+    /// The opening failed.
+    Open(OpenError),
+    /// The server broke the rules.
+    Malformed { what: String, reason: String },
+    /// Both sides do not match: the server lacks what the request needs.
+    Unsupported(String),
+    /// The server asks for something this client cannot or may not answer.
+    Unanswerable(String),
+    /// The caller holds it wrong.
+    Misuse(String),
+}
+
+impl Error {
+    /// The connection is gone, for `reason`. Transports report its end with this.
+    pub fn closed(reason: impl Into<String>) -> Self {
+        Kind::Closed(reason.into()).into()
+    }
+
+    /// The caller asked for something that cannot be.
+    pub fn misuse(reason: impl Into<String>) -> Self {
+        Kind::Misuse(reason.into()).into()
+    }
+
+    pub(crate) fn malformed(what: impl Into<String>, reason: impl fmt::Display) -> Self {
+        Kind::Malformed { what: what.into(), reason: reason.to_string() }.into()
+    }
+
+    pub(crate) fn unsupported(what: impl Into<String>) -> Self {
+        Kind::Unsupported(what.into()).into()
+    }
+
+    pub(crate) fn timeout(what: impl Into<String>, after: Duration) -> Self {
+        Kind::Timeout { what: what.into(), after }.into()
+    }
+
+    /// The error the server answered with; `None` when the error arose here.
+    pub fn as_rpc(&self) -> Option<&RpcError> {
+        match &*self.0 {
+            Kind::Rpc(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Whether the server answered with an error.
+    pub fn is_rpc(&self) -> bool {
+        self.as_rpc().is_some()
+    }
+
+    /// Whether a tool ran and reported that it failed.
+    pub fn is_tool(&self) -> bool {
+        matches!(&*self.0, Kind::Tool(_))
+    }
+
+    /// Whether time ran out.
+    pub fn is_timeout(&self) -> bool {
+        matches!(&*self.0, Kind::Timeout { .. })
+    }
+
+    /// Whether the request was given up on this side.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(&*self.0, Kind::Cancelled)
+    }
+
+    /// Whether the connection is gone: nothing can be sent any more, or what was sent is lost.
+    pub fn is_closed(&self) -> bool {
+        matches!(&*self.0, Kind::Closed(_) | Kind::Io(_) | Kind::Process(_))
+    }
+
+    /// Whether the server lacks what the request needs.
+    pub fn is_unsupported(&self) -> bool {
+        matches!(&*self.0, Kind::Unsupported(_))
+    }
+
+    /// Whether the server broke the rules of the protocol, or of its own schemas.
+    pub fn is_malformed(&self) -> bool {
+        matches!(&*self.0, Kind::Malformed { .. })
+    }
+
+    /// Whether the server asked back for something this client could not answer.
+    pub fn is_unanswerable(&self) -> bool {
+        matches!(&*self.0, Kind::Unanswerable(_))
+    }
+
+    /// Whether there is no such resource, in the words of any revision.
+    pub fn is_resource_not_found(&self) -> bool {
+        self.as_rpc().is_some_and(RpcError::is_resource_not_found)
+    }
+
+    /// What became of the program at the other end, when that is why it failed.
+    pub fn process(&self) -> Option<&ProcessError> {
+        match &*self.0 {
+            Kind::Process(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Why the connection could not be opened, when that is what failed.
+    pub fn open(&self) -> Option<&OpenError> {
+        match &*self.0 {
+            Kind::Open(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<Kind> for Error {
+    fn from(kind: Kind) -> Self {
+        Self(Arc::new(kind))
+    }
+}
+
+impl From<RpcError> for Error {
+    fn from(error: RpcError) -> Self {
+        Kind::Rpc(error).into()
+    }
+}
+
+impl From<ProcessError> for Error {
+    fn from(error: ProcessError) -> Self {
+        Kind::Process(error).into()
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Kind::Io(error).into()
+    }
+}
+
+impl From<OpenError> for Error {
+    fn from(error: OpenError) -> Self {
+        Kind::Open(error).into()
+    }
+}
+
+impl From<ResultError> for Error {
+    fn from(error: ResultError) -> Self {
+        Self::malformed("the result", error)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.0 {
+            Kind::Rpc(error) => write!(f, "the server answered: {error}"),
+            Kind::Tool(text) => f.write_str(text),
+            Kind::Timeout { what, after } => write!(f, "{what}: no answer within {after:?}"),
+            Kind::Cancelled => f.write_str("the request was cancelled"),
+            Kind::Closed(reason) => write!(f, "the connection is closed: {reason}"),
+            Kind::Process(error) => error.fmt(f),
+            Kind::Io(error) => write!(f, "the connection broke: {error}"),
+            Kind::Open(error) => error.fmt(f),
+            Kind::Malformed { what, reason } => write!(f, "{what} breaks the rules: {reason}"),
+            Kind::Unsupported(what) => write!(f, "the server does not support {what}"),
+            Kind::Unanswerable(what) => write!(f, "the server asks what this client cannot answer: {what}"),
+            Kind::Misuse(reason) => f.write_str(reason),
+        }
+    }
+}
+
+/// Prints as `Display` does, because this is what a failing `main` shows.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &*self.0 {
+            Kind::Rpc(error) => Some(error),
+            Kind::Process(error) => std::error::Error::source(error),
+            Kind::Io(error) => Some(error),
+            Kind::Open(error) => Some(error),
+            Kind::Tool(_)
+            | Kind::Timeout { .. }
+            | Kind::Cancelled
+            | Kind::Closed(_)
+            | Kind::Malformed { .. }
+            | Kind::Unsupported(_)
+            | Kind::Unanswerable(_)
+            | Kind::Misuse(_) => None,
+        }
+    }
+}

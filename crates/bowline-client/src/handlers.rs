@@ -1,0 +1,140 @@
+//! What a client can be asked and told, and who answers.
+
+use bowline_proto::service::BoxFuture;
+use bowline_types::{
+    CreateMessageParams, CreateMessageResult, ElicitSchema, ElicitationCompleteParams, Implementation,
+    LogMessageParams, ProgressParams, RawJson, ResourceUpdatedParams, RpcError,
+};
+use serde::Serialize;
+use std::{fmt, sync::Arc};
+
+/// A form the server asks the user to fill in.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Ask {
+    /// What to tell the user.
+    pub message: String,
+    /// The fields of the form.
+    pub schema: ElicitSchema,
+    /// Which server asks, by its own account; to be shown to the user.
+    pub server: Option<Implementation>,
+}
+
+/// A page the server asks the user to visit.
+///
+/// The client neither opens nor fetches it. Its host is in [`domain`](Self::domain), to be shown to the user together
+/// with the whole URL before anything is opened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct AskUrl {
+    /// Why to visit it.
+    pub message: String,
+    /// The page: always `http` or `https`, with a host.
+    pub url: String,
+    /// Names the question in `notifications/elicitation/complete`; 2025-11-25 only. To be taken as it is.
+    pub elicitation_id: Option<String>,
+    /// Which server asks, by its own account.
+    pub server: Option<Implementation>,
+}
+
+impl AskUrl {
+    /// The host the user would be sent to, without user name and port.
+    pub fn domain(&self) -> &str {
+        crate::web::host(&self.url).unwrap_or_default()
+    }
+
+    /// Whether the URL is made to be misread: an encoded or non-ASCII host, or a user name before it.
+    pub fn is_suspicious(&self) -> bool {
+        crate::web::is_suspicious(&self.url)
+    }
+}
+
+/// What the user said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer<T = RawJson> {
+    /// Yes, with this.
+    Accept(T),
+    /// No.
+    Decline,
+    /// Nothing: the question was put away.
+    Cancel,
+}
+
+impl Answer {
+    /// Accepts with anything that serializes to an object with the fields of the form.
+    ///
+    /// What does not serialize, or does not fit the form, counts as declined when it is sent.
+    pub fn accept(content: impl Serialize) -> Self {
+        Self::Accept(RawJson::of(&content).unwrap_or_default())
+    }
+}
+
+impl Answer<()> {
+    /// Consents to visit the page.
+    pub const fn consent() -> Self {
+        Self::Accept(())
+    }
+}
+
+/// Something the server tells without being asked.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Notification {
+    /// The list of tools has changed.
+    ToolsChanged,
+    /// The list of prompts has changed.
+    PromptsChanged,
+    /// The list of resources or templates has changed.
+    ResourcesChanged,
+    /// A resource has changed.
+    ResourceUpdated(ResourceUpdatedParams),
+    /// The user has finished with a page this client consented to visit.
+    ElicitationComplete(ElicitationCompleteParams),
+    /// Anything else.
+    Other {
+        /// What it is.
+        method: Box<str>,
+        /// Details.
+        params: Option<RawJson>,
+    },
+}
+
+pub(crate) type OnAsk = Arc<dyn Fn(Ask) -> BoxFuture<'static, Answer> + Send + Sync>;
+pub(crate) type OnUrl = Arc<dyn Fn(AskUrl) -> BoxFuture<'static, Answer<()>> + Send + Sync>;
+pub(crate) type OnSample = Arc<
+    dyn Fn(CreateMessageParams) -> BoxFuture<'static, Result<CreateMessageResult, RpcError>> + Send + Sync,
+>;
+pub(crate) type OnProgress = Arc<dyn Fn(ProgressParams) + Send + Sync>;
+pub(crate) type OnLog = Arc<dyn Fn(LogMessageParams) + Send + Sync>;
+pub(crate) type OnNotification = Arc<dyn Fn(Notification) + Send + Sync>;
+
+/// Everything the user of the client has set.
+#[derive(Clone, Default)]
+pub(crate) struct Handlers {
+    pub(crate) ask: Option<OnAsk>,
+    pub(crate) url: Option<OnUrl>,
+    pub(crate) sample: Option<OnSample>,
+    pub(crate) progress: Option<OnProgress>,
+    pub(crate) log: Option<OnLog>,
+    pub(crate) notification: Option<OnNotification>,
+}
+
+impl fmt::Debug for Handlers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handlers")
+            .field("ask", &self.ask.is_some())
+            .field("url", &self.url.is_some())
+            .field("sample", &self.sample.is_some())
+            .field("progress", &self.progress.is_some())
+            .field("log", &self.log.is_some())
+            .field("notification", &self.notification.is_some())
+            .finish()
+    }
+}
+
+/// Runs a handler that is called from the task that reads: what panics there must not end the connection.
+pub(crate) fn guarded(handler: impl FnOnce()) {
+    if std::panic::catch_unwind(std::panic::AssertUnwindSafe(handler)).is_err() {
+        tracing::error!("a handler panicked");
+    }
+}

@@ -1,0 +1,48 @@
+//! The client side of the Model Context Protocol.
+//!
+//! A [`Client`] speaks with one server, whatever its revision: the era is found by itself, and calls look the same in
+//! each. What the server may ask back is what handlers were set for in the [`ClientBuilder`]. Servers are reached through
+//! a [`Connect`]: a child process ([`command`]), any pair of byte streams ([`Stream`]), or a pair in memory ([`memory`]).
+
+mod answering;
+mod builder;
+mod cache;
+mod called;
+mod client;
+mod connection;
+mod core;
+mod driver;
+mod error;
+mod handlers;
+mod lists;
+mod models;
+mod process;
+mod request;
+mod service;
+mod shared;
+mod subscriptions;
+mod tools;
+mod transport;
+mod web;
+
+pub use bowline_proto::{
+    client::{Negotiated, OpenError},
+    service::BoxFuture,
+    subscribe::Change,
+};
+pub use builder::ClientBuilder;
+pub use called::Called;
+pub use client::Client;
+pub use error::{Error, Result};
+pub use handlers::{Answer, Ask, AskUrl, Notification};
+pub use lists::{Items, Page};
+pub use models::choose_model;
+pub use process::{
+    Backoff, Child, Command, Environment, Exit, ProcessError, Restart, Retry, Stderr, StderrMode, command,
+};
+pub use request::Request;
+pub use shared::Noise;
+pub use subscriptions::Listen;
+pub use transport::{
+    CancelWay, ClientEnd, Connect, Inbox, Outgoing, OutgoingKind, ServerEnd, Stream, Transport, memory,
+};

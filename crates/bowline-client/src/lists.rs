@@ -1,0 +1,307 @@
+//! Lists of the server: page by page, as a stream, or whole.
+
+use crate::{
+    Error, Result,
+    cache::Key,
+    client::{Client, decode},
+    request::Options,
+};
+use bowline_proto::service::BoxFuture;
+use bowline_types::{Method, Prompt, RawJson, RawMap, Resource, ResourceTemplate, Tool, error_code};
+use futures_core::Stream;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use std::{
+    collections::{HashSet, VecDeque},
+    fmt,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+/// How many pages a list may have before it counts as endless.
+const MAX_PAGES: usize = 10_000;
+
+/// One page of a list.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Page<T> {
+    /// What is on it.
+    pub items: Vec<T>,
+    /// Where the next page begins; absent on the last one. The empty string is a cursor too.
+    pub next_cursor: Option<String>,
+}
+
+/// Something that servers list.
+trait Listed: DeserializeOwned + Send + 'static {
+    const METHOD: Method;
+    const MEMBER: &'static str;
+
+    /// Notes what is worth knowing later.
+    fn note(&self, client: &Client) {
+        let _ = client;
+    }
+}
+
+impl Listed for Tool {
+    const METHOD: Method = Method::ListTools;
+    const MEMBER: &'static str = "tools";
+
+    fn note(&self, client: &Client) {
+        client.core().shared.tools.note(self);
+    }
+}
+
+impl Listed for Resource {
+    const METHOD: Method = Method::ListResources;
+    const MEMBER: &'static str = "resources";
+}
+
+impl Listed for ResourceTemplate {
+    const METHOD: Method = Method::ListResourceTemplates;
+    const MEMBER: &'static str = "resourceTemplates";
+}
+
+impl Listed for Prompt {
+    const METHOD: Method = Method::ListPrompts;
+    const MEMBER: &'static str = "prompts";
+}
+
+/// Reads a page. An entry of the wrong shape is left out: it must not hide the others.
+fn read<T: Listed>(client: &Client, result: &RawJson) -> Result<Page<T>> {
+    let malformed = |error| Error::malformed(format!("the result of `{}`", T::METHOD), error);
+    let members: RawMap = decode(T::METHOD, result)?;
+    let entries: Vec<RawJson> = members.decode(T::MEMBER).map_err(malformed)?.unwrap_or_default();
+    let next_cursor: Option<Option<String>> = members.decode("nextCursor").map_err(malformed)?;
+    let mut items = Vec::with_capacity(entries.len());
+    for entry in entries {
+        match entry.decode::<T>() {
+            Ok(item) => {
+                item.note(client);
+                items.push(item);
+            }
+            Err(error) => tracing::warn!(list = T::MEMBER, %error, "left out an entry of the wrong shape"),
+        }
+    }
+    Ok(Page { items, next_cursor: next_cursor.flatten() })
+}
+
+/// One page, from the cache when `use_cache` and it is fresh.
+async fn page<T: Listed>(client: Client, cursor: Option<String>, use_cache: bool) -> Result<Page<T>> {
+    let core = client.core();
+    let key: Key = (T::METHOD, cursor);
+    if use_cache && let Some(result) = core.shared.cache.get(&key) {
+        return read(&client, &result);
+    }
+    if !core.offers(T::METHOD.as_str()).await? {
+        return Ok(Page { items: Vec::new(), next_cursor: None });
+    }
+    let params =
+        key.1.as_ref().map_or_else(RawJson::empty_object, |cursor| json!({ "cursor": cursor }).into());
+    let slot = core.shared.cache.slot();
+    let answer = core.ask(T::METHOD.as_str(), &params, Options::new(&core.shared)).await;
+    if let (Err(error), Some(_)) = (&answer, &key.1)
+        && error.as_rpc().is_some_and(|error| error.code == error_code::INVALID_PARAMS)
+    {
+        // The list has moved on under its cursors.
+        core.shared.cache.forget(|(method, _)| *method == T::METHOD);
+    }
+    let (result, _) = answer?;
+    let page = read(&client, &result)?;
+    core.shared.cache.put(slot, key, &result);
+    Ok(page)
+}
+
+/// The whole list: from the cache when every page of it is fresh, else fetched from the start, so that its pages fit.
+async fn whole<T: Listed>(client: &Client) -> Result<Vec<T>> {
+    if let Some(items) = all_cached(client)? {
+        return Ok(items);
+    }
+    let retried =
+        |error: &Error| error.as_rpc().is_some_and(|error| error.code == error_code::INVALID_PARAMS);
+    match fetch_all(client).await {
+        Err((error, true)) if retried(&error) => fetch_all(client).await.map_err(|(error, _)| error),
+        result => result.map_err(|(error, _)| error),
+    }
+}
+
+/// The error says whether it came at a later page than the first.
+async fn fetch_all<T: Listed>(client: &Client) -> Result<Vec<T>, (Error, bool)> {
+    let mut items = Vec::new();
+    let mut trail = Trail::default();
+    let mut cursor = None;
+    loop {
+        let later = cursor.is_some();
+        let page = page(client.clone(), cursor, false).await.map_err(|error| (error, later))?;
+        items.extend(page.items);
+        match page.next_cursor {
+            None => return Ok(items),
+            Some(next) => {
+                trail.follow(&next).map_err(|error| (error, false))?;
+                cursor = Some(next);
+            }
+        }
+    }
+}
+
+fn all_cached<T: Listed>(client: &Client) -> Result<Option<Vec<T>>> {
+    let mut items = Vec::new();
+    let mut trail = Trail::default();
+    let mut key: Key = (T::METHOD, None);
+    loop {
+        let Some(result) = client.core().shared.cache.get(&key) else { return Ok(None) };
+        let page = read::<T>(client, &result)?;
+        items.extend(page.items);
+        match page.next_cursor {
+            None => return Ok(Some(items)),
+            Some(next) => {
+                trail.follow(&next)?;
+                key.1 = Some(next);
+            }
+        }
+    }
+}
+
+/// The cursors a listing has come by, so that it does not go in circles.
+#[derive(Debug, Default)]
+struct Trail(HashSet<String>);
+
+impl Trail {
+    fn follow(&mut self, cursor: &str) -> Result<()> {
+        if self.0.len() >= MAX_PAGES || !self.0.insert(cursor.to_owned()) {
+            return Err(Error::malformed("the list", "its cursors go in circles"));
+        }
+        Ok(())
+    }
+}
+
+type Fetching<T> = BoxFuture<'static, Result<Page<T>>>;
+
+/// A list as a stream: the next page is fetched when the one before is used up. Ends after an error.
+#[must_use = "a stream does nothing until it is polled"]
+pub struct Items<T> {
+    client: Client,
+    fetch: fn(Client, Option<String>) -> Fetching<T>,
+    buffer: VecDeque<T>,
+    fetching: Option<Fetching<T>>,
+    trail: Trail,
+}
+
+impl<T: Unpin> Items<T> {
+    /// Waits for the next entry; `None` at the end.
+    pub async fn next(&mut self) -> Option<Result<T>> {
+        std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
+    }
+}
+
+impl<T: Unpin> Stream for Items<T> {
+    type Item = Result<T>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<T>>> {
+        loop {
+            if let Some(item) = self.buffer.pop_front() {
+                return Poll::Ready(Some(Ok(item)));
+            }
+            let Some(fetching) = &mut self.fetching else { return Poll::Ready(None) };
+            let page = match fetching.as_mut().poll(context) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(page) => page,
+            };
+            self.fetching = None;
+            let next = match page {
+                Ok(page) => {
+                    self.buffer = page.items.into();
+                    page.next_cursor
+                }
+                Err(error) => return Poll::Ready(Some(Err(error))),
+            };
+            if let Some(next) = next {
+                if let Err(error) = self.trail.follow(&next) {
+                    self.buffer.clear();
+                    return Poll::Ready(Some(Err(error)));
+                }
+                self.fetching = Some((self.fetch)(self.client.clone(), Some(next)));
+            }
+        }
+    }
+}
+
+impl<T> fmt::Debug for Items<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Items").field("buffered", &self.buffer.len()).finish_non_exhaustive()
+    }
+}
+
+fn items<T: Listed>(client: &Client) -> Items<T> {
+    let fetch = |client, cursor| -> Fetching<T> { Box::pin(page(client, cursor, true)) };
+    Items {
+        client: client.clone(),
+        fetch,
+        buffer: VecDeque::new(),
+        fetching: Some(fetch(client.clone(), None)),
+        trail: Trail::default(),
+    }
+}
+
+/// Lists are kept for as long as the server says, and fetched again when it tells that they changed. A server that does
+/// not declare something lists none of it, and is not asked.
+impl Client {
+    /// All tools.
+    pub async fn tools(&self) -> Result<Vec<Tool>> {
+        whole(self).await
+    }
+
+    /// The tools as a stream.
+    pub fn tools_stream(&self) -> Items<Tool> {
+        items(self)
+    }
+
+    /// One page of tools: the first, or the one at `cursor`, which is to be taken from the page before as it is.
+    pub async fn tools_page(&self, cursor: Option<&str>) -> Result<Page<Tool>> {
+        page(self.clone(), cursor.map(Into::into), true).await
+    }
+
+    /// All resources.
+    pub async fn resources(&self) -> Result<Vec<Resource>> {
+        whole(self).await
+    }
+
+    /// The resources as a stream.
+    pub fn resources_stream(&self) -> Items<Resource> {
+        items(self)
+    }
+
+    /// One page of resources.
+    pub async fn resources_page(&self, cursor: Option<&str>) -> Result<Page<Resource>> {
+        page(self.clone(), cursor.map(Into::into), true).await
+    }
+
+    /// All resource templates.
+    pub async fn templates(&self) -> Result<Vec<ResourceTemplate>> {
+        whole(self).await
+    }
+
+    /// The resource templates as a stream.
+    pub fn templates_stream(&self) -> Items<ResourceTemplate> {
+        items(self)
+    }
+
+    /// One page of resource templates.
+    pub async fn templates_page(&self, cursor: Option<&str>) -> Result<Page<ResourceTemplate>> {
+        page(self.clone(), cursor.map(Into::into), true).await
+    }
+
+    /// All prompts.
+    pub async fn prompts(&self) -> Result<Vec<Prompt>> {
+        whole(self).await
+    }
+
+    /// The prompts as a stream.
+    pub fn prompts_stream(&self) -> Items<Prompt> {
+        items(self)
+    }
+
+    /// One page of prompts.
+    pub async fn prompts_page(&self, cursor: Option<&str>) -> Result<Page<Prompt>> {
+        page(self.clone(), cursor.map(Into::into), true).await
+    }
+}

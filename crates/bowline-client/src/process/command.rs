@@ -1,0 +1,278 @@
+//! What to run, with which surroundings, and under which rules.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use super::child::Child;
+use super::error::{Kind, ProcessError};
+use super::group::Group;
+use super::restart::Restart;
+use super::stderr::StderrMode;
+
+/// How long a program may take for each step of an orderly end.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// The variables a program receives unless told otherwise: what it needs to find itself, and no secrets.
+#[cfg(not(windows))]
+const MINIMAL: &[&str] = &["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
+#[cfg(windows)]
+const MINIMAL: &[&str] = &[
+    "APPDATA",
+    "COMSPEC",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "LOCALAPPDATA",
+    "PATH",
+    "PATHEXT",
+    "PROCESSOR_ARCHITECTURE",
+    "PROGRAMFILES",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "TEMP",
+    "USERNAME",
+    "USERPROFILE",
+];
+
+/// Which variables of this process a program receives, beside those set with [`Command::env`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Environment {
+    /// The few that programs need to find themselves, such as `HOME` and `PATH`: secrets stay here.
+    #[default]
+    Minimal,
+    /// All of them.
+    Inherit,
+    /// None of them.
+    Empty,
+}
+
+/// Describes a program that speaks the protocol on its standard streams; no shell is involved.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), bowline_client::ProcessError> {
+/// use bowline_client::command;
+///
+/// let mut child = command("npx", ["-y", "@modelcontextprotocol/server-everything"]).env("DEBUG", "1").spawn()?;
+/// child.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
+pub fn command<I>(program: impl Into<OsString>, args: I) -> Command
+where
+    I: IntoIterator,
+    I::Item: Into<OsString>,
+{
+    Command::new(program).args(args)
+}
+
+/// A program to run: what [`command`] returns.
+///
+/// Its `Debug` form shows the program and its arguments, but no value of an environment variable.
+#[derive(Clone)]
+pub struct Command {
+    program: OsString,
+    args: Vec<OsString>,
+    environment: Environment,
+    /// Variables to set, or to remove where there is no value.
+    env: BTreeMap<OsString, Option<OsString>>,
+    current_dir: Option<PathBuf>,
+    stderr: StderrMode,
+    grace: Duration,
+    terminate_grace: Duration,
+    restart: Restart,
+}
+
+impl Command {
+    /// Describes a program without arguments, found in `PATH` unless it is a path.
+    pub fn new(program: impl Into<OsString>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            environment: Environment::default(),
+            env: BTreeMap::new(),
+            current_dir: None,
+            stderr: StderrMode::default(),
+            grace: GRACE,
+            terminate_grace: GRACE,
+            restart: Restart::default(),
+        }
+    }
+
+    /// Adds one argument.
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// Adds arguments.
+    pub fn args<I>(mut self, args: I) -> Self
+    where
+        I: IntoIterator,
+        I::Item: Into<OsString>,
+    {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets an environment variable.
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.env.insert(name.into(), Some(value.into()));
+        self
+    }
+
+    /// Keeps an environment variable from the program, wherever it would come from.
+    pub fn env_remove(mut self, name: impl Into<OsString>) -> Self {
+        self.env.insert(name.into(), None);
+        self
+    }
+
+    /// Chooses which variables of this process the program receives; [`Environment::Minimal`] by default.
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.environment = environment;
+        self
+    }
+
+    /// Sets the working directory; by default it is the one of this process.
+    pub fn current_dir(mut self, path: impl Into<PathBuf>) -> Self {
+        self.current_dir = Some(path.into());
+        self
+    }
+
+    /// Chooses where standard error goes; [`StderrMode::Keep`] by default.
+    pub fn stderr(mut self, mode: StderrMode) -> Self {
+        self.stderr = mode;
+        self
+    }
+
+    /// Sets how long the program may take to exit after its standard input was closed; 2 s by default.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// Sets how long the program may take to exit after SIGTERM; 2 s by default.
+    pub fn terminate_grace(mut self, grace: Duration) -> Self {
+        self.terminate_grace = grace;
+        self
+    }
+
+    /// Chooses whether a lost program is started again by those who keep it running.
+    pub fn restart(mut self, restart: Restart) -> Self {
+        self.restart = restart;
+        self
+    }
+
+    /// Returns what was chosen with [`restart`](Self::restart).
+    pub fn restart_policy(&self) -> &Restart {
+        &self.restart
+    }
+
+    /// Starts the program in a process group of its own, with pipes for its standard streams.
+    ///
+    /// Fails when the program is not there, may not be run, or the system has no room for it, and outside of a
+    /// tokio runtime. The runtime needs its IO and time drivers.
+    pub fn spawn(&self) -> Result<Child, ProcessError> {
+        let mut command = tokio::process::Command::new(&self.program);
+        command.args(&self.args).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stderr(match self.stderr {
+            StderrMode::Keep | StderrMode::Callback(_) => Stdio::piped(),
+            StderrMode::Inherit => Stdio::inherit(),
+        });
+        if let Some(path) = &self.current_dir {
+            command.current_dir(path);
+        }
+        self.fill_environment(&mut command);
+        let started = Group::start(command).map_err(|error| self.explain(error))?;
+        Ok(Child::new(self.name(), started, &self.stderr, self.grace, self.terminate_grace))
+    }
+
+    fn fill_environment(&self, command: &mut tokio::process::Command) {
+        match self.environment {
+            Environment::Inherit => {}
+            Environment::Empty => {
+                command.env_clear();
+            }
+            Environment::Minimal => {
+                command.env_clear();
+                command.envs(MINIMAL.iter().filter_map(|name| Some((name, inherited(name)?))));
+            }
+        }
+        for (name, value) in &self.env {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+    }
+
+    fn name(&self) -> String {
+        self.program.to_string_lossy().into_owned()
+    }
+
+    /// Tells apart what the system reports with one number.
+    fn explain(&self, error: io::Error) -> ProcessError {
+        let kind = match (error.kind(), &self.current_dir) {
+            (io::ErrorKind::NotFound | io::ErrorKind::NotADirectory, Some(path)) if !path.is_dir() => {
+                Kind::NoDirectory(path.clone())
+            }
+            (io::ErrorKind::NotFound, _) if self.exists() => Kind::NoInterpreter,
+            (io::ErrorKind::NotFound, _) if self.is_path() => Kind::NotFound,
+            (io::ErrorKind::NotFound, _) => Kind::NotInPath,
+            (io::ErrorKind::PermissionDenied, _) => Kind::PermissionDenied,
+            _ => Kind::NotStarted,
+        };
+        ProcessError::start(self.name(), kind, error)
+    }
+
+    fn is_path(&self) -> bool {
+        Path::new(&self.program).components().count() > 1
+    }
+
+    fn exists(&self) -> bool {
+        let directory = self.current_dir.as_deref().unwrap_or_else(|| Path::new(""));
+        if self.is_path() {
+            return directory.join(&self.program).is_file();
+        }
+        let path = self.env.get(OsStr::new("PATH")).cloned().unwrap_or_else(|| match self.environment {
+            Environment::Minimal | Environment::Inherit => inherited("PATH"),
+            Environment::Empty => None,
+        });
+        let Some(path) = path else { return false };
+        std::env::split_paths(&path).any(|entry| directory.join(entry).join(&self.program).is_file())
+    }
+}
+
+/// A variable of this process, unless it holds a function that some shells would run.
+fn inherited(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.as_encoded_bytes().starts_with(b"()"))
+}
+
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Command")
+            .field("program", &self.program)
+            .field("args", &self.args)
+            .field("environment", &self.environment)
+            .field("env", &HiddenValues(&self.env))
+            .field("current_dir", &self.current_dir)
+            .field("stderr", &self.stderr)
+            .field("grace", &self.grace)
+            .field("terminate_grace", &self.terminate_grace)
+            .field("restart", &self.restart)
+            .finish()
+    }
+}
+
+/// Shows the names of variables and hides what they hold.
+struct HiddenValues<'a>(&'a BTreeMap<OsString, Option<OsString>>);
+
+impl fmt::Debug for HiddenValues<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.0.keys().map(|name| (name, format_args!("***")))).finish()
+    }
+}

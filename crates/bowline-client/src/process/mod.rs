@@ -1,0 +1,19 @@
+//! Child processes: how a server program is started, watched, explained and ended.
+//!
+//! A [`Command`] says what to run and under which rules, [`Child`] is the running program with everything it
+//! starts, [`ProcessError`] tells why it failed, and [`Backoff`] decides when to try again.
+
+mod child;
+mod command;
+mod error;
+mod group;
+mod restart;
+mod stderr;
+#[cfg(unix)]
+mod watchdog;
+
+pub use child::Child;
+pub use command::{Command, Environment, command};
+pub use error::{Exit, ProcessError};
+pub use restart::{Backoff, Restart, Retry};
+pub use stderr::{Stderr, StderrMode};

@@ -1,0 +1,267 @@
+//! Who ends the children when this process is killed and can end nothing itself.
+//!
+//! No handler runs on SIGKILL, and the system offers no portable way to tie a process group to its parent. So
+//! one small shell per process waits at the other end of a pipe and knows the groups that are alive. The pipe
+//! ends with this process, however it ends, and then the shell kills what is still listed.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::process::Pid;
+
+const SHELL: &str = "/bin/sh";
+
+/// The name under which the watchdog appears in a list of processes.
+const NAME: &str = "bowline-watchdog";
+
+// The signals a terminal or a supervisor sends to end this process are ignored, since the watchdog has to outlive
+// it. `read` returns false at the end of the pipe. Everything used is built into the shell, so that it works
+// without PATH. The first form of `kill` is the one of POSIX; dash refuses `-KILL --`, and older shells know only
+// the second form. A group that is already gone makes both fail, which is as good.
+const SCRIPT: &str = r#"
+trap '' HUP INT QUIT TERM
+groups=
+while read -r verb group; do
+    case $verb in
+    add) groups="$groups $group" ;;
+    del)
+        kept=
+        for other in $groups; do
+            [ "$other" = "$group" ] || kept="$kept $other"
+        done
+        groups=$kept
+        ;;
+    esac
+done
+for group in $groups; do
+    kill -s KILL -- "-$group" || kill -KILL "-$group"
+done
+"#;
+
+static WATCHDOG: Mutex<Watchdog> = Mutex::new(Watchdog::new(SHELL));
+
+/// Starts the watchdog unless it runs, so that little time passes between the start of a child and [`add`].
+pub(super) fn start() {
+    lock().start();
+}
+
+/// Has a group killed when this process ends.
+pub(super) fn add(group: Pid) {
+    lock().add(group.as_raw_nonzero().get());
+}
+
+/// Forgets a group. This comes before its leader is reaped, while the number cannot belong to anyone else.
+pub(super) fn remove(group: Pid) {
+    lock().remove(group.as_raw_nonzero().get());
+}
+
+fn lock() -> MutexGuard<'static, Watchdog> {
+    WATCHDOG.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct Watchdog {
+    shell: &'static str,
+    state: State,
+    groups: BTreeSet<i32>,
+}
+
+enum State {
+    Idle,
+    Running(Child),
+    Unavailable,
+}
+
+impl Watchdog {
+    const fn new(shell: &'static str) -> Self {
+        Self { shell, state: State::Idle, groups: BTreeSet::new() }
+    }
+
+    /// Starts the shell if there is none, and tells it all groups.
+    fn start(&mut self) {
+        if !matches!(self.state, State::Idle) {
+            return;
+        }
+        match spawn(self.shell) {
+            Ok(mut child) => {
+                // A shell that does not listen is noticed, and replaced, when there is more to tell.
+                let _ = self.groups.iter().try_for_each(|group| write(&mut child, &format!("add {group}\n")));
+                self.state = State::Running(child);
+            }
+            Err(error) => {
+                let shell = self.shell;
+                tracing::warn!(%error, "{shell} not started: child processes may survive if this process is killed");
+                // What is missing stays missing, but a lack of processes or memory passes.
+                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) {
+                    self.state = State::Unavailable;
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, group: i32) {
+        self.groups.insert(group);
+        self.tell(&format!("add {group}\n"));
+    }
+
+    fn remove(&mut self, group: i32) {
+        if self.groups.remove(&group) {
+            self.tell(&format!("del {group}\n"));
+        }
+    }
+
+    fn tell(&mut self, line: &str) {
+        if let State::Running(child) = &mut self.state {
+            let Err(error) = write(child, line) else { return };
+            tracing::warn!(%error, "the watchdog of the child processes is gone and is started again");
+            // It is dead, or deaf and then ended here; either way it can be reaped without waiting.
+            let _ = child.kill();
+            let _ = child.wait();
+            self.state = State::Idle;
+        }
+        self.start();
+    }
+}
+
+/// The shell gets a group of its own, so that a signal to the group of this process does not reach it, and no
+/// descriptor but its end of the pipe: those of the standard library are closed in new programs.
+fn spawn(shell: &str) -> io::Result<Child> {
+    Command::new(shell)
+        .args(["-c", SCRIPT, NAME])
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+}
+
+fn write(child: &mut Child, text: &str) -> io::Result<()> {
+    let Some(stdin) = &mut child.stdin else { return Err(io::ErrorKind::BrokenPipe.into()) };
+    stdin.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    use rustix::process::{Signal, kill_process};
+
+    fn eventually(mut condition: impl FnMut() -> bool, what: &str) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !condition() {
+            assert!(Instant::now() < deadline, "{what}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// A process in a group of its own that ends with the test at the latest.
+    struct Sleeper(Child);
+
+    impl Sleeper {
+        fn new() -> Self {
+            Self(Command::new("sleep").arg("1000").process_group(0).spawn().unwrap())
+        }
+
+        fn group(&self) -> i32 {
+            i32::try_from(self.0.id()).unwrap()
+        }
+
+        fn is_alive(&mut self) -> bool {
+            self.0.try_wait().unwrap().is_none()
+        }
+    }
+
+    impl Drop for Sleeper {
+        fn drop(&mut self) {
+            self.0.kill().unwrap();
+            self.0.wait().unwrap();
+        }
+    }
+
+    fn running(watchdog: &mut Watchdog) -> &mut Child {
+        let State::Running(child) = &mut watchdog.state else { panic!("the watchdog runs") };
+        child
+    }
+
+    /// Ends the pipe, as the end of this process does, and waits for the shell.
+    fn end(mut watchdog: Watchdog) {
+        let child = running(&mut watchdog);
+        drop(child.stdin.take());
+        eventually(|| child.try_wait().unwrap().is_some(), "the shell ends with its pipe");
+    }
+
+    #[test]
+    fn the_end_of_the_pipe_kills_what_is_still_listed() {
+        let (mut kept, mut removed, mut other) = (Sleeper::new(), Sleeper::new(), Sleeper::new());
+        let mut watchdog = Watchdog::new(SHELL);
+        for group in [kept.group(), removed.group(), other.group()] {
+            watchdog.add(group);
+        }
+        watchdog.remove(removed.group());
+        end(watchdog);
+        eventually(|| !kept.is_alive() && !other.is_alive(), "listed groups are killed");
+        assert!(removed.is_alive());
+    }
+
+    #[test]
+    fn a_group_that_is_gone_does_not_protect_the_next() {
+        let gone = Sleeper::new().group();
+        let mut alive = Sleeper::new();
+        let mut watchdog = Watchdog::new(SHELL);
+        watchdog.add(gone);
+        watchdog.add(alive.group());
+        end(watchdog);
+        eventually(|| !alive.is_alive(), "the group after the missing one is killed");
+    }
+
+    #[test]
+    fn a_watchdog_that_was_killed_has_a_successor_that_knows_all_groups() {
+        let (mut early, mut late) = (Sleeper::new(), Sleeper::new());
+        let mut watchdog = Watchdog::new(SHELL);
+        watchdog.add(early.group());
+        let first = running(&mut watchdog);
+        first.kill().unwrap();
+        first.wait().unwrap();
+        watchdog.add(late.group());
+        end(watchdog);
+        eventually(|| !early.is_alive() && !late.is_alive(), "both groups are killed");
+    }
+
+    #[test]
+    fn without_a_shell_nothing_fails() {
+        let mut watchdog = Watchdog::new("/nonexistent/sh");
+        watchdog.add(1);
+        watchdog.remove(1);
+        assert!(matches!(watchdog.state, State::Unavailable));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn signals_that_end_this_process_do_not_end_the_watchdog() {
+        let mut sleeper = Sleeper::new();
+        let mut watchdog = Watchdog::new(SHELL);
+        watchdog.add(sleeper.group());
+        let child = running(&mut watchdog);
+        let id = Pid::from_child(child);
+        let wanted = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM];
+        let mask = wanted.iter().fold(0, |mask, signal| mask | 1_u64 << (signal.as_raw() - 1));
+        eventually(|| ignored_signals(id) & mask == mask, "the shell ignores the signals");
+        for signal in wanted {
+            kill_process(id, signal).unwrap();
+        }
+        end(watchdog);
+        eventually(|| !sleeper.is_alive(), "the watchdog did its work");
+    }
+
+    #[cfg(target_os = "linux")]
+    fn ignored_signals(id: Pid) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+        u64::from_str_radix(mask.trim(), 16).unwrap()
+    }
+}

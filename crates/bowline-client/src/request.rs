@@ -1,0 +1,299 @@
+//! One request: how it is set up, sent, asked back about, and answered.
+
+use crate::{
+    Error, Result, answering,
+    cache::Key,
+    client::Client,
+    connection::{Connection, Ticket},
+    core::Core,
+    error::Kind,
+    handlers::OnProgress,
+    shared::Shared,
+};
+use bowline_proto::{
+    client::{Fulfilled, RequestOptions, classify},
+    pending::Patience,
+    service::BoxFuture,
+};
+use bowline_types::{Id, LoggingLevel, Meta, Method, ProgressParams, RawJson, RawMap, TASKS_EXTENSION, meta};
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+/// How often a server may ask back before a request counts as endless.
+const MAX_ROUNDS: u32 = 10;
+
+/// What goes along with a request.
+#[derive(Clone)]
+pub(crate) struct Options {
+    pub(crate) patience: Patience,
+    pub(crate) progress: Option<OnProgress>,
+    pub(crate) log_level: Option<LoggingLevel>,
+    pub(crate) meta: Meta,
+}
+
+impl Options {
+    /// What holds unless a request says otherwise.
+    pub(crate) fn new(shared: &Shared) -> Self {
+        Self {
+            patience: shared.settings.patience,
+            progress: shared.handlers.progress.clone(),
+            log_level: shared.log_level(),
+            meta: Meta::new(),
+        }
+    }
+
+    /// As the protocol wants it: progress is asked for only where someone hears it.
+    pub(crate) fn for_proto(&self, id: Option<&Id>) -> RequestOptions {
+        RequestOptions {
+            progress_token: id.filter(|_| self.progress.is_some()).cloned(),
+            log_level: self.log_level,
+            meta: self.meta.clone(),
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("patience", &self.patience)
+            .field("meta", &self.meta)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A request to be awaited, perhaps after it was set up further.
+///
+/// Nothing is sent before it is first polled. Dropping it later gives the request up, and tells the server so.
+#[must_use = "a request does nothing until it is awaited"]
+pub struct Request<T> {
+    plan: Option<Plan<T>>,
+    running: Option<BoxFuture<'static, Result<T>>>,
+}
+
+struct Plan<T> {
+    client: Client,
+    method: Box<str>,
+    /// The parameters without `_meta`.
+    params: Result<RawJson>,
+    options: Options,
+    /// Where to look before asking, unless the request was given metadata of its own.
+    cached: Option<Key>,
+    /// Whether the request is held back when the server has not declared what it needs.
+    gated: bool,
+    finish: Finish<T>,
+}
+
+type Finish<T> = Box<dyn FnOnce(RawJson) -> Result<T> + Send>;
+
+impl<T: 'static> Request<T> {
+    pub(crate) fn new(
+        client: &Client,
+        method: &str,
+        params: Result<RawJson>,
+        finish: impl FnOnce(RawJson) -> Result<T> + Send + 'static,
+    ) -> Self {
+        let options = Options::new(&client.core().shared);
+        let (client, method, finish) = (client.clone(), method.into(), Box::new(finish));
+        Self {
+            plan: Some(Plan { client, method, params, options, cached: None, gated: true, finish }),
+            running: None,
+        }
+    }
+
+    pub(crate) fn cached(mut self, key: Key) -> Self {
+        if let Some(plan) = &mut self.plan {
+            plan.cached = Some(key);
+        }
+        self
+    }
+
+    pub(crate) fn ungated(mut self) -> Self {
+        if let Some(plan) = &mut self.plan {
+            plan.gated = false;
+        }
+        self
+    }
+
+    pub(crate) fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
+        if let Some(plan) = &mut self.plan {
+            change(&mut plan.options);
+        }
+        self
+    }
+
+    /// How long this request may go without an answer or progress.
+    pub fn timeout(self, silence: Duration) -> Self {
+        self.with(|options| options.patience.silence = silence)
+    }
+
+    /// How long this request may take altogether, whatever progress is reported.
+    pub fn max_total(self, total: Duration) -> Self {
+        self.with(|options| options.patience.total = total)
+    }
+
+    /// Hears of the progress of this request. Must not block.
+    pub fn progress(self, handler: impl Fn(ProgressParams) + Send + Sync + 'static) -> Self {
+        self.with(|options| options.progress = Some(Arc::new(handler)))
+    }
+
+    /// The least level of log messages wanted while this request runs, where the server's revision lets each say so.
+    pub fn log_level(self, level: LoggingLevel) -> Self {
+        self.with(|options| options.log_level = Some(level))
+    }
+
+    /// Adds metadata. Keys of the protocol are set by the client and win over these.
+    ///
+    /// The request fails without being sent when a key does not follow the grammar of keys.
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<RawJson>) -> Self {
+        let key = key.into();
+        if let Some(plan) = &mut self.plan {
+            if let Err(error) = meta::validate_key(&key) {
+                plan.params = Err(Error::misuse(error.to_string()));
+            }
+            plan.options.meta.insert(key, value.into());
+            plan.cached = None;
+        }
+        self
+    }
+
+    /// Adds all of `meta`, as [`meta`](Self::meta) does.
+    pub fn metas(self, meta: &Meta) -> Self {
+        meta.iter().fold(self, |request, (key, value)| request.meta(key, value.clone()))
+    }
+}
+
+impl<T: 'static> Future for Request<T> {
+    type Output = Result<T>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
+        if let Some(plan) = self.plan.take() {
+            self.running = Some(Box::pin(plan.run()));
+        }
+        match &mut self.running {
+            Some(running) => running.as_mut().poll(context),
+            None => Poll::Ready(Err(Kind::Cancelled.into())),
+        }
+    }
+}
+
+impl<T> Plan<T> {
+    async fn run(self) -> Result<T> {
+        let core = self.client.core();
+        let params = self.params?;
+        if self.gated {
+            core.gate(&self.method).await?;
+        }
+        let Some(key) = self.cached else {
+            let (result, _) = core.ask(&self.method, &params, self.options).await?;
+            return (self.finish)(result);
+        };
+        if let Some(result) = core.shared.cache.get(&key) {
+            return (self.finish)(result);
+        }
+        let slot = core.shared.cache.slot();
+        let (result, rounds) = core.ask(&self.method, &params, self.options).await?;
+        // What depended on answers holds for nobody who was not asked.
+        if rounds == 0 {
+            core.shared.cache.put(slot, key, &result);
+        }
+        (self.finish)(result)
+    }
+}
+
+impl<T> fmt::Debug for Request<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plan = self.plan.as_ref();
+        let method = plan.map(|plan| &plan.method);
+        f.debug_struct("Request")
+            .field("method", &method)
+            .field("options", &plan.map(|plan| &plan.options))
+            .finish_non_exhaustive()
+    }
+}
+
+impl Core {
+    /// Asks, answers what the server asks back, and gives the result with the number of rounds that took.
+    ///
+    /// `object` is the text of the parameters without `_meta`.
+    pub(crate) async fn ask(
+        &self,
+        method: &str,
+        object: &RawJson,
+        options: Options,
+    ) -> Result<(RawJson, u32)> {
+        let mut params = object.clone();
+        for round in 0..=MAX_ROUNDS {
+            let connection = self.connection().await?;
+            let result = self.send_on(&connection, method, &params, options.clone()).await?;
+            let Some(negotiated) = connection.negotiated() else {
+                return Err(Error::closed("it is not open yet"));
+            };
+            let tasks = self.shared.profile.capabilities.has_extension(TASKS_EXTENSION)
+                && negotiated.capabilities.has_extension(TASKS_EXTENSION);
+            let extensions: &[&str] = if tasks { &["task"] } else { &[] };
+            let required = match classify(negotiated.revision, result, extensions)? {
+                Fulfilled::Complete(result) | Fulfilled::Extension(_, result) => return Ok((result, round)),
+                Fulfilled::InputRequired(required) => *required,
+            };
+            let asks_back = [Method::CallTool, Method::ReadResource, Method::GetPrompt];
+            if !asks_back.iter().any(|known| known.as_str() == method) {
+                return Err(Error::malformed("the result", format!("`{method}` cannot ask back")));
+            }
+            if round == MAX_ROUNDS {
+                break;
+            }
+            tracing::debug!(method, round, "the server asks back");
+            let responses = match required.input_requests {
+                Some(requests) => Some(answering::answer_all(&self.shared, negotiated, requests).await?),
+                None => None,
+            };
+            params = with_answers(object, responses.as_ref(), required.request_state.as_deref())?;
+        }
+        Err(Error::malformed(method, format!("the server asks back more than {MAX_ROUNDS} times")))
+    }
+
+    /// Sends one request on one connection.
+    pub(crate) async fn send_on(
+        &self,
+        connection: &Arc<Connection>,
+        method: &str,
+        object: &RawJson,
+        options: Options,
+    ) -> Result<RawJson> {
+        let Some(revision) = connection.revision() else { return Err(Error::closed("it is not open yet")) };
+        let profile = &self.shared.profile;
+        let fill = |id: &Id| profile.params(revision, object.as_bytes(), options.for_proto(Some(id)));
+        tracing::debug!(method, %revision, "sending a request");
+        let ticket =
+            Ticket { patience: options.patience, progress: options.progress.clone(), is_opening: false };
+        connection.request(method, fill, ticket).await
+    }
+}
+
+/// The original parameters with what the retry adds: answers, and the state exactly as it came.
+fn with_answers(object: &RawJson, responses: Option<&RawMap>, state: Option<&str>) -> Result<RawJson> {
+    let mut params: RawMap =
+        object.decode().map_err(|error| Error::misuse(format!("the parameters are no object: {error}")))?;
+    let write = |error: serde_json::Error| Error::misuse(format!("an answer cannot be written: {error}"));
+    if let Some(responses) = responses {
+        params.insert("inputResponses", RawJson::of(responses).map_err(write)?);
+    }
+    if let Some(state) = state {
+        params.insert("requestState", RawJson::of(state).map_err(write)?);
+    }
+    RawJson::of(&params).map_err(write)
+}
+
+/// Takes `_meta` out of parameters that a caller wrote whole.
+pub(crate) fn split_meta(params: &RawJson) -> Result<(RawJson, Meta)> {
+    let invalid = |error: serde_json::Error| Error::misuse(format!("the parameters are no object: {error}"));
+    let mut members: RawMap = params.decode().map_err(invalid)?;
+    let Some(meta) = members.remove("_meta") else { return Ok((params.clone(), Meta::new())) };
+    Ok((RawJson::of(&members).map_err(invalid)?, meta.decode().map_err(invalid)?))
+}

@@ -1,0 +1,209 @@
+//! Who wants to hear of which changes: streams of them, and how a subscription of the modern era is routed.
+
+mod listen;
+mod managed;
+
+pub use listen::Listen;
+pub(crate) use listen::{reopen, start};
+pub(crate) use managed::Managed;
+
+use crate::{Error, Result, connection::InFlight, shared::lock};
+use bowline_proto::{subscribe::Change, uri};
+use bowline_types::SubscriptionFilter;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex},
+    task::{Context, Poll, Waker},
+};
+use tokio::sync::{Mutex as AsyncMutex, oneshot};
+
+/// How many changes may wait to be looked at; further ones are dropped, for the reader is not there.
+const MAX_WAITING: usize = 1000;
+
+/// Everyone who listens, and what the legacy eras were asked to tell.
+#[derive(Debug, Default)]
+pub(crate) struct Views {
+    all: Mutex<Vec<Arc<View>>>,
+    /// How many want to hear of a resource from a legacy server.
+    pub(crate) subscribed: Mutex<BTreeMap<String, usize>>,
+    /// The one subscription that `subscribe` and `on_notification` share in the modern era.
+    pub(crate) managed: AsyncMutex<Managed>,
+}
+
+impl Views {
+    fn add(&self, view: &Arc<View>) {
+        lock(&self.all).push(Arc::clone(view));
+    }
+
+    fn remove(&self, view: &Arc<View>) {
+        lock(&self.all).retain(|known| !Arc::ptr_eq(known, view));
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<View>> {
+        lock(&self.all).clone()
+    }
+
+    /// A legacy server told of a change.
+    pub(crate) fn hear(&self, change: &Change) {
+        for view in self.all() {
+            view.hear(change);
+        }
+    }
+
+    /// Nothing will come any more.
+    pub(crate) fn end(&self, reason: &Error) {
+        for view in self.all() {
+            view.end(Some(reason.clone()));
+        }
+    }
+}
+
+/// What one listener wants, and what it has not looked at yet.
+#[derive(Debug)]
+pub(crate) struct View {
+    filter: SubscriptionFilter,
+    queue: Mutex<Queue>,
+    /// Keeps the subscription of the modern era open.
+    lease: Mutex<Option<InFlight>>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    changes: VecDeque<Change>,
+    ended: Option<End>,
+    waker: Option<Waker>,
+}
+
+/// How a subscription ended.
+#[derive(Debug)]
+enum End {
+    InOrder,
+    Failed(Error),
+}
+
+impl View {
+    fn new(filter: SubscriptionFilter) -> Self {
+        Self { filter, queue: Mutex::default(), lease: Mutex::default() }
+    }
+
+    /// Notes a change, unless it is noted already and not looked at.
+    fn hear(&self, change: &Change) {
+        if !covers(&self.filter, change) {
+            return;
+        }
+        let mut queue = lock(&self.queue);
+        if queue.changes.contains(change) {
+            return;
+        }
+        if queue.changes.len() >= MAX_WAITING {
+            tracing::warn!("a listener does not keep up; a change is lost");
+            return;
+        }
+        queue.changes.push_back(change.clone());
+        let waker = queue.waker.take();
+        drop(queue);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// The connection was lost and is back: anything may have changed meanwhile.
+    fn hear_everything(&self) {
+        let lists = [Change::Tools, Change::Prompts, Change::Resources];
+        let uris = self.filter.resource_subscriptions.iter().flatten().cloned().map(Change::Resource);
+        lists.into_iter().chain(uris).for_each(|change| self.hear(&change));
+    }
+
+    fn end(&self, reason: Option<Error>) {
+        let waker = {
+            let mut queue = lock(&self.queue);
+            queue.ended.get_or_insert(reason.map_or(End::InOrder, End::Failed));
+            queue.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn poll(&self, context: &mut Context<'_>) -> Poll<Option<Change>> {
+        let mut queue = lock(&self.queue);
+        if let Some(change) = queue.changes.pop_front() {
+            return Poll::Ready(Some(change));
+        }
+        if queue.ended.is_some() {
+            return Poll::Ready(None);
+        }
+        queue.waker = Some(context.waker().clone());
+        Poll::Pending
+    }
+}
+
+fn covers(filter: &SubscriptionFilter, change: &Change) -> bool {
+    match change {
+        Change::Tools => filter.tools_list_changed == Some(true),
+        Change::Prompts => filter.prompts_list_changed == Some(true),
+        Change::Resources => filter.resources_list_changed == Some(true),
+        Change::Resource(changed) => {
+            filter.resource_subscriptions.iter().flatten().any(|known| uri::is_sub_resource(known, changed))
+        }
+    }
+}
+
+/// Where the messages of one subscription go.
+#[derive(Debug)]
+pub(crate) struct Route {
+    to: Target,
+    granted: Mutex<Option<oneshot::Sender<Result<SubscriptionFilter>>>>,
+}
+
+#[derive(Debug)]
+enum Target {
+    /// To one listener.
+    View(Arc<View>),
+    /// To the handler of notifications, when they fit the filter.
+    Handler(SubscriptionFilter),
+}
+
+impl Route {
+    fn new(to: Target) -> (Arc<Self>, oneshot::Receiver<Result<SubscriptionFilter>>) {
+        let (sender, receiver) = oneshot::channel();
+        (Arc::new(Self { to, granted: Mutex::new(Some(sender)) }), receiver)
+    }
+
+    /// The server says what it will tell. False when it had said so before.
+    pub(crate) fn grant(&self, granted: SubscriptionFilter) -> bool {
+        let sender = lock(&self.granted).take();
+        // Whoever asked may have gone meanwhile.
+        sender.map(|sender| drop(sender.send(Ok(granted)))).is_some()
+    }
+
+    /// A change came in. True when the handler of notifications is to hear of it.
+    pub(crate) fn hear(&self, change: &Change) -> bool {
+        match &self.to {
+            Target::View(view) => {
+                view.hear(change);
+                false
+            }
+            Target::Handler(filter) => covers(filter, change),
+        }
+    }
+
+    /// The server ended the subscription, in order or with an error.
+    pub(crate) fn settle(&self, result: Result<()>) {
+        if let Some(sender) = lock(&self.granted).take() {
+            let early = || Error::malformed("`subscriptions/listen`", "it ended before it was acknowledged");
+            drop(sender.send(Err(result.err().unwrap_or_else(early))));
+            return;
+        }
+        if let Target::View(view) = &self.to {
+            view.end(result.err());
+        }
+    }
+
+    /// The connection is gone. What was granted is asked for again on the next one.
+    pub(crate) fn interrupt(&self, reason: &Error) {
+        if let Some(sender) = lock(&self.granted).take() {
+            drop(sender.send(Err(reason.clone())));
+        }
+    }
+}

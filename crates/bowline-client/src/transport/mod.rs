@@ -1,0 +1,172 @@
+//! Between the client and the wire: what a transport has to do, and what it is given.
+//!
+//! A [`Connect`] opens connections to one server. Each gives a [`Transport`], which takes frames out, and is given an
+//! [`Inbox`], which takes frames in. Neither knows what the frames mean; [`Outgoing`] says as much as a transport may
+//! need to route them.
+
+mod frames;
+mod lines;
+mod memory;
+mod outbox;
+mod program;
+mod stream;
+
+pub use memory::{ClientEnd, ServerEnd, memory};
+pub use stream::Stream;
+
+use crate::{Error, Result, connection::Connection};
+use bowline_proto::{client::Negotiated, service::BoxFuture};
+use bowline_types::{Era, Id};
+use bytes::Bytes;
+use std::{
+    fmt,
+    sync::{Arc, Weak},
+};
+
+use crate::Restart;
+
+/// A way to reach one server, as often as need be.
+pub trait Connect: Send + Sync + 'static {
+    /// Opens a connection whose incoming frames go to `inbox`.
+    fn connect(&self, inbox: Inbox) -> BoxFuture<'_, Result<Box<dyn Transport>>>;
+
+    /// Whether a lost connection is opened again. By default it is not.
+    fn restart(&self) -> Restart {
+        Restart::Never
+    }
+}
+
+impl Connect for Box<dyn Connect> {
+    fn connect(&self, inbox: Inbox) -> BoxFuture<'_, Result<Box<dyn Transport>>> {
+        (**self).connect(inbox)
+    }
+
+    fn restart(&self) -> Restart {
+        (**self).restart()
+    }
+}
+
+/// One connection, seen from above: frames go out. Dropping it ends the connection at once.
+pub trait Transport: Send + Sync + 'static {
+    /// Sends a frame, without waiting. What goes wrong is told to the [`Inbox`].
+    fn send(&self, outgoing: Outgoing);
+
+    /// Completes when the transport has room for another request. By default it always has.
+    fn ready(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    /// The caller gave up a request: ends it in the transport's own way, or says that a notification is due.
+    fn cancel(&self, id: &Id) -> CancelWay;
+
+    /// The opening is done; what was agreed on may matter to frames sent from here on.
+    fn opened(&self, negotiated: &Negotiated) {
+        let _ = negotiated;
+    }
+
+    /// Ends the connection in good order. Takes a bounded time.
+    fn close(&self) -> BoxFuture<'_, ()>;
+}
+
+/// How a request is cancelled on a transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CancelWay {
+    /// The client sends `notifications/cancelled`.
+    Notify,
+    /// The transport has ended the request by itself; nothing is sent.
+    Closed,
+}
+
+/// A frame to send, and what it is.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    /// One JSON-RPC message.
+    pub frame: Bytes,
+    /// What the message is.
+    pub kind: OutgoingKind,
+}
+
+/// What a frame to send is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutgoingKind {
+    /// A request, whose answer is due at the [`Inbox`].
+    Request {
+        /// Names the request.
+        id: Id,
+        /// What is asked for.
+        method: Box<str>,
+        /// The tool, prompt, URI or task it is about, where the method names one.
+        name: Option<String>,
+    },
+    /// A notification.
+    Notification {
+        /// What is told.
+        method: Box<str>,
+    },
+    /// A response to a request of the server; legacy eras only.
+    Response {
+        /// The request.
+        id: Option<Id>,
+    },
+}
+
+/// Where a transport puts what comes in. Cheap to clone; it does not keep the connection alive.
+#[derive(Clone)]
+pub struct Inbox {
+    connection: Weak<Connection>,
+    max_frame: usize,
+}
+
+impl Inbox {
+    pub(crate) fn new(connection: &Arc<Connection>, max_frame: usize) -> Self {
+        Self { connection: Arc::downgrade(connection), max_frame }
+    }
+
+    /// The longest frame the client wants to see, in bytes.
+    pub fn max_frame(&self) -> usize {
+        self.max_frame
+    }
+
+    /// The era found at an earlier connection to the same server, if there was one.
+    pub fn known_era(&self) -> Option<Era> {
+        self.connection.upgrade()?.known_era()
+    }
+
+    /// Takes in a frame. Never blocks, and never fails: what is no message is counted as noise.
+    pub fn accept(&self, frame: &Bytes) {
+        if let Some(connection) = self.connection.upgrade() {
+            connection.accept(frame);
+        }
+    }
+
+    /// Something came in that is no frame, such as a line too long to read. `sample` is its beginning.
+    pub fn noise(&self, sample: &[u8]) {
+        if let Some(connection) = self.connection.upgrade() {
+            connection.note_noise(sample);
+        }
+    }
+
+    /// One request cannot be answered any more.
+    pub fn fail(&self, id: &Id, error: Error) {
+        if let Some(connection) = self.connection.upgrade() {
+            connection.fail(id, error);
+        }
+    }
+
+    /// The connection is gone, for `reason`. The first reason counts.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a transport that reports its end has no further use for it"
+    )]
+    pub fn close(&self, reason: Error) {
+        if let Some(connection) = self.connection.upgrade() {
+            connection.shut(&reason);
+        }
+    }
+}
+
+impl fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inbox").field("max_frame", &self.max_frame).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,88 @@
+//! Frames on their way out: written together, in order, by one task.
+
+use bytes::{Bytes, BytesMut};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// How many bytes may wait before requests have to.
+const ROOM: usize = 1024 * 1024;
+
+/// The frames waiting to be written.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    queue: Mutex<Queue>,
+    /// Wakes the writer.
+    filled: Notify,
+    /// Wakes who waits for room.
+    emptied: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    bytes: BytesMut,
+    closed: bool,
+}
+
+impl Outbox {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a frame as one line. After the connection has ended, frames vanish.
+    pub(super) fn push(&self, frame: &Bytes) {
+        let mut queue = self.queue();
+        if queue.closed {
+            return;
+        }
+        let start = queue.bytes.len();
+        queue.bytes.reserve(frame.len() + 1);
+        queue.bytes.extend_from_slice(frame);
+        // A line break inside of JSON text can only be a blank between tokens.
+        if memchr::memchr2(b'\n', b'\r', frame).is_some() {
+            let breaks = queue.bytes.iter_mut().skip(start).filter(|byte| matches!(byte, b'\n' | b'\r'));
+            breaks.for_each(|byte| *byte = b' ');
+        }
+        queue.bytes.extend_from_slice(b"\n");
+        drop(queue);
+        self.filled.notify_one();
+    }
+
+    /// Takes what waits, once there is something; `None` when there will be no more.
+    pub(super) async fn take(&self) -> Option<BytesMut> {
+        loop {
+            {
+                let mut queue = self.queue();
+                if !queue.bytes.is_empty() {
+                    let bytes = std::mem::take(&mut queue.bytes);
+                    self.emptied.notify_waiters();
+                    return Some(bytes);
+                }
+                if queue.closed {
+                    return None;
+                }
+            }
+            self.filled.notified().await;
+        }
+    }
+
+    /// Completes when there is room for another request.
+    pub(super) async fn room(&self) {
+        loop {
+            let emptied = self.emptied.notified();
+            {
+                let queue = self.queue();
+                if queue.bytes.len() < ROOM || queue.closed {
+                    return;
+                }
+            }
+            emptied.await;
+        }
+    }
+
+    /// Lets the writer end once everything is written.
+    pub(super) fn close(&self) {
+        self.queue().closed = true;
+        self.filled.notify_one();
+        self.emptied.notify_waiters();
+    }
+}

@@ -1,0 +1,180 @@
+//! Which URLs may be shown to a user, and which folders may be shown to a server.
+
+use bowline_proto::uri::validate_uri;
+use bowline_types::Root;
+use std::path::PathBuf;
+
+/// Checks that a URL leads to a web page and nowhere else: `http` or `https`, with a host.
+pub(crate) fn check_page(url: &str) -> Result<(), String> {
+    let scheme = url.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
+    if !matches!(scheme.as_deref(), Some("http" | "https")) {
+        return Err(format!("expected an http or https URL, got `{url}`"));
+    }
+    if url.chars().any(|character| character.is_control() || character.is_whitespace() || character == '\\') {
+        return Err(format!("expected a URL without blanks, got `{url}`"));
+    }
+    match host(url) {
+        Some(host) if !host.is_empty() => Ok(()),
+        _ => Err(format!("expected a URL with a host, got `{url}`")),
+    }
+}
+
+fn authority(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    rest.split(['/', '?', '#']).next()
+}
+
+/// The host of a URL.
+pub(crate) fn host(url: &str) -> Option<&str> {
+    let authority = authority(url)?;
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    if host.starts_with('[') {
+        return host.split_inclusive(']').next();
+    }
+    host.split(':').next()
+}
+
+/// Whether a URL is made to be misread.
+pub(crate) fn is_suspicious(url: &str) -> bool {
+    let Some(authority) = authority(url) else { return true };
+    let encoded = |label: &str| {
+        label.len() >= 4 && label.is_char_boundary(4) && label[..4].eq_ignore_ascii_case("xn--")
+    };
+    !authority.is_ascii()
+        || authority.contains('@')
+        || host(url).is_none_or(|host| host.split('.').any(encoded))
+}
+
+/// Checks what a client tells of its folders: `file` URIs that stay where they say.
+pub(crate) fn check_root(root: &Root) -> Result<(), String> {
+    let uri = &root.uri;
+    let is_file = uri.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("file://"));
+    if !is_file {
+        return Err(format!("expected the root to be a `file://` URI, got `{uri}`"));
+    }
+    validate_uri(uri).map_err(|error| format!("root `{uri}`: {error}"))?;
+    let path = decode(uri.get(7..).unwrap_or_default());
+    if path.segments().any(|segment| segment == b"..") {
+        return Err(format!("expected the root to have no `..`, got `{uri}`"));
+    }
+    Ok(())
+}
+
+/// Whether a root is there and can be read at this moment. Blocks for as long as the file system takes.
+pub(crate) fn is_accessible(root: &Root) -> bool {
+    let Some(path) = path_of(&root.uri) else { return false };
+    match std::fs::metadata(&path) {
+        Ok(metadata) if metadata.is_dir() => std::fs::read_dir(&path).is_ok(),
+        Ok(_) => std::fs::File::open(&path).is_ok(),
+        Err(_) => false,
+    }
+}
+
+fn path_of(uri: &str) -> Option<PathBuf> {
+    let rest = uri.get(7..)?;
+    // The authority, empty or `localhost`, is not part of the path.
+    let path = rest.strip_prefix("localhost").unwrap_or(rest);
+    let path = decode(path.split(['?', '#']).next()?);
+    #[cfg(unix)]
+    return Some(PathBuf::from(<std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(path.0)));
+    #[cfg(not(unix))]
+    return Some(PathBuf::from(String::from_utf8(path.0).ok()?.trim_start_matches('/')));
+}
+
+/// Bytes behind percent-encoding.
+struct Decoded(Vec<u8>);
+
+impl Decoded {
+    /// The parts between separators of any system.
+    fn segments(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.split(|byte| matches!(byte, b'/' | b'\\'))
+    }
+}
+
+fn decode(text: &str) -> Decoded {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        let escaped = (*first == b'%').then(|| tail.get(..2)).flatten();
+        let byte = escaped.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        if let Some(byte) = byte {
+            bytes.push(byte);
+            rest = tail.get(2..).unwrap_or_default();
+        } else {
+            bytes.push(*first);
+            rest = tail;
+        }
+    }
+    Decoded(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_pages_with_a_host_may_be_shown() {
+        // proves: ELIU-26
+        for good in
+            ["https://example.com/a?b#c", "HTTP://example.com", "http://[::1]:80/", "https://u@example.com"]
+        {
+            assert_eq!(check_page(good), Ok(()), "{good}");
+        }
+        for bad in [
+            "javascript:alert(1)",
+            "data:text/html,x",
+            "file:///etc/passwd",
+            "https:example.com",
+            "https:///path",
+            "https://",
+            "https://a b/",
+            "https://a\\@b/",
+            "https://a\n/",
+            "example.com",
+            "",
+        ] {
+            assert!(check_page(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn urls_made_to_be_misread_are_told_apart() {
+        // proves: ELIU-25
+        for (url, domain, suspicious) in [
+            ("https://example.com:8443/x@y", "example.com", false),
+            ("https://bank.example@evil.example/", "evil.example", true),
+            ("https://xn--pple-43d.example/", "xn--pple-43d.example", true),
+            ("https://пример.example/", "пример.example", true),
+            ("http://[::1]:80/", "[::1]", false),
+        ] {
+            assert_eq!((host(url), is_suspicious(url)), (Some(domain), suspicious), "{url}");
+        }
+    }
+
+    #[test]
+    fn roots_stay_where_they_say() {
+        // proves: ROOT-05, ROOT-10
+        let check = |uri: &str| check_root(&Root::new(uri));
+        assert_eq!(check("file:///srv/a..b/c"), Ok(()));
+        for bad in [
+            "file:///a/../b",
+            "file:///a/%2e%2E/b",
+            "file:///a/..%5cb",
+            "file:///..",
+            "https://a/b",
+            "/a",
+            "file:/a",
+            "",
+        ] {
+            assert!(check(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn only_roots_that_are_there_are_accessible() {
+        let here = std::env::temp_dir();
+        let uri = format!("file://{}", here.to_str().unwrap_or("/"));
+        assert!(is_accessible(&Root::new(uri.as_str())));
+        assert!(!is_accessible(&Root::new(format!("{uri}/no-such-folder-here"))));
+    }
+}

@@ -1,0 +1,138 @@
+//! What the client leaves in the log of its program.
+
+use crate::support::*;
+use bowline_client::{Answer, Client};
+use bowline_types::{CreateMessageResult, Role};
+use serde_json::json;
+use std::{
+    fmt::{self, Write as _},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tracing::{
+    Event, Metadata, Subscriber,
+    field::{Field, Visit},
+    span,
+    subscriber::DefaultGuard,
+};
+
+/// Keeps every event as one line.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    /// For this thread, on which a test runs all of its tasks.
+    fn start() -> (Self, DefaultGuard) {
+        let log = Self::default();
+        let guard = tracing::subscriber::set_default(log.clone());
+        (log, guard)
+    }
+
+    fn count(&self, parts: &[&str]) -> usize {
+        let lines = self.0.lock().unwrap();
+        lines.iter().filter(|line| parts.iter().all(|part| line.contains(part))).count()
+    }
+}
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        write!(self.0, " {field}={value:?}").unwrap();
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("bowline_client")
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(event.metadata().level().to_string());
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancellations_are_logged_with_their_reasons() {
+    // proves: CANCEL-12
+    let (log, _guard) = Log::start();
+    let (client, mut peer) = connect(Client::builder(), V2025_11_25, json!({ "tools": {} })).await;
+    peer.notify("notifications/cancelled", json!({ "requestId": "x", "reason": "changed my mind" })).await;
+    let (result, _) =
+        both(client.call("slow", ()).timeout(Duration::from_secs(1)), peer.expect("tools/call")).await;
+    assert!(result.unwrap_err().is_timeout());
+    assert_eq!(log.count(&["the server cancelled", "changed my mind"]), 1);
+    assert_eq!(log.count(&["cancelling a request", "no answer in time"]), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tool_calls_are_logged() {
+    // proves: TOOL-53
+    let (log, _guard) = Log::start();
+    let (client, mut peer) = connect(Client::builder(), V2025_11_25, json!({ "tools": {} })).await;
+    let (result, ()) = both(client.call("delete-everything", ()), async {
+        let request = peer.expect("tools/call").await;
+        peer.reply(&request, text_result("done")).await;
+    })
+    .await;
+    result.unwrap();
+    assert_eq!(log.count(&["called a tool", "delete-everything", "failed=false"]), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ping_that_fails_is_logged() {
+    // proves: PING-07
+    let (log, _guard) = Log::start();
+    let builder = Client::builder().keep_alive(Duration::from_secs(10));
+    let (client, _peer) = connect(builder, V2025_11_25, json!({})).await;
+    assert!(client.closed().await.is_closed());
+    assert_eq!(log.count(&["WARN", "a ping failed"]), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn features_on_their_way_out_are_warned_of_once() {
+    // proves: BASE-50, BASE-49
+    let (log, _guard) = Log::start();
+    let builder = Client::builder()
+        .on_sample(|_| async { Ok(CreateMessageResult::new(Role::Assistant, "hm", "model")) });
+    let (client, mut peer) = connect(builder, V2026_07_28, json!({ "tools": {} })).await;
+    for _ in 0..2 {
+        let (result, ()) = both(client.call("think", ()), async {
+            let request = peer.expect("tools/call").await;
+            let params = json!({ "messages": [], "maxTokens": 5 });
+            let requests = json!({ "q": { "method": "sampling/createMessage", "params": params } });
+            peer.reply(&request, json!({ "resultType": "input_required", "inputRequests": requests })).await;
+            let request = peer.expect("tools/call").await;
+            assert_eq!(request["params"]["inputResponses"]["q"]["model"], "model");
+            peer.reply(&request, text_result("done")).await;
+        })
+        .await;
+        result.unwrap();
+    }
+    assert_eq!(log.count(&["WARN", "sampling", "deprecates"]), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_does_not_fit_its_form_is_warned_of() {
+    let (log, _guard) = Log::start();
+    let builder = Client::builder().on_ask(|_| async { Answer::accept(json!({})) });
+    let (_client, mut peer) = connect(builder, V2025_11_25, json!({})).await;
+    let schema = json!({ "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"] });
+    peer.ask(1, "elicitation/create", json!({ "message": "?", "requestedSchema": schema })).await;
+    assert_eq!(peer.next().await["result"]["action"], "decline");
+    assert_eq!(log.count(&["WARN", "counts as declined", "`a`"]), 1);
+}

@@ -1,0 +1,19 @@
+//! Tests of the client through its public interface.
+
+mod answering;
+mod end_to_end;
+mod lists;
+mod logs;
+mod noise;
+mod opening;
+#[cfg(unix)]
+mod process;
+mod requests;
+#[cfg(unix)]
+mod restart;
+mod rounds;
+mod service;
+mod subscriptions;
+mod support;
+mod transport;
+mod typed;

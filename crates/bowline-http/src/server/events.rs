@@ -1,0 +1,108 @@
+//! The events of one stream on their way out, bounded.
+
+use bowline_proto::sse::{EventRef, encode_event};
+use bowline_server::transport::Sink;
+use bytes::Bytes;
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, MutexGuard, PoisonError},
+    task::Waker,
+};
+
+/// The events of one stream. A client that does not read them is cut off.
+#[derive(Debug)]
+pub(super) struct Events {
+    queue: Mutex<Queue>,
+    limit: usize,
+    byte_limit: usize,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    frames: VecDeque<Bytes>,
+    bytes: usize,
+    overflown: bool,
+    waker: Option<Waker>,
+}
+
+impl Events {
+    pub(super) fn new(limit: usize, byte_limit: usize) -> Self {
+        Self { queue: Mutex::default(), limit, byte_limit }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn pop(&self) -> Option<Bytes> {
+        let mut queue = self.queue();
+        let frame = queue.frames.pop_front()?;
+        queue.bytes -= frame.len();
+        Some(frame)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.queue().frames.len()
+    }
+
+    /// Whether the client fell too far behind.
+    pub(super) fn is_overflown(&self) -> bool {
+        self.queue().overflown
+    }
+
+    /// Wakes this one at the next event.
+    pub(super) fn register(&self, waker: &Waker) {
+        let mut queue = self.queue();
+        if queue.waker.as_ref().is_none_or(|known| !known.will_wake(waker)) {
+            queue.waker = Some(waker.clone());
+        }
+    }
+
+    pub(super) fn wake(&self) {
+        let waker = self.queue().waker.take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn add(&self, frame: Bytes, spare: bool) {
+        let mut queue = self.queue();
+        let full = queue.frames.len() >= self.limit || queue.bytes + frame.len() > self.byte_limit;
+        // One frame always fits, however long: the limit is for those that pile up.
+        if full && !queue.frames.is_empty() {
+            queue.overflown |= !spare;
+            return;
+        }
+        queue.bytes += frame.len();
+        queue.frames.push_back(frame);
+        drop(queue);
+        self.wake();
+    }
+}
+
+impl Sink for Events {
+    fn write(&self, write: &mut dyn FnMut(&mut Vec<u8>) -> bool) {
+        let mut frame = Vec::new();
+        if write(&mut frame) {
+            self.add(frame.into(), false);
+        }
+    }
+
+    fn offer(&self, frame: &[u8]) {
+        self.add(Bytes::copy_from_slice(frame), true);
+    }
+}
+
+/// A message as an event.
+pub(super) fn event(message: &[u8]) -> Bytes {
+    let mut out = Vec::with_capacity(message.len() + 32);
+    let event = EventRef { event: Some("message"), data: message, ..EventRef::default() };
+    // Only an id or a name with a line break can fail, and there is none.
+    drop(encode_event(&mut out, &event));
+    out.into()
+}
+
+/// A comment that keeps a silent stream alive.
+pub(super) fn comment() -> Bytes {
+    Bytes::from_static(b": keep-alive\n\n")
+}

@@ -1,0 +1,40 @@
+//! GET and DELETE on a session.
+
+use super::{
+    reader::{Form, Reader, parse_event_id, priming},
+    session::Session,
+};
+use crate::server::{body::Body, reply, service::Shared};
+use bowline_types::Revision;
+use http::{HeaderMap, Response, StatusCode};
+use std::sync::Arc;
+
+/// Opens the standing stream, or goes on with a stream that was interrupted.
+pub(in crate::server) fn get(shared: &Shared, session: &Arc<Session>, headers: &HeaderMap) -> Response<Body> {
+    let last = headers.get("last-event-id").map(|id| id.to_str().ok().and_then(parse_event_id));
+    let (number, after) = match last {
+        None => (0, None),
+        Some(Some((stream, event))) => (stream, Some(event)),
+        Some(None) => {
+            return reply::refusal(StatusCode::BAD_REQUEST, "`Last-Event-ID` is not one of this server's");
+        }
+    };
+    let keep_alive = shared.settings.keep_alive;
+    let reader = session.stream(number).and_then(|stream| {
+        let after = after.unwrap_or_else(|| stream.delivered());
+        Some((Reader::new(session, stream, after, Form::Resumable, keep_alive)?, after))
+    });
+    let Some((mut reader, after)) = reader else {
+        return reply::refusal(StatusCode::NOT_FOUND, "the events behind `Last-Event-ID` are no longer kept");
+    };
+    if last.is_none() && session.conversation.revision() >= Some(Revision::V2025_11_25) {
+        reader = reader.opening(priming(number, after, Some(shared.settings.retry)));
+    }
+    reply::stream(Body::session(reader))
+}
+
+/// Ends a session at its client's wish.
+pub(in crate::server) fn end(shared: &Shared, session: &Session) -> Response<Body> {
+    shared.sessions.remove(session);
+    reply::empty(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,114 @@
+//! POST to a session.
+
+use super::{
+    reader::{Form, Reader, priming},
+    session::{SESSION_ID, Session, Sessions},
+    stream::{Progress, Stream},
+};
+use crate::server::{body::Body, reply, service::Shared};
+use bowline_server::transport::{Sink, Started};
+use bowline_types::Revision;
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode};
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::Poll,
+};
+use tokio::time::sleep;
+
+/// `initialize`: opens a session when the answer is a success.
+pub(in crate::server) async fn open(
+    shared: &Arc<Shared>,
+    principal: Option<Arc<str>>,
+    frame: &Bytes,
+) -> Response<Body> {
+    let session = Sessions::create(shared, principal);
+    let mut response = post(shared, &session, frame).await;
+    if session.conversation.revision().is_none() {
+        return response;
+    }
+    if !Sessions::add(shared, &session) {
+        return reply::refusal(StatusCode::SERVICE_UNAVAILABLE, "too many sessions are open");
+    }
+    if let Ok(id) = HeaderValue::from_str(&session.id) {
+        response.headers_mut().insert(SESSION_ID, id);
+    }
+    response
+}
+
+/// Any message of a session.
+pub(in crate::server) async fn post(
+    shared: &Arc<Shared>,
+    session: &Arc<Session>,
+    frame: &Bytes,
+) -> Response<Body> {
+    let in_use = session.use_it();
+    let stream = session.new_stream();
+    let sink: Arc<dyn Sink> = Arc::clone(&stream) as _;
+    let calls = match session.conversation.accept(frame, &sink) {
+        Started::Nothing => {
+            stream.finish();
+            return match stream.take_only() {
+                Some(message) => reply::json(StatusCode::OK, message),
+                None => reply::empty(StatusCode::ACCEPTED),
+            };
+        }
+        Started::Call(call) => vec![call],
+        Started::Batch(calls) => calls,
+    };
+    let left = Arc::new(AtomicUsize::new(calls.len() + 1));
+    for mut call in calls {
+        // A call that answers at once needs no task. One that does not goes on even when nobody waits: in these
+        // revisions a closed connection is not a cancellation.
+        if poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await.is_ready() {
+            count_down(&left, &stream);
+            continue;
+        }
+        let (left, stream, in_use) = (Arc::clone(&left), Arc::clone(&stream), session.use_it());
+        session.spawn(async move {
+            call.await;
+            count_down(&left, &stream);
+            drop(in_use);
+        });
+    }
+    count_down(&left, &stream);
+    let mut patience = pin!(sleep(shared.settings.patience));
+    let whole = poll_fn(|context| match stream.progress(context.waker()) {
+        Progress::Whole => Poll::Ready(true),
+        Progress::Events => Poll::Ready(false),
+        Progress::Nothing => patience.as_mut().poll(context).map(|()| false),
+    });
+    if whole.await {
+        return match stream.take_only() {
+            Some(message) => reply::json(StatusCode::OK, message),
+            // The request was cancelled: there is no response.
+            None => reply::empty(StatusCode::ACCEPTED),
+        };
+    }
+    drop(in_use);
+    events(shared, session, stream)
+}
+
+fn count_down(left: &AtomicUsize, stream: &Stream) {
+    if left.fetch_sub(1, Ordering::AcqRel) == 1 {
+        stream.finish();
+    }
+}
+
+fn events(shared: &Shared, session: &Arc<Session>, stream: Arc<Stream>) -> Response<Body> {
+    session.keep(&stream);
+    let number = stream.number;
+    let Some(mut reader) = Reader::new(session, stream, 0, Form::Resumable, shared.settings.keep_alive)
+    else {
+        return reply::refusal(StatusCode::INTERNAL_SERVER_ERROR, "the stream is gone");
+    };
+    if session.conversation.revision() >= Some(Revision::V2025_11_25) {
+        reader = reader.opening(priming(number, 0, Some(shared.settings.retry)));
+    }
+    reply::stream(Body::session(reader))
+}

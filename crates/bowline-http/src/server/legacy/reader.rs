@@ -1,0 +1,128 @@
+//! A connection that reads one stream of a session.
+
+use super::{
+    session::{InUse, Session},
+    stream::{Next, Stream},
+};
+use crate::server::events::comment;
+use bowline_proto::sse::{EventRef, encode_event};
+use bytes::Bytes;
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+use tokio::time::{Instant, Sleep, sleep};
+
+/// A connection that reads one stream. Dropping it leaves the stream as it is.
+pub(in crate::server) struct Reader {
+    session: Arc<Session>,
+    stream: Arc<Stream>,
+    turn: u64,
+    next: u64,
+    /// What comes before the events.
+    opening: Option<Bytes>,
+    form: Form,
+    keep_alive: Duration,
+    silence: Pin<Box<Sleep>>,
+    _in_use: InUse,
+}
+
+/// How events are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// With an id, so that the stream can be read again.
+    Resumable,
+    /// Without, as the first revision had it.
+    Plain,
+}
+
+impl Reader {
+    /// Reads `stream` behind the event `after`. `None` when what follows it is gone.
+    pub(super) fn new(
+        session: &Arc<Session>,
+        stream: Arc<Stream>,
+        after: u64,
+        form: Form,
+        keep_alive: Duration,
+    ) -> Option<Self> {
+        let turn = stream.attach(after)?;
+        let (session, in_use) = (Arc::clone(session), session.use_it());
+        let silence = Box::pin(sleep(keep_alive));
+        Some(Self {
+            session,
+            stream,
+            turn,
+            next: after + 1,
+            opening: None,
+            form,
+            keep_alive,
+            silence,
+            _in_use: in_use,
+        })
+    }
+
+    /// Has something written before the events.
+    pub(super) fn opening(mut self, bytes: Bytes) -> Self {
+        self.opening = Some(bytes);
+        self
+    }
+
+    pub(in crate::server) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(opening) = self.opening.take() {
+            return Poll::Ready(Some(opening));
+        }
+        if self.stream.number == 0 && self.stream.is_read_by(self.turn) {
+            self.session.conversation.write_news(&*self.stream);
+        }
+        match self.stream.next(self.turn, self.next, context.waker()) {
+            Next::Event(number, message) => {
+                self.next = number + 1;
+                self.silence.as_mut().reset(Instant::now() + self.keep_alive);
+                Poll::Ready(Some(event(self.form, self.stream.number, number, &message)))
+            }
+            Next::End => Poll::Ready(None),
+            Next::Wait => {
+                if self.silence.as_mut().poll(context).is_pending() {
+                    return Poll::Pending;
+                }
+                self.silence.as_mut().reset(Instant::now() + self.keep_alive);
+                let _ = self.silence.as_mut().poll(context);
+                Poll::Ready(Some(comment()))
+            }
+        }
+    }
+}
+
+fn event(form: Form, stream: u64, number: u64, message: &[u8]) -> Bytes {
+    let id = event_id(stream, number);
+    let id = (form == Form::Resumable).then_some(id.as_str());
+    let mut out = Vec::with_capacity(message.len() + 48);
+    // Only an id or a name with a line break can fail, and there is none.
+    drop(encode_event(
+        &mut out,
+        &EventRef { event: Some("message"), data: message, id, ..EventRef::default() },
+    ));
+    out.into()
+}
+
+/// An event that only says where the stream begins, so that a client can come back before there is any other.
+pub(super) fn priming(stream: u64, after: u64, retry: Option<Duration>) -> Bytes {
+    let id = event_id(stream, after);
+    let mut out = Vec::new();
+    drop(encode_event(&mut out, &EventRef { id: Some(&id), data: b"", retry, ..EventRef::default() }));
+    out.into()
+}
+
+/// Names an event among all of a session: its stream, and its place in it.
+pub(super) fn event_id(stream: u64, number: u64) -> String {
+    format!("{stream}-{number}")
+}
+
+/// Reads what [`event_id`] wrote.
+pub(super) fn parse_event_id(id: &str) -> Option<(u64, u64)> {
+    let (stream, number) = id.split_once('-')?;
+    Some((stream.parse().ok()?, number.parse().ok()?))
+}

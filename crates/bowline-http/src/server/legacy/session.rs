@@ -1,0 +1,244 @@
+//! Sessions: found by an id nobody can guess, ended when nobody uses them.
+
+use super::stream::{Bounds, Stream};
+use crate::server::{service::Shared, settings::Settings};
+use bowline_server::{ServerHandle, transport::Conversation};
+use bowline_types::Revision;
+use ring::rand::{SecureRandom, SystemRandom};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tokio::task::JoinSet;
+
+/// The header that names a session.
+pub(crate) const SESSION_ID: &str = "mcp-session-id";
+
+/// One session.
+pub(in crate::server) struct Session {
+    pub(super) id: Arc<str>,
+    principal: Option<Arc<str>>,
+    pub(super) conversation: Arc<Conversation>,
+    /// What belongs to no request.
+    pub(super) standing: Arc<Stream>,
+    /// The streams of requests, while they can be read again.
+    streams: Mutex<HashMap<u64, Arc<Stream>>>,
+    next_stream: AtomicU64,
+    bounds: Bounds,
+    calls: Mutex<JoinSet<()>>,
+    /// How many replies and calls are under way; a session in use does not expire.
+    busy: AtomicUsize,
+    idle_since: Mutex<Instant>,
+}
+
+impl Session {
+    fn new(server: &ServerHandle, principal: Option<Arc<str>>, settings: &Settings) -> Arc<Self> {
+        let bounds = Bounds { events: settings.max_log_events, bytes: settings.max_log_bytes };
+        let standing = Arc::new(Stream::new(0, bounds, false));
+        let news = {
+            let standing = Arc::clone(&standing);
+            move || standing.wake()
+        };
+        Arc::new(Self {
+            id: new_id(),
+            conversation: Conversation::new(server, principal.clone(), news),
+            principal,
+            standing,
+            streams: Mutex::default(),
+            next_stream: AtomicU64::new(1),
+            bounds,
+            calls: Mutex::default(),
+            busy: AtomicUsize::new(0),
+            idle_since: Mutex::new(Instant::now()),
+        })
+    }
+
+    fn streams(&self) -> MutexGuard<'_, HashMap<u64, Arc<Stream>>> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn calls(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A stream for the reply to a POST.
+    pub(super) fn new_stream(&self) -> Arc<Stream> {
+        let returning = self.conversation.revision() >= Some(Revision::V2025_11_25);
+        Arc::new(Stream::new(self.next_stream.fetch_add(1, Ordering::Relaxed), self.bounds, returning))
+    }
+
+    /// Keeps a stream so that it can be read again.
+    pub(super) fn keep(&self, stream: &Arc<Stream>) {
+        let mut streams = self.streams();
+        // The newest few are enough: a client comes back to what it was just reading.
+        while streams.len() >= 64 {
+            let finished =
+                streams.iter().filter(|(_, known)| known.is_finished()).map(|(number, _)| *number).min();
+            let Some(oldest) = finished.or_else(|| streams.keys().copied().min()) else { break };
+            streams.remove(&oldest);
+        }
+        streams.insert(stream.number, Arc::clone(stream));
+    }
+
+    pub(super) fn stream(&self, number: u64) -> Option<Arc<Stream>> {
+        if number == 0 { Some(Arc::clone(&self.standing)) } else { self.streams().get(&number).cloned() }
+    }
+
+    /// Runs a call to its end, whoever is still listening.
+    pub(super) fn spawn(&self, call: impl Future<Output = ()> + Send + 'static) {
+        let mut calls = self.calls();
+        while calls.try_join_next().is_some() {}
+        calls.spawn(call);
+    }
+
+    /// Marks the session as in use until the guard is dropped.
+    pub(super) fn use_it(self: &Arc<Self>) -> InUse {
+        self.busy.fetch_add(1, Ordering::AcqRel);
+        InUse(Arc::clone(self))
+    }
+
+    fn idle(&self, now: Instant) -> Option<Duration> {
+        if self.busy.load(Ordering::Acquire) > 0 {
+            return None;
+        }
+        let since = *self.idle_since.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(now.saturating_duration_since(since))
+    }
+
+    /// Ends everything the session has running.
+    fn end(&self) {
+        self.calls().abort_all();
+        self.standing.finish();
+        for stream in self.streams().values() {
+            stream.finish();
+        }
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The id opens the session, so it is not printed.
+        f.debug_struct("Session").field("conversation", &self.conversation).finish_non_exhaustive()
+    }
+}
+
+/// A session in use.
+#[derive(Debug)]
+pub(super) struct InUse(Arc<Session>);
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        *self.0.idle_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.0.busy.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// The sessions of one endpoint.
+#[derive(Debug, Default)]
+pub(in crate::server) struct Sessions {
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    by_id: HashMap<Arc<str>, Arc<Session>>,
+    sweeping: bool,
+}
+
+impl Sessions {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many there are.
+    pub(in crate::server) fn len(&self) -> usize {
+        self.known().by_id.len()
+    }
+
+    /// A new session that nobody can find yet.
+    pub(super) fn create(shared: &Arc<Shared>, principal: Option<Arc<str>>) -> Arc<Session> {
+        Session::new(&shared.server, principal, &shared.settings)
+    }
+
+    /// Makes a session known. False when there are too many, altogether or of its principal.
+    pub(super) fn add(shared: &Arc<Shared>, session: &Arc<Session>) -> bool {
+        let settings = &shared.settings;
+        let mut known = shared.sessions.known();
+        let of_principal = session.principal.as_ref().map_or(0, |principal| {
+            known.by_id.values().filter(|other| other.principal.as_ref() == Some(principal)).count()
+        });
+        if known.by_id.len() >= settings.max_sessions || of_principal >= settings.max_sessions_per_principal {
+            return false;
+        }
+        known.by_id.insert(Arc::clone(&session.id), Arc::clone(session));
+        if !std::mem::replace(&mut known.sweeping, true) {
+            tokio::spawn(sweep(Arc::downgrade(shared)));
+        }
+        true
+    }
+
+    /// The session of this id, if it belongs to this principal.
+    pub(in crate::server) fn find(&self, id: &str, principal: Option<&Arc<str>>) -> Option<Arc<Session>> {
+        self.known().by_id.get(id).filter(|session| session.principal.as_ref() == principal).cloned()
+    }
+
+    /// Ends a session.
+    pub(super) fn remove(&self, session: &Session) {
+        let removed = self.known().by_id.remove(&session.id);
+        if let Some(session) = removed {
+            session.end();
+        }
+    }
+
+    /// Ends all of them.
+    pub(in crate::server) fn clear(&self) {
+        let all: Vec<_> = self.known().by_id.drain().map(|(_, session)| session).collect();
+        for session in all {
+            session.end();
+        }
+    }
+}
+
+/// Ends the sessions nobody uses, for as long as there are any. One task for all of them.
+async fn sweep(shared: Weak<Shared>) {
+    loop {
+        let Some(pause) = shared.upgrade().map(|shared| shared.settings.session_idle / 4) else { return };
+        tokio::time::sleep(pause.clamp(Duration::from_millis(10), Duration::from_secs(15))).await;
+        let Some(shared) = shared.upgrade() else { return };
+        let now = Instant::now();
+        let expired: Vec<_> = {
+            let mut known = shared.sessions.known();
+            let limit = |session: &Session| {
+                let settings = &shared.settings;
+                if session.conversation.is_ready() { settings.session_idle } else { settings.session_opening }
+            };
+            let is_expired =
+                |session: &Arc<Session>| session.idle(now).is_some_and(|idle| idle >= limit(session));
+            let expired = known
+                .by_id
+                .extract_if(|_, session| is_expired(session))
+                .map(|(_, session)| session)
+                .collect();
+            known.sweeping = !known.by_id.is_empty();
+            expired
+        };
+        for session in expired as Vec<Arc<Session>> {
+            session.end();
+        }
+        if !shared.sessions.known().sweeping {
+            return;
+        }
+    }
+}
+
+/// 128 bits of the operating system's randomness.
+fn new_id() -> Arc<str> {
+    let mut bytes = [0; 16];
+    SystemRandom::new().fill(&mut bytes).expect("the operating system has a random generator");
+    format!("{:032x}", u128::from_be_bytes(bytes)).into()
+}

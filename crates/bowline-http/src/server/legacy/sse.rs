@@ -1,0 +1,54 @@
+//! The transport of 2024-11-05: one stream for everything the server says, one address for everything the client does.
+
+use super::{
+    reader::{Form, Reader},
+    session::{Session, Sessions},
+};
+use crate::server::{body::Body, reply, service::Shared};
+use bowline_proto::sse::{EventRef, encode_event};
+use bowline_server::transport::{Sink, Started};
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use std::{future::poll_fn, sync::Arc, task::Poll};
+
+/// Opens a session and its stream, which first tells where to send messages.
+pub(in crate::server) fn stream_2024(
+    shared: &Arc<Shared>,
+    principal: Option<Arc<str>>,
+    path: &str,
+) -> Response<Body> {
+    let session = Sessions::create(shared, principal);
+    if !Sessions::add(shared, &session) {
+        return reply::refusal(StatusCode::SERVICE_UNAVAILABLE, "too many sessions are open");
+    }
+    let address = format!("{path}?sessionId={}", session.id);
+    let mut opening = Vec::new();
+    let event = EventRef { event: Some("endpoint"), data: address.as_bytes(), ..EventRef::default() };
+    drop(encode_event(&mut opening, &event));
+    let standing = Arc::clone(&session.standing);
+    let reader = Reader::new(&session, standing, 0, Form::Plain, shared.settings.keep_alive);
+    match reader {
+        Some(reader) => reply::stream(Body::session(reader.opening(opening.into()))),
+        None => reply::refusal(StatusCode::INTERNAL_SERVER_ERROR, "the stream is gone"),
+    }
+}
+
+/// Takes a message; what it leads to goes to the stream.
+pub(in crate::server) async fn message_2024(session: &Arc<Session>, frame: &Bytes) -> Response<Body> {
+    let sink: Arc<dyn Sink> = Arc::clone(&session.standing) as _;
+    let calls = match session.conversation.accept(frame, &sink) {
+        Started::Nothing => Vec::new(),
+        Started::Call(call) => vec![call],
+        Started::Batch(calls) => calls,
+    };
+    for mut call in calls {
+        if poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await.is_pending() {
+            let in_use = session.use_it();
+            session.spawn(async move {
+                call.await;
+                drop(in_use);
+            });
+        }
+    }
+    reply::empty(StatusCode::ACCEPTED)
+}

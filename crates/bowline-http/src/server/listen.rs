@@ -1,0 +1,102 @@
+//! `subscriptions/listen` over HTTP: a stream that stays open.
+
+use super::{
+    body::Body,
+    events::{Events, comment, event},
+    reply,
+    service::Shared,
+};
+use bowline_proto::subscribe::{Change, Channel, Subscriptions};
+use bowline_server::transport::{Listener, Sink};
+use bowline_types::{Id, RpcError, SubscriptionFilter};
+use bytes::Bytes;
+use http::Response;
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+};
+use tokio::time::{Instant, Sleep, sleep};
+
+/// Opens a stream.
+pub(super) fn open(shared: &Arc<Shared>, id: &Id, filter: &SubscriptionFilter) -> Response<Body> {
+    let events = Arc::new(Events::new(shared.settings.max_events, shared.settings.max_event_bytes));
+    let mut subscriptions = Subscriptions::default();
+    let Some(acknowledged) = subscriptions.listen(id.clone(), filter, &shared.server.profile().capabilities)
+    else {
+        return reply::failure(Some(id), &RpcError::internal("too many subscriptions are open"));
+    };
+    events.push(&acknowledged);
+    let ear = Arc::new(Ear { subscriptions: Mutex::new(subscriptions), events });
+    shared.server.join(&(Arc::clone(&ear) as Arc<dyn Listener>));
+    let ending = Box::pin(shared.ending());
+    let silence = Box::pin(sleep(shared.settings.keep_alive));
+    reply::stream(Body::listen(ListenStream {
+        ear,
+        shared: Arc::clone(shared),
+        silence,
+        ending,
+        ended: false,
+    }))
+}
+
+/// Hears of changes for one stream.
+struct Ear {
+    subscriptions: Mutex<Subscriptions>,
+    events: Arc<Events>,
+}
+
+impl Ear {
+    fn subscriptions(&self) -> MutexGuard<'_, Subscriptions> {
+        self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Listener for Ear {
+    fn hear(&self, change: &Change) {
+        if self.subscriptions().mark(change) {
+            self.events.wake();
+        }
+    }
+}
+
+/// A stream of changes.
+pub(super) struct ListenStream {
+    ear: Arc<Ear>,
+    shared: Arc<Shared>,
+    silence: Pin<Box<Sleep>>,
+    ending: Pin<Box<dyn Future<Output = ()> + Send>>,
+    ended: bool,
+}
+
+impl ListenStream {
+    pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.ear.events.register(context.waker());
+        if self.ear.events.len() == 0 {
+            for frame in self.ear.subscriptions().drain() {
+                self.ear.events.push(&frame);
+            }
+        }
+        if !self.ended && self.ending.as_mut().poll(context).is_ready() {
+            self.ended = true;
+            let farewell = self.ear.subscriptions().close(self.shared.server.profile(), Channel::Own);
+            for frame in farewell {
+                self.ear.events.push(&frame);
+            }
+        }
+        if let Some(message) = self.ear.events.pop() {
+            self.silence.as_mut().reset(Instant::now() + self.shared.settings.keep_alive);
+            return Poll::Ready(Some(event(&message)));
+        }
+        if self.ended || self.ear.events.is_overflown() {
+            return Poll::Ready(None);
+        }
+        if self.silence.as_mut().poll(context).is_ready() {
+            self.silence.as_mut().reset(Instant::now() + self.shared.settings.keep_alive);
+            let _ = self.silence.as_mut().poll(context);
+            return Poll::Ready(Some(comment()));
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,17 @@
+//! The server's side of HTTP.
+
+mod body;
+mod events;
+mod guard;
+mod legacy;
+mod listen;
+mod modern;
+mod reply;
+mod serve;
+mod service;
+mod settings;
+
+pub use body::Body;
+pub use serve::ServeHttp;
+pub use service::{HttpService, Principal};
+pub use settings::Settings;

@@ -1,0 +1,209 @@
+//! One self-describing request: 2026-07-28.
+//!
+//! The call runs in the task of its connection. It becomes a stream only when it says something before its response or
+//! takes long; dropping the reply, which is what a client that goes away does, cancels it.
+
+use super::{
+    body::Body,
+    events::{Events, comment, event},
+    reply,
+    service::Shared,
+};
+use bowline_proto::{
+    encode, header as codec,
+    params::{Params, RequestMeta},
+    server::{Admitted, Ticket, admit_modern, encode_outcome, supported_revision},
+    service::{BoxFuture, Outcome, Outlet},
+};
+use bowline_proto::{envelope::MethodName, server::Threshold, service::Call};
+use bowline_server::transport::{Exchange, Sink, unix_time};
+use bowline_types::{Id, Method, RawJson, RpcError};
+use bytes::Bytes;
+use http::{HeaderMap, Response, StatusCode};
+use ring::rand::{SecureRandom, SystemRandom};
+use std::{
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+use tokio::time::{Instant, Sleep, sleep};
+
+/// A request of the modern era, before its checks.
+pub(super) struct Request {
+    pub(super) id: Id,
+    pub(super) method: MethodName,
+    pub(super) params: Params,
+    pub(super) meta: RequestMeta,
+    pub(super) principal: Option<Arc<str>>,
+}
+
+/// Answers a request.
+pub(super) async fn answer(shared: &Arc<Shared>, headers: &HeaderMap, request: Request) -> Response<Body> {
+    let id = request.id.clone();
+    match admit(shared, headers, request) {
+        Ok(Admitted::Answer(result)) => reply::json(StatusCode::OK, encode::response(&id, &result)),
+        Ok(Admitted::Listen(filter)) => super::listen::open(shared, &id, &filter),
+        Ok(Admitted::Call(call, threshold)) => run(shared, id, call, threshold).await,
+        Err(error) => {
+            let mut response = reply::failure(Some(&id), &error);
+            if error.message.starts_with("`_meta") {
+                *response.status_mut() = StatusCode::BAD_REQUEST;
+            }
+            response
+        }
+    }
+}
+
+/// The checks, in the order that lets a client mend one fault after the other.
+fn admit(shared: &Shared, headers: &HeaderMap, request: Request) -> Result<Admitted, RpcError> {
+    let Request { method, params, meta, principal, .. } = request;
+    let mismatch = |error: codec::HeaderMismatch| RpcError::header_mismatch(error.to_string());
+    let values =
+        |name: &str| headers.get_all(name).iter().map(http::HeaderValue::as_bytes).collect::<Vec<_>>();
+    let version = values(codec::PROTOCOL_VERSION);
+    if version.is_empty() {
+        codec::check_plain(codec::PROTOCOL_VERSION, version, "").map_err(mismatch)?;
+        return Err(RpcError::header_mismatch("the header `MCP-Protocol-Version` is missing"));
+    }
+    let named = meta.require()?.0;
+    let named = named.as_ref().map_or_else(|name| &**name, |revision| revision.as_str());
+    codec::check_plain(codec::PROTOCOL_VERSION, version, named).map_err(mismatch)?;
+    supported_revision(shared.server.profile(), &meta)?;
+    codec::check_plain(codec::METHOD, values(codec::METHOD), method.as_str()).map_err(mismatch)?;
+    let known = match &method {
+        MethodName::Known(known) => Some(*known),
+        MethodName::Unknown(_) => None,
+    };
+    let subject = match known.and_then(Method::name_source) {
+        Some("uri") => Some(params.uri()?),
+        Some("name") => Some(params.name()?),
+        _ => None,
+    };
+    if let Some(subject) = &subject {
+        codec::check_encoded(codec::NAME, values(codec::NAME), subject).map_err(mismatch)?;
+    }
+    if known == Some(Method::CallTool)
+        && let Some(mirrored) = subject.as_ref().and_then(|name| shared.server.param_headers(name))
+    {
+        let arguments = params.arguments()?.map(RawJson::to_value).transpose();
+        let arguments =
+            arguments.map_err(|error| RpcError::invalid_params(error.to_string()))?.unwrap_or_default();
+        mirrored.check(&arguments, values).map_err(mismatch)?;
+    }
+    drop(subject);
+    admit_modern(shared.server.profile(), principal.as_ref(), &method, params, meta, unix_time())
+}
+
+async fn run(shared: &Arc<Shared>, id: Id, call: Call, threshold: Threshold) -> Response<Body> {
+    let (ticket, notices) = Ticket::issue(id, &call, threshold);
+    let events = Arc::new(Events::new(shared.settings.max_events, shared.settings.max_event_bytes));
+    let exchange = Arc::new(Exchange::new(notices, Arc::clone(&events) as Arc<dyn Sink>));
+    let outlet = Outlet::new(Arc::clone(&exchange) as _);
+    let service = Arc::clone(shared.server.service());
+    let mut stream = CallStream {
+        call: Some(Box::pin(async move { service.call(call, outlet).await })),
+        ticket,
+        exchange,
+        events,
+        shared: Arc::clone(shared),
+        silence: Box::pin(sleep(shared.settings.patience)),
+    };
+    match poll_fn(|context| stream.poll_first(context)).await {
+        First::Whole(status, message) => reply::json(status, message),
+        First::Events => reply::stream(Body::call(stream)),
+    }
+}
+
+/// How a reply begins.
+enum First {
+    /// With its response, and nothing else.
+    Whole(StatusCode, Bytes),
+    /// With an event.
+    Events,
+}
+
+/// A call and what it says. Dropping it cancels the call.
+pub(super) struct CallStream {
+    call: Option<BoxFuture<'static, Outcome>>,
+    ticket: Ticket,
+    exchange: Arc<Exchange>,
+    events: Arc<Events>,
+    shared: Arc<Shared>,
+    silence: Pin<Box<Sleep>>,
+}
+
+impl CallStream {
+    fn poll_first(&mut self, context: &mut Context<'_>) -> Poll<First> {
+        self.events.register(context.waker());
+        let done = self.poll_call(context);
+        if self.events.len() > 0 {
+            if let Some((_, message)) = done {
+                self.events.push(&message);
+            }
+            return Poll::Ready(First::Events);
+        }
+        if let Some((status, message)) = done {
+            return Poll::Ready(First::Whole(status, message));
+        }
+        self.silence.as_mut().poll(context).map(|()| First::Events)
+    }
+
+    /// The response, when the call is done.
+    fn poll_call(&mut self, context: &mut Context<'_>) -> Option<(StatusCode, Bytes)> {
+        let Poll::Ready(outcome) = self.call.as_mut()?.as_mut().poll(context) else { return None };
+        self.call = None;
+        self.exchange.end();
+        let status = match &outcome {
+            Outcome::Failed(error) => reply::status_of(error),
+            Outcome::Complete(_) | Outcome::NeedsInput(_) => StatusCode::OK,
+        };
+        let mut random = [0; 32];
+        if matches!(outcome, Outcome::NeedsInput(_)) {
+            SystemRandom::new().fill(&mut random).expect("the operating system has a random generator");
+        }
+        let expires = unix_time() + self.shared.server.question_time().as_secs();
+        let mut message = Vec::with_capacity(512);
+        encode_outcome(self.shared.server.profile(), &self.ticket, outcome, &random, expires, &mut message);
+        Some((status, message.into()))
+    }
+
+    pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.events.register(context.waker());
+        if let Some(message) = self.events.pop() {
+            self.restart_silence();
+            return Poll::Ready(Some(event(&message)));
+        }
+        if let Some((_, message)) = self.poll_call(context) {
+            self.events.push(&message);
+        }
+        if let Some(message) = self.events.pop() {
+            self.restart_silence();
+            return Poll::Ready(Some(event(&message)));
+        }
+        if self.call.is_none() || self.events.is_overflown() {
+            return Poll::Ready(None);
+        }
+        if self.silence.as_mut().poll(context).is_ready() {
+            self.restart_silence();
+            // Polled once more so that the next comment has its timer.
+            let _ = self.silence.as_mut().poll(context);
+            return Poll::Ready(Some(comment()));
+        }
+        Poll::Pending
+    }
+
+    fn restart_silence(&mut self) {
+        let next: Duration = self.shared.settings.keep_alive;
+        self.silence.as_mut().reset(Instant::now() + next);
+    }
+}
+
+impl Drop for CallStream {
+    fn drop(&mut self) {
+        if self.call.is_some() {
+            self.exchange.cancel();
+        }
+    }
+}

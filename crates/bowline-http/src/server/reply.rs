@@ -1,0 +1,56 @@
+//! Responses of HTTP, with what belongs to each.
+
+use super::body::Body;
+use bowline_proto::encode;
+use bowline_types::{Id, RpcError, error_code};
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+
+/// A JSON-RPC message as the whole reply.
+pub(super) fn json(status: StatusCode, message: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Body::whole(message.into()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// A stream of events.
+pub(super) fn stream(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    // Asks proxies to pass events on as they come.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+/// An error, with the status its code has.
+pub(super) fn failure(id: Option<&Id>, error: &RpcError) -> Response<Body> {
+    json(status_of(error), encode::failure(id, error))
+}
+
+/// An error with a status of its own, about no request in particular.
+pub(super) fn refusal(status: StatusCode, reason: &str) -> Response<Body> {
+    json(status, encode::failure(None, &RpcError::invalid_request(reason.to_owned())))
+}
+
+/// Nothing to say.
+pub(super) fn empty(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::whole(Bytes::new()));
+    *response.status_mut() = status;
+    response
+}
+
+/// 2026-07-28 has a status for some errors; the others are replies like any.
+pub(super) fn status_of(error: &RpcError) -> StatusCode {
+    match error.code {
+        error_code::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        error_code::PARSE_ERROR
+        | error_code::INVALID_REQUEST
+        | error_code::HEADER_MISMATCH
+        | error_code::MISSING_CLIENT_CAPABILITY
+        | error_code::UNSUPPORTED_PROTOCOL_VERSION => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    }
+}

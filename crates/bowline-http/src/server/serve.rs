@@ -1,0 +1,119 @@
+//! Serving the endpoint on a socket.
+
+use super::{HttpService, Settings, reply};
+use bowline_server::{Result, Server};
+use http::{Request, StatusCode};
+use hyper::body::Incoming;
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::{conn::auto, graceful::GracefulShutdown},
+    service::TowerToHyperService,
+};
+use std::{convert::Infallible, future::Future, io, time::Duration};
+use tokio::net::{TcpListener, ToSocketAddrs};
+
+/// Serves over HTTP.
+pub trait ServeHttp: Sized {
+    /// Serves on `addr`, at `/mcp`, until the process is told to end (SIGTERM, Ctrl-C).
+    fn serve_http(self, addr: impl ToSocketAddrs + Send) -> impl Future<Output = Result<()>> + Send {
+        self.serve_http_with(addr, Settings::default())
+    }
+
+    /// Serves on `addr` with settings.
+    fn serve_http_with(
+        self,
+        addr: impl ToSocketAddrs + Send,
+        settings: Settings,
+    ) -> impl Future<Output = Result<()>> + Send;
+}
+
+impl ServeHttp for Server {
+    async fn serve_http_with(self, addr: impl ToSocketAddrs + Send, settings: Settings) -> Result<()> {
+        let service = HttpService::with(self.build()?, settings);
+        let listener = TcpListener::bind(addr).await?;
+        service.serve(listener, told_to_end()).await?;
+        Ok(())
+    }
+}
+
+impl HttpService {
+    /// Serves on a socket until `end` completes, then lets running calls finish.
+    pub async fn serve(&self, listener: TcpListener, end: impl Future<Output = ()>) -> io::Result<()> {
+        let graceful = GracefulShutdown::new();
+        let mut end = std::pin::pin!(end);
+        loop {
+            let stream = tokio::select! {
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => stream,
+                    Err(error) => {
+                        // Out of descriptors, most likely: taking a breath beats spinning.
+                        tracing::warn!(%error, "cannot accept a connection");
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                        continue;
+                    }
+                },
+                () = &mut end => break,
+            };
+            // A reply is one write; waiting for more to send would only hold it back.
+            drop(stream.set_nodelay(true));
+            let mut builder = auto::Builder::new(TokioExecutor::new());
+            builder.http1().timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(10));
+            builder.http2().timer(TokioTimer::new());
+            let at_path = AtPath(self.clone());
+            let connection =
+                builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(at_path));
+            let connection = graceful.watch(connection.into_owned());
+            tokio::spawn(async move {
+                if let Err(error) = connection.await {
+                    tracing::debug!(%error, "a connection ended badly");
+                }
+            });
+        }
+        drop(listener);
+        self.end();
+        let _ = tokio::time::timeout(self.settings().drain, graceful.shutdown()).await;
+        self.end_sessions();
+        Ok(())
+    }
+}
+
+/// The endpoint at its path; nothing anywhere else.
+#[derive(Clone)]
+struct AtPath(HttpService);
+
+impl tower_service::Service<Request<Incoming>> for AtPath {
+    type Response = http::Response<super::Body>;
+    type Error = Infallible;
+    type Future =
+        std::pin::Pin<Box<dyn Future<Output = std::result::Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(
+        &mut self,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<std::result::Result<(), Infallible>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Incoming>) -> Self::Future {
+        let (path, settings) = (request.uri().path(), self.0.settings());
+        if path == settings.path || settings.sse_path.as_deref() == Some(path) {
+            return self.0.call(request);
+        }
+        Box::pin(std::future::ready(Ok(reply::refusal(StatusCode::NOT_FOUND, "there is nothing here"))))
+    }
+}
+
+#[cfg(unix)]
+async fn told_to_end() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+}
+
+#[cfg(not(unix))]
+async fn told_to_end() {
+    drop(tokio::signal::ctrl_c().await);
+}

@@ -1,0 +1,367 @@
+//! The endpoint as a tower service.
+
+use super::{
+    body::Body,
+    guard::{self, Refusal},
+    legacy::{self, Session, Sessions},
+    modern, reply,
+    settings::Settings,
+};
+use bowline_proto::{
+    envelope::{self, Frame, Message, MethodName},
+    header as codec,
+    params::{Params, RequestMeta},
+};
+use bowline_server::{Server, ServerHandle};
+use bowline_types::{Era, Id, RawJson, Revision, RpcError};
+use bytes::{Buf, Bytes, BytesMut};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
+use std::{
+    convert::Infallible,
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+};
+use tokio::sync::watch;
+
+/// An endpoint of the protocol: a tower service for requests of HTTP.
+///
+/// Clones share everything. It can be mounted in axum as it is.
+#[derive(Clone, Debug)]
+pub struct HttpService {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) server: ServerHandle,
+    pub(super) settings: Settings,
+    pub(super) sessions: Sessions,
+    ending: watch::Sender<bool>,
+}
+
+/// The authenticated user of a request, put into its extensions by whoever authenticates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Principal(pub Arc<str>);
+
+impl Shared {
+    /// Completes when the endpoint is to end.
+    pub(super) fn ending(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut ending = self.ending.subscribe();
+        async move {
+            // An endpoint that is gone has ended as well.
+            drop(ending.wait_for(|ending| *ending).await);
+        }
+    }
+
+    pub(super) fn is_ending(&self) -> bool {
+        *self.ending.borrow()
+    }
+}
+
+impl HttpService {
+    /// An endpoint for `server`, with the default settings.
+    ///
+    /// Fails when something the server offers cannot work.
+    pub fn new(server: Server) -> bowline_server::Result<Self> {
+        Ok(Self::with(server.build()?, Settings::default()))
+    }
+
+    /// An endpoint for a server that may have others.
+    pub fn with(server: ServerHandle, settings: Settings) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                server,
+                settings,
+                sessions: Sessions::default(),
+                ending: watch::Sender::new(false),
+            }),
+        }
+    }
+
+    pub(super) fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    /// Ends the endpoint: new requests are refused, streams of changes are closed with their result, running calls go on.
+    pub fn end(&self) {
+        self.shared.ending.send_replace(true);
+    }
+
+    /// How many sessions of the legacy revisions are open.
+    pub fn sessions(&self) -> usize {
+        self.shared.sessions.len()
+    }
+
+    pub(super) fn end_sessions(&self) {
+        self.shared.sessions.clear();
+    }
+
+    /// Answers one request.
+    pub async fn respond<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body<Error: std::error::Error>,
+    {
+        let (parts, body) = request.into_parts();
+        if let Err(refusal) = guard::check(&self.shared.settings, &parts.uri, &parts.headers) {
+            let status = match refusal {
+                Refusal::BadHost => StatusCode::BAD_REQUEST,
+                Refusal::ForeignHost | Refusal::ForeignOrigin => StatusCode::FORBIDDEN,
+            };
+            return reply::refusal(status, refusal.reason());
+        }
+        if self.shared.is_ending() {
+            let mut response = reply::refusal(StatusCode::SERVICE_UNAVAILABLE, "the server is about to end");
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            return response;
+        }
+        let principal = parts.extensions.get::<Principal>().map(|Principal(name)| Arc::clone(name));
+        if self.is_2024(&parts) {
+            return self.respond_2024(&parts, principal, body).await;
+        }
+        match parts.method {
+            Method::POST => {
+                if let Err(response) = check_types(&parts.headers) {
+                    return *response;
+                }
+                match self.read(body).await {
+                    Ok(frame) => self.post(&parts.headers, principal, &frame).await,
+                    Err(status) => unreadable(status),
+                }
+            }
+            Method::GET | Method::DELETE if self.speaks_legacy() => {
+                let session = match self.session(&parts.headers, principal.as_ref()) {
+                    Ok(session) => session,
+                    Err(response) => return *response,
+                };
+                if parts.method == Method::DELETE {
+                    return legacy::end(&self.shared, &session);
+                }
+                if !accepts(&parts.headers, "text/event-stream") {
+                    return reply::refusal(
+                        StatusCode::NOT_ACCEPTABLE,
+                        "expected `Accept: text/event-stream`",
+                    );
+                }
+                legacy::get(&self.shared, &session, &parts.headers)
+            }
+            _ => {
+                let allowed = if self.speaks_legacy() { "GET, POST, DELETE" } else { "POST" };
+                let mut response =
+                    reply::refusal(StatusCode::METHOD_NOT_ALLOWED, "this method has no meaning here");
+                response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+                response
+            }
+        }
+    }
+
+    fn speaks_legacy(&self) -> bool {
+        self.shared.server.profile().revisions.newest_legacy().is_some()
+    }
+
+    /// The session a request names, or why it has none.
+    fn session(
+        &self,
+        headers: &HeaderMap,
+        principal: Option<&Arc<str>>,
+    ) -> Result<Arc<Session>, Box<Response<Body>>> {
+        let refuse = |status, reason: &str| Err(Box::new(reply::refusal(status, reason)));
+        if let Some(version) = headers.get(codec::PROTOCOL_VERSION)
+            && !version
+                .to_str()
+                .ok()
+                .and_then(Revision::parse)
+                .is_some_and(|revision| revision.era() == Era::Legacy)
+        {
+            return refuse(StatusCode::BAD_REQUEST, "`MCP-Protocol-Version` names no revision with sessions");
+        }
+        let mut ids = headers.get_all(legacy::SESSION_ID).iter();
+        let (Some(id), None) = (ids.next(), ids.next()) else {
+            return refuse(StatusCode::BAD_REQUEST, "expected one `Mcp-Session-Id`");
+        };
+        let session = id.to_str().ok().and_then(|id| self.shared.sessions.find(id, principal));
+        session.map_or_else(|| refuse(StatusCode::NOT_FOUND, "there is no such session"), Ok)
+    }
+
+    async fn post(&self, headers: &HeaderMap, principal: Option<Arc<str>>, frame: &Bytes) -> Response<Body> {
+        let parsed = envelope::parse(frame);
+        let (modern, opens) = match &parsed {
+            Frame::Single(Ok(Message::Request { method, params, .. })) => {
+                let meta = params
+                    .as_ref()
+                    .and_then(|params| describe(Some(params.clone())).ok())
+                    .map(|(_, meta)| meta);
+                let modern = meta.is_some_and(|meta| meta.is_modern);
+                (modern, !modern && *method == MethodName::Known(bowline_types::Method::Initialize))
+            }
+            _ => (false, false),
+        };
+        let unreadable = matches!(&parsed, Frame::Single(Err(_)));
+        if opens && self.speaks_legacy() {
+            return legacy::open(&self.shared, principal, frame).await;
+        }
+        if !unreadable && !modern && self.speaks_legacy() && !names_other_era(headers) {
+            return match self.session(headers, principal.as_ref()) {
+                Ok(session) => legacy::post(&self.shared, &session, frame).await,
+                Err(response) => *response,
+            };
+        }
+        let message = match parsed {
+            Frame::Single(message) => message,
+            Frame::Batch(_) => {
+                return reply::refusal(StatusCode::BAD_REQUEST, "batches are not part of this revision");
+            }
+        };
+        match message {
+            Ok(Message::Request { id, method, params }) => match describe(params) {
+                Ok((params, meta)) => {
+                    let request = modern::Request { id, method, params, meta, principal };
+                    modern::answer(&self.shared, headers, request).await
+                }
+                Err(error) => bad_request(Some(&id), &error),
+            },
+            Ok(Message::Notification { .. }) => reply::empty(StatusCode::ACCEPTED),
+            Ok(Message::Response { .. } | Message::Failure { .. }) => {
+                reply::refusal(StatusCode::BAD_REQUEST, "a client of this revision sends no responses")
+            }
+            Err(rejected) => bad_request(rejected.id.as_ref(), &rejected.error),
+        }
+    }
+
+    fn is_2024(&self, parts: &Parts) -> bool {
+        self.speaks_legacy() && self.shared.settings.sse_path.as_deref() == Some(parts.uri.path())
+    }
+
+    async fn respond_2024<B: http_body::Body>(
+        &self,
+        parts: &Parts,
+        principal: Option<Arc<str>>,
+        body: B,
+    ) -> Response<Body> {
+        match parts.method {
+            Method::GET => legacy::stream_2024(&self.shared, principal, parts.uri.path()),
+            Method::POST => {
+                if let Err(response) = check_types(&parts.headers) {
+                    return *response;
+                }
+                let id = parts
+                    .uri
+                    .query()
+                    .unwrap_or_default()
+                    .split('&')
+                    .find_map(|pair| pair.strip_prefix("sessionId="));
+                let Some(session) = id.and_then(|id| self.shared.sessions.find(id, principal.as_ref()))
+                else {
+                    return reply::refusal(StatusCode::NOT_FOUND, "there is no such session");
+                };
+                match self.read(body).await {
+                    Ok(frame) => legacy::message_2024(&session, &frame).await,
+                    Err(status) => unreadable(status),
+                }
+            }
+            _ => reply::refusal(StatusCode::METHOD_NOT_ALLOWED, "expected GET or POST"),
+        }
+    }
+
+    async fn read<B: http_body::Body>(&self, body: B) -> Result<Bytes, StatusCode> {
+        let limit = self.shared.settings.max_body;
+        if body.size_hint().lower() > limit as u64 {
+            return Err(StatusCode::PAYLOAD_TOO_LARGE);
+        }
+        let reading = async {
+            let mut body = pin!(body);
+            let mut bytes = BytesMut::new();
+            while let Some(frame) = poll_fn(|context| body.as_mut().poll_frame(context)).await {
+                let Ok(data) = frame.map_err(|_| StatusCode::BAD_REQUEST)?.into_data() else { continue };
+                if bytes.len() + data.remaining() > limit {
+                    return Err(StatusCode::PAYLOAD_TOO_LARGE);
+                }
+                bytes.extend_from_slice(&collect(data));
+            }
+            Ok(bytes.freeze())
+        };
+        let in_time = tokio::time::timeout(self.shared.settings.body_time, reading).await;
+        in_time.unwrap_or(Err(StatusCode::REQUEST_TIMEOUT))
+    }
+}
+
+fn unreadable(status: StatusCode) -> Response<Body> {
+    reply::refusal(status, status.canonical_reason().unwrap_or("cannot read the body"))
+}
+
+/// Whether the version header names a revision without sessions, or none that is known.
+fn names_other_era(headers: &HeaderMap) -> bool {
+    headers.get(codec::PROTOCOL_VERSION).is_some_and(|version| {
+        version.to_str().ok().and_then(Revision::parse).is_none_or(|revision| revision.era() == Era::Modern)
+    })
+}
+
+fn collect(mut data: impl Buf) -> Bytes {
+    data.copy_to_bytes(data.remaining())
+}
+
+fn describe(params: Option<RawJson>) -> Result<(Params, RequestMeta), RpcError> {
+    let params = params.map_or_else(|| Ok(Params::empty()), Params::parse)?;
+    let meta = params.meta()?.map(RequestMeta::parse).transpose()?.unwrap_or_default();
+    Ok((params, meta))
+}
+
+fn bad_request(id: Option<&Id>, error: &RpcError) -> Response<Body> {
+    let mut response = reply::failure(id, error);
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response
+}
+
+/// JSON in, JSON or events out.
+fn check_types(headers: &HeaderMap) -> Result<(), Box<Response<Body>>> {
+    let media = |value: &HeaderValue| {
+        let value = value.to_str().unwrap_or_default().to_ascii_lowercase();
+        value.split(';').next().unwrap_or_default().trim().to_owned()
+    };
+    let is_json =
+        headers.get(header::CONTENT_TYPE).map(media).is_some_and(|media| media == "application/json");
+    if !is_json {
+        let refusal =
+            reply::refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "expected `Content-Type: application/json`");
+        return Err(Box::new(refusal));
+    }
+    if headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+        return Err(Box::new(reply::refusal(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "expected a body without encoding",
+        )));
+    }
+    let silent = !headers.contains_key(header::ACCEPT);
+    if silent || accepts(headers, "application/json") || accepts(headers, "text/event-stream") {
+        return Ok(());
+    }
+    let reason = "expected `Accept: application/json, text/event-stream`";
+    Err(Box::new(reply::refusal(StatusCode::NOT_ACCEPTABLE, reason)))
+}
+
+fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
+    let listed = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    listed.flat_map(|value| value.split(',')).any(|entry| {
+        let entry = entry.split(';').next().unwrap_or_default().trim();
+        entry.eq_ignore_ascii_case(wanted) || entry == "*/*"
+    })
+}
+
+impl<B> tower_service::Service<Request<B>> for HttpService
+where
+    B: http_body::Body<Data: Send, Error: std::error::Error> + Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let service = self.clone();
+        Box::pin(async move { Ok(service.respond(request).await) })
+    }
+}

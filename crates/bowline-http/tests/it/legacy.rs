@@ -1,0 +1,281 @@
+//! Sessions: 2025-03-26 to 2025-11-25, and the transport of 2024-11-05.
+
+use crate::wire::{Ask, Told};
+use bowline_http::{HttpService, Settings};
+use bowline_server::{Ctx, Result, Server, Tool};
+use http::{Method, StatusCode};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::{sync::Arc, time::Duration};
+use tokio::sync::Notify;
+
+#[derive(Deserialize, JsonSchema)]
+struct Who {
+    name: String,
+}
+
+fn server(gate: Arc<Notify>) -> Server {
+    Server::new("http")
+        .tool(Tool::new("now").handler(|| "now"))
+        .tool(Tool::new("greet").handler(|ctx: Ctx| async move {
+            let Who { name } = ctx.ask("Who are you?").await?.accepted()?;
+            Result::<_>::Ok(format!("hello {name}"))
+        }))
+        .tool(Tool::new("gated").handler(move |ctx: Ctx| {
+            let gate = Arc::clone(&gate);
+            async move {
+                ctx.progress(1.0, 2.0);
+                gate.notified().await;
+                ctx.progress(2.0, 2.0);
+                "through"
+            }
+        }))
+}
+
+fn endpoint() -> HttpService {
+    HttpService::new(server(Arc::default())).unwrap()
+}
+
+fn hello(revision: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": revision,
+        "capabilities": { "elicitation": {} },
+        "clientInfo": { "name": "c", "version": "1" },
+    } })
+}
+
+/// A client's session.
+struct Session<'a> {
+    endpoint: &'a HttpService,
+    id: String,
+    revision: String,
+}
+
+impl<'a> Session<'a> {
+    async fn open(endpoint: &'a HttpService, revision: &str) -> Self {
+        let told = Ask::post(&hello(revision)).send(endpoint).await;
+        assert_eq!(told.status, StatusCode::OK);
+        let id = told.headers["mcp-session-id"].to_str().unwrap().to_owned();
+        assert_eq!(told.json().await["result"]["protocolVersion"], revision);
+        let session = Self { endpoint, id, revision: revision.to_owned() };
+        let accepted =
+            session.post(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+        assert_eq!(accepted.status, StatusCode::ACCEPTED);
+        session
+    }
+
+    fn with(&self, ask: Ask) -> Ask {
+        let ask = ask.header("mcp-session-id", &self.id);
+        if self.revision.as_str() >= "2025-06-18" {
+            ask.header("mcp-protocol-version", &self.revision)
+        } else {
+            ask
+        }
+    }
+
+    async fn post(&self, body: &Value) -> Told {
+        self.with(Ask::post(body)).send(self.endpoint).await
+    }
+
+    async fn call(&self, id: i64, tool: &str) -> Told {
+        let params = json!({ "name": tool, "_meta": { "progressToken": id } });
+        self.post(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })).await
+    }
+
+    async fn get(&self, last: Option<&str>) -> Told {
+        let ask = self.with(Ask::new(Method::GET).header("accept", "text/event-stream"));
+        let ask = match last {
+            Some(last) => ask.header("last-event-id", last),
+            None => ask,
+        };
+        ask.send(self.endpoint).await
+    }
+}
+
+#[tokio::test]
+async fn a_session_opens_serves_and_ends() {
+    for revision in ["2025-03-26", "2025-06-18", "2025-11-25"] {
+        let endpoint = endpoint();
+        let session = Session::open(&endpoint, revision).await;
+        let told = session.call(1, "now").await;
+        assert_eq!(told.headers["content-type"], "application/json");
+        assert_eq!(told.json().await["result"]["content"][0]["text"], "now");
+        let ended = session.with(Ask::new(Method::DELETE)).send(&endpoint).await;
+        assert!(ended.status.is_success());
+        assert_eq!(session.call(2, "now").await.status, StatusCode::NOT_FOUND);
+        assert_eq!(endpoint.sessions(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_request_without_its_session_is_refused() {
+    let endpoint = endpoint();
+    let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+    assert_eq!(Ask::post(&ping).send(&endpoint).await.status, StatusCode::BAD_REQUEST);
+    let unknown = Ask::post(&ping).header("mcp-session-id", "guess").send(&endpoint).await;
+    assert_eq!(unknown.status, StatusCode::NOT_FOUND);
+    let session = Session::open(&endpoint, "2025-06-18").await;
+    let strange =
+        session.with(Ask::post(&ping)).header("mcp-protocol-version", "1999-01-01").send(&endpoint).await;
+    assert_eq!(strange.status, StatusCode::BAD_REQUEST);
+    let foreign = session.with(Ask::post(&ping)).header("origin", "http://evil.com").send(&endpoint).await;
+    assert_eq!(foreign.status, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn both_eras_share_one_endpoint() {
+    let endpoint = endpoint();
+    let session = Session::open(&endpoint, "2025-11-25").await;
+    let modern = Ask::modern("tools/call", json!({ "name": "now" }))
+        .header("mcp-session-id", &session.id)
+        .send(&endpoint)
+        .await;
+    assert_eq!(modern.json().await["result"]["resultType"], "complete");
+    let legacy = session.call(1, "now").await.json().await;
+    assert!(legacy["result"].get("resultType").is_none(), "{legacy}");
+}
+
+#[tokio::test]
+async fn a_question_travels_on_the_stream_of_its_call() {
+    let endpoint = endpoint();
+    let session = Session::open(&endpoint, "2025-06-18").await;
+    let mut told = session.call(1, "greet").await;
+    assert!(told.is_stream());
+    let (_, question) = told.message().await.unwrap();
+    assert_eq!(question["method"], "elicitation/create");
+    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "accept", "content": { "name": "Ada" } } });
+    assert_eq!(session.post(&answer).await.status, StatusCode::ACCEPTED);
+    let (_, response) = told.message().await.unwrap();
+    assert_eq!(response["result"]["content"][0]["text"], "hello Ada");
+    assert!(told.message().await.is_none());
+}
+
+#[tokio::test]
+async fn an_interrupted_stream_is_resumed_exactly_behind_what_was_seen() {
+    let gate = Arc::new(Notify::new());
+    let endpoint = HttpService::new(server(Arc::clone(&gate))).unwrap();
+    for revision in ["2025-03-26", "2025-11-25"] {
+        let session = Session::open(&endpoint, revision).await;
+        let mut told = session.call(1, "gated").await;
+        if revision == "2025-11-25" {
+            let priming = told.event().await.unwrap();
+            assert!(priming.contains("id:") && priming.contains("retry:"), "{priming}");
+        }
+        let (id, progress) = told.message().await.unwrap();
+        assert_eq!(progress["params"]["progress"], 1);
+        // In these revisions a closed connection is not a cancellation.
+        drop(told);
+        gate.notify_one();
+        let mut resumed = session.get(id.as_deref()).await;
+        assert!(resumed.is_stream());
+        let (_, progress) = resumed.message().await.unwrap();
+        assert_eq!(progress["params"]["progress"], 2);
+        let (last, response) = resumed.message().await.unwrap();
+        assert_eq!(response["result"]["content"][0]["text"], "through");
+        assert!(resumed.message().await.is_none());
+        let mut again = session.get(last.as_deref()).await;
+        assert!(again.message().await.is_none());
+    }
+}
+
+#[tokio::test]
+async fn what_belongs_to_no_request_comes_on_the_standing_stream_once() {
+    let server = server(Arc::default());
+    let registry = server.registry();
+    let endpoint = HttpService::new(server).unwrap();
+    let session = Session::open(&endpoint, "2025-06-18").await;
+    registry.add_tool(Tool::new("early").handler(|| "ok")).unwrap();
+    let mut old = session.get(None).await;
+    let (id, changed) = old.message().await.unwrap();
+    assert_eq!(changed["method"], "notifications/tools/list_changed");
+    let mut new = session.get(id.as_deref()).await;
+    registry.add_tool(Tool::new("late").handler(|| "ok")).unwrap();
+    let (_, changed) = new.message().await.unwrap();
+    assert_eq!(changed["method"], "notifications/tools/list_changed");
+    assert!(old.message().await.is_none(), "the stream has one reader");
+}
+
+#[tokio::test]
+async fn a_batch_is_answered_as_one() {
+    let endpoint = endpoint();
+    let session = Session::open(&endpoint, "2025-03-26").await;
+    let batch = json!([{ "jsonrpc": "2.0", "id": 1, "method": "ping" }, { "jsonrpc": "2.0", "id": 2, "method": "ping" }]);
+    let reply = session.post(&batch).await.json().await;
+    assert_eq!(reply.as_array().map(Vec::len), Some(2), "{reply}");
+    let other = Session::open(&endpoint, "2025-06-18").await;
+    assert_eq!(other.post(&batch).await.json().await["error"]["code"], -32600);
+}
+
+#[tokio::test]
+async fn two_calls_of_the_same_id_are_both_answered() {
+    let endpoint = endpoint();
+    let session = Session::open(&endpoint, "2025-11-25").await;
+    let mut first = session.call(1, "gated").await;
+    let second = session.call(1, "now").await.json().await;
+    assert!(second.get("error").is_some() || second.get("result").is_some());
+    assert!(first.message().await.is_some());
+}
+
+#[tokio::test]
+async fn sessions_are_bounded_and_expire() {
+    let settings = Settings::new().max_sessions(2, 2).session_idle(Duration::from_millis(20));
+    let endpoint = HttpService::with(server(Arc::default()).build().unwrap(), settings);
+    let first = Session::open(&endpoint, "2025-06-18").await;
+    let open = first.get(None).await;
+    let _second = Session::open(&endpoint, "2025-06-18").await;
+    let third = Ask::post(&hello("2025-06-18")).send(&endpoint).await;
+    assert_eq!(third.status, StatusCode::SERVICE_UNAVAILABLE);
+    // The one with an open stream is in use; the other goes.
+    while endpoint.sessions() > 1 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(first.call(1, "now").await.status, StatusCode::OK);
+    drop(open);
+    while endpoint.sessions() > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(first.call(2, "now").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn the_first_revision_has_two_endpoints() {
+    let settings = Settings::new().sse_path("/sse");
+    let endpoint = HttpService::with(server(Arc::default()).build().unwrap(), settings);
+    let mut told = Ask::new(Method::GET).path("/sse").send(&endpoint).await;
+    let opening = told.event().await.unwrap();
+    let address = opening.lines().find_map(|line| line.strip_prefix("data:")).unwrap().trim().to_owned();
+    assert!(opening.contains("event: endpoint"), "{opening}");
+    let post = |body: Value| Ask::post(&body).path(&address);
+    assert_eq!(post(hello("2024-11-05")).send(&endpoint).await.status, StatusCode::ACCEPTED);
+    let (_, greeting) = told.message().await.unwrap();
+    assert_eq!(greeting["result"]["protocolVersion"], "2024-11-05");
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "now" } });
+    assert_eq!(post(call).send(&endpoint).await.status, StatusCode::ACCEPTED);
+    let (_, reply) = told.message().await.unwrap();
+    assert_eq!(reply["result"]["content"][0]["text"], "now");
+    let guess = Ask::post(&json!({})).path("/sse?sessionId=guess").send(&endpoint).await;
+    assert_eq!(guess.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_long_call_may_hang_up_and_be_come_back_to() {
+    let patient = Tool::new("patient").handler(|ctx: Ctx| async move {
+        ctx.hang_up();
+        tokio::task::yield_now().await;
+        "worth the wait"
+    });
+    let endpoint = HttpService::new(Server::new("slow").tool(patient)).unwrap();
+    let session = Session::open(&endpoint, "2025-11-25").await;
+    let mut told = session.call(1, "patient").await;
+    let priming = told.event().await.unwrap();
+    assert!(told.event().await.is_none(), "the server has closed the stream");
+    let id = priming.lines().find_map(|line| line.strip_prefix("id:")).unwrap().trim().to_owned();
+    let mut back = session.get(Some(&id)).await;
+    let (_, reply) = back.message().await.unwrap();
+    assert_eq!(reply["result"]["content"][0]["text"], "worth the wait");
+    // A revision that does not know of it is answered at once.
+    let older = Session::open(&endpoint, "2025-06-18").await;
+    let reply = older.call(1, "patient").await.json().await;
+    assert_eq!(reply["result"]["content"][0]["text"], "worth the wait");
+}

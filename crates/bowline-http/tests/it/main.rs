@@ -1,0 +1,5 @@
+//! What the endpoint promises, request by request.
+
+mod legacy;
+mod modern;
+mod wire;

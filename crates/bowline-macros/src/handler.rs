@@ -1,0 +1,91 @@
+//! The handler of a function, handed to its builder.
+
+use crate::{
+    kind::Kind,
+    options::Options,
+    parameters::{Input, Parameters},
+};
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote, quote_spanned};
+use syn::{Attribute, Error, Ident, Result, ReturnType, Signature, Type, spanned::Spanned};
+
+/// The type a function returns.
+pub(crate) fn output(signature: &Signature) -> Type {
+    match &signature.output {
+        ReturnType::Default => syn::parse_quote_spanned!(signature.ident.span()=> ()),
+        ReturnType::Type(_, ty) => (**ty).clone(),
+    }
+}
+
+/// What lints must know of a function whose signature is not free.
+pub(crate) fn lints() -> Attribute {
+    syn::parse_quote!(#[allow(clippy::needless_pass_by_value, reason = "arguments are decoded for this call alone")])
+}
+
+/// The struct that the parameters become.
+pub(crate) fn arguments(parameters: &Parameters) -> TokenStream {
+    let Input::Fields(fields) = &parameters.input else { return TokenStream::new() };
+    let fields = fields.iter().map(|field| {
+        let (ident, ty, attributes) = (&field.ident, &field.ty, &field.attributes);
+        quote!(#(#attributes)* #ident: #ty)
+    });
+    quote! {
+        #[derive(::bowline::__private::serde::Deserialize, ::bowline::__private::schemars::JsonSchema)]
+        #[serde(crate = "::bowline::__private::serde")]
+        #[schemars(crate = "::bowline::__private::schemars")]
+        struct __Arguments { #(#fields),* }
+    }
+}
+
+/// Hands `function`, a closure, to a builder.
+///
+/// The types are spelled out so that a wrong one is reported where it is written, and once.
+pub(crate) fn hand(
+    kind: Kind,
+    builder: &TokenStream,
+    signature: &Signature,
+    parameters: &Parameters,
+    options: &Options,
+    function: &TokenStream,
+) -> Result<TokenStream> {
+    let output = output(signature);
+    let is_async = signature.asyncness.is_some();
+    let blocking = match options.blocking {
+        Some(span) if is_async => {
+            let reason = "`blocking` is for a function that is not async; an async one hands over by itself";
+            return Err(Error::new(span, reason));
+        }
+        Some(_) => Some(quote!(.blocking())),
+        None => None,
+    };
+    let suffix = match (&parameters.input, is_async) {
+        (Input::Nothing, false) => "",
+        (Input::Nothing, true) => "_async",
+        (Input::Fields(_) | Input::Whole(_), false) => "_of",
+        (Input::Fields(_) | Input::Whole(_), true) => "_of_async",
+    };
+    let helper = format_ident!("{}{suffix}", kind.attribute(), span = signature.ident.span());
+    let arguments = match &parameters.input {
+        Input::Nothing => None,
+        Input::Fields(_) => Some(quote!(__Arguments,)),
+        Input::Whole(ty) => Some(quote_spanned!(ty.span()=> #ty,)),
+    };
+    let future = is_async.then(|| quote!(, _));
+    Ok(quote!(::bowline::__private::#helper::<#arguments #output #future>(#builder, #function) #blocking))
+}
+
+/// The parameters of the closure that is handed over.
+pub(crate) fn closure_parameters(parameters: &Parameters) -> TokenStream {
+    match parameters.input {
+        Input::Nothing => quote!(__ctx),
+        Input::Fields(_) | Input::Whole(_) => quote!(__ctx, __args),
+    }
+}
+
+/// The names that the parameters bind, for code around the function to make room for.
+pub(crate) fn bound(parameters: &Parameters) -> Vec<&Ident> {
+    match &parameters.input {
+        Input::Fields(fields) => fields.iter().map(|field| &field.ident).collect(),
+        Input::Nothing | Input::Whole(_) => Vec::new(),
+    }
+}

@@ -1,0 +1,48 @@
+//! What a function becomes.
+
+use proc_macro2::Span;
+use syn::{Attribute, Ident};
+
+/// What a function becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Tool,
+    Prompt,
+    Resource,
+}
+
+impl Kind {
+    /// The kind an attribute names, also by a path such as `bowline::tool`.
+    pub(crate) fn of(attribute: &Attribute) -> Option<Self> {
+        let segment = attribute.path().segments.last()?;
+        [Self::Tool, Self::Prompt, Self::Resource].into_iter().find(|kind| segment.ident == kind.attribute())
+    }
+
+    pub(crate) fn attribute(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Prompt => "prompt",
+            Self::Resource => "resource",
+        }
+    }
+
+    /// The name of the builder.
+    pub(crate) fn builder(self) -> Ident {
+        let name = match self {
+            Self::Tool => "Tool",
+            Self::Prompt => "Prompt",
+            Self::Resource => "Resource",
+        };
+        Ident::new(name, Span::call_site())
+    }
+
+    /// The trait by which a function is registered, and its method.
+    pub(crate) fn conversion(self) -> (Ident, Ident) {
+        let (name, method) = match self {
+            Self::Tool => ("IntoTool", "into_tool"),
+            Self::Prompt => ("IntoPromptEntry", "into_prompt_entry"),
+            Self::Resource => ("IntoResource", "into_resource"),
+        };
+        (Ident::new(name, Span::call_site()), Ident::new(method, Span::call_site()))
+    }
+}

@@ -1,0 +1,175 @@
+//! The attributes of Bowline, re-exported by the crate `bowline`: which function becomes what.
+//!
+//! `#[tool]`, `#[prompt]` and `#[resource]` write the builder call that could have been written by hand; `#[tools]` does
+//! so for the methods of a state; `#[data]` derives what arguments and results need. None of them adds behavior.
+
+mod data;
+mod docs;
+mod entry;
+mod free;
+mod handler;
+mod kind;
+mod options;
+mod parameters;
+mod template;
+mod tools;
+
+use kind::Kind;
+use proc_macro::TokenStream;
+
+/// Makes a function a tool.
+///
+/// The doc comment becomes the description. Each parameter becomes a property of the arguments, with its own doc comment
+/// as description, and keeps attributes of serde and schemars; an `Option` may be left out. A parameter of type `Ctx` is
+/// the context of the call and may stand anywhere. The function may be async or not, and stays callable.
+///
+/// ```
+/// use bowline::prelude::*;
+///
+/// /// Repeat a text.
+/// #[tool(title = "Repeat", read_only)]
+/// fn repeat(
+///     /// What to repeat.
+///     text: String,
+///     /// How often.
+///     #[serde(default)]
+///     #[schemars(range(max = 10))]
+///     times: usize,
+/// ) -> String {
+///     text.repeat(times)
+/// }
+///
+/// assert_eq!(repeat("ho".into(), 2), "hoho");
+/// let server = Server::new("demo").tool(repeat);
+/// ```
+///
+/// Arguments: `name = "…"` (the function's name otherwise), `title = "…"`, `read_only`, `destructive = false`,
+/// `idempotent`, `open_world = false`, and `blocking` for a function that would hold up others.
+///
+/// A struct can stand for all the arguments: as the only parameter besides `Ctx`, written as a pattern
+/// (`Add { a, b }: Add`) or marked `#[args] add: Add`.
+///
+/// The name of the function then stands for a value, like that of a unit struct: elsewhere in its module no local
+/// variable can have it, but parameters of other tools can.
+#[proc_macro_attribute]
+pub fn tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    free::expand(Kind::Tool, arguments.into(), &item.into()).into()
+}
+
+/// Makes the marked methods of an `impl` block tools, prompts and resources that share a state.
+///
+/// Methods marked `#[tool]`, `#[prompt]` or `#[resource("…")]` take `&self` and otherwise what such functions take.
+/// Others are left alone. The state is given to `Server::tools`, and lives as long as the server.
+///
+/// ```
+/// use bowline::prelude::*;
+/// use std::sync::atomic::{AtomicI64, Ordering};
+///
+/// #[derive(Default)]
+/// struct Counter(AtomicI64);
+///
+/// #[tools]
+/// impl Counter {
+///     /// Add to the counter.
+///     #[tool]
+///     fn add(
+///         &self,
+///         /// How much.
+///         amount: i64,
+///     ) -> i64 {
+///         self.0.fetch_add(amount, Ordering::Relaxed) + amount
+///     }
+///
+///     /// Where the counter stands.
+///     #[resource("counter://value")]
+///     fn value(&self) -> String {
+///         self.0.load(Ordering::Relaxed).to_string()
+///     }
+/// }
+///
+/// let server = Server::new("demo").tools(Counter::default());
+/// ```
+#[proc_macro_attribute]
+pub fn tools(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    tools::expand(&arguments.into(), &item.into()).into()
+}
+
+/// Makes a function a prompt.
+///
+/// It is written like a [`macro@tool`] and returns text or messages. Arguments: `name = "…"`, `title = "…"`.
+///
+/// A parameter marked `#[complete(function)]` gets its suggestions from `fn(Typing) -> Vec<String>`, async or not.
+///
+/// ```
+/// use bowline::prelude::*;
+///
+/// fn languages(typing: Typing) -> Vec<&'static str> {
+///     ["rust", "ruby"].into_iter().filter(|name| name.starts_with(&typing.value)).collect()
+/// }
+///
+/// /// Review some code.
+/// #[prompt(title = "Code review")]
+/// fn review(
+///     /// What to review.
+///     code: String,
+///     /// What it is written in.
+///     #[complete(languages)]
+///     language: Option<String>,
+/// ) -> String {
+///     format!("Review this {} code:\n{code}", language.unwrap_or_default())
+/// }
+///
+/// let server = Server::new("demo").prompt(review);
+/// ```
+#[proc_macro_attribute]
+pub fn prompt(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    free::expand(Kind::Prompt, arguments.into(), &item.into()).into()
+}
+
+/// Makes a function a resource, or a family of them when the URI has variables.
+///
+/// It is written like a [`macro@tool`] and returns text, bytes or contents. The parameters are the variables of the
+/// template, all of them; they may be completed as those of a [`macro@prompt`]. Arguments: the URI, then `name = "…"`
+/// (the function's name otherwise), `title = "…"`, `mime_type = "…"`.
+///
+/// ```
+/// use bowline::prelude::*;
+///
+/// /// A user of the system.
+/// #[resource("users://{id}", mime_type = "text/plain")]
+/// async fn user(id: u64) -> Result<String> {
+///     Ok(format!("user {id}"))
+/// }
+///
+/// let server = Server::new("demo").resource(user);
+/// ```
+#[proc_macro_attribute]
+pub fn resource(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    free::expand(Kind::Resource, arguments.into(), &item.into()).into()
+}
+
+/// Derives what arguments, answers and structured results need: `Serialize`, `Deserialize`, `JsonSchema`, `Debug` and
+/// `Clone`.
+///
+/// Attributes of serde and schemars apply. A trait that a `derive` below it already names is left to that.
+///
+/// ```
+/// use bowline::prelude::*;
+///
+/// #[data]
+/// #[derive(PartialEq)]
+/// #[serde(rename_all = "camelCase")]
+/// struct Forecast {
+///     /// Degrees Celsius.
+///     high_temperature: f64,
+/// }
+///
+/// #[tool]
+/// fn forecast(city: String) -> Json<Forecast> {
+///     Json(Forecast { high_temperature: city.len() as f64 })
+/// }
+/// ```
+#[proc_macro_attribute]
+pub fn data(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    data::expand(&arguments.into(), &item.into()).into()
+}

@@ -1,0 +1,206 @@
+//! The parameters of a function: which of them are arguments, which is the context, which cannot be either.
+
+use crate::{docs, kind::Kind};
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{
+    Attribute, Error, FnArg, GenericArgument, Ident, LitStr, Pat, PatType, Path, PathArguments, Result,
+    ReturnType, Signature, Type, ext::IdentExt,
+};
+
+/// Where a function gets its arguments from.
+pub(crate) enum Input {
+    Nothing,
+    /// A struct that is written for it.
+    Fields(Vec<Field>),
+    /// A struct of the author's.
+    Whole(Box<Type>),
+}
+
+/// A parameter that is a property of the arguments.
+pub(crate) struct Field {
+    pub(crate) ident: Ident,
+    /// The name it has on the wire.
+    pub(crate) name: String,
+    pub(crate) ty: Type,
+    pub(crate) attributes: Vec<Attribute>,
+}
+
+/// What a function takes.
+pub(crate) struct Parameters {
+    pub(crate) input: Input,
+    /// What to pass, in order, given `__ctx` and `__args`.
+    pub(crate) values: Vec<TokenStream>,
+    pub(crate) types: Vec<Type>,
+    /// The arguments that are completed, and the functions that do so.
+    pub(crate) completers: Vec<(String, Path)>,
+}
+
+impl Parameters {
+    /// Reads the parameters and takes the attributes off them. `self` is for the caller to look at.
+    pub(crate) fn take(kind: Kind, signature: &mut Signature) -> Result<Self> {
+        check_signature(kind, signature)?;
+        let mut parameters =
+            Self { input: Input::Nothing, values: Vec::new(), types: Vec::new(), completers: Vec::new() };
+        let mut whole = None;
+        let mut fields = Vec::new();
+        let mut has_context = false;
+        for input in &mut signature.inputs {
+            let FnArg::Typed(parameter) = input else { continue };
+            let attributes = std::mem::take(&mut parameter.attrs);
+            parameters.types.push((*parameter.ty).clone());
+            if is_context(&parameter.ty) {
+                if std::mem::replace(&mut has_context, true) {
+                    return Err(Error::new_spanned(
+                        &*parameter,
+                        "the context is taken once; clone it for a second one",
+                    ));
+                }
+                parameters.values.push(quote!(__ctx));
+                continue;
+            }
+            check_type(kind, &parameter.ty)?;
+            if is_whole(parameter, &attributes) {
+                if let Some(attribute) =
+                    attributes.iter().find(|attribute| !is_args(attribute) && !docs::is_doc(attribute))
+                {
+                    let reason = "attributes of arguments go on the fields of their struct";
+                    return Err(Error::new_spanned(attribute, reason));
+                }
+                parameters.values.push(quote!(__args));
+                whole = Some(parameter.clone());
+                continue;
+            }
+            let field = field(parameter, attributes, &mut parameters.completers, kind)?;
+            let ident = &field.ident;
+            parameters.values.push(quote!(__args.#ident));
+            fields.push(field);
+        }
+        parameters.input = match whole {
+            Some(parameter)
+                if !fields.is_empty() || parameters.types.len() > 1 + usize::from(has_context) =>
+            {
+                let reason = "a struct that holds all the arguments is the only parameter besides `Ctx`";
+                return Err(Error::new_spanned(&parameter.pat, reason));
+            }
+            Some(parameter) => Input::Whole(parameter.ty),
+            None if fields.is_empty() => Input::Nothing,
+            None => Input::Fields(fields),
+        };
+        Ok(parameters)
+    }
+}
+
+fn check_signature(kind: Kind, signature: &Signature) -> Result<()> {
+    let generics = &signature.generics;
+    if let Some(parameter) = generics.params.first() {
+        let reason = format!("a {} cannot be generic: its arguments need one type each", kind.attribute());
+        return Err(Error::new_spanned(parameter, reason));
+    }
+    if let Some(clause) = &generics.where_clause {
+        return Err(Error::new_spanned(clause, format!("a {} has no `where` clause", kind.attribute())));
+    }
+    if let Some(variadic) = &signature.variadic {
+        return Err(Error::new_spanned(variadic, format!("a {} takes named parameters", kind.attribute())));
+    }
+    if let ReturnType::Type(_, ty) = &signature.output
+        && let Some(found) = find(ty, |ty| matches!(ty, Type::ImplTrait(_)))
+    {
+        let reason = format!("a {} names the type it returns; `impl Trait` is none", kind.attribute());
+        return Err(Error::new_spanned(found, reason));
+    }
+    Ok(())
+}
+
+fn check_type(kind: Kind, ty: &Type) -> Result<()> {
+    if let Some(found) = find(ty, |ty| matches!(ty, Type::ImplTrait(_))) {
+        let reason = format!("the parameter of a {} needs a type, not `impl Trait`", kind.attribute());
+        return Err(Error::new_spanned(found, reason));
+    }
+    let Some(found) = find(ty, |ty| matches!(ty, Type::Reference(_))) else { return Ok(()) };
+    let reason = match found {
+        Type::Reference(reference) if is_context(&reference.elem) => {
+            "take `Ctx` by value; a clone of it is cheap"
+        }
+        _ => "arguments own what they hold: take `String` instead of `&str`, `Vec<T>` instead of `&[T]`",
+    };
+    Err(Error::new_spanned(found, reason))
+}
+
+/// The first type within `ty`, itself included, that is looked for.
+fn find(ty: &Type, wanted: fn(&Type) -> bool) -> Option<&Type> {
+    if wanted(ty) {
+        return Some(ty);
+    }
+    match ty {
+        Type::Path(path) => path.path.segments.iter().find_map(|segment| match &segment.arguments {
+            PathArguments::AngleBracketed(arguments) => {
+                arguments.args.iter().find_map(|argument| match argument {
+                    GenericArgument::Type(ty) => find(ty, wanted),
+                    _ => None,
+                })
+            }
+            PathArguments::None | PathArguments::Parenthesized(_) => None,
+        }),
+        Type::Tuple(tuple) => tuple.elems.iter().find_map(|ty| find(ty, wanted)),
+        Type::Array(array) => find(&array.elem, wanted),
+        Type::Slice(slice) => find(&slice.elem, wanted),
+        Type::Paren(inner) => find(&inner.elem, wanted),
+        Type::Group(inner) => find(&inner.elem, wanted),
+        _ => None,
+    }
+}
+
+fn is_context(ty: &Type) -> bool {
+    matches!(ty, Type::Path(path) if path.path.segments.last().is_some_and(|segment| segment.ident == "Ctx"))
+}
+
+fn is_args(attribute: &Attribute) -> bool {
+    attribute.path().is_ident("args")
+}
+
+fn is_whole(parameter: &PatType, attributes: &[Attribute]) -> bool {
+    matches!(*parameter.pat, Pat::Struct(_)) || attributes.iter().any(is_args)
+}
+
+fn field(
+    parameter: &PatType,
+    mut attributes: Vec<Attribute>,
+    completers: &mut Vec<(String, Path)>,
+    kind: Kind,
+) -> Result<Field> {
+    let ident = match &*parameter.pat {
+        Pat::Ident(pattern) if pattern.by_ref.is_none() && pattern.subpat.is_none() => pattern.ident.clone(),
+        pattern => {
+            let reason = "a parameter has a plain name, which becomes the name of an argument";
+            return Err(Error::new_spanned(pattern, reason));
+        }
+    };
+    let name = wire_name(&ident, &attributes);
+    if kind != Kind::Tool {
+        // Completion belongs to the builder; everything else belongs to the field.
+        for attribute in attributes.extract_if(.., |attribute| attribute.path().is_ident("complete")) {
+            let reason = "expected a function, as in `#[complete(cities)]`";
+            let function = attribute.parse_args().map_err(|_| Error::new_spanned(&attribute, reason))?;
+            completers.push((name.clone(), function));
+        }
+    }
+    Ok(Field { ident, name, ty: (*parameter.ty).clone(), attributes })
+}
+
+/// The name of a field on the wire: its own, unless serde is told another.
+fn wire_name(ident: &Ident, attributes: &[Attribute]) -> String {
+    let mut name = ident.unraw().to_string();
+    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("serde")) {
+        // What else stands there, and whether it is sound, is serde's to say.
+        let _ = attribute.parse_nested_meta(|meta| {
+            if meta.path.is_ident("rename") {
+                name = meta.value()?.parse::<LitStr>()?.value();
+            } else if meta.input.peek(syn::Token![=]) {
+                meta.value()?.parse::<syn::Expr>()?;
+            }
+            Ok(())
+        });
+    }
+    name
+}

@@ -1,0 +1,38 @@
+//! Tests of Model Context Protocol servers and clients, frame by frame.
+//!
+//! A [`Peer`] speaks raw frames to a server in memory, to a server in a process of its own, or, playing the server, to a
+//! client. A [`Transcript`] is such a conversation as a text file. An [`Oracle`] holds frames against the schemas of the
+//! specification.
+//!
+//! A server is tested in ten lines, with no process and no port:
+//!
+//! ```
+//! use bowline_server::{Server, Tool};
+//! use bowline_testing::Peer;
+//! use bowline_types::Revision;
+//! use serde_json::json;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), bowline_testing::Error> {
+//! let server = Server::new("demo").tool(Tool::new("greet").handler(|| "hello"));
+//! let mut peer = Peer::memory(server)?;
+//! peer.initialize(Revision::V2025_06_18).await?;
+//! let answer = peer.request("tools/call", json!({ "name": "greet" })).await?;
+//! assert_eq!(answer["result"]["content"][0]["text"], "hello");
+//! assert!(peer.close().await?.is_empty(), "nothing else was said");
+//! # Ok(())
+//! # }
+//! ```
+
+mod error;
+pub mod oracle;
+mod peer;
+pub mod transcript;
+
+pub use error::Error;
+pub use oracle::Oracle;
+pub use peer::{IntoHandle, Peer};
+pub use transcript::Transcript;
+
+/// The result of talking to a peer.
+pub type Result<T = (), E = Error> = std::result::Result<T, E>;

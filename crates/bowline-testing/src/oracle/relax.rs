@@ -1,0 +1,135 @@
+//! Where the schema files say less than the specification means, and how to have them say more.
+
+use serde_json::{Map, Value, json};
+
+/// Mends what the generated files narrow.
+pub(super) fn relax(definitions: &mut Map<String, Value>) {
+    // Numbers of the specification come out as integers in these two places, and `null` is lost.
+    if let Some(content) =
+        definitions.get_mut("ElicitResult").and_then(|it| it.pointer_mut("/properties/content"))
+    {
+        widen(content, &["number"]);
+    }
+    if let Some(value) = definitions.get_mut("JSONValue") {
+        widen(value, &["number", "null"]);
+    }
+    // An error whose request could not be read has no id; before 2025-11-25 the schema knows no such error.
+    if let Some(required) = definitions.get_mut("JSONRPCError").and_then(|it| it.pointer_mut("/required"))
+        && let Some(required) = required.as_array_mut()
+    {
+        required.retain(|member| member != "id");
+    }
+}
+
+/// Adds kinds wherever integers are allowed among others.
+fn widen(schema: &mut Value, kinds: &[&str]) {
+    match schema {
+        Value::Object(members) => {
+            if let Some(Value::Array(known)) = members.get_mut("type")
+                && known.iter().any(|kind| kind == "integer")
+            {
+                known.extend(kinds.iter().map(|kind| json!(kind)));
+            }
+            members.values_mut().for_each(|member| widen(member, kinds));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| widen(item, kinds)),
+        _ => {}
+    }
+}
+
+/// Free-form objects, whatever members their definitions name.
+const FREE: [&str; 4] = ["_meta", "inputSchema", "outputSchema", "data"];
+
+/// What the special results and messages build on; these stay open for what the special ones add.
+const BASES: [&str; 6] =
+    ["Result", "Request", "Notification", "PaginatedResult", "CacheableResult", "JSONRPCRequest"];
+
+/// Forbids members that no definition names.
+pub(super) fn close(definitions: &mut Map<String, Value>) {
+    for (name, definition) in definitions.iter_mut() {
+        if name.ends_with("MetaObject") || BASES.contains(&name.as_str()) {
+            continue;
+        }
+        if let Some(Value::Object(properties)) = definition.get_mut("properties") {
+            // The text lets all params and results have `_meta`; the files forget it here and there.
+            if name.ends_with("Params") || name.ends_with("Result") {
+                properties.entry("_meta").or_insert_with(|| json!({}));
+            }
+            // Extensions are declared in 2025-11-25 already, the one revision with `tasks`, though only 2026-07-28 says so.
+            if name.ends_with("Capabilities") && properties.contains_key("tasks") {
+                properties.entry("extensions").or_insert_with(|| json!({}));
+            }
+        }
+        close_schema(definition);
+    }
+}
+
+fn close_schema(schema: &mut Value) {
+    let Some(members) = schema.as_object_mut() else { return };
+    // The parts of a conjunction each know only their own members.
+    if members.contains_key("allOf") {
+        return;
+    }
+    if members.contains_key("properties") && !members.contains_key("additionalProperties") {
+        members.insert("additionalProperties".into(), false.into());
+    }
+    if let Some(Value::Object(properties)) = members.get_mut("properties") {
+        for (name, property) in properties {
+            // The text lets every message have `_meta`; the older files forget it here and there.
+            if name == "params"
+                && let Some(Value::Object(params)) = property.get_mut("properties")
+            {
+                params.entry("_meta").or_insert_with(|| json!({}));
+            }
+            if !FREE.contains(&name.as_str()) {
+                close_schema(property);
+            }
+        }
+    }
+    for keyword in ["items", "additionalProperties"] {
+        if let Some(inner) = members.get_mut(keyword) {
+            close_schema(inner);
+        }
+    }
+    for keyword in ["anyOf", "oneOf"] {
+        if let Some(Value::Array(options)) = members.get_mut(keyword) {
+            options.iter_mut().for_each(close_schema);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definitions(value: Value) -> Map<String, Value> {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn narrowed_kinds_are_widened() {
+        let mut known = definitions(json!({
+            "ElicitResult": { "properties": { "content": { "additionalProperties": { "type": ["integer", "string"] } } } },
+            "JSONValue": { "anyOf": [{ "type": ["string", "integer"] }] },
+            "JSONRPCError": { "required": ["error", "id"] },
+        }));
+        relax(&mut known);
+        let content = &known["ElicitResult"]["properties"]["content"]["additionalProperties"];
+        assert_eq!(content["type"], json!(["integer", "string", "number"]));
+        assert_eq!(known["JSONValue"]["anyOf"][0]["type"], json!(["string", "integer", "number", "null"]));
+        assert_eq!(known["JSONRPCError"]["required"], json!(["error"]));
+    }
+
+    #[test]
+    fn closed_objects_keep_what_is_free() {
+        let mut known = definitions(json!({
+            "Tool": { "properties": { "a": { "properties": {} }, "_meta": { "properties": {} } } },
+            "RequestMetaObject": { "properties": {} },
+        }));
+        close(&mut known);
+        assert_eq!(known["Tool"]["additionalProperties"], false);
+        assert_eq!(known["Tool"]["properties"]["a"]["additionalProperties"], false);
+        assert_eq!(known["Tool"]["properties"]["_meta"], json!({ "properties": {} }));
+        assert_eq!(known["RequestMetaObject"], json!({ "properties": {} }));
+    }
+}

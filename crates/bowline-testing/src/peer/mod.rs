@@ -1,0 +1,280 @@
+//! A scripted peer: raw frames out, raw frames in.
+
+mod behind;
+mod history;
+mod link;
+
+pub use behind::IntoHandle;
+
+use crate::{Error, Result};
+use behind::Behind;
+use bowline_types::{Revision, meta};
+use history::History;
+use link::{Arrived, Link};
+use serde_json::{Map, Value, json};
+use std::{ffi::OsStr, fmt, time::Duration};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, DuplexStream, duplex, split},
+    time::{Instant, timeout_at},
+};
+
+/// How long a peer waits for a frame unless told otherwise.
+const DEADLINE: Duration = Duration::from_secs(20);
+/// How many bytes a connection in memory holds before its writer has to wait.
+const PIPE: usize = 64 * 1024;
+
+/// One end of a connection, speaking the frames a test tells it to.
+///
+/// It checks nothing it sends, so it can be as wrong as a test needs it. Frames that came and were not asked for yet are
+/// kept in order. Every wait has a deadline, and its error shows the whole conversation.
+pub struct Peer {
+    link: Link,
+    behind: Behind,
+    history: History,
+    next_id: u64,
+    capabilities: Value,
+    deadline: Duration,
+}
+
+impl Peer {
+    /// Connects to a server in memory. A task owned by the peer serves it.
+    ///
+    /// Fails when the server cannot be built.
+    pub fn memory(server: impl IntoHandle) -> Result<Self> {
+        let handle = server.into_handle()?;
+        let (ours, theirs) = duplex(PIPE);
+        let (read, write) = split(ours);
+        Ok(Self::new(read, write, Behind::serve(handle, theirs)))
+    }
+
+    /// Starts a server as a child process and connects to its standard input and output.
+    ///
+    /// The child is killed when the peer is dropped.
+    pub fn spawn(
+        program: impl AsRef<OsStr>,
+        args: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    ) -> Result<Self> {
+        let (behind, stdout, stdin) = Behind::spawn(program.as_ref(), args)?;
+        Ok(Self::new(stdout, stdin, behind))
+    }
+
+    /// Speaks over a pair of byte streams, for instance to play the server against a client.
+    pub fn over(
+        read: impl AsyncRead + Send + Unpin + 'static,
+        write: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Self {
+        Self::new(read, write, Behind::Nothing)
+    }
+
+    /// A peer, and the other end of its connection for whoever is to be tested.
+    pub fn pair() -> (Self, DuplexStream) {
+        let (ours, theirs) = duplex(PIPE);
+        let (read, write) = split(ours);
+        (Self::over(read, write), theirs)
+    }
+
+    fn new(
+        read: impl AsyncRead + Send + Unpin + 'static,
+        write: impl AsyncWrite + Send + Unpin + 'static,
+        behind: Behind,
+    ) -> Self {
+        Self {
+            link: Link::new(read, write),
+            behind,
+            history: History::default(),
+            next_id: 1,
+            capabilities: json!({}),
+            deadline: DEADLINE,
+        }
+    }
+
+    /// What [`Peer::initialize`] and [`Peer::modern`] declare as the client's capabilities. Default: none.
+    pub fn capabilities(mut self, capabilities: Value) -> Self {
+        self.capabilities = capabilities;
+        self
+    }
+
+    /// How long a frame is waited for. Default: 20 seconds.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Sends one frame: a JSON value.
+    pub async fn send(&mut self, frame: impl Into<Value>) -> Result {
+        self.send_raw(format!("{}\n", frame.into())).await
+    }
+
+    /// Sends bytes as they are, line breaks included.
+    pub async fn send_raw(&mut self, bytes: impl AsRef<[u8]>) -> Result {
+        let bytes = bytes.as_ref();
+        self.history.sent(bytes);
+        let until = Instant::now() + self.deadline;
+        let sent = timeout_at(until, self.link.send(bytes, &mut self.history)).await;
+        match sent {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(Error::closed(self.tell(&format!("cannot send: {error}")))),
+            Err(_) => Err(Error::timeout(self.tell("the peer does not read what is sent"))),
+        }
+    }
+
+    /// The next frame.
+    pub async fn recv(&mut self) -> Result<Value> {
+        self.take(|_| true, "a frame").await
+    }
+
+    /// The next request or notification of this method. Frames before it are kept.
+    pub async fn recv_method(&mut self, method: &str) -> Result<Value> {
+        let wanted = |frame: &Value| frame.get("method").is_some_and(|known| known == method);
+        self.take(wanted, &format!("`{method}`")).await
+    }
+
+    /// Sends a request with an id of its own and returns the response to it, be it a result or an error.
+    ///
+    /// Frames that come before the response are kept for [`Peer::recv`] and [`Peer::notifications`].
+    pub async fn request(&mut self, method: &str, params: impl Into<Value>) -> Result<Value> {
+        let id = self.start(method, params).await?;
+        self.response(&id).await
+    }
+
+    /// Sends a request with an id of its own and returns that id without waiting.
+    pub async fn start(&mut self, method: &str, params: impl Into<Value>) -> Result<Value> {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params.into() })).await?;
+        Ok(id.into())
+    }
+
+    /// The response to the request with this id. Frames before it are kept.
+    pub async fn response(&mut self, id: &Value) -> Result<Value> {
+        let wanted = |frame: &Value| frame.get("method").is_none() && frame.get("id") == Some(id);
+        self.take(wanted, &format!("the response to request {id}")).await
+    }
+
+    /// Sends a notification.
+    pub async fn notify(&mut self, method: &str, params: impl Into<Value>) -> Result {
+        self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params.into() })).await
+    }
+
+    /// Answers a request that came from the other side.
+    pub async fn reply(&mut self, request: &Value, result: impl Into<Value>) -> Result {
+        let id = request.get("id").cloned().unwrap_or_default();
+        self.send(json!({ "jsonrpc": "2.0", "id": id, "result": result.into() })).await
+    }
+
+    /// Opens a legacy session: `initialize` and `notifications/initialized`. Returns the server's result.
+    pub async fn initialize(&mut self, revision: Revision) -> Result<Value> {
+        let params = json!({
+            "protocolVersion": revision.as_str(),
+            "capabilities": self.capabilities,
+            "clientInfo": { "name": "bowline-testing", "version": env!("CARGO_PKG_VERSION") },
+        });
+        let mut answer = self.request("initialize", params).await?;
+        let Some(result) = answer.get_mut("result").map(Value::take) else {
+            return Err(Error::unexpected(self.tell("`initialize` was refused")));
+        };
+        self.send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await?;
+        Ok(result)
+    }
+
+    /// Sends a self-describing request of 2026-07-28 and returns the response.
+    ///
+    /// What `params._meta` says already is left as it is.
+    pub async fn modern(&mut self, method: &str, params: impl Into<Value>) -> Result<Value> {
+        let mut params = params.into();
+        describe(&mut params, &self.capabilities);
+        self.request(method, params).await
+    }
+
+    /// Takes the notifications that came so far and were not received yet.
+    pub fn notifications(&mut self) -> Vec<Value> {
+        let is_notification = |frame: &Value| frame.get("method").is_some() && frame.get("id").is_none();
+        let mut taken = Vec::new();
+        while let Some(notification) = self.link.find_json(is_notification) {
+            taken.push(notification);
+        }
+        taken
+    }
+
+    /// Closes the sending side and returns everything that still comes, until the other side closes as well.
+    ///
+    /// This proves silence without waiting for time to pass: what was not said by then is not going to be. A child
+    /// process has to exit, and successfully.
+    pub async fn close(&mut self) -> Result<Vec<Value>> {
+        self.close_sending().await;
+        let until = Instant::now() + self.deadline;
+        match timeout_at(until, self.link.drain(&mut self.history)).await {
+            Ok(()) => {}
+            Err(_) => return Err(Error::timeout(self.tell("the peer keeps the connection open"))),
+        }
+        let mut rest = Vec::new();
+        while let Some(arrived) = self.link.pop() {
+            rest.push(self.json(arrived)?);
+        }
+        match timeout_at(until, self.behind.end()).await {
+            Ok(Ok(())) => Ok(rest),
+            Ok(Err(reason)) => Err(Error::unexpected(self.tell(&reason))),
+            Err(_) => Err(Error::timeout(self.tell("the server does not come to its end"))),
+        }
+    }
+
+    /// Closes the sending side. Frames can still be received.
+    pub async fn close_sending(&mut self) {
+        self.link.close_sending().await;
+        self.history.closed();
+    }
+
+    /// Everything said so far, one frame per line: `>` was sent, `<` was received.
+    pub fn transcript(&self) -> String {
+        self.history.to_string()
+    }
+
+    async fn take(&mut self, wanted: impl Fn(&Value) -> bool, what: &str) -> Result<Value> {
+        let until = Instant::now() + self.deadline;
+        loop {
+            if let Some(arrived) = self.link.find(&wanted) {
+                return self.json(arrived);
+            }
+            match timeout_at(until, self.link.more(&mut self.history)).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    let reason = format!("expected {what}, but the connection was closed");
+                    return Err(Error::closed(self.tell(&reason)));
+                }
+                Err(_) => {
+                    let reason = format!("expected {what}, but nothing came within {:?}", self.deadline);
+                    return Err(Error::timeout(self.tell(&reason)));
+                }
+            }
+        }
+    }
+
+    fn json(&self, arrived: Arrived) -> Result<Value> {
+        arrived.value.ok_or_else(|| {
+            Error::unexpected(self.tell(&format!("expected a frame of JSON, got `{}`", arrived.text)))
+        })
+    }
+
+    /// A reason with the conversation that led to it.
+    fn tell(&self, reason: &str) -> String {
+        format!("{reason}\n{}{}", self.history, self.behind.last_words())
+    }
+}
+
+/// Adds to `params._meta` what 2026-07-28 asks of every request and is not there yet.
+pub(crate) fn describe(params: &mut Value, capabilities: &Value) {
+    if params.is_null() {
+        *params = json!({});
+    }
+    let Some(params) = params.as_object_mut() else { return };
+    let meta = params.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
+    let Some(meta) = meta.as_object_mut() else { return };
+    meta.entry(meta::key::PROTOCOL_VERSION).or_insert_with(|| Revision::V2026_07_28.as_str().into());
+    meta.entry(meta::key::CLIENT_CAPABILITIES).or_insert_with(|| capabilities.clone());
+}
+
+impl fmt::Debug for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Peer").field("history", &self.transcript()).finish_non_exhaustive()
+    }
+}

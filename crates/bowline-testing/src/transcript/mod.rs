@@ -1,0 +1,145 @@
+//! Transcripts: one intent, then the frames of both sides, as a text file.
+//!
+//! A transcript is a [txtar](https://pkg.go.dev/golang.org/x/tools/txtar) archive whose files are the turns of a
+//! conversation:
+//!
+//! ```text
+//! A ping is answered before the handshake is complete.
+//!
+//! server: bare
+//!
+//! -- client --
+//! {"jsonrpc":"2.0","id":1,"method":"ping"}
+//! -- server --
+//! {"jsonrpc":"2.0","id":1,"result":{}}
+//! ```
+//!
+//! First comes a paragraph that says what the conversation shows, then header lines:
+//!
+//! | Header | Meaning |
+//! | --- | --- |
+//! | `server: NAME` | whom to talk to; the runner's caller knows the names. Required. |
+//! | `proves: ID ID` | the requirements the frames show |
+//! | `revision: DATE DATE` | runs the conversation once per revision; `legacy` stands for the four with a handshake |
+//! | `capabilities: JSON` | what the client declares where the runner speaks for it; `{}` unless told |
+//!
+//! With `revision:` the runner opens the conversation: for a legacy revision it sends `initialize` and
+//! `notifications/initialized` and takes the answer, for 2026-07-28 it adds version and capabilities to the `_meta` of
+//! every request that lacks them. Without, the conversation begins with the first section.
+//!
+//! | Section | Meaning |
+//! | --- | --- |
+//! | `-- client --` | frames to send, all at once |
+//! | `-- client raw --` | lines to send verbatim, except `\xNN` (a byte), `<repeat:N:text>` and, at the end of a line, `<no newline>` |
+//! | `-- client closes --` | closes the client's side; has no lines |
+//! | `-- server --` | the frames that have to come next, in this order |
+//! | `-- server unordered --` | the frames that have to come next, in any order |
+//!
+//! A frame is one line of JSON; a line that begins with a blank continues the one before. Blank lines and lines that
+//! begin with `#` are skipped. When the last section is done the client's side is closed, and nothing more may come.
+//!
+//! Server frames match exactly, except:
+//!
+//! | Text | Matches |
+//! | --- | --- |
+//! | `"<any>"`, `"<string>"`, `"<number>"`, `"<object>"`, `"<array>"` | any value, or any of this kind |
+//! | `"<capture:NAME>"` | any value, and keeps it |
+//! | `"<use:NAME>"` | the value kept before |
+//! | member `"...": "..."` | any further members of this object |
+//!
+//! In client frames `"<use:NAME>"` inserts a kept value, and `"<tamper:NAME>"` a kept text with one character changed; both
+//! also work inside a longer text. `<use:revision>` is the date of the revision at hand. The member `"<modern>": {..}` of
+//! a `_meta` stands for the version and the given capabilities of 2026-07-28; `"_meta": "<modern>"` is short for the same
+//! without capabilities.
+//!
+//! Every frame of the server is also held against the schema of its revision, when an [`Oracle`] is given.
+
+mod matching;
+mod parse;
+mod raw;
+mod run;
+
+use crate::{Result, oracle::Oracle, peer::Peer};
+use bowline_types::Revision;
+use serde_json::Value;
+
+/// A conversation read from a file.
+#[derive(Clone, Debug)]
+pub struct Transcript {
+    name: String,
+    intent: String,
+    proves: Vec<String>,
+    server: String,
+    revisions: Vec<Revision>,
+    capabilities: Value,
+    steps: Vec<Step>,
+}
+
+/// One section of a transcript.
+#[derive(Clone, Debug)]
+enum Step {
+    Send(Vec<Frame>),
+    SendRaw(Vec<u8>),
+    Close,
+    Expect { frames: Vec<Frame>, order: Order },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    AsWritten,
+    Any,
+}
+
+/// A frame and the line it begins on.
+#[derive(Clone, Debug)]
+struct Frame {
+    line: usize,
+    value: Value,
+}
+
+impl Transcript {
+    /// Reads a transcript. `name` is how its errors call it, usually the path of its file.
+    ///
+    /// Fails with the line that is not as the [format](self) wants it.
+    pub fn parse(name: impl Into<String>, text: &str) -> Result<Self> {
+        parse::parse(name.into(), text)
+    }
+
+    /// How errors call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the conversation shows, in words.
+    pub fn intent(&self) -> &str {
+        &self.intent
+    }
+
+    /// The requirements the conversation shows.
+    pub fn proves(&self) -> &[String] {
+        &self.proves
+    }
+
+    /// The server to talk to.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// The revisions the conversation is held in; none when it opens itself.
+    pub fn revisions(&self) -> &[Revision] {
+        &self.revisions
+    }
+
+    /// Holds the conversation, once per revision, each time with a new peer.
+    ///
+    /// Fails at the first frame that differs, with its line, the differences, and what was said so far.
+    pub async fn run(&self, oracle: Option<&Oracle>, mut connect: impl FnMut() -> Result<Peer>) -> Result {
+        if self.revisions.is_empty() {
+            return run::run(self, None, oracle, connect()?).await;
+        }
+        for revision in &self.revisions {
+            run::run(self, Some(*revision), oracle, connect()?).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,201 @@
+//! Holding the conversation of a transcript with a peer.
+
+use super::{
+    Frame, Order, Step, Transcript,
+    matching::{Kept, compare, fill},
+};
+use crate::{
+    Error, Result,
+    oracle::{Conversation, Oracle},
+    peer::{Peer, describe},
+};
+use bowline_types::Revision;
+use serde_json::{Value, json};
+
+pub(super) async fn run(
+    transcript: &Transcript,
+    revision: Option<Revision>,
+    oracle: Option<&Oracle>,
+    peer: Peer,
+) -> Result {
+    let mut kept = Kept::new();
+    if let Some(revision) = revision {
+        kept.insert("revision".into(), revision.as_str().into());
+    }
+    let mut run = Run { transcript, revision, peer, kept, conversation: Conversation::new(oracle) };
+    if let Some(revision) = revision.filter(|revision| revision.is_legacy()) {
+        run.open(revision).await?;
+    }
+    for step in &transcript.steps {
+        run.step(step).await?;
+    }
+    run.end().await
+}
+
+struct Run<'a> {
+    transcript: &'a Transcript,
+    revision: Option<Revision>,
+    peer: Peer,
+    kept: Kept,
+    conversation: Conversation<'a>,
+}
+
+impl Run<'_> {
+    async fn open(&mut self, revision: Revision) -> Result {
+        let initialize = json!({
+            "jsonrpc": "2.0",
+            "id": "initialize",
+            "method": "initialize",
+            "params": {
+                "protocolVersion": revision.as_str(),
+                "capabilities": self.transcript.capabilities,
+                "clientInfo": { "name": "transcript", "version": "1" },
+            },
+        });
+        self.conversation.sent(&initialize);
+        self.peer.send(initialize).await.map_err(|error| self.place(1, error))?;
+        let expected = json!({
+            "jsonrpc": "2.0",
+            "id": "initialize",
+            "result": { "protocolVersion": revision.as_str(), "...": "..." },
+        });
+        self.expect_one(&Frame { line: 1, value: expected }).await?;
+        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        self.peer.send(initialized).await.map_err(|error| self.place(1, error))
+    }
+
+    async fn step(&mut self, step: &Step) -> Result {
+        match step {
+            Step::Send(frames) => self.send(frames).await,
+            Step::SendRaw(bytes) => {
+                for line in bytes.split(|byte| *byte == b'\n') {
+                    if let Ok(frame) = serde_json::from_slice(line) {
+                        self.conversation.sent(&frame);
+                    }
+                }
+                self.peer.send_raw(bytes).await.map_err(|error| self.place(1, error))
+            }
+            Step::Close => {
+                self.peer.close_sending().await;
+                Ok(())
+            }
+            Step::Expect { frames, order: Order::AsWritten } => {
+                for frame in frames {
+                    self.expect_one(frame).await?;
+                }
+                Ok(())
+            }
+            Step::Expect { frames, order: Order::Any } => self.expect_all(frames).await,
+        }
+    }
+
+    async fn send(&mut self, frames: &[Frame]) -> Result {
+        let mut bytes = Vec::new();
+        for frame in frames {
+            let mut value = fill(&frame.value, &self.kept)
+                .map_err(|reason| self.place(frame.line, Error::unexpected(reason)))?;
+            self.make_modern(&mut value);
+            self.conversation.sent(&value);
+            bytes.extend_from_slice(format!("{value}\n").as_bytes());
+        }
+        let line = frames.first().map_or(1, |frame| frame.line);
+        self.peer.send_raw(bytes).await.map_err(|error| self.place(line, error))
+    }
+
+    /// Lets requests describe themselves when the file says that all of them are of 2026-07-28.
+    fn make_modern(&self, frame: &mut Value) {
+        let is_request = frame.get("method").is_some() && frame.get("id").is_some();
+        if let (true, Some(Revision::V2026_07_28), Some(members)) =
+            (is_request, self.revision, frame.as_object_mut())
+        {
+            let params = members.entry("params").or_insert_with(|| json!({}));
+            describe(params, &self.transcript.capabilities);
+        }
+    }
+
+    async fn receive(&mut self, line: usize, expected: &Value) -> Result<Value> {
+        let received = self.peer.recv().await;
+        let frame = received.map_err(|error| {
+            self.place(line, error.map(|message| format!("waiting for {expected}\n{message}")))
+        })?;
+        self.conversation.received(&frame).map_err(|reason| {
+            let reason = format!("the server's frame breaks the schema: {reason}\n  frame {frame}");
+            self.differs(line, &reason)
+        })?;
+        Ok(frame)
+    }
+
+    async fn expect_one(&mut self, expected: &Frame) -> Result {
+        let frame = self.receive(expected.line, &expected.value).await?;
+        compare(&expected.value, &frame, &mut self.kept).map_err(|differences| {
+            let reason = format!(
+                "the server's frame differs:\n    {}\n  expected {}\n  got      {frame}",
+                differences.join("\n    "),
+                expected.value
+            );
+            self.differs(expected.line, &reason)
+        })
+    }
+
+    async fn expect_all(&mut self, frames: &[Frame]) -> Result {
+        let mut open: Vec<&Frame> = frames.iter().collect();
+        while let Some(first) = open.first() {
+            let (line, value) = (first.line, first.value.clone());
+            let frame = self.receive(line, &value).await?;
+            let fits = open.iter().position(|expected| {
+                let mut kept = self.kept.clone();
+                let fits = compare(&expected.value, &frame, &mut kept).is_ok();
+                if fits {
+                    self.kept = kept;
+                }
+                fits
+            });
+            let Some(position) = fits else {
+                let wanted: Vec<String> = open
+                    .iter()
+                    .map(|expected| {
+                        let differences = compare(&expected.value, &frame, &mut self.kept.clone());
+                        let differences = differences.err().unwrap_or_default().join("\n      ");
+                        format!("  line {}: {}\n      {differences}", expected.line, expected.value)
+                    })
+                    .collect();
+                let reason =
+                    format!("the server's frame is none of those expected: {frame}\n{}", wanted.join("\n"));
+                return Err(self.differs(line, &reason));
+            };
+            open.remove(position);
+        }
+        Ok(())
+    }
+
+    async fn end(&mut self) -> Result {
+        let rest = self.peer.close().await.map_err(|error| self.place_at_end(error))?;
+        if rest.is_empty() {
+            return Ok(());
+        }
+        let lines: Vec<String> = rest.iter().map(|frame| format!("\n    {frame}")).collect();
+        let reason = format!("the server said more than expected:{}", lines.concat());
+        Err(self.place_at_end(Error::unexpected(self.with_history(&reason))))
+    }
+
+    fn differs(&self, line: usize, reason: &str) -> Error {
+        self.place(line, Error::unexpected(self.with_history(reason)))
+    }
+
+    fn with_history(&self, reason: &str) -> String {
+        format!("{reason}\nthe conversation so far:\n{}", self.peer.transcript())
+    }
+
+    fn place(&self, line: usize, error: Error) -> Error {
+        error.map(|message| format!("{}:{line}: {}{message}", self.transcript.name, self.told_revision()))
+    }
+
+    fn place_at_end(&self, error: Error) -> Error {
+        error
+            .map(|message| format!("{}: {}at the end: {message}", self.transcript.name, self.told_revision()))
+    }
+
+    fn told_revision(&self) -> String {
+        self.revision.map(|revision| format!("in {revision}: ")).unwrap_or_default()
+    }
+}

@@ -1,0 +1,4 @@
+//! The test kit, tested: that it passes what is right and fails what is wrong.
+
+mod peer;
+mod transcript;

@@ -1,0 +1,102 @@
+//! Transcripts: what holds, and how a difference is told.
+
+use bowline_server::{Server, Tool};
+use bowline_testing::{Peer, Transcript};
+use tokio::io::sink;
+
+const HEAD: &str = "It is as written.\n\nserver: any\n";
+
+/// Runs a conversation whose server says `said`, whatever it hears.
+async fn run(sections: &str, said: &'static str) -> Result<(), String> {
+    let transcript = Transcript::parse("t.txtar", &format!("{HEAD}{sections}")).unwrap();
+    let connect = || Ok(Peer::over(said.as_bytes(), sink()));
+    transcript.run(None, connect).await.map_err(|error| error.to_string())
+}
+
+async fn check(sections: &str, said: &'static str, reasons: &[&str]) {
+    let told = run(sections, said).await.unwrap_err();
+    for reason in reasons {
+        assert!(told.contains(reason), "expected `{reason}` in:\n{told}");
+    }
+}
+
+#[tokio::test]
+async fn frames_as_written_hold() {
+    run("-- server --\n{\"a\":1}\n{\"b\":\"<any>\"}\n", "{\"a\":1}\n{\"b\":[]}\n").await.unwrap();
+    run("-- server unordered --\n{\"b\":2}\n{\"a\":1}\n", "{\"a\":1}\n{\"b\":2}\n").await.unwrap();
+    run("-- client closes --\n-- server --\n{\"a\":1}\n", "{\"a\":1}\n").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_difference_names_line_and_place() {
+    check(
+        "-- client --\n{\"id\":1}\n-- server --\n{\"a\":{\"b\":1}}\n",
+        "{\"a\":{\"b\":2}}\n",
+        &[
+            "t.txtar:7: the server's frame differs",
+            "/a/b: expected 1, got 2",
+            "> {\"id\":1}",
+            "< {\"a\":{\"b\":2}}",
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn the_order_counts_unless_said_otherwise() {
+    check("-- server --\n{\"b\":2}\n{\"a\":1}\n", "{\"a\":1}\n{\"b\":2}\n", &["t.txtar:5:"]).await;
+    check(
+        "-- server unordered --\n{\"b\":2}\n{\"a\":1}\n",
+        "{\"a\":1}\n{\"c\":2}\n",
+        &["none of those expected: {\"c\":2}", "line 5: {\"b\":2}"],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn too_few_and_too_many_frames_are_told() {
+    check(
+        "-- server --\n{\"a\":1}\n{\"b\":2}\n",
+        "{\"a\":1}\n",
+        &["t.txtar:6: waiting for {\"b\":2}", "closed"],
+    )
+    .await;
+    check("-- server --\n{\"a\":1}\n", "{\"a\":1}\n{\"b\":2}\n", &["said more than expected", "{\"b\":2}"])
+        .await;
+}
+
+#[tokio::test]
+async fn what_was_not_captured_cannot_be_used() {
+    check("-- client --\n{\"id\":\"<use:x>\"}\n", "", &["t.txtar:5: nothing was captured as `x`"]).await;
+}
+
+#[tokio::test]
+async fn a_conversation_is_held_once_per_revision() {
+    let text = "Each revision has pings.\n\nserver: any\nrevision: legacy\n\n\
+        -- client --\n{\"jsonrpc\":\"2.0\",\"id\":\"<use:revision>\",\"method\":\"ping\"}\n\
+        -- server --\n{\"jsonrpc\":\"2.0\",\"id\":\"<use:revision>\",\"result\":{}}\n";
+    let transcript = Transcript::parse("t.txtar", text).unwrap();
+    let mut conversations = 0;
+    transcript
+        .run(None, || {
+            conversations += 1;
+            Peer::memory(Server::new("demo"))
+        })
+        .await
+        .unwrap();
+    assert_eq!(conversations, 4);
+}
+
+#[tokio::test]
+async fn a_failing_revision_is_named() {
+    let text = "No revision has this.\n\nserver: any\nrevision: 2025-06-18\n\n-- server --\n{}\n";
+    let server = || {
+        Server::new("demo")
+            .tool(Tool::new("x").handler(|| "x"))
+            .revisions([bowline_types::Revision::V2024_11_05])
+    };
+    let transcript = Transcript::parse("t.txtar", text).unwrap();
+    let told = transcript.run(None, || Peer::memory(server())).await.unwrap_err().to_string();
+    assert!(told.contains("in 2025-06-18: the server's frame differs"), "{told}");
+    assert!(told.contains("/result/protocolVersion: expected \"2025-06-18\", got \"2024-11-05\""), "{told}");
+}

@@ -1,0 +1,18 @@
+//! What is met every day: `use bowline::prelude::*`.
+
+#[cfg(feature = "macros")]
+pub use bowline_macros::data;
+#[cfg(feature = "server")]
+pub use bowline_macros::{prompt, resource, tool, tools};
+#[cfg(feature = "server")]
+pub use bowline_server::{
+    Answer, Ctx, Error, IntoPromptEntry as _, IntoResource as _, IntoTool as _, Json, Prompt, Registry,
+    Resource, Result, Server, Tool, Typing,
+};
+pub use bowline_types::{ContentBlock as Content, LoggingLevel, PromptMessage, Revision, Role};
+pub use serde_json::json;
+
+#[cfg(all(feature = "client", not(feature = "server")))]
+pub use bowline_client::{Answer, Error, Result};
+#[cfg(feature = "client")]
+pub use bowline_client::{Client, command};

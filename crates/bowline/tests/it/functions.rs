@@ -1,0 +1,361 @@
+//! Functions as tools.
+
+use crate::peer::{Peer, check, check_tools};
+use bowline::prelude::*;
+use expect_test::expect;
+
+/// Add two numbers.
+///
+/// They may be negative.
+#[tool]
+fn add(a: i64, b: i64) -> i64 {
+    a + b
+}
+
+#[data]
+#[derive(Copy, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+enum Unit {
+    Celsius,
+    Fahrenheit,
+}
+
+#[data]
+struct Forecast {
+    /// In the unit that was asked for.
+    high: f64,
+}
+
+/// Tell the weather.
+#[tool(
+    name = "weather/forecast",
+    title = "Forecast",
+    read_only,
+    destructive = false,
+    idempotent,
+    open_world = false
+)]
+async fn forecast(
+    /// City name.
+    city: String,
+    ctx: Ctx,
+    /// How many days ahead.
+    #[serde(default)]
+    #[schemars(range(max = 7))]
+    days: u8,
+    unit: Option<Unit>,
+) -> Result<Json<Forecast>> {
+    ctx.log(LoggingLevel::Debug, &city);
+    tokio::task::yield_now().await;
+    if city.is_empty() {
+        return Err(Error::tool("which city?"));
+    }
+    let high = if unit == Some(Unit::Fahrenheit) { 68.0 } else { 20.0 };
+    Ok(Json(Forecast { high: high + f64::from(days) }))
+}
+
+#[data]
+struct Point {
+    /// To the right.
+    x: i32,
+    #[serde(default)]
+    y: i32,
+}
+
+/// Taken apart.
+#[tool]
+fn norm(Point { x, y }: Point) -> i32 {
+    x.abs() + y.abs()
+}
+
+/// Taken whole.
+#[tool]
+async fn shift(#[args] mut point: Point, _ctx: Ctx) -> Json<Point> {
+    tokio::task::yield_now().await;
+    point.x += 1;
+    Json(point)
+}
+
+#[tool(blocking)]
+fn thread() -> String {
+    format!("{:?}", std::thread::current().id())
+}
+
+#[tool]
+fn nothing() {}
+
+/// A parameter may have the name of any tool, a variable that of the function itself.
+#[tool]
+fn echo(echo: String, add: i64, #[serde(rename = "type")] kind: String, r#move: Option<bool>) -> String {
+    let echo = format!("{echo} {add} {kind} {move:?}");
+    echo.trim().to_owned()
+}
+
+/// A text.
+#[doc = include_str!("../ui/README.md")]
+#[tool]
+fn documented() {}
+
+#[tokio::test]
+async fn parameters_become_the_schema() {
+    check_tools(
+        Server::new("t").tool(add).tool(forecast),
+        expect![[r##"
+        {
+          "tools": [
+            {
+              "name": "add",
+              "description": "Add two numbers.\n\nThey may be negative.",
+              "inputSchema": {
+                "type": "object",
+                "properties": {
+                  "a": {
+                    "type": "integer",
+                    "format": "int64"
+                  },
+                  "b": {
+                    "type": "integer",
+                    "format": "int64"
+                  }
+                },
+                "required": [
+                  "a",
+                  "b"
+                ]
+              }
+            },
+            {
+              "name": "weather/forecast",
+              "title": "Forecast",
+              "description": "Tell the weather.",
+              "inputSchema": {
+                "type": "object",
+                "properties": {
+                  "city": {
+                    "description": "City name.",
+                    "type": "string"
+                  },
+                  "days": {
+                    "description": "How many days ahead.",
+                    "type": "integer",
+                    "format": "uint8",
+                    "minimum": 0,
+                    "maximum": 7,
+                    "default": 0
+                  },
+                  "unit": {
+                    "anyOf": [
+                      {
+                        "$ref": "#/$defs/Unit"
+                      },
+                      {
+                        "type": "null"
+                      }
+                    ]
+                  }
+                },
+                "required": [
+                  "city"
+                ],
+                "$defs": {
+                  "Unit": {
+                    "type": "string",
+                    "enum": [
+                      "celsius",
+                      "fahrenheit"
+                    ]
+                  }
+                }
+              },
+              "outputSchema": {
+                "type": "object",
+                "properties": {
+                  "high": {
+                    "description": "In the unit that was asked for.",
+                    "type": "number",
+                    "format": "double"
+                  }
+                },
+                "required": [
+                  "high"
+                ]
+              },
+              "annotations": {
+                "readOnlyHint": true,
+                "destructiveHint": false,
+                "idempotentHint": true,
+                "openWorldHint": false
+              }
+            }
+          ]
+        }"##]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_struct_can_stand_for_all_arguments() {
+    check_tools(
+        Server::new("t").tool(norm).tool(shift),
+        expect![[r#"
+        {
+          "tools": [
+            {
+              "name": "norm",
+              "description": "Taken apart.",
+              "inputSchema": {
+                "type": "object",
+                "properties": {
+                  "x": {
+                    "description": "To the right.",
+                    "type": "integer",
+                    "format": "int32"
+                  },
+                  "y": {
+                    "type": "integer",
+                    "format": "int32",
+                    "default": 0
+                  }
+                },
+                "required": [
+                  "x"
+                ]
+              }
+            },
+            {
+              "name": "shift",
+              "description": "Taken whole.",
+              "inputSchema": {
+                "type": "object",
+                "properties": {
+                  "x": {
+                    "description": "To the right.",
+                    "type": "integer",
+                    "format": "int32"
+                  },
+                  "y": {
+                    "type": "integer",
+                    "format": "int32",
+                    "default": 0
+                  }
+                },
+                "required": [
+                  "x"
+                ]
+              },
+              "outputSchema": {
+                "type": "object",
+                "properties": {
+                  "x": {
+                    "description": "To the right.",
+                    "type": "integer",
+                    "format": "int32"
+                  },
+                  "y": {
+                    "type": "integer",
+                    "format": "int32",
+                    "default": 0
+                  }
+                },
+                "required": [
+                  "x"
+                ]
+              }
+            }
+          ]
+        }"#]],
+    )
+    .await;
+    let mut peer = Peer::of(Server::new("t").tool(norm).tool(shift)).await;
+    assert_eq!(peer.call("norm", json!({ "x": -3 })).await, "3");
+    assert_eq!(peer.call("shift", json!({ "x": 1, "y": 2 })).await, r#"{"x":2,"y":2}"#);
+    peer.close().await;
+}
+
+#[tokio::test]
+async fn functions_without_arguments_take_none() {
+    check_tools(
+        Server::new("t").tool(nothing),
+        expect![[r#"
+        {
+          "tools": [
+            {
+              "name": "nothing",
+              "inputSchema": {
+                "type": "object",
+                "additionalProperties": false
+              }
+            }
+          ]
+        }"#]],
+    )
+    .await;
+    check(
+        Server::new("t").tool(nothing),
+        "tools/call",
+        json!({ "name": "nothing" }),
+        expect![[r#"
+        {
+          "content": []
+        }"#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn arguments_reach_the_function() {
+    let mut peer = Peer::of(Server::new("t").tool(add).tool(forecast).tool(echo)).await;
+    assert_eq!(peer.call("add", json!({ "a": 2, "b": -5 })).await, "-3");
+    assert_eq!(peer.call("weather/forecast", json!({ "city": "Oslo" })).await, r#"{"high":20.0}"#);
+    let all = json!({ "city": "Oslo", "days": 2, "unit": "fahrenheit" });
+    assert_eq!(peer.call("weather/forecast", all).await, r#"{"high":70.0}"#);
+    assert_eq!(peer.call("weather/forecast", json!({ "city": "" })).await, "which city?");
+    let arguments = json!({ "echo": "a", "add": 1, "type": "b", "move": true });
+    assert_eq!(peer.call("echo", arguments).await, "a 1 b Some(true)");
+    peer.close().await;
+}
+
+#[cfg(feature = "validate")]
+#[tokio::test]
+async fn what_schemars_is_told_is_enforced() {
+    let mut peer = Peer::of(Server::new("t").tool(forecast)).await;
+    let told = peer.call("weather/forecast", json!({ "city": "Oslo", "days": 8 })).await;
+    expect!["invalid arguments: /days: 8 is greater than the maximum of 7"].assert_eq(&told);
+    peer.close().await;
+}
+
+#[tokio::test]
+async fn a_blocking_function_has_a_thread_of_its_own() {
+    let mut peer = Peer::of(Server::new("t").tool(thread)).await;
+    let told = peer.call("thread", json!({})).await;
+    assert_ne!(told, format!("{:?}", std::thread::current().id()));
+    assert!(told.starts_with("ThreadId("), "{told}");
+    peer.close().await;
+}
+
+#[tokio::test]
+async fn the_functions_stay_functions() {
+    let copy = add;
+    assert_eq!(add(1, 2) + copy(3, 4), 10);
+    assert_eq!(norm(Point { x: 1, y: -1 }), 2);
+    let answers = [1, 2].map(|a| add(a, a));
+    assert_eq!(answers, [2, 4]);
+    let () = nothing();
+    assert_eq!(echo("a".into(), 1, "b".into(), None), "a 1 b None");
+
+    /// Calls another tool.
+    #[tool]
+    async fn outer(ctx: Ctx) -> Result<String> {
+        let inner = forecast("Oslo".into(), ctx, 1, None).await?;
+        Ok(inner.0.high.to_string())
+    }
+    let mut peer = Peer::of(Server::new("t").tool(outer)).await;
+    assert_eq!(peer.call("outer", json!({})).await, "21");
+    peer.close().await;
+}
+
+#[test]
+fn descriptions_may_come_from_a_file() {
+    let description = documented.into_tool().definition().description.clone();
+    assert!(description.is_some_and(|text| text.starts_with("A text.\nEach file")));
+}

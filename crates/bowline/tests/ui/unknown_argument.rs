@@ -1,0 +1,22 @@
+use bowline::prelude::*;
+
+#[tool(readonly)]
+fn one() {}
+
+#[prompt(blocking)]
+fn two() -> &'static str {
+    ""
+}
+
+#[tool(name = "no spaces")]
+fn three() {}
+
+#[tool(blocking)]
+async fn four() {}
+
+#[data(camel)]
+struct Five;
+
+fn main() {
+    Server::new("demo").tool(one).prompt(two).tool(three).tool(four);
+}
