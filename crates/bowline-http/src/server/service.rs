@@ -13,7 +13,7 @@ use bowline_proto::{
     params::{Params, RequestMeta},
 };
 use bowline_server::{Server, ServerHandle};
-use bowline_types::{Era, Id, RawJson, Revision, RpcError};
+use bowline_types::{Era, Id, InitializeParams, RawJson, Revision, RpcError};
 use bytes::{Buf, Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
 use std::{
@@ -201,6 +201,9 @@ impl HttpService {
         if opens && self.speaks_legacy() {
             return legacy::open(&self.shared, principal, frame).await;
         }
+        if opens && let Frame::Single(Ok(Message::Request { id, params, .. })) = &parsed {
+            return bad_request(Some(id), &self.only_modern(params.as_ref()));
+        }
         if !unreadable && !modern && self.speaks_legacy() && !names_other_era(headers) {
             return match self.session(headers, principal.as_ref()) {
                 Ok(session) => legacy::post(&self.shared, &session, frame).await,
@@ -227,6 +230,16 @@ impl HttpService {
             }
             Err(rejected) => bad_request(rejected.id.as_ref(), &rejected.error),
         }
+    }
+
+    /// What a client that wants a handshake is told by a server that has none: all it can show its user.
+    fn only_modern(&self, params: Option<&RawJson>) -> RpcError {
+        let params = params.and_then(|params| params.decode::<InitializeParams>().ok());
+        let supported: Vec<_> = self.shared.server.profile().revisions.newest_first().collect();
+        RpcError::unsupported_version(
+            &params.map(|params| params.protocol_version).unwrap_or_default(),
+            &supported,
+        )
     }
 
     fn is_2024(&self, parts: &Parts) -> bool {

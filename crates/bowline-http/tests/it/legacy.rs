@@ -95,9 +95,13 @@ impl<'a> Session<'a> {
 
 #[tokio::test]
 async fn a_session_opens_serves_and_ends() {
+    // proves: HTTP-16, HTTP-19, HTTP-55, HTTP-59, SEC-24
+    let mut ids = std::collections::HashSet::new();
     for revision in ["2025-03-26", "2025-06-18", "2025-11-25"] {
         let endpoint = endpoint();
         let session = Session::open(&endpoint, revision).await;
+        assert!(session.id.len() >= 32 && session.id.bytes().all(|byte| (0x21..=0x7e).contains(&byte)));
+        assert!(ids.insert(session.id.clone()));
         let told = session.call(1, "now").await;
         assert_eq!(told.headers["content-type"], "application/json");
         assert_eq!(told.json().await["result"]["content"][0]["text"], "now");
@@ -110,6 +114,7 @@ async fn a_session_opens_serves_and_ends() {
 
 #[tokio::test]
 async fn a_request_without_its_session_is_refused() {
+    // proves: HTTP-03, HTTP-04, HTTP-18, HTTP-63, HTTP-67
     let endpoint = endpoint();
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
     assert_eq!(Ask::post(&ping).send(&endpoint).await.status, StatusCode::BAD_REQUEST);
@@ -119,6 +124,11 @@ async fn a_request_without_its_session_is_refused() {
     let strange =
         session.with(Ask::post(&ping)).header("mcp-protocol-version", "1999-01-01").send(&endpoint).await;
     assert_eq!(strange.status, StatusCode::BAD_REQUEST);
+    let shouted =
+        Ask::post(&ping).header("MCP-SESSION-ID", &session.id).header("Mcp-Protocol-Version", "2025-06-18");
+    assert_eq!(shouted.send(&endpoint).await.status, StatusCode::OK);
+    let stray = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    assert_eq!(Ask::post(&stray).send(&endpoint).await.status, StatusCode::BAD_REQUEST);
     let foreign = session.with(Ask::post(&ping)).header("origin", "http://evil.com").send(&endpoint).await;
     assert_eq!(foreign.status, StatusCode::FORBIDDEN);
 }
@@ -153,6 +163,7 @@ async fn a_question_travels_on_the_stream_of_its_call() {
 
 #[tokio::test]
 async fn an_interrupted_stream_is_resumed_exactly_behind_what_was_seen() {
+    // proves: HTTP-47, HTTP-52
     let gate = Arc::new(Notify::new());
     let endpoint = HttpService::new(server(Arc::clone(&gate))).unwrap();
     for revision in ["2025-03-26", "2025-11-25"] {
@@ -181,6 +192,7 @@ async fn an_interrupted_stream_is_resumed_exactly_behind_what_was_seen() {
 
 #[tokio::test]
 async fn what_belongs_to_no_request_comes_on_the_standing_stream_once() {
+    // proves: HTTP-01, HTTP-39, HTTP-42, HTTP-45
     let server = server(Arc::default());
     let registry = server.registry();
     let endpoint = HttpService::new(server).unwrap();
@@ -190,6 +202,8 @@ async fn what_belongs_to_no_request_comes_on_the_standing_stream_once() {
     let (id, changed) = old.message().await.unwrap();
     assert_eq!(changed["method"], "notifications/tools/list_changed");
     let mut new = session.get(id.as_deref()).await;
+    // The response to a request is no business of the standing stream.
+    assert_eq!(session.call(5, "now").await.json().await["id"], 5);
     registry.add_tool(Tool::new("late").handler(|| "ok")).unwrap();
     let (_, changed) = new.message().await.unwrap();
     assert_eq!(changed["method"], "notifications/tools/list_changed");
@@ -240,6 +254,7 @@ async fn sessions_are_bounded_and_expire() {
 
 #[tokio::test]
 async fn the_first_revision_has_two_endpoints() {
+    // proves: SSE-01, SSE-02, SSE-04, HTTP-03
     let settings = Settings::new().sse_path("/sse");
     let endpoint = HttpService::with(server(Arc::default()).build().unwrap(), settings);
     let mut told = Ask::new(Method::GET).path("/sse").send(&endpoint).await;
@@ -254,6 +269,9 @@ async fn the_first_revision_has_two_endpoints() {
     assert_eq!(post(call).send(&endpoint).await.status, StatusCode::ACCEPTED);
     let (_, reply) = told.message().await.unwrap();
     assert_eq!(reply["result"]["content"][0]["text"], "now");
+    let foreign =
+        Ask::new(Method::GET).path("/sse").header("origin", "http://evil.com").send(&endpoint).await;
+    assert_eq!(foreign.status, StatusCode::FORBIDDEN);
     let guess = Ask::post(&json!({})).path("/sse?sessionId=guess").send(&endpoint).await;
     assert_eq!(guess.status, StatusCode::NOT_FOUND);
 }

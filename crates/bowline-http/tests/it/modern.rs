@@ -32,6 +32,13 @@ struct Query {
     region: Option<String>,
 }
 
+#[derive(Deserialize, JsonSchema)]
+struct Limited {
+    #[schemars(extend("x-mcp-header" = "Limit"))]
+    #[expect(dead_code, reason = "only mirrored into a header")]
+    limit: i64,
+}
+
 fn server() -> Server {
     Server::new("http")
         .tool(Tool::new("echo").handler(|Echo { message }: Echo| message))
@@ -46,9 +53,14 @@ fn server() -> Server {
             Result::<_>::Ok(format!("hello {name}"))
         }))
         .tool(Tool::new("query").handler(|_: Query| "rows"))
+        .tool(Tool::new("limited").handler(|_: Limited| "rows"))
+        .tool(Tool::new("think").handler(|ctx: Ctx| async move {
+            let params = bowline_types::CreateMessageParams::new(vec![], 10_u64);
+            Result::<_>::Ok(ctx.sample(params).await?.model)
+        }))
         .tool(Tool::new("panic").handler(|| -> String { panic!("on purpose") }))
         .prompt(Prompt::new("p").handler(|| "hi"))
-        .resource(Resource::new("http://x/ü".replace('ü', "y").as_str(), "y").text("why"))
+        .resource(Resource::new("http://x/y", "y").text("why"))
 }
 
 fn endpoint() -> HttpService {
@@ -63,6 +75,7 @@ fn endpoint_with_registry() -> (HttpService, Registry) {
 
 #[tokio::test]
 async fn a_call_is_answered_in_one_piece() {
+    // proves: HTTP-02, HTTP-19
     let told = Ask::modern("tools/call", json!({ "name": "echo", "arguments": { "message": "hi" } }))
         .send(&endpoint())
         .await;
@@ -76,6 +89,7 @@ async fn a_call_is_answered_in_one_piece() {
 
 #[tokio::test]
 async fn a_call_that_reports_becomes_a_stream() {
+    // proves: HTTP-19, HTTP-78, HTTP-79, HTTP-90
     let mut told = Ask::modern("tools/call", json!({ "name": "count", "_meta": { "progressToken": "t" } }))
         .send(&endpoint())
         .await;
@@ -93,6 +107,7 @@ async fn a_call_that_reports_becomes_a_stream() {
 
 #[tokio::test]
 async fn a_question_is_answered_by_a_retry() {
+    // proves: HTTP-79, HTTP-81
     let endpoint = endpoint();
     let mut params = json!({ "name": "greet" });
     let asked = Ask::modern("tools/call", params.clone()).send(&endpoint).await.json().await;
@@ -105,6 +120,8 @@ async fn a_question_is_answered_by_a_retry() {
 
 #[tokio::test]
 async fn faults_are_told_in_order_with_their_status() {
+    // proves: HTTP-70, HTTP-71, HTTP-72, HTTP-73, HTTP-74, HTTP-76, META-15, META-21, HDR-23, HDR-25, HDR-26
+    // proves: HDR-27, HDR-28, HDR-29, HDR-30, HDR-31, HDR-32, HDR-34, HDR-35
     let endpoint = endpoint();
     let call = || Ask::modern("tools/call", json!({ "name": "echo", "arguments": { "message": "hi" } }));
     let discover = |meta: Value| {
@@ -134,6 +151,16 @@ async fn faults_are_told_in_order_with_their_status() {
         ),
         (Ask::modern("no/such", json!({})), 404, -32601),
         (Ask::modern("ping", json!({})), 404, -32601),
+        (Ask::modern("logging/setLevel", json!({ "level": "info" })), 404, -32601),
+        (Ask::modern("resources/subscribe", json!({ "uri": "http://x/y" })), 404, -32601),
+        (Ask::modern("resources/unsubscribe", json!({ "uri": "http://x/y" })), 404, -32601),
+        (Ask::modern("initialize", json!({})), 404, -32601),
+        (call().header("mcp-method", "TOOLS/CALL"), 400, -32020),
+        (call().header("mcp-name", "=?BASE64?ZWNobw==?="), 400, -32020),
+        (call().header("mcp-name", "ech\u{f6}"), 400, -32020),
+        (call().header("mcp-name", "=?base64?SGVs!!!?="), 400, -32020),
+        (call().without("mcp-name").header("MCP-Name", "echo"), 200, 0),
+        (Ask::modern("tools/call", json!({ "name": "think" })), 400, -32021),
         (Ask::modern("tools/call", json!({ "name": "nope" })), 200, -32602),
         (Ask::modern("tools/call", json!({ "name": "panic" })), 200, -32603),
         (Ask::modern("tools/call", json!({ "name": "query", "arguments": { "region": "eu" } })), 400, -32020),
@@ -159,11 +186,76 @@ async fn faults_are_told_in_order_with_their_status() {
             (status, code),
             "{reply}"
         );
+        assert!(reply["id"] == 1 || reply["id"] == 7, "every fault names its request: {reply}");
+        if code == -32022 {
+            assert_eq!(reply["error"]["data"]["supported"][0], "2026-07-28");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_parameter_beyond_what_a_header_can_hold_is_refused() {
+    // proves: HDR-12
+    let endpoint = endpoint();
+    for (limit, status) in [(9_007_199_254_740_991_i64, 200), (9_007_199_254_740_992, 400)] {
+        let params = json!({ "name": "limited", "arguments": { "limit": limit } });
+        let told = Ask::modern("tools/call", params)
+            .header("mcp-param-limit", &limit.to_string())
+            .send(&endpoint)
+            .await;
+        assert_eq!(told.status.as_u16(), status);
+    }
+}
+
+#[test]
+fn a_tool_whose_headers_cannot_work_is_refused_before_serving() {
+    // proves: HDR-07, HDR-08, HDR-09, HDR-10, HDR-11, HDR-13, HDR-14
+    let build = |properties: &Value| {
+        let schema =
+            bowline_types::RawJson::of(&json!({ "type": "object", "properties": properties })).unwrap();
+        Server::new("s").tool(Tool::new("t").input_schema(schema).handler(|| "ok")).build().map(drop)
+    };
+    let header = |kind: &str, name: &str| json!({ "type": kind, "x-mcp-header": name });
+    let deep = json!({ "type": "object", "properties": { "c": header("integer", "Deep") } });
+    assert!(build(&json!({ "a": header("string", "Region"), "b": deep })).is_ok());
+    for wrong in [
+        json!({ "a": header("string", "") }),
+        json!({ "a": header("string", "My Region") }),
+        json!({ "a": header("string", "Region:1") }),
+        json!({ "a": header("string", "Région") }),
+        json!({ "a": header("string", "Region\t1") }),
+        json!({ "a": header("string", "Region"), "b": header("string", "REGION") }),
+        json!({ "a": header("number", "Region") }),
+        json!({ "a": header("object", "Region") }),
+        json!({ "a": { "type": "array", "items": header("string", "Region") } }),
+        json!({ "a": { "anyOf": [header("string", "Region")] } }),
+    ] {
+        let error = build(&wrong).unwrap_err().to_string();
+        assert!(error.starts_with("tool `t`: "), "{wrong}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_modern_server_tells_a_legacy_client_what_it_speaks() {
+    let server = server().revisions([bowline_types::Revision::V2026_07_28]);
+    let endpoint = HttpService::new(server).unwrap();
+    let client = json!({ "name": "c", "version": "1" });
+    let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+    let told = Ask::post(&hello).send(&endpoint).await;
+    assert_eq!(told.status, StatusCode::BAD_REQUEST);
+    let reply = told.json().await;
+    let expected = json!({ "supported": ["2026-07-28"], "requested": "2025-06-18" });
+    assert_eq!(reply["error"]["data"], expected, "{reply}");
+    for method in [Method::GET, Method::DELETE] {
+        let told = Ask::new(method).header("mcp-session-id", "x").send(&endpoint).await;
+        assert_eq!(told.status, StatusCode::METHOD_NOT_ALLOWED);
     }
 }
 
 #[tokio::test]
 async fn what_is_no_message_is_refused_as_json() {
+    // proves: HTTP-03, HTTP-04, HTTP-17, HTTP-18
     let endpoint = endpoint();
     let post = |body: &str| {
         Ask::post(&Value::Null).header("mcp-protocol-version", "2026-07-28").body(body.to_owned())
@@ -206,6 +298,7 @@ async fn what_is_no_message_is_refused_as_json() {
 
 #[tokio::test]
 async fn a_listen_stream_stays_open_and_ends_with_its_result() {
+    // proves: SUB-13, HTTP-94
     let (endpoint, registry) = endpoint_with_registry();
     let mut told =
         Ask::modern("subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }))
@@ -214,6 +307,11 @@ async fn a_listen_stream_stays_open_and_ends_with_its_result() {
     assert!(told.is_stream());
     let (_, acknowledged) = told.message().await.unwrap();
     assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
+    // What another request reports stays on the stream of that request.
+    let mut other = Ask::modern("tools/call", json!({ "name": "count", "_meta": { "progressToken": "t" } }))
+        .send(&endpoint)
+        .await;
+    while other.message().await.is_some() {}
     registry.add_tool(Tool::new("late").handler(|| "ok")).unwrap();
     let (_, changed) = told.message().await.unwrap();
     assert_eq!(changed["method"], "notifications/tools/list_changed");
@@ -237,6 +335,7 @@ impl Drop for Dropped {
 
 #[tokio::test]
 async fn a_client_that_goes_away_cancels_its_call() {
+    // proves: HTTP-86, HTTP-87
     let dropped = Arc::new(AtomicBool::new(false));
     let tool = {
         let dropped = Arc::clone(&dropped);

@@ -1,0 +1,11 @@
+//! `fixture NAME`: serves one of the fixtures over standard input and output.
+
+use bowline_server::{Error, Result};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result {
+    let name = std::env::args().nth(1).unwrap_or_default();
+    let server = bowline_tests::fixture(&name)
+        .ok_or_else(|| Error::internal(format!("expected the name of a fixture, got `{name}`")))?;
+    server.serve_stdio().await
+}
