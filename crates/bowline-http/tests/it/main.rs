@@ -2,4 +2,5 @@
 
 mod legacy;
 mod modern;
+mod socket;
 mod wire;
