@@ -71,12 +71,13 @@ async fn watch_deadlines(core: &Core) {
 async fn live(core: &Arc<Core>, target: &dyn Connect, ready: oneshot::Sender<Result<()>>) {
     let settings = &core.shared.settings;
     let mut ready = Some(ready);
-    let mut known = settings.known_era;
+    let mut known = settings.known_era.or_else(|| target.known_era());
     let mut backoff = match settings.restart.clone().unwrap_or_else(|| target.restart()) {
         Restart::AfterExit(backoff) => Some(backoff),
         Restart::Never => None,
     };
     loop {
+        let mut useful = false;
         let reason = match establish(core, target, known).await {
             Ok((connection, era)) => {
                 known = Some(era);
@@ -84,7 +85,8 @@ async fn live(core: &Arc<Core>, target: &dyn Connect, ready: oneshot::Sender<Res
                 // Whoever connects may have gone; then the client is told to stop.
                 let is_first = ready.take().map(|ready| ready.send(Ok(()))).is_some();
                 let reason = stay(core, &connection, is_first).await;
-                if let (Some(backoff), true) = (&mut backoff, connection.was_useful()) {
+                useful = connection.was_useful();
+                if let (Some(backoff), true) = (&mut backoff, useful) {
                     backoff.succeeded();
                 }
                 core.publish(State::Opening);
@@ -101,7 +103,10 @@ async fn live(core: &Arc<Core>, target: &dyn Connect, ready: oneshot::Sender<Res
         match backoff.as_mut().map(|backoff| backoff.failed(now(), random())) {
             Some(Retry::After(delay)) => {
                 tracing::warn!(%reason, ?delay, "the connection was lost; opening it again");
-                sleep(delay).await;
+                // A session that was of use and ran out says nothing about the health of its server.
+                if !(useful && reason.is_expired()) {
+                    sleep(delay).await;
+                }
             }
             Some(Retry::GiveUp) | None => {
                 tracing::warn!(%reason, "the connection is lost");
@@ -121,7 +126,10 @@ async fn stay(core: &Arc<Core>, connection: &Arc<Connection>, is_first: bool) ->
     }
     let keep = async {
         subscriptions::reopen(core, connection).await;
-        match core.shared.settings.keep_alive.filter(|_| !connection.is_modern()) {
+        if connection.is_modern() {
+            return subscriptions::mend(core, connection).await;
+        }
+        match core.shared.settings.keep_alive {
             Some(interval) => keep_alive(core, connection, interval).await,
             None => std::future::pending().await,
         }
@@ -159,7 +167,7 @@ async fn establish(core: &Core, target: &dyn Connect, known: Option<Era>) -> Res
     };
     connection.shut(&error);
     close(core, &connection).await;
-    if !(probing && error.is_closed() && core.shared.profile.revisions.newest_legacy().is_some()) {
+    if !(probing && error.is_closed() && !error.is_unreachable() && core.shared.profile.revisions.newest_legacy().is_some()) {
         return Err(error);
     }
     let Ok(connection) = connect(core, target, Some(Era::Legacy)).await else { return Err(error) };
@@ -200,7 +208,15 @@ async fn open(core: &Core, connection: &Arc<Connection>, known: Option<Era>) -> 
                     Ok(result) => Reaction::Result(result),
                     Err(error) => match error.as_rpc() {
                         Some(rpc) => Reaction::Error(rpc.clone()),
-                        None if error.is_timeout() => Reaction::Silence,
+                        None if error.is_timeout() || (probing && may_fall_back(core, &error)) => {
+                            Reaction::Silence
+                        }
+                        // What was found out earlier no longer holds, here at the door already.
+                        None if known == Some(Era::Legacy) && is_refusal(&error) => {
+                            known = None;
+                            (opening, step) = Opening::start(Arc::clone(&shared.profile), None);
+                            continue;
+                        }
                         None => return Err((error, probing)),
                     },
                 };
@@ -221,6 +237,17 @@ async fn open(core: &Core, connection: &Arc<Connection>, known: Option<Era>) -> 
             }
         }
     }
+}
+
+/// Whether a probe that was turned away at the door leads to the handshake. An answer that is none says as much about
+/// the era as silence does.
+fn may_fall_back(core: &Core, error: &Error) -> bool {
+    let answered = error.is_malformed() || error.http_status().is_some_and(|status| status != 401);
+    answered && core.shared.profile.revisions.newest_legacy().is_some()
+}
+
+fn is_refusal(error: &Error) -> bool {
+    error.http_status().is_some_and(|status| (400..500).contains(&status) && status != 401)
 }
 
 /// What is due right after the opening.

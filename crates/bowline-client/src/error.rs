@@ -26,6 +26,12 @@ pub(crate) enum Kind {
     Cancelled,
     /// The connection is gone, or was never there.
     Closed(String),
+    /// The server could not be reached; nothing was sent.
+    Unreachable(String),
+    /// The server has ended the session that the request belonged to.
+    Expired(String),
+    /// The server answered over HTTP with a status that is no success, and no error of the protocol.
+    Http { status: u16, detail: String },
     /// The program at the other end is gone, or could not be started.
     Process(ProcessError),
     /// Bytes could not be read or written.
@@ -48,12 +54,29 @@ impl Error {
         Kind::Closed(reason.into()).into()
     }
 
+    /// The server could not be reached, for `reason`; nothing was sent.
+    pub fn unreachable(reason: impl Into<String>) -> Self {
+        Kind::Unreachable(reason.into()).into()
+    }
+
+    /// The server has ended the session, for `reason`. Transports end a connection with this when another one is to
+    /// be opened at once; requests that change nothing are then sent again.
+    pub fn expired(reason: impl Into<String>) -> Self {
+        Kind::Expired(reason.into()).into()
+    }
+
+    /// The server answered with a status of HTTP that is no success; `detail` is what it said besides.
+    pub fn http(status: u16, detail: impl Into<String>) -> Self {
+        Kind::Http { status, detail: detail.into() }.into()
+    }
+
     /// The caller asked for something that cannot be.
     pub fn misuse(reason: impl Into<String>) -> Self {
         Kind::Misuse(reason.into()).into()
     }
 
-    pub(crate) fn malformed(what: impl Into<String>, reason: impl fmt::Display) -> Self {
+    /// The server broke the rules: `what` it sent does not hold, for `reason`.
+    pub fn malformed(what: impl Into<String>, reason: impl fmt::Display) -> Self {
         Kind::Malformed { what: what.into(), reason: reason.to_string() }.into()
     }
 
@@ -95,7 +118,36 @@ impl Error {
 
     /// Whether the connection is gone: nothing can be sent any more, or what was sent is lost.
     pub fn is_closed(&self) -> bool {
-        matches!(&*self.0, Kind::Closed(_) | Kind::Io(_) | Kind::Process(_))
+        matches!(
+            &*self.0,
+            Kind::Closed(_) | Kind::Unreachable(_) | Kind::Expired(_) | Kind::Io(_) | Kind::Process(_)
+        )
+    }
+
+    /// Whether the server could not be reached, so that nothing was sent.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(&*self.0, Kind::Unreachable(_))
+    }
+
+    /// Whether the server ended the session that the request belonged to. Whether the request was carried out is not
+    /// known; the client opens another session by itself.
+    pub fn is_expired(&self) -> bool {
+        matches!(&*self.0, Kind::Expired(_))
+    }
+
+    /// The status of HTTP the server answered with, when that is what failed.
+    pub fn http_status(&self) -> Option<u16> {
+        match &*self.0 {
+            Kind::Http { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+
+    /// Whether the same may well succeed later: what is gone or too busy now may be back.
+    pub(crate) fn is_passing(&self) -> bool {
+        self.is_closed()
+            || self.is_timeout()
+            || self.http_status().is_some_and(|status| status == 429 || status >= 500)
     }
 
     /// Whether the server lacks what the request needs.
@@ -179,6 +231,10 @@ impl fmt::Display for Error {
             Kind::Timeout { what, after } => write!(f, "{what}: no answer within {after:?}"),
             Kind::Cancelled => f.write_str("the request was cancelled"),
             Kind::Closed(reason) => write!(f, "the connection is closed: {reason}"),
+            Kind::Unreachable(reason) => write!(f, "the server cannot be reached: {reason}"),
+            Kind::Expired(reason) => write!(f, "the session has expired: {reason}"),
+            Kind::Http { status, detail } if detail.is_empty() => write!(f, "the server answered {status}"),
+            Kind::Http { status, detail } => write!(f, "the server answered {status}: {detail}"),
             Kind::Process(error) => error.fmt(f),
             Kind::Io(error) => write!(f, "the connection broke: {error}"),
             Kind::Open(error) => error.fmt(f),
@@ -208,6 +264,9 @@ impl std::error::Error for Error {
             | Kind::Timeout { .. }
             | Kind::Cancelled
             | Kind::Closed(_)
+            | Kind::Unreachable(_)
+            | Kind::Expired(_)
+            | Kind::Http { .. }
             | Kind::Malformed { .. }
             | Kind::Unsupported(_)
             | Kind::Unanswerable(_)

@@ -229,8 +229,13 @@ impl Core {
     ) -> Result<(RawJson, u32)> {
         let mut params = object.clone();
         for round in 0..=MAX_ROUNDS {
-            let connection = self.connection().await?;
-            let result = self.send_on(&connection, method, &params, options.clone()).await?;
+            let mut connection = self.connection().await?;
+            let mut result = self.send_on(&connection, method, &params, options.clone()).await;
+            if result.as_ref().is_err_and(|error| error.is_expired() && changes_nothing(method)) {
+                connection = self.connection().await?;
+                result = self.send_on(&connection, method, &params, options.clone()).await;
+            }
+            let result = result?;
             let Some(negotiated) = connection.negotiated() else {
                 return Err(Error::closed("it is not open yet"));
             };
@@ -274,6 +279,22 @@ impl Core {
             Ticket { patience: options.patience, progress: options.progress.clone(), is_opening: false };
         connection.request(method, fill, ticket).await
     }
+}
+
+/// Whether a request may be sent a second time although the first may have been carried out.
+fn changes_nothing(method: &str) -> bool {
+    let known = Method::parse(method);
+    known.is_some_and(|method| {
+        matches!(
+            method,
+            Method::Ping
+                | Method::ListTools
+                | Method::ListPrompts
+                | Method::ListResources
+                | Method::ListResourceTemplates
+                | Method::ReadResource
+        )
+    })
 }
 
 /// The original parameters with what the retry adds: answers, and the state exactly as it came.

@@ -6,8 +6,12 @@
 use crate::lenient::{Text, present};
 use bowline_types::{Id, Method, RawJson, RpcError};
 use bytes::Bytes;
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
 use serde_json::value::RawValue;
+use std::fmt;
 
 /// How deep a frame may nest.
 pub const MAX_DEPTH: usize = 128;
@@ -103,8 +107,7 @@ pub fn parse(frame: &Bytes) -> Frame {
         return Frame::Single(Err(unreadable("the frame is not UTF-8")));
     };
     if is_too_deep(frame) {
-        let error = RpcError::invalid_request(format!("JSON nested deeper than {MAX_DEPTH} levels"));
-        return Frame::Single(Err(Rejected { id: salvage_id(text), error, answer: true }));
+        return Frame::Single(Err(misshapen(text, format!("JSON nested deeper than {MAX_DEPTH} levels"))));
     }
     if text.trim_start().starts_with('[') {
         return match serde_json::from_str::<Vec<&RawValue>>(text) {
@@ -182,25 +185,63 @@ fn message(frame: &Bytes, text: &str) -> Result<Message, Rejected> {
 
 fn malformed(text: &str, error: &serde_json::Error) -> Rejected {
     if error.is_data() {
-        let id = salvage_id(text);
-        return Rejected { id, error: RpcError::invalid_request(error.to_string()), answer: true };
+        return misshapen(text, error.to_string());
     }
     unreadable(error)
+}
+
+/// A frame that is JSON but no message. One that can only have been a notification is not answered.
+fn misshapen(text: &str, reason: String) -> Rejected {
+    let salvaged = serde_json::from_str::<Salvaged>(text).unwrap_or_default();
+    let answer = salvaged.has_id || !salvaged.has_method;
+    Rejected { id: salvaged.id, error: RpcError::invalid_request(reason), answer }
 }
 
 fn unreadable(reason: impl std::fmt::Display) -> Rejected {
     Rejected { id: None, error: RpcError::parse_error(reason.to_string()), answer: true }
 }
 
-/// Reads the id out of a frame whose other members are of the wrong type.
-fn salvage_id(text: &str) -> Option<Id> {
-    #[derive(Deserialize)]
-    struct OnlyId<'a> {
-        #[serde(borrow, default)]
-        id: Option<&'a RawValue>,
+/// What can be made out of a frame whose members are of the wrong type or occur twice.
+#[derive(Default)]
+struct Salvaged {
+    id: Option<Id>,
+    has_id: bool,
+    has_method: bool,
+}
+
+impl<'de> Deserialize<'de> for Salvaged {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = Salvaged;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Salvaged, A::Error> {
+                let mut salvaged = Salvaged::default();
+                while let Some(Text(name)) = members.next_key()? {
+                    match &*name {
+                        "id" => {
+                            let raw: &RawValue = members.next_value()?;
+                            // Two ids name no request.
+                            salvaged.id =
+                                if salvaged.has_id { None } else { serde_json::from_str(raw.get()).ok() };
+                            salvaged.has_id = true;
+                        }
+                        "method" => {
+                            salvaged.has_method = true;
+                            members.next_value::<IgnoredAny>()?;
+                        }
+                        _ => drop(members.next_value::<IgnoredAny>()?),
+                    }
+                }
+                Ok(salvaged)
+            }
+        }
+        deserializer.deserialize_map(Members)
     }
-    let only: OnlyId<'_> = serde_json::from_str(text).ok()?;
-    serde_json::from_str(only.id?.get()).ok()
 }
 
 /// Skipping over a value does not recurse, so depth has to be looked for. Counting the opening brackets is enough for
@@ -328,6 +369,23 @@ mod tests {
             expect![[
                 r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"duplicate field `method` at line 1 column 48"}}"#
             ]],
+        );
+    }
+
+    #[test]
+    fn what_can_only_be_a_notification_is_not_answered() {
+        // proves: BASE-14
+        check(
+            r#"{"jsonrpc":"2.0","method":"a","method":"b"}"#,
+            expect!["dropped: duplicate field `method` at line 1 column 38 (-32600)"],
+        );
+        check(
+            r#"{"jsonrpc":"2.0","method":7}"#,
+            expect!["dropped: invalid type: integer `7`, expected a string at line 1 column 27 (-32600)"],
+        );
+        check(
+            r#"{"jsonrpc":"2.0","method":"a","params":7}"#,
+            expect!["dropped: `params` must be an object (-32602)"],
         );
     }
 

@@ -2,7 +2,8 @@
 //!
 //! A handler that needs an answer is dropped and run again with it. Between the rounds the log of answers lives in the
 //! session (legacy) or, sealed, in `requestState` (modern). An answer is pinned to a digest of its question: when the
-//! handler asks something else under the same key, the answer does not count.
+//! handler asks something else under the same key, the answer does not count. Only a question whose key its author chose
+//! can be answered ahead, by a client that sends answers and no state: the key says what is asked.
 
 use crate::seal::{KeyRing, SealError, digest};
 use bowline_types::{InputRequest, Method, RawJson, RpcError};
@@ -21,6 +22,8 @@ pub struct Question {
     pub request: InputRequest,
     /// What the answer will be pinned to.
     pub fingerprint: Fingerprint,
+    /// Whether an answer given ahead counts.
+    pub named: bool,
 }
 
 impl Question {
@@ -28,7 +31,12 @@ impl Question {
     pub fn new(key: impl Into<String>, request: InputRequest) -> Self {
         let text = serde_json::to_vec(&request).unwrap_or_default();
         let fingerprint = shorten(digest(&[&text]));
-        Self { key: key.into(), request, fingerprint }
+        Self { key: key.into(), request, fingerprint, named: false }
+    }
+
+    /// A question under a key that says what is asked, so that clients that know it can answer ahead.
+    pub fn named(key: impl Into<String>, request: InputRequest) -> Self {
+        Self { named: true, ..Self::new(key, request) }
     }
 }
 
@@ -42,6 +50,7 @@ fn shorten(full: [u8; 32]) -> Fingerprint {
 #[derive(Clone, Debug, Default)]
 pub struct Replay {
     answers: Vec<Answered>,
+    ahead: BTreeMap<String, RawJson>,
     kept: Vec<(String, RawJson)>,
     rounds: u32,
 }
@@ -57,6 +66,20 @@ struct Answered {
 pub type Answer = Result<RawJson, RpcError>;
 
 impl Replay {
+    /// The start of a call whose client gives answers before any question.
+    pub fn ahead(responses: &RawJson) -> Result<Self, RpcError> {
+        Ok(Self { ahead: answers(responses)?, ..Self::default() })
+    }
+
+    /// Has an answer given ahead count for `question`, and from then on for no other.
+    pub fn claim(&mut self, question: &Question) {
+        if question.named
+            && let Some(answer) = self.ahead.remove(&question.key)
+        {
+            self.record(question, Ok(answer));
+        }
+    }
+
     /// The answer to `question`, if exactly this question was answered.
     pub fn answer(&self, question: &Question) -> Option<&Answer> {
         let same = |known: &&Answered| known.key == question.key && known.fingerprint == question.fingerprint;
@@ -215,19 +238,22 @@ pub fn open(
     if !consumed.take(sealed.id, sealed.expires, now) {
         return Err(refuse("`requestState` was used before; start the call again"));
     }
-    let mut replay = Replay { answers: Vec::new(), kept: sealed.kept, rounds: sealed.rounds };
+    let mut replay = Replay { kept: sealed.kept, rounds: sealed.rounds, ..Replay::default() };
     for (key, fingerprint, answer) in sealed.answers {
         replay.insert(key, fingerprint, Ok(answer));
     }
     let Some(responses) = responses else { return Ok(replay) };
-    let mut responses: BTreeMap<String, RawJson> =
-        responses.decode().map_err(|error| RpcError::invalid_params(format!("`inputResponses`: {error}")))?;
+    let mut responses = answers(responses)?;
     for (key, fingerprint) in sealed.asked {
         if let Some(answer) = responses.remove(&key) {
             replay.insert(key, fingerprint, Ok(answer));
         }
     }
     Ok(replay)
+}
+
+fn answers(responses: &RawJson) -> Result<BTreeMap<String, RawJson>, RpcError> {
+    responses.decode().map_err(|error| RpcError::invalid_params(format!("`inputResponses`: {error}")))
 }
 
 /// The states that were used, until they expire: each one continues its call once.
@@ -342,5 +368,21 @@ mod tests {
         assert!(replay.answer(&question).is_some());
         let other = Question { fingerprint: [0; 16], ..question };
         assert!(replay.answer(&other).is_none());
+    }
+
+    #[test]
+    fn an_answer_given_ahead_counts_for_the_first_question_of_its_name() {
+        let responses = RawJson::parse(r#"{"who":{"roots":[]},"q0":{"roots":[]},"other":{}}"#).unwrap();
+        let mut replay = Replay::ahead(&responses).unwrap();
+        let mut answered = |question: &Question| {
+            replay.claim(question);
+            replay.answer(question).is_some()
+        };
+        let who = Question::named("who", InputRequest::ListRoots);
+        assert!(answered(&who));
+        assert!(answered(&who));
+        assert!(!answered(&Question { fingerprint: [0; 16], ..who }));
+        assert!(!answered(&Question::new("q0", InputRequest::ListRoots)));
+        assert!(Replay::ahead(&RawJson::parse("[]").unwrap()).is_err());
     }
 }

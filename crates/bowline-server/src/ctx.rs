@@ -93,27 +93,33 @@ impl Ctx {
         let message = message.into();
         Box::pin(async move {
             let key = self.inner.log.next_key();
-            self.form(key, message).await
+            self.form(message, |request| Question::new(key, request)).await
         })
     }
 
     /// Asks like [`Ctx::ask`], under a key of the author's choice.
     ///
     /// Questions are otherwise told apart by their position, which is only stable while a handler asks in the same
-    /// order each time it runs.
+    /// order each time it runs. A client of 2026-07-28 that knows the key can answer ahead, with its first request, so
+    /// the key should say what is asked.
     pub fn ask_as<T: FromJson>(
         &self,
         key: impl Into<String>,
         message: impl Into<String>,
     ) -> BoxFuture<'_, Result<Answer<T>>> {
-        Box::pin(self.form(key.into(), message.into()))
+        let key = key.into();
+        Box::pin(self.form(message.into(), |request| Question::named(key, request)))
     }
 
-    async fn form<T: FromJson>(&self, key: String, message: String) -> Result<Answer<T>> {
+    async fn form<T: FromJson>(
+        &self,
+        message: String,
+        question: impl FnOnce(InputRequest) -> Question,
+    ) -> Result<Answer<T>> {
         let requested_schema = elicit::schema_of::<T>()?;
         let form = ElicitFormParams::new(message, requested_schema.clone());
         let request = InputRequest::Elicit(ElicitParams::Form(form));
-        let result: ElicitResult = self.put(key, request, "elicitation").await?;
+        let result: ElicitResult = self.put(question(request), "elicitation").await?;
         Ok(match result.action {
             ElicitAction::Accept => {
                 let mut content = result.content.unwrap_or_default();
@@ -145,7 +151,7 @@ impl Ctx {
         let page =
             ElicitUrlParams { elicitation_id: id.clone(), ..ElicitUrlParams::new(message.into(), url) };
         let request = InputRequest::Elicit(ElicitParams::Url(page));
-        let result: ElicitResult = self.put(key, request, "elicitation with a URL").await?;
+        let result: ElicitResult = self.put(Question::new(key, request), "elicitation with a URL").await?;
         Ok(match result.action {
             ElicitAction::Accept => Answer::Accept(Visit { id }),
             ElicitAction::Decline => Answer::Decline,
@@ -188,26 +194,22 @@ impl Ctx {
         let with_tools = request.tools.is_some() || request.tool_choice.is_some();
         let what = if with_tools { "sampling with tools" } else { "sampling" };
         let key = self.inner.log.next_key();
-        self.put(key, InputRequest::CreateMessage(Box::new(request)), what).await
+        self.put(Question::new(key, InputRequest::CreateMessage(Box::new(request))), what).await
     }
 
     /// The folders the client's user works in.
     pub async fn roots(&self) -> Result<Vec<Root>> {
         let key = self.inner.log.next_key();
-        let result: ListRootsResult = self.put(key, InputRequest::ListRoots, "roots").await?;
+        let question = Question::new(key, InputRequest::ListRoots);
+        let result: ListRootsResult = self.put(question, "roots").await?;
         Ok(result.roots)
     }
 
-    async fn put<T: DeserializeOwned>(
-        &self,
-        key: String,
-        request: InputRequest,
-        what: &'static str,
-    ) -> Result<T> {
-        if let Some(needed) = missing_capability(&self.inner.client, &request) {
+    async fn put<T: DeserializeOwned>(&self, question: Question, what: &'static str) -> Result<T> {
+        if let Some(needed) = missing_capability(&self.inner.client, &question.request) {
             return Err(Error::missing(needed, what));
         }
-        match self.inner.log.answer(Question::new(key, request)).await? {
+        match self.inner.log.answer(question).await? {
             Ok(answer) => answer.decode().map_err(|error| {
                 Error::invalid_params(format!("the client's answer cannot be read: {error}"))
             }),

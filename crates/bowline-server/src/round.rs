@@ -51,6 +51,7 @@ impl Log {
     pub(crate) async fn answer(&self, question: Question) -> Result<Answer, Error> {
         let round = {
             let mut state = self.state();
+            state.replay.claim(&question);
             if let Some(answer) = state.replay.answer(&question) {
                 return Ok(answer.clone());
             }

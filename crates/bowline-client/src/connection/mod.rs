@@ -273,13 +273,17 @@ impl Connection {
         }
         let params = fill(&id);
         let frame = wire::message(Some(&id), method, Some(&params));
-        let name = wire::name(method, &params);
-        self.send(frame, OutgoingKind::Request { id: id.clone(), method: method.into(), name });
+        self.send(frame, OutgoingKind::Request { id: id.clone(), method: method.into(), params });
         Ok(InFlight { connection: Arc::downgrade(self), id })
     }
 
     fn reason(&self) -> Error {
         self.closed.get().cloned().unwrap_or_else(|| Kind::Cancelled.into())
+    }
+
+    /// Whether a request is under way.
+    pub(crate) fn awaits(&self, id: &Id) -> bool {
+        lock(&self.pending).peek(id).is_some()
     }
 
     /// One request cannot be answered any more.
@@ -295,7 +299,10 @@ impl Connection {
             WaiterKind::Call { reply, .. } => drop(reply.send(result)),
             WaiterKind::Listen(route) => {
                 lock(&self.routes).remove(id);
-                route.settle(result.map(drop));
+                match result {
+                    Err(error) if error.is_closed() => route.lose(&error, &self.shared.views),
+                    result => route.settle(result.map(drop)),
+                }
             }
         }
         true

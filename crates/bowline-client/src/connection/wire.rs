@@ -1,9 +1,7 @@
 //! How the client's messages are written.
 
-use bowline_types::{Id, Method, RawJson};
+use bowline_types::{Id, RawJson};
 use bytes::Bytes;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
 /// A request, or a notification without an id.
 pub(super) fn message(id: Option<&Id>, method: &str, params: Option<&RawJson>) -> Bytes {
@@ -22,25 +20,4 @@ pub(super) fn message(id: Option<&Id>, method: &str, params: Option<&RawJson>) -
     }
     out.push(b'}');
     out.into()
-}
-
-/// What a request is about: the tool, prompt, URI or task, for the methods that name one.
-pub(super) fn name(method: &str, params: &RawJson) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Subject<'a> {
-        #[serde(borrow, default)]
-        name: Option<&'a RawValue>,
-        #[serde(borrow, default)]
-        uri: Option<&'a RawValue>,
-        #[serde(borrow, default, rename = "taskId")]
-        task_id: Option<&'a RawValue>,
-    }
-    let source = Method::parse(method)?.name_source()?;
-    let subject: Subject<'_> = params.decode().ok()?;
-    let value = match source {
-        "name" => subject.name,
-        "uri" => subject.uri,
-        _ => subject.task_id,
-    };
-    serde_json::from_str(value?.get()).ok()
 }

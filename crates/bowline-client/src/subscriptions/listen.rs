@@ -182,7 +182,9 @@ pub(crate) async fn reopen(core: &Arc<Core>, connection: &Arc<Connection>) {
                 Err(error) => view.end(Some(error)),
             }
         }
-        shared.views.managed.lock().await.reopen(shared, connection).await;
+        if !shared.views.managed.lock().await.reopen(shared, connection).await {
+            shared.views.lose(&Target::Handler(SubscriptionFilter::default()));
+        }
         return;
     }
     let uris: Vec<String> = lock(&shared.views.subscribed).keys().cloned().collect();

@@ -50,11 +50,13 @@ impl Managed {
     }
 
     /// Opens the subscription on a new connection.
-    pub(crate) async fn reopen(&mut self, shared: &Shared, connection: &Arc<Connection>) {
+    ///
+    /// False when it could not be opened, but may be later.
+    pub(crate) async fn reopen(&mut self, shared: &Shared, connection: &Arc<Connection>) -> bool {
         self.lease = None;
-        if let Err(error) = self.renew(shared, connection).await {
-            tracing::warn!(%error, "changes of the server will not be heard");
-        }
+        let Err(error) = self.renew(shared, connection).await else { return true };
+        tracing::warn!(%error, "changes of the server are not heard");
+        !error.is_passing()
     }
 }
 

@@ -2,10 +2,12 @@
 
 mod listen;
 mod managed;
+mod mend;
 
 pub use listen::Listen;
 pub(crate) use listen::{reopen, start};
 pub(crate) use managed::Managed;
+pub(crate) use mend::mend;
 
 use crate::{Error, Result, connection::InFlight, shared::lock};
 use bowline_proto::{subscribe::Change, uri};
@@ -15,7 +17,7 @@ use std::{
     sync::{Arc, Mutex},
     task::{Context, Poll, Waker},
 };
-use tokio::sync::{Mutex as AsyncMutex, oneshot};
+use tokio::sync::{Mutex as AsyncMutex, Notify, oneshot};
 
 /// How many changes may wait to be looked at; further ones are dropped, for the reader is not there.
 const MAX_WAITING: usize = 1000;
@@ -28,6 +30,16 @@ pub(crate) struct Views {
     pub(crate) subscribed: Mutex<BTreeMap<String, usize>>,
     /// The one subscription that `subscribe` and `on_notification` share in the modern era.
     pub(crate) managed: AsyncMutex<Managed>,
+    /// The subscriptions that broke off while the connection as such goes on.
+    lost: Mutex<Lost>,
+    /// Wakes whoever mends those.
+    broke: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Lost {
+    views: Vec<Arc<View>>,
+    managed: bool,
 }
 
 impl Views {
@@ -41,6 +53,17 @@ impl Views {
 
     pub(crate) fn all(&self) -> Vec<Arc<View>> {
         lock(&self.all).clone()
+    }
+
+    /// A subscription broke off.
+    fn lose(&self, target: &Target) {
+        let mut lost = lock(&self.lost);
+        match target {
+            Target::View(view) => lost.views.push(Arc::clone(view)),
+            Target::Handler(_) => lost.managed = true,
+        }
+        drop(lost);
+        self.broke.notify_one();
     }
 
     /// A legacy server told of a change.
@@ -197,6 +220,14 @@ impl Route {
         }
         if let Target::View(view) = &self.to {
             view.end(result.err());
+        }
+    }
+
+    /// The stream broke off. What was granted is asked for again.
+    pub(crate) fn lose(&self, reason: &Error, views: &Views) {
+        match lock(&self.granted).take() {
+            Some(sender) => drop(sender.send(Err(reason.clone()))),
+            None => views.lose(&self.to),
         }
     }
 

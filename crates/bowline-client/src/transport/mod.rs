@@ -14,16 +14,14 @@ mod stream;
 pub use memory::{ClientEnd, ServerEnd, memory};
 pub use stream::Stream;
 
-use crate::{Error, Result, connection::Connection};
+use crate::{Error, Restart, Result, connection::Connection};
 use bowline_proto::{client::Negotiated, service::BoxFuture};
-use bowline_types::{Era, Id};
+use bowline_types::{Era, Id, Method, RawJson, RawMap};
 use bytes::Bytes;
 use std::{
     fmt,
     sync::{Arc, Weak},
 };
-
-use crate::Restart;
 
 /// A way to reach one server, as often as need be.
 pub trait Connect: Send + Sync + 'static {
@@ -34,9 +32,28 @@ pub trait Connect: Send + Sync + 'static {
     fn restart(&self) -> Restart {
         Restart::Never
     }
+
+    /// The era of the server, where it is known from elsewhere. By default it is not.
+    fn known_era(&self) -> Option<Era> {
+        None
+    }
 }
 
-impl Connect for Box<dyn Connect> {
+impl<C: Connect + ?Sized> Connect for Arc<C> {
+    fn connect(&self, inbox: Inbox) -> BoxFuture<'_, Result<Box<dyn Transport>>> {
+        (**self).connect(inbox)
+    }
+
+    fn restart(&self) -> Restart {
+        (**self).restart()
+    }
+
+    fn known_era(&self) -> Option<Era> {
+        (**self).known_era()
+    }
+}
+
+impl<C: Connect + ?Sized> Connect for Box<C> {
     fn connect(&self, inbox: Inbox) -> BoxFuture<'_, Result<Box<dyn Transport>>> {
         (**self).connect(inbox)
     }
@@ -86,6 +103,15 @@ pub struct Outgoing {
     pub kind: OutgoingKind,
 }
 
+impl Outgoing {
+    /// What a request is about: the tool, prompt, URI or task, for the methods that name one.
+    pub fn name(&self) -> Option<String> {
+        let OutgoingKind::Request { method, params, .. } = &self.kind else { return None };
+        let member = Method::parse(method)?.name_source()?;
+        params.decode::<RawMap>().ok()?.decode(member).ok()?
+    }
+}
+
 /// What a frame to send is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutgoingKind {
@@ -95,8 +121,8 @@ pub enum OutgoingKind {
         id: Id,
         /// What is asked for.
         method: Box<str>,
-        /// The tool, prompt, URI or task it is about, where the method names one.
-        name: Option<String>,
+        /// With which parameters, as they stand in the frame. See [`Outgoing::name`].
+        params: RawJson,
     },
     /// A notification.
     Notification {
@@ -130,6 +156,11 @@ impl Inbox {
     /// The era found at an earlier connection to the same server, if there was one.
     pub fn known_era(&self) -> Option<Era> {
         self.connection.upgrade()?.known_era()
+    }
+
+    /// Whether someone still waits for the answer to this request.
+    pub fn awaits(&self, id: &Id) -> bool {
+        self.connection.upgrade().is_some_and(|connection| connection.awaits(id))
     }
 
     /// Takes in a frame. Never blocks, and never fails: what is no message is counted as noise.

@@ -251,7 +251,7 @@ async fn an_undeclared_mode_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn pages_are_visited_only_by_consent() {
-    // proves: ELIU-06, ELIU-05, ELIU-26, ELIU-20
+    // proves: ELIU-06, ELIU-05, ELIU-26
     let seen: Arc<Mutex<Vec<AskUrl>>> = Arc::default();
     let builder = |reply: Answer<()>| {
         let seen = Arc::clone(&seen);
@@ -288,6 +288,23 @@ async fn pages_are_visited_only_by_consent() {
         assert_eq!(answered, Ok(json!({ "action": "decline" })), "{bad}");
     }
     assert!(seen.lock().unwrap().is_empty(), "the user was shown a page of no web");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_are_neither_fetched_nor_opened() {
+    // proves: ELIU-20
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let url = format!("http://{}/login", listener.local_addr().unwrap());
+    for reply in [Answer::consent(), Answer::Decline] {
+        let builder = Client::builder().on_url(move |_| {
+            let reply = reply.clone();
+            async { reply }
+        });
+        let page = json!({ "mode": "url", "message": "?", "url": url, "elicitationId": "e" });
+        answer(builder, V2025_11_25, "elicitation/create", page).await.unwrap();
+    }
+    assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,6 +8,7 @@ mod noise;
 mod opening;
 #[cfg(unix)]
 mod process;
+mod reconnect;
 mod requests;
 #[cfg(unix)]
 mod restart;

@@ -408,6 +408,7 @@ async fn closing_ends_what_is_under_way() {
 
 #[tokio::test(start_paused = true)]
 async fn dropping_the_last_handle_closes_the_connection() {
+    // proves: BASE-33
     for revision in Revision::ALL {
         let builder = Client::builder().on_notification(|_| {});
         let (client, mut peer) = connect(builder, revision, json!({})).await;

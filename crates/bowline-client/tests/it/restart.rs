@@ -82,7 +82,7 @@ fn methods(log: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn a_lost_legacy_program_is_started_and_opened_again() {
-    // proves: STDIO-18, STDIO-07, STDIO-08, VER-15, BASE-33
+    // proves: STDIO-18, STDIO-07, STDIO-08, STDIO-09, VER-15
     let folder = Folder::new("legacy");
     let client = within(Client::connect(server(&folder, false))).await.unwrap();
     assert_eq!(client.revision(), Revision::V2025_06_18);

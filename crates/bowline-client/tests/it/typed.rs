@@ -94,6 +94,7 @@ async fn structured_content_is_read_as_a_type() {
 }
 
 /// Lists one tool with an output schema, calls it, and gives what came of it.
+#[cfg(feature = "validate")]
 async fn call_with_schema(
     client: &Client,
     peer: &mut Peer,

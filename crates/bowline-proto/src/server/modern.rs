@@ -92,9 +92,11 @@ fn open_state(
     if !matches!(method, Method::CallTool | Method::ReadResource | Method::GetPrompt) {
         return Ok(Replay::default());
     }
-    let Some(state) = params.request_state()? else { return Ok(Replay::default()) };
-    let binding = binding(client, method, params)?;
     let responses = params.input_responses()?;
+    let Some(state) = params.request_state()? else {
+        return responses.map_or_else(|| Ok(Replay::default()), Replay::ahead);
+    };
+    let binding = binding(client, method, params)?;
     let mut consumed = profile.consumed.lock().unwrap_or_else(PoisonError::into_inner);
     replay::open(&profile.keys, &mut consumed, &binding, &state, responses, now)
 }

@@ -352,3 +352,32 @@ async fn a_question_asked_from_another_task_ends_the_round_as_well() {
     let reply = peer.modern("tools/call", params).await;
     assert_eq!(reply["result"]["content"][0]["text"], "Spawned?", "{reply}");
 }
+
+#[tokio::test]
+async fn a_question_with_a_name_can_be_answered_ahead() {
+    // proves: MRTR-29, MRTR-30, MRTR-31
+    let greet = Tool::new("greet").handler(|ctx: Ctx| async move {
+        let Who { name } = ctx.ask_as("who", "Who are you?").await?.accepted()?;
+        let Confirm { ok } = ctx.ask(format!("Greet {name}?")).await?.accepted()?;
+        Ok::<_, bowline_server::Error>(format!("{name}: {ok}"))
+    });
+    let mut peer = Peer::new(Server::new("t").tool(greet));
+    let accept = |content: Value| json!({ "action": "accept", "content": content });
+    let early = json!({ "who": accept(json!({ "name": "Ada" })), "q0": accept(json!({ "ok": true })), "else": {} });
+    let asked = peer.modern("tools/call", json!({ "name": "greet", "inputResponses": early })).await;
+    // A place in the order of questions is no name.
+    let requests = asked["result"]["inputRequests"].as_object().unwrap();
+    assert_eq!(requests.keys().collect::<Vec<_>>(), ["q0"]);
+    let retry = json!({
+        "name": "greet",
+        "requestState": asked["result"]["requestState"],
+        "inputResponses": { "q0": accept(json!({ "ok": false })) },
+    });
+    let done = peer.modern("tools/call", retry).await;
+    assert_eq!(done["result"]["content"][0]["text"], "Ada: false");
+
+    for wrong in [json!({ "who": 5 }), json!({ "who": { "action": "maybe" } }), json!([]), json!("who")] {
+        let reply = peer.modern("tools/call", json!({ "name": "greet", "inputResponses": wrong })).await;
+        assert_eq!(reply["error"]["code"], -32602, "{reply}");
+    }
+}

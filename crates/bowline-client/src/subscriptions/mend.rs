@@ -1,0 +1,60 @@
+//! Subscriptions that broke off while the connection as such goes on: each is asked for again.
+
+use super::{Target, View, listen::open};
+use crate::{
+    Backoff, Retry,
+    connection::Connection,
+    core::Core,
+    shared::{lock, now, random},
+};
+use std::{sync::Arc, time::Duration};
+use tokio::time::sleep;
+
+/// A subscription that lasted this long is worth a quick return.
+const STEADY: Duration = Duration::from_secs(30);
+
+/// Opens again what breaks off, for as long as the connection lasts. Waits longer each time that does not last.
+pub(crate) async fn mend(core: &Core, connection: &Arc<Connection>) {
+    let views = &core.shared.views;
+    let mut backoff = Backoff::new().give_up_after(usize::MAX, STEADY);
+    let mut mended = now();
+    loop {
+        views.broke.notified().await;
+        if now().saturating_duration_since(mended) >= STEADY {
+            backoff.succeeded();
+        }
+        if let Retry::After(delay) = backoff.failed(now(), random()) {
+            tracing::debug!(?delay, "a subscription broke off; opening it again");
+            sleep(delay).await;
+        }
+        mend_once(core, connection).await;
+        mended = now();
+    }
+}
+
+async fn mend_once(core: &Core, connection: &Arc<Connection>) {
+    let (shared, views) = (&core.shared, &core.shared.views);
+    let lost = std::mem::take(&mut *lock(&views.lost));
+    // Whatever changed meanwhile was not told.
+    shared.cache.forget(|_| true);
+    for view in lost.views {
+        mend_view(core, connection, &view).await;
+    }
+    if lost.managed && !views.managed.lock().await.reopen(shared, connection).await {
+        views.lose(&Target::Handler(bowline_types::SubscriptionFilter::default()));
+    }
+}
+
+async fn mend_view(core: &Core, connection: &Arc<Connection>, view: &Arc<View>) {
+    let views = &core.shared.views;
+    // Whoever listened may have gone.
+    if !views.all().iter().any(|known| Arc::ptr_eq(known, view)) {
+        return;
+    }
+    drop(lock(&view.lease).take());
+    match open(connection, Target::View(Arc::clone(view)), Some(view)).await {
+        Ok(_) => view.hear_everything(),
+        Err(error) if error.is_passing() => views.lose(&Target::View(Arc::clone(view))),
+        Err(error) => view.end(Some(error)),
+    }
+}

@@ -1,0 +1,6 @@
+//! Every example, run as the program it is.
+
+mod independent;
+mod programs;
+mod servers;
+mod sources;

@@ -1,0 +1,22 @@
+//! A client that shares nothing with the crates: a script written from the specification.
+
+use std::{io::ErrorKind, process::Command};
+
+#[test]
+fn an_independent_client_finds_nothing_wrong() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/independent/client.py");
+    let mut command = Command::new("python3");
+    command.args(["-B", script, "everything", env!("CARGO_BIN_EXE_fixture"), "everything"]);
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            eprintln!("there is no python3, so the independent client was not run");
+            return;
+        }
+        Err(error) => panic!("python3 cannot be started: {error}"),
+    };
+    let told = String::from_utf8_lossy(&output.stdout);
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}{complaint}");
+    assert!(told.ends_with("checks hold\n"), "{told}{complaint}");
+}
