@@ -34,9 +34,10 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
-    /// A warning is about something that should be, so it counts.
+    /// A warning is about something that should be, so it counts; a scenario that looked at nothing shows nothing.
     pub(crate) fn is_good(&self) -> bool {
-        self.count.fail == 0 && self.count.warn == 0 && self.exit == 0
+        let Count { ok, fail, warn, skip } = self.count;
+        ok + skip > 0 && fail == 0 && warn == 0 && self.exit == 0
     }
 }
 
@@ -55,9 +56,13 @@ fn collect(folder: &Path, run: &str, prefix: &str, into: &mut Vec<Scenario>) -> 
         let text = fs::read_to_string(&checks).map_err(|error| told(&checks, &error))?;
         let checks: Value = serde_json::from_str(&text).map_err(|error| told(&checks, &error))?;
         let mut scenario = scenario(prefix, run, checks.as_array().map_or(&[], Vec::as_slice));
-        let exit = folder.join("../exit");
+        let own_name = scenario.name.rsplit('/').next().unwrap_or_default();
+        let exit = folder.with_file_name(format!("{own_name}.exit"));
         if let Ok(text) = fs::read_to_string(&exit) {
             scenario.exit = text.trim().parse().map_err(|error| told(&exit, &error))?;
+        }
+        if checks.as_array().is_none_or(Vec::is_empty) {
+            scenario.reasons.push("nothing was checked".into());
         }
         if scenario.exit != 0 {
             scenario.reasons.push(format!("the suite ended with {}", scenario.exit));

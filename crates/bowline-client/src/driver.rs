@@ -167,7 +167,11 @@ async fn establish(core: &Core, target: &dyn Connect, known: Option<Era>) -> Res
     };
     connection.shut(&error);
     close(core, &connection).await;
-    if !(probing && error.is_closed() && !error.is_unreachable() && core.shared.profile.revisions.newest_legacy().is_some()) {
+    if !(probing
+        && error.is_closed()
+        && !error.is_unreachable()
+        && core.shared.profile.revisions.newest_legacy().is_some())
+    {
         return Err(error);
     }
     let Ok(connection) = connect(core, target, Some(Era::Legacy)).await else { return Err(error) };

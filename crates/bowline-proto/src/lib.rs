@@ -12,6 +12,7 @@ pub mod encode;
 pub mod envelope;
 pub mod header;
 mod lenient;
+pub mod lines;
 pub mod page;
 pub mod params;
 pub mod pending;

@@ -1,12 +1,11 @@
 //! One message per line over a pair of byte streams: the transport of programs, sockets and memory.
 
-use super::{
-    CancelWay, Inbox, Outgoing, Transport,
-    frames::{Frames, Line},
-    outbox::Outbox,
-};
+use super::{CancelWay, Inbox, Outgoing, Transport, outbox::Outbox};
 use crate::{Child, Error};
-use bowline_proto::service::BoxFuture;
+use bowline_proto::{
+    lines::{self, Line},
+    service::BoxFuture,
+};
 use bowline_types::Id;
 use std::{
     io,
@@ -14,7 +13,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     sync::Mutex as AsyncMutex,
     task::JoinHandle,
     time::timeout,
@@ -52,13 +51,22 @@ impl Lines {
     }
 }
 
-async fn read_in(read: impl AsyncRead + Send + Unpin, inbox: Inbox, program: Program) {
-    let mut frames = Frames::new(read, inbox.max_frame());
+async fn read_in(mut read: impl AsyncRead + Send + Unpin, inbox: Inbox, program: Program) {
+    let mut lines = lines::Lines::new(inbox.max_frame());
+    let take = |line| match line {
+        Line::Frame(frame) => inbox.accept(&frame),
+        Line::TooLong => inbox.noise(b"a line longer than allowed"),
+    };
     let reason = loop {
-        match frames.next().await {
-            Ok(Line::Frame(frame)) => inbox.accept(&frame),
-            Ok(Line::TooLong) => inbox.noise(b"a line longer than allowed"),
-            Ok(Line::End) => break Error::closed("the server ended its output"),
+        while let Some(line) = lines.next_line() {
+            take(line);
+        }
+        match read.read_buf(lines.space()).await {
+            Ok(0) => {
+                lines.rest().into_iter().for_each(take);
+                break Error::closed("the server ended its output");
+            }
+            Ok(_) => {}
             Err(error) => break error.into(),
         }
     };

@@ -4,7 +4,6 @@
 //! [`Inbox`], which takes frames in. Neither knows what the frames mean; [`Outgoing`] says as much as a transport may
 //! need to route them.
 
-mod frames;
 mod lines;
 mod memory;
 mod outbox;

@@ -1,5 +1,6 @@
 //! Frames on their way out: written together, in order, by one task.
 
+use bowline_proto::lines;
 use bytes::{Bytes, BytesMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -37,11 +38,7 @@ impl Outbox {
         let start = queue.bytes.len();
         queue.bytes.reserve(frame.len() + 1);
         queue.bytes.extend_from_slice(frame);
-        // A line break inside of JSON text can only be a blank between tokens.
-        if memchr::memchr2(b'\n', b'\r', frame).is_some() {
-            let breaks = queue.bytes.iter_mut().skip(start).filter(|byte| matches!(byte, b'\n' | b'\r'));
-            breaks.for_each(|byte| *byte = b' ');
-        }
+        lines::join(queue.bytes.get_mut(start..).unwrap_or_default());
         queue.bytes.extend_from_slice(b"\n");
         drop(queue);
         self.filled.notify_one();

@@ -3,20 +3,22 @@
 //! The task that reads also starts the calls, and polls each once: a handler that answers at once costs no task of its
 //! own. One other task writes.
 
-mod frames;
 mod outbox;
 
 use crate::{
     ServerHandle,
     transport::{Conversation, Sink, Started},
 };
-use bowline_proto::{encode, service::BoxFuture};
+use bowline_proto::{
+    encode,
+    lines::{Line, Lines},
+    service::BoxFuture,
+};
 use bowline_types::RpcError;
-use frames::{Frames, Line};
 use outbox::Outbox;
 use std::{future::poll_fn, io, sync::Arc, task::Poll};
 use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     task::JoinSet,
     time::timeout,
 };
@@ -25,7 +27,7 @@ use tokio::{
 pub(crate) async fn serve<R, W>(
     server: &ServerHandle,
     principal: Option<Arc<str>>,
-    read: R,
+    mut read: R,
     write: W,
 ) -> io::Result<()>
 where
@@ -43,23 +45,23 @@ where
     let mut writer = JoinSet::new();
     writer.spawn(write_out(Arc::clone(&conversation), Arc::clone(&outbox), write));
     let mut calls = JoinSet::new();
-    let mut frames = Frames::new(read, limits.frame);
-    let read = loop {
+    let mut lines = Lines::new(limits.frame);
+    let ended = loop {
         tokio::select! {
             biased;
-            line = frames.next() => match line {
-                Ok(Line::Frame(frame)) => match conversation.accept(&frame, &sink) {
+            line = next_line(&mut lines, &mut read) => match line {
+                Ok(Some(Line::Frame(frame))) => match conversation.accept(&frame, &sink) {
                     Started::Nothing => {}
                     Started::Call(call) => start(call, &mut calls).await,
                     Started::Batch(batch) => for call in batch {
                         start(call, &mut calls).await;
                     },
                 },
-                Ok(Line::TooLong) => {
+                Ok(Some(Line::TooLong)) => {
                     let error = RpcError::invalid_request(format!("the message is longer than {} bytes", limits.frame));
                     outbox.push(&encode::failure(None, &error));
                 }
-                Ok(Line::End) => break Ok(()),
+                Ok(None) => break Ok(()),
                 Err(error) => break Err(error),
             },
             // The client stopped reading: nothing can reach it any more.
@@ -77,8 +79,20 @@ where
     let written = timeout(limits.drain, writer.join_next()).await;
     writer.shutdown().await;
     match written {
-        Ok(Some(Ok(Err(error)))) if error.kind() != io::ErrorKind::BrokenPipe => read.and(Err(error)),
-        _ => read,
+        Ok(Some(Ok(Err(error)))) if error.kind() != io::ErrorKind::BrokenPipe => ended.and(Err(error)),
+        _ => ended,
+    }
+}
+
+/// The next line; `None` when there is no more input. Dropping the future loses nothing.
+async fn next_line(lines: &mut Lines, read: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Line>> {
+    loop {
+        if let Some(line) = lines.next_line() {
+            return Ok(Some(line));
+        }
+        if read.read_buf(lines.space()).await? == 0 {
+            return Ok(lines.rest());
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Frames on their way out: written together, in order, by one task.
 
 use crate::transport::Sink;
+use bowline_proto::lines;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
@@ -89,7 +90,7 @@ impl Sink for Outbox {
         if !write(&mut queue.bytes) {
             return;
         }
-        join_lines(queue.bytes.get_mut(length..).unwrap_or_default());
+        lines::join(queue.bytes.get_mut(length..).unwrap_or_default());
         queue.bytes.push(b'\n');
         if queue.closed {
             queue.bytes.truncate(length);
@@ -102,16 +103,5 @@ impl Sink for Outbox {
         if self.has_room() {
             self.push(frame);
         }
-    }
-}
-
-/// Makes a frame one line. Strings escape their line breaks, so one that stands in a frame separates tokens, and a space
-/// does that as well: JSON that was handed over as text may have been written over several lines.
-fn join_lines(frame: &mut [u8]) {
-    if memchr::memchr2(b'\n', b'\r', frame).is_none() {
-        return;
-    }
-    for byte in frame.iter_mut().filter(|byte| matches!(**byte, b'\n' | b'\r')) {
-        *byte = b' ';
     }
 }

@@ -363,7 +363,8 @@ async fn a_question_with_a_name_can_be_answered_ahead() {
     });
     let mut peer = Peer::new(Server::new("t").tool(greet));
     let accept = |content: Value| json!({ "action": "accept", "content": content });
-    let early = json!({ "who": accept(json!({ "name": "Ada" })), "q0": accept(json!({ "ok": true })), "else": {} });
+    let early =
+        json!({ "who": accept(json!({ "name": "Ada" })), "q0": accept(json!({ "ok": true })), "else": {} });
     let asked = peer.modern("tools/call", json!({ "name": "greet", "inputResponses": early })).await;
     // A place in the order of questions is no name.
     let requests = asked["result"]["inputRequests"].as_object().unwrap();

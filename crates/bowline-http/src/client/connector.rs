@@ -1,0 +1,179 @@
+//! How connections are made: TCP, perhaps through a proxy, and TLS above it where the URL says so.
+
+use super::proxy::Via;
+use bowline_client::{Error, Result};
+use http::Uri;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
+use hyper_util::{
+    client::legacy::connect::{Connected, Connection, HttpConnector},
+    rt::TokioIo,
+};
+use rustls::{ClientConfig, RootCertStore, crypto::ring, pki_types::CertificateDer};
+use std::{
+    future::Future,
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+use tokio::net::TcpStream;
+use tower_service::Service;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+type Connecting<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
+
+/// A silent connection is asked for a sign of life after this time, so that a server that vanished is noticed.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+
+/// Makes connections, in bounded time.
+#[derive(Clone)]
+pub(super) struct Connector {
+    https: HttpsConnector<Dial>,
+    timeout: Duration,
+}
+
+impl Connector {
+    pub(super) fn new(tls: Arc<ClientConfig>, via: Option<Via>, timeout: Duration) -> Self {
+        let mut http = HttpConnector::new();
+        http.enforce_http(false);
+        http.set_nodelay(true);
+        http.set_keepalive(Some(KEEP_ALIVE));
+        let dial = Dial { http, via: via.map(Arc::new) };
+        Self { https: HttpsConnector::from((dial, tls)), timeout }
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = MaybeHttpsStream<Wire>;
+    type Error = BoxError;
+    type Future = Connecting<Self::Response>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.https.poll_ready(context)
+    }
+
+    fn call(&mut self, server: Uri) -> Self::Future {
+        let (connecting, timeout) = (self.https.call(server), self.timeout);
+        Box::pin(async move {
+            match tokio::time::timeout(timeout, connecting).await {
+                Ok(connected) => connected,
+                Err(_) => Err(format!("no connection within {timeout:?}").into()),
+            }
+        })
+    }
+}
+
+/// Makes connections of TCP, to the server or through a proxy.
+#[derive(Clone)]
+struct Dial {
+    http: HttpConnector,
+    via: Option<Arc<Via>>,
+}
+
+impl Service<Uri> for Dial {
+    type Response = Wire;
+    type Error = BoxError;
+    type Future = Connecting<Wire>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.http.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, server: Uri) -> Self::Future {
+        let via = self.via.clone();
+        let connecting = self.http.call(via.as_ref().map_or_else(|| server.clone(), |via| via.uri.clone()));
+        Box::pin(async move {
+            let io = connecting.await?;
+            Ok(match via {
+                None => Wire { io, proxied: false },
+                Some(via) if server.scheme_str() == Some("https") => {
+                    let stream = via.tunnel(io.into_inner(), &server).await?;
+                    Wire { io: TokioIo::new(stream), proxied: false }
+                }
+                Some(_) => Wire { io, proxied: true },
+            })
+        })
+    }
+}
+
+/// A connection of TCP.
+#[derive(Debug)]
+pub(super) struct Wire {
+    io: TokioIo<TcpStream>,
+    /// Whether a proxy reads the requests, and so needs to be told which server they are for.
+    proxied: bool,
+}
+
+impl Connection for Wire {
+    fn connected(&self) -> Connected {
+        Connected::new().proxy(self.proxied)
+    }
+}
+
+impl Read for Wire {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(context, buffer)
+    }
+}
+
+impl Write for Wire {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffers: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(context, buffers)
+    }
+}
+
+/// How TLS is spoken: with the certificates this machine trusts, and those named besides.
+pub(super) fn tls(server: &Uri, trusted: &[Vec<u8>]) -> Result<Arc<ClientConfig>> {
+    let mut roots = RootCertStore::empty();
+    if server.scheme_str() == Some("https") {
+        let native = rustls_native_certs::load_native_certs();
+        roots.add_parsable_certificates(native.certs);
+        for certificate in trusted {
+            roots
+                .add(CertificateDer::from(certificate.clone()))
+                .map_err(|error| Error::misuse(format!("cannot trust a certificate: {error}")))?;
+        }
+        if roots.is_empty() {
+            let reasons: Vec<String> = native.errors.iter().map(ToString::to_string).collect();
+            let reasons = if reasons.is_empty() { "there are none".to_owned() } else { reasons.join("; ") };
+            return Err(Error::misuse(format!("no certificates to trust on this machine: {reasons}")));
+        }
+    }
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Error::misuse(error.to_string()))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}

@@ -1,0 +1,202 @@
+//! Sending one request of HTTP: what every one carries, where it may be redirected to, and what is done when the server
+//! wants other credentials.
+
+use super::{
+    authorize::{Authorizer, Challenge},
+    connector::Connector,
+    reply::Reply,
+    url,
+};
+use bowline_client::{Error, Result};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper_util::{
+    client::legacy::Client,
+    rt::{TokioExecutor, TokioTimer},
+};
+use std::{
+    convert::Infallible,
+    error::Error as StdError,
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+/// How often a request may be sent elsewhere.
+const MAX_REDIRECTS: u32 = 3;
+/// The most that the head of a reply may take.
+const MAX_HEAD: usize = 64 * 1024;
+/// How long a connection without requests is kept.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// Sends requests to one origin. Clones share their connections.
+#[derive(Clone)]
+pub(super) struct Courier {
+    client: Client<Connector, Payload>,
+    /// What every request carries.
+    headers: HeaderMap,
+    authorizer: Option<Arc<Authorizer>>,
+    /// The longest message to be read.
+    limit: usize,
+}
+
+impl Courier {
+    pub(super) fn new(
+        connector: Connector,
+        headers: HeaderMap,
+        authorizer: Option<Arc<Authorizer>>,
+        limit: usize,
+    ) -> Self {
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .http1_max_buf_size(MAX_HEAD)
+            .http2_keep_alive_interval(IDLE)
+            .build(connector);
+        Self { client, headers, authorizer, limit }
+    }
+
+    /// Sends a request, and gives the head of what came back.
+    ///
+    /// Fails only when there is no reply, or one that leads elsewhere.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        body: &Bytes,
+    ) -> Result<Reply> {
+        let mut uri = uri.clone();
+        let mut authorization = match &self.authorizer {
+            Some(authorizer) => authorizer.value().await?,
+            None => None,
+        };
+        let (mut redirects, mut renewed) = (0, false);
+        loop {
+            let request = self.request(&method, &uri, headers, authorization.as_ref(), body);
+            let response = self.client.request(request).await.map_err(|error| lost(&error))?;
+            if let Some(to) = redirection(&method, &uri, &response)? {
+                redirects += 1;
+                if redirects > MAX_REDIRECTS {
+                    let status = response.status().as_u16();
+                    return Err(Error::http(
+                        status,
+                        format!("redirected more than {MAX_REDIRECTS} times, last to {to}"),
+                    ));
+                }
+                uri = to;
+                continue;
+            }
+            if let (Some(authorizer), false) = (&self.authorizer, renewed)
+                && let Some(challenge) = Challenge::of(response.status(), response.headers())
+            {
+                renewed = true;
+                if let Some(other) = authorizer.renew(authorization.as_ref(), challenge).await? {
+                    authorization = Some(other);
+                    continue;
+                }
+            }
+            return Ok(Reply::new(response, uri, self.limit));
+        }
+    }
+
+    fn request(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        authorization: Option<&HeaderValue>,
+        body: &Bytes,
+    ) -> Request<Payload> {
+        let mut request = Request::new(Payload((!body.is_empty()).then(|| body.clone())));
+        *request.method_mut() = method.clone();
+        *request.uri_mut() = uri.clone();
+        let all = request.headers_mut();
+        *all = self.headers.clone();
+        for (name, value) in headers {
+            all.insert(name, value.clone());
+        }
+        if let Some(value) = authorization {
+            all.insert(header::AUTHORIZATION, value.clone());
+        }
+        request
+    }
+}
+
+impl fmt::Debug for Courier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Courier").field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
+
+/// Where a reply leads to, if it does. What a request carries is meant for its origin alone.
+fn redirection(method: &Method, uri: &Uri, response: &Response<Incoming>) -> Result<Option<Uri>> {
+    let status = response.status();
+    let followed = match status {
+        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => *method != Method::DELETE,
+        StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND | StatusCode::SEE_OTHER => *method == Method::GET,
+        _ => false,
+    };
+    let location = response.headers().get(header::LOCATION).and_then(|location| location.to_str().ok());
+    let Some(location) = location.filter(|_| followed) else { return Ok(None) };
+    let to = url::resolve(uri, location).map_err(|reason| Error::http(status.as_u16(), reason))?;
+    if !url::is_same_origin(uri, &to) {
+        let elsewhere = format!("redirected to another origin, which is not followed: {to}");
+        return Err(Error::http(status.as_u16(), elsewhere));
+    }
+    Ok(Some(to))
+}
+
+/// Why there is no reply, or not all of it.
+pub(super) fn lost(error: &(dyn StdError + 'static)) -> Error {
+    let mut reasons = Vec::new();
+    let mut next = Some(error);
+    let mut unreadable = false;
+    let mut unreachable = false;
+    while let Some(error) = next {
+        unreachable |= error
+            .downcast_ref::<hyper_util::client::legacy::Error>()
+            .is_some_and(hyper_util::client::legacy::Error::is_connect);
+        unreadable |= error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse);
+        let reason = error.to_string();
+        if reasons.last() != Some(&reason) {
+            reasons.push(reason);
+        }
+        next = error.source();
+    }
+    let reasons = reasons.join(": ");
+    if unreachable {
+        Error::unreachable(reasons)
+    } else if unreadable {
+        Error::malformed("the reply", reasons)
+    } else {
+        Error::closed(reasons)
+    }
+}
+
+/// The body of a request.
+pub(super) struct Payload(Option<Bytes>);
+
+impl Body for Payload {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.as_ref().map_or(0, |bytes| bytes.len() as u64))
+    }
+}

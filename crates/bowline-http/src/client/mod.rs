@@ -1,0 +1,25 @@
+//! The client's side of HTTP.
+//!
+//! A [`HttpTarget`] opens connections, none of which is one of TCP: each is a transport that sends every message as a
+//! POST of its own. What a reply means differs between the eras, so each has its module; what it takes to send a request
+//! and read a reply is shared.
+
+mod authorize;
+mod connector;
+mod courier;
+mod legacy;
+mod line;
+mod mirror;
+mod modern;
+mod pace;
+mod proxy;
+mod reply;
+mod standing;
+mod target;
+mod transport;
+mod two_endpoints;
+mod url;
+
+pub use authorize::Challenge;
+pub use proxy::Proxy;
+pub use target::{HttpTarget, http};

@@ -1,0 +1,150 @@
+//! Where a server is: its URL, what counts as the same origin, and where a reference leads to.
+
+use http::{Uri, uri::Authority};
+
+/// Reads the URL of a server.
+pub(super) fn parse(text: &str) -> Result<Uri, String> {
+    let unfit = |reason: &str| format!("expected the URL of a server, got `{}`: {reason}", without_user(text));
+    let uri = Uri::try_from(text).map_err(|error| unfit(&error.to_string()))?;
+    if !matches!(uri.scheme_str(), Some("http" | "https")) {
+        return Err(unfit("it begins with neither `http://` nor `https://`"));
+    }
+    let Some(authority) = uri.authority() else { return Err(unfit("it names no host")) };
+    if authority.as_str().contains('@') {
+        return Err(unfit("credentials do not belong into a URL"));
+    }
+    if authority.host().is_empty() {
+        return Err(unfit("it names no host"));
+    }
+    Ok(uri)
+}
+
+/// A URL as it may be shown: without what stands before the host.
+fn without_user(text: &str) -> String {
+    match (text.find("://"), text.rfind('@')) {
+        (Some(scheme), Some(at)) if scheme < at => {
+            let (scheme, rest) = (text.get(..scheme + 3), text.get(at + 1..));
+            format!("{}***@{}", scheme.unwrap_or_default(), rest.unwrap_or_default())
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// Scheme, host and port, as far as they differ.
+pub(super) fn is_same_origin(one: &Uri, other: &Uri) -> bool {
+    let host = |uri: &Uri| uri.host().map(str::to_ascii_lowercase);
+    one.scheme() == other.scheme() && host(one) == host(other) && port(one) == port(other)
+}
+
+/// The port, given or implied.
+pub(super) fn port(uri: &Uri) -> u16 {
+    let implied = if uri.scheme_str() == Some("https") { 443 } else { 80 };
+    uri.port_u16().unwrap_or(implied)
+}
+
+/// Where `reference`, found at `base`, leads to.
+pub(super) fn resolve(base: &Uri, reference: &str) -> Result<Uri, String> {
+    let reference = reference.trim();
+    let reference = reference.split('#').next().unwrap_or_default();
+    if has_scheme(reference) {
+        return parse(reference);
+    }
+    let scheme = base.scheme_str().unwrap_or("http");
+    if reference.starts_with("//") {
+        return parse(&format!("{scheme}:{reference}"));
+    }
+    let origin = format!("{scheme}://{}", base.authority().map_or("", Authority::as_str));
+    let (path, query) = match reference.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (reference, None),
+    };
+    let (path, query) = match path {
+        "" => (base.path().to_owned(), query.or_else(|| base.query())),
+        _ if path.starts_with('/') => (path.to_owned(), query),
+        _ => {
+            let folder = base.path().rsplit_once('/').map_or("", |(folder, _)| folder);
+            (format!("{folder}/{path}"), query)
+        }
+    };
+    let mut url = format!("{origin}{}", without_dots(&path));
+    if let Some(query) = query {
+        url.push('?');
+        url.push_str(query);
+    }
+    parse(&url)
+}
+
+fn has_scheme(reference: &str) -> bool {
+    reference.split_once(':').is_some_and(|(scheme, _)| {
+        scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+    })
+}
+
+/// A path without `.` and `..`.
+fn without_dots(path: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut segments = path.split('/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        let is_last = segments.peek().is_none();
+        match segment {
+            "." => {}
+            ".." => drop(kept.pop()),
+            _ => {
+                kept.push(segment);
+                continue;
+            }
+        }
+        if is_last {
+            kept.push("");
+        }
+    }
+    format!("/{}", kept.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_urls_of_http_are_taken() {
+        for url in ["http://localhost:8080/mcp", "https://example.com", "HTTP://h/", "http://[::1]:9/mcp?x=1"] {
+            assert!(parse(url).is_ok(), "{url}");
+        }
+        for url in ["", "localhost:8080", "ftp://h/", "/mcp", "http://", "http://user:secret@h/", "http:///mcp"] {
+            let error = parse(url).unwrap_err();
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_origin_is_scheme_host_and_port() {
+        let same = |one: &str, other: &str| is_same_origin(&parse(one).unwrap(), &parse(other).unwrap());
+        assert!(same("http://h/a", "http://H:80/b?c"));
+        assert!(same("https://h:443/a", "https://h"));
+        assert!(!same("http://h/", "https://h/"));
+        assert!(!same("http://h/", "http://h:8080/"));
+        assert!(!same("http://h/", "http://h.evil.com/"));
+    }
+
+    #[test]
+    fn references_are_resolved() {
+        let base = parse("http://h:1/a/b?q=1").unwrap();
+        for (reference, expected) in [
+            ("/m?s=1", "http://h:1/m?s=1"),
+            ("m", "http://h:1/a/m"),
+            ("./m/../n?x", "http://h:1/a/n?x"),
+            ("../../..", "http://h:1/"),
+            ("?s=2", "http://h:1/a/b?s=2"),
+            ("", "http://h:1/a/b?q=1"),
+            ("#top", "http://h:1/a/b?q=1"),
+            ("//other/m", "http://other/m"),
+            ("https://other/m", "https://other/m"),
+            (" /m ", "http://h:1/m"),
+        ] {
+            assert_eq!(resolve(&base, reference).unwrap().to_string(), expected, "{reference}");
+        }
+        assert!(resolve(&base, "javascript:alert(1)").is_err());
+        assert!(resolve(&base, "http://user@h:1/").is_err());
+    }
+}

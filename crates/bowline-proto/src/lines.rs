@@ -1,0 +1,140 @@
+//! Frames as lines of a byte stream: one message per line, bounded.
+
+use bytes::{Bytes, BytesMut};
+
+const CHUNK: usize = 8 * 1024;
+
+/// One line of input.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Line {
+    /// A frame, without the blanks around it.
+    Frame(Bytes),
+    /// A line longer than allowed; its bytes were dropped as they came.
+    TooLong,
+}
+
+/// Splits a byte stream into lines, however its bytes arrive. Blank lines are passed over.
+#[derive(Debug)]
+pub struct Lines {
+    buffer: BytesMut,
+    /// How much of the buffer holds no line break.
+    searched: usize,
+    limit: usize,
+    skipping: bool,
+}
+
+impl Lines {
+    /// Takes lines of at most `limit` bytes.
+    pub fn new(limit: usize) -> Self {
+        Self { buffer: BytesMut::new(), searched: 0, limit, skipping: false }
+    }
+
+    /// Where to put the bytes that arrive, behind those that did.
+    pub fn space(&mut self) -> &mut BytesMut {
+        self.buffer.reserve(CHUNK);
+        &mut self.buffer
+    }
+
+    /// The next whole line; `None` until more bytes arrive.
+    pub fn next_line(&mut self) -> Option<Line> {
+        loop {
+            let unsearched = self.buffer.get(self.searched..).unwrap_or_default();
+            let Some(position) = memchr::memchr(b'\n', unsearched) else {
+                self.searched = self.buffer.len();
+                if self.searched > self.limit {
+                    self.skipping = true;
+                    self.buffer.clear();
+                    self.searched = 0;
+                }
+                return None;
+            };
+            let line = self.buffer.split_to(self.searched + position + 1).freeze();
+            self.searched = 0;
+            if std::mem::take(&mut self.skipping) || line.len() > self.limit + 1 {
+                return Some(Line::TooLong);
+            }
+            let frame = trimmed(&line);
+            if !frame.is_empty() {
+                return Some(Line::Frame(frame));
+            }
+        }
+    }
+
+    /// What came after the last line break, when no more bytes will arrive.
+    pub fn rest(&mut self) -> Option<Line> {
+        let rest = trimmed(&self.buffer.split().freeze());
+        self.searched = 0;
+        if std::mem::take(&mut self.skipping) {
+            return Some(Line::TooLong);
+        }
+        (!rest.is_empty()).then_some(Line::Frame(rest))
+    }
+}
+
+fn trimmed(line: &Bytes) -> Bytes {
+    line.slice_ref(line.trim_ascii())
+}
+
+/// Makes a frame one line. Strings escape their line breaks, so one that stands in a frame separates tokens, and a space
+/// does that as well: JSON that was handed over as text may have been written over several lines.
+pub fn join(frame: &mut [u8]) {
+    if memchr::memchr2(b'\n', b'\r', frame).is_none() {
+        return;
+    }
+    for byte in frame.iter_mut().filter(|byte| matches!(**byte, b'\n' | b'\r')) {
+        *byte = b' ';
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The lines of `input`, which arrives in pieces of `size` bytes.
+    fn lines(input: &[u8], size: usize, limit: usize) -> Vec<String> {
+        let mut lines = Lines::new(limit);
+        let mut seen = Vec::new();
+        let mut tell = |line| match line {
+            Line::Frame(frame) => seen.push(String::from_utf8_lossy(&frame).into_owned()),
+            Line::TooLong => seen.push("too long".into()),
+        };
+        for piece in input.chunks(size) {
+            lines.space().extend_from_slice(piece);
+            while let Some(line) = lines.next_line() {
+                tell(line);
+            }
+        }
+        if let Some(line) = lines.rest() {
+            tell(line);
+        }
+        seen
+    }
+
+    #[test]
+    fn lines_are_trimmed_and_blank_ones_skipped() {
+        assert_eq!(lines(b" a \r\n\n\nb\nc", 100, 10), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn a_line_over_the_limit_is_dropped_and_the_next_one_read() {
+        assert_eq!(lines(b"12345\n123456\n1\n", 100, 5), ["12345", "too long", "1"]);
+        let long = [vec![b'x'; 100_000], b"\nok\n".to_vec()].concat();
+        assert_eq!(lines(&long, 4096, 10), ["too long", "ok"]);
+        assert_eq!(lines(&vec![b'x'; 100_000], 4096, 10), ["too long"]);
+    }
+
+    proptest! {
+        #[test]
+        fn how_the_bytes_arrive_does_not_matter(input in "[a \r\n]{0,60}", size in 1_usize..10) {
+            prop_assert_eq!(lines(input.as_bytes(), size, 8), lines(input.as_bytes(), 100, 8));
+        }
+    }
+
+    #[test]
+    fn a_frame_is_made_one_line() {
+        let mut frame = b"{\r\n  \"a\": 1\n}".to_vec();
+        join(&mut frame);
+        assert_eq!(frame, b"{    \"a\": 1 }");
+    }
+}
