@@ -14,7 +14,7 @@ pub(crate) async fn form(ask: Ask) -> Answer {
     let mut content = Map::new();
     for (name, field) in &ask.schema.properties {
         if let PrimitiveSchema::Boolean(BooleanSchema { default: None, .. }) = field {
-            content.insert(name.clone(), true.into());
+            content.insert(name.to_owned(), true.into());
         }
     }
     Answer::accept(content)

@@ -42,6 +42,9 @@ async fn main() -> bowline::Result {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port()?)).await?;
     writeln!(std::io::stdout(), "http://{}/mcp", listener.local_addr()?)?;
     let mut terminate = tokio::signal::unix::signal(SignalKind::terminate())?;
-    service.serve(listener, async move { while terminate.recv().await.is_none() {} }).await?;
+    let end = async move {
+        terminate.recv().await;
+    };
+    service.serve(listener, end).await?;
     Ok(())
 }

@@ -51,10 +51,10 @@ fn test_simple_prompt() -> &'static str {
     "This is a simple prompt for testing."
 }
 
-fn suggestions(typing: Typing) -> Vec<&'static str> {
+fn suggestions(Typing { value, .. }: Typing) -> Vec<&'static str> {
     ["paris", "park", "party", "test", "testing"]
         .into_iter()
-        .filter(|known| known.starts_with(&typing.value))
+        .filter(move |known| known.starts_with(&value))
         .collect()
 }
 

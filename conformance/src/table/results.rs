@@ -120,8 +120,9 @@ fn scenario(path: &str, run: &str, checks: &[Value]) -> Scenario {
         };
         *place += 1;
         if !matches!(check["status"].as_str(), Some("SUCCESS" | "SKIPPED")) {
-            let text = |key: &str| check[key].as_str().unwrap_or_default().to_owned();
-            reasons.push(format!("{}: {}", text("id"), text("errorMessage")));
+            let text = |key: &str| check[key].as_str().filter(|text| !text.is_empty());
+            let reason = text("errorMessage").or_else(|| text("description")).unwrap_or_default();
+            reasons.push(format!("{}: {reason}", text("id").unwrap_or_default()));
         }
     }
     Scenario { name: name.to_owned(), run: run.to_owned(), count, reasons, exit: 0 }

@@ -176,6 +176,8 @@ impl ClientBuilder {
     }
 
     /// How long a server may take to answer the question which era it is of. Default: 5 s.
+    ///
+    /// A client that speaks no legacy revision does not ask it, and waits as for any answer.
     pub fn probe_timeout(mut self, timeout: Duration) -> Self {
         self.settings.probe = timeout;
         self

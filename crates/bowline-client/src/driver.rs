@@ -9,10 +9,7 @@ use crate::{
     subscriptions,
     transport::Inbox,
 };
-use bowline_proto::{
-    client::{Negotiated, OpenError, Opening, Reaction, Step},
-    pending::Patience,
-};
+use bowline_proto::client::{Negotiated, OpenError, Opening, Reaction, Step};
 use bowline_types::{Capability, Era, Method, RawJson};
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
@@ -202,19 +199,20 @@ async fn open(core: &Core, connection: &Arc<Connection>, known: Option<Era>) -> 
         match step {
             Step::Request(method, params) => {
                 let probing = method == Method::Discover;
-                let patience = Patience {
-                    silence: if probing { shared.settings.probe } else { shared.settings.patience.silence },
-                    ..shared.settings.patience
-                };
+                // Silence tells a legacy server only to a client that can go on with the handshake.
+                let is_question_of_era = probing && shared.profile.revisions.newest_legacy().is_some();
+                let mut patience = shared.settings.patience;
+                if is_question_of_era {
+                    patience.silence = shared.settings.probe;
+                }
                 let ticket = Ticket { patience, progress: None, is_opening: true };
                 let answer = connection.request(method.as_str(), |_| params, ticket).await;
                 let reaction = match answer {
                     Ok(result) => Reaction::Result(result),
                     Err(error) => match error.as_rpc() {
                         Some(rpc) => Reaction::Error(rpc.clone()),
-                        None if error.is_timeout() || (probing && may_fall_back(core, &error)) => {
-                            Reaction::Silence
-                        }
+                        None if error.is_timeout() && (is_question_of_era || !probing) => Reaction::Silence,
+                        None if is_question_of_era && is_no_answer(&error) => Reaction::Silence,
                         // What was found out earlier no longer holds, here at the door already.
                         None if known == Some(Era::Legacy) && is_refusal(&error) => {
                             known = None;
@@ -243,11 +241,9 @@ async fn open(core: &Core, connection: &Arc<Connection>, known: Option<Era>) -> 
     }
 }
 
-/// Whether a probe that was turned away at the door leads to the handshake. An answer that is none says as much about
-/// the era as silence does.
-fn may_fall_back(core: &Core, error: &Error) -> bool {
-    let answered = error.is_malformed() || error.http_status().is_some_and(|status| status != 401);
-    answered && core.shared.profile.revisions.newest_legacy().is_some()
+/// Whether a probe was turned away at the door. That says as much about the era as silence does.
+fn is_no_answer(error: &Error) -> bool {
+    error.is_malformed() || error.http_status().is_some_and(|status| status != 401)
 }
 
 fn is_refusal(error: &Error) -> bool {

@@ -8,13 +8,15 @@ use bowline_types::{Id, Method, RawJson, RpcError};
 use bytes::Bytes;
 use serde::{
     Deserialize, Deserializer,
-    de::{IgnoredAny, MapAccess, Visitor},
+    de::{Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
 use std::fmt;
 
 /// How deep a frame may nest.
 pub const MAX_DEPTH: usize = 128;
+/// How many messages a batch may hold.
+pub const MAX_BATCH: usize = 1000;
 
 /// The method a message names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,12 +112,42 @@ pub fn parse(frame: &Bytes) -> Frame {
         return Frame::Single(Err(misshapen(text, format!("JSON nested deeper than {MAX_DEPTH} levels"))));
     }
     if text.trim_start().starts_with('[') {
-        return match serde_json::from_str::<Vec<&RawValue>>(text) {
-            Ok(items) => Frame::Batch(items.into_iter().map(|item| message(frame, item.get())).collect()),
-            Err(error) => Frame::Single(Err(unreadable(error))),
+        return match serde_json::from_str::<Items<'_>>(text) {
+            Ok(Items(items)) => {
+                Frame::Batch(items.into_iter().map(|item| message(frame, item.get())).collect())
+            }
+            Err(error) => Frame::Single(Err(malformed(text, &error))),
         };
     }
     Frame::Single(message(frame, text))
+}
+
+/// The messages of a batch. Counted while they are found, because each takes far more room than its text.
+struct Items<'a>(Vec<&'a RawValue>);
+
+impl<'de> Deserialize<'de> for Items<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Elements;
+        impl<'de> Visitor<'de> for Elements {
+            type Value = Items<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a batch")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Items<'de>, A::Error> {
+                let mut items = Vec::new();
+                while let Some(item) = elements.next_element()? {
+                    if items.len() == MAX_BATCH {
+                        return Err(A::Error::custom(format!("a batch holds at most {MAX_BATCH} messages")));
+                    }
+                    items.push(item);
+                }
+                Ok(Items(items))
+            }
+        }
+        deserializer.deserialize_seq(Elements)
+    }
 }
 
 #[derive(Deserialize)]
@@ -153,7 +185,8 @@ fn message(frame: &Bytes, text: &str) -> Result<Message, Rejected> {
         Err(Rejected { id, error: RpcError::invalid_request(reason), answer })
     };
     if flat.jsonrpc.is_none_or(|Text(version)| version != "2.0") {
-        let answer = id.is_some() || flat.method.is_none();
+        let is_response = flat.result.is_some() || flat.error.is_some();
+        let answer = if flat.method.is_some() { id.is_some() } else { !is_response };
         return invalid(id, "`jsonrpc` must be \"2.0\"", answer);
     }
     let raw = |value: &RawValue| RawJson::slice_of(frame, value);
@@ -190,10 +223,10 @@ fn malformed(text: &str, error: &serde_json::Error) -> Rejected {
     unreadable(error)
 }
 
-/// A frame that is JSON but no message. One that can only have been a notification is not answered.
+/// A frame that is JSON but no message. One that can only have been a notification or a response is not answered.
 fn misshapen(text: &str, reason: String) -> Rejected {
     let salvaged = serde_json::from_str::<Salvaged>(text).unwrap_or_default();
-    let answer = salvaged.has_id || !salvaged.has_method;
+    let answer = if salvaged.has_method { salvaged.has_id } else { !salvaged.has_outcome };
     Rejected { id: salvaged.id, error: RpcError::invalid_request(reason), answer }
 }
 
@@ -207,6 +240,7 @@ struct Salvaged {
     id: Option<Id>,
     has_id: bool,
     has_method: bool,
+    has_outcome: bool,
 }
 
 impl<'de> Deserialize<'de> for Salvaged {
@@ -232,6 +266,10 @@ impl<'de> Deserialize<'de> for Salvaged {
                         }
                         "method" => {
                             salvaged.has_method = true;
+                            members.next_value::<IgnoredAny>()?;
+                        }
+                        "result" | "error" => {
+                            salvaged.has_outcome = true;
                             members.next_value::<IgnoredAny>()?;
                         }
                         _ => drop(members.next_value::<IgnoredAny>()?),
@@ -387,6 +425,30 @@ mod tests {
             r#"{"jsonrpc":"2.0","method":"a","params":7}"#,
             expect!["dropped: `params` must be an object (-32602)"],
         );
+    }
+
+    #[test]
+    fn a_malformed_response_is_not_answered() {
+        // An error under its id would look like the answer to a request of the peer's own.
+        for frame in [
+            r#"{"id":5,"result":{}}"#,
+            r#"{"jsonrpc":"1.0","id":5,"error":{"code":1,"message":"no"}}"#,
+            r#"{"jsonrpc":"2.0","id":5,"result":{},"result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":5,"result":{},"error":{"code":1,"message":"no"}}"#,
+        ] {
+            let Frame::Single(Err(rejected)) = parse(&Bytes::from_static(frame.as_bytes())) else {
+                panic!("expected a rejection")
+            };
+            assert_eq!(rejected.reply(), None, "{frame}");
+        }
+    }
+
+    #[test]
+    fn a_batch_is_bounded_before_its_messages_are_read() {
+        let batch = |items: usize| parse(&Bytes::from(format!("[{}1]", "1,".repeat(items - 1))));
+        assert!(matches!(batch(MAX_BATCH), Frame::Batch(items) if items.len() == MAX_BATCH));
+        let Frame::Single(Err(rejected)) = batch(MAX_BATCH + 1) else { panic!("expected a rejection") };
+        assert_eq!(rejected.error.code, bowline_types::error_code::INVALID_REQUEST);
     }
 
     #[test]

@@ -92,7 +92,7 @@ impl Replay {
     }
 
     fn insert(&mut self, key: String, fingerprint: Fingerprint, answer: Answer) {
-        self.answers.retain(|known| known.key != key);
+        self.answers.retain(|known| known.key != key || known.fingerprint != fingerprint);
         self.answers.push(Answered { key, fingerprint, answer });
     }
 
@@ -136,8 +136,11 @@ impl Binding {
     ///
     /// `subject` is the tool, prompt or URI; `arguments` may be spelled in any key order.
     pub fn new(principal: Option<&str>, method: Method, subject: &str, arguments: Option<&RawJson>) -> Self {
-        let arguments = arguments.and_then(|raw| raw.to_value().ok());
-        let arguments = arguments.map(|value| canonical(&value)).unwrap_or_default();
+        // What no value can hold, such as half of a surrogate pair, counts as it is written.
+        let spelled = |raw: &RawJson| {
+            raw.to_value().map_or_else(|_| raw.as_str().to_owned(), |value| canonical(&value))
+        };
+        let arguments = arguments.map(spelled).unwrap_or_default();
         let presence: &[u8] = if principal.is_some() { b"known" } else { b"unknown" };
         let principal = principal.unwrap_or_default().as_bytes();
         let parts =
@@ -350,6 +353,19 @@ mod tests {
     }
 
     #[test]
+    fn arguments_that_no_value_can_hold_bind_as_well() {
+        for odd in ["1e999", r#""\ud800""#] {
+            let binding = |amount: u32| {
+                let arguments = RawJson::parse(format!(r#"{{"odd":{odd},"amount":{amount}}}"#)).unwrap();
+                Binding::new(None, Method::CallTool, "pay", Some(&arguments))
+            };
+            let state = seal(&keys(), &[1; 32], &binding(1), &asked(), 1000).unwrap();
+            assert!(open_with(&state, &binding(1000), 1).is_err(), "{odd}");
+            assert!(open_with(&state, &binding(1), 1).is_ok(), "{odd}");
+        }
+    }
+
+    #[test]
     fn a_state_is_used_once() {
         // proves: MRTR-17
         let binding = binding(None, "{}");
@@ -366,8 +382,12 @@ mod tests {
         let question = Question::new("q0", InputRequest::ListRoots);
         replay.record(&question, Ok(RawJson::null()));
         assert!(replay.answer(&question).is_some());
-        let other = Question { fingerprint: [0; 16], ..question };
+        let other = Question { fingerprint: [0; 16], ..question.clone() };
         assert!(replay.answer(&other).is_none());
+        // Asked again in other words, both count, each for its own.
+        replay.record(&other, Ok(RawJson::empty_object()));
+        assert_eq!(replay.answer(&question).unwrap().as_ref().unwrap().as_str(), "null");
+        assert_eq!(replay.answer(&other).unwrap().as_ref().unwrap().as_str(), "{}");
     }
 
     #[test]

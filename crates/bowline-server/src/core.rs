@@ -9,7 +9,7 @@ use crate::{
     limits::Limits,
     lists::{self, allows},
     registry::{Registry, Snapshot},
-    resource::ResourceSource,
+    resource::{Resource, ResourceSource},
     round::{Ended, Log, Round},
     visit,
 };
@@ -20,12 +20,15 @@ use bowline_proto::{
 };
 use bowline_types::{
     CallToolResult, CompleteParams, CompleteResult, ContentBlock, Era, GetPromptParams, Method, RawJson,
-    Reference, Resource, RpcError,
+    Reference, RpcError,
 };
 use std::{
     fmt,
+    future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
     sync::Arc,
+    task::Poll,
 };
 
 /// A server that has begun to serve.
@@ -86,14 +89,17 @@ impl Core {
         let uri = call.params.uri()?;
         bowline_proto::uri::validate_uri(&uri)
             .map_err(|error| RpcError::invalid_params(format!("`uri`: {error}")))?;
-        let fixed = snapshot.resources.get(&uri).map(|resource| (resource, Vec::new()));
+        // What a caller may not see is passed over, for what else has the URI.
+        let visible = |resource: &&Arc<Resource>| allows(resource.guard.as_ref(), &call.client);
+        let fixed = snapshot.resources.get(&uri).filter(visible).map(|resource| (resource, Vec::new()));
         let found = fixed.or_else(|| {
             let mut templates = snapshot.templates.as_slice().iter();
-            templates.find_map(|template| Some((template, template.matches(&uri)?)))
+            templates.find_map(|template| {
+                let variables = template.matches(&uri)?;
+                visible(&template).then_some((template, variables))
+            })
         });
-        let Some((resource, variables)) =
-            found.filter(|(resource, _)| allows(resource.guard.as_ref(), &call.client))
-        else {
+        let Some((resource, variables)) = found else {
             return self.read_source(snapshot, call, ctx, &uri).await;
         };
         let running = catch(|| resource.read(ctx.clone(), variables));
@@ -162,7 +168,7 @@ impl Core {
         source: &Arc<dyn ResourceSource>,
         ctx: &Ctx,
         client: &ClientView,
-    ) -> Result<Vec<Resource>, RpcError> {
+    ) -> Result<Vec<bowline_types::Resource>, RpcError> {
         let (source, context) = (Arc::clone(source), ctx.clone());
         let running = Running::Pending(Box::pin(async move { source.list(context).await }));
         let resources = match self.round(running, ctx, client, "the list of resources").await? {
@@ -253,7 +259,7 @@ pub(crate) struct Dispatch(pub(crate) Arc<Core>);
 
 impl Service for Dispatch {
     fn call(&self, call: Call, outlet: Outlet) -> BoxFuture<'_, Outcome> {
-        Box::pin(self.0.dispatch(call, outlet))
+        Box::pin(caught(self.0.dispatch(call, outlet)))
     }
 }
 
@@ -265,8 +271,18 @@ pub(crate) struct Chain {
 
 impl Service for Chain {
     fn call(&self, call: Call, outlet: Outlet) -> BoxFuture<'_, Outcome> {
-        Next::new(&self.middleware, &self.dispatch).run(call, outlet)
+        Box::pin(caught(async move { Next::new(&self.middleware, &self.dispatch).run(call, outlet).await }))
     }
+}
+
+/// Turns a panic of what stands around a handler, a guard or a middleware, into the failure of the one call.
+async fn caught(call: impl Future<Output = Outcome>) -> Outcome {
+    let mut call = pin!(call);
+    poll_fn(|context| {
+        catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(context)))
+            .unwrap_or_else(|_| Poll::Ready(Outcome::Failed(RpcError::internal("the call panicked"))))
+    })
+    .await
 }
 
 enum Finished<T> {

@@ -124,6 +124,29 @@ impl Snapshot {
     }
 }
 
+/// What an edit came to.
+trait Edited {
+    fn is_change(&self) -> bool;
+}
+
+impl Edited for () {
+    fn is_change(&self) -> bool {
+        true
+    }
+}
+
+impl Edited for bool {
+    fn is_change(&self) -> bool {
+        *self
+    }
+}
+
+impl Edited for Result<()> {
+    fn is_change(&self) -> bool {
+        self.is_ok()
+    }
+}
+
 /// A handle to change what a server offers while it serves.
 ///
 /// Every change reaches the clients that listen; changes made close together reach them as one.
@@ -162,7 +185,8 @@ impl Registry {
         self.shared.dynamic.load(Ordering::Relaxed)
     }
 
-    fn change<T>(&self, change: &Change, edit: impl FnOnce(&mut Snapshot) -> T) -> T {
+    /// Edits what is offered; clients hear of it when `edit` says that something changed.
+    fn change<T: Edited>(&self, change: &Change, edit: impl FnOnce(&mut Snapshot) -> T) -> T {
         let result = {
             let mut current = self.shared.snapshot.write().unwrap_or_else(PoisonError::into_inner);
             // Running calls keep the state they started with; without any, there is nothing to copy.
@@ -174,7 +198,9 @@ impl Registry {
             next.forget_encoded();
             edit(next)
         };
-        self.shared.hub.publish(change);
+        if result.is_change() {
+            self.shared.hub.publish(change);
+        }
         result
     }
 

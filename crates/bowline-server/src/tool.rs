@@ -26,6 +26,7 @@ pub struct Tool {
     pub(crate) definition: types::Tool,
     pub(crate) guard: Option<Guard>,
     run: Option<Run>,
+    blocking: bool,
     derived_input: bool,
     derived_output: bool,
 }
@@ -34,7 +35,14 @@ impl Tool {
     /// A tool of this name. Names are unique in a server, at most 128 characters of letters, digits, `_`, `-`, `.`.
     pub fn new(name: impl Into<String>) -> Self {
         let definition = types::Tool::new(name.into(), schema::no_arguments());
-        Self { definition, guard: None, run: None, derived_input: true, derived_output: true }
+        Self {
+            definition,
+            guard: None,
+            run: None,
+            blocking: false,
+            derived_input: true,
+            derived_output: true,
+        }
     }
 
     /// The name for people.
@@ -129,18 +137,7 @@ impl Tool {
 
     /// Runs the function on a thread of its own kind, for work that blocks or computes for long.
     pub fn blocking(mut self) -> Self {
-        if let Some(run) = self.run.take() {
-            self.run = Some(Arc::new(move |ctx, arguments| {
-                let (run, arguments) = (Arc::clone(&run), arguments.clone());
-                Running::Pending(Box::pin(async move {
-                    let started = tokio::task::spawn_blocking(move || run(ctx, &arguments)).await;
-                    match started.map_err(|_| Error::internal("the handler panicked"))? {
-                        Running::Ready(result) => result,
-                        Running::Pending(future) => future.await,
-                    }
-                }))
-            }));
-        }
+        self.blocking = true;
         self
     }
 
@@ -155,6 +152,7 @@ impl Tool {
         let wrong = |reason: String| Error::internal(format!("tool `{name}`: {reason}"));
         check_name(&name).map_err(wrong)?;
         let run = self.run.ok_or_else(|| wrong("has no handler".into()))?;
+        let run = if self.blocking { on_a_thread(run) } else { run };
         let input = &self.definition.input_schema;
         let is_object =
             input.to_value().is_ok_and(|schema| schema.get("type").is_some_and(|kind| kind == "object"));
@@ -177,15 +175,27 @@ impl fmt::Debug for Tool {
     }
 }
 
+fn on_a_thread(run: Run) -> Run {
+    Arc::new(move |ctx, arguments| {
+        let (run, arguments) = (Arc::clone(&run), arguments.clone());
+        Running::Pending(Box::pin(async move {
+            let started = tokio::task::spawn_blocking(move || run(ctx, &arguments)).await;
+            match started.map_err(|_| Error::internal("the handler panicked"))? {
+                Running::Ready(result) => result,
+                Running::Pending(future) => future.await,
+            }
+        }))
+    })
+}
+
 fn check_name(name: &str) -> Result<(), String> {
-    let allowed =
-        |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.' | '/');
+    let allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.');
     if name.is_empty() || name.len() > 128 {
         return Err("the name must have between 1 and 128 characters".into());
     }
     match name.chars().find(|character| !allowed(*character)) {
         Some(character) => {
-            Err(format!("the name holds `{character}`; letters, digits, `_`, `-`, `.` and `/` are allowed"))
+            Err(format!("the name holds `{character}`; letters, digits, `_`, `-` and `.` are allowed"))
         }
         None => Ok(()),
     }

@@ -66,22 +66,42 @@
 //! # }
 //! ```
 //!
+//! A server on the network is named by its URL instead, and served by `serve_http` instead of `serve_stdio`:
+//!
+//! ```no_run
+//! # #[cfg(all(feature = "client", feature = "http"))] async fn demo() -> bowline::Result {
+//! use bowline::prelude::*;
+//!
+//! let client = Client::connect(http("https://tickets.example.com/mcp")).await?;
+//! # Ok(())
+//! # }
+//! # #[cfg(all(feature = "server", feature = "http"))] async fn serve() -> bowline::Result {
+//! # use bowline::prelude::*;
+//!
+//! Server::new("demo").serve_http("127.0.0.1:8080").await
+//! # }
+//! ```
+//!
 //! # Modules and features
 //!
 //! What is met every day is in [`prelude`]; where both sides have a type of the same name (`Error`, `Result`, `Answer`) it
 //! is the server's, unless only `client` is on. The rest is in the modules that the crates behind this one are known by:
-//! [`types`] is the vocabulary, [`proto`] the protocol without IO, `server` and `client` the two sides.
+//! [`types`] is the vocabulary, [`proto`] the protocol without IO, `server` and `client` the two sides, `http` both over
+//! HTTP.
 //!
 //! | feature | default | gives |
 //! |---|---|---|
 //! | `server` | yes | `server`, and `macros` with it |
 //! | `client` | yes | `client` |
+//! | `http` | yes | `http`, for whichever of the two sides there are |
 //! | `macros` | yes | the attributes |
 //! | `validate` | yes | JSON Schema validation beyond what types say |
 //! | `tracing` | yes | the middleware that opens a span per call |
 
 #[cfg(feature = "client")]
 pub use bowline_client as client;
+#[cfg(feature = "http")]
+pub use bowline_http as http;
 pub use bowline_proto as proto;
 #[cfg(feature = "server")]
 pub use bowline_server as server;
@@ -101,3 +121,8 @@ pub use bowline_macros::{prompt, resource, tool, tools};
 #[doc(hidden)]
 pub mod __private;
 pub mod prelude;
+
+/// The snippets of the README have to compile.
+#[cfg(all(doctest, feature = "server", feature = "client"))]
+#[doc = include_str!("../../../README.md")]
+mod readme {}

@@ -1,5 +1,9 @@
 //! What is met every day: `use bowline::prelude::*`.
 
+#[cfg(all(feature = "http", feature = "server"))]
+pub use bowline_http::ServeHttp;
+#[cfg(all(feature = "http", feature = "client"))]
+pub use bowline_http::http;
 #[cfg(feature = "macros")]
 pub use bowline_macros::data;
 #[cfg(feature = "server")]

@@ -1,7 +1,7 @@
 //! Our server with the contract that every program here shares: see the table in `interop/README.md`.
 //!
 //! Usage: `interop-server [--http PORT] [--revision REVISION]`. Without a port it serves standard input and output;
-//! with a revision it speaks no other.
+//! with a revision other than `any` it speaks no other.
 
 use bowline::{
     prelude::*,
@@ -27,6 +27,69 @@ struct Person {
     name: String,
 }
 
+/// Give back the message.
+#[tool]
+fn echo(message: String) -> String {
+    message
+}
+
+/// Add two numbers.
+#[tool]
+fn add(a: i64, b: i64) -> Json<Sum> {
+    Json(Sum { sum: a + b })
+}
+
+/// Fail.
+#[tool]
+fn fail() -> Result<String> {
+    Err(Error::tool("it failed"))
+}
+
+/// Log a message.
+#[tool]
+fn log(ctx: Ctx) -> String {
+    ctx.log_as(LoggingLevel::Info, "demo".to_owned(), "a word");
+    "logged".into()
+}
+
+/// Ask the user for a name.
+#[tool]
+async fn ask(ctx: Ctx) -> Result<String> {
+    Ok(match ctx.ask::<Person>("Who are you?").await? {
+        Answer::Accept(Person { name }) => format!("accept {name}"),
+        Answer::Decline => "decline".into(),
+        Answer::Cancel => "cancel".into(),
+    })
+}
+
+/// Have the client's model answer.
+#[tool]
+async fn think(ctx: Ctx) -> Result<String> {
+    let question = SamplingMessage::user("What is six times seven?");
+    let answer = ctx.sample(CreateMessageParams::new(vec![question], 100_u64)).await?;
+    let words: Vec<_> = answer.content.iter().filter_map(Content::as_text).collect();
+    Ok(format!("{}: {}", answer.model, words.join(" ")))
+}
+
+/// List the client's roots.
+#[tool]
+async fn r#where(ctx: Ctx) -> Result<String> {
+    let uris: Vec<_> = ctx.roots().await?.into_iter().map(|root| root.uri).collect();
+    Ok(uris.join(" "))
+}
+
+/// A text.
+#[resource("demo://text", mime_type = "text/plain")]
+fn text() -> String {
+    "Hello, resource!".into()
+}
+
+/// One of many.
+#[resource("demo://item/{id}", mime_type = "text/plain")]
+fn item(id: String) -> String {
+    format!("item {id}")
+}
+
 /// What outlives a call.
 #[derive(Default)]
 struct Demo {
@@ -47,30 +110,13 @@ impl Drop for Unfinished {
 
 #[tools]
 impl Demo {
-    /// Give back the message.
-    #[tool]
-    fn echo(&self, message: String) -> String {
-        message
-    }
-
-    /// Add two numbers.
-    #[tool]
-    fn add(&self, a: i64, b: i64) -> Json<Sum> {
-        Json(Sum { sum: a + b })
-    }
-
-    /// Fail.
-    #[tool]
-    fn fail(&self) -> Result<String> {
-        Err(Error::tool("it failed"))
-    }
-
     /// Report some steps of progress; with `hold`, go on until cancelled.
     #[tool]
     async fn slow(&self, ctx: Ctx, steps: u32, #[serde(default)] hold: bool) -> String {
         let mut unfinished = Unfinished(Some(Arc::clone(&self.cancelled)));
         for step in 1..=steps {
             ctx.progress(step.into(), f64::from(steps));
+            // Some clients lose what arrives together with the result.
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         if hold {
@@ -86,39 +132,6 @@ impl Demo {
         self.cancelled.load(Ordering::Relaxed).to_string()
     }
 
-    /// Log a message.
-    #[tool]
-    fn log(&self, ctx: Ctx) -> String {
-        ctx.log_as(LoggingLevel::Info, "demo".to_owned(), "a word");
-        "logged".into()
-    }
-
-    /// Ask the user for a name.
-    #[tool]
-    async fn ask(&self, ctx: Ctx) -> Result<String> {
-        Ok(match ctx.ask::<Person>("Who are you?").await? {
-            Answer::Accept(Person { name }) => format!("accept {name}"),
-            Answer::Decline => "decline".into(),
-            Answer::Cancel => "cancel".into(),
-        })
-    }
-
-    /// Have the client's model answer.
-    #[tool]
-    async fn think(&self, ctx: Ctx) -> Result<String> {
-        let question = SamplingMessage::user("What is six times seven?");
-        let answer = ctx.sample(CreateMessageParams::new(vec![question], 100_u64)).await?;
-        let words: Vec<_> = answer.content.iter().filter_map(Content::as_text).collect();
-        Ok(format!("{}: {}", answer.model, words.join(" ")))
-    }
-
-    /// List the client's roots.
-    #[tool]
-    async fn r#where(&self, ctx: Ctx) -> Result<String> {
-        let uris: Vec<_> = ctx.roots().await?.into_iter().map(|root| root.uri).collect();
-        Ok(uris.join(" "))
-    }
-
     /// Count one more, and tell subscribers.
     #[tool]
     fn bump(&self, ctx: Ctx) -> String {
@@ -127,22 +140,10 @@ impl Demo {
         counter.to_string()
     }
 
-    /// A text.
-    #[resource("demo://text", mime_type = "text/plain")]
-    fn text(&self) -> String {
-        "Hello, resource!".into()
-    }
-
     /// A number that `bump` raises.
     #[resource("demo://counter", mime_type = "text/plain")]
     fn counter(&self) -> String {
         self.counter.load(Ordering::Relaxed).to_string()
-    }
-
-    /// One of many.
-    #[resource("demo://item/{id}", mime_type = "text/plain")]
-    fn item(&self, id: String) -> String {
-        format!("item {id}")
     }
 }
 
@@ -162,11 +163,23 @@ fn greet(
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> bowline::Result {
-    let mut server = Server::new("interop").tools(Demo::default()).prompt(greet);
+    let mut server = Server::new("interop")
+        .tools(Demo::default())
+        .tool(echo)
+        .tool(add)
+        .tool(fail)
+        .tool(log)
+        .tool(ask)
+        .tool(think)
+        .tool(r#where)
+        .resource(text)
+        .resource(item)
+        .prompt(greet);
     let (mut port, mut words) = (None, std::env::args().skip(1));
     while let (Some(flag), Some(value)) = (words.next(), words.next()) {
         match flag.as_str() {
             "--http" => port = Some(value.parse::<u16>()?),
+            "--revision" if value == "any" => {}
             "--revision" => server = server.revisions([value.parse::<Revision>()?]),
             _ => return Err(Error::internal(format!("there is no option `{flag}`"))),
         }

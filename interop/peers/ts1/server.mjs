@@ -114,7 +114,9 @@ const sessions = new Map();
 /** Streamable HTTP at /mcp, and the two endpoints of 2024-11-05 at /sse and /messages. */
 async function handle(request, response) {
   const url = new URL(request.url, 'http://localhost');
-  if (url.pathname === '/sse') {
+  if (url.pathname === '/sse' && request.method !== 'GET') {
+    response.writeHead(405).end();
+  } else if (url.pathname === '/sse') {
     const transport = new SSEServerTransport('/messages', response);
     sessions.set(transport.sessionId, transport);
     await demo().connect(transport);

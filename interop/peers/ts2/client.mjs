@@ -1,18 +1,19 @@
 // Takes a server through the contract of interop/README.md with version 2 of the TypeScript SDK.
-// Usage: node client.mjs REVISION (URL | PROGRAM ARGUMENTS…). A legacy revision is for the server to choose.
+// Usage: node client.mjs REVISION (URL | PROGRAM ARGUMENTS…). A legacy revision is for the server to choose; `any` is for
+// both to find.
 
 import { Client, LOG_LEVEL_META_KEY, SSEClientTransport, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { Inbox, run } from './features.mjs';
 
 const [wanted, target, ...args] = process.argv.slice(2);
-const isModern = wanted >= '2026-07-28';
+const modes = { any: 'auto', '2026-07-28': { pin: wanted } };
 
 const client = new Client(
   { name: 'ts2', version: '1.0.0' },
   {
     capabilities: { elicitation: {}, sampling: {}, roots: {} },
-    versionNegotiation: { mode: isModern ? { pin: wanted } : 'legacy' },
+    versionNegotiation: { mode: modes[wanted] ?? 'legacy' },
   },
 );
 client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: { name: 'Ada' } }));
@@ -33,12 +34,14 @@ function transport() {
   return url.pathname === '/sse' ? new SSEClientTransport(url) : new StreamableHTTPClientTransport(url);
 }
 await client.connect(transport());
+const revision = client.getNegotiatedProtocolVersion();
+const isModern = revision >= '2026-07-28';
 
 // Modern requests say one by one that they want logs.
 let _meta;
 await run({
   client,
-  revision: client.getNegotiatedProtocolVersion(),
+  revision,
   logged,
   updated,
   call: (name, args, options) => client.callTool({ name, arguments: args, _meta }, options),

@@ -97,6 +97,33 @@ async fn silence_leads_to_the_handshake_and_a_late_answer_is_ignored() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn without_a_handshake_to_fall_back_to_a_slow_server_is_waited_for() {
+    let modern = || Client::builder().revisions([V2026_07_28]).probe_timeout(Duration::from_secs(3));
+    let (end, server) = memory();
+    let mut peer = Peer::new(server);
+    let script = async {
+        let probe = peer.expect("server/discover").await;
+        tokio::time::advance(Duration::from_secs(30)).await;
+        let found =
+            json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {} });
+        peer.reply(&probe, found).await;
+    };
+    let (client, ()) = both(modern().connect(end), script).await;
+    assert_eq!(client.unwrap().revision(), V2026_07_28);
+
+    // One that never answers is silent, and nothing more is known of it.
+    let (end, server) = memory();
+    let mut peer = Peer::new(server);
+    let script = async {
+        peer.expect("server/discover").await;
+        assert!(peer.closing().await.is_empty());
+    };
+    let (client, ()) = both(modern().timeout(Duration::from_secs(9)).connect(end), script).await;
+    let error = client.unwrap_err();
+    assert!(error.is_timeout(), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_modern_refusal_is_not_met_with_a_handshake() {
     // proves: VER-18, VER-04
     let (end, server) = memory();

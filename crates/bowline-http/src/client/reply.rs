@@ -92,7 +92,7 @@ impl Reply {
                 return Err(too_long());
             }
             // Most replies are one piece, which is then passed on as it is.
-            if bytes.is_empty() && data.len() as u64 == length {
+            if length > 0 && data.len() as u64 == length {
                 return Ok(data);
             }
             bytes.extend_from_slice(&data);
@@ -289,7 +289,8 @@ mod tests {
 
     #[test]
     fn errors_of_the_protocol_are_found() {
-        let code = |text: &'static str| error_in(&Bytes::from_static(text.as_bytes())).map(|error| error.code);
+        let code =
+            |text: &'static str| error_in(&Bytes::from_static(text.as_bytes())).map(|error| error.code);
         assert_eq!(code(r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"no"}}"#), Some(-1));
         assert_eq!(code(r#" {"jsonrpc":"2.0","id":7,"error":{"code":-1,"message":"no"}} "#), Some(-1));
         assert_eq!(code(r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"no"},"id":null}"#), Some(-1));

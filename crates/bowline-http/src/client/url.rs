@@ -4,7 +4,8 @@ use http::{Uri, uri::Authority};
 
 /// Reads the URL of a server.
 pub(super) fn parse(text: &str) -> Result<Uri, String> {
-    let unfit = |reason: &str| format!("expected the URL of a server, got `{}`: {reason}", without_user(text));
+    let unfit =
+        |reason: &str| format!("expected the URL of a server, got `{}`: {reason}", without_user(text));
     let uri = Uri::try_from(text).map_err(|error| unfit(&error.to_string()))?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) {
         return Err(unfit("it begins with neither `http://` nor `https://`"));
@@ -108,10 +109,13 @@ mod tests {
 
     #[test]
     fn only_urls_of_http_are_taken() {
-        for url in ["http://localhost:8080/mcp", "https://example.com", "HTTP://h/", "http://[::1]:9/mcp?x=1"] {
+        for url in ["http://localhost:8080/mcp", "https://example.com", "HTTP://h/", "http://[::1]:9/mcp?x=1"]
+        {
             assert!(parse(url).is_ok(), "{url}");
         }
-        for url in ["", "localhost:8080", "ftp://h/", "/mcp", "http://", "http://user:secret@h/", "http:///mcp"] {
+        for url in
+            ["", "localhost:8080", "ftp://h/", "/mcp", "http://", "http://user:secret@h/", "http:///mcp"]
+        {
             let error = parse(url).unwrap_err();
             assert!(!error.contains("secret"), "{error}");
         }

@@ -1,4 +1,4 @@
-//! The events of one stream on their way out, bounded.
+//! The events of one stream on their way out.
 
 use bowline_proto::sse::{EventRef, encode_event};
 use bowline_server::transport::Sink;
@@ -9,7 +9,8 @@ use std::{
     task::Waker,
 };
 
-/// The events of one stream. A client that does not read them is cut off.
+/// The events of one stream. Those that may be lost are, when a client does not read them; of the others a stream has
+/// few: the response to its call, or the names of what changed.
 #[derive(Debug)]
 pub(super) struct Events {
     queue: Mutex<Queue>,
@@ -21,7 +22,6 @@ pub(super) struct Events {
 struct Queue {
     frames: VecDeque<Bytes>,
     bytes: usize,
-    overflown: bool,
     waker: Option<Waker>,
 }
 
@@ -45,11 +45,6 @@ impl Events {
         self.queue().frames.len()
     }
 
-    /// Whether the client fell too far behind.
-    pub(super) fn is_overflown(&self) -> bool {
-        self.queue().overflown
-    }
-
     /// Wakes this one at the next event.
     pub(super) fn register(&self, waker: &Waker) {
         let mut queue = self.queue();
@@ -69,8 +64,7 @@ impl Events {
         let mut queue = self.queue();
         let full = queue.frames.len() >= self.limit || queue.bytes + frame.len() > self.byte_limit;
         // One frame always fits, however long: the limit is for those that pile up.
-        if full && !queue.frames.is_empty() {
-            queue.overflown |= !spare;
+        if spare && full && !queue.frames.is_empty() {
             return;
         }
         queue.bytes += frame.len();

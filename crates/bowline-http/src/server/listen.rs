@@ -89,7 +89,7 @@ impl ListenStream {
             self.silence.as_mut().reset(Instant::now() + self.shared.settings.keep_alive);
             return Poll::Ready(Some(event(&message)));
         }
-        if self.ended || self.ear.events.is_overflown() {
+        if self.ended {
             return Poll::Ready(None);
         }
         if self.silence.as_mut().poll(context).is_ready() {

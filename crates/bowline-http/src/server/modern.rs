@@ -46,28 +46,38 @@ pub(super) async fn answer(shared: &Arc<Shared>, headers: &HeaderMap, request: R
         Ok(Admitted::Answer(result)) => reply::json(StatusCode::OK, encode::response(&id, &result)),
         Ok(Admitted::Listen(filter)) => super::listen::open(shared, &id, &filter),
         Ok(Admitted::Call(call, threshold)) => run(shared, id, call, threshold).await,
-        Err(error) => {
-            let mut response = reply::failure(Some(&id), &error);
-            if error.message.starts_with("`_meta") {
-                *response.status_mut() = StatusCode::BAD_REQUEST;
-            }
-            response
+        Err(Refused::Undescribed(error)) => {
+            reply::json(StatusCode::BAD_REQUEST, encode::failure(Some(&id), &error))
         }
+        Err(Refused::Plainly(error)) => reply::failure(Some(&id), &error),
+    }
+}
+
+/// Why a request does not proceed.
+enum Refused {
+    /// It does not describe itself, for which there is a status of its own.
+    Undescribed(RpcError),
+    /// For another reason, whose code has its status.
+    Plainly(RpcError),
+}
+
+impl From<RpcError> for Refused {
+    fn from(error: RpcError) -> Self {
+        Self::Plainly(error)
     }
 }
 
 /// The checks, in the order that lets a client mend one fault after the other.
-fn admit(shared: &Shared, headers: &HeaderMap, request: Request) -> Result<Admitted, RpcError> {
+fn admit(shared: &Shared, headers: &HeaderMap, request: Request) -> Result<Admitted, Refused> {
     let Request { method, params, meta, principal, .. } = request;
     let mismatch = |error: codec::HeaderMismatch| RpcError::header_mismatch(error.to_string());
     let values =
         |name: &str| headers.get_all(name).iter().map(http::HeaderValue::as_bytes).collect::<Vec<_>>();
     let version = values(codec::PROTOCOL_VERSION);
     if version.is_empty() {
-        codec::check_plain(codec::PROTOCOL_VERSION, version, "").map_err(mismatch)?;
-        return Err(RpcError::header_mismatch("the header `MCP-Protocol-Version` is missing"));
+        return Err(RpcError::header_mismatch("the header `MCP-Protocol-Version` is missing").into());
     }
-    let named = meta.require()?.0;
+    let named = meta.require().map_err(Refused::Undescribed)?.0;
     let named = named.as_ref().map_or_else(|name| &**name, |revision| revision.as_str());
     codec::check_plain(codec::PROTOCOL_VERSION, version, named).map_err(mismatch)?;
     supported_revision(shared.server.profile(), &meta)?;
@@ -93,7 +103,7 @@ fn admit(shared: &Shared, headers: &HeaderMap, request: Request) -> Result<Admit
         mirrored.check(&arguments, values).map_err(mismatch)?;
     }
     drop(subject);
-    admit_modern(shared.server.profile(), principal.as_ref(), &method, params, meta, unix_time())
+    Ok(admit_modern(shared.server.profile(), principal.as_ref(), &method, params, meta, unix_time())?)
 }
 
 async fn run(shared: &Arc<Shared>, id: Id, call: Call, threshold: Threshold) -> Response<Body> {
@@ -163,7 +173,7 @@ impl CallStream {
         if matches!(outcome, Outcome::NeedsInput(_)) {
             SystemRandom::new().fill(&mut random).expect("the operating system has a random generator");
         }
-        let expires = unix_time() + self.shared.server.question_time().as_secs();
+        let expires = unix_time().saturating_add(self.shared.server.question_time().as_secs());
         let mut message = Vec::with_capacity(512);
         encode_outcome(self.shared.server.profile(), &self.ticket, outcome, &random, expires, &mut message);
         Some((status, message.into()))
@@ -182,7 +192,7 @@ impl CallStream {
             self.restart_silence();
             return Poll::Ready(Some(event(&message)));
         }
-        if self.call.is_none() || self.events.is_overflown() {
+        if self.call.is_none() {
             return Poll::Ready(None);
         }
         if self.silence.as_mut().poll(context).is_ready() {

@@ -111,10 +111,10 @@ impl HttpService {
             };
             return reply::refusal(status, refusal.reason());
         }
-        if self.shared.is_ending() {
-            let mut response = reply::refusal(StatusCode::SERVICE_UNAVAILABLE, "the server is about to end");
-            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-            return response;
+        // What belongs to a session may still be needed by a call that is to finish: an answer, a cancellation, a stream
+        // that is come back to.
+        if self.shared.is_ending() && !parts.headers.contains_key(legacy::SESSION_ID) {
+            return ending();
         }
         let principal = parts.extensions.get::<Principal>().map(|Principal(name)| Arc::clone(name));
         if self.is_2024(&parts) {
@@ -167,12 +167,13 @@ impl HttpService {
         principal: Option<&Arc<str>>,
     ) -> Result<Arc<Session>, Box<Response<Body>>> {
         let refuse = |status, reason: &str| Err(Box::new(reply::refusal(status, reason)));
+        let spoken = self.shared.server.profile().revisions;
         if let Some(version) = headers.get(codec::PROTOCOL_VERSION)
             && !version
                 .to_str()
                 .ok()
                 .and_then(Revision::parse)
-                .is_some_and(|revision| revision.era() == Era::Legacy)
+                .is_some_and(|revision| revision.era() == Era::Legacy && spoken.contains(revision))
         {
             return refuse(StatusCode::BAD_REQUEST, "`MCP-Protocol-Version` names no revision with sessions");
         }
@@ -186,6 +187,11 @@ impl HttpService {
 
     async fn post(&self, headers: &HeaderMap, principal: Option<Arc<str>>, frame: &Bytes) -> Response<Body> {
         let parsed = envelope::parse(frame);
+        if self.shared.is_ending()
+            && matches!(parsed, Frame::Single(Ok(Message::Request { .. })) | Frame::Batch(_))
+        {
+            return ending();
+        }
         let (modern, opens) = match &parsed {
             Frame::Single(Ok(Message::Request { method, params, .. })) => {
                 let meta = params
@@ -237,7 +243,7 @@ impl HttpService {
         let params = params.and_then(|params| params.decode::<InitializeParams>().ok());
         let supported: Vec<_> = self.shared.server.profile().revisions.newest_first().collect();
         RpcError::unsupported_version(
-            &params.map(|params| params.protocol_version).unwrap_or_default(),
+            params.map(|params| params.protocol_version).unwrap_or_default(),
             &supported,
         )
     }
@@ -297,6 +303,12 @@ impl HttpService {
         let in_time = tokio::time::timeout(self.shared.settings.body_time, reading).await;
         in_time.unwrap_or(Err(StatusCode::REQUEST_TIMEOUT))
     }
+}
+
+fn ending() -> Response<Body> {
+    let mut response = reply::refusal(StatusCode::SERVICE_UNAVAILABLE, "the server is about to end");
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 fn unreadable(status: StatusCode) -> Response<Body> {

@@ -65,7 +65,9 @@ impl Settings {
         self
     }
 
-    /// Origins whose pages may call the server, besides its own. Written like `https://app.example.com`.
+    /// Origins whose pages are not refused, besides the server's own. Written like `https://app.example.com`.
+    ///
+    /// A browser also wants headers for requests across origins; a layer around the service adds those.
     pub fn origins<I: IntoIterator<Item: Into<String>>>(mut self, origins: I) -> Self {
         self.origins = origins.into_iter().map(|origin| origin.into().to_ascii_lowercase()).collect();
         self
@@ -91,7 +93,8 @@ impl Settings {
 
     /// How long a stream may be silent before a comment is sent to keep it alive: 15 s.
     pub fn keep_alive(mut self, time: Duration) -> Self {
-        self.keep_alive = time;
+        // Clocks end somewhere; a year is as good as never.
+        self.keep_alive = time.min(Duration::from_secs(365 * 24 * 3600));
         self
     }
 

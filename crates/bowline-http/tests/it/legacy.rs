@@ -3,6 +3,7 @@
 use crate::wire::{Ask, Told};
 use bowline_http::{HttpService, Settings};
 use bowline_server::{Ctx, Result, Server, Tool};
+use bowline_types::Revision;
 use http::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -134,6 +135,18 @@ async fn a_request_without_its_session_is_refused() {
 }
 
 #[tokio::test]
+async fn a_version_the_server_does_not_speak_is_refused_in_a_session_too() {
+    let server = server(Arc::default()).revisions([Revision::V2025_06_18]);
+    let endpoint = HttpService::new(server).unwrap();
+    let session = Session::open(&endpoint, "2025-06-18").await;
+    let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+    let other =
+        session.with(Ask::post(&ping)).header("mcp-protocol-version", "2025-11-25").send(&endpoint).await;
+    assert_eq!(other.status, StatusCode::BAD_REQUEST);
+    assert_eq!(session.post(&ping).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn both_eras_share_one_endpoint() {
     let endpoint = endpoint();
     let session = Session::open(&endpoint, "2025-11-25").await;
@@ -191,6 +204,92 @@ async fn an_interrupted_stream_is_resumed_exactly_behind_what_was_seen() {
 }
 
 #[tokio::test]
+async fn a_response_is_never_lost_behind_what_was_reported() {
+    let gate = Arc::new(Notify::new());
+    let opening = Arc::clone(&gate);
+    let often = Tool::new("often").handler(|ctx: Ctx| async move {
+        for step in 0..2000 {
+            ctx.progress(f64::from(step), None);
+        }
+        "done"
+    });
+    let long = Tool::new("long").handler(move |ctx: Ctx| {
+        let gate = Arc::clone(&gate);
+        async move {
+            ctx.progress(1.0, None);
+            gate.notified().await;
+            ctx.progress(2.0, None);
+            "x".repeat(100_000)
+        }
+    });
+    let settings = Settings::new().event_log(1000, 80_000);
+    let server = Server::new("chatty").tool(often).tool(long).build().unwrap();
+    let endpoint = HttpService::with(server, settings);
+    let session = Session::open(&endpoint, "2025-06-18").await;
+    for (id, name) in [(1, "often"), (2, "long")] {
+        let mut told = session.call(id, name).await;
+        assert_eq!(told.status, StatusCode::OK, "{name}");
+        told.message().await.unwrap();
+        opening.notify_one();
+        let mut last = Value::Null;
+        while let Some((_, message)) = told.message().await {
+            last = message;
+        }
+        assert_eq!(last["id"], id, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_has_said_nothing_ends_with_its_session() {
+    let started = Arc::new(Notify::new());
+    let starting = Arc::clone(&started);
+    let silent = Tool::new("silent").handler(move || {
+        starting.notify_one();
+        std::future::pending::<()>()
+    });
+    let endpoint = HttpService::new(Server::new("slow").tool(silent)).unwrap();
+    let session = Session::open(&endpoint, "2025-06-18").await;
+    let ending = async {
+        started.notified().await;
+        session.with(Ask::new(Method::DELETE)).send(&endpoint).await
+    };
+    let (told, ended) = tokio::join!(session.call(1, "silent"), ending);
+    assert!(ended.status.is_success());
+    assert!(!told.is_stream(), "there is nothing to wait for");
+}
+
+#[tokio::test]
+async fn an_event_that_never_was_is_no_place_to_go_on_from() {
+    let endpoint = endpoint();
+    let session = Session::open(&endpoint, "2025-11-25").await;
+    for last in ["0-18446744073709551615", "0-1", "7-0"] {
+        assert_eq!(session.get(Some(last)).await.status, StatusCode::NOT_FOUND, "{last}");
+    }
+    assert_eq!(session.get(Some("0-0")).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn the_standing_stream_opens_again_after_events_were_lost() {
+    let server = server(Arc::default());
+    let registry = server.registry();
+    let settings = Settings::new().event_log(2, 1_000_000);
+    let endpoint = HttpService::with(server.build().unwrap(), settings);
+    let session = Session::open(&endpoint, "2025-06-18").await;
+    let mut reading = session.get(None).await;
+    for number in 0..5 {
+        let uri = format!("http://x/{number}");
+        let subscribe = json!({ "jsonrpc": "2.0", "id": number, "method": "resources/subscribe", "params": { "uri": uri } });
+        assert!(session.post(&subscribe).await.json().await.get("result").is_some());
+        registry.resource_updated(uri);
+    }
+    // More came at once than is kept.
+    while reading.message().await.is_some() {}
+    let mut again = session.get(None).await;
+    assert_eq!(again.status, StatusCode::OK);
+    assert!(again.message().await.is_some());
+}
+
+#[tokio::test]
 async fn what_belongs_to_no_request_comes_on_the_standing_stream_once() {
     // proves: HTTP-01, HTTP-39, HTTP-42, HTTP-45
     let server = server(Arc::default());
@@ -208,6 +307,19 @@ async fn what_belongs_to_no_request_comes_on_the_standing_stream_once() {
     let (_, changed) = new.message().await.unwrap();
     assert_eq!(changed["method"], "notifications/tools/list_changed");
     assert!(old.message().await.is_none(), "the stream has one reader");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_standing_stream_does_not_hold_up_the_end() {
+    let endpoint = endpoint();
+    let session = Session::open(&endpoint, "2025-06-18").await;
+    let mut standing = session.get(None).await;
+    let ending = async {
+        tokio::task::yield_now().await;
+        endpoint.end();
+    };
+    let reading = tokio::time::timeout(Duration::from_secs(60), standing.message());
+    assert_eq!(tokio::join!(reading, ending).0, Ok(None));
 }
 
 #[tokio::test]
@@ -277,6 +389,19 @@ async fn the_first_revision_has_two_endpoints() {
 }
 
 #[tokio::test]
+async fn a_session_of_the_first_revision_ends_with_its_stream() {
+    let settings = Settings::new().sse_path("/sse");
+    let endpoint = HttpService::with(server(Arc::default()).build().unwrap(), settings);
+    let mut told = Ask::new(Method::GET).path("/sse").send(&endpoint).await;
+    let (_, address) = told.message().await.unwrap();
+    let post = || Ask::post(&hello("2024-11-05")).path(address.as_str().unwrap());
+    assert_eq!(post().send(&endpoint).await.status, StatusCode::ACCEPTED);
+    // Nothing could be told to this client any more: the revision has no way to come back.
+    drop(told);
+    assert_eq!(post().send(&endpoint).await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
 async fn a_long_call_may_hang_up_and_be_come_back_to() {
     let patient = Tool::new("patient").handler(|ctx: Ctx| async move {
         ctx.hang_up();
@@ -296,4 +421,19 @@ async fn a_long_call_may_hang_up_and_be_come_back_to() {
     let older = Session::open(&endpoint, "2025-06-18").await;
     let reply = older.call(1, "patient").await.json().await;
     assert_eq!(reply["result"]["content"][0]["text"], "worth the wait");
+}
+
+#[tokio::test]
+async fn a_question_can_still_be_answered_while_the_server_ends() {
+    let endpoint = endpoint();
+    let session = Session::open(&endpoint, "2025-06-18").await;
+    let mut told = session.call(1, "greet").await;
+    let (_, question) = told.message().await.unwrap();
+    endpoint.end();
+    assert_eq!(session.call(2, "now").await.status, StatusCode::SERVICE_UNAVAILABLE);
+    let content = json!({ "name": "Ada" });
+    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "accept", "content": content } });
+    assert_eq!(session.post(&answer).await.status, StatusCode::ACCEPTED);
+    let (_, response) = told.message().await.unwrap();
+    assert_eq!(response["result"]["content"][0]["text"], "hello Ada");
 }

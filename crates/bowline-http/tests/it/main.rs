@@ -1,5 +1,19 @@
-//! What the endpoint promises, request by request.
+//! What the endpoint promises, request by request, and what the client makes of servers good and bad.
 
+mod client_authorization;
+mod client_cuts;
+mod client_end_to_end;
+mod client_eras;
+mod client_headers;
+mod client_listening;
+mod client_logs;
+mod client_peer;
+mod client_proxy;
+mod client_redirects;
+mod client_replies;
+mod client_sessions;
+mod client_tls;
+mod client_two_endpoints;
 mod legacy;
 mod modern;
 mod socket;

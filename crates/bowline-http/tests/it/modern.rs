@@ -106,6 +106,31 @@ async fn a_call_that_reports_becomes_a_stream() {
 }
 
 #[tokio::test]
+async fn a_response_is_never_lost_behind_what_was_reported() {
+    let long = Tool::new("long").handler(|ctx: Ctx| async move {
+        ctx.progress(1.0, 1.0);
+        "x".repeat(2 * 1024 * 1024)
+    });
+    let often = Tool::new("often").handler(|ctx: Ctx| async move {
+        for step in 0..2000 {
+            ctx.progress(f64::from(step), None);
+        }
+        "done"
+    });
+    let endpoint = HttpService::new(Server::new("chatty").tool(long).tool(often)).unwrap();
+    for name in ["long", "often"] {
+        let mut told = Ask::modern("tools/call", json!({ "name": name, "_meta": { "progressToken": "t" } }))
+            .send(&endpoint)
+            .await;
+        let mut last = Value::Null;
+        while let Some((_, message)) = told.message().await {
+            last = message;
+        }
+        assert_eq!(last["result"]["resultType"], "complete", "{name}");
+    }
+}
+
+#[tokio::test]
 async fn a_question_is_answered_by_a_retry() {
     // proves: HTTP-79, HTTP-81
     let endpoint = endpoint();
@@ -324,6 +349,27 @@ async fn a_listen_stream_stays_open_and_ends_with_its_result() {
     assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
 }
 
+#[tokio::test]
+async fn a_burst_of_changes_does_not_end_a_listen_stream() {
+    let (endpoint, registry) = endpoint_with_registry();
+    let uris: Vec<_> = (0..500).map(|number| format!("http://x/{number}")).collect();
+    let mut told =
+        Ask::modern("subscriptions/listen", json!({ "notifications": { "resourceSubscriptions": uris } }))
+            .send(&endpoint)
+            .await;
+    told.message().await.unwrap();
+    for uri in &uris {
+        registry.resource_updated(uri);
+    }
+    for _ in &uris {
+        let (_, updated) = told.message().await.expect("the stream goes on");
+        assert_eq!(updated["method"], "notifications/resources/updated");
+    }
+    endpoint.end();
+    let (_, result) = told.message().await.expect("the stream ends with its result");
+    assert_eq!(result["result"]["resultType"], "complete", "{result}");
+}
+
 /// Tells when it is dropped.
 struct Dropped(Arc<AtomicBool>);
 
@@ -356,6 +402,20 @@ async fn a_client_that_goes_away_cancels_its_call() {
     assert!(!dropped.load(Ordering::Acquire));
     drop(told);
     assert!(dropped.load(Ordering::Acquire));
+}
+
+#[tokio::test]
+async fn no_time_is_too_long_to_be_silent() {
+    let settings = Settings::new().keep_alive(Duration::MAX).patience(Duration::MAX);
+    let endpoint = HttpService::with(server().build().unwrap(), settings);
+    let mut told = Ask::modern("tools/call", json!({ "name": "count", "_meta": { "progressToken": "t" } }))
+        .send(&endpoint)
+        .await;
+    let mut last = Value::Null;
+    while let Some((_, message)) = told.message().await {
+        last = message;
+    }
+    assert_eq!(last["result"]["content"][0]["text"], "counted");
 }
 
 #[tokio::test(start_paused = true)]

@@ -103,7 +103,7 @@ async fn a_server_that_ends_lets_calls_finish_and_closes_streams_with_their_resu
     read_until(&mut listen, "acknowledged").await;
     started.notified().await;
 
-    drop(running.end.take().map(|end| end.send(())));
+    let _ = running.end.take().map(|end| end.send(()));
     let farewell = read_until(&mut listen, "\"result\"").await;
     assert!(farewell.contains("\"resultType\":\"complete\""), "{farewell}");
     gate.notify_one();

@@ -88,7 +88,7 @@ impl std::error::Error for OpenError {}
 
 #[derive(Debug)]
 enum Stage {
-    Probing(Revision),
+    Probing { offered: Revision, retried: bool },
     Greeting { offered: Revision, retried: bool },
     Over,
 }
@@ -107,7 +107,7 @@ impl Opening {
         let modern = opening.revisions().newest_first().find(|revision| revision.era() == Era::Modern);
         let step = match (known, modern) {
             (Some(Era::Legacy), _) | (_, None) => opening.greet(None, false),
-            (_, Some(revision)) => opening.probe(revision),
+            (_, Some(revision)) => opening.probe(revision, false),
         };
         (opening, step)
     }
@@ -115,7 +115,7 @@ impl Opening {
     /// Goes on with what came of the last request.
     pub fn next(&mut self, reaction: Reaction) -> Step {
         match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Probing(offered) => self.probed(offered, reaction),
+            Stage::Probing { offered, retried } => self.probed(offered, retried, reaction),
             Stage::Greeting { offered, retried } => self.greeted(offered, retried, reaction),
             Stage::Over => Step::Failed(OpenError::Malformed("an answer to nothing".into())),
         }
@@ -125,12 +125,12 @@ impl Opening {
         self.profile.revisions
     }
 
-    fn probe(&mut self, revision: Revision) -> Step {
-        self.stage = Stage::Probing(revision);
+    fn probe(&mut self, revision: Revision, retried: bool) -> Step {
+        self.stage = Stage::Probing { offered: revision, retried };
         Step::Request(Method::Discover, self.profile.params(revision, b"{}", RequestOptions::default()))
     }
 
-    fn probed(&mut self, offered: Revision, reaction: Reaction) -> Step {
+    fn probed(&mut self, offered: Revision, retried: bool, reaction: Reaction) -> Step {
         match reaction {
             Reaction::Result(result) => match result.decode::<DiscoverResult>() {
                 Ok(discovered) if !discovered.supported_versions.is_empty() => self.discovered(discovered),
@@ -139,7 +139,7 @@ impl Opening {
             },
             Reaction::Error(error) if error.code == error_code::UNSUPPORTED_PROTOCOL_VERSION => {
                 match supported_in(&error) {
-                    Some(theirs) => self.choose(theirs, Some(offered)),
+                    Some(theirs) => self.choose(theirs, retried.then_some(offered)),
                     None => self.fall_back(),
                 }
             }
@@ -161,7 +161,8 @@ impl Opening {
         }
     }
 
-    /// Goes on with the newest revision of `theirs` that is also ours, unless it is the one just refused.
+    /// Goes on with the newest revision of `theirs` that is also ours, unless it is the one refused twice. Refused once
+    /// it is tried again: behind one address there may be an instance of the server that does not speak it yet.
     fn choose(&mut self, theirs: Vec<String>, refused: Option<Revision>) -> Step {
         let ours = self.revisions();
         match newest_common(ours, &theirs) {
@@ -171,7 +172,7 @@ impl Opening {
                     "{revision} is refused though among the supported: {theirs}"
                 )))
             }
-            Some(revision) if revision.era() == Era::Modern => self.probe(revision),
+            Some(revision) if revision.era() == Era::Modern => self.probe(revision, true),
             Some(revision) => self.greet(Some(revision), true),
             None => Step::Failed(OpenError::NoCommonRevision { ours: ours.newest_first().collect(), theirs }),
         }
@@ -331,6 +332,19 @@ mod tests {
     fn a_supported_list_of_legacy_versions_is_followed() {
         let log = run(ALL, vec![unsupported(LEGACY), result(GREETED)]);
         assert_eq!(log, "server/discover > initialize > 2025-06-18");
+    }
+
+    #[test]
+    fn a_revision_refused_though_supported_is_tried_once_more() {
+        let contradiction = || unsupported(MODERN);
+        let log = run(ALL, vec![contradiction(), result(DISCOVERED)]);
+        assert_eq!(log, "server/discover > server/discover > 2026-07-28");
+        let log = run(ALL, vec![contradiction(), contradiction(), result(DISCOVERED)]);
+        assert_eq!(
+            log,
+            "server/discover > server/discover > the server's answer to the opening is malformed: \
+             2026-07-28 is refused though among the supported: 2026-07-28"
+        );
     }
 
     #[test]

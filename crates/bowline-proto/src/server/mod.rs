@@ -31,7 +31,7 @@ use bowline_types::{
     CancelledParams, Id, Method, ProgressParams, ProgressToken, RawJson, Revision, RpcError,
 };
 use bytes::Bytes;
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 /// How many requests of one connection may run at once.
 pub const MAX_IN_FLIGHT: usize = 1000;
@@ -76,6 +76,8 @@ pub struct Ticket {
     pub client: Arc<ClientView>,
     params: Params,
     progress_token: Option<ProgressToken>,
+    /// Tells the call from others of the same id: that of a cancelled request may be used again.
+    serial: u64,
 }
 
 impl Ticket {
@@ -87,6 +89,7 @@ impl Ticket {
             client: Arc::clone(&call.client),
             params: call.params.clone(),
             progress_token: call.progress_token.clone(),
+            serial: 0,
         };
         let notices = Notices::new(call.client.revision, call.progress_token.clone(), threshold);
         (ticket, notices)
@@ -110,7 +113,9 @@ pub struct ServerSession {
     profile: Arc<Profile>,
     principal: Option<Arc<str>>,
     legacy: Option<Legacy>,
-    running: HashSet<Id>,
+    /// The calls that run, each with its serial number.
+    running: HashMap<Id, u64>,
+    next_serial: u64,
     subscriptions: Subscriptions,
 }
 
@@ -121,7 +126,8 @@ impl ServerSession {
             profile,
             principal,
             legacy: None,
-            running: HashSet::new(),
+            running: HashMap::new(),
+            next_serial: 0,
             subscriptions: Subscriptions::default(),
         }
     }
@@ -156,8 +162,8 @@ impl ServerSession {
         if self.revision() != Some(Revision::V2025_03_26) {
             return refuse("batches are not part of this revision");
         }
-        if items.is_empty() || items.len() > MAX_IN_FLIGHT {
-            return refuse("a batch holds between 1 and 1000 messages");
+        if items.is_empty() {
+            return refuse("a batch holds at least one message");
         }
         Inbound::Batch(items.into_iter().map(|item| self.accept_message(item, now)).collect())
     }
@@ -187,7 +193,7 @@ impl ServerSession {
         params: Option<RawJson>,
         now: u64,
     ) -> Result<Inbound, RpcError> {
-        if self.running.contains(id) || self.subscriptions.is_listening(id) {
+        if self.running.contains_key(id) || self.subscriptions.is_listening(id) {
             return Err(RpcError::invalid_request(format!("a request with id {id} is already running")));
         }
         if self.running.len() >= MAX_IN_FLIGHT {
@@ -213,8 +219,10 @@ impl ServerSession {
                 Inbound::Reply(granted.ok_or_else(|| RpcError::internal("too many subscriptions are open"))?)
             }
             Admitted::Call(call, threshold) => {
-                self.running.insert(id.clone());
-                let (ticket, notices) = Ticket::issue(id.clone(), &call, threshold);
+                let (mut ticket, notices) = Ticket::issue(id.clone(), &call, threshold);
+                ticket.serial = self.next_serial;
+                self.next_serial += 1;
+                self.running.insert(id.clone(), ticket.serial);
                 Inbound::Call(ticket, call, notices)
             }
         })
@@ -251,7 +259,7 @@ impl ServerSession {
     }
 
     fn cancel(&mut self, id: Id) -> Inbound {
-        if self.running.remove(&id) {
+        if self.running.remove(&id).is_some() {
             return Inbound::Cancel(id);
         }
         self.subscriptions.cancel(&id);
@@ -269,8 +277,9 @@ impl ServerSession {
         expires: u64,
         out: &mut Vec<u8>,
     ) -> bool {
-        let running = self.running.remove(&ticket.id);
+        let running = self.running.get(&ticket.id) == Some(&ticket.serial);
         if running {
+            self.running.remove(&ticket.id);
             finish::encode(&self.profile, ticket, outcome, random, expires, out);
         }
         running
@@ -294,5 +303,42 @@ impl ServerSession {
     /// Ends every subscription, as the last frames of the connection.
     pub fn close(&mut self) -> Vec<Bytes> {
         self.subscriptions.close(&self.profile, Channel::Shared)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        seal::{Key, KeyRing},
+        service::Reply,
+    };
+    use bowline_types::{Implementation, ServerCapabilities, ToolsCapability};
+
+    fn call(session: &mut ServerSession) -> Ticket {
+        let frame = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+        match session.accept(&Bytes::from_static(frame.as_bytes()), 0) {
+            Inbound::Call(ticket, ..) => ticket,
+            other => panic!("expected a call, got {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_cancelled_call_does_not_answer_for_a_later_one_of_its_id() {
+        let mut profile = Profile::new(Implementation::new("s", "1"), KeyRing::new(Key::new([7; 32])));
+        profile.capabilities =
+            ServerCapabilities { tools: Some(ToolsCapability::default()), ..ServerCapabilities::default() };
+        let mut session = ServerSession::new(Arc::new(profile), None);
+        let earlier = call(&mut session);
+        let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+        session.accept(&Bytes::from_static(cancel.as_bytes()), 0);
+        let later = call(&mut session);
+        let mut finish = |ticket: &Ticket| {
+            let outcome = Outcome::Complete(Reply::Raw(RawJson::empty_object()));
+            session.finish(ticket, outcome, &[0; 32], 0, &mut Vec::new())
+        };
+        assert!(!finish(&earlier));
+        assert!(finish(&later));
+        assert!(!finish(&later));
     }
 }

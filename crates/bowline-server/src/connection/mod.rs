@@ -43,7 +43,15 @@ where
     let conversation = Conversation::new(server, principal, news);
     let sink: Arc<dyn Sink> = Arc::clone(&outbox) as _;
     let mut writer = JoinSet::new();
-    writer.spawn(write_out(Arc::clone(&conversation), Arc::clone(&outbox), write));
+    writer.spawn({
+        let (conversation, outbox) = (Arc::clone(&conversation), Arc::clone(&outbox));
+        async move {
+            let written = write_out(&conversation, &outbox, write).await;
+            // Whoever waits for room would wait for ever.
+            outbox.close();
+            written
+        }
+    });
     let mut calls = JoinSet::new();
     let mut lines = Lines::new(limits.frame);
     let ended = loop {
@@ -104,15 +112,17 @@ async fn start(mut call: BoxFuture<'static, ()>, calls: &mut JoinSet<()>) {
 }
 
 async fn write_out<W: AsyncWrite + Unpin>(
-    conversation: Arc<Conversation>,
-    outbox: Arc<Outbox>,
+    conversation: &Conversation,
+    outbox: &Outbox,
     mut write: W,
 ) -> io::Result<()> {
     let mut bytes = Vec::new();
     loop {
         outbox.filled().await;
+        // Asked before the frames are taken: those that come while the last ones are written are not left behind.
+        let closed = outbox.is_closed();
         loop {
-            conversation.write_news(&*outbox);
+            conversation.write_news(outbox);
             outbox.take(&mut bytes);
             if bytes.is_empty() {
                 break;
@@ -120,7 +130,7 @@ async fn write_out<W: AsyncWrite + Unpin>(
             write.write_all(&bytes).await?;
         }
         write.flush().await?;
-        if outbox.is_closed() {
+        if closed {
             return write.shutdown().await;
         }
     }

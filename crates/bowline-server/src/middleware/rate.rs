@@ -37,11 +37,17 @@ impl RateLimit {
     /// Takes one call from the principal's allowance; otherwise, how long until there is one again.
     fn take(&self, principal: Option<&Arc<str>>, now: Instant) -> Result<(), Duration> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        if buckets.len() >= MAX_PRINCIPALS {
+        let principal = principal.cloned();
+        if buckets.len() >= MAX_PRINCIPALS && !buckets.contains_key(&principal) {
             buckets.retain(|_, bucket| now.duration_since(bucket.seen) < self.per);
+            let longest =
+                buckets.iter().min_by_key(|(_, bucket)| bucket.seen).map(|(known, _)| known.clone());
+            if let Some(longest) = longest.filter(|_| buckets.len() >= MAX_PRINCIPALS) {
+                buckets.remove(&longest);
+            }
         }
         let full = Bucket { allowance: self.calls, seen: now };
-        let bucket = buckets.entry(principal.cloned()).or_insert(full);
+        let bucket = buckets.entry(principal).or_insert(full);
         let refill = now.duration_since(bucket.seen).as_secs_f64() * self.calls / self.per.as_secs_f64();
         bucket.allowance = (bucket.allowance + refill).min(self.calls);
         bucket.seen = now;
@@ -83,5 +89,18 @@ mod tests {
         assert_eq!(limit.take(Some(&ada), now), Err(Duration::from_secs(5)));
         assert!(limit.take(None, now).is_ok());
         assert!(limit.take(Some(&ada), now + Duration::from_secs(5)).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn so_many_principals_are_remembered_and_no_more() {
+        let limit = RateLimit::new(1, Duration::from_secs(1_000_000));
+        let principal = |number: usize| -> Arc<str> { number.to_string().into() };
+        for number in 0..MAX_PRINCIPALS + 10 {
+            assert!(limit.take(Some(&principal(number)), Instant::now()).is_ok());
+            tokio::time::advance(Duration::from_millis(1)).await;
+        }
+        assert_eq!(limit.buckets.lock().unwrap().len(), MAX_PRINCIPALS);
+        assert!(limit.take(Some(&principal(MAX_PRINCIPALS)), Instant::now()).is_err());
+        assert!(limit.take(Some(&principal(0)), Instant::now()).is_ok());
     }
 }

@@ -39,7 +39,7 @@ impl fmt::Debug for Started {
 
 /// One client and its calls.
 ///
-/// Locks: the session's is taken before that of a sink, never after, and none is held across an await.
+/// Locks: the session's is taken before any other, never after, and none is held across an await.
 pub struct Conversation {
     server: ServerHandle,
     session: Mutex<ServerSession>,
@@ -89,20 +89,18 @@ impl Conversation {
 
     /// Takes one frame; everything that belongs to it goes to `sink`.
     pub fn accept(self: &Arc<Self>, frame: &Bytes, sink: &Arc<dyn Sink>) -> Started {
-        let inbound = {
-            let mut session = self.session();
-            let inbound = session.accept(frame, unix_time());
-            // Still under the lock, so that news never overtake the acknowledgment of who listens for them.
-            if let Inbound::Reply(reply) = &inbound {
-                sink.push(reply);
-            }
-            inbound
-        };
-        match inbound {
+        // Locked to the end, so that news never overtake the acknowledgment of who listens for them, and a cancellation
+        // finds the call it is for.
+        let mut session = self.session();
+        match session.accept(frame, unix_time()) {
             Inbound::Call(ticket, call, notices) => {
                 Started::Call(self.start(ticket, call, notices, sink, None))
             }
             Inbound::Batch(items) => self.start_batch(items, sink),
+            Inbound::Reply(reply) => {
+                sink.push(&reply);
+                Started::Nothing
+            }
             other => {
                 self.handle(other);
                 Started::Nothing
@@ -172,14 +170,14 @@ impl Conversation {
             outcome = self.answer(&ticket, call, outlet, &sink) => Some(outcome),
         };
         exchange.end();
-        self.running().remove(&ticket.id);
+        self.forget(&ticket.id, &exchange);
         let Some(outcome) = outcome else {
             if let Some(batch) = batch {
                 batch.settle(None);
             }
             return;
         };
-        let expires = unix_time() + self.server.core.limits.question.as_secs();
+        let expires = unix_time().saturating_add(self.server.core.limits.question.as_secs());
         let random = if matches!(outcome, Outcome::NeedsInput(_)) { random::bytes() } else { [0; 32] };
         let mut session = self.session();
         let mut outcome = Some(outcome);
@@ -193,6 +191,14 @@ impl Conversation {
                 batch.settle(written.then(|| reply.into()));
             }
             None => sink.write(&mut finish),
+        }
+    }
+
+    /// Forgets a call that is over, but not another that has its id by now.
+    fn forget(&self, id: &Id, exchange: &Arc<Exchange>) {
+        let mut running = self.running();
+        if running.get(id).is_some_and(|known| Arc::ptr_eq(known, exchange)) {
+            running.remove(id);
         }
     }
 

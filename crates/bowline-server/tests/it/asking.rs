@@ -300,6 +300,17 @@ async fn a_state_expires() {
 }
 
 #[tokio::test]
+async fn a_question_may_stay_answerable_for_ever() {
+    let limits = bowline_server::Limits { question: std::time::Duration::MAX, ..Default::default() };
+    let mut peer = Peer::new(Server::new("inn").tool(book(Arc::default())).limits(limits));
+    let mut params = json!({ "name": "book", "arguments": { "guests": 2 } });
+    let asked = peer.modern("tools/call", params.clone()).await;
+    params["requestState"] = asked["result"]["requestState"].clone();
+    let reply = peer.modern("tools/call", params).await;
+    assert_eq!(reply["result"]["resultType"], "input_required", "{reply}");
+}
+
+#[tokio::test]
 async fn a_handler_that_never_stops_asking_is_stopped() {
     let endless = Tool::new("endless").handler(|ctx: Ctx| async move {
         for _ in 0.. {

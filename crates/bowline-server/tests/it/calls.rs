@@ -6,7 +6,7 @@ use bowline_types::LoggingLevel;
 use serde_json::{Value, json};
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 use tokio::sync::Notify;
 
@@ -214,6 +214,41 @@ async fn a_cancelled_call_ends_its_handler_and_says_nothing_more() {
 }
 
 #[tokio::test]
+async fn an_id_used_again_after_its_cancellation_names_the_new_call() {
+    let (started, dropped) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
+    let (starting, dropping) = (Arc::clone(&started), Arc::clone(&dropped));
+    let slow = Tool::new("slow").handler(move || {
+        let (started, dropped) = (Arc::clone(&starting), Counted(Arc::clone(&dropping)));
+        async move {
+            let _dropped = dropped;
+            started.notify_one();
+            std::future::pending::<()>().await;
+        }
+    });
+    let mut peer = Peer::new(Server::new("slow").tool(slow));
+    peer.initialize("2025-11-25").await;
+    let call = json!({ "jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": { "name": "slow" } });
+    let cancel =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": "a" } });
+    // All three are there before the first call learns that it is cancelled.
+    peer.send_all(&[call.clone(), cancel.clone(), call]).await;
+    started.notified().await;
+    peer.request("ping", json!({})).await;
+    assert_eq!(dropped.load(Ordering::Acquire), 1);
+    peer.send(cancel).await;
+    peer.request("ping", json!({})).await;
+    assert_eq!(dropped.load(Ordering::Acquire), 2);
+}
+
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+#[tokio::test]
 async fn a_slow_call_does_not_hold_up_the_others() {
     let watched = Watched::new();
     let mut peer = Peer::new(Server::new("slow").tool(watched.tool()));
@@ -250,14 +285,19 @@ async fn a_panic_is_answered_and_the_connection_goes_on() {
 
 #[tokio::test]
 async fn a_blocking_handler_runs_elsewhere() {
-    let blocking = Tool::new("block")
-        .handler(|| std::thread::current().name().map(str::to_owned).unwrap_or_default())
-        .blocking();
-    let mut peer = Peer::new(Server::new("slow").tool(blocking));
+    fn thread() -> String {
+        std::thread::current().name().map(str::to_owned).unwrap_or_default()
+    }
+    // Whichever is said first.
+    let server = Server::new("slow")
+        .tool(Tool::new("after").handler(thread).blocking())
+        .tool(Tool::new("before").blocking().handler(thread));
+    let mut peer = Peer::new(server);
     peer.initialize("2025-11-25").await;
-    let reply = peer.request("tools/call", json!({ "name": "block" })).await;
-    let here = std::thread::current().name().map(str::to_owned).unwrap_or_default();
-    assert_ne!(reply["result"]["content"][0]["text"], here, "{reply}");
+    for name in ["after", "before"] {
+        let reply = peer.request("tools/call", json!({ "name": name })).await;
+        assert_ne!(reply["result"]["content"][0]["text"], thread(), "{reply}");
+    }
 }
 
 #[tokio::test]

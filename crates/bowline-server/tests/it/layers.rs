@@ -111,3 +111,35 @@ async fn only_so_many_calls_run_at_once() {
     }
     assert_eq!(running.lock().unwrap().1, 2);
 }
+
+/// Panics before, or while, it has the call run.
+struct Clumsy;
+
+impl Middleware for Clumsy {
+    fn call<'a>(&'a self, call: Call, outlet: Outlet, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+        let name = call.params.name().unwrap_or_default().into_owned();
+        assert_ne!(name, "before");
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            assert_ne!(name, "while");
+            next.run(call, outlet).await
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_panic_around_a_call_is_answered_and_the_connection_goes_on() {
+    let guarded = || Tool::new("guarded").guard(|_| panic!("in the guard")).handler(|| "seen");
+    let layered = Server::new("bang").tool(Tool::new("fine").handler(|| "fine")).layer(Clumsy);
+    for (server, names) in
+        [(layered, &["before", "while"][..]), (Server::new("bang").tool(guarded()), &["guarded"])]
+    {
+        let mut peer = Peer::new(server);
+        peer.initialize("2025-11-25").await;
+        for name in names {
+            let reply = peer.request("tools/call", json!({ "name": name })).await;
+            assert_eq!(reply["error"]["code"], -32603, "{reply}");
+        }
+        assert_eq!(peer.request("ping", json!({})).await["result"], json!({}));
+    }
+}

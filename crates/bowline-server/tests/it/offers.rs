@@ -332,6 +332,19 @@ async fn structured_results_follow_their_schema_and_come_as_text_too() {
 }
 
 #[tokio::test]
+async fn what_is_hidden_hides_nothing_else() {
+    let server = Server::new("notes")
+        .resource(Resource::new("note://1", "first").guard(|_| false).text("secret"))
+        .resource(Resource::new("note://{id}", "any").guard(|_| false).text("secret"))
+        .resource(Resource::new("note://{+path}", "open").text("for all"));
+    let mut peer = Peer::new(server);
+    for uri in ["note://1", "note://2"] {
+        let read = peer.modern("resources/read", json!({ "uri": uri })).await;
+        assert_eq!(read["result"]["contents"][0]["text"], "for all", "{read}");
+    }
+}
+
+#[tokio::test]
 async fn guards_hide_and_refuse() {
     // proves: CACHE-24, CACHE-25, TOOL-46, COMP-19, COMP-20
     let server = Server::new("bank")

@@ -33,6 +33,12 @@ impl Peer {
         self.write.write_all(format!("{frame}\n").as_bytes()).await.unwrap();
     }
 
+    /// Sends frames in one piece.
+    pub(crate) async fn send_all(&mut self, frames: &[Value]) {
+        let lines: Vec<_> = frames.iter().map(Value::to_string).collect();
+        self.write.write_all((lines.join("\n") + "\n").as_bytes()).await.unwrap();
+    }
+
     pub(crate) async fn recv(&mut self) -> Value {
         if let Some(early) = self.early.pop_front() {
             return early;

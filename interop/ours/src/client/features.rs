@@ -90,6 +90,7 @@ impl Demo {
     }
 
     async fn cancel(&mut self) -> Found {
+        let before: u32 = self.text("cancelled", json!({})).await?.parse()?;
         let (step, mut steps) = mpsc::channel(16);
         let slow = self.client.call("slow", json!({ "steps": 1, "hold": true }));
         let slow = slow.progress(move |_| _ = step.try_send(()));
@@ -98,7 +99,7 @@ impl Demo {
             _ = steps.recv() => {}
         }
         // It was dropped above. The server has the time limit of this feature to notice.
-        while self.text("cancelled", json!({})).await? != "1" {
+        while self.text("cancelled", json!({})).await?.parse::<u32>()? != before + 1 {
             sleep(Duration::from_millis(20)).await;
         }
         Ok(())

@@ -1,16 +1,18 @@
 //! Our client, which takes one server through everything the contract names: see the table in `interop/README.md`.
 //!
-//! Usage: `interop-client --revision REVISION program arguments…`. Prints one line of JSON per feature.
+//! Usage: `interop-client --revision REVISION (URL | PROGRAM ARGUMENTS…)`. With `any` as revision it is for both sides to
+//! find the newest they share. Prints one line of JSON per feature.
 
 #![expect(clippy::print_stdout, reason = "what was found is printed")]
 
 mod features;
 
 use bowline::{
-    client::{Answer, Command, Notification},
+    client::{Answer, Command, Connect, Notification},
     prelude::*,
     types::{CreateMessageResult, Root},
 };
+use bowline_http::http;
 use features::{Demo, FEATURES};
 use std::time::Duration;
 use tokio::{sync::mpsc, time::timeout};
@@ -18,12 +20,12 @@ use tokio::{sync::mpsc, time::timeout};
 /// How long one feature may take before it counts as broken.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-async fn connect(revision: Revision, program: Command) -> bowline::Result<Demo> {
+async fn connect(revisions: Vec<Revision>, target: impl Connect) -> bowline::Result<Demo> {
     let (log, logged) = mpsc::channel(16);
     let (update, updated) = mpsc::channel(16);
     let client = Client::builder()
         .name("interop")
-        .revisions([revision])
+        .revisions(revisions)
         .log_level(LoggingLevel::Info)
         .roots([Root::new("file:///tmp")])
         .on_ask(|_| async { Answer::accept(json!({ "name": "Ada" })) })
@@ -37,7 +39,7 @@ async fn connect(revision: Revision, program: Command) -> bowline::Result<Demo> 
                 _ = update.try_send(params.uri);
             }
         })
-        .connect(program)
+        .connect(target)
         .await?;
     Ok(Demo { client, logged, updated })
 }
@@ -45,13 +47,20 @@ async fn connect(revision: Revision, program: Command) -> bowline::Result<Demo> 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> bowline::Result {
     let mut words = std::env::args().skip(1);
-    let (Some("--revision"), Some(revision), Some(program)) =
+    let (Some("--revision"), Some(revision), Some(target)) =
         (words.next().as_deref(), words.next(), words.next())
     else {
-        return Err(Error::internal("usage: interop-client --revision REVISION program arguments…"));
+        return Err(Error::internal("usage: interop-client --revision REVISION (URL | PROGRAM ARGUMENTS…)"));
     };
-    let revision: Revision = revision.parse()?;
-    let mut demo = connect(revision, Command::new(program).args(words)).await?;
+    let revisions = match revision.as_str() {
+        "any" => Revision::ALL.to_vec(),
+        one => vec![one.parse()?],
+    };
+    let mut demo = if target.starts_with("http:") {
+        connect(revisions, http(target)).await?
+    } else {
+        connect(revisions, Command::new(target).args(words)).await?
+    };
     println!("{}", json!({ "revision": demo.client.revision().as_str() }));
     for (feature, check) in FEATURES {
         let found = timeout(PATIENCE, check(&mut demo)).await;

@@ -27,6 +27,10 @@ pub(in crate::server) fn get(shared: &Shared, session: &Arc<Session>, headers: &
     let Some((mut reader, after)) = reader else {
         return reply::refusal(StatusCode::NOT_FOUND, "the events behind `Last-Event-ID` are no longer kept");
     };
+    if number == 0 {
+        // No call waits behind it, so it is not worth waiting for.
+        reader = reader.until(shared.ending());
+    }
     if last.is_none() && session.conversation.revision() >= Some(Revision::V2025_11_25) {
         reader = reader.opening(priming(number, after, Some(shared.settings.retry)));
     }

@@ -13,10 +13,7 @@ use http::{HeaderValue, Response, StatusCode};
 use std::{
     future::{Future, poll_fn},
     pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::Arc,
     task::Poll,
 };
 use tokio::time::sleep;
@@ -61,22 +58,20 @@ pub(in crate::server) async fn post(
         Started::Call(call) => vec![call],
         Started::Batch(calls) => calls,
     };
-    let left = Arc::new(AtomicUsize::new(calls.len() + 1));
+    let finish = Arc::new(Finish(Arc::clone(&stream)));
     for mut call in calls {
         // A call that answers at once needs no task. One that does not goes on even when nobody waits: in these
         // revisions a closed connection is not a cancellation.
         if poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await.is_ready() {
-            count_down(&left, &stream);
             continue;
         }
-        let (left, stream, in_use) = (Arc::clone(&left), Arc::clone(&stream), session.use_it());
+        let (finish, in_use) = (Arc::clone(&finish), session.use_it());
         session.spawn(async move {
             call.await;
-            count_down(&left, &stream);
-            drop(in_use);
+            drop((finish, in_use));
         });
     }
-    count_down(&left, &stream);
+    drop(finish);
     let mut patience = pin!(sleep(shared.settings.patience));
     let whole = poll_fn(|context| match stream.progress(context.waker()) {
         Progress::Whole => Poll::Ready(true),
@@ -94,9 +89,12 @@ pub(in crate::server) async fn post(
     events(shared, session, stream)
 }
 
-fn count_down(left: &AtomicUsize, stream: &Stream) {
-    if left.fetch_sub(1, Ordering::AcqRel) == 1 {
-        stream.finish();
+/// Finishes a stream once no call is left that could add to it, however the calls ended.
+struct Finish(Arc<Stream>);
+
+impl Drop for Finish {
+    fn drop(&mut self) {
+        self.0.finish();
     }
 }
 

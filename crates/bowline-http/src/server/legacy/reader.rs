@@ -16,7 +16,7 @@ use std::{
 };
 use tokio::time::{Instant, Sleep, sleep};
 
-/// A connection that reads one stream. Dropping it leaves the stream as it is.
+/// A connection that reads one stream. Dropping it leaves a stream that can be read again as it is.
 pub(in crate::server) struct Reader {
     session: Arc<Session>,
     stream: Arc<Stream>,
@@ -27,6 +27,8 @@ pub(in crate::server) struct Reader {
     form: Form,
     keep_alive: Duration,
     silence: Pin<Box<Sleep>>,
+    /// When to stop waiting for more.
+    until: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     _in_use: InUse,
 }
 
@@ -60,6 +62,7 @@ impl Reader {
             form,
             keep_alive,
             silence,
+            until: None,
             _in_use: in_use,
         })
     }
@@ -70,14 +73,23 @@ impl Reader {
         self
     }
 
+    /// Has it end when `until` completes and nothing is there to read.
+    pub(super) fn until(mut self, until: impl Future<Output = ()> + Send + 'static) -> Self {
+        self.until = Some(Box::pin(until));
+        self
+    }
+
     pub(in crate::server) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(opening) = self.opening.take() {
             return Poll::Ready(Some(opening));
         }
-        if self.stream.number == 0 && self.stream.is_read_by(self.turn) {
+        let mut next = self.stream.next(self.turn, self.next, context.waker());
+        if self.stream.number == 0 && next == Next::Wait {
+            // Only now, when whoever has more news finds someone to wake.
             self.session.conversation.write_news(&*self.stream);
+            next = self.stream.next(self.turn, self.next, context.waker());
         }
-        match self.stream.next(self.turn, self.next, context.waker()) {
+        match next {
             Next::Event(number, message) => {
                 self.next = number + 1;
                 self.silence.as_mut().reset(Instant::now() + self.keep_alive);
@@ -85,6 +97,11 @@ impl Reader {
             }
             Next::End => Poll::Ready(None),
             Next::Wait => {
+                if self.until.as_mut().is_some_and(|until| until.as_mut().poll(context).is_ready()) {
+                    // Nobody's turn: a body that is polled behind its end finds it again.
+                    (self.turn, self.until) = (0, None);
+                    return Poll::Ready(None);
+                }
                 if self.silence.as_mut().poll(context).is_pending() {
                     return Poll::Pending;
                 }
@@ -92,6 +109,15 @@ impl Reader {
                 let _ = self.silence.as_mut().poll(context);
                 Poll::Ready(Some(comment()))
             }
+        }
+    }
+}
+
+/// Without ids a client cannot come back, so that the session ends with the one stream it has.
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if self.form == Form::Plain {
+            self.session.end();
         }
     }
 }

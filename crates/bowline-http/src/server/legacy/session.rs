@@ -76,7 +76,9 @@ impl Session {
     pub(super) fn keep(&self, stream: &Arc<Stream>) {
         let mut streams = self.streams();
         // The newest few are enough: a client comes back to what it was just reading.
-        while streams.len() >= 64 {
+        let kept =
+            |streams: &HashMap<u64, Arc<Stream>>| streams.values().map(|known| known.bytes()).sum::<usize>();
+        while streams.len() >= 64 || (!streams.is_empty() && kept(&streams) > self.bounds.bytes) {
             let finished =
                 streams.iter().filter(|(_, known)| known.is_finished()).map(|(number, _)| *number).min();
             let Some(oldest) = finished.or_else(|| streams.keys().copied().min()) else { break };
@@ -102,6 +104,10 @@ impl Session {
         InUse(Arc::clone(self))
     }
 
+    fn is_over(&self) -> bool {
+        self.standing.is_finished()
+    }
+
     fn idle(&self, now: Instant) -> Option<Duration> {
         if self.busy.load(Ordering::Acquire) > 0 {
             return None;
@@ -110,8 +116,8 @@ impl Session {
         Some(now.saturating_duration_since(since))
     }
 
-    /// Ends everything the session has running.
-    fn end(&self) {
+    /// Ends everything the session has running. It is not found any more.
+    pub(super) fn end(&self) {
         self.calls().abort_all();
         self.standing.finish();
         for stream in self.streams().values() {
@@ -184,7 +190,8 @@ impl Sessions {
 
     /// The session of this id, if it belongs to this principal.
     pub(in crate::server) fn find(&self, id: &str, principal: Option<&Arc<str>>) -> Option<Arc<Session>> {
-        self.known().by_id.get(id).filter(|session| session.principal.as_ref() == principal).cloned()
+        let usable = |session: &&Arc<Session>| session.principal.as_ref() == principal && !session.is_over();
+        self.known().by_id.get(id).filter(usable).cloned()
     }
 
     /// Ends a session.
@@ -211,26 +218,28 @@ async fn sweep(shared: Weak<Shared>) {
         tokio::time::sleep(pause.clamp(Duration::from_millis(10), Duration::from_secs(15))).await;
         let Some(shared) = shared.upgrade() else { return };
         let now = Instant::now();
-        let expired: Vec<_> = {
+        let (expired, more): (Vec<_>, _) = {
             let mut known = shared.sessions.known();
             let limit = |session: &Session| {
                 let settings = &shared.settings;
                 if session.conversation.is_ready() { settings.session_idle } else { settings.session_opening }
             };
-            let is_expired =
-                |session: &Arc<Session>| session.idle(now).is_some_and(|idle| idle >= limit(session));
+            let is_expired = |session: &Arc<Session>| {
+                session.is_over() || session.idle(now).is_some_and(|idle| idle >= limit(session))
+            };
             let expired = known
                 .by_id
                 .extract_if(|_, session| is_expired(session))
                 .map(|(_, session)| session)
                 .collect();
+            // From here on a new session starts its own sweep.
             known.sweeping = !known.by_id.is_empty();
-            expired
+            (expired, known.sweeping)
         };
-        for session in expired as Vec<Arc<Session>> {
+        for session in &expired {
             session.end();
         }
-        if !shared.sessions.known().sweeping {
+        if !more {
             return;
         }
     }

@@ -77,10 +77,12 @@ impl Stream {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Becomes the one reader of the stream, behind the event `after`. `None` when what follows it is no longer kept.
+    /// Becomes the one reader of the stream, behind the event `after`. `None` when there never was such an event, or what
+    /// follows it is no longer kept.
     pub(super) fn attach(&self, after: u64) -> Option<u64> {
         let mut state = self.state();
-        if after + 1 < state.first {
+        let last = state.first + state.events.len() as u64 - 1;
+        if after > last || after + 1 < state.first {
             return None;
         }
         state.readers += 1;
@@ -92,11 +94,6 @@ impl Stream {
             waker.wake();
         }
         Some(reader)
-    }
-
-    /// Whether `reader` is still the one.
-    pub(super) fn is_read_by(&self, reader: u64) -> bool {
-        self.state().readers == reader
     }
 
     /// The event `number`, or what there is instead.
@@ -117,9 +114,10 @@ impl Stream {
         Next::Wait
     }
 
-    /// The last event a reader was handed; 0 before the first.
+    /// The last event a reader was handed or nobody can be handed any more; 0 before the first.
     pub(super) fn delivered(&self) -> u64 {
-        self.state().delivered - 1
+        let state = self.state();
+        state.delivered.max(state.first) - 1
     }
 
     /// What a reply would begin with.
@@ -138,6 +136,11 @@ impl Stream {
     pub(super) fn take_only(&self) -> Option<Bytes> {
         let mut state = self.state();
         if state.events.len() == 1 { state.events.pop_front() } else { None }
+    }
+
+    /// How many bytes of events are kept.
+    pub(super) fn bytes(&self) -> usize {
+        self.state().bytes
     }
 
     pub(super) fn is_finished(&self) -> bool {
@@ -167,18 +170,23 @@ impl Stream {
         if state.finished {
             return;
         }
-        let over = |state: &State| {
-            state.events.len() >= self.bounds.events || state.bytes + event.len() > self.bounds.bytes
-        };
-        // What was delivered goes first; then, for a reader that fell behind or never came, the oldest.
-        while over(&state) && !state.events.is_empty() {
-            if spare && state.delivered <= state.first {
+        let Bounds { events, bytes } = self.bounds;
+        if spare {
+            // What may be lost takes half of the room at most, so that there is some for what may not.
+            let (waiting, waiting_bytes) = state.waiting();
+            if 2 * (waiting + 1) > events || 2 * (waiting_bytes + event.len()) > bytes {
                 return;
             }
-            if let Some(oldest) = state.events.pop_front() {
-                state.bytes -= oldest.len();
-                state.first += 1;
-            }
+        }
+        // What was delivered goes first; then, for a reader that fell behind or never came, the oldest. That one event is
+        // longer than there is room for costs no other that waits.
+        while state.first < state.delivered
+            && (state.events.len() >= events || state.bytes + event.len() > bytes)
+        {
+            state.drop_oldest();
+        }
+        while !state.events.is_empty() && (state.events.len() >= events || state.bytes > bytes) {
+            state.drop_oldest();
         }
         state.bytes += event.len();
         state.events.push_back(event);
@@ -186,6 +194,22 @@ impl Stream {
         drop(state);
         if let Some(waker) = waker {
             waker.wake();
+        }
+    }
+}
+
+impl State {
+    /// How many events no reader was handed yet, and how many bytes they have.
+    fn waiting(&self) -> (usize, usize) {
+        let handed = usize::try_from(self.delivered.saturating_sub(self.first)).unwrap_or(usize::MAX);
+        let waiting = self.events.iter().skip(handed);
+        waiting.fold((0, 0), |(events, bytes), event| (events + 1, bytes + event.len()))
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some(oldest) = self.events.pop_front() {
+            self.bytes -= oldest.len();
+            self.first += 1;
         }
     }
 }

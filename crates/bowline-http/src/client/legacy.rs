@@ -1,0 +1,173 @@
+//! A message of the legacy eras: a POST within a session, whose reply may be a stream that can be come back to.
+
+use super::{
+    line::{Line, Place},
+    modern::{take_whole, too_long},
+    pace::Pace,
+    reply::{Events, Media, Next, Reply, broken_off, message},
+    standing,
+    transport::Answer,
+    two_endpoints,
+};
+use bowline_client::{Error, Result};
+use bowline_types::{Id, Method, error_code};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use std::{sync::Arc, time::Duration};
+use tokio::time::{sleep, timeout};
+
+/// How long the server may take to acknowledge what needs no answer.
+const TELLING: Duration = Duration::from_secs(30);
+/// How often a stream is come back to in vain, and how long to wait in between at most.
+const MAX_RETURNS: u32 = 5;
+const LONGEST_RETURN: Duration = Duration::from_secs(2);
+
+/// Sends a request and takes in its reply.
+pub(super) async fn request(
+    line: &Arc<Line>,
+    id: &Id,
+    method: &str,
+    frame: &Bytes,
+    place: Place,
+) -> Result<Answer> {
+    line.order.before(&place).await;
+    if method == Method::Initialize.as_str() {
+        return initialize(line, id, frame).await;
+    }
+    let session = line.session().is_some();
+    let reply = line.post(frame, line.session_headers()).await?;
+    if reply.status == StatusCode::NOT_FOUND && session {
+        return Err(line.expire());
+    }
+    take_in(line, id, reply).await
+}
+
+/// Opens a session. A server that does not take the request at all may be one of 2024-11-05.
+async fn initialize(line: &Arc<Line>, id: &Id, frame: &Bytes) -> Result<Answer> {
+    // Without the session of an earlier attempt, if there was one.
+    let reply = line.post(frame, HeaderMap::new()).await?;
+    if reply.status.is_success() {
+        line.join_session(&reply.headers);
+        return take_in(line, id, reply).await;
+    }
+    let status = reply.status;
+    let refusal = reply.refusal().await;
+    let elsewhere =
+        matches!(status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED);
+    // A server that explains itself in the words of the modern era is no server of the first one.
+    let is_modern =
+        refusal.as_rpc().is_some_and(|error| error.is_modern() || error.code == error_code::METHOD_NOT_FOUND);
+    if !elsewhere || is_modern || line.has_two_endpoints() || !two_endpoints::open(line).await? {
+        return Err(refusal);
+    }
+    let reply = line.post(frame, HeaderMap::new()).await?;
+    take_in(line, id, reply).await
+}
+
+async fn take_in(line: &Line, id: &Id, reply: Reply) -> Result<Answer> {
+    if !reply.status.is_success() {
+        return Err(reply.refusal().await);
+    }
+    if line.has_two_endpoints() {
+        return two_endpoints::posted(line, id, reply).await;
+    }
+    match reply.media() {
+        Media::Json => take_whole(line, id, reply, |frame| line.inbox.accept(&frame)).await,
+        Media::Events => read(line, id, reply.events()).await,
+        Media::Other(kind) => Err(reply.misfit(&kind).await),
+    }
+}
+
+/// Reads a stream up to the answer, and comes back to it when it breaks off.
+async fn read(line: &Line, id: &Id, mut events: Events) -> Result<Answer> {
+    let mut last: Option<String> = None;
+    let mut pace = Pace::new(LONGEST_RETURN);
+    loop {
+        let reason = loop {
+            match events.next().await {
+                Next::Event(event) => {
+                    if let Some(id) = &event.id {
+                        last = Some(id.clone()).filter(|id| !id.is_empty());
+                    }
+                    if let Some(delay) = event.retry {
+                        pace.ask(delay);
+                    }
+                    let Some(frame) = message(event) else { continue };
+                    pace.succeeded();
+                    line.inbox.accept(&frame);
+                    if !line.inbox.awaits(id) {
+                        events.drain().await;
+                        return Ok(Answer::Here);
+                    }
+                }
+                Next::TooLong => return Err(too_long()),
+                Next::End(reason) => break reason,
+            }
+        };
+        let Some(last) = &last else { return Err(broken_off(reason)) };
+        events = come_back(line, last, &mut pace).await?;
+    }
+}
+
+/// Opens a stream again behind the last event that was seen.
+async fn come_back(line: &Line, last: &str, pace: &mut Pace) -> Result<Events> {
+    let mut failures = 0;
+    loop {
+        sleep(pace.next()).await;
+        let reply = line.get(resuming(line, last)?).await;
+        let error = match reply {
+            Ok(reply) if reply.status.is_success() && reply.media() == Media::Events => {
+                return Ok(reply.events());
+            }
+            Ok(reply) if reply.status.is_server_error() || reply.status == StatusCode::TOO_MANY_REQUESTS => {
+                if let Some(delay) = reply.retry_after() {
+                    sleep(delay).await;
+                }
+                reply.refusal().await
+            }
+            Ok(reply) => {
+                let refusal = reply.refusal().await;
+                return Err(Error::closed(format!(
+                    "the stream broke off before its response and is not resumed: {refusal}"
+                )));
+            }
+            Err(error) => error,
+        };
+        failures += 1;
+        if failures >= MAX_RETURNS {
+            return Err(Error::closed(format!(
+                "the stream broke off before its response and cannot be resumed: {error}"
+            )));
+        }
+    }
+}
+
+/// The headers that ask for what follows an event.
+pub(super) fn resuming(line: &Line, last: &str) -> Result<HeaderMap> {
+    let mut headers = line.session_headers();
+    let last = HeaderValue::from_str(last)
+        .map_err(|_| Error::malformed("the id of an event", "it does not fit into a header"))?;
+    headers.insert("last-event-id", last);
+    Ok(headers)
+}
+
+/// Sends what needs no answer: a notification, or the response to a request of the server.
+pub(super) async fn tell(line: &Arc<Line>, method: Option<&str>, frame: &Bytes) {
+    let what = method.unwrap_or("a response");
+    let session = line.session().is_some();
+    match timeout(TELLING, line.post(frame, line.session_headers())).await {
+        Ok(Ok(reply)) if reply.status.is_success() => {
+            if method == Some(Method::Initialized.as_str()) && !line.has_two_endpoints() {
+                line.spawn(standing::keep(Arc::clone(line)));
+            }
+            reply.drain().await;
+        }
+        Ok(Ok(reply)) if reply.status == StatusCode::NOT_FOUND && session => drop(line.expire()),
+        Ok(Ok(reply)) => {
+            let error = reply.refusal().await;
+            tracing::warn!(%error, what, "a message was refused");
+        }
+        Ok(Err(error)) => tracing::warn!(%error, what, "a message could not be sent"),
+        Err(_) => tracing::warn!(what, "a message was not acknowledged in time"),
+    }
+}

@@ -1,0 +1,260 @@
+//! What the requests of one connection share: where they go, what they carry, and which of them are under way.
+
+use super::{courier::Courier, mirror::Mirrors, reply::Reply};
+use bowline_client::{Error, Inbox, Result};
+use bowline_proto::header as codec;
+use bowline_types::{Era, Id, Method as Rpc, Revision};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Uri, header};
+use std::{
+    collections::HashMap,
+    fmt,
+    future::Future,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+use tokio::{
+    sync::{Notify, watch},
+    task::{AbortHandle, JoinSet},
+};
+
+/// The header that names a session.
+pub(super) const SESSION_ID: &str = "mcp-session-id";
+/// How many requests may be under way.
+const MAX_IN_FLIGHT: usize = 1000;
+
+/// What was found out about the era of a server, kept from connection to connection.
+pub(super) type Found = Arc<Mutex<Option<Era>>>;
+
+/// One connection.
+pub(super) struct Line {
+    pub(super) courier: Courier,
+    pub(super) url: Uri,
+    pub(super) inbox: Inbox,
+    pub(super) mirrors: Mirrors,
+    pub(super) order: Order,
+    found: Found,
+    revision: OnceLock<Revision>,
+    session: Mutex<Option<HeaderValue>>,
+    /// Where a server of 2024-11-05 wants its messages.
+    address: OnceLock<Uri>,
+    expired: AtomicBool,
+    tasks: Mutex<Tasks>,
+    room: Notify,
+}
+
+#[derive(Default)]
+struct Tasks {
+    all: JoinSet<()>,
+    requests: HashMap<Id, AbortHandle>,
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Line {
+    pub(super) fn new(courier: Courier, url: Uri, inbox: Inbox, found: Found) -> Self {
+        Self {
+            courier,
+            url,
+            inbox,
+            mirrors: Mirrors::default(),
+            order: Order::default(),
+            found,
+            revision: OnceLock::new(),
+            session: Mutex::default(),
+            address: OnceLock::new(),
+            expired: AtomicBool::new(false),
+            tasks: Mutex::default(),
+            room: Notify::new(),
+        }
+    }
+
+    /// The opening is done.
+    pub(super) fn opened(&self, revision: Revision) {
+        let _ = self.revision.set(revision);
+        *lock(&self.found) = Some(revision.era());
+    }
+
+    pub(super) fn revision(&self) -> Option<Revision> {
+        self.revision.get().copied()
+    }
+
+    /// Whether a message travels as the modern era has it. Before that is agreed on, only the probe does.
+    pub(super) fn is_modern(&self, method: &str) -> bool {
+        self.revision().map_or_else(|| method == Rpc::Discover.as_str(), Revision::is_modern)
+    }
+
+    pub(super) fn session(&self) -> Option<HeaderValue> {
+        lock(&self.session).clone()
+    }
+
+    /// Takes the session that the reply to `initialize` names.
+    pub(super) fn join_session(&self, headers: &HeaderMap) {
+        let id = headers.get(SESSION_ID).filter(|id| {
+            let valid = !id.is_empty() && id.as_bytes().iter().all(u8::is_ascii_graphic);
+            if !valid {
+                tracing::warn!("ignored a session id with characters that none may have");
+            }
+            valid
+        });
+        *lock(&self.session) = id.cloned().map(|mut id| {
+            // It opens the session to whoever knows it.
+            id.set_sensitive(true);
+            id
+        });
+    }
+
+    /// Where messages go.
+    pub(super) fn destination(&self) -> &Uri {
+        self.address.get().unwrap_or(&self.url)
+    }
+
+    /// Whether the server is one of 2024-11-05, whose answers all come on one stream.
+    pub(super) fn has_two_endpoints(&self) -> bool {
+        self.address.get().is_some()
+    }
+
+    pub(super) fn set_address(&self, address: Uri) {
+        let _ = self.address.set(address);
+    }
+
+    /// The server does not know the session any more: the connection is over, and another is to be opened.
+    pub(super) fn expire(&self) -> Error {
+        let error = Error::expired("the server does not know it any more");
+        if !self.expired.swap(true, Ordering::AcqRel) {
+            self.inbox.close(error.clone());
+        }
+        error
+    }
+
+    pub(super) fn is_expired(&self) -> bool {
+        self.expired.load(Ordering::Acquire)
+    }
+
+    /// What a request of the legacy eras carries once a session is there.
+    pub(super) fn session_headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        if let Some(session) = self.session() {
+            headers.insert(SESSION_ID, session);
+        }
+        if let Some(revision) = self.revision().filter(|revision| *revision >= Revision::V2025_06_18) {
+            headers.insert(codec::PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
+        }
+        headers
+    }
+
+    /// Posts a message.
+    pub(super) async fn post(&self, frame: &Bytes, mut headers: HeaderMap) -> Result<Reply> {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        self.courier.send(Method::POST, self.destination(), &headers, frame).await
+    }
+
+    /// Asks for a stream of events.
+    pub(super) async fn get(&self, mut headers: HeaderMap) -> Result<Reply> {
+        headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        self.courier.send(Method::GET, &self.url, &headers, &Bytes::new()).await
+    }
+
+    /// Runs something that belongs to no request, for as long as the connection lasts.
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = lock(&self.tasks);
+        while tasks.all.try_join_next().is_some() {}
+        tasks.all.spawn(task);
+    }
+
+    /// Runs a request, until it is done or cancelled.
+    pub(super) fn spawn_request(self: &Arc<Self>, id: Id, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = lock(&self.tasks);
+        while tasks.all.try_join_next().is_some() {}
+        let (line, key) = (Arc::clone(self), id.clone());
+        let handle = tasks.all.spawn(async move {
+            task.await;
+            line.cancel(&key);
+        });
+        tasks.requests.insert(id, handle);
+    }
+
+    /// Ends a request, which closes its reply.
+    pub(super) fn cancel(&self, id: &Id) {
+        let handle = lock(&self.tasks).requests.remove(id);
+        if let Some(handle) = handle {
+            handle.abort();
+            self.room.notify_waiters();
+        }
+    }
+
+    /// Ends everything.
+    pub(super) fn abort(&self) {
+        let mut tasks = lock(&self.tasks);
+        tasks.all.abort_all();
+        tasks.requests.clear();
+    }
+
+    /// Completes when another request may be started.
+    pub(super) async fn room(&self) {
+        loop {
+            let mut freed = std::pin::pin!(self.room.notified());
+            freed.as_mut().enable();
+            if lock(&self.tasks).requests.len() < MAX_IN_FLIGHT {
+                return;
+            }
+            freed.await;
+        }
+    }
+}
+
+impl fmt::Debug for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Line")
+            .field("url", &self.url)
+            .field("revision", &self.revision)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The order of notifications, which each travel in a request of their own: the next waits for the one before, and
+/// requests for those sent earlier. So a server hears that the client is ready before it hears what it wants.
+#[derive(Debug)]
+pub(super) struct Order {
+    sent: AtomicU64,
+    done: watch::Sender<u64>,
+}
+
+impl Default for Order {
+    fn default() -> Self {
+        Self { sent: AtomicU64::new(0), done: watch::Sender::new(0) }
+    }
+}
+
+/// A place in the order.
+#[derive(Debug)]
+pub(super) struct Place(u64);
+
+impl Order {
+    /// The place of a notification.
+    pub(super) fn next(&self) -> Place {
+        Place(self.sent.fetch_add(1, Ordering::AcqRel) + 1)
+    }
+
+    /// The place of what is sent behind all notifications so far.
+    pub(super) fn last(&self) -> Place {
+        Place(self.sent.load(Ordering::Acquire) + 1)
+    }
+
+    /// Completes when everything before `place` is done.
+    pub(super) async fn before(&self, place: &Place) {
+        // The sender lives as long as this does.
+        let _ = self.done.subscribe().wait_for(|done| *done + 1 >= place.0).await;
+    }
+
+    /// The notification at this place was sent, or could not be.
+    pub(super) fn done(&self, place: &Place) {
+        self.done.send_replace(place.0);
+    }
+}

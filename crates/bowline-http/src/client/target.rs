@@ -1,0 +1,194 @@
+//! A server named by its URL.
+
+use super::{
+    authorize::{Authorizer, Challenge},
+    connector::{self, Connector},
+    courier::Courier,
+    line::{Found, Line, lock},
+    proxy::Proxy,
+    transport::HttpTransport,
+    url,
+};
+use bowline_client::{Backoff, BoxFuture, Connect, Error, Inbox, Restart, Result, Transport};
+use bowline_types::Era;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use std::{fmt, future::Future, sync::Arc, time::Duration};
+
+/// The headers that say how a message travels, and are not the caller's to set.
+const OURS: [HeaderName; 9] = [
+    header::ACCEPT,
+    header::CONNECTION,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::HOST,
+    header::TE,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    HeaderName::from_static("last-event-id"),
+];
+
+/// A server at a URL, for a client to connect to.
+///
+/// Whether the URL is good is found out when the client connects.
+///
+/// ```no_run
+/// # async fn example() -> bowline_client::Result {
+/// use bowline_client::Client;
+/// use bowline_http::http;
+///
+/// let client = Client::connect(http("https://tickets.example.com/mcp")).await?;
+/// for tool in client.tools().await? {
+///     println!("{}", tool.name);
+/// }
+/// client.close().await;
+/// # Ok(())
+/// # }
+/// ```
+pub fn http(url: impl Into<String>) -> HttpTarget {
+    HttpTarget {
+        url: url.into(),
+        headers: Vec::new(),
+        authorizer: None,
+        connect_timeout: Duration::from_secs(10),
+        max_message: 16 * 1024 * 1024,
+        proxy: None,
+        trusted: Vec::new(),
+        found: Found::default(),
+    }
+}
+
+/// A server at a URL; made by [`http()`].
+///
+/// Its era is found at the first connection and remembered for the others, of clones too.
+#[derive(Clone)]
+pub struct HttpTarget {
+    url: String,
+    headers: Vec<(String, String)>,
+    authorizer: Option<Arc<Authorizer>>,
+    connect_timeout: Duration,
+    max_message: usize,
+    proxy: Option<Proxy>,
+    trusted: Vec<Vec<u8>>,
+    found: Found,
+}
+
+impl HttpTarget {
+    /// Sends a header along with every request. It goes to this server's origin only.
+    ///
+    /// Headers of the protocol and of the connection cannot be set; connecting fails then.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Asks for the value of `Authorization`, such as `Bearer …`; `None` sends none.
+    ///
+    /// The hook is asked before the first request, and again with the server's [`Challenge`] when a request is refused
+    /// with it (401, or 403 for want of scope). The request is then sent once more, if there is another value to send.
+    /// Of many requests refused at once, one asks and all take the answer.
+    pub fn authorize<F, Fut>(mut self, hook: F) -> Self
+    where
+        F: Fn(Option<Challenge>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Option<String>>> + Send + 'static,
+    {
+        let hook = Arc::new(move |challenge| -> BoxFuture<'static, Result<Option<String>>> {
+            Box::pin(hook(challenge))
+        });
+        self.authorizer = Some(Arc::new(Authorizer::new(hook)));
+        self
+    }
+
+    /// How long it may take until a connection is there, TLS included: 10 s.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// The longest message taken from the server, in bytes: 16 MiB. The client's own limit counts as well.
+    pub fn max_message(mut self, bytes: usize) -> Self {
+        self.max_message = bytes;
+        self
+    }
+
+    /// Reaches the server through a proxy. By default none is used, whatever the environment says.
+    pub fn proxy(mut self, proxy: Proxy) -> Self {
+        self.proxy = Some(proxy);
+        self
+    }
+
+    /// Trusts this certificate (X.509, DER) besides those that the machine trusts.
+    pub fn trust(mut self, certificate: impl Into<Vec<u8>>) -> Self {
+        self.trusted.push(certificate.into());
+        self
+    }
+
+    /// The era of the server, where it is known: a legacy one is not probed then. If it is another one, that is found out.
+    pub fn known_era(self, era: Era) -> Self {
+        *lock(&self.found) = Some(era);
+        self
+    }
+
+    fn open(&self, inbox: Inbox) -> Result<HttpTransport> {
+        let url = url::parse(&self.url).map_err(Error::misuse)?;
+        let mut headers = custom_headers(&self.headers)?;
+        let via = match &self.proxy {
+            Some(proxy) => proxy.towards(&url, |name| std::env::var(name).ok())?,
+            None => None,
+        };
+        if let (Some("http"), Some(value)) =
+            (url.scheme_str(), via.as_ref().and_then(|via| via.authorization.clone()))
+        {
+            headers.insert(header::PROXY_AUTHORIZATION, value);
+        }
+        let tls = connector::tls(&url, &self.trusted)?;
+        let connector = Connector::new(tls, via, self.connect_timeout);
+        let limit = self.max_message.min(inbox.max_frame());
+        let courier = Courier::new(connector, headers, self.authorizer.clone(), limit);
+        Ok(HttpTransport::new(Line::new(courier, url, inbox, Arc::clone(&self.found))))
+    }
+}
+
+fn custom_headers(given: &[(String, String)]) -> Result<HeaderMap> {
+    let agent = concat!("bowline/", env!("CARGO_PKG_VERSION"));
+    let mut headers = HeaderMap::from_iter([(header::USER_AGENT, HeaderValue::from_static(agent))]);
+    for (name, value) in given {
+        let invalid = |reason: &str| Error::misuse(format!("header `{name}`: {reason}"));
+        let name = HeaderName::try_from(name).map_err(|error| invalid(&error.to_string()))?;
+        if name.as_str().starts_with("mcp-") || OURS.contains(&name) {
+            return Err(invalid("it is set by the client"));
+        }
+        let mut value = HeaderValue::try_from(value).map_err(|error| invalid(&error.to_string()))?;
+        // What a caller adds is a key more often than not.
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}
+
+impl Connect for HttpTarget {
+    fn connect(&self, inbox: Inbox) -> BoxFuture<'_, Result<Box<dyn Transport>>> {
+        let opened = self.open(inbox).map(|transport| Box::new(transport) as Box<dyn Transport>);
+        Box::pin(std::future::ready(opened))
+    }
+
+    /// Sessions end, and servers come back: a lost one is opened again, ever more patiently.
+    fn restart(&self) -> Restart {
+        Restart::AfterExit(Backoff::new().give_up_after(20, Duration::from_secs(60)))
+    }
+
+    fn known_era(&self) -> Option<Era> {
+        *lock(&self.found)
+    }
+}
+
+impl fmt::Debug for HttpTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("HttpTarget")
+            .field("url", &self.url)
+            .field("headers", &names)
+            .field("proxy", &self.proxy)
+            .field("known_era", &*lock(&self.found))
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,85 @@
+//! The transport of 2024-11-05: one stream for everything the server says, another address for everything it is told.
+
+use super::{
+    line::Line,
+    reply::{Events, Media, Next, Reply, message},
+    transport::Answer,
+    url,
+};
+use bowline_client::{Error, Result};
+use bowline_types::Id;
+use http::HeaderMap;
+use std::sync::Arc;
+
+/// Looks for a stream, and for the address that is told on it. False when there is no stream.
+pub(super) async fn open(line: &Arc<Line>) -> Result<bool> {
+    let reply = match line.get(HeaderMap::new()).await {
+        Ok(reply) => reply,
+        Err(error) => {
+            tracing::debug!(%error, "there is no stream either");
+            return Ok(false);
+        }
+    };
+    if !reply.status.is_success() || reply.media() != Media::Events {
+        tracing::debug!(status = reply.status.as_u16(), "there is no stream either");
+        return Ok(false);
+    }
+    let base = reply.uri.clone();
+    let mut events = reply.events();
+    let Some(text) = endpoint(&mut events).await else { return Ok(false) };
+    let address =
+        url::resolve(&base, &text).map_err(|reason| Error::malformed("the `endpoint` event", reason))?;
+    // What the client sends is meant for the server it was pointed at, and nobody else.
+    if !url::is_same_origin(&line.url, &address) {
+        let reason = format!("it leads to another origin: {address}");
+        return Err(Error::malformed("the `endpoint` event", reason));
+    }
+    tracing::debug!("the server has two endpoints, as in 2024-11-05");
+    line.set_address(address);
+    line.spawn(read(Arc::clone(line), events));
+    Ok(true)
+}
+
+/// The address that the first event of the stream tells.
+async fn endpoint(events: &mut Events) -> Option<String> {
+    loop {
+        match events.next().await {
+            Next::Event(event) if event.event.as_deref() == Some("endpoint") => return Some(event.data),
+            // An event that only names itself, or says how long to wait.
+            Next::Event(event) if event.data.is_empty() => {}
+            Next::Event(_) | Next::TooLong | Next::End(_) => return None,
+        }
+    }
+}
+
+async fn read(line: Arc<Line>, mut events: Events) {
+    let reason = loop {
+        match events.next().await {
+            Next::Event(event) => {
+                if let Some(frame) = message(event) {
+                    line.inbox.accept(&frame);
+                }
+            }
+            Next::TooLong => line.inbox.noise(b"an event longer than allowed"),
+            Next::End(reason) => break reason,
+        }
+    };
+    line.inbox.close(match reason {
+        Some(reason) => Error::closed(format!("the server's stream broke off: {reason}")),
+        None => Error::closed("the server ended its stream"),
+    });
+}
+
+/// A message was taken; its answer comes on the stream, or already came along.
+pub(super) async fn posted(line: &Line, id: &Id, reply: Reply) -> Result<Answer> {
+    if reply.media() != Media::Json {
+        reply.drain().await;
+        return Ok(Answer::Elsewhere);
+    }
+    let body = reply.whole().await?;
+    if !body.trim_ascii().is_empty() {
+        line.inbox.accept(&body.slice_ref(body.trim_ascii()));
+        tracing::debug!(%id, "the answer came along with the acknowledgment");
+    }
+    Ok(Answer::Elsewhere)
+}

@@ -1,0 +1,116 @@
+//! What the client leaves in the log of its program, and what not.
+
+use crate::client_peer::{Peer, modern, text};
+use bowline_client::Client;
+use serde_json::json;
+use std::{
+    fmt::{self, Write as _},
+    sync::{Arc, Mutex},
+};
+use tracing::{
+    Event, Metadata, Subscriber,
+    field::{Field, Visit},
+    span,
+    subscriber::DefaultGuard,
+};
+
+/// Keeps every event, of whatever level and crate, as one line.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    /// For this thread, on which a test runs all of its tasks.
+    fn start() -> (Self, DefaultGuard) {
+        let log = Self::default();
+        let guard = tracing::subscriber::set_default(log.clone());
+        (log, guard)
+    }
+
+    fn count(&self, parts: &[&str]) -> usize {
+        let lines = self.0.lock().unwrap();
+        lines.iter().filter(|line| parts.iter().all(|part| line.contains(part))).count()
+    }
+}
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        write!(self.0, " {field}={value:?}").unwrap();
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
+        let mut line = Line(attributes.metadata().name().to_owned());
+        attributes.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, record: &span::Record<'_>) {
+        let mut line = Line(String::new());
+        record.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(event.metadata().level().to_string());
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+#[tokio::test]
+async fn a_tool_that_is_left_out_is_named_with_the_reason() {
+    // proves: HDR-16
+    let (log, _guard) = Log::start();
+    let (client, mut peer) = modern(Client::builder(), json!({ "tools": {} })).await;
+    let properties = json!({ "a": { "type": "string", "x-mcp-header": "no good" } });
+    let schema = json!({ "type": "object", "properties": properties });
+    let (tools, ()) = tokio::join!(client.tools(), async {
+        let tools = json!([{ "name": "misfit", "inputSchema": schema }]);
+        peer.post("tools/list").await.result(&json!({ "tools": tools })).await;
+    });
+    assert!(tools.unwrap().is_empty());
+    assert_eq!(log.count(&["WARN", "misfit", "no good"]), 1, "{:?}", log.0);
+}
+
+#[tokio::test]
+async fn what_opens_a_session_is_in_no_log() {
+    // proves: HTTP-56
+    let (log, _guard) = Log::start();
+    let mut peer = Peer::new().await;
+    let target = peer
+        .target()
+        .header("X-Key", "key-nobody-knows")
+        .authorize(|_| async { Ok(Some("Bearer token-nobody-knows".into())) });
+    let opening = peer.open_legacy("2025-11-25", "session-nobody-knows");
+    let (client, (initialize, _, _standing)) = tokio::join!(Client::connect(target), opening);
+    let client = client.unwrap();
+    assert_eq!(initialize.header("authorization"), Some("Bearer token-nobody-knows"));
+    let (called, ()) = tokio::join!(client.call("t", ()), async {
+        let asked = peer.post("tools/call").await;
+        assert_eq!(asked.header("mcp-session-id"), Some("session-nobody-knows"));
+        asked.result(&text("ok")).await;
+    });
+    called.unwrap();
+    let (error, ()) = tokio::join!(client.call("t", ()), async {
+        peer.post("tools/call").await.status(500, "text/plain", "oops").await;
+    });
+    assert!(!error.unwrap_err().to_string().contains("nobody-knows"));
+    assert!(!format!("{client:?}").contains("nobody-knows"));
+    let ((), ()) = tokio::join!(client.close(), async { peer.verb("DELETE").await.accepted().await });
+    assert!(log.count(&[]) > 0, "something is logged");
+    assert_eq!(log.count(&["nobody-knows"]), 0, "{:?}", log.0);
+}

@@ -1,0 +1,77 @@
+//! How a connection ends: what is still written, and that it does end.
+
+use bowline_server::{Limits, Server};
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+use tokio::io::{AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufReader, DuplexStream, duplex};
+
+const PING: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_goes_away_with_much_unread_ends_the_connection() {
+    let limits = Limits { backlog: 64, ..Limits::default() };
+    let server = Server::new("s").limits(limits).build().unwrap();
+    let (mut requests, read) = duplex(1 << 16);
+    let (replies, write) = duplex(16);
+    let serving = tokio::spawn(async move { server.serve(read, write).await });
+    for _ in 0..20 {
+        requests.write_all(PING).await.unwrap();
+    }
+    // By now the pipe is full, and no further frame is read until there is room.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    drop(replies);
+    let ended = tokio::time::timeout(Duration::from_secs(60), serving).await.expect("the connection ends");
+    assert!(ended.unwrap().is_err());
+}
+
+/// An output whose flush takes a while, as that of a file does.
+struct SlowFlush {
+    inner: DuplexStream,
+    left: usize,
+}
+
+impl AsyncWrite for SlowFlush {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.left = 1000;
+        Pin::new(&mut self.inner).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.left == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        self.left -= 1;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+}
+
+#[tokio::test]
+async fn the_last_reply_is_written_although_the_client_closes_at_once() {
+    let server = Server::new("s").build().unwrap();
+    let (mut requests, read) = duplex(1 << 16);
+    let (replies, inner) = duplex(1 << 16);
+    let serving = tokio::spawn(async move { server.serve(read, SlowFlush { inner, left: 0 }).await });
+    let mut replies = BufReader::new(replies).lines();
+    requests.write_all(PING).await.unwrap();
+    assert!(replies.next_line().await.unwrap().is_some());
+    requests.write_all(PING).await.unwrap();
+    drop(requests);
+    assert!(replies.next_line().await.unwrap().is_some(), "the second reply is lost");
+    assert_eq!(replies.next_line().await.unwrap(), None);
+    serving.await.unwrap().unwrap();
+}
