@@ -1,9 +1,9 @@
 //! What the server asks back, and how it is answered: by a request in the legacy eras, inside a result in the modern.
 
 use crate::{
-    Error, Result,
+    Answer, Error, Result,
     error::Kind,
-    handlers::{Answer, Ask, AskUrl},
+    handlers::{Ask, AskUrl},
     shared::Shared,
     web,
 };

@@ -1,8 +1,8 @@
 //! How a client is set up before it connects.
 
 use crate::{
-    Client, Connect, Error, Restart, Result,
-    handlers::{Answer, Ask, AskUrl, Handlers, Notification},
+    Answer, Client, Connect, Error, Restart, Result,
+    handlers::{Ask, AskUrl, Handlers, Notification},
     web,
 };
 use bowline_proto::{client::ClientProfile, pending::Patience, server::RevisionSet};
@@ -177,7 +177,7 @@ impl ClientBuilder {
 
     /// How long a server may take to answer the question which era it is of. Default: 5 s.
     ///
-    /// A client that speaks no legacy revision does not ask it, and waits as for any answer.
+    /// There is no such question for a client that speaks no legacy revision: it waits as for any answer.
     pub fn probe_timeout(mut self, timeout: Duration) -> Self {
         self.settings.probe = timeout;
         self

@@ -2,10 +2,9 @@
 
 use bowline_proto::service::BoxFuture;
 use bowline_types::{
-    CreateMessageParams, CreateMessageResult, ElicitSchema, ElicitationCompleteParams, Implementation,
-    LogMessageParams, ProgressParams, RawJson, ResourceUpdatedParams, RpcError,
+    Answer, CreateMessageParams, CreateMessageResult, ElicitSchema, ElicitationCompleteParams,
+    Implementation, LogMessageParams, ProgressParams, RawJson, ResourceUpdatedParams, RpcError,
 };
-use serde::Serialize;
 use std::{fmt, sync::Arc};
 
 /// A form the server asks the user to fill in.
@@ -46,33 +45,6 @@ impl AskUrl {
     /// Whether the URL is made to be misread: an encoded or non-ASCII host, or a user name before it.
     pub fn is_suspicious(&self) -> bool {
         crate::web::is_suspicious(&self.url)
-    }
-}
-
-/// What the user said.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer<T = RawJson> {
-    /// Yes, with this.
-    Accept(T),
-    /// No.
-    Decline,
-    /// Nothing: the question was put away.
-    Cancel,
-}
-
-impl Answer {
-    /// Accepts with anything that serializes to an object with the fields of the form.
-    ///
-    /// What does not serialize, or does not fit the form, counts as declined when it is sent.
-    pub fn accept(content: impl Serialize) -> Self {
-        Self::Accept(RawJson::of(&content).unwrap_or_default())
-    }
-}
-
-impl Answer<()> {
-    /// Consents to visit the page.
-    pub const fn consent() -> Self {
-        Self::Accept(())
     }
 }
 

@@ -30,11 +30,12 @@ pub use bowline_proto::{
     service::BoxFuture,
     subscribe::Change,
 };
+pub use bowline_types::Answer;
 pub use builder::ClientBuilder;
 pub use called::Called;
 pub use client::Client;
 pub use error::{Error, Result};
-pub use handlers::{Answer, Ask, AskUrl, Notification};
+pub use handlers::{Ask, AskUrl, Notification};
 pub use lists::{Items, Page};
 pub use models::choose_model;
 pub use process::{

@@ -37,15 +37,14 @@ pub(crate) fn builder(
 /// The same rule as the server's, told earlier.
 fn check_name(name: &LitStr) -> Result<()> {
     let text = name.value();
-    let allowed =
-        |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.' | '/');
+    let allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.');
     if text.is_empty() || text.len() > 128 {
         return Err(Error::new(name.span(), "the name of a tool has between 1 and 128 characters"));
     }
     match text.chars().find(|character| !allowed(*character)) {
         Some(character) => Err(Error::new(
             name.span(),
-            format!("the name of a tool holds letters, digits, `_`, `-`, `.` and `/`, but not `{character}`"),
+            format!("the name of a tool holds letters, digits, `_`, `-` and `.`, but not `{character}`"),
         )),
         None => Ok(()),
     }

@@ -72,7 +72,7 @@ impl Core {
         let tool = snapshot.tools.get(&name).filter(|tool| allows(tool.guard.as_ref(), &call.client));
         let Some(tool) = tool else { return Err(RpcError::invalid_params(format!("unknown tool `{name}`"))) };
         let arguments = call.params.arguments()?.cloned().unwrap_or_else(RawJson::empty_object);
-        let running = catch(|| tool.call(ctx.clone(), arguments));
+        let running = catch(&name, || tool.call(ctx.clone(), arguments));
         let result = match self.round(running, ctx, &call.client, &name).await? {
             Finished::Asks(asked) => return Ok(needs_input(asked)),
             Finished::Done(Ok(mut result)) => {
@@ -102,7 +102,7 @@ impl Core {
         let Some((resource, variables)) = found else {
             return self.read_source(snapshot, call, ctx, &uri).await;
         };
-        let running = catch(|| resource.read(ctx.clone(), variables));
+        let running = catch(&uri, || resource.read(ctx.clone(), variables));
         match self.round(running, ctx, &call.client, &uri).await? {
             Finished::Asks(asked) => Ok(needs_input(asked)),
             Finished::Done(Ok(mut result)) => {
@@ -148,7 +148,7 @@ impl Core {
             return Err(RpcError::invalid_params(format!("unknown prompt `{}`", params.name)));
         };
         let given = params.arguments.map(|arguments| arguments.into_iter().collect()).unwrap_or_default();
-        let running = catch(|| prompt.call(ctx.clone(), given));
+        let running = catch(&params.name, || prompt.call(ctx.clone(), given));
         match self.round(running, ctx, &call.client, &params.name).await? {
             Finished::Asks(asked) => Ok(needs_input(asked)),
             Finished::Done(Ok(mut result)) => {
@@ -295,9 +295,8 @@ fn needs_input(asked: Asked) -> Outcome {
 }
 
 /// A handler that is not async panics where it is called.
-fn catch<T>(call: impl FnOnce() -> Running<T>) -> Running<T> {
-    catch_unwind(AssertUnwindSafe(call))
-        .unwrap_or_else(|_| Running::Ready(Err(Error::rpc(panicked("the handler")))))
+fn catch<T>(name: &str, call: impl FnOnce() -> Running<T>) -> Running<T> {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| Running::Ready(Err(Error::rpc(panicked(name)))))
 }
 
 fn panicked(name: &str) -> RpcError {

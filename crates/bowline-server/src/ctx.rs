@@ -10,8 +10,9 @@ use bowline_proto::{
     subscribe::Change,
 };
 use bowline_types::{
-    CreateMessageParams, CreateMessageResult, ElicitAction, ElicitFormParams, ElicitParams, ElicitResult,
-    ElicitUrlParams, Era, InputRequest, ListRootsResult, LoggingLevel, Meta, RawJson, Revision, Root,
+    Answer, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitFormParams, ElicitParams,
+    ElicitResult, ElicitUrlParams, Era, InputRequest, ListRootsResult, LoggingLevel, Meta, RawJson, Revision,
+    Root,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use std::{fmt, future::Future, sync::Arc};
@@ -22,6 +23,24 @@ use std::{fmt, future::Future, sync::Arc};
 /// first unanswered question and the handler runs again once the answer is there, up to that question and beyond. So
 /// everything before a question runs more than once; wrap what must not in [`Ctx::once`]. Questions awaited together,
 /// with `join!`, go out together.
+///
+/// ```
+/// use bowline_server::{Ctx, Result};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Order {
+///     /// How many?
+///     count: u32,
+/// }
+///
+/// async fn order(ctx: Ctx) -> Result<String> {
+///     // Runs once, however often the handler does.
+///     let number: u32 = ctx.once("number", async { Ok(42) }).await?;
+///     let Order { count } = ctx.ask("What would you like?").await?.accepted()?;
+///     ctx.progress(1.0, 1.0);
+///     Ok(format!("order {number}: {count}"))
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Ctx {
     inner: Arc<Inner>,
@@ -33,36 +52,6 @@ struct Inner {
     outlet: Outlet,
     hub: Arc<Hub>,
     log: Log,
-}
-
-/// What the user did with a question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer<T> {
-    /// Answered it.
-    Accept(T),
-    /// Said no.
-    Decline,
-    /// Closed it without saying either.
-    Cancel,
-}
-
-impl<T> Answer<T> {
-    /// The answer, or an error the model can read when there is none.
-    pub fn accepted(self) -> Result<T> {
-        match self {
-            Self::Accept(answer) => Ok(answer),
-            Self::Decline => Err(Error::tool("the user declined")),
-            Self::Cancel => Err(Error::tool("the user cancelled")),
-        }
-    }
-
-    /// The answer, if there is one.
-    pub fn ok(self) -> Option<T> {
-        match self {
-            Self::Accept(answer) => Some(answer),
-            Self::Decline | Self::Cancel => None,
-        }
-    }
 }
 
 /// A page the user was sent to.

@@ -9,7 +9,23 @@ pub type Result<T = (), E = Error> = std::result::Result<T, E>;
 /// An error of a handler.
 ///
 /// Any `std::error::Error` turns into one with `?`, and reaches the model as the text of a failed tool call. The
-/// constructors named after JSON-RPC errors are the explicit way to fail the request itself instead.
+/// constructors named after JSON-RPC errors are the explicit way to fail the request itself instead. What is no
+/// `std::error::Error` (`anyhow::Error`, `Box<dyn Error>`, a `String`) takes [`Error::tool`]:
+///
+/// ```
+/// use bowline_server::{Error, Result};
+///
+/// fn price(text: &str) -> Result<f64> {
+///     let price: f64 = text.parse()?; // the model reads: invalid float literal
+///     check(price).map_err(Error::tool)?; // the model reads: too cheap
+///     Ok(price)
+/// }
+///
+/// fn check(price: f64) -> std::result::Result<(), String> {
+///     if price < 1.0 { Err("too cheap".into()) } else { Ok(()) }
+/// }
+/// # assert_eq!(price("0.5").unwrap_err().to_string(), "too cheap");
+/// ```
 ///
 /// It is not a `std::error::Error` itself, so that `?` can convert from all of them.
 pub struct Error(Box<Kind>);

@@ -36,9 +36,10 @@ pub use bowline_proto::{
     seal::{Key, KeyRing},
     service::{BoxFuture, Call, ClientView, Middleware, Next, Notice, Outcome, Outlet, Reply, Service},
 };
+pub use bowline_types::Answer;
 pub use complete::{AtOnce, Completer, InTime, IntoCompletion, Typing};
 pub use contents::IntoContents;
-pub use ctx::{Answer, Ctx, Visit};
+pub use ctx::{Ctx, Visit};
 pub use error::{Error, Result};
 pub use handler::{
     Args, Arguments, CtxArgs, CtxOnly, Nothing, PromptHandler, ResourceHandler, Running, Sync, ToolHandler,

@@ -25,6 +25,21 @@ pub trait IntoOutput {
 
 /// Structured data: becomes `structuredContent`, with the same JSON as text for older clients, and gives the tool its
 /// `outputSchema`.
+///
+/// Before 2026-07-28 structured data is an object; a list or a scalar reaches older clients as text alone.
+///
+/// ```
+/// use bowline_server::{Json, Tool};
+///
+/// #[derive(serde::Serialize, schemars::JsonSchema)]
+/// struct Forecast {
+///     /// Degrees Celsius.
+///     high: f64,
+/// }
+///
+/// let forecast = Tool::new("forecast").handler(|| Json(Forecast { high: 21.5 }));
+/// assert!(forecast.definition().output_schema.is_some());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 

@@ -14,6 +14,23 @@ use std::{fmt, sync::Arc};
 type Run = Arc<dyn Fn(Ctx, &Arguments) -> Running<GetPromptResult> + Send + Sync>;
 
 /// A prompt: what the user is told of it, and the function that fills it.
+///
+/// ```
+/// use bowline_server::{Prompt, Typing};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Review {
+///     /// Which language the code is in.
+///     language: String,
+/// }
+///
+/// let review = Prompt::new("review")
+///     .description("Review code")
+///     .complete("language", |typing: Typing| {
+///         ["rust", "ruby"].into_iter().filter(|known| known.starts_with(&typing.value)).collect::<Vec<_>>()
+///     })
+///     .handler(|Review { language }: Review| format!("Review this {language} code."));
+/// ```
 #[derive(Clone)]
 pub struct Prompt {
     pub(crate) definition: types::Prompt,

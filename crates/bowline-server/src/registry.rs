@@ -150,6 +150,17 @@ impl Edited for Result<()> {
 /// A handle to change what a server offers while it serves.
 ///
 /// Every change reaches the clients that listen; changes made close together reach them as one.
+///
+/// ```
+/// use bowline_server::{Server, Tool};
+///
+/// let server = Server::new("plugins");
+/// let registry = server.registry();
+/// // Later, from anywhere:
+/// registry.add_tool(Tool::new("hello").handler(|| "hello"))?;
+/// registry.remove_tool("hello");
+/// # bowline_server::Result::<()>::Ok(())
+/// ```
 #[derive(Clone)]
 pub struct Registry {
     shared: Arc<Shared>,

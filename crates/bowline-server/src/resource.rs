@@ -21,8 +21,11 @@ type Run = Arc<dyn Fn(Ctx, &Arguments) -> Running<ReadResourceResult> + Send + S
 ///
 /// ```
 /// use bowline_server::Resource;
-/// # #[derive(serde::Deserialize, schemars::JsonSchema)]
-/// struct User { id: u64 }
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct User {
+///     id: u64,
+/// }
 ///
 /// let motd = Resource::new("demo://motd", "message of the day").text("hello");
 /// let user = Resource::new("demo://users/{id}", "user").handler(|User { id }: User| format!("user {id}"));

@@ -54,6 +54,8 @@ pub(crate) type Reason = String;
 pub(crate) struct Validator {
     #[cfg(feature = "validate")]
     compiled: jsonschema::Validator,
+    #[cfg(feature = "validate")]
+    schema: Value,
     /// Whether a value that decodes into the type the schema was derived from needs no further look.
     pub(crate) decoding_suffices: bool,
 }
@@ -77,6 +79,8 @@ impl Validator {
             #[cfg(feature = "validate")]
             compiled: compile(&value)?,
             decoding_suffices: derived && is_implied_by_type(&value),
+            #[cfg(feature = "validate")]
+            schema: value,
         })
     }
 
@@ -90,11 +94,25 @@ impl Validator {
             .take(5)
             .map(|error| {
                 let path = error.instance_path().to_string();
-                let place = if path.is_empty() { "/".to_owned() } else { path };
-                format!("{place}: {error}")
+                let reason = self.choices_at(&error.schema_path().to_string()).map_or_else(
+                    || error.to_string(),
+                    |choices| format!("{} is not one of {choices}", error.instance()),
+                );
+                if path.is_empty() { reason } else { format!("{path}: {reason}") }
             })
             .collect();
         if reasons.is_empty() { Ok(()) } else { Err(reasons.join("; ")) }
+    }
+
+    /// The values a list of alternatives allows, when that is all it says: what documented variants of an enum become.
+    #[cfg(feature = "validate")]
+    fn choices_at(&self, schema_path: &str) -> Option<String> {
+        if !schema_path.ends_with("/oneOf") && !schema_path.ends_with("/anyOf") {
+            return None;
+        }
+        let choices = choices(self.schema.pointer(schema_path)?, &self.schema, 4)?;
+        let named: Vec<_> = choices.iter().map(ToString::to_string).collect();
+        Some(named.join(", "))
     }
 
     /// Without the validator the type is the only check.
@@ -103,6 +121,26 @@ impl Validator {
     pub(crate) fn check(&self, value: &RawJson) -> Result<(), Reason> {
         value.decode::<serde::de::IgnoredAny>().map(drop).map_err(|error| error.to_string())
     }
+}
+
+/// The constants that `alternatives` name, if they name nothing else.
+#[cfg(feature = "validate")]
+fn choices<'a>(alternatives: &'a Value, root: &'a Value, depth: u8) -> Option<Vec<&'a Value>> {
+    let mut found = Vec::new();
+    for alternative in alternatives.as_array()? {
+        let target = alternative.get("$ref").and_then(Value::as_str).and_then(|name| name.strip_prefix('#'));
+        let alternative = target.map_or(Some(alternative), |pointer| root.pointer(pointer))?;
+        if let Some(only) = alternative.get("const") {
+            found.push(only);
+        } else if let Some(values) = alternative.get("enum").and_then(Value::as_array) {
+            found.extend(values);
+        } else if let Some(inner) = alternative.get("oneOf").or_else(|| alternative.get("anyOf")) {
+            found.extend(choices(inner, root, depth.checked_sub(1)?)?);
+        } else if alternative.get("type").is_none_or(|kind| kind != "null") {
+            return None;
+        }
+    }
+    Some(found)
 }
 
 #[cfg(feature = "validate")]
@@ -275,5 +313,34 @@ mod tests {
         // proves: JSON-08, JSON-09
         let reason = check(r#"{"$ref":"http://127.0.0.1:9/schema.json"}"#, "1").unwrap_err();
         assert!(reason.contains("is not followed"), "{reason}");
+    }
+
+    /// A size.
+    #[derive(Deserialize, JsonSchema)]
+    enum Size {
+        /// A small one.
+        Small,
+        /// A large one.
+        Large,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Sized {
+        size: Size,
+        other: Option<Size>,
+    }
+
+    #[cfg(feature = "validate")]
+    #[test]
+    fn a_value_that_is_no_choice_is_told_the_choices() {
+        let validator = Validator::new(&of::<Sized>(), true).unwrap();
+        let told = |value: &'static str| validator.check(&RawJson::parse(value).unwrap()).unwrap_err();
+        assert_eq!(told(r#"{"size":"Huge"}"#), r#"/size: "Huge" is not one of "Small", "Large""#);
+        assert_eq!(
+            told(r#"{"size":"Small","other":"Huge"}"#),
+            r#"/other: "Huge" is not one of "Small", "Large""#
+        );
+        assert_eq!(told("{}"), r#""size" is a required property"#);
     }
 }

@@ -29,13 +29,19 @@ use tokio::io::{AsyncRead, AsyncWrite};
 ///
 /// ```no_run
 /// use bowline_server::{Server, Tool};
-/// # #[derive(serde::Deserialize, schemars::JsonSchema)]
-/// struct Add { a: i64, b: i64 }
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Add {
+///     a: i64,
+///     b: i64,
+/// }
 ///
 /// # async fn run() -> bowline_server::Result {
 /// Server::new("demo").tool(Tool::new("add").handler(|Add { a, b }: Add| a + b)).serve_stdio().await
 /// # }
 /// ```
+///
+/// With the crate `bowline`, `#[data]` stands for the derives and `#[tool]` for the builder.
 pub struct Server {
     info: Implementation,
     instructions: Option<String>,
@@ -72,7 +78,7 @@ impl Server {
         }
     }
 
-    /// The server's own version.
+    /// The server's own version, usually `env!("CARGO_PKG_VERSION")`. Default: `0.0.0`.
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.info.version = version.into();
         self
@@ -267,6 +273,8 @@ impl Server {
     }
 
     /// Serves the client that started this process, over standard input and output, until it closes them.
+    ///
+    /// Standard output belongs to the protocol from here on: print to standard error, or send [`Ctx::log`](crate::Ctx::log).
     pub async fn serve_stdio(self) -> Result<()> {
         self.build()?.serve_stdio().await
     }

@@ -16,8 +16,12 @@ pub(crate) type Guard = Arc<dyn Fn(&ClientView) -> bool + Send + Sync>;
 ///
 /// ```
 /// use bowline_server::Tool;
-/// # #[derive(serde::Deserialize, schemars::JsonSchema)]
-/// struct Add { a: i64, b: i64 }
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Add {
+///     a: i64,
+///     b: i64,
+/// }
 ///
 /// let add = Tool::new("add").description("Add two numbers").handler(|Add { a, b }: Add| a + b);
 /// ```
@@ -180,9 +184,14 @@ fn on_a_thread(run: Run) -> Run {
         let (run, arguments) = (Arc::clone(&run), arguments.clone());
         Running::Pending(Box::pin(async move {
             let started = tokio::task::spawn_blocking(move || run(ctx, &arguments)).await;
-            match started.map_err(|_| Error::internal("the handler panicked"))? {
-                Running::Ready(result) => result,
-                Running::Pending(future) => future.await,
+            match started {
+                Ok(Running::Ready(result)) => result,
+                Ok(Running::Pending(future)) => future.await,
+                // A panic goes on here, where it is told under the name of the tool.
+                Err(error) => match error.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    Err(_) => Err(Error::internal("the runtime is about to end")),
+                },
             }
         }))
     })

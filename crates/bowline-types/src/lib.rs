@@ -16,6 +16,7 @@
 //! ```
 
 mod adapt;
+mod answer;
 mod cache;
 mod capability;
 mod check;
@@ -46,6 +47,7 @@ mod tool;
 mod trace;
 
 pub use adapt::Adapt;
+pub use answer::{Answer, NotAccepted};
 pub use cache::CacheScope;
 pub use capability::*;
 pub use complete::*;

@@ -84,7 +84,7 @@
 //!
 //! # Modules and features
 //!
-//! What is met every day is in [`prelude`]; where both sides have a type of the same name (`Error`, `Result`, `Answer`) it
+//! What is met every day is in [`prelude`]; where both sides have a type of the same name (`Error`, `Result`) it
 //! is the server's, unless only `client` is on. The rest is in the modules that the crates behind this one are known by:
 //! [`types`] is the vocabulary, [`proto`] the protocol without IO, `server` and `client` the two sides, `http` both over
 //! HTTP.

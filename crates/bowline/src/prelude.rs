@@ -10,13 +10,13 @@ pub use bowline_macros::data;
 pub use bowline_macros::{prompt, resource, tool, tools};
 #[cfg(feature = "server")]
 pub use bowline_server::{
-    Answer, Ctx, Error, IntoPromptEntry as _, IntoResource as _, IntoTool as _, Json, Prompt, Registry,
-    Resource, Result, Server, Tool, Typing,
+    Ctx, Error, IntoPromptEntry as _, IntoResource as _, IntoTool as _, Json, Prompt, Registry, Resource,
+    Result, Server, Tool, Typing,
 };
-pub use bowline_types::{ContentBlock as Content, LoggingLevel, PromptMessage, Revision, Role};
+pub use bowline_types::{Answer, ContentBlock as Content, LoggingLevel, PromptMessage, Revision, Role};
 pub use serde_json::json;
 
-#[cfg(all(feature = "client", not(feature = "server")))]
-pub use bowline_client::{Answer, Error, Result};
 #[cfg(feature = "client")]
-pub use bowline_client::{Client, command};
+pub use bowline_client::{Client, Command, command};
+#[cfg(all(feature = "client", not(feature = "server")))]
+pub use bowline_client::{Error, Result};

@@ -7,7 +7,7 @@ use bowline::{
     prelude::*,
     types::{CreateMessageParams, SamplingMessage},
 };
-use bowline_http::{ServeHttp as _, Settings};
+use bowline_http::Settings;
 use std::{
     sync::{
         Arc,

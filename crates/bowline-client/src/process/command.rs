@@ -51,7 +51,11 @@ pub enum Environment {
     Empty,
 }
 
-/// Describes a program that speaks the protocol on its standard streams; no shell is involved.
+/// Describes a program that speaks the protocol on its standard streams; no shell is involved. For one without
+/// arguments there is [`Command::new`].
+///
+/// The program gets a minimal environment, see [`Environment`]; what it prints to standard error is kept for error
+/// messages and not shown, see [`StderrMode`].
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), bowline_client::ProcessError> {

@@ -257,8 +257,7 @@ async fn pages_are_visited_only_by_consent() {
         let seen = Arc::clone(&seen);
         Client::builder().on_url(move |ask| {
             seen.lock().unwrap().push(ask);
-            let reply = reply.clone();
-            async { reply }
+            async move { reply }
         })
     };
     let ask =
@@ -297,10 +296,7 @@ async fn pages_are_neither_fetched_nor_opened() {
     listener.set_nonblocking(true).unwrap();
     let url = format!("http://{}/login", listener.local_addr().unwrap());
     for reply in [Answer::consent(), Answer::Decline] {
-        let builder = Client::builder().on_url(move |_| {
-            let reply = reply.clone();
-            async { reply }
-        });
+        let builder = Client::builder().on_url(move |_| async move { reply });
         let page = json!({ "mode": "url", "message": "?", "url": url, "elicitationId": "e" });
         answer(builder, V2025_11_25, "elicitation/create", page).await.unwrap();
     }

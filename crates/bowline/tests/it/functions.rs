@@ -28,7 +28,7 @@ struct Forecast {
 
 /// Tell the weather.
 #[tool(
-    name = "weather/forecast",
+    name = "weather.forecast",
     title = "Forecast",
     read_only,
     destructive = false,
@@ -125,7 +125,7 @@ async fn parameters_become_the_schema() {
               }
             },
             {
-              "name": "weather/forecast",
+              "name": "weather.forecast",
               "title": "Forecast",
               "description": "Tell the weather.",
               "inputSchema": {
@@ -306,10 +306,10 @@ async fn functions_without_arguments_take_none() {
 async fn arguments_reach_the_function() {
     let mut peer = Peer::of(Server::new("t").tool(add).tool(forecast).tool(echo)).await;
     assert_eq!(peer.call("add", json!({ "a": 2, "b": -5 })).await, "-3");
-    assert_eq!(peer.call("weather/forecast", json!({ "city": "Oslo" })).await, r#"{"high":20.0}"#);
+    assert_eq!(peer.call("weather.forecast", json!({ "city": "Oslo" })).await, r#"{"high":20.0}"#);
     let all = json!({ "city": "Oslo", "days": 2, "unit": "fahrenheit" });
-    assert_eq!(peer.call("weather/forecast", all).await, r#"{"high":70.0}"#);
-    assert_eq!(peer.call("weather/forecast", json!({ "city": "" })).await, "which city?");
+    assert_eq!(peer.call("weather.forecast", all).await, r#"{"high":70.0}"#);
+    assert_eq!(peer.call("weather.forecast", json!({ "city": "" })).await, "which city?");
     let arguments = json!({ "echo": "a", "add": 1, "type": "b", "move": true });
     assert_eq!(peer.call("echo", arguments).await, "a 1 b Some(true)");
     peer.close().await;
@@ -319,7 +319,7 @@ async fn arguments_reach_the_function() {
 #[tokio::test]
 async fn what_schemars_is_told_is_enforced() {
     let mut peer = Peer::of(Server::new("t").tool(forecast)).await;
-    let told = peer.call("weather/forecast", json!({ "city": "Oslo", "days": 8 })).await;
+    let told = peer.call("weather.forecast", json!({ "city": "Oslo", "days": 8 })).await;
     expect!["invalid arguments: /days: 8 is greater than the maximum of 7"].assert_eq(&told);
     peer.close().await;
 }

@@ -309,7 +309,12 @@ impl ServerHandler for Demo {
 
 #[tokio::main]
 async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
-    let demo = Demo { cancelled: Arc::default(), counter: watch::Sender::new(0), subscribed: Arc::default() };
+    let demo = Demo {
+        cancelled: Arc::default(),
+        counter: watch::Sender::new(0),
+        watched: Arc::default(),
+        subscribed: Arc::default(),
+    };
     let mut words = std::env::args().skip(1);
     if let (Some("--http"), Some(port)) = (words.next().as_deref(), words.next()) {
         let settings = StreamableHttpServerConfig::default().with_legacy_session_mode(true);
