@@ -15,15 +15,26 @@ pub trait Listener: Send + Sync {
 /// The connections of one server.
 #[derive(Default)]
 pub(crate) struct Hub {
-    listeners: Mutex<Vec<Weak<dyn Listener>>>,
+    listeners: Mutex<Listeners>,
+}
+
+#[derive(Default)]
+struct Listeners {
+    known: Vec<Weak<dyn Listener>>,
+    /// At how many the dead ones are looked for.
+    crowded: usize,
 }
 
 impl Hub {
     /// Adds a connection for as long as it lives.
     pub(crate) fn join(&self, listener: &Arc<dyn Listener>) {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        listeners.retain(|known| known.strong_count() > 0);
-        listeners.push(Arc::downgrade(listener));
+        // Only when their number has doubled, so that joining costs the same however many there are.
+        if listeners.known.len() >= listeners.crowded {
+            listeners.known.retain(|known| known.strong_count() > 0);
+            listeners.crowded = (listeners.known.len() * 2).max(64);
+        }
+        listeners.known.push(Arc::downgrade(listener));
     }
 
     /// Tells every connection of a change.
@@ -31,7 +42,7 @@ impl Hub {
         // Listeners are told outside the lock, so that one may join or leave meanwhile.
         let listeners: Vec<_> = {
             let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-            listeners.iter().filter_map(Weak::upgrade).collect()
+            listeners.known.iter().filter_map(Weak::upgrade).collect()
         };
         for listener in listeners {
             listener.hear(change);

@@ -14,6 +14,7 @@ mod client_replies;
 mod client_sessions;
 mod client_tls;
 mod client_two_endpoints;
+mod leaks;
 mod legacy;
 mod modern;
 mod socket;

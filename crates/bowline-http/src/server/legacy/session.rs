@@ -12,9 +12,9 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::Instant};
 
 /// The header that names a session.
 pub(crate) const SESSION_ID: &str = "mcp-session-id";
