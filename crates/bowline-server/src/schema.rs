@@ -201,8 +201,9 @@ fn measure(value: &Value, depth: usize, budget: &mut usize) -> Result<(), Reason
 fn is_implied_by_type(schema: &Value) -> bool {
     let Value::Object(members) = schema else { return true };
     members.iter().all(|(keyword, value)| match keyword.as_str() {
-        "type" | "description" | "title" | "default" | "examples" | "required" | "$ref" | "const"
-        | "enum" | "deprecated" => true,
+        "type" | "description" | "title" | "default" | "examples" | "required" | "$ref" | "deprecated" => {
+            true
+        }
         "format" => is_integer_format(value),
         // Derived for the width of an integer type.
         "minimum" | "maximum" => members.get("format").is_some_and(|format| is_bound_of(format, value)),

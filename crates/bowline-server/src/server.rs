@@ -237,7 +237,7 @@ impl Server {
 
     /// A handle to change what the server offers while it serves.
     ///
-    /// Taking it makes the server announce that its lists may change, and have all three of them.
+    /// Taking it makes the server announce that its lists may change, and have all three of them, and completion.
     pub fn registry(&self) -> Registry {
         self.registry.set_dynamic();
         self.registry.clone()
@@ -305,7 +305,7 @@ fn capabilities(registry: &Registry, experimental: RawMap, extensions: RawMap) -
         experimental,
         extensions,
         logging: Some(RawMap::default()),
-        completions: snapshot.completes().then(RawMap::default),
+        completions: (dynamic || snapshot.completes()).then(RawMap::default),
         tools: tools.then(|| ToolsCapability { list_changed, ..ToolsCapability::default() }),
         prompts: prompts.then(|| PromptsCapability { list_changed, ..PromptsCapability::default() }),
         resources: resources.then(|| ResourcesCapability {

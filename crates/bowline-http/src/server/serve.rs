@@ -10,11 +10,15 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use std::{convert::Infallible, future::Future, io, time::Duration};
-use tokio::net::{TcpListener, ToSocketAddrs};
+use tokio::{
+    net::{TcpListener, ToSocketAddrs},
+    task::JoinSet,
+};
 
 /// Serves over HTTP.
 pub trait ServeHttp: Sized {
-    /// Serves on `addr`, at `/mcp`, until the process is told to end (SIGTERM, Ctrl-C).
+    /// Serves on `addr`, at `/mcp`, until the process is told to end (SIGTERM, Ctrl-C). Running calls may then finish;
+    /// told a second time, it ends at once.
     fn serve_http(self, addr: impl ToSocketAddrs + Send) -> impl Future<Output = Result<()>> + Send {
         self.serve_http_with(addr, Settings::default())
     }
@@ -31,7 +35,15 @@ impl ServeHttp for Server {
     async fn serve_http_with(self, addr: impl ToSocketAddrs + Send, settings: Settings) -> Result<()> {
         let service = HttpService::with(self.build()?, settings);
         let listener = TcpListener::bind(addr).await?;
-        service.serve(listener, told_to_end()).await?;
+        // Told once, it drains; told twice, it ends at once.
+        let told_twice = async {
+            told_to_end().await;
+            told_to_end().await;
+        };
+        tokio::select! {
+            served = service.serve(listener, told_to_end()) => served?,
+            () = told_twice => {}
+        }
         Ok(())
     }
 }
@@ -40,6 +52,7 @@ impl HttpService {
     /// Serves on a socket until `end` completes, then lets running calls finish.
     pub async fn serve(&self, listener: TcpListener, end: impl Future<Output = ()>) -> io::Result<()> {
         let graceful = GracefulShutdown::new();
+        let mut connections = JoinSet::new();
         let mut end = std::pin::pin!(end);
         loop {
             let stream = tokio::select! {
@@ -63,15 +76,17 @@ impl HttpService {
             let connection =
                 builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(at_path));
             let connection = graceful.watch(connection.into_owned());
-            tokio::spawn(async move {
+            connections.spawn(async move {
                 if let Err(error) = connection.await {
                     tracing::debug!(%error, "a connection ended badly");
                 }
             });
+            while connections.try_join_next().is_some() {}
         }
         drop(listener);
         self.end();
         let _ = tokio::time::timeout(self.settings().drain, graceful.shutdown()).await;
+        connections.shutdown().await;
         self.end_sessions();
         Ok(())
     }

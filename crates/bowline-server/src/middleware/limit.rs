@@ -10,9 +10,9 @@ use tokio::sync::Semaphore;
 pub struct ConcurrencyLimit(Arc<Semaphore>);
 
 impl ConcurrencyLimit {
-    /// Lets `calls` run at once.
+    /// Lets `calls` run at once; at least one.
     pub fn new(calls: usize) -> Self {
-        Self(Arc::new(Semaphore::new(calls)))
+        Self(Arc::new(Semaphore::new(calls.max(1))))
     }
 }
 
