@@ -6,8 +6,8 @@ mod answers;
 mod scenarios;
 
 use bowline::client::{Client, ClientBuilder, Error, Result};
+use bowline::http::http;
 use bowline::types::Revision;
-use bowline_http::http;
 use serde_json::Value;
 use std::time::Duration;
 

@@ -10,8 +10,8 @@ mod offers;
 mod schemas;
 mod telling;
 
+use bowline::http::{HttpService, Settings};
 use bowline::prelude::*;
-use bowline_http::{HttpService, Settings};
 use std::{io::Write, net::Ipv4Addr};
 use tokio::{net::TcpListener, signal::unix::SignalKind};
 

@@ -3,11 +3,11 @@
 //! Usage: `interop-server [--http PORT] [--revision REVISION]`. Without a port it serves standard input and output;
 //! with a revision other than `any` it speaks no other.
 
+use bowline::http::Settings;
 use bowline::{
     prelude::*,
     types::{CreateMessageParams, SamplingMessage},
 };
-use bowline_http::Settings;
 use std::{
     sync::{
         Arc,

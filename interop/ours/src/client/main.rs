@@ -7,12 +7,12 @@
 
 mod features;
 
+use bowline::http::http;
 use bowline::{
     client::{Answer, Command, Connect, Notification},
     prelude::*,
     types::{CreateMessageResult, Root},
 };
-use bowline_http::http;
 use features::{Demo, FEATURES};
 use std::time::Duration;
 use tokio::{sync::mpsc, time::timeout};
