@@ -16,11 +16,10 @@ use bowline_proto::{
     service::{BoxFuture, Outcome, Outlet},
 };
 use bowline_proto::{envelope::MethodName, server::Threshold, service::Call};
-use bowline_server::transport::{Exchange, Sink, unix_time};
+use bowline_server::transport::{Exchange, Sink, random_bytes, unix_time};
 use bowline_types::{Id, Method, RawJson, RpcError};
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
-use ring::rand::{SecureRandom, SystemRandom};
 use std::{
     future::{Future, poll_fn},
     pin::Pin,
@@ -169,10 +168,7 @@ impl CallStream {
             Outcome::Failed(error) => reply::status_of(error),
             Outcome::Complete(_) | Outcome::NeedsInput(_) => StatusCode::OK,
         };
-        let mut random = [0; 32];
-        if matches!(outcome, Outcome::NeedsInput(_)) {
-            SystemRandom::new().fill(&mut random).expect("the operating system has a random generator");
-        }
+        let random = if matches!(outcome, Outcome::NeedsInput(_)) { random_bytes() } else { [0; 32] };
         let expires = unix_time().saturating_add(self.shared.server.question_time().as_secs());
         let mut message = Vec::with_capacity(512);
         encode_outcome(self.shared.server.profile(), &self.ticket, outcome, &random, expires, &mut message);

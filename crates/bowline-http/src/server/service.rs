@@ -186,55 +186,71 @@ impl HttpService {
     }
 
     async fn post(&self, headers: &HeaderMap, principal: Option<Arc<str>>, frame: &Bytes) -> Response<Body> {
-        let parsed = envelope::parse(frame);
-        if self.shared.is_ending()
-            && matches!(parsed, Frame::Single(Ok(Message::Request { .. })) | Frame::Batch(_))
-        {
+        let other = match envelope::parse(frame) {
+            Frame::Single(Ok(Message::Request { id, method, params })) => {
+                return self.post_request(headers, principal, frame, id, method, params).await;
+            }
+            Frame::Single(Err(rejected)) => return bad_request(rejected.id.as_ref(), &rejected.error),
+            other => other,
+        };
+        if self.shared.is_ending() && matches!(other, Frame::Batch(_)) {
             return ending();
         }
-        let (modern, opens) = match &parsed {
-            Frame::Single(Ok(Message::Request { method, params, .. })) => {
-                let meta = params
-                    .as_ref()
-                    .and_then(|params| describe(Some(params.clone())).ok())
-                    .map(|(_, meta)| meta);
-                let modern = meta.is_some_and(|meta| meta.is_modern);
-                (modern, !modern && *method == MethodName::Known(bowline_types::Method::Initialize))
-            }
-            _ => (false, false),
-        };
-        let unreadable = matches!(&parsed, Frame::Single(Err(_)));
-        if opens && self.speaks_legacy() {
-            return legacy::open(&self.shared, principal, frame).await;
+        if self.speaks_legacy() && !names_other_era(headers) {
+            return self.post_to_session(headers, principal.as_ref(), frame).await;
         }
-        if opens && let Frame::Single(Ok(Message::Request { id, params, .. })) = &parsed {
-            return bad_request(Some(id), &self.only_modern(params.as_ref()));
-        }
-        if !unreadable && !modern && self.speaks_legacy() && !names_other_era(headers) {
-            return match self.session(headers, principal.as_ref()) {
-                Ok(session) => legacy::post(&self.shared, &session, frame).await,
-                Err(response) => *response,
-            };
-        }
-        let message = match parsed {
-            Frame::Single(message) => message,
+        match other {
+            Frame::Single(Ok(Message::Notification { .. })) => reply::empty(StatusCode::ACCEPTED),
             Frame::Batch(_) => {
-                return reply::refusal(StatusCode::BAD_REQUEST, "batches are not part of this revision");
+                reply::refusal(StatusCode::BAD_REQUEST, "batches are not part of this revision")
             }
-        };
-        match message {
-            Ok(Message::Request { id, method, params }) => match describe(params) {
-                Ok((params, meta)) => {
-                    let request = modern::Request { id, method, params, meta, principal };
-                    modern::answer(&self.shared, headers, request).await
-                }
-                Err(error) => bad_request(Some(&id), &error),
-            },
-            Ok(Message::Notification { .. }) => reply::empty(StatusCode::ACCEPTED),
-            Ok(Message::Response { .. } | Message::Failure { .. }) => {
+            Frame::Single(_) => {
                 reply::refusal(StatusCode::BAD_REQUEST, "a client of this revision sends no responses")
             }
-            Err(rejected) => bad_request(rejected.id.as_ref(), &rejected.error),
+        }
+    }
+
+    async fn post_request(
+        &self,
+        headers: &HeaderMap,
+        principal: Option<Arc<str>>,
+        frame: &Bytes,
+        id: Id,
+        method: MethodName,
+        params: Option<RawJson>,
+    ) -> Response<Body> {
+        if self.shared.is_ending() {
+            return ending();
+        }
+        let described = describe(params.clone());
+        let modern = matches!(&described, Ok((_, meta)) if meta.is_modern);
+        if !modern && method == MethodName::Known(bowline_types::Method::Initialize) {
+            if self.speaks_legacy() {
+                return legacy::open(&self.shared, principal, frame).await;
+            }
+            return bad_request(Some(&id), &self.only_modern(params.as_ref()));
+        }
+        if !modern && self.speaks_legacy() && !names_other_era(headers) {
+            return self.post_to_session(headers, principal.as_ref(), frame).await;
+        }
+        match described {
+            Ok((params, meta)) => {
+                let request = modern::Request { id, method, params, meta, principal };
+                modern::answer(&self.shared, headers, request).await
+            }
+            Err(error) => bad_request(Some(&id), &error),
+        }
+    }
+
+    async fn post_to_session(
+        &self,
+        headers: &HeaderMap,
+        principal: Option<&Arc<str>>,
+        frame: &Bytes,
+    ) -> Response<Body> {
+        match self.session(headers, principal) {
+            Ok(session) => legacy::post(&self.shared, &session, frame).await,
+            Err(response) => *response,
         }
     }
 

@@ -7,7 +7,7 @@ mod outbox;
 
 use crate::{
     ServerHandle,
-    transport::{Conversation, Sink, Started},
+    transport::{Conversation, Sink, Started, poll_once},
 };
 use bowline_proto::{
     encode,
@@ -16,7 +16,7 @@ use bowline_proto::{
 };
 use bowline_types::RpcError;
 use outbox::Outbox;
-use std::{future::poll_fn, io, sync::Arc, task::Poll};
+use std::{io, sync::Arc};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     task::JoinSet,
@@ -106,7 +106,7 @@ async fn next_line(lines: &mut Lines, read: &mut (impl AsyncRead + Unpin)) -> io
 
 /// Polls a call once, and gives it a task of its own only if that was not enough.
 async fn start(mut call: BoxFuture<'static, ()>, calls: &mut JoinSet<()>) {
-    if poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await.is_pending() {
+    if poll_once(&mut call).await.is_pending() {
         calls.spawn(call);
     }
 }

@@ -13,7 +13,9 @@ use bytes::Bytes;
 use std::{
     collections::HashMap,
     fmt,
+    future::poll_fn,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Poll,
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -298,6 +300,11 @@ impl Batch {
         frame.push(b']');
         self.sink.push(&frame);
     }
+}
+
+/// Polls a call once. One that answers at once needs no task of its own.
+pub async fn poll_once(call: &mut BoxFuture<'static, ()>) -> Poll<()> {
+    poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await
 }
 
 /// Seconds since the epoch.

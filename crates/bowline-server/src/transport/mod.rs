@@ -8,8 +8,11 @@ mod conversation;
 mod exchange;
 mod question;
 
-pub use crate::hub::Listener;
-pub use conversation::{Conversation, Started, unix_time};
+pub use crate::{
+    hub::Listener,
+    random::{bytes as random_bytes, id as random_id},
+};
+pub use conversation::{Conversation, Started, poll_once, unix_time};
 pub use exchange::Exchange;
 
 /// Takes the frames of one stream to the client.

@@ -59,17 +59,8 @@ pub(in crate::server) async fn post(
         Started::Batch(calls) => calls,
     };
     let finish = Arc::new(Finish(Arc::clone(&stream)));
-    for mut call in calls {
-        // A call that answers at once needs no task. One that does not goes on even when nobody waits: in these
-        // revisions a closed connection is not a cancellation.
-        if poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await.is_ready() {
-            continue;
-        }
-        let (finish, in_use) = (Arc::clone(&finish), session.use_it());
-        session.spawn(async move {
-            call.await;
-            drop((finish, in_use));
-        });
+    for call in calls {
+        session.run(call, Arc::clone(&finish)).await;
     }
     drop(finish);
     let mut patience = pin!(sleep(shared.settings.patience));

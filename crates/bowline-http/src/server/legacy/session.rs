@@ -2,9 +2,11 @@
 
 use super::stream::{Bounds, Stream};
 use crate::server::{service::Shared, settings::Settings};
-use bowline_server::{ServerHandle, transport::Conversation};
+use bowline_server::{
+    BoxFuture, ServerHandle,
+    transport::{Conversation, poll_once, random_id},
+};
 use bowline_types::Revision;
-use ring::rand::{SecureRandom, SystemRandom};
 use std::{
     collections::HashMap,
     fmt,
@@ -45,7 +47,7 @@ impl Session {
             move || standing.wake()
         };
         Arc::new(Self {
-            id: new_id(),
+            id: random_id().into(),
             conversation: Conversation::new(server, principal.clone(), news),
             principal,
             standing,
@@ -91,11 +93,24 @@ impl Session {
         if number == 0 { Some(Arc::clone(&self.standing)) } else { self.streams().get(&number).cloned() }
     }
 
-    /// Runs a call to its end, whoever is still listening.
-    pub(super) fn spawn(&self, call: impl Future<Output = ()> + Send + 'static) {
+    /// Runs a call to its end, whoever is still listening, and holds `meanwhile` until then.
+    ///
+    /// In these revisions a closed connection is not a cancellation, so a call that does not answer at once gets a task.
+    pub(super) async fn run(
+        self: &Arc<Self>,
+        mut call: BoxFuture<'static, ()>,
+        meanwhile: impl Send + 'static,
+    ) {
+        if poll_once(&mut call).await.is_ready() {
+            return;
+        }
+        let in_use = self.use_it();
         let mut calls = self.calls();
         while calls.try_join_next().is_some() {}
-        calls.spawn(call);
+        calls.spawn(async move {
+            call.await;
+            drop((meanwhile, in_use));
+        });
     }
 
     /// Marks the session as in use until the guard is dropped.
@@ -243,11 +258,4 @@ async fn sweep(shared: Weak<Shared>) {
             return;
         }
     }
-}
-
-/// 128 bits of the operating system's randomness.
-fn new_id() -> Arc<str> {
-    let mut bytes = [0; 16];
-    SystemRandom::new().fill(&mut bytes).expect("the operating system has a random generator");
-    format!("{:032x}", u128::from_be_bytes(bytes)).into()
 }

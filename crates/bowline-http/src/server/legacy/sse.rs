@@ -9,7 +9,7 @@ use bowline_proto::sse::{EventRef, encode_event};
 use bowline_server::transport::{Sink, Started};
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use std::{future::poll_fn, sync::Arc, task::Poll};
+use std::sync::Arc;
 
 /// Opens a session and its stream, which first tells where to send messages.
 pub(in crate::server) fn stream_2024(
@@ -41,14 +41,8 @@ pub(in crate::server) async fn message_2024(session: &Arc<Session>, frame: &Byte
         Started::Call(call) => vec![call],
         Started::Batch(calls) => calls,
     };
-    for mut call in calls {
-        if poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await.is_pending() {
-            let in_use = session.use_it();
-            session.spawn(async move {
-                call.await;
-                drop(in_use);
-            });
-        }
+    for call in calls {
+        session.run(call, ()).await;
     }
     reply::empty(StatusCode::ACCEPTED)
 }
