@@ -2,23 +2,18 @@
 //!
 //! Everything is appended to one buffer; results are serialized once and stamped in place.
 
-use bowline_types::{Id, Method, RawJson, RpcError};
+use bowline_types::{Id, Method, RawJson, RpcError, write_json};
 use bytes::Bytes;
 use serde::Serialize;
 
 const HEAD: &[u8] = b"{\"jsonrpc\":\"2.0\"";
 
-/// Appends `value` as JSON. Our own types always serialize; a foreign `Serialize` that fails is reported.
-pub(crate) fn write<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) -> serde_json::Result<()> {
-    serde_json::to_writer(out, value)
-}
-
 fn write_id(out: &mut Vec<u8>, id: &Id) {
     out.extend_from_slice(b",\"id\":");
     match id {
         // Integers and strings always serialize into memory.
-        Id::Number(number) => drop(write(out, number)),
-        Id::String(text) => drop(write(out, &**text)),
+        Id::Number(number) => drop(write_json(out, number)),
+        Id::String(text) => drop(write_json(out, &**text)),
     }
 }
 
@@ -30,7 +25,7 @@ pub fn write_failure(out: &mut Vec<u8>, id: Option<&Id>, error: &RpcError) {
     }
     out.extend_from_slice(b",\"error\":");
     // Errors are strings and raw JSON, which always serialize.
-    drop(write(out, error));
+    drop(write_json(out, error));
     out.push(b'}');
 }
 
@@ -81,7 +76,7 @@ pub fn notify<T: Serialize>(method: Method, params: &T) -> Bytes {
     out.extend_from_slice(method.as_str().as_bytes());
     out.extend_from_slice(b"\",\"params\":");
     let start = out.len();
-    if write(&mut out, params).is_err() {
+    if write_json(&mut out, params).is_err() {
         out.truncate(start);
         out.extend_from_slice(b"{}");
     }

@@ -66,8 +66,9 @@ pub fn decode_value(value: &[u8]) -> Result<Cow<'_, str>, HeaderValueError> {
 
 fn plain_value(value: &[u8]) -> Result<&str, HeaderValueError> {
     let allowed = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~');
-    match str::from_utf8(value) {
-        Ok(text) if value.iter().all(allowed) => Ok(text.trim_matches([' ', '\t'])),
+    // What blanks are left at the ends are those of ASCII that may stand there.
+    match str::from_utf8(value.trim_ascii()) {
+        Ok(text) if value.iter().all(allowed) => Ok(text),
         _ => Err(HeaderValueError(ValueProblem::Character)),
     }
 }

@@ -31,7 +31,10 @@ impl Lines {
 
     /// Where to put the bytes that arrive, behind those that did.
     pub fn space(&mut self) -> &mut BytesMut {
-        self.buffer.reserve(CHUNK);
+        // Half a chunk is room enough to read on; a new one for every line would not be.
+        if self.buffer.capacity() - self.buffer.len() < CHUNK / 2 {
+            self.buffer.reserve(CHUNK);
+        }
         &mut self.buffer
     }
 

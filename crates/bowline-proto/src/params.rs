@@ -3,64 +3,197 @@
 //! One pass finds the members that the protocol itself looks at and leaves each as a slice of the original text, so a
 //! call can be checked, routed and digested, and its arguments are decoded by whoever knows their type.
 
-use crate::lenient::{Text, present};
-use bowline_types::{Id, LoggingLevel, RawJson, Revision, RpcError, meta};
+use bowline_types::{
+    Id, LoggingLevel, RawJson, Revision, RpcError, meta,
+    scan::{Fault, MAX_DEPTH, Scanner, Span},
+};
+use bytes::Bytes;
 use serde::Deserialize;
-use serde_json::value::RawValue;
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 /// The `params` object of a request.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Params {
     raw: RawJson,
-    name: Option<RawJson>,
-    uri: Option<RawJson>,
-    arguments: Option<RawJson>,
-    cursor: Option<RawJson>,
-    meta: Option<RawJson>,
-    input_responses: Option<RawJson>,
-    request_state: Option<RawJson>,
-    task: Option<RawJson>,
+    parts: Parts,
 }
 
-#[derive(Deserialize)]
-struct Flat<'a> {
-    #[serde(borrow, default)]
-    name: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    uri: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    arguments: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    cursor: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "_meta")]
-    meta: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "inputResponses")]
-    input_responses: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "requestState")]
-    request_state: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    task: Option<&'a RawValue>,
+impl fmt::Debug for Params {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.raw, f)
+    }
+}
+
+/// Equal when they hold the same text.
+impl PartialEq for Params {
+    fn eq(&self, other: &Self) -> bool {
+        self.raw == other.raw
+    }
+}
+
+/// Where the members stand in the text.
+#[derive(Clone, Copy, Debug, Default)]
+struct Parts {
+    name: Span,
+    uri: Span,
+    arguments: Span,
+    cursor: Span,
+    input_responses: Span,
+    request_state: Span,
+    task: Span,
+    meta: Span,
+    progress_token: Span,
+    protocol_version: Span,
+    client_capabilities: Span,
+    client_info: Span,
+    log_level: Span,
+}
+
+impl Parts {
+    fn all(&mut self) -> [&mut Span; 13] {
+        [
+            &mut self.name,
+            &mut self.uri,
+            &mut self.arguments,
+            &mut self.cursor,
+            &mut self.input_responses,
+            &mut self.request_state,
+            &mut self.task,
+            &mut self.meta,
+            &mut self.progress_token,
+            &mut self.protocol_version,
+            &mut self.client_capabilities,
+            &mut self.client_info,
+            &mut self.log_level,
+        ]
+    }
+}
+
+/// What was found of `params` while the frame around it was passed over.
+#[derive(Default)]
+pub(crate) struct Found {
+    whole: Span,
+    parts: Parts,
+    wrong: Option<RpcError>,
+}
+
+impl Found {
+    pub(crate) fn is_absent(&self) -> bool {
+        self.whole.is_absent()
+    }
+
+    /// Passes over the value of `params`. What is wrong with it beyond its syntax is told by [`Found::read`].
+    pub(crate) fn scan(&mut self, scanner: &mut Scanner<'_>) -> Result<(), Fault> {
+        if scanner.peek() != b'{' {
+            self.whole = scanner.value()?;
+            self.wrong = Some(RpcError::invalid_params("`params` must be an object"));
+            return Ok(());
+        }
+        let Self { whole, parts, wrong } = self;
+        *whole = scanner.members(|name, scanner| match name {
+            b"name" => once(scanner, "name", &mut parts.name, wrong),
+            b"arguments" => once(scanner, "arguments", &mut parts.arguments, wrong),
+            b"_meta" if parts.meta.is_absent() && scanner.peek() == b'{' => scan_meta(scanner, parts, wrong),
+            b"_meta" => once(scanner, "_meta", &mut parts.meta, wrong),
+            b"uri" => once(scanner, "uri", &mut parts.uri, wrong),
+            b"cursor" => once(scanner, "cursor", &mut parts.cursor, wrong),
+            b"inputResponses" => once(scanner, "inputResponses", &mut parts.input_responses, wrong),
+            b"requestState" => once(scanner, "requestState", &mut parts.request_state, wrong),
+            b"task" => once(scanner, "task", &mut parts.task, wrong),
+            _ => scanner.value().map(drop),
+        })?;
+        for part in parts.all() {
+            *part = part.within(*whole);
+        }
+        Ok(())
+    }
+
+    /// The parameters, if there are any. Fails with -32602 when they are no object or name a member twice.
+    pub(crate) fn read(self, frame: &Bytes) -> Result<Option<Params>, RpcError> {
+        if let Some(wrong) = self.wrong {
+            return Err(wrong);
+        }
+        Ok(self.whole.raw(frame).map(|raw| Params { raw, parts: self.parts }))
+    }
+}
+
+/// Passes over a member, which may occur once.
+fn once(
+    scanner: &mut Scanner<'_>,
+    name: &'static str,
+    span: &mut Span,
+    wrong: &mut Option<RpcError>,
+) -> Result<(), Fault> {
+    if !span.is_absent() {
+        wrong.get_or_insert_with(|| RpcError::invalid_params(format!("`{name}` is given twice")));
+    }
+    *span = scanner.value()?;
+    Ok(())
+}
+
+/// Passes over the value of `_meta`, an object.
+fn scan_meta(
+    scanner: &mut Scanner<'_>,
+    parts: &mut Parts,
+    wrong: &mut Option<RpcError>,
+) -> Result<(), Fault> {
+    let Parts { meta, progress_token, protocol_version, client_capabilities, client_info, log_level, .. } =
+        parts;
+    *meta = scanner.members(|name, scanner| {
+        let (name, span) = match name {
+            b"progressToken" => ("_meta.progressToken", &mut *progress_token),
+            _ => match name.strip_prefix(meta::key::PREFIX.as_bytes()) {
+                Some(b"protocolVersion") => (meta::key::PROTOCOL_VERSION, &mut *protocol_version),
+                Some(b"clientCapabilities") => (meta::key::CLIENT_CAPABILITIES, &mut *client_capabilities),
+                Some(b"clientInfo") => (meta::key::CLIENT_INFO, &mut *client_info),
+                Some(b"logLevel") => (meta::key::LOG_LEVEL, &mut *log_level),
+                _ => return scanner.value().map(drop),
+            },
+        };
+        once(scanner, name, span, wrong)
+    })?;
+    Ok(())
 }
 
 impl Params {
     /// Takes `raw` apart. Fails with -32602 when it is no object or names a member twice.
     pub fn parse(raw: RawJson) -> Result<Self, RpcError> {
-        let flat: Flat<'_> = raw.decode().map_err(|error| RpcError::invalid_params(error.to_string()))?;
-        let part = |value: Option<&RawValue>| value.map(|value| RawJson::slice_of(raw.bytes(), value));
-        let (name, uri, arguments, cursor) =
-            (part(flat.name), part(flat.uri), part(flat.arguments), part(flat.cursor));
-        let (meta, input_responses) = (part(flat.meta), part(flat.input_responses));
-        let (request_state, task) = (part(flat.request_state), part(flat.task));
-        Ok(Self { raw, name, uri, arguments, cursor, meta, input_responses, request_state, task })
+        let mut found = Found::default();
+        // One value as it is, but perhaps too deep.
+        found
+            .scan(&mut Scanner::new(raw.as_str()))
+            .map_err(|_| RpcError::invalid_params(format!("JSON nested deeper than {MAX_DEPTH} levels")))?;
+        match found.wrong {
+            Some(wrong) => Err(wrong),
+            None => Ok(Self { raw, parts: found.parts }),
+        }
     }
 
     /// No parameters.
     pub fn empty() -> Self {
-        let raw = RawJson::empty_object();
-        let (name, uri, arguments, cursor) = (None, None, None, None);
-        let (meta, input_responses, request_state, task) = (None, None, None, None);
-        Self { raw, name, uri, arguments, cursor, meta, input_responses, request_state, task }
+        Self { raw: RawJson::empty_object(), parts: Parts::default() }
+    }
+
+    /// The text of a member, unless it is absent or `null`.
+    fn part(&self, span: Span) -> Option<&[u8]> {
+        let bytes = span.bytes(self.raw.as_bytes());
+        (!bytes.is_empty() && bytes != b"null").then_some(bytes)
+    }
+
+    fn text(&self, member: &str, span: Span) -> Result<Cow<'_, str>, RpcError> {
+        if self.part(span).is_none() {
+            return Err(RpcError::invalid_params(format!("`{member}` is missing")));
+        }
+        let text = span.text(self.raw.as_bytes());
+        text.ok_or_else(|| RpcError::invalid_params(format!("`{member}` must be a string")))
+    }
+
+    fn object(&self, member: &str, span: Span) -> Result<Option<RawJson>, RpcError> {
+        match self.part(span) {
+            None => Ok(None),
+            Some([b'{', ..]) => Ok(span.raw(self.raw.bytes())),
+            Some(_) => Err(RpcError::invalid_params(format!("`{member}` must be an object"))),
+        }
     }
 
     /// The whole object as it came.
@@ -68,66 +201,55 @@ impl Params {
         &self.raw
     }
 
+    /// The whole object as it came, alone.
+    pub fn into_raw(self) -> RawJson {
+        self.raw
+    }
+
     /// `name`: of a tool or prompt.
     pub fn name(&self) -> Result<Cow<'_, str>, RpcError> {
-        text("name", self.name.as_ref())
+        self.text("name", self.parts.name)
     }
 
     /// `uri`: of a resource.
     pub fn uri(&self) -> Result<Cow<'_, str>, RpcError> {
-        text("uri", self.uri.as_ref())
+        self.text("uri", self.parts.uri)
     }
 
     /// `cursor`: where the next page starts. An empty string is a cursor.
     pub fn cursor(&self) -> Result<Option<Cow<'_, str>>, RpcError> {
-        self.cursor.as_ref().map(|cursor| text("cursor", Some(cursor))).transpose()
+        self.part(self.parts.cursor).map(|_| self.text("cursor", self.parts.cursor)).transpose()
     }
 
     /// `requestState`, to be opened by whoever sealed it.
     pub fn request_state(&self) -> Result<Option<Cow<'_, str>>, RpcError> {
-        self.request_state.as_ref().map(|state| text("requestState", Some(state))).transpose()
+        let state = self.parts.request_state;
+        self.part(state).map(|_| self.text("requestState", state)).transpose()
     }
 
     /// `arguments`, if given; an object.
-    pub fn arguments(&self) -> Result<Option<&RawJson>, RpcError> {
-        object("arguments", self.arguments.as_ref())
+    pub fn arguments(&self) -> Result<Option<RawJson>, RpcError> {
+        self.object("arguments", self.parts.arguments)
     }
 
     /// `inputResponses`, if given; an object.
-    pub fn input_responses(&self) -> Result<Option<&RawJson>, RpcError> {
-        object("inputResponses", self.input_responses.as_ref())
+    pub fn input_responses(&self) -> Result<Option<RawJson>, RpcError> {
+        self.object("inputResponses", self.parts.input_responses)
     }
 
     /// `task`, with which 2025-11-25 asks for a task.
-    pub fn task(&self) -> Result<Option<&RawJson>, RpcError> {
-        object("task", self.task.as_ref())
+    pub fn task(&self) -> Result<Option<RawJson>, RpcError> {
+        self.object("task", self.parts.task)
     }
 
     /// `_meta`, if given; an object.
-    pub fn meta(&self) -> Result<Option<&RawJson>, RpcError> {
-        object("_meta", self.meta.as_ref())
+    pub fn meta(&self) -> Result<Option<RawJson>, RpcError> {
+        self.object("_meta", self.parts.meta)
     }
 
     /// Decodes the whole object.
     pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, RpcError> {
         self.raw.decode().map_err(|error| RpcError::invalid_params(error.to_string()))
-    }
-}
-
-fn text<'a>(member: &str, value: Option<&'a RawJson>) -> Result<Cow<'a, str>, RpcError> {
-    let Some(value) = value else { return Err(RpcError::invalid_params(format!("`{member}` is missing"))) };
-    match value.decode() {
-        Ok(Text(text)) => Ok(text),
-        Err(_) => Err(RpcError::invalid_params(format!("`{member}` must be a string"))),
-    }
-}
-
-fn object<'a>(member: &str, value: Option<&'a RawJson>) -> Result<Option<&'a RawJson>, RpcError> {
-    match value {
-        Some(value) if !value.is_object() => {
-            Err(RpcError::invalid_params(format!("`{member}` must be an object")))
-        }
-        value => Ok(value),
     }
 }
 
@@ -148,66 +270,42 @@ pub struct RequestMeta {
     pub is_modern: bool,
 }
 
-#[derive(Deserialize)]
-struct FlatMeta<'a> {
-    #[serde(borrow, default, rename = "progressToken")]
-    progress_token: Option<&'a RawValue>,
-    #[serde(
-        borrow,
-        default,
-        rename = "io.modelcontextprotocol/protocolVersion",
-        deserialize_with = "present"
-    )]
-    protocol_version: Option<&'a RawValue>,
-    #[serde(
-        borrow,
-        default,
-        rename = "io.modelcontextprotocol/clientCapabilities",
-        deserialize_with = "present"
-    )]
-    client_capabilities: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "io.modelcontextprotocol/clientInfo")]
-    client_info: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "io.modelcontextprotocol/logLevel")]
-    log_level: Option<&'a RawValue>,
-}
-
 impl RequestMeta {
-    /// Reads `_meta`. A token of the wrong type is -32602; so is a version that is no string.
-    pub fn parse(raw: &RawJson) -> Result<Self, RpcError> {
-        let flat: FlatMeta<'_> =
-            raw.decode().map_err(|error| RpcError::invalid_params(format!("`_meta`: {error}")))?;
-        let progress_token = match flat.progress_token {
+    /// Reads what `_meta` says. A token of the wrong type is -32602; so is a version that is no string.
+    pub fn of(params: &Params) -> Result<Self, RpcError> {
+        let Params { raw, parts } = params;
+        if parts.meta.is_absent() {
+            return Ok(Self::default());
+        }
+        params.meta()?;
+        let progress_token = match params.part(parts.progress_token) {
             None => None,
-            Some(token) => Some(serde_json::from_str(token.get()).map_err(|_| {
+            Some(token) => Some(serde_json::from_slice(token).map_err(|_| {
                 RpcError::invalid_params("`_meta.progressToken` must be a string or an integer")
             })?),
         };
-        let protocol_version = match flat.protocol_version {
-            None => None,
-            Some(version) => {
-                let Text(version) = serde_json::from_str(version.get())
-                    .map_err(|_| wrong(meta::key::PROTOCOL_VERSION, "a string"))?;
-                Some(Revision::parse(&version).ok_or_else(|| version.into()))
-            }
+        let protocol_version = if parts.protocol_version.is_absent() {
+            None
+        } else {
+            let version = parts.protocol_version.text(raw.as_bytes());
+            let version = version.ok_or_else(|| wrong(meta::key::PROTOCOL_VERSION, "a string"))?;
+            Some(Revision::parse(&version).ok_or_else(|| version.into()))
         };
-        let client_capabilities = match flat.client_capabilities {
-            None => None,
-            Some(value) if value.get().starts_with('{') => Some(RawJson::slice_of(raw.bytes(), value)),
-            Some(_) => return Err(wrong(meta::key::CLIENT_CAPABILITIES, "an object")),
-        };
+        let client_capabilities = parts.client_capabilities.raw(raw.bytes());
+        if client_capabilities.as_ref().is_some_and(|capabilities| !capabilities.is_object()) {
+            return Err(wrong(meta::key::CLIENT_CAPABILITIES, "an object"));
+        }
         let is_modern = protocol_version.is_some() || client_capabilities.is_some();
-        let log_level = match flat.log_level {
-            None => None,
+        let log_level = match params.part(parts.log_level) {
             // Before 2026-07-28 the key means nothing, and may hold anything.
-            Some(_) if !is_modern => None,
-            Some(level) => Some(
-                serde_json::from_str(level.get()).map_err(|_| wrong(meta::key::LOG_LEVEL, "a log level"))?,
-            ),
+            Some(level) if is_modern => {
+                let level = serde_json::from_slice(level);
+                Some(level.map_err(|_| wrong(meta::key::LOG_LEVEL, "a log level"))?)
+            }
+            _ => None,
         };
         // Who sends is told for display only, so a value of another shape is not worth failing the request for.
-        let client_info =
-            flat.client_info.map(|info| RawJson::slice_of(raw.bytes(), info)).filter(RawJson::is_object);
+        let client_info = parts.client_info.raw(raw.bytes()).filter(RawJson::is_object);
         Ok(Self { progress_token, protocol_version, client_capabilities, client_info, log_level, is_modern })
     }
 }
@@ -254,7 +352,10 @@ mod tests {
 
     #[test]
     fn metadata_tells_the_era() {
-        let read = |text: &'static str| RequestMeta::parse(&RawJson::parse(text).unwrap());
+        let read = |meta: &str| {
+            let params = format!("{{\"_meta\":{meta}}}");
+            RequestMeta::of(&Params::parse(RawJson::parse(params).unwrap()).unwrap())
+        };
         assert!(!read(r#"{"progressToken":"a"}"#).unwrap().is_modern);
         assert!(read(r#"{"io.modelcontextprotocol/protocolVersion":"1"}"#).unwrap().is_modern);
         assert!(read(r#"{"io.modelcontextprotocol/protocolVersion":1}"#).is_err());

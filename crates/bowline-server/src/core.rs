@@ -11,6 +11,7 @@ use crate::{
     registry::{Registry, Snapshot},
     resource::{Resource, ResourceSource},
     round::{Ended, Log, Round},
+    tool::ReadyTool,
     visit,
 };
 use bowline_proto::{
@@ -24,7 +25,7 @@ use bowline_types::{
 };
 use std::{
     fmt,
-    future::{Future, poll_fn},
+    future::{Future, poll_fn, ready},
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
     sync::Arc,
@@ -41,18 +42,16 @@ pub(crate) struct Core {
 }
 
 impl Core {
+    fn context(&self, call: &mut Call, outlet: Outlet) -> Ctx {
+        let log = Log::new(std::mem::take(&mut call.replay));
+        let hub = Arc::clone(self.registry.hub());
+        Ctx::new(Arc::clone(&call.client), call.params.clone(), outlet, hub, log)
+    }
+
     async fn dispatch(&self, mut call: Call, outlet: Outlet) -> Outcome {
         let snapshot = self.registry.snapshot();
-        let log = Log::new(std::mem::take(&mut call.replay));
-        let ctx = Ctx::new(
-            Arc::clone(&call.client),
-            call.params.clone(),
-            outlet,
-            Arc::clone(self.registry.hub()),
-            log,
-        );
+        let ctx = self.context(&mut call, outlet);
         let outcome = match call.method {
-            Method::CallTool => self.call_tool(&snapshot, &call, &ctx).await,
             Method::ReadResource => self.read_resource(&snapshot, &call, &ctx).await,
             Method::GetPrompt => self.get_prompt(&snapshot, &call, &ctx).await,
             Method::Complete => self.complete(&snapshot, &call, &ctx).await.map(Outcome::Complete),
@@ -67,22 +66,57 @@ impl Core {
         outcome.unwrap_or_else(Outcome::Failed)
     }
 
-    async fn call_tool(&self, snapshot: &Snapshot, call: &Call, ctx: &Ctx) -> Result<Outcome, RpcError> {
+    /// Calls a tool. One that answers at once leaves nothing to be kept until it does.
+    fn call_tool(&self, mut call: Call, outlet: Outlet) -> BoxFuture<'_, Outcome> {
+        let ctx = self.context(&mut call, outlet);
+        let started = catch_unwind(AssertUnwindSafe(|| self.start_tool(&call, &ctx)));
+        let (tool, running) = match started {
+            Ok(Ok(started)) => started,
+            Ok(Err(error)) => return Box::pin(ready(Outcome::Failed(error))),
+            Err(_) => return Box::pin(ready(call_panicked())),
+        };
+        match running {
+            Running::Ready(done) => Box::pin(ready(self.end_tool(&tool, done, &ctx))),
+            Running::Pending(future) => Box::pin(caught(async move {
+                match self.await_handler(future, &ctx, &tool.definition.name).await {
+                    Ok(Finished::Done(done)) => self.end_tool(&tool, done, &ctx),
+                    Ok(Finished::Asks(asked)) => needs_input(asked),
+                    Err(error) => Outcome::Failed(error),
+                }
+            })),
+        }
+    }
+
+    fn start_tool(
+        &self,
+        call: &Call,
+        ctx: &Ctx,
+    ) -> Result<(Arc<ReadyTool>, Running<CallToolResult>), RpcError> {
         let name = call.params.name()?;
+        let snapshot = self.registry.snapshot();
         let tool = snapshot.tools.get(&name).filter(|tool| allows(tool.guard.as_ref(), &call.client));
         let Some(tool) = tool else { return Err(RpcError::invalid_params(format!("unknown tool `{name}`"))) };
-        let arguments = call.params.arguments()?.cloned().unwrap_or_else(RawJson::empty_object);
+        let arguments = call.params.arguments()?.unwrap_or_else(RawJson::empty_object);
         let running = catch(&name, || tool.call(ctx.clone(), arguments));
-        let result = match self.round(running, ctx, &call.client, &name).await? {
-            Finished::Asks(asked) => return Ok(needs_input(asked)),
-            Finished::Done(Ok(mut result)) => {
-                tool.check_output(&result).map_err(|error| rpc_error(error, &call.client))?;
-                exact::tool_result(&mut result).map_err(|reason| returned(&name, &reason))?;
-                result
-            }
-            Finished::Done(Err(error)) => tool_error(error, &call.client)?,
+        Ok((Arc::clone(tool), running))
+    }
+
+    fn end_tool(&self, tool: &ReadyTool, done: Result<CallToolResult, Error>, ctx: &Ctx) -> Outcome {
+        let (name, client) = (&tool.definition.name, ctx.client());
+        let result = match self.settle(done, ctx, name) {
+            Ok(Finished::Asks(asked)) => return needs_input(asked),
+            Ok(Finished::Done(Ok(mut result))) => tool
+                .check_output(&result)
+                .map_err(|error| rpc_error(error, client))
+                .and_then(|()| exact::tool_result(&mut result).map_err(|reason| returned(name, &reason)))
+                .map(|()| result),
+            Ok(Finished::Done(Err(error))) => tool_error(error, client),
+            Err(error) => Err(error),
         };
-        Ok(Outcome::Complete(Reply::Tool(Box::new(result))))
+        match result {
+            Ok(result) => Outcome::Complete(Reply::Tool(Box::new(result))),
+            Err(error) => Outcome::Failed(error),
+        }
     }
 
     async fn read_resource(&self, snapshot: &Snapshot, call: &Call, ctx: &Ctx) -> Result<Outcome, RpcError> {
@@ -103,7 +137,7 @@ impl Core {
             return self.read_source(snapshot, call, ctx, &uri).await;
         };
         let running = catch(&uri, || resource.read(ctx.clone(), variables));
-        match self.round(running, ctx, &call.client, &uri).await? {
+        match self.round(running, ctx, &uri).await? {
             Finished::Asks(asked) => Ok(needs_input(asked)),
             Finished::Done(Ok(mut result)) => {
                 if result.contents.is_empty() {
@@ -128,7 +162,7 @@ impl Core {
             let source = Arc::clone(source);
             let (context, wanted) = (ctx.clone(), uri.to_owned());
             let running = Running::Pending(Box::pin(async move { source.read(context, wanted).await }));
-            match self.round(running, ctx, &call.client, uri).await? {
+            match self.round(running, ctx, uri).await? {
                 Finished::Asks(asked) => return Ok(needs_input(asked)),
                 Finished::Done(Ok(Some(result))) if !result.contents.is_empty() => {
                     return Ok(Outcome::Complete(Reply::Resource(Box::new(result))));
@@ -149,7 +183,7 @@ impl Core {
         };
         let given = params.arguments.map(|arguments| arguments.into_iter().collect()).unwrap_or_default();
         let running = catch(&params.name, || prompt.call(ctx.clone(), given));
-        match self.round(running, ctx, &call.client, &params.name).await? {
+        match self.round(running, ctx, &params.name).await? {
             Finished::Asks(asked) => Ok(needs_input(asked)),
             Finished::Done(Ok(mut result)) => {
                 exact::prompt_result(&mut result).map_err(|reason| returned(&params.name, &reason))?;
@@ -171,7 +205,7 @@ impl Core {
     ) -> Result<Vec<bowline_types::Resource>, RpcError> {
         let (source, context) = (Arc::clone(source), ctx.clone());
         let running = Running::Pending(Box::pin(async move { source.list(context).await }));
-        let resources = match self.round(running, ctx, client, "the list of resources").await? {
+        let resources = match self.round(running, ctx, "the list of resources").await? {
             Finished::Asks(_) => return Err(RpcError::internal("nothing can be asked while listing")),
             Finished::Done(listed) => listed.map_err(|error| rpc_error(error, client))?,
         };
@@ -183,25 +217,35 @@ impl Core {
     }
 
     /// Runs a handler until it is done or asks.
-    async fn round<T>(
-        &self,
-        running: Running<T>,
-        ctx: &Ctx,
-        client: &ClientView,
-        name: &str,
-    ) -> Result<Finished<T>, RpcError> {
-        let log = ctx.log_of_round();
+    async fn round<T>(&self, running: Running<T>, ctx: &Ctx, name: &str) -> Result<Finished<T>, RpcError> {
         let done = match running {
             Running::Ready(done) => done,
-            Running::Pending(future) => match Round::new(future, log).await {
-                Ended::Done(done) => done,
-                Ended::Panicked => return Err(panicked(name)),
-                Ended::Asks(asked) => return self.asks(asked, name),
+            Running::Pending(future) => match self.await_handler(future, ctx, name).await? {
+                Finished::Done(done) => done,
+                asks @ Finished::Asks(_) => return Ok(asks),
             },
         };
+        self.settle(done, ctx, name)
+    }
+
+    async fn await_handler<T>(
+        &self,
+        future: BoxFuture<'static, Result<T, Error>>,
+        ctx: &Ctx,
+        name: &str,
+    ) -> Result<Finished<T>, RpcError> {
+        match Round::new(future, ctx.log_of_round()).await {
+            Ended::Done(done) => Ok(Finished::Done(done)),
+            Ended::Panicked => Err(panicked(name)),
+            Ended::Asks(asked) => self.asks(asked, name),
+        }
+    }
+
+    /// What a handler returned, or the questions it has by the error that stands for them.
+    fn settle<T>(&self, done: Result<T, Error>, ctx: &Ctx, name: &str) -> Result<Finished<T>, RpcError> {
         let Err(error) = done else { return Ok(Finished::Done(done)) };
         match error.into_kind() {
-            Kind::Visit(pages) => match visit::required(pages, client, log) {
+            Kind::Visit(pages) => match visit::required(pages, ctx.client(), ctx.log_of_round()) {
                 Ok(asked) => self.asks(asked, name),
                 Err(error) => Ok(Finished::Done(Err(error))),
             },
@@ -243,7 +287,7 @@ impl Core {
         let argument = params.argument.name;
         let running =
             Running::Pending(Box::pin(async move { Ok(completers.complete(&argument, typing).await) }));
-        match self.round(running, ctx, &call.client, "the completion").await? {
+        match self.round(running, ctx, "the completion").await? {
             Finished::Done(Ok(completion)) => {
                 Ok(Reply::Completion(Box::new(CompleteResult { completion, ..CompleteResult::default() })))
             }
@@ -259,6 +303,9 @@ pub(crate) struct Dispatch(pub(crate) Arc<Core>);
 
 impl Service for Dispatch {
     fn call(&self, call: Call, outlet: Outlet) -> BoxFuture<'_, Outcome> {
+        if call.method == Method::CallTool {
+            return self.0.call_tool(call, outlet);
+        }
         Box::pin(caught(self.0.dispatch(call, outlet)))
     }
 }
@@ -280,9 +327,13 @@ async fn caught(call: impl Future<Output = Outcome>) -> Outcome {
     let mut call = pin!(call);
     poll_fn(|context| {
         catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(context)))
-            .unwrap_or_else(|_| Poll::Ready(Outcome::Failed(RpcError::internal("the call panicked"))))
+            .unwrap_or_else(|_| Poll::Ready(call_panicked()))
     })
     .await
+}
+
+fn call_panicked() -> Outcome {
+    Outcome::Failed(RpcError::internal("the call panicked"))
 }
 
 enum Finished<T> {

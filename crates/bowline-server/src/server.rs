@@ -10,12 +10,12 @@ use crate::{
     resource::{IntoResource, ResourceSource, hint},
     stdio,
     tool::{IntoTool, Toolset},
-    transport::Listener,
+    transport::{Listener, unix_time},
 };
 use bowline_proto::{
     header::ParamHeaders,
     seal::{Key, KeyRing},
-    server::{CacheHint, Profile, RevisionSet},
+    server::{CacheHint, Profile, RevisionSet, Sealing},
     service::{Middleware, Service},
 };
 use bowline_types::{
@@ -349,9 +349,10 @@ impl ServerHandle {
         self.core.registry.snapshot().tools.get(tool)?.param_headers.clone()
     }
 
-    /// How long an unanswered question stays answerable.
-    pub fn question_time(&self) -> Duration {
-        self.core.limits.question
+    /// What seals the state of a call that needs input now.
+    pub fn sealing(&self) -> Sealing {
+        let expires = unix_time().saturating_add(self.core.limits.question.as_secs());
+        Sealing { random: random::bytes(), expires }
     }
 
     /// Has a listener hear of changes for as long as it lives.

@@ -10,9 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::map::{OrderedMap, RawMap};
+use crate::write::write_json;
 
 /// The name by which `serde_json` recognizes text that is to be copied verbatim.
-const TOKEN: &str = "$serde_json::private::RawValue";
+pub(crate) const TOKEN: &str = "$serde_json::private::RawValue";
 
 /// Exactly one JSON value as UTF-8 text, without surrounding blanks; cloning shares the bytes.
 ///
@@ -50,9 +51,17 @@ impl RawJson {
         }
     }
 
+    /// Text that a scanner has found to be one value.
+    #[inline]
+    pub(crate) fn checked(text: Bytes) -> Self {
+        Self(text)
+    }
+
     /// Writes a value as JSON.
     pub fn of(value: &(impl Serialize + ?Sized)) -> serde_json::Result<Self> {
-        serde_json::to_vec(value).map(|text| Self(text.into()))
+        let mut text = Vec::with_capacity(128);
+        write_json(&mut text, value)?;
+        Ok(Self(text.into()))
     }
 
     /// Writes a value of this vocabulary, none of which can fail to be written.
@@ -76,11 +85,13 @@ impl RawJson {
     }
 
     /// The JSON text as bytes.
+    #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
     /// The shared buffer that holds the text.
+    #[inline]
     pub fn bytes(&self) -> &Bytes {
         &self.0
     }
@@ -107,6 +118,7 @@ impl RawJson {
     }
 
     /// Whether this is an object.
+    #[inline]
     pub fn is_object(&self) -> bool {
         self.0.first() == Some(&b'{')
     }

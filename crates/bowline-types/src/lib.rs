@@ -41,10 +41,12 @@ mod revision;
 mod root;
 mod rpc;
 mod sampling;
+pub mod scan;
 mod subscription;
 mod task;
 mod tool;
 mod trace;
+mod write;
 
 pub use adapt::Adapt;
 pub use answer::{Answer, NotAccepted};
@@ -80,3 +82,4 @@ pub use subscription::*;
 pub use task::*;
 pub use tool::*;
 pub use trace::*;
+pub use write::write_json;

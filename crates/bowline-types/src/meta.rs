@@ -17,6 +17,8 @@ use crate::task::RelatedTaskMetadata;
 
 /// The keys that the protocol itself defines.
 pub mod key {
+    /// What the names of keys of the protocol begin with.
+    pub const PREFIX: &str = "io.modelcontextprotocol/";
     /// The token that progress of the request is reported under.
     pub const PROGRESS_TOKEN: &str = "progressToken";
     /// The revision of a request (from 2026-07-28).

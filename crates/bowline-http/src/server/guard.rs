@@ -1,7 +1,7 @@
 //! Who may call at all: `Host` and `Origin`, checked before anything is read.
 
 use super::settings::Settings;
-use http::{HeaderMap, HeaderValue, Uri, header, uri::Authority};
+use http::{HeaderMap, HeaderValue, Uri, header};
 
 /// Why a request is turned away at the door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,56 +38,82 @@ pub(super) fn check(settings: &Settings, uri: &Uri, headers: &HeaderMap) -> Resu
     }
 }
 
-/// The one name the request is for. HTTP/2 has it in the URI, HTTP/1.1 in a header; where both are, they agree.
-fn host(uri: &Uri, headers: &HeaderMap) -> Result<Authority, Refusal> {
-    let mut hosts = headers.get_all(header::HOST).iter();
-    let named = match (hosts.next(), hosts.next()) {
-        (Some(host), None) => Some(parse(host)?),
-        (None, _) => None,
-        (Some(_), Some(_)) => return Err(Refusal::BadHost),
-    };
-    match (uri.authority(), named) {
-        (Some(authority), None) if is_plain(authority) => Ok(authority.clone()),
-        (Some(authority), Some(named)) if is_plain(authority) && *authority == named => Ok(named),
-        (None, Some(named)) => Ok(named),
-        _ => Err(Refusal::BadHost),
+/// A host and, if it was given, its port.
+#[derive(Clone, Copy, Debug)]
+struct Host<'a> {
+    whole: &'a str,
+    name: &'a str,
+    port: Option<u16>,
+}
+
+impl<'a> Host<'a> {
+    /// Takes a plain host. A user before it is never part of it, and has been used to slip past checks.
+    fn parse(whole: &'a str) -> Option<Self> {
+        let end = match whole.strip_prefix('[') {
+            Some(_) => whole.find(']')? + 1,
+            None => whole.find(':').unwrap_or(whole.len()),
+        };
+        let (name, rest) = whole.split_at(end);
+        let port = match rest.strip_prefix(':') {
+            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => Some(digits.parse().ok()?),
+            None if rest.is_empty() => None,
+            _ => return None,
+        };
+        let inner = name.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
+        let is_plain = match inner {
+            Some(address) => {
+                address.bytes().all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.'))
+            }
+            None => {
+                name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'))
+            }
+        };
+        (is_plain && !name.is_empty()).then_some(Self { whole, name, port })
+    }
+
+    fn is(&self, other: &Self, default_port: u16) -> bool {
+        self.name.eq_ignore_ascii_case(other.name)
+            && self.port.unwrap_or(default_port) == other.port.unwrap_or(default_port)
     }
 }
 
-fn parse(host: &HeaderValue) -> Result<Authority, Refusal> {
-    let authority = Authority::try_from(host.as_bytes()).map_err(|_| Refusal::BadHost)?;
-    if is_plain(&authority) { Ok(authority) } else { Err(Refusal::BadHost) }
+/// The one name the request is for. HTTP/2 has it in the URI, HTTP/1.1 in a header; where both are, they agree.
+fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<Host<'a>, Refusal> {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let named = match (hosts.next(), hosts.next()) {
+        (None, _) => None,
+        (Some(host), None) => {
+            let host = host.to_str().ok().and_then(Host::parse);
+            Some(host.ok_or(Refusal::BadHost)?)
+        }
+        (Some(_), Some(_)) => return Err(Refusal::BadHost),
+    };
+    let Some(authority) = uri.authority() else { return named.ok_or(Refusal::BadHost) };
+    let authority = Host::parse(authority.as_str()).ok_or(Refusal::BadHost)?;
+    match named {
+        Some(named) if !named.whole.eq_ignore_ascii_case(authority.whole) => Err(Refusal::BadHost),
+        _ => Ok(authority),
+    }
 }
 
-/// A user before the host is never part of it, and has been used to slip past checks.
-fn is_plain(authority: &Authority) -> bool {
-    !authority.as_str().contains('@') && !authority.host().is_empty()
+fn is_ours(settings: &Settings, host: &Host<'_>) -> bool {
+    let is = |known: &str| known.eq_ignore_ascii_case(host.name);
+    ["localhost", "127.0.0.1", "[::1]"].into_iter().any(is)
+        || settings.hosts.iter().any(|known| is(known) || known.eq_ignore_ascii_case(host.whole))
 }
 
-fn is_ours(settings: &Settings, host: &Authority) -> bool {
-    let name = host.host().to_ascii_lowercase();
-    let with_port = host.as_str().to_ascii_lowercase();
-    let local = matches!(name.as_str(), "localhost" | "127.0.0.1" | "[::1]");
-    local || settings.hosts.iter().any(|known| *known == name || *known == with_port)
-}
-
-fn is_welcome(settings: &Settings, origin: &HeaderValue, host: &Authority) -> bool {
+fn is_welcome(settings: &Settings, origin: &HeaderValue, host: &Host<'_>) -> bool {
     let Ok(origin) = origin.to_str() else { return false };
-    let origin = origin.to_ascii_lowercase();
-    if settings.origins.contains(&origin) {
+    if settings.origins.iter().any(|known| known.eq_ignore_ascii_case(origin)) {
         return true;
     }
     // The server's own pages: same host, same port. `null` is nobody's.
     let (default_port, rest) = match origin.split_once("://") {
-        Some(("http", rest)) => (80, rest),
-        Some(("https", rest)) => (443, rest),
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (80, rest),
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (443, rest),
         _ => return false,
     };
-    let Ok(authority) = Authority::try_from(rest) else { return false };
-    let port = |authority: &Authority| authority.port_u16().unwrap_or(default_port);
-    is_plain(&authority)
-        && authority.host().eq_ignore_ascii_case(host.host())
-        && port(&authority) == port(host)
+    Host::parse(rest).is_some_and(|origin| origin.is(host, default_port))
 }
 
 #[cfg(test)]

@@ -16,10 +16,10 @@ use bowline_proto::{
     service::{BoxFuture, Outcome, Outlet},
 };
 use bowline_proto::{envelope::MethodName, server::Threshold, service::Call};
-use bowline_server::transport::{Exchange, Sink, random_bytes, unix_time};
+use bowline_server::transport::{Exchange, Sink, unix_time};
 use bowline_types::{Id, Method, RawJson, RpcError};
 use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, HeaderName, Response, StatusCode};
 use std::{
     future::{Future, poll_fn},
     pin::Pin,
@@ -28,6 +28,11 @@ use std::{
     time::Duration,
 };
 use tokio::time::{Instant, Sleep, sleep};
+
+/// The headers every request has, hashed ahead.
+pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static(codec::PROTOCOL_VERSION);
+const METHOD: HeaderName = HeaderName::from_static(codec::METHOD);
+const NAME: HeaderName = HeaderName::from_static(codec::NAME);
 
 /// A request of the modern era, before its checks.
 pub(super) struct Request {
@@ -70,17 +75,15 @@ impl From<RpcError> for Refused {
 fn admit(shared: &Shared, headers: &HeaderMap, request: Request) -> Result<Admitted, Refused> {
     let Request { method, params, meta, principal, .. } = request;
     let mismatch = |error: codec::HeaderMismatch| RpcError::header_mismatch(error.to_string());
-    let values =
-        |name: &str| headers.get_all(name).iter().map(http::HeaderValue::as_bytes).collect::<Vec<_>>();
-    let version = values(codec::PROTOCOL_VERSION);
-    if version.is_empty() {
+    let values = |name: &HeaderName| headers.get_all(name).iter().map(http::HeaderValue::as_bytes);
+    if !headers.contains_key(&PROTOCOL_VERSION) {
         return Err(RpcError::header_mismatch("the header `MCP-Protocol-Version` is missing").into());
     }
     let named = meta.require().map_err(Refused::Undescribed)?.0;
     let named = named.as_ref().map_or_else(|name| &**name, |revision| revision.as_str());
-    codec::check_plain(codec::PROTOCOL_VERSION, version, named).map_err(mismatch)?;
+    codec::check_plain(codec::PROTOCOL_VERSION, values(&PROTOCOL_VERSION), named).map_err(mismatch)?;
     supported_revision(shared.server.profile(), &meta)?;
-    codec::check_plain(codec::METHOD, values(codec::METHOD), method.as_str()).map_err(mismatch)?;
+    codec::check_plain(codec::METHOD, values(&METHOD), method.as_str()).map_err(mismatch)?;
     let known = match &method {
         MethodName::Known(known) => Some(*known),
         MethodName::Unknown(_) => None,
@@ -91,18 +94,20 @@ fn admit(shared: &Shared, headers: &HeaderMap, request: Request) -> Result<Admit
         _ => None,
     };
     if let Some(subject) = &subject {
-        codec::check_encoded(codec::NAME, values(codec::NAME), subject).map_err(mismatch)?;
+        codec::check_encoded(codec::NAME, values(&NAME), subject).map_err(mismatch)?;
     }
     if known == Some(Method::CallTool)
         && let Some(mirrored) = subject.as_ref().and_then(|name| shared.server.param_headers(name))
     {
-        let arguments = params.arguments()?.map(RawJson::to_value).transpose();
+        let arguments = params.arguments()?.as_ref().map(RawJson::to_value).transpose();
         let arguments =
             arguments.map_err(|error| RpcError::invalid_params(error.to_string()))?.unwrap_or_default();
+        let values =
+            |name: &str| headers.get_all(name).iter().map(http::HeaderValue::as_bytes).collect::<Vec<_>>();
         mirrored.check(&arguments, values).map_err(mismatch)?;
     }
     drop(subject);
-    Ok(admit_modern(shared.server.profile(), principal.as_ref(), &method, params, meta, unix_time())?)
+    Ok(admit_modern(shared.server.profile(), principal.as_ref(), &method, params, meta, unix_time)?)
 }
 
 async fn run(shared: &Arc<Shared>, id: Id, call: Call, threshold: Threshold) -> Response<Body> {
@@ -117,7 +122,7 @@ async fn run(shared: &Arc<Shared>, id: Id, call: Call, threshold: Threshold) -> 
         exchange,
         events,
         shared: Arc::clone(shared),
-        silence: Box::pin(sleep(shared.settings.patience)),
+        silence: None,
     };
     match poll_fn(|context| stream.poll_first(context)).await {
         First::Whole(status, message) => reply::json(status, message),
@@ -140,7 +145,8 @@ pub(super) struct CallStream {
     exchange: Arc<Exchange>,
     events: Arc<Events>,
     shared: Arc<Shared>,
-    silence: Pin<Box<Sleep>>,
+    /// When the client is to hear something again; not set before the call turned out to take its time.
+    silence: Option<Pin<Box<Sleep>>>,
 }
 
 impl CallStream {
@@ -156,7 +162,8 @@ impl CallStream {
         if let Some((status, message)) = done {
             return Poll::Ready(First::Whole(status, message));
         }
-        self.silence.as_mut().poll(context).map(|()| First::Events)
+        let patience = self.shared.settings.patience;
+        self.silence(patience).as_mut().poll(context).map(|()| First::Events)
     }
 
     /// The response, when the call is done.
@@ -168,10 +175,9 @@ impl CallStream {
             Outcome::Failed(error) => reply::status_of(error),
             Outcome::Complete(_) | Outcome::NeedsInput(_) => StatusCode::OK,
         };
-        let random = if matches!(outcome, Outcome::NeedsInput(_)) { random_bytes() } else { [0; 32] };
-        let expires = unix_time().saturating_add(self.shared.server.question_time().as_secs());
+        let server = &self.shared.server;
         let mut message = Vec::with_capacity(512);
-        encode_outcome(self.shared.server.profile(), &self.ticket, outcome, &random, expires, &mut message);
+        encode_outcome(server.profile(), &self.ticket, outcome, &|| server.sealing(), &mut message);
         Some((status, message.into()))
     }
 
@@ -191,18 +197,25 @@ impl CallStream {
         if self.call.is_none() {
             return Poll::Ready(None);
         }
-        if self.silence.as_mut().poll(context).is_ready() {
+        let keep_alive = self.shared.settings.keep_alive;
+        if self.silence(keep_alive).as_mut().poll(context).is_ready() {
             self.restart_silence();
             // Polled once more so that the next comment has its timer.
-            let _ = self.silence.as_mut().poll(context);
+            let _ = self.silence(keep_alive).as_mut().poll(context);
             return Poll::Ready(Some(comment()));
         }
         Poll::Pending
     }
 
+    fn silence(&mut self, limit: Duration) -> &mut Pin<Box<Sleep>> {
+        self.silence.get_or_insert_with(|| Box::pin(sleep(limit)))
+    }
+
     fn restart_silence(&mut self) {
-        let next: Duration = self.shared.settings.keep_alive;
-        self.silence.as_mut().reset(Instant::now() + next);
+        let next = self.shared.settings.keep_alive;
+        if let Some(silence) = &mut self.silence {
+            silence.as_mut().reset(Instant::now() + next);
+        }
     }
 }
 

@@ -1,13 +1,12 @@
 //! Serving the endpoint on a socket.
 
 use super::{HttpService, Settings, reply};
-use bowline_server::{Result, Server};
+use bowline_server::{BoxFuture, Result, Server};
 use http::{Request, StatusCode};
-use hyper::body::Incoming;
+use hyper::{body::Incoming, service::Service};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::{conn::auto, graceful::GracefulShutdown},
-    service::TowerToHyperService,
 };
 use std::{convert::Infallible, future::Future, io, time::Duration};
 use tokio::{
@@ -72,9 +71,7 @@ impl HttpService {
             let mut builder = auto::Builder::new(TokioExecutor::new());
             builder.http1().timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(10));
             builder.http2().timer(TokioTimer::new());
-            let at_path = AtPath(self.clone());
-            let connection =
-                builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(at_path));
+            let connection = builder.serve_connection(TokioIo::new(stream), AtPath(self.clone()));
             let connection = graceful.watch(connection.into_owned());
             connections.spawn(async move {
                 if let Err(error) = connection.await {
@@ -96,23 +93,16 @@ impl HttpService {
 #[derive(Clone)]
 struct AtPath(HttpService);
 
-impl tower_service::Service<Request<Incoming>> for AtPath {
+impl Service<Request<Incoming>> for AtPath {
     type Response = http::Response<super::Body>;
     type Error = Infallible;
-    type Future =
-        std::pin::Pin<Box<dyn Future<Output = std::result::Result<Self::Response, Infallible>> + Send>>;
+    type Future = BoxFuture<'static, std::result::Result<Self::Response, Infallible>>;
 
-    fn poll_ready(
-        &mut self,
-        _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<std::result::Result<(), Infallible>> {
-        std::task::Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Incoming>) -> Self::Future {
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
         let (path, settings) = (request.uri().path(), self.0.settings());
         if path == settings.path || settings.sse_path.as_deref() == Some(path) {
-            return self.0.call(request);
+            let endpoint = self.0.clone();
+            return Box::pin(async move { Ok(endpoint.respond(request).await) });
         }
         Box::pin(std::future::ready(Ok(reply::refusal(StatusCode::NOT_FOUND, "there is nothing here"))))
     }

@@ -4,12 +4,12 @@ use super::{
     body::Body,
     guard::{self, Refusal},
     legacy::{self, Session, Sessions},
-    modern, reply,
+    modern::{self, PROTOCOL_VERSION},
+    reply,
     settings::Settings,
 };
 use bowline_proto::{
     envelope::{self, Frame, Message, MethodName},
-    header as codec,
     params::{Params, RequestMeta},
 };
 use bowline_server::{Server, ServerHandle};
@@ -168,7 +168,7 @@ impl HttpService {
     ) -> Result<Arc<Session>, Box<Response<Body>>> {
         let refuse = |status, reason: &str| Err(Box::new(reply::refusal(status, reason)));
         let spoken = self.shared.server.profile().revisions;
-        if let Some(version) = headers.get(codec::PROTOCOL_VERSION)
+        if let Some(version) = headers.get(PROTOCOL_VERSION)
             && !version
                 .to_str()
                 .ok()
@@ -186,20 +186,20 @@ impl HttpService {
     }
 
     async fn post(&self, headers: &HeaderMap, principal: Option<Arc<str>>, frame: &Bytes) -> Response<Body> {
-        let other = match envelope::parse(frame) {
+        let frame = match envelope::parse(frame) {
             Frame::Single(Ok(Message::Request { id, method, params })) => {
-                return self.post_request(headers, principal, frame, id, method, params).await;
+                return self.post_request(headers, principal, id, method, params).await;
             }
             Frame::Single(Err(rejected)) => return bad_request(rejected.id.as_ref(), &rejected.error),
             other => other,
         };
-        if self.shared.is_ending() && matches!(other, Frame::Batch(_)) {
+        if self.shared.is_ending() && matches!(frame, Frame::Batch(_)) {
             return ending();
         }
         if self.speaks_legacy() && !names_other_era(headers) {
             return self.post_to_session(headers, principal.as_ref(), frame).await;
         }
-        match other {
+        match frame {
             Frame::Single(Ok(Message::Notification { .. })) => reply::empty(StatusCode::ACCEPTED),
             Frame::Batch(_) => {
                 reply::refusal(StatusCode::BAD_REQUEST, "batches are not part of this revision")
@@ -214,27 +214,29 @@ impl HttpService {
         &self,
         headers: &HeaderMap,
         principal: Option<Arc<str>>,
-        frame: &Bytes,
         id: Id,
         method: MethodName,
-        params: Option<RawJson>,
+        params: Option<Params>,
     ) -> Response<Body> {
         if self.shared.is_ending() {
             return ending();
         }
-        let described = describe(params.clone());
-        let modern = matches!(&described, Ok((_, meta)) if meta.is_modern);
+        let described = params.as_ref().map_or_else(|| Ok(RequestMeta::default()), RequestMeta::of);
+        let modern = matches!(&described, Ok(meta) if meta.is_modern);
         if !modern && method == MethodName::Known(bowline_types::Method::Initialize) {
             if self.speaks_legacy() {
+                let frame = Frame::Single(Ok(Message::Request { id, method, params }));
                 return legacy::open(&self.shared, principal, frame).await;
             }
-            return bad_request(Some(&id), &self.only_modern(params.as_ref()));
+            return bad_request(Some(&id), &self.only_modern(params.as_ref().map(Params::raw)));
         }
         if !modern && self.speaks_legacy() && !names_other_era(headers) {
+            let frame = Frame::Single(Ok(Message::Request { id, method, params }));
             return self.post_to_session(headers, principal.as_ref(), frame).await;
         }
         match described {
-            Ok((params, meta)) => {
+            Ok(meta) => {
+                let params = params.unwrap_or_else(Params::empty);
                 let request = modern::Request { id, method, params, meta, principal };
                 modern::answer(&self.shared, headers, request).await
             }
@@ -246,7 +248,7 @@ impl HttpService {
         &self,
         headers: &HeaderMap,
         principal: Option<&Arc<str>>,
-        frame: &Bytes,
+        frame: Frame,
     ) -> Response<Body> {
         match self.session(headers, principal) {
             Ok(session) => legacy::post(&self.shared, &session, frame).await,
@@ -304,18 +306,11 @@ impl HttpService {
         if body.size_hint().lower() > limit as u64 {
             return Err(StatusCode::PAYLOAD_TOO_LARGE);
         }
-        let reading = async {
-            let mut body = pin!(body);
-            let mut bytes = BytesMut::new();
-            while let Some(frame) = poll_fn(|context| body.as_mut().poll_frame(context)).await {
-                let Ok(data) = frame.map_err(|_| StatusCode::BAD_REQUEST)?.into_data() else { continue };
-                if bytes.len() + data.remaining() > limit {
-                    return Err(StatusCode::PAYLOAD_TOO_LARGE);
-                }
-                bytes.extend_from_slice(&collect(data));
-            }
-            Ok(bytes.freeze())
-        };
+        let mut reading = pin!(collect(body, limit));
+        // Most bodies are there with their head and need no timer.
+        if let Poll::Ready(read) = poll_fn(|context| Poll::Ready(reading.as_mut().poll(context))).await {
+            return read;
+        }
         let in_time = tokio::time::timeout(self.shared.settings.body_time, reading).await;
         in_time.unwrap_or(Err(StatusCode::REQUEST_TIMEOUT))
     }
@@ -333,19 +328,40 @@ fn unreadable(status: StatusCode) -> Response<Body> {
 
 /// Whether the version header names a revision without sessions, or none that is known.
 fn names_other_era(headers: &HeaderMap) -> bool {
-    headers.get(codec::PROTOCOL_VERSION).is_some_and(|version| {
+    headers.get(PROTOCOL_VERSION).is_some_and(|version| {
         version.to_str().ok().and_then(Revision::parse).is_none_or(|revision| revision.era() == Era::Modern)
     })
 }
 
-fn collect(mut data: impl Buf) -> Bytes {
-    data.copy_to_bytes(data.remaining())
+/// The whole of a body. One that comes in one piece is not copied.
+async fn collect<B: http_body::Body>(body: B, limit: usize) -> Result<Bytes, StatusCode> {
+    let expected = usize::try_from(body.size_hint().lower()).unwrap_or(0).min(limit);
+    let mut body = pin!(body);
+    let mut first = Bytes::new();
+    let mut bytes = BytesMut::new();
+    while let Some(frame) = poll_fn(|context| body.as_mut().poll_frame(context)).await {
+        let Ok(mut data) = frame.map_err(|_| StatusCode::BAD_REQUEST)?.into_data() else { continue };
+        let piece = data.copy_to_bytes(data.remaining());
+        if first.len().max(bytes.len()) + piece.len() > limit {
+            return Err(StatusCode::PAYLOAD_TOO_LARGE);
+        }
+        if first.is_empty() && bytes.is_empty() {
+            first = piece;
+            continue;
+        }
+        if bytes.is_empty() {
+            bytes.reserve(expected.max(first.len() + piece.len()));
+            bytes.extend_from_slice(&first);
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(if bytes.is_empty() { first } else { bytes.freeze() })
 }
 
-fn describe(params: Option<RawJson>) -> Result<(Params, RequestMeta), RpcError> {
-    let params = params.map_or_else(|| Ok(Params::empty()), Params::parse)?;
-    let meta = params.meta()?.map(RequestMeta::parse).transpose()?.unwrap_or_default();
-    Ok((params, meta))
+/// Whether a media type, with or without parameters, is `wanted`.
+fn is_media(value: &[u8], wanted: &str) -> bool {
+    let end = value.iter().position(|byte| *byte == b';').unwrap_or(value.len());
+    value.get(..end).unwrap_or_default().trim_ascii().eq_ignore_ascii_case(wanted.as_bytes())
 }
 
 fn bad_request(id: Option<&Id>, error: &RpcError) -> Response<Body> {
@@ -356,13 +372,8 @@ fn bad_request(id: Option<&Id>, error: &RpcError) -> Response<Body> {
 
 /// JSON in, JSON or events out.
 fn check_types(headers: &HeaderMap) -> Result<(), Box<Response<Body>>> {
-    let media = |value: &HeaderValue| {
-        let value = value.to_str().unwrap_or_default().to_ascii_lowercase();
-        value.split(';').next().unwrap_or_default().trim().to_owned()
-    };
-    let is_json =
-        headers.get(header::CONTENT_TYPE).map(media).is_some_and(|media| media == "application/json");
-    if !is_json {
+    let is_json = |value: &HeaderValue| is_media(value.as_bytes(), "application/json");
+    if !headers.get(header::CONTENT_TYPE).is_some_and(is_json) {
         let refusal =
             reply::refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "expected `Content-Type: application/json`");
         return Err(Box::new(refusal));
@@ -382,11 +393,9 @@ fn check_types(headers: &HeaderMap) -> Result<(), Box<Response<Body>>> {
 }
 
 fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
-    let listed = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    listed.flat_map(|value| value.split(',')).any(|entry| {
-        let entry = entry.split(';').next().unwrap_or_default().trim();
-        entry.eq_ignore_ascii_case(wanted) || entry == "*/*"
-    })
+    let listed =
+        headers.get_all(header::ACCEPT).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    listed.into_iter().any(|entry| is_media(entry, wanted) || is_media(entry, "*/*"))
 }
 
 impl<B> tower_service::Service<Request<B>> for HttpService

@@ -8,7 +8,10 @@ pub use opening::{Negotiated, OpenError, Opening, Reaction, Step};
 pub use request::{ClientProfile, RequestOptions};
 pub use result::{Fulfilled, ResultError, classify};
 
-use crate::envelope::{self, Frame, Message, MethodName, Rejected};
+use crate::{
+    envelope::{self, Frame, Message, MethodName, Rejected},
+    params::Params,
+};
 use bowline_types::{Id, RawJson, RpcError};
 use bytes::Bytes;
 
@@ -54,8 +57,12 @@ pub fn accept(frame: &Bytes) -> Vec<Inbound> {
 
 fn inbound(message: Result<Message, Rejected>) -> Inbound {
     match message {
-        Ok(Message::Request { id, method, params }) => Inbound::Request { id, method, params },
-        Ok(Message::Notification { method, params }) => Inbound::Notification { method, params },
+        Ok(Message::Request { id, method, params }) => {
+            Inbound::Request { id, method, params: params.map(Params::into_raw) }
+        }
+        Ok(Message::Notification { method, params }) => {
+            Inbound::Notification { method, params: params.map(Params::into_raw) }
+        }
         Ok(Message::Response { id, result }) => Inbound::Response { id, result: Ok(result) },
         Ok(Message::Failure { id: Some(id), error }) => Inbound::Response { id, result: Err(error) },
         Ok(Message::Failure { id: None, error }) => Inbound::Complaint(error),

@@ -7,23 +7,31 @@ use crate::{
     service::{Outcome, Reply},
 };
 use bowline_types::{
-    Adapt, Era, InputRequest, InputRequests, Meta, RawJson, ResultType, Revision, RpcError, meta,
+    Adapt, Era, InputRequest, InputRequests, Meta, RawJson, ResultType, Revision, RpcError, meta, write_json,
 };
 use serde::{Deserialize, Serialize};
 
-/// Appends the response to a call. `random` and `expires` are for the state of a call that needs input.
+/// What seals the state of a call that needs input.
+#[derive(Debug)]
+pub struct Sealing {
+    /// Bytes nobody can guess.
+    pub random: [u8; 32],
+    /// When the state ends, in seconds since the epoch.
+    pub expires: u64,
+}
+
+/// Appends the response to a call. `sealing` is asked only by one that needs input.
 pub fn encode(
     profile: &Profile,
     ticket: &Ticket,
     outcome: Outcome,
-    random: &[u8; 32],
-    expires: u64,
+    sealing: &dyn Fn() -> Sealing,
     out: &mut Vec<u8>,
 ) {
     let start = out.len();
     let encoded = match outcome {
         Outcome::Complete(reply) => encode_reply(profile, ticket, reply, out),
-        Outcome::NeedsInput(asked) => input_required(profile, ticket, &asked, random, expires, out),
+        Outcome::NeedsInput(asked) => input_required(profile, ticket, &asked, &sealing(), out),
         Outcome::Failed(error) => Err(error),
     };
     if let Err(mut error) = encoded {
@@ -85,7 +93,7 @@ fn typed<T: Serialize>(
     out: &mut Vec<u8>,
 ) -> Result<(), RpcError> {
     encode::start_response(out, &ticket.id);
-    encode::write(out, result).map_err(|error| RpcError::internal(error.to_string()))?;
+    write_json(out, result).map_err(|error| RpcError::internal(error.to_string()))?;
     stamp(profile, ticket.client.revision, out, present);
     out.push(b'}');
     Ok(())
@@ -136,15 +144,14 @@ fn input_required(
     profile: &Profile,
     ticket: &Ticket,
     asked: &Asked,
-    random: &[u8; 32],
-    expires: u64,
+    sealing: &Sealing,
     out: &mut Vec<u8>,
 ) -> Result<(), RpcError> {
     if ticket.client.revision.era() == Era::Legacy {
         return Err(RpcError::internal("a question reached the end of a call that cannot be made again"));
     }
     let binding = modern::binding(&ticket.client, ticket.method, &ticket.params)?;
-    let state = replay::seal(&profile.keys, random, &binding, asked, expires)?;
+    let state = replay::seal(&profile.keys, &sealing.random, &binding, asked, sealing.expires)?;
     let mut requests = InputRequests::default();
     for question in &asked.questions {
         let mut request: InputRequest = question.request.clone();

@@ -12,7 +12,7 @@ mod notices;
 mod opening;
 mod profile;
 
-pub use finish::encode as encode_outcome;
+pub use finish::{Sealing, encode as encode_outcome};
 pub use gate::missing_capability;
 pub use legacy::Legacy;
 pub use modern::{Admitted, admit as admit_modern, supported as supported_revision};
@@ -21,7 +21,7 @@ pub use profile::{CacheHint, Profile, RevisionSet};
 
 use crate::{
     encode,
-    envelope::{self, Frame, Message, MethodName, Rejected},
+    envelope::{Frame, Message, MethodName, Rejected},
     params::{Params, RequestMeta},
     replay::Replay,
     service::{Call, ClientView, Outcome},
@@ -31,7 +31,7 @@ use bowline_types::{
     CancelledParams, Id, Method, ProgressParams, ProgressToken, RawJson, Revision, RpcError,
 };
 use bytes::Bytes;
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 /// How many requests of one connection may run at once.
 pub const MAX_IN_FLIGHT: usize = 1000;
@@ -113,8 +113,8 @@ pub struct ServerSession {
     profile: Arc<Profile>,
     principal: Option<Arc<str>>,
     legacy: Option<Legacy>,
-    /// The calls that run, each with its serial number.
-    running: HashMap<Id, u64>,
+    /// The calls that run, each with its serial number. Rarely more than a few, so that looking at all is quickest.
+    running: Vec<(Id, u64)>,
     next_serial: u64,
     subscriptions: Subscriptions,
 }
@@ -126,7 +126,7 @@ impl ServerSession {
             profile,
             principal,
             legacy: None,
-            running: HashMap::new(),
+            running: Vec::new(),
             next_serial: 0,
             subscriptions: Subscriptions::default(),
         }
@@ -147,15 +147,15 @@ impl ServerSession {
         self.legacy.as_ref().map(|legacy| &legacy.client)
     }
 
-    /// Takes one frame. `now` is the time in seconds since the epoch.
-    pub fn accept(&mut self, frame: &Bytes, now: u64) -> Inbound {
-        match envelope::parse(frame) {
+    /// Takes what one frame holds. `now` tells the time in seconds since the epoch; few frames make it look.
+    pub fn accept(&mut self, frame: Frame, now: fn() -> u64) -> Inbound {
+        match frame {
             Frame::Single(message) => self.accept_message(message, now),
             Frame::Batch(items) => self.accept_batch(items, now),
         }
     }
 
-    fn accept_batch(&mut self, items: Vec<Result<Message, Rejected>>, now: u64) -> Inbound {
+    fn accept_batch(&mut self, items: Vec<Result<Message, Rejected>>, now: fn() -> u64) -> Inbound {
         let refuse =
             |reason: &'static str| Inbound::Reply(encode::failure(None, &RpcError::invalid_request(reason)));
         // Only 2025-03-26 has batches, and its handshake is never inside one.
@@ -168,7 +168,7 @@ impl ServerSession {
         Inbound::Batch(items.into_iter().map(|item| self.accept_message(item, now)).collect())
     }
 
-    fn accept_message(&mut self, message: Result<Message, Rejected>, now: u64) -> Inbound {
+    fn accept_message(&mut self, message: Result<Message, Rejected>, now: fn() -> u64) -> Inbound {
         match message {
             Ok(Message::Request { id, method, params }) => {
                 match self.accept_request(&id, &method, params, now) {
@@ -177,7 +177,7 @@ impl ServerSession {
                 }
             }
             Ok(Message::Notification { method, params }) => {
-                self.accept_notification(&method, params.as_ref())
+                self.accept_notification(&method, params.as_ref().map(Params::raw))
             }
             Ok(Message::Response { id, result }) => Inbound::Answer { id, result: Ok(result) },
             Ok(Message::Failure { id: Some(id), error }) => Inbound::Answer { id, result: Err(error) },
@@ -190,17 +190,17 @@ impl ServerSession {
         &mut self,
         id: &Id,
         method: &MethodName,
-        params: Option<RawJson>,
-        now: u64,
+        params: Option<Params>,
+        now: fn() -> u64,
     ) -> Result<Inbound, RpcError> {
-        if self.running.contains_key(id) || self.subscriptions.is_listening(id) {
+        if self.position(id).is_some() || self.subscriptions.is_listening(id) {
             return Err(RpcError::invalid_request(format!("a request with id {id} is already running")));
         }
         if self.running.len() >= MAX_IN_FLIGHT {
             return Err(RpcError::internal(format!("{MAX_IN_FLIGHT} requests are running already")));
         }
-        let params = params.map_or_else(|| Ok(Params::empty()), Params::parse)?;
-        let meta = params.meta()?.map(RequestMeta::parse).transpose()?.unwrap_or_default();
+        let params = params.unwrap_or_else(Params::empty);
+        let meta = RequestMeta::of(&params)?;
         // A server that speaks no modern revision takes their keys for any others, as servers of its time do, and a client
         // that probes it learns what it is.
         let admitted = if meta.is_modern && self.profile.revisions.has_modern() {
@@ -222,7 +222,7 @@ impl ServerSession {
                 let (mut ticket, notices) = Ticket::issue(id.clone(), &call, threshold);
                 ticket.serial = self.next_serial;
                 self.next_serial += 1;
-                self.running.insert(id.clone(), ticket.serial);
+                self.running.push((id.clone(), ticket.serial));
                 Inbound::Call(ticket, call, notices)
             }
         })
@@ -259,7 +259,8 @@ impl ServerSession {
     }
 
     fn cancel(&mut self, id: Id) -> Inbound {
-        if self.running.remove(&id).is_some() {
+        if let Some(position) = self.position(&id) {
+            self.running.swap_remove(position);
             return Inbound::Cancel(id);
         }
         self.subscriptions.cancel(&id);
@@ -267,22 +268,23 @@ impl ServerSession {
     }
 
     /// Ends a call: appends the frame to send to `out`, or nothing when the call was cancelled meanwhile.
-    ///
-    /// `random` seals the state of a call that needs input; `expires` is when that state ends.
     pub fn finish(
         &mut self,
         ticket: &Ticket,
         outcome: Outcome,
-        random: &[u8; 32],
-        expires: u64,
+        sealing: &dyn Fn() -> Sealing,
         out: &mut Vec<u8>,
     ) -> bool {
-        let running = self.running.get(&ticket.id) == Some(&ticket.serial);
-        if running {
-            self.running.remove(&ticket.id);
-            finish::encode(&self.profile, ticket, outcome, random, expires, out);
+        let position = self.running.iter().position(|(_, serial)| *serial == ticket.serial);
+        if let Some(position) = position {
+            self.running.swap_remove(position);
+            finish::encode(&self.profile, ticket, outcome, sealing, out);
         }
-        running
+        position.is_some()
+    }
+
+    fn position(&self, id: &Id) -> Option<usize> {
+        self.running.iter().position(|(running, _)| running == id)
     }
 
     /// How many calls run.
@@ -310,6 +312,7 @@ impl ServerSession {
 mod tests {
     use super::*;
     use crate::{
+        envelope,
         seal::{Key, KeyRing},
         service::Reply,
     };
@@ -317,7 +320,7 @@ mod tests {
 
     fn call(session: &mut ServerSession) -> Ticket {
         let frame = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
-        match session.accept(&Bytes::from_static(frame.as_bytes()), 0) {
+        match session.accept(envelope::parse(&Bytes::from_static(frame.as_bytes())), || 0) {
             Inbound::Call(ticket, ..) => ticket,
             other => panic!("expected a call, got {other:?}"),
         }
@@ -331,11 +334,11 @@ mod tests {
         let mut session = ServerSession::new(Arc::new(profile), None);
         let earlier = call(&mut session);
         let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
-        session.accept(&Bytes::from_static(cancel.as_bytes()), 0);
+        session.accept(envelope::parse(&Bytes::from_static(cancel.as_bytes())), || 0);
         let later = call(&mut session);
         let mut finish = |ticket: &Ticket| {
             let outcome = Outcome::Complete(Reply::Raw(RawJson::empty_object()));
-            session.finish(ticket, outcome, &[0; 32], 0, &mut Vec::new())
+            session.finish(ticket, outcome, &|| Sealing { random: [0; 32], expires: 0 }, &mut Vec::new())
         };
         assert!(!finish(&earlier));
         assert!(finish(&later));

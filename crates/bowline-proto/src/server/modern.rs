@@ -34,7 +34,7 @@ pub fn admit(
     method: &MethodName,
     params: Params,
     meta: RequestMeta,
-    now: u64,
+    now: fn() -> u64,
 ) -> Result<Admitted, RpcError> {
     let revision = supported(profile, &meta)?;
     let capabilities = meta.require()?.1.clone();
@@ -87,23 +87,23 @@ fn open_state(
     client: &ClientView,
     method: Method,
     params: &Params,
-    now: u64,
+    now: fn() -> u64,
 ) -> Result<Replay, RpcError> {
     if !matches!(method, Method::CallTool | Method::ReadResource | Method::GetPrompt) {
         return Ok(Replay::default());
     }
     let responses = params.input_responses()?;
     let Some(state) = params.request_state()? else {
-        return responses.map_or_else(|| Ok(Replay::default()), Replay::ahead);
+        return responses.as_ref().map_or_else(|| Ok(Replay::default()), Replay::ahead);
     };
     let binding = binding(client, method, params)?;
     let mut consumed = profile.consumed.lock().unwrap_or_else(PoisonError::into_inner);
-    replay::open(&profile.keys, &mut consumed, &binding, &state, responses, now)
+    replay::open(&profile.keys, &mut consumed, &binding, &state, responses.as_ref(), now())
 }
 
 /// What a sealed state of this request is bound to.
 pub(super) fn binding(client: &ClientView, method: Method, params: &Params) -> Result<Binding, RpcError> {
     let subject = if method == Method::ReadResource { params.uri()? } else { params.name()? };
     let arguments = params.arguments()?;
-    Ok(Binding::new(client.principal.as_deref(), method, &subject, arguments))
+    Ok(Binding::new(client.principal.as_deref(), method, &subject, arguments.as_ref()))
 }

@@ -54,7 +54,8 @@ impl Outbox {
         self.emptied.notify_waiters();
     }
 
-    fn has_room(&self) -> bool {
+    /// Whether there is room for more.
+    pub(crate) fn has_room(&self) -> bool {
         let queue = self.queue();
         queue.bytes.len() < self.limit || queue.closed
     }
@@ -75,10 +76,6 @@ impl Outbox {
         self.queue().closed = true;
         self.filled.notify_one();
         self.emptied.notify_waiters();
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        self.queue().closed
     }
 }
 

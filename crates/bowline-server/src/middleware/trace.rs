@@ -12,7 +12,7 @@ pub struct Trace;
 impl Middleware for Trace {
     fn call<'a>(&'a self, call: Call, outlet: Outlet, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         let meta: Meta =
-            call.params.meta().ok().flatten().and_then(|raw: &RawJson| raw.decode().ok()).unwrap_or_default();
+            call.params.meta().ok().flatten().and_then(|raw: RawJson| raw.decode().ok()).unwrap_or_default();
         let context = meta.trace_context();
         let span = tracing::info_span!(
             "mcp.call",

@@ -1,8 +1,9 @@
 //! One client and its calls, whatever carries the frames.
 
 use super::{Exchange, Sink, question::Questions};
-use crate::{ServerHandle, hub::Listener, random};
+use crate::{ServerHandle, hub::Listener};
 use bowline_proto::{
+    envelope::Frame,
     replay::{Answer, Asked, Question},
     server::{Inbound, Notices, ServerSession, Ticket},
     service::{BoxFuture, Call, Outcome, Outlet},
@@ -11,7 +12,6 @@ use bowline_proto::{
 use bowline_types::{Era, Id, Revision};
 use bytes::Bytes;
 use std::{
-    collections::HashMap,
     fmt,
     future::poll_fn,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -45,7 +45,7 @@ impl fmt::Debug for Started {
 pub struct Conversation {
     server: ServerHandle,
     session: Mutex<ServerSession>,
-    running: Mutex<HashMap<Id, Arc<Exchange>>>,
+    running: Mutex<Vec<(Id, Arc<Exchange>)>>,
     questions: Questions,
     /// Called when there may be news to send.
     news: Box<dyn Fn() + Send + Sync>,
@@ -75,7 +75,7 @@ impl Conversation {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<Id, Arc<Exchange>>> {
+    fn running(&self) -> MutexGuard<'_, Vec<(Id, Arc<Exchange>)>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -89,12 +89,12 @@ impl Conversation {
         self.session().is_initialized()
     }
 
-    /// Takes one frame; everything that belongs to it goes to `sink`.
-    pub fn accept(self: &Arc<Self>, frame: &Bytes, sink: &Arc<dyn Sink>) -> Started {
+    /// Takes what one frame holds; everything that belongs to it goes to `sink`.
+    pub fn accept(self: &Arc<Self>, frame: Frame, sink: &Arc<dyn Sink>) -> Started {
         // Locked to the end, so that news never overtake the acknowledgment of who listens for them, and a cancellation
         // finds the call it is for.
         let mut session = self.session();
-        match session.accept(frame, unix_time()) {
+        match session.accept(frame, unix_time) {
             Inbound::Call(ticket, call, notices) => {
                 Started::Call(self.start(ticket, call, notices, sink, None))
             }
@@ -131,8 +131,9 @@ impl Conversation {
             Inbound::Answer { id, result } => self.questions.settle(&id, result),
             Inbound::Alive(id) => self.questions.touch(&id),
             Inbound::Cancel(id) => {
-                if let Some(exchange) = self.running().remove(&id) {
-                    exchange.cancel();
+                let mut running = self.running();
+                if let Some(position) = running.iter().position(|(known, _)| *known == id) {
+                    running.swap_remove(position).1.cancel();
                 }
             }
             Inbound::Call(..)
@@ -153,7 +154,7 @@ impl Conversation {
         batch: Option<Arc<Batch>>,
     ) -> BoxFuture<'static, ()> {
         let exchange = Arc::new(Exchange::new(notices, Arc::clone(sink)));
-        self.running().insert(ticket.id.clone(), Arc::clone(&exchange));
+        self.running().push((ticket.id.clone(), Arc::clone(&exchange)));
         Box::pin(Arc::clone(self).run(ticket, call, exchange, Arc::clone(sink), batch))
     }
 
@@ -166,25 +167,27 @@ impl Conversation {
         batch: Option<Arc<Batch>>,
     ) {
         let outlet = Outlet::new(Arc::clone(&exchange) as _);
-        let outcome = tokio::select! {
-            biased;
-            () = exchange.cancellation() => None,
-            outcome = self.answer(&ticket, call, outlet, &sink) => Some(outcome),
-        };
+        let calling = self.server.service.call(call, outlet.clone());
+        let mut outcome = or_cancelled(&exchange, calling).await;
+        if ticket.client.revision.era() == Era::Legacy
+            && let Some(Outcome::NeedsInput(asked)) = outcome
+        {
+            // Few calls ask, so that what it takes does not grow the others.
+            outcome = or_cancelled(&exchange, Box::pin(self.ask(&ticket, *asked, outlet, &sink))).await;
+        }
         exchange.end();
-        self.forget(&ticket.id, &exchange);
+        self.forget(&exchange);
         let Some(outcome) = outcome else {
             if let Some(batch) = batch {
                 batch.settle(None);
             }
             return;
         };
-        let expires = unix_time().saturating_add(self.server.core.limits.question.as_secs());
-        let random = if matches!(outcome, Outcome::NeedsInput(_)) { random::bytes() } else { [0; 32] };
+        let sealing = || self.server.sealing();
         let mut session = self.session();
         let mut outcome = Some(outcome);
         let mut finish = |out: &mut Vec<u8>| {
-            outcome.take().is_some_and(|outcome| session.finish(&ticket, outcome, &random, expires, out))
+            outcome.take().is_some_and(|outcome| session.finish(&ticket, outcome, &sealing, out))
         };
         match batch {
             Some(batch) => {
@@ -197,27 +200,25 @@ impl Conversation {
     }
 
     /// Forgets a call that is over, but not another that has its id by now.
-    fn forget(&self, id: &Id, exchange: &Arc<Exchange>) {
+    fn forget(&self, exchange: &Arc<Exchange>) {
         let mut running = self.running();
-        if running.get(id).is_some_and(|known| Arc::ptr_eq(known, exchange)) {
-            running.remove(id);
+        if let Some(position) = running.iter().position(|(_, known)| Arc::ptr_eq(known, exchange)) {
+            running.swap_remove(position);
         }
     }
 
-    /// Runs the rounds of a call. In the legacy eras the questions between them are asked here.
-    async fn answer(&self, ticket: &Ticket, call: Call, outlet: Outlet, sink: &Arc<dyn Sink>) -> Outcome {
-        let mut outcome = self.server.service.call(call, outlet.clone()).await;
-        while let Outcome::NeedsInput(asked) = outcome {
-            if ticket.client.revision.era() == Era::Modern {
-                return Outcome::NeedsInput(asked);
-            }
-            let Asked { questions, mut replay } = *asked;
+    /// Asks what a call of the legacy eras has to ask, and makes it again with the answers, until it asks no more.
+    async fn ask(&self, ticket: &Ticket, mut asked: Asked, outlet: Outlet, sink: &Arc<dyn Sink>) -> Outcome {
+        loop {
+            let Asked { questions, mut replay } = asked;
             for (question, answer) in self.ask_all(ticket, questions, sink).await {
                 replay.record(&question, answer);
             }
-            outcome = self.server.service.call(ticket.again(replay), outlet.clone()).await;
+            match self.server.service.call(ticket.again(replay), outlet.clone()).await {
+                Outcome::NeedsInput(more) => asked = *more,
+                outcome => return outcome,
+            }
         }
-        outcome
     }
 
     /// Puts all questions of a round to the client at once, then waits for each.
@@ -299,6 +300,15 @@ impl Batch {
         }
         frame.push(b']');
         self.sink.push(&frame);
+    }
+}
+
+/// The outcome of a call, unless its caller gives up first.
+async fn or_cancelled(exchange: &Exchange, calling: BoxFuture<'_, Outcome>) -> Option<Outcome> {
+    tokio::select! {
+        biased;
+        () = exchange.cancellation() => None,
+        outcome = calling => Some(outcome),
     }
 }
 

@@ -8,10 +8,7 @@ mod conversation;
 mod exchange;
 mod question;
 
-pub use crate::{
-    hub::Listener,
-    random::{bytes as random_bytes, id as random_id},
-};
+pub use crate::{hub::Listener, random::id as random_id};
 pub use conversation::{Conversation, Started, poll_once, unix_time};
 pub use exchange::Exchange;
 

@@ -6,9 +6,9 @@ use super::{
     stream::{Progress, Stream},
 };
 use crate::server::{body::Body, reply, service::Shared};
+use bowline_proto::envelope::Frame;
 use bowline_server::transport::{Sink, Started};
 use bowline_types::Revision;
-use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode};
 use std::{
     future::{Future, poll_fn},
@@ -22,7 +22,7 @@ use tokio::time::sleep;
 pub(in crate::server) async fn open(
     shared: &Arc<Shared>,
     principal: Option<Arc<str>>,
-    frame: &Bytes,
+    frame: Frame,
 ) -> Response<Body> {
     let session = Sessions::create(shared, principal);
     let mut response = post(shared, &session, frame).await;
@@ -42,7 +42,7 @@ pub(in crate::server) async fn open(
 pub(in crate::server) async fn post(
     shared: &Arc<Shared>,
     session: &Arc<Session>,
-    frame: &Bytes,
+    frame: Frame,
 ) -> Response<Body> {
     let in_use = session.use_it();
     let stream = session.new_stream();

@@ -5,7 +5,10 @@ use super::{
     session::{Session, Sessions},
 };
 use crate::server::{body::Body, reply, service::Shared};
-use bowline_proto::sse::{EventRef, encode_event};
+use bowline_proto::{
+    envelope,
+    sse::{EventRef, encode_event},
+};
 use bowline_server::transport::{Sink, Started};
 use bytes::Bytes;
 use http::{Response, StatusCode};
@@ -36,7 +39,7 @@ pub(in crate::server) fn stream_2024(
 /// Takes a message; what it leads to goes to the stream.
 pub(in crate::server) async fn message_2024(session: &Arc<Session>, frame: &Bytes) -> Response<Body> {
     let sink: Arc<dyn Sink> = Arc::clone(&session.standing) as _;
-    let calls = match session.conversation.accept(frame, &sink) {
+    let calls = match session.conversation.accept(envelope::parse(frame), &sink) {
         Started::Nothing => Vec::new(),
         Started::Call(call) => vec![call],
         Started::Batch(calls) => calls,
