@@ -11,6 +11,7 @@ use crate::{
     registry::{Registry, Snapshot},
     resource::{Resource, ResourceSource},
     round::{Ended, Log, Round},
+    transport::unix_time,
     visit,
 };
 use bowline_proto::{
@@ -42,6 +43,9 @@ pub(crate) struct Core {
 
 impl Core {
     async fn dispatch(&self, mut call: Call, outlet: Outlet) -> Outcome {
+        if let Err(error) = call.replay.redeem(&self.profile.consumed, unix_time()) {
+            return Outcome::Failed(error);
+        }
         let snapshot = self.registry.snapshot();
         let log = Log::new(std::mem::take(&mut call.replay));
         let ctx = Ctx::new(

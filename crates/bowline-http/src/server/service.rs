@@ -2,6 +2,7 @@
 
 use super::{
     body::Body,
+    budget::Budget,
     guard::{self, Refusal},
     legacy::{self, Session, Sessions},
     modern, reply,
@@ -38,10 +39,14 @@ pub(super) struct Shared {
     pub(super) server: ServerHandle,
     pub(super) settings: Settings,
     pub(super) sessions: Sessions,
+    bodies: Budget,
     ending: watch::Sender<bool>,
 }
 
 /// The authenticated user of a request, put into its extensions by whoever authenticates.
+///
+/// Sessions and sealed states belong to it, so it has to tell apart whoever must not act for each other: the issuer, the
+/// subject and the client of a token, not the subject alone. It is put there anew for every request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal(pub Arc<str>);
 
@@ -70,11 +75,13 @@ impl HttpService {
 
     /// An endpoint for a server that may have others.
     pub fn with(server: ServerHandle, settings: Settings) -> Self {
+        let bodies = Budget::new(settings.max_bodies);
         Self {
             shared: Arc::new(Shared {
                 server,
                 settings,
                 sessions: Sessions::default(),
+                bodies,
                 ending: watch::Sender::new(false),
             }),
         }
@@ -113,11 +120,14 @@ impl HttpService {
         }
         // What belongs to a session may still be needed by a call that is to finish: an answer, a cancellation, a stream
         // that is come back to.
-        if self.shared.is_ending() && !parts.headers.contains_key(legacy::SESSION_ID) {
+        let is_2024 = self.is_2024(&parts);
+        let in_session =
+            parts.headers.contains_key(legacy::SESSION_ID) || is_2024 && parts.method == Method::POST;
+        if self.shared.is_ending() && !in_session {
             return ending();
         }
         let principal = parts.extensions.get::<Principal>().map(|Principal(name)| Arc::clone(name));
-        if self.is_2024(&parts) {
+        if is_2024 {
             return self.respond_2024(&parts, principal, body).await;
         }
         match parts.method {
@@ -224,7 +234,9 @@ impl HttpService {
         }
         let described = describe(params.clone());
         let modern = matches!(&described, Ok((_, meta)) if meta.is_modern);
-        if !modern && method == MethodName::Known(bowline_types::Method::Initialize) {
+        // A handshake with a session is one too many, and for the session to refuse.
+        let in_session = headers.contains_key(legacy::SESSION_ID) && self.speaks_legacy();
+        if !modern && !in_session && method == MethodName::Known(bowline_types::Method::Initialize) {
             if self.speaks_legacy() {
                 return legacy::open(&self.shared, principal, frame).await;
             }
@@ -275,7 +287,7 @@ impl HttpService {
         body: B,
     ) -> Response<Body> {
         match parts.method {
-            Method::GET => legacy::stream_2024(&self.shared, principal, parts.uri.path()),
+            Method::GET => legacy::stream_2024(&self.shared, principal),
             Method::POST => {
                 if let Err(response) = check_types(&parts.headers) {
                     return *response;
@@ -291,6 +303,7 @@ impl HttpService {
                     return reply::refusal(StatusCode::NOT_FOUND, "there is no such session");
                 };
                 match self.read(body).await {
+                    Ok(frame) if self.shared.is_ending() && begins_something(&frame) => ending(),
                     Ok(frame) => legacy::message_2024(&session, &frame).await,
                     Err(status) => unreadable(status),
                 }
@@ -307,14 +320,18 @@ impl HttpService {
         let reading = async {
             let mut body = pin!(body);
             let mut bytes = BytesMut::new();
+            let mut share = self.shared.bodies.share();
             while let Some(frame) = poll_fn(|context| body.as_mut().poll_frame(context)).await {
                 let Ok(data) = frame.map_err(|_| StatusCode::BAD_REQUEST)?.into_data() else { continue };
                 if bytes.len() + data.remaining() > limit {
                     return Err(StatusCode::PAYLOAD_TOO_LARGE);
                 }
+                if !share.grow(data.remaining()) {
+                    return Err(StatusCode::SERVICE_UNAVAILABLE);
+                }
                 bytes.extend_from_slice(&collect(data));
             }
-            Ok(bytes.freeze())
+            Ok(share.bind(bytes.freeze()))
         };
         let in_time = tokio::time::timeout(self.shared.settings.body_time, reading).await;
         in_time.unwrap_or(Err(StatusCode::REQUEST_TIMEOUT))
@@ -327,7 +344,15 @@ fn ending() -> Response<Body> {
     response
 }
 
+/// Whether a frame asks for something new, which a server about to end does not begin.
+fn begins_something(frame: &Bytes) -> bool {
+    matches!(envelope::parse(frame), Frame::Single(Ok(Message::Request { .. })) | Frame::Batch(_))
+}
+
 fn unreadable(status: StatusCode) -> Response<Body> {
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        return reply::later("the bodies of other requests take all the room there is");
+    }
     reply::refusal(status, status.canonical_reason().unwrap_or("cannot read the body"))
 }
 
@@ -360,14 +385,15 @@ fn check_types(headers: &HeaderMap) -> Result<(), Box<Response<Body>>> {
         let value = value.to_str().unwrap_or_default().to_ascii_lowercase();
         value.split(';').next().unwrap_or_default().trim().to_owned()
     };
-    let is_json =
-        headers.get(header::CONTENT_TYPE).map(media).is_some_and(|media| media == "application/json");
+    // Of two header lines of one name, others may have read the other.
+    let mut types = headers.get_all(header::CONTENT_TYPE).iter().map(media);
+    let is_json = types.next().is_some_and(|media| media == "application/json") && types.next().is_none();
     if !is_json {
         let refusal =
             reply::refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "expected `Content-Type: application/json`");
         return Err(Box::new(refusal));
     }
-    if headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+    if headers.get_all(header::CONTENT_ENCODING).iter().any(|encoding| encoding != "identity") {
         return Err(Box::new(reply::refusal(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "expected a body without encoding",

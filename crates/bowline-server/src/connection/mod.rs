@@ -12,6 +12,7 @@ use crate::{
 use bowline_proto::{
     encode,
     lines::{Line, Lines},
+    server::Ids,
     service::BoxFuture,
 };
 use bowline_types::RpcError;
@@ -40,7 +41,7 @@ where
         let outbox = Arc::clone(&outbox);
         move || outbox.nudge()
     };
-    let conversation = Conversation::new(server, principal, news);
+    let conversation = Conversation::new(server, principal, Ids::Unique, news);
     let sink: Arc<dyn Sink> = Arc::clone(&outbox) as _;
     let mut writer = JoinSet::new();
     writer.spawn({

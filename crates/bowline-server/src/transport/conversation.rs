@@ -4,11 +4,11 @@ use super::{Exchange, Sink, question::Questions};
 use crate::{ServerHandle, hub::Listener, random};
 use bowline_proto::{
     replay::{Answer, Asked, Question},
-    server::{Inbound, Notices, ServerSession, Ticket},
+    server::{Ids, Inbound, Notices, ServerSession, Ticket},
     service::{BoxFuture, Call, Outcome, Outlet},
     subscribe::Change,
 };
-use bowline_types::{Era, Id, Revision};
+use bowline_types::{Era, Revision};
 use bytes::Bytes;
 use std::{
     collections::HashMap,
@@ -45,23 +45,27 @@ impl fmt::Debug for Started {
 pub struct Conversation {
     server: ServerHandle,
     session: Mutex<ServerSession>,
-    running: Mutex<HashMap<Id, Arc<Exchange>>>,
+    /// The calls that run, by their serial numbers.
+    running: Mutex<HashMap<u64, Arc<Exchange>>>,
     questions: Questions,
     /// Called when there may be news to send.
     news: Box<dyn Fn() + Send + Sync>,
 }
 
 impl Conversation {
-    /// A conversation that has not begun. `news` is called when [`Conversation::write_news`] may have something to
-    /// write; it must not block.
+    /// A conversation that has not begun. `ids` says whether requests share a channel. `news` is called when
+    /// [`Conversation::write_news`] may have something to write; it must not block.
     pub fn new(
         server: &ServerHandle,
         principal: Option<Arc<str>>,
+        ids: Ids,
         news: impl Fn() + Send + Sync + 'static,
     ) -> Arc<Self> {
         let conversation = Arc::new(Self {
             server: server.clone(),
-            session: Mutex::new(ServerSession::new(Arc::clone(&server.core.profile), principal)),
+            session: Mutex::new(
+                ServerSession::new(Arc::clone(&server.core.profile), principal).with_ids(ids),
+            ),
             running: Mutex::default(),
             questions: Questions::default(),
             news: Box::new(news),
@@ -75,7 +79,7 @@ impl Conversation {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<Id, Arc<Exchange>>> {
+    fn running(&self) -> MutexGuard<'_, HashMap<u64, Arc<Exchange>>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -130,8 +134,8 @@ impl Conversation {
         match inbound {
             Inbound::Answer { id, result } => self.questions.settle(&id, result),
             Inbound::Alive(id) => self.questions.touch(&id),
-            Inbound::Cancel(id) => {
-                if let Some(exchange) = self.running().remove(&id) {
+            Inbound::Cancel(serial) => {
+                if let Some(exchange) = self.running().remove(&serial) {
                     exchange.cancel();
                 }
             }
@@ -153,7 +157,7 @@ impl Conversation {
         batch: Option<Arc<Batch>>,
     ) -> BoxFuture<'static, ()> {
         let exchange = Arc::new(Exchange::new(notices, Arc::clone(sink)));
-        self.running().insert(ticket.id.clone(), Arc::clone(&exchange));
+        self.running().insert(ticket.serial(), Arc::clone(&exchange));
         Box::pin(Arc::clone(self).run(ticket, call, exchange, Arc::clone(sink), batch))
     }
 
@@ -172,7 +176,7 @@ impl Conversation {
             outcome = self.answer(&ticket, call, outlet, &sink) => Some(outcome),
         };
         exchange.end();
-        self.forget(&ticket.id, &exchange);
+        self.running().remove(&ticket.serial());
         let Some(outcome) = outcome else {
             if let Some(batch) = batch {
                 batch.settle(None);
@@ -193,14 +197,6 @@ impl Conversation {
                 batch.settle(written.then(|| reply.into()));
             }
             None => sink.write(&mut finish),
-        }
-    }
-
-    /// Forgets a call that is over, but not another that has its id by now.
-    fn forget(&self, id: &Id, exchange: &Arc<Exchange>) {
-        let mut running = self.running();
-        if running.get(id).is_some_and(|known| Arc::ptr_eq(known, exchange)) {
-            running.remove(id);
         }
     }
 
@@ -259,6 +255,12 @@ impl Conversation {
         for frame in &farewell {
             sink.push(frame);
         }
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        self.server.leave();
     }
 }
 
