@@ -17,6 +17,8 @@ use std::{
 
 /// How many results are kept.
 const MAX_ENTRIES: usize = 1000;
+/// How many bytes they may have together.
+const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// For how long at most: a server may say anything.
 const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
 
@@ -39,6 +41,14 @@ struct State {
 struct Entry {
     result: RawJson,
     until: Instant,
+}
+
+impl State {
+    fn has_room(&self, result: &RawJson) -> bool {
+        let length = |result: &RawJson| result.as_bytes().len();
+        let kept: usize = self.entries.values().map(|entry| length(&entry.result)).sum();
+        self.entries.len() < MAX_ENTRIES && kept + length(result) <= MAX_BYTES
+    }
 }
 
 /// A result that is being asked for.
@@ -65,9 +75,10 @@ impl Cache {
             return;
         }
         let now = now();
-        if state.entries.len() >= MAX_ENTRIES && !state.entries.contains_key(&key) {
+        state.entries.remove(&key);
+        if !state.has_room(result) {
             state.entries.retain(|_, entry| now < entry.until);
-            if state.entries.len() >= MAX_ENTRIES {
+            if !state.has_room(result) {
                 return;
             }
         }
@@ -138,6 +149,23 @@ mod tests {
         ] {
             assert_eq!(time_to_live(&RawJson::parse(text).unwrap()).as_millis(), milliseconds, "{text}");
         }
+    }
+
+    #[tokio::test]
+    async fn what_is_kept_is_bounded_in_number_and_length() {
+        let cache = Cache::default();
+        let long =
+            RawJson::parse(format!(r#"{{"ttlMs":1000,"x":"{}"}}"#, "x".repeat(MAX_BYTES / 4))).unwrap();
+        let key = |name: usize| (Method::ReadResource, Some(name.to_string()));
+        for name in 0..5 {
+            cache.put(cache.slot(), key(name), &long);
+        }
+        assert_eq!((0..5).filter(|name| cache.get(&key(*name)).is_some()).count(), 3);
+        let short = RawJson::parse(r#"{"ttlMs":1000}"#).unwrap();
+        for name in 0..MAX_ENTRIES + 5 {
+            cache.put(cache.slot(), key(name), &short);
+        }
+        assert_eq!(lock(&cache.state).entries.len(), MAX_ENTRIES);
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@ use crate::{
     core::{Core, State},
     request::Options,
     shared::{now, random},
-    subscriptions,
+    subscriptions::{self, Earlier},
     transport::Inbox,
 };
 use bowline_proto::client::{Negotiated, OpenError, Opening, Reaction, Step};
@@ -78,10 +78,11 @@ async fn live(core: &Arc<Core>, target: &dyn Connect, ready: oneshot::Sender<Res
         let reason = match establish(core, target, known).await {
             Ok((connection, era)) => {
                 known = Some(era);
+                let earlier = Earlier::of(&core.shared);
                 core.publish(State::Open(Arc::clone(&connection)));
                 // Whoever connects may have gone; then the client is told to stop.
                 let is_first = ready.take().map(|ready| ready.send(Ok(()))).is_some();
-                let reason = stay(core, &connection, is_first).await;
+                let reason = stay(core, &connection, is_first, earlier).await;
                 useful = connection.was_useful();
                 if let (Some(backoff), true) = (&mut backoff, useful) {
                     backoff.succeeded();
@@ -116,13 +117,13 @@ async fn live(core: &Arc<Core>, target: &dyn Connect, ready: oneshot::Sender<Res
 }
 
 /// Keeps a connection that is open, until it is gone.
-async fn stay(core: &Arc<Core>, connection: &Arc<Connection>, is_first: bool) -> Error {
+async fn stay(core: &Arc<Core>, connection: &Arc<Connection>, is_first: bool, earlier: Earlier) -> Error {
     if !is_first {
         core.shared.cache.forget(|_| true);
         core.shared.tools.forget();
     }
     let keep = async {
-        subscriptions::reopen(core, connection).await;
+        subscriptions::reopen(core, connection, earlier).await;
         if connection.is_modern() {
             return subscriptions::mend(core, connection).await;
         }

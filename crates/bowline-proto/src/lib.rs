@@ -7,6 +7,7 @@
 //! checks the request against it, a [`service::Service`] answers the [`service::Call`], and the session encodes the
 //! [`service::Outcome`] for the caller's revision. [`client`] is the mirror.
 
+mod canonical;
 pub mod client;
 pub mod encode;
 pub mod envelope;

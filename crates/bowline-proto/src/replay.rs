@@ -5,10 +5,16 @@
 //! handler asks something else under the same key, the answer does not count. Only a question whose key its author chose
 //! can be answered ahead, by a client that sends answers and no state: the key says what is asked.
 
-use crate::seal::{KeyRing, SealError, digest};
+use crate::{
+    canonical,
+    seal::{KeyRing, SealError, digest},
+};
 use bowline_types::{InputRequest, Method, RawJson, RpcError};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::{
+    collections::{BTreeMap, HashSet, VecDeque},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
 
 /// The digest a question is pinned by.
 pub type Fingerprint = [u8; 16];
@@ -53,6 +59,17 @@ pub struct Replay {
     ahead: BTreeMap<String, RawJson>,
     kept: Vec<(String, RawJson)>,
     rounds: u32,
+    /// The state this was opened from, which is good for one call.
+    state: Option<Arc<Opened>>,
+}
+
+/// A state that was opened and may not be used yet. Clones of a call share it, so that a call made twice on the way to
+/// its handler is still one use.
+#[derive(Debug)]
+struct Opened {
+    id: [u8; 16],
+    expires: u64,
+    fresh: OnceLock<bool>,
 }
 
 #[derive(Clone, Debug)]
@@ -107,6 +124,23 @@ impl Replay {
         self.kept.push((key.to_owned(), value));
     }
 
+    /// Uses up the state this was opened from, if it was: to be called when nothing stands between the call and its
+    /// handler any more, so that a call refused on the way can be made again.
+    ///
+    /// Refused with -32602: a state that was used before, or has expired since it was opened.
+    pub fn redeem(&self, consumed: &Mutex<Consumed>, now: fn() -> u64) -> Result<(), RpcError> {
+        let Some(state) = &self.state else { return Ok(()) };
+        let now = now();
+        if state.expires <= now {
+            return Err(expired());
+        }
+        let take = || {
+            let mut consumed = consumed.lock().unwrap_or_else(PoisonError::into_inner);
+            consumed.take(state.id, state.expires, now)
+        };
+        if *state.fresh.get_or_init(take) { Ok(()) } else { Err(used()) }
+    }
+
     /// How many rounds came before this one.
     pub fn rounds(&self) -> u32 {
         self.rounds
@@ -136,33 +170,11 @@ impl Binding {
     ///
     /// `subject` is the tool, prompt or URI; `arguments` may be spelled in any key order.
     pub fn new(principal: Option<&str>, method: Method, subject: &str, arguments: Option<&RawJson>) -> Self {
-        // What no value can hold, such as half of a surrogate pair, counts as it is written.
-        let spelled = |raw: &RawJson| {
-            raw.to_value().map_or_else(|_| raw.as_str().to_owned(), |value| canonical(&value))
-        };
-        let arguments = arguments.map(spelled).unwrap_or_default();
+        let arguments = arguments.map(canonical::digest).unwrap_or_default();
         let presence: &[u8] = if principal.is_some() { b"known" } else { b"unknown" };
         let principal = principal.unwrap_or_default().as_bytes();
-        let parts =
-            [presence, principal, method.as_str().as_bytes(), subject.as_bytes(), arguments.as_bytes()];
+        let parts = [presence, principal, method.as_str().as_bytes(), subject.as_bytes(), &arguments];
         Self(digest(&parts))
-    }
-}
-
-/// JSON with sorted keys, so that a client may write the same arguments in another order on its retry.
-fn canonical(value: &serde_json::Value) -> String {
-    use serde_json::Value;
-    match value {
-        Value::Object(members) => {
-            let sorted: BTreeMap<_, _> = members.iter().collect();
-            let inner: Vec<_> = sorted
-                .into_iter()
-                .map(|(key, value)| format!("{}:{}", Value::String(key.clone()), canonical(value)))
-                .collect();
-            format!("{{{}}}", inner.join(","))
-        }
-        Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
     }
 }
 
@@ -213,12 +225,12 @@ pub fn seal(
     Ok(state)
 }
 
-/// Opens a state that came back with the answers of the client, and adds them to its log.
+/// Opens a state that came back with the answers of the client, and adds them to its log. It is used up by
+/// [`Replay::redeem`].
 ///
-/// Refused with -32602: what was altered, expired, used before, or sealed for another principal or request.
+/// Refused with -32602: what was altered, expired, or sealed for another principal or request.
 pub fn open(
     keys: &KeyRing,
-    consumed: &mut Consumed,
     binding: &Binding,
     state: &str,
     responses: Option<&RawJson>,
@@ -236,12 +248,15 @@ pub fn open(
     let sealed: Sealed =
         serde_json::from_slice(&plain).map_err(|_| refuse("`requestState` is not one of this server's"))?;
     if sealed.expires <= now {
-        return Err(refuse("`requestState` has expired; start the call again"));
+        return Err(expired());
     }
-    if !consumed.take(sealed.id, sealed.expires, now) {
-        return Err(refuse("`requestState` was used before; start the call again"));
-    }
-    let mut replay = Replay { kept: sealed.kept, rounds: sealed.rounds, ..Replay::default() };
+    let state = Opened { id: sealed.id, expires: sealed.expires, fresh: OnceLock::new() };
+    let mut replay = Replay {
+        kept: sealed.kept,
+        rounds: sealed.rounds,
+        state: Some(Arc::new(state)),
+        ..Replay::default()
+    };
     for (key, fingerprint, answer) in sealed.answers {
         replay.insert(key, fingerprint, Ok(answer));
     }
@@ -253,6 +268,14 @@ pub fn open(
         }
     }
     Ok(replay)
+}
+
+fn expired() -> RpcError {
+    RpcError::invalid_params("`requestState` has expired; start the call again")
+}
+
+fn used() -> RpcError {
+    RpcError::invalid_params("`requestState` was used before; start the call again")
 }
 
 fn answers(responses: &RawJson) -> Result<BTreeMap<String, RawJson>, RpcError> {
@@ -315,7 +338,7 @@ mod tests {
 
     fn open_with(state: &str, binding: &Binding, now: u64) -> Result<Replay, RpcError> {
         let responses = RawJson::parse(r#"{"q0":{"roots":[]},"other":{}}"#).unwrap();
-        open(&keys(), &mut Consumed::default(), binding, state, Some(&responses), now)
+        open(&keys(), binding, state, Some(&responses), now)
     }
 
     #[test]
@@ -370,10 +393,31 @@ mod tests {
         // proves: MRTR-17
         let binding = binding(None, "{}");
         let state = seal(&keys(), &[1; 32], &binding, &asked(), 1000).unwrap();
-        let mut consumed = Consumed::default();
-        let mut attempt = || open(&keys(), &mut consumed, &binding, &state, None, 1).map(drop);
-        assert!(attempt().is_ok());
-        assert_eq!(attempt().unwrap_err().message, "`requestState` was used before; start the call again");
+        let consumed = Mutex::default();
+        let opened = || open(&keys(), &binding, &state, None, 1).unwrap();
+        let (first, second, late) = (opened(), opened(), opened());
+        // The same call, made again by what stands around it.
+        let again = first.clone();
+        assert!(first.redeem(&consumed, || 1).is_ok());
+        assert!(again.redeem(&consumed, || 1).is_ok());
+        let used = "`requestState` was used before; start the call again";
+        assert_eq!(second.redeem(&consumed, || 1).unwrap_err().message, used);
+        assert_eq!(opened().redeem(&consumed, || 1).unwrap_err().message, used);
+        // By then it may have been forgotten that the state was used.
+        let expired = "`requestState` has expired; start the call again";
+        assert_eq!(late.redeem(&Mutex::default(), || 1000).unwrap_err().message, expired);
+    }
+
+    #[test]
+    fn integers_of_any_size_bind_apart() {
+        let binding = |amount: &str| {
+            let arguments = RawJson::parse(format!(r#"{{"amount":{amount}}}"#)).unwrap();
+            Binding::new(None, Method::CallTool, "pay", Some(&arguments))
+        };
+        let one = binding("100000000000000000000000000000001");
+        let state = seal(&keys(), &[1; 32], &one, &asked(), 1000).unwrap();
+        assert!(open_with(&state, &binding("100000000000000000000000000000002"), 1).is_err());
+        assert!(open_with(&state, &one, 1).is_ok());
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::{
     resource::{Resource, ResourceSource},
     round::{Ended, Log, Round},
     tool::ReadyTool,
+    transport::unix_time,
     visit,
 };
 use bowline_proto::{
@@ -42,15 +43,20 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    fn context(&self, call: &mut Call, outlet: Outlet) -> Ctx {
+    /// The context of a call that nothing stands in the way of any more.
+    fn begin(&self, call: &mut Call, outlet: Outlet) -> Result<Ctx, RpcError> {
+        call.replay.redeem(&self.profile.consumed, unix_time)?;
         let log = Log::new(std::mem::take(&mut call.replay));
         let hub = Arc::clone(self.registry.hub());
-        Ctx::new(Arc::clone(&call.client), call.params.clone(), outlet, hub, log)
+        Ok(Ctx::new(Arc::clone(&call.client), call.params.clone(), outlet, hub, log))
     }
 
     async fn dispatch(&self, mut call: Call, outlet: Outlet) -> Outcome {
+        let ctx = match self.begin(&mut call, outlet) {
+            Ok(ctx) => ctx,
+            Err(error) => return Outcome::Failed(error),
+        };
         let snapshot = self.registry.snapshot();
-        let ctx = self.context(&mut call, outlet);
         let outcome = match call.method {
             Method::ReadResource => self.read_resource(&snapshot, &call, &ctx).await,
             Method::GetPrompt => self.get_prompt(&snapshot, &call, &ctx).await,
@@ -68,7 +74,10 @@ impl Core {
 
     /// Calls a tool. One that answers at once leaves nothing to be kept until it does.
     fn call_tool(&self, mut call: Call, outlet: Outlet) -> BoxFuture<'_, Outcome> {
-        let ctx = self.context(&mut call, outlet);
+        let ctx = match self.begin(&mut call, outlet) {
+            Ok(ctx) => ctx,
+            Err(error) => return Box::pin(ready(Outcome::Failed(error))),
+        };
         let started = catch_unwind(AssertUnwindSafe(|| self.start_tool(&call, &ctx)));
         let (tool, running) = match started {
             Ok(Ok(started)) => started,

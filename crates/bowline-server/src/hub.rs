@@ -21,8 +21,20 @@ pub(crate) struct Hub {
 #[derive(Default)]
 struct Listeners {
     known: Vec<Weak<dyn Listener>>,
+    /// How many of them may be dead.
+    gone: usize,
     /// At how many the dead ones are looked for.
     crowded: usize,
+}
+
+impl Listeners {
+    /// Forgets the dead ones. Their memory is not given back before.
+    fn tidy(&mut self) {
+        self.known.retain(|known| known.strong_count() > 0);
+        let alive = self.known.len();
+        self.known.shrink_to(alive * 2);
+        (self.gone, self.crowded) = (0, (alive * 2).max(64));
+    }
 }
 
 impl Hub {
@@ -31,10 +43,19 @@ impl Hub {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         // Only when their number has doubled, so that joining costs the same however many there are.
         if listeners.known.len() >= listeners.crowded {
-            listeners.known.retain(|known| known.strong_count() > 0);
-            listeners.crowded = (listeners.known.len() * 2).max(64);
+            listeners.tidy();
         }
         listeners.known.push(Arc::downgrade(listener));
+    }
+
+    /// Notes that a connection has gone; called when it is dropped.
+    pub(crate) fn leave(&self) {
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.gone += 1;
+        // Only when half of them have gone, for the same reason.
+        if listeners.gone * 2 >= listeners.known.len() {
+            listeners.tidy();
+        }
     }
 
     /// Tells every connection of a change.
@@ -53,5 +74,37 @@ impl Hub {
 impl fmt::Debug for Hub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hub").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Member(Arc<Hub>);
+
+    impl Listener for Member {
+        fn hear(&self, _: &Change) {}
+    }
+
+    impl Drop for Member {
+        fn drop(&mut self) {
+            self.0.leave();
+        }
+    }
+
+    #[test]
+    fn of_those_who_have_gone_nothing_is_kept() {
+        let hub = Arc::new(Hub::default());
+        let join = |_| {
+            let member: Arc<dyn Listener> = Arc::new(Member(Arc::clone(&hub)));
+            hub.join(&member);
+            member
+        };
+        let members: Vec<_> = (0..1000).map(join).collect();
+        let known = || hub.listeners.lock().unwrap().known.len();
+        assert_eq!(known(), 1000);
+        drop(members);
+        assert_eq!(known(), 0);
     }
 }

@@ -16,13 +16,18 @@ use bowline_proto::{
     header::ParamHeaders,
     seal::{Key, KeyRing},
     server::{CacheHint, Profile, RevisionSet, Sealing},
-    service::{Middleware, Service},
+    service::{ClientView, Middleware, Service},
 };
 use bowline_types::{
     CacheScope, Icon, Implementation, PromptsCapability, RawJson, RawMap, ResourcesCapability, Revision,
     ServerCapabilities, ToolsCapability, meta,
 };
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// A Model Context Protocol server: one source for every revision.
@@ -344,9 +349,21 @@ impl ServerHandle {
         &self.service
     }
 
-    /// The parameters of a tool that a client mirrors into headers of HTTP; `None` when there are none.
-    pub fn param_headers(&self, tool: &str) -> Option<Arc<ParamHeaders>> {
-        self.core.registry.snapshot().tools.get(tool)?.param_headers.clone()
+    /// The parameters of a tool that a client mirrors into headers of HTTP; `None` when there are none, or the tool is
+    /// not for this client, which must not learn of it by what its headers lack.
+    ///
+    /// `client` is called for a guarded tool only.
+    pub fn param_headers(
+        &self,
+        tool: &str,
+        client: impl FnOnce() -> ClientView,
+    ) -> Option<Arc<ParamHeaders>> {
+        let snapshot = self.core.registry.snapshot();
+        let tool = snapshot.tools.get(tool)?;
+        let headers = tool.param_headers.as_ref()?;
+        // A guard that panics does so again when the tool is called, where it is answered.
+        let seen = || tool.guard.as_ref().is_none_or(|guard| guard(&client()));
+        catch_unwind(AssertUnwindSafe(seen)).unwrap_or(false).then(|| Arc::clone(headers))
     }
 
     /// What seals the state of a call that needs input now.
@@ -358,6 +375,11 @@ impl ServerHandle {
     /// Has a listener hear of changes for as long as it lives.
     pub fn join(&self, listener: &Arc<dyn Listener>) {
         self.core.registry.hub().join(listener);
+    }
+
+    /// Says that a listener has gone; to be called when it is dropped. Otherwise its memory is kept until others join.
+    pub fn leave(&self) {
+        self.core.registry.hub().leave();
     }
 
     /// Serves the client that started this process.

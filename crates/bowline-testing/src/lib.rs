@@ -1,8 +1,9 @@
 //! Tests of Model Context Protocol servers and clients, frame by frame.
 //!
-//! A [`Peer`] speaks raw frames to a server in memory, to a server in a process of its own, or, playing the server, to a
-//! client. A [`Transcript`] is such a conversation as a text file. An [`Oracle`] holds frames against the schemas of the
-//! specification.
+//! A [`Peer`] speaks raw frames to a server in memory, to a server in a process of its own, with the feature `http` to
+//! a server behind HTTP, or, playing the server, to a client. A [`Transcript`] is such a conversation as a text file.
+//! An [`Oracle`] holds frames against the schemas of the specification. A [`FaultProxy`] stands between a client and a
+//! server and breaks their connections at a chosen byte.
 //!
 //! A server is tested in ten lines, with no process and no port:
 //!
@@ -25,11 +26,13 @@
 //! ```
 
 mod error;
+pub mod fault;
 pub mod oracle;
 mod peer;
 pub mod transcript;
 
 pub use error::Error;
+pub use fault::{Fault, FaultProxy};
 pub use oracle::Oracle;
 pub use peer::{IntoHandle, Peer};
 pub use transcript::Transcript;

@@ -3,10 +3,13 @@
 mod badinput;
 mod badservers;
 mod connections;
+mod faults;
 mod features;
 mod independent;
 mod matrix;
 mod oracle;
+mod security;
+mod signals;
 mod transcripts;
 
 use bowline_testing::Oracle;

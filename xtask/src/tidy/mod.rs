@@ -4,6 +4,7 @@ mod direction;
 mod length;
 mod manifests;
 mod run;
+mod security;
 mod sources;
 
 pub(crate) use run::run;

@@ -209,6 +209,12 @@ impl Connection {
         }
     }
 
+    /// News may have been lost: what was cached may be stale, and who listens hears that anything may have changed.
+    pub(crate) fn missed_news(&self) {
+        self.shared.cache.forget(|_| true);
+        self.shared.views.hear_everything();
+    }
+
     fn acknowledged(&self, params: Option<&RawJson>) {
         let Some(id) = subscription_id(params) else { return };
         let Some(acknowledged) = decode::<SubscriptionsAcknowledgedParams>(params) else { return };

@@ -170,11 +170,24 @@ pub(super) async fn open(
     }
 }
 
+/// Who listened before a connection was opened. Only for these it is asked again; whoever comes later asks by itself.
+pub(crate) struct Earlier {
+    views: Vec<Arc<View>>,
+    uris: Vec<String>,
+}
+
+impl Earlier {
+    /// Those who listen now.
+    pub(crate) fn of(shared: &Shared) -> Self {
+        Self { views: shared.views.all(), uris: lock(&shared.views.subscribed).keys().cloned().collect() }
+    }
+}
+
 /// Asks for everything again after the connection was lost.
-pub(crate) async fn reopen(core: &Arc<Core>, connection: &Arc<Connection>) {
+pub(crate) async fn reopen(core: &Arc<Core>, connection: &Arc<Connection>, earlier: Earlier) {
     let shared = &core.shared;
     if connection.is_modern() {
-        for view in shared.views.all() {
+        for view in earlier.views {
             drop(lock(&view.lease).take());
             match open(connection, Target::View(Arc::clone(&view)), Some(&view)).await {
                 Ok(_) => view.hear_everything(),
@@ -187,8 +200,7 @@ pub(crate) async fn reopen(core: &Arc<Core>, connection: &Arc<Connection>) {
         }
         return;
     }
-    let uris: Vec<String> = lock(&shared.views.subscribed).keys().cloned().collect();
-    for uri in uris {
+    for uri in earlier.uris {
         let params =
             RawJson::of(&serde_json::json!({ "uri": uri })).unwrap_or_else(|_| RawJson::empty_object());
         let asked = core.send_on(connection, Method::Subscribe.as_str(), &params, Options::new(shared)).await;
@@ -196,5 +208,5 @@ pub(crate) async fn reopen(core: &Arc<Core>, connection: &Arc<Connection>) {
             tracing::warn!(%error, uri, "a resource could not be subscribed to again");
         }
     }
-    shared.views.all().iter().for_each(|view| view.hear_everything());
+    earlier.views.iter().for_each(|view| view.hear_everything());
 }

@@ -5,7 +5,7 @@ mod managed;
 mod mend;
 
 pub use listen::Listen;
-pub(crate) use listen::{reopen, start};
+pub(crate) use listen::{Earlier, reopen, start};
 pub(crate) use managed::Managed;
 pub(crate) use mend::mend;
 
@@ -70,6 +70,13 @@ impl Views {
     pub(crate) fn hear(&self, change: &Change) {
         for view in self.all() {
             view.hear(change);
+        }
+    }
+
+    /// Changes may have been missed.
+    pub(crate) fn hear_everything(&self) {
+        for view in self.all() {
+            view.hear_everything();
         }
     }
 

@@ -176,6 +176,14 @@ impl Inbox {
         }
     }
 
+    /// The connection goes on, but what the server told of its own accord may have been lost for a while. Whoever
+    /// listens for changes hears that anything may have changed.
+    pub fn missed_news(&self) {
+        if let Some(connection) = self.connection.upgrade() {
+            connection.missed_news();
+        }
+    }
+
     /// One request cannot be answered any more.
     pub fn fail(&self, id: &Id, error: Error) {
         if let Some(connection) = self.connection.upgrade() {

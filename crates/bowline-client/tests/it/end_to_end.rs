@@ -163,6 +163,24 @@ async fn changes_are_heard_in_every_revision() {
     }
 }
 
+/// Where the connection is kept by another thread than the one that listens, both begin at the same time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_listens_at_once_hears_of_no_change_that_never_was() {
+    for _ in 0..50 {
+        for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+            let client = connected(Client::builder(), server(), revision).await;
+            let filter = SubscriptionFilter::new().resource_subscriptions(vec!["note://one".to_owned()]);
+            let mut listen = client.listen(filter).await.unwrap();
+            client.tools().await.unwrap();
+            tokio::select! {
+                biased;
+                heard = listen.next() => panic!("{revision}: {heard:?}"),
+                () = std::future::ready(()) => {}
+            }
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_call_given_up_is_dropped_at_the_server() {
     struct Dropped(Arc<tokio::sync::Notify>);

@@ -10,14 +10,17 @@ use super::{
     two_endpoints,
 };
 use bowline_client::{Error, Result};
-use bowline_types::{Id, Method, error_code};
+use bowline_types::{CancelledParams, Id, Method, error_code};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
+use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
 
 /// How long the server may take to acknowledge what needs no answer.
 const TELLING: Duration = Duration::from_secs(30);
+/// How often what needs no answer is sent anew, where it may not have arrived.
+const MAX_REPEATS: u32 = 3;
 /// How often a stream is come back to in vain, and how long to wait in between at most.
 const MAX_RETURNS: u32 = 5;
 const LONGEST_RETURN: Duration = Duration::from_secs(2);
@@ -151,11 +154,30 @@ pub(super) fn resuming(line: &Line, last: &str) -> Result<HeaderMap> {
     Ok(headers)
 }
 
+/// Tells the server that nobody waits any more for the answer to a request, when its reply is lost. In these revisions a
+/// closed connection does not say so: the server would go on with the call, or wait for what it has asked of the user.
+pub(super) fn give_up(line: &Arc<Line>, id: &Id, method: &str, error: &Error) {
+    let may_be_running = error.is_closed() && !error.is_unreachable() && !line.is_expired();
+    if !may_be_running || method == Method::Initialize.as_str() || line.revision().is_none() {
+        return;
+    }
+    let params = CancelledParams {
+        request_id: Some(id.clone()),
+        reason: Some("the reply was lost".into()),
+        ..CancelledParams::default()
+    };
+    let method = Method::Cancelled.as_str();
+    let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
+    let (telling, frame) = (Arc::clone(line), Bytes::from(message.to_string()));
+    // No request has to wait for it.
+    line.spawn(async move { tell(&telling, Some(method), &frame).await });
+}
+
 /// Sends what needs no answer: a notification, or the response to a request of the server.
 pub(super) async fn tell(line: &Arc<Line>, method: Option<&str>, frame: &Bytes) {
     let what = method.unwrap_or("a response");
     let session = line.session().is_some();
-    match timeout(TELLING, line.post(frame, line.session_headers())).await {
+    match timeout(TELLING, post_until_heard(line, method, frame)).await {
         Ok(Ok(reply)) if reply.status.is_success() => {
             if method == Some(Method::Initialized.as_str()) && !line.has_two_endpoints() {
                 line.spawn(standing::keep(Arc::clone(line)));
@@ -170,4 +192,31 @@ pub(super) async fn tell(line: &Arc<Line>, method: Option<&str>, frame: &Bytes) 
         Ok(Err(error)) => tracing::warn!(%error, what, "a message could not be sent"),
         Err(_) => tracing::warn!(what, "a message was not acknowledged in time"),
     }
+}
+
+/// Posts what needs no answer, and again when the connection breaks before the server has acknowledged it: whoever waits
+/// for it at the server would wait in vain, and nobody here would know.
+async fn post_until_heard(line: &Line, method: Option<&str>, frame: &Bytes) -> Result<Reply> {
+    let mut pace = Pace::new(LONGEST_RETURN);
+    let mut repeats = 0;
+    loop {
+        match line.post(frame, line.session_headers()).await {
+            Err(error) if error.is_closed() && repeats < MAX_REPEATS && may_be_heard_twice(method) => {
+                tracing::debug!(%error, "a message may not have arrived; sending it again");
+                // The first time at once: most likely the server has just closed a connection that was idle.
+                if repeats > 0 {
+                    sleep(pace.next()).await;
+                }
+                repeats += 1;
+            }
+            posted => return posted,
+        }
+    }
+}
+
+/// Whether it makes no difference if the server hears a message twice. A response is for a request that is over with the
+/// first one; what notifications of extensions mean is not known.
+fn may_be_heard_twice(method: Option<&str>) -> bool {
+    let harmless = [Method::Initialized, Method::Cancelled, Method::RootsListChanged];
+    method.is_none_or(|method| harmless.iter().any(|known| known.as_str() == method))
 }

@@ -31,6 +31,7 @@ pub(super) async fn keep(line: Arc<Line>) {
     let mut pace = Pace::new(LONGEST_PAUSE);
     let mut last: Option<String> = None;
     let mut has_worked = false;
+    let mut is_first = true;
     loop {
         let headers = match &last {
             Some(last) => resuming(&line, last).unwrap_or_else(|_| line.session_headers()),
@@ -39,6 +40,11 @@ pub(super) async fn keep(line: Arc<Line>) {
         match line.get(headers).await.map(|reply| judge(&line, reply, last.is_some(), has_worked)) {
             Ok(Verdict::Open(mut events)) => {
                 has_worked = true;
+                // An earlier stream may have broken off after the server had told something, and before an event came by
+                // which to ask for it again.
+                if !is_first && last.is_none() {
+                    line.inbox.missed_news();
+                }
                 read(&line, &mut events, &mut last, &mut pace).await;
             }
             Ok(Verdict::Later(delay)) => sleep(delay.unwrap_or_default()).await,
@@ -47,6 +53,7 @@ pub(super) async fn keep(line: Arc<Line>) {
             Ok(Verdict::Gone) => return drop(line.expire()),
             Err(error) => tracing::debug!(%error, "the standing stream cannot be opened"),
         }
+        is_first = false;
         sleep(pace.next()).await;
     }
 }

@@ -66,7 +66,13 @@ impl Transport for HttpTransport {
             }
             OutgoingKind::Request { id, method, .. } => {
                 let (key, place) = (id.clone(), line.order.last());
-                self.request(id, async move { legacy::request(&line, &key, &method, &frame, place).await });
+                self.request(id, async move {
+                    let answered = legacy::request(&line, &key, &method, &frame, place).await;
+                    if let Err(error) = &answered {
+                        legacy::give_up(&line, &key, &method, error);
+                    }
+                    answered
+                });
             }
             OutgoingKind::Notification { method } if is_modern => {
                 self.line.spawn(async move { modern::notify(&line, &method, &frame).await });

@@ -32,10 +32,16 @@ pub(super) fn check(settings: &Settings, uri: &Uri, headers: &HeaderMap) -> Resu
     }
     let mut origins = headers.get_all(header::ORIGIN).iter();
     match (origins.next(), origins.next()) {
+        (None, _) if is_from_elsewhere(headers) => Err(Refusal::ForeignOrigin),
         (None, _) => Ok(()),
         (Some(origin), None) if is_welcome(settings, origin, &host) => Ok(()),
         _ => Err(Refusal::ForeignOrigin),
     }
+}
+
+/// What a page loads as an image or a script comes without `Origin`; browsers say in another header where from.
+fn is_from_elsewhere(headers: &HeaderMap) -> bool {
+    headers.get_all("sec-fetch-site").iter().any(|site| site != "same-origin" && site != "none")
 }
 
 /// A host and, if it was given, its port.

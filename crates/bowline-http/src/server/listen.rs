@@ -7,7 +7,10 @@ use super::{
     service::Shared,
 };
 use bowline_proto::subscribe::{Change, Channel, Subscriptions};
-use bowline_server::transport::{Listener, Sink};
+use bowline_server::{
+    ServerHandle,
+    transport::{Listener, Sink},
+};
 use bowline_types::{Id, RpcError, SubscriptionFilter};
 use bytes::Bytes;
 use http::Response;
@@ -28,7 +31,8 @@ pub(super) fn open(shared: &Arc<Shared>, id: &Id, filter: &SubscriptionFilter) -
         return reply::failure(Some(id), &RpcError::internal("too many subscriptions are open"));
     };
     events.push(&acknowledged);
-    let ear = Arc::new(Ear { subscriptions: Mutex::new(subscriptions), events });
+    let server = shared.server.clone();
+    let ear = Arc::new(Ear { subscriptions: Mutex::new(subscriptions), events, server });
     shared.server.join(&(Arc::clone(&ear) as Arc<dyn Listener>));
     let ending = Box::pin(shared.ending());
     let silence = Box::pin(sleep(shared.settings.keep_alive));
@@ -45,6 +49,13 @@ pub(super) fn open(shared: &Arc<Shared>, id: &Id, filter: &SubscriptionFilter) -
 struct Ear {
     subscriptions: Mutex<Subscriptions>,
     events: Arc<Events>,
+    server: ServerHandle,
+}
+
+impl Drop for Ear {
+    fn drop(&mut self) {
+        self.server.leave();
+    }
 }
 
 impl Ear {

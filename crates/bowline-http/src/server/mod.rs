@@ -1,6 +1,7 @@
 //! The server's side of HTTP.
 
 mod body;
+mod budget;
 mod events;
 mod guard;
 mod legacy;

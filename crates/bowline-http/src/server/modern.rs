@@ -15,7 +15,11 @@ use bowline_proto::{
     server::{Admitted, Ticket, admit_modern, encode_outcome, supported_revision},
     service::{BoxFuture, Outcome, Outlet},
 };
-use bowline_proto::{envelope::MethodName, server::Threshold, service::Call};
+use bowline_proto::{
+    envelope::MethodName,
+    server::Threshold,
+    service::{Call, ClientView},
+};
 use bowline_server::transport::{Exchange, Sink, unix_time};
 use bowline_types::{Id, Method, RawJson, RpcError};
 use bytes::Bytes;
@@ -82,7 +86,7 @@ fn admit(shared: &Shared, headers: &HeaderMap, request: Request) -> Result<Admit
     let named = meta.require().map_err(Refused::Undescribed)?.0;
     let named = named.as_ref().map_or_else(|name| &**name, |revision| revision.as_str());
     codec::check_plain(codec::PROTOCOL_VERSION, values(&PROTOCOL_VERSION), named).map_err(mismatch)?;
-    supported_revision(shared.server.profile(), &meta)?;
+    let revision = supported_revision(shared.server.profile(), &meta)?;
     codec::check_plain(codec::METHOD, values(&METHOD), method.as_str()).map_err(mismatch)?;
     let known = match &method {
         MethodName::Known(known) => Some(*known),
@@ -95,9 +99,17 @@ fn admit(shared: &Shared, headers: &HeaderMap, request: Request) -> Result<Admit
     };
     if let Some(subject) = &subject {
         codec::check_encoded(codec::NAME, values(&NAME), subject).map_err(mismatch)?;
+    } else if headers.contains_key(&NAME)
+        && known.is_some_and(|known| known.exists_in(revision) && known.name_source().is_none())
+    {
+        return Err(RpcError::header_mismatch("the header `Mcp-Name` names nothing in the body").into());
     }
+    let client = || {
+        let capabilities = meta.client_capabilities.clone().unwrap_or_else(RawJson::empty_object);
+        ClientView::new(revision, principal.clone(), capabilities, meta.client_info.clone())
+    };
     if known == Some(Method::CallTool)
-        && let Some(mirrored) = subject.as_ref().and_then(|name| shared.server.param_headers(name))
+        && let Some(mirrored) = subject.as_ref().and_then(|name| shared.server.param_headers(name, client))
     {
         let arguments = params.arguments()?.as_ref().map(RawJson::to_value).transpose();
         let arguments =

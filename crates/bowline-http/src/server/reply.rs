@@ -4,7 +4,7 @@ use super::body::Body;
 use bowline_proto::encode;
 use bowline_types::{Id, RpcError, error_code};
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderValue, Response, StatusCode, Version, header};
 
 /// A JSON-RPC message as the whole reply.
 pub(super) fn json(status: StatusCode, message: impl Into<Bytes>) -> Response<Body> {
@@ -17,6 +17,9 @@ pub(super) fn json(status: StatusCode, message: impl Into<Bytes>) -> Response<Bo
 /// A stream of events.
 pub(super) fn stream(body: Body) -> Response<Body> {
     let mut response = Response::new(body);
+    // Without chunks: where they announce that there is more to come, haproxy holds back what has come for 200 ms. A
+    // stream then ends with its connection, and one that is cut off ends before its response, which every client notices.
+    *response.version_mut() = Version::HTTP_10;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
@@ -33,6 +36,13 @@ pub(super) fn failure(id: Option<&Id>, error: &RpcError) -> Response<Body> {
 /// An error with a status of its own, about no request in particular.
 pub(super) fn refusal(status: StatusCode, reason: &str) -> Response<Body> {
     json(status, encode::failure(None, &RpcError::invalid_request(reason.to_owned())))
+}
+
+/// A refusal of what may be asked again in a while.
+pub(super) fn later(reason: &str) -> Response<Body> {
+    let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, reason);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+    response
 }
 
 /// Nothing to say.

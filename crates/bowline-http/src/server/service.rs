@@ -2,6 +2,7 @@
 
 use super::{
     body::Body,
+    budget::{Budget, Share},
     guard::{self, Refusal},
     legacy::{self, Session, Sessions},
     modern::{self, PROTOCOL_VERSION},
@@ -38,10 +39,14 @@ pub(super) struct Shared {
     pub(super) server: ServerHandle,
     pub(super) settings: Settings,
     pub(super) sessions: Sessions,
+    bodies: Budget,
     ending: watch::Sender<bool>,
 }
 
 /// The authenticated user of a request, put into its extensions by whoever authenticates.
+///
+/// Sessions and sealed states belong to it, so it has to tell apart whoever must not act for each other: the issuer, the
+/// subject and the client of a token, not the subject alone. It is put there anew for every request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal(pub Arc<str>);
 
@@ -70,11 +75,13 @@ impl HttpService {
 
     /// An endpoint for a server that may have others.
     pub fn with(server: ServerHandle, settings: Settings) -> Self {
+        let bodies = Budget::new(settings.max_bodies);
         Self {
             shared: Arc::new(Shared {
                 server,
                 settings,
                 sessions: Sessions::default(),
+                bodies,
                 ending: watch::Sender::new(false),
             }),
         }
@@ -113,11 +120,14 @@ impl HttpService {
         }
         // What belongs to a session may still be needed by a call that is to finish: an answer, a cancellation, a stream
         // that is come back to.
-        if self.shared.is_ending() && !parts.headers.contains_key(legacy::SESSION_ID) {
+        let is_2024 = self.is_2024(&parts);
+        let in_session =
+            parts.headers.contains_key(legacy::SESSION_ID) || is_2024 && parts.method == Method::POST;
+        if self.shared.is_ending() && !in_session {
             return ending();
         }
         let principal = parts.extensions.get::<Principal>().map(|Principal(name)| Arc::clone(name));
-        if self.is_2024(&parts) {
+        if is_2024 {
             return self.respond_2024(&parts, principal, body).await;
         }
         match parts.method {
@@ -223,7 +233,9 @@ impl HttpService {
         }
         let described = params.as_ref().map_or_else(|| Ok(RequestMeta::default()), RequestMeta::of);
         let modern = matches!(&described, Ok(meta) if meta.is_modern);
-        if !modern && method == MethodName::Known(bowline_types::Method::Initialize) {
+        // A handshake with a session is one too many, and for the session to refuse.
+        let in_session = headers.contains_key(legacy::SESSION_ID) && self.speaks_legacy();
+        if !modern && !in_session && method == MethodName::Known(bowline_types::Method::Initialize) {
             if self.speaks_legacy() {
                 let frame = Frame::Single(Ok(Message::Request { id, method, params }));
                 return legacy::open(&self.shared, principal, frame).await;
@@ -277,7 +289,7 @@ impl HttpService {
         body: B,
     ) -> Response<Body> {
         match parts.method {
-            Method::GET => legacy::stream_2024(&self.shared, principal, parts.uri.path()),
+            Method::GET => legacy::stream_2024(&self.shared, principal),
             Method::POST => {
                 if let Err(response) = check_types(&parts.headers) {
                     return *response;
@@ -293,6 +305,7 @@ impl HttpService {
                     return reply::refusal(StatusCode::NOT_FOUND, "there is no such session");
                 };
                 match self.read(body).await {
+                    Ok(frame) if self.shared.is_ending() && begins_something(&frame) => ending(),
                     Ok(frame) => legacy::message_2024(&session, &frame).await,
                     Err(status) => unreadable(status),
                 }
@@ -306,7 +319,7 @@ impl HttpService {
         if body.size_hint().lower() > limit as u64 {
             return Err(StatusCode::PAYLOAD_TOO_LARGE);
         }
-        let mut reading = pin!(collect(body, limit));
+        let mut reading = pin!(collect(body, limit, self.shared.bodies.share()));
         // Most bodies are there with their head and need no timer.
         if let Poll::Ready(read) = poll_fn(|context| Poll::Ready(reading.as_mut().poll(context))).await {
             return read;
@@ -322,7 +335,15 @@ fn ending() -> Response<Body> {
     response
 }
 
+/// Whether a frame asks for something new, which a server about to end does not begin.
+fn begins_something(frame: &Bytes) -> bool {
+    matches!(envelope::parse(frame), Frame::Single(Ok(Message::Request { .. })) | Frame::Batch(_))
+}
+
 fn unreadable(status: StatusCode) -> Response<Body> {
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        return reply::later("the bodies of other requests take all the room there is");
+    }
     reply::refusal(status, status.canonical_reason().unwrap_or("cannot read the body"))
 }
 
@@ -334,7 +355,7 @@ fn names_other_era(headers: &HeaderMap) -> bool {
 }
 
 /// The whole of a body. One that comes in one piece is not copied.
-async fn collect<B: http_body::Body>(body: B, limit: usize) -> Result<Bytes, StatusCode> {
+async fn collect<B: http_body::Body>(body: B, limit: usize, mut share: Share) -> Result<Bytes, StatusCode> {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(0).min(limit);
     let mut body = pin!(body);
     let mut first = Bytes::new();
@@ -344,6 +365,9 @@ async fn collect<B: http_body::Body>(body: B, limit: usize) -> Result<Bytes, Sta
         let piece = data.copy_to_bytes(data.remaining());
         if first.len().max(bytes.len()) + piece.len() > limit {
             return Err(StatusCode::PAYLOAD_TOO_LARGE);
+        }
+        if !share.grow(piece.len()) {
+            return Err(StatusCode::SERVICE_UNAVAILABLE);
         }
         if first.is_empty() && bytes.is_empty() {
             first = piece;
@@ -355,7 +379,7 @@ async fn collect<B: http_body::Body>(body: B, limit: usize) -> Result<Bytes, Sta
         }
         bytes.extend_from_slice(&piece);
     }
-    Ok(if bytes.is_empty() { first } else { bytes.freeze() })
+    Ok(share.bind(if bytes.is_empty() { first } else { bytes.freeze() }))
 }
 
 /// Whether a media type, with or without parameters, is `wanted`.
@@ -373,12 +397,14 @@ fn bad_request(id: Option<&Id>, error: &RpcError) -> Response<Body> {
 /// JSON in, JSON or events out.
 fn check_types(headers: &HeaderMap) -> Result<(), Box<Response<Body>>> {
     let is_json = |value: &HeaderValue| is_media(value.as_bytes(), "application/json");
-    if !headers.get(header::CONTENT_TYPE).is_some_and(is_json) {
+    // Of two header lines of one name, others may have read the other.
+    let mut types = headers.get_all(header::CONTENT_TYPE).iter();
+    if !(types.next().is_some_and(is_json) && types.next().is_none()) {
         let refusal =
             reply::refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "expected `Content-Type: application/json`");
         return Err(Box::new(refusal));
     }
-    if headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+    if headers.get_all(header::CONTENT_ENCODING).iter().any(|encoding| encoding != "identity") {
         return Err(Box::new(reply::refusal(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "expected a body without encoding",

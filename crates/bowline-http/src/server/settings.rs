@@ -8,6 +8,7 @@ pub struct Settings {
     pub(super) hosts: Vec<String>,
     pub(super) origins: Vec<String>,
     pub(super) max_body: usize,
+    pub(super) max_bodies: usize,
     pub(super) body_time: Duration,
     pub(super) patience: Duration,
     pub(super) keep_alive: Duration,
@@ -19,6 +20,7 @@ pub struct Settings {
     pub(super) max_sessions_per_principal: usize,
     pub(super) session_idle: Duration,
     pub(super) session_opening: Duration,
+    pub(super) session_lifetime: Duration,
     pub(super) max_log_events: usize,
     pub(super) max_log_bytes: usize,
     pub(super) retry: Duration,
@@ -31,6 +33,7 @@ impl Default for Settings {
             hosts: Vec::new(),
             origins: Vec::new(),
             max_body: 4 * 1024 * 1024,
+            max_bodies: 256 * 1024 * 1024,
             body_time: Duration::from_secs(30),
             patience: Duration::from_secs(10),
             keep_alive: Duration::from_secs(15),
@@ -42,6 +45,7 @@ impl Default for Settings {
             max_sessions_per_principal: 100,
             session_idle: Duration::from_secs(300),
             session_opening: Duration::from_secs(60),
+            session_lifetime: Duration::from_secs(24 * 3600),
             max_log_events: 1000,
             max_log_bytes: 10 * 1024 * 1024,
             retry: Duration::from_millis(500),
@@ -69,13 +73,21 @@ impl Settings {
     ///
     /// A browser also wants headers for requests across origins; a layer around the service adds those.
     pub fn origins<I: IntoIterator<Item: Into<String>>>(mut self, origins: I) -> Self {
-        self.origins = origins.into_iter().map(|origin| origin.into().to_ascii_lowercase()).collect();
+        let origins = origins.into_iter().map(|origin| origin.into().trim().to_ascii_lowercase());
+        self.origins = origins.filter(|origin| !origin.is_empty()).collect();
         self
     }
 
     /// The longest body accepted: 4 MiB.
     pub fn max_body(mut self, bytes: usize) -> Self {
         self.max_body = bytes;
+        self
+    }
+
+    /// How many bytes the bodies of all requests under way may take together: 256 MiB. More are refused until there is
+    /// room again.
+    pub fn max_bodies(mut self, bytes: usize) -> Self {
+        self.max_bodies = bytes;
         self
     }
 
@@ -113,6 +125,18 @@ impl Settings {
     /// How long a session may be idle before it ends: 5 minutes.
     pub fn session_idle(mut self, time: Duration) -> Self {
         self.session_idle = time;
+        self
+    }
+
+    /// How long a session lasts, however much it is used: 24 hours.
+    pub fn session_lifetime(mut self, time: Duration) -> Self {
+        self.session_lifetime = time;
+        self
+    }
+
+    /// How long a session may wait for its client to say that it is ready: 1 minute.
+    pub fn session_opening(mut self, time: Duration) -> Self {
+        self.session_opening = time;
         self
     }
 

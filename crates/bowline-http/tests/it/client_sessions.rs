@@ -165,29 +165,42 @@ async fn a_server_that_asks_for_time_is_given_it() {
 async fn a_stream_that_cannot_be_resumed_fails_its_request_alone() {
     let (client, mut peer, _standing) = legacy(Client::builder(), "2025-11-25").await;
     // Without ids there is nothing to come back to.
-    let (called, ()) = tokio::join!(client.call("t", ()), async {
-        let mut events = peer.post("tools/call").await.events(&[]).await;
-        events.write("id: 1\ndata:\n\nid:\ndata:\n\n").await;
+    let (called, id) = tokio::join!(client.call("t", ()), async {
+        let asked = peer.post("tools/call").await;
+        let id = asked.body["id"].clone();
+        asked.events(&[]).await.write("id: 1\ndata:\n\nid:\ndata:\n\n").await;
+        id
     });
     assert!(called.unwrap_err().is_closed());
+    is_given_up(&mut peer, &id).await;
     for status in [400, 404, 405] {
-        let (called, ()) = tokio::join!(client.call("t", ()), async {
-            let mut events = peer.post("tools/call").await.events(&[]).await;
-            events.write("id: 1\nretry: 0\ndata:\n\n").await;
-            drop(events);
+        let (called, id) = tokio::join!(client.call("t", ()), async {
+            let asked = peer.post("tools/call").await;
+            let id = asked.body["id"].clone();
+            asked.events(&[]).await.write("id: 1\nretry: 0\ndata:\n\n").await;
             peer.verb("GET").await.status(status, "text/plain", "what was it?").await;
+            id
         });
         let error = called.unwrap_err();
         assert!(
             error.is_closed() && !error.is_expired() && error.to_string().contains("what was it?"),
             "{error}"
         );
+        is_given_up(&mut peer, &id).await;
     }
     let (called, ()) = tokio::join!(client.call("t", ()), async {
         peer.post("tools/call").await.result(&text("fine")).await;
     });
     assert_eq!(called.unwrap().text(), "fine");
     assert!(peer.unseen().is_empty());
+}
+
+/// The server hears that nobody waits for a call any more whose reply was lost.
+async fn is_given_up(peer: &mut Peer, id: &Value) {
+    let cancelled = peer.post("notifications/cancelled").await;
+    look_at(&cancelled, "s-1", "2025-11-25");
+    assert_eq!(cancelled.body["params"]["requestId"], *id);
+    cancelled.accepted().await;
 }
 
 #[tokio::test]
@@ -310,6 +323,31 @@ async fn requests_of_the_server_are_answered_by_a_post() {
     let pong = peer.response().await;
     assert_eq!(pong.body, json!({ "jsonrpc": "2.0", "id": 7, "result": {} }));
     pong.accepted().await;
+}
+
+#[tokio::test]
+async fn what_needs_no_answer_is_sent_again_when_its_connection_breaks() {
+    let builder = Client::builder().on_ask(|_| async { Answer::accept(json!({})) });
+    let (client, mut peer, _standing) = legacy(builder, "2025-11-25").await;
+    let question = json!({ "jsonrpc": "2.0", "id": "q", "method": "elicitation/create",
+        "params": { "message": "Sure?", "requestedSchema": { "type": "object", "properties": {} } } });
+    let (called, ()) = tokio::join!(client.call("greet", ()), async {
+        let mut events = peer.post("tools/call").await.events(&[]).await;
+        events.message(&question).await;
+        let lost = peer.response().await.body;
+        let again = peer.response().await;
+        assert_eq!((&again.body, &again.body["id"]), (&lost, &json!("q")));
+        again.accepted().await;
+        events.result(&text("hello")).await;
+    });
+    assert_eq!(called.unwrap().text(), "hello");
+    // What hearing something of an extension twice would do is not known.
+    client.notify("example.com/count", None).await.unwrap();
+    drop(peer.post("example.com/count").await);
+    let (pinged, ()) =
+        tokio::join!(client.ping(), async { peer.post("ping").await.result(&json!({})).await });
+    pinged.unwrap();
+    assert!(peer.unseen().is_empty());
 }
 
 #[tokio::test]

@@ -8,11 +8,14 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::runtime::Handle;
 
-async fn open(endpoint: &HttpService) -> String {
+fn hello() -> Ask {
     let client = json!({ "name": "c", "version": "1" });
     let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
-    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
-    let told = Ask::post(&hello).send(endpoint).await;
+    Ask::post(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }))
+}
+
+async fn open(endpoint: &HttpService) -> String {
+    let told = hello().send(endpoint).await;
     told.headers["mcp-session-id"].to_str().unwrap().to_owned()
 }
 
@@ -37,6 +40,9 @@ async fn ten_thousand_sessions_and_half_as_many_listens_leave_nothing_behind() {
         sessions.push((id, stream));
     }
     assert_eq!(endpoint.sessions(), 10_000);
+    let refused = hello().send(&endpoint).await;
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE, "these are enough");
+    assert!(refused.headers.contains_key("retry-after"));
     let mut listens = Vec::new();
     for _ in 0..5_000 {
         let filter = json!({ "notifications": { "toolsListChanged": true } });

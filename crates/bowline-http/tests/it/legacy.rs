@@ -339,7 +339,7 @@ async fn two_calls_of_the_same_id_are_both_answered() {
     let session = Session::open(&endpoint, "2025-11-25").await;
     let mut first = session.call(1, "gated").await;
     let second = session.call(1, "now").await.json().await;
-    assert!(second.get("error").is_some() || second.get("result").is_some());
+    assert_eq!(second["result"]["content"][0]["text"], "now", "{second}");
     assert!(first.message().await.is_some());
 }
 
@@ -371,7 +371,10 @@ async fn the_first_revision_has_two_endpoints() {
     let endpoint = HttpService::with(server(Arc::default()).build().unwrap(), settings);
     let mut told = Ask::new(Method::GET).path("/sse").send(&endpoint).await;
     let opening = told.event().await.unwrap();
-    let address = opening.lines().find_map(|line| line.strip_prefix("data:")).unwrap().trim().to_owned();
+    let address = opening.lines().find_map(|line| line.strip_prefix("data:")).unwrap().trim();
+    // Relative to the URL of the stream, so that it holds behind a router that cuts the path.
+    assert!(address.starts_with("?sessionId="), "{address}");
+    let address = format!("/sse{address}");
     assert!(opening.contains("event: endpoint"), "{opening}");
     let post = |body: Value| Ask::post(&body).path(&address);
     assert_eq!(post(hello("2024-11-05")).send(&endpoint).await.status, StatusCode::ACCEPTED);
@@ -394,7 +397,7 @@ async fn a_session_of_the_first_revision_ends_with_its_stream() {
     let endpoint = HttpService::with(server(Arc::default()).build().unwrap(), settings);
     let mut told = Ask::new(Method::GET).path("/sse").send(&endpoint).await;
     let (_, address) = told.message().await.unwrap();
-    let post = || Ask::post(&hello("2024-11-05")).path(address.as_str().unwrap());
+    let post = || Ask::post(&hello("2024-11-05")).path(&format!("/sse{}", address.as_str().unwrap()));
     assert_eq!(post().send(&endpoint).await.status, StatusCode::ACCEPTED);
     // Nothing could be told to this client any more: the revision has no way to come back.
     drop(told);
@@ -436,4 +439,45 @@ async fn a_question_can_still_be_answered_while_the_server_ends() {
     assert_eq!(session.post(&answer).await.status, StatusCode::ACCEPTED);
     let (_, response) = told.message().await.unwrap();
     assert_eq!(response["result"]["content"][0]["text"], "hello Ada");
+}
+
+#[tokio::test]
+async fn a_handshake_in_a_session_is_refused_by_it() {
+    let endpoint = endpoint();
+    let session = Session::open(&endpoint, "2025-06-18").await;
+    let again = session.post(&hello("2025-06-18")).await;
+    assert!(!again.headers.contains_key("mcp-session-id"));
+    assert_eq!(again.json().await["error"]["code"], -32600);
+    assert_eq!(endpoint.sessions(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_the_first_revision_ends_with_the_server_but_not_before_its_calls() {
+    let sure = Tool::new("sure").handler(|ctx: Ctx| async move {
+        let roots = ctx.roots().await?;
+        Result::<_>::Ok(roots.len().to_string())
+    });
+    let settings = Settings::new().sse_path("/sse");
+    let endpoint = HttpService::with(Server::new("first").tool(sure).build().unwrap(), settings);
+    let mut told = Ask::new(Method::GET).path("/sse").send(&endpoint).await;
+    let (_, address) = told.message().await.unwrap();
+    let post =
+        |body: Value| Ask::post(&body).path(&format!("/sse{}", address.as_str().unwrap())).send(&endpoint);
+    let mut hello = hello("2024-11-05");
+    hello["params"]["capabilities"] = json!({ "roots": {} });
+    post(hello).await;
+    post(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+    told.message().await.unwrap();
+    let call =
+        |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "sure" } });
+    post(call(1)).await;
+    let (_, question) = told.message().await.unwrap();
+    endpoint.end();
+    assert_eq!(post(call(2)).await.status, StatusCode::SERVICE_UNAVAILABLE);
+    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "roots": [] } });
+    assert_eq!(post(answer).await.status, StatusCode::ACCEPTED);
+    let (_, response) = told.message().await.unwrap();
+    assert_eq!(response["result"]["content"][0]["text"], "0");
+    let end = tokio::time::timeout(Duration::from_secs(60), told.message()).await;
+    assert_eq!(end, Ok(None));
 }

@@ -17,5 +17,6 @@ mod client_two_endpoints;
 mod leaks;
 mod legacy;
 mod modern;
+mod principals;
 mod socket;
 mod wire;

@@ -1,6 +1,6 @@
 //! Requests to an endpoint without a socket.
 
-use bowline_http::{Body, HttpService};
+use bowline_http::{Body, HttpService, Principal};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -12,12 +12,13 @@ pub(crate) struct Ask {
     path: String,
     headers: Vec<(String, String)>,
     body: Bytes,
+    principal: Option<Principal>,
 }
 
 impl Ask {
     pub(crate) fn new(method: Method) -> Self {
         let headers = vec![("host".to_owned(), "localhost:8080".to_owned())];
-        Self { method, path: "/mcp".into(), headers, body: Bytes::new() }
+        Self { method, path: "/mcp".into(), headers, body: Bytes::new(), principal: None }
     }
 
     /// A POST of JSON.
@@ -70,10 +71,19 @@ impl Ask {
         self
     }
 
+    /// Sends it as this user.
+    pub(crate) fn by(mut self, principal: &str) -> Self {
+        self.principal = Some(Principal(principal.into()));
+        self
+    }
+
     pub(crate) async fn send(self, service: &HttpService) -> Told {
         let mut request = Request::builder().method(self.method).uri(self.path);
         for (name, value) in self.headers {
             request = request.header(name, value);
+        }
+        if let Some(principal) = self.principal {
+            request = request.extension(principal);
         }
         Told::of(service.respond(request.body(Full::new(self.body)).unwrap()).await)
     }

@@ -53,8 +53,8 @@ pub enum Inbound {
     },
     /// The client works on a request of ours.
     Alive(Id),
-    /// Stop the call; nothing more may be sent for it.
-    Cancel(Id),
+    /// Stop the call of this serial number; nothing more may be sent for it.
+    Cancel(u64),
     /// The handshake is complete: from now on the server may send on its own.
     Initialized,
     /// The client's roots changed.
@@ -80,6 +80,17 @@ pub struct Ticket {
     serial: u64,
 }
 
+/// Whether an id names one request at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ids {
+    /// On one channel it has to: a request with an id in use is refused.
+    #[default]
+    Unique,
+    /// Where each request has an exchange of its own, its response finds it whatever the id: some clients give the same
+    /// one to all of them.
+    PerExchange,
+}
+
 impl Ticket {
     /// A ticket for a call that is about to run, and what turns its notices into frames.
     pub fn issue(id: Id, call: &Call, threshold: Threshold) -> (Self, Notices) {
@@ -93,6 +104,11 @@ impl Ticket {
         };
         let notices = Notices::new(call.client.revision, call.progress_token.clone(), threshold);
         (ticket, notices)
+    }
+
+    /// Tells the call from every other of its session.
+    pub fn serial(&self) -> u64 {
+        self.serial
     }
 
     /// The same call once more, with what its earlier rounds have learned.
@@ -115,6 +131,7 @@ pub struct ServerSession {
     legacy: Option<Legacy>,
     /// The calls that run, each with its serial number. Rarely more than a few, so that looking at all is quickest.
     running: Vec<(Id, u64)>,
+    ids: Ids,
     next_serial: u64,
     subscriptions: Subscriptions,
 }
@@ -127,9 +144,16 @@ impl ServerSession {
             principal,
             legacy: None,
             running: Vec::new(),
+            ids: Ids::default(),
             next_serial: 0,
             subscriptions: Subscriptions::default(),
         }
+    }
+
+    /// Says whether an id may name more than one request at a time.
+    pub fn with_ids(mut self, ids: Ids) -> Self {
+        self.ids = ids;
+        self
     }
 
     /// The legacy revision that was agreed on, once it was.
@@ -193,10 +217,11 @@ impl ServerSession {
         params: Option<Params>,
         now: fn() -> u64,
     ) -> Result<Inbound, RpcError> {
-        if self.position(id).is_some() || self.subscriptions.is_listening(id) {
+        let taken = self.running.iter().any(|(known, _)| known == id) || self.subscriptions.is_listening(id);
+        if taken && self.ids == Ids::Unique {
             return Err(RpcError::invalid_request(format!("a request with id {id} is already running")));
         }
-        if self.running.len() >= MAX_IN_FLIGHT {
+        if self.running() >= MAX_IN_FLIGHT {
             return Err(RpcError::internal(format!("{MAX_IN_FLIGHT} requests are running already")));
         }
         let params = params.unwrap_or_else(Params::empty);
@@ -237,7 +262,7 @@ impl ServerSession {
             let Some(id) = cancelled.and_then(|cancelled| cancelled.request_id) else {
                 return Inbound::Ignored;
             };
-            return self.cancel(id);
+            return self.cancel(&id);
         }
         let Some(legacy) = &mut self.legacy else { return Inbound::Ignored };
         if !method.exists_in(legacy.client.revision) {
@@ -258,13 +283,26 @@ impl ServerSession {
         }
     }
 
-    fn cancel(&mut self, id: Id) -> Inbound {
-        if let Some(position) = self.position(&id) {
-            self.running.swap_remove(position);
-            return Inbound::Cancel(id);
+    fn cancel(&mut self, id: &Id) -> Inbound {
+        let mut running = self.running.iter().filter(|(known, _)| known == id).map(|(_, serial)| *serial);
+        match (running.next(), running.next()) {
+            (Some(serial), None) => {
+                self.forget(serial);
+                Inbound::Cancel(serial)
+            }
+            // Which of several is meant nobody can tell, and the others are not to suffer.
+            (Some(_), Some(_)) => Inbound::Ignored,
+            (None, _) => {
+                self.subscriptions.cancel(id);
+                Inbound::Ignored
+            }
         }
-        self.subscriptions.cancel(&id);
-        Inbound::Ignored
+    }
+
+    /// Takes a call off those that run; false when it was before.
+    fn forget(&mut self, serial: u64) -> bool {
+        let place = self.running.iter().position(|(_, known)| *known == serial);
+        place.map(|place| self.running.swap_remove(place)).is_some()
     }
 
     /// Ends a call: appends the frame to send to `out`, or nothing when the call was cancelled meanwhile.
@@ -275,16 +313,11 @@ impl ServerSession {
         sealing: &dyn Fn() -> Sealing,
         out: &mut Vec<u8>,
     ) -> bool {
-        let position = self.running.iter().position(|(_, serial)| *serial == ticket.serial);
-        if let Some(position) = position {
-            self.running.swap_remove(position);
+        let running = self.forget(ticket.serial);
+        if running {
             finish::encode(&self.profile, ticket, outcome, sealing, out);
         }
-        position.is_some()
-    }
-
-    fn position(&self, id: &Id) -> Option<usize> {
-        self.running.iter().position(|(running, _)| running == id)
+        running
     }
 
     /// How many calls run.
@@ -326,22 +359,48 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_cancelled_call_does_not_answer_for_a_later_one_of_its_id() {
+    fn session(ids: Ids) -> ServerSession {
         let mut profile = Profile::new(Implementation::new("s", "1"), KeyRing::new(Key::new([7; 32])));
         profile.capabilities =
             ServerCapabilities { tools: Some(ToolsCapability::default()), ..ServerCapabilities::default() };
-        let mut session = ServerSession::new(Arc::new(profile), None);
-        let earlier = call(&mut session);
+        ServerSession::new(Arc::new(profile), None).with_ids(ids)
+    }
+
+    fn cancel(session: &mut ServerSession) -> Option<u64> {
         let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
-        session.accept(envelope::parse(&Bytes::from_static(cancel.as_bytes())), || 0);
+        match session.accept(envelope::parse(&Bytes::from_static(cancel.as_bytes())), || 0) {
+            Inbound::Cancel(serial) => Some(serial),
+            _ => None,
+        }
+    }
+
+    fn finish(session: &mut ServerSession, ticket: &Ticket) -> bool {
+        let outcome = Outcome::Complete(Reply::Raw(RawJson::empty_object()));
+        session.finish(ticket, outcome, &|| Sealing { random: [0; 32], expires: 0 }, &mut Vec::new())
+    }
+
+    #[test]
+    fn a_cancelled_call_does_not_answer_for_a_later_one_of_its_id() {
+        let mut session = session(Ids::Unique);
+        let earlier = call(&mut session);
+        assert_eq!(cancel(&mut session), Some(earlier.serial()));
         let later = call(&mut session);
-        let mut finish = |ticket: &Ticket| {
-            let outcome = Outcome::Complete(Reply::Raw(RawJson::empty_object()));
-            session.finish(ticket, outcome, &|| Sealing { random: [0; 32], expires: 0 }, &mut Vec::new())
-        };
-        assert!(!finish(&earlier));
-        assert!(finish(&later));
-        assert!(!finish(&later));
+        assert!(!finish(&mut session, &earlier));
+        assert!(finish(&mut session, &later));
+        assert!(!finish(&mut session, &later));
+    }
+
+    #[test]
+    fn calls_of_one_id_are_kept_apart_where_each_has_its_exchange() {
+        let mut session = session(Ids::PerExchange);
+        let tickets: Vec<_> = (0..3).map(|_| call(&mut session)).collect();
+        assert_eq!(session.running(), 3);
+        // Nobody can tell which one is meant.
+        assert_eq!(cancel(&mut session), None);
+        assert!(finish(&mut session, &tickets[1]) && !finish(&mut session, &tickets[1]));
+        assert!(finish(&mut session, &tickets[0]) && !finish(&mut session, &tickets[0]));
+        assert_eq!(cancel(&mut session), Some(tickets[2].serial()));
+        assert!(!finish(&mut session, &tickets[2]));
+        assert_eq!(session.running(), 0);
     }
 }

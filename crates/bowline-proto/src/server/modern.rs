@@ -13,7 +13,7 @@ use bowline_types::{
     Direction, Era, Method, MethodKind, Revision, RpcError, SubscriptionFilter, SubscriptionsListenParams,
 };
 use bytes::Bytes;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// A request that may proceed.
 #[derive(Debug)]
@@ -97,8 +97,7 @@ fn open_state(
         return responses.as_ref().map_or_else(|| Ok(Replay::default()), Replay::ahead);
     };
     let binding = binding(client, method, params)?;
-    let mut consumed = profile.consumed.lock().unwrap_or_else(PoisonError::into_inner);
-    replay::open(&profile.keys, &mut consumed, &binding, &state, responses.as_ref(), now())
+    replay::open(&profile.keys, &binding, &state, responses.as_ref(), now())
 }
 
 /// What a sealed state of this request is bound to.

@@ -6,6 +6,9 @@ use bowline_types::{InitializeParams, Method, Revision, RpcError, meta};
 use bytes::Bytes;
 use std::sync::Arc;
 
+/// How long the parameters of `initialize` may be. They are kept for as long as the session lasts.
+const MAX_INITIALIZE: usize = 64 * 1024;
+
 /// Admits the first requests of a connection. `initialize` yields the legacy session it starts.
 pub(super) fn admit(
     profile: &Profile,
@@ -39,6 +42,11 @@ fn initialize(
     principal: Option<&Arc<str>>,
     params: &Params,
 ) -> Result<(Legacy, Bytes), RpcError> {
+    if params.raw().as_bytes().len() > MAX_INITIALIZE {
+        return Err(RpcError::invalid_params(format!(
+            "expected the parameters of `initialize` to take at most {MAX_INITIALIZE} bytes"
+        )));
+    }
     let params: InitializeParams = params.decode()?;
     let wanted = Revision::parse(&params.protocol_version);
     let known =

@@ -13,6 +13,7 @@ use crate::{
 use bowline_proto::{
     encode, envelope,
     lines::{Line, Lines},
+    server::Ids,
     service::BoxFuture,
 };
 use bowline_types::RpcError;
@@ -42,7 +43,7 @@ where
         let outbox = Arc::clone(&outbox);
         move || outbox.nudge()
     };
-    let conversation = Conversation::new(server, principal, news);
+    let conversation = Conversation::new(server, principal, Ids::Unique, news);
     let sink: Arc<dyn Sink> = Arc::clone(&outbox) as _;
     let mut writer = Writer::new(write);
     let mut calls = JoinSet::new();

@@ -5,11 +5,11 @@ use crate::{ServerHandle, hub::Listener};
 use bowline_proto::{
     envelope::Frame,
     replay::{Answer, Asked, Question},
-    server::{Inbound, Notices, ServerSession, Ticket},
+    server::{Ids, Inbound, Notices, ServerSession, Ticket},
     service::{BoxFuture, Call, Outcome, Outlet},
     subscribe::Change,
 };
-use bowline_types::{Era, Id, Revision};
+use bowline_types::{Era, Revision};
 use bytes::Bytes;
 use std::{
     fmt,
@@ -45,23 +45,27 @@ impl fmt::Debug for Started {
 pub struct Conversation {
     server: ServerHandle,
     session: Mutex<ServerSession>,
-    running: Mutex<Vec<(Id, Arc<Exchange>)>>,
+    /// The calls that run, by their serial numbers. Rarely more than a few, so that looking at all is quickest.
+    running: Mutex<Vec<(u64, Arc<Exchange>)>>,
     questions: Questions,
     /// Called when there may be news to send.
     news: Box<dyn Fn() + Send + Sync>,
 }
 
 impl Conversation {
-    /// A conversation that has not begun. `news` is called when [`Conversation::write_news`] may have something to
-    /// write; it must not block.
+    /// A conversation that has not begun. `ids` says whether requests share a channel. `news` is called when
+    /// [`Conversation::write_news`] may have something to write; it must not block.
     pub fn new(
         server: &ServerHandle,
         principal: Option<Arc<str>>,
+        ids: Ids,
         news: impl Fn() + Send + Sync + 'static,
     ) -> Arc<Self> {
         let conversation = Arc::new(Self {
             server: server.clone(),
-            session: Mutex::new(ServerSession::new(Arc::clone(&server.core.profile), principal)),
+            session: Mutex::new(
+                ServerSession::new(Arc::clone(&server.core.profile), principal).with_ids(ids),
+            ),
             running: Mutex::default(),
             questions: Questions::default(),
             news: Box::new(news),
@@ -75,7 +79,7 @@ impl Conversation {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn running(&self) -> MutexGuard<'_, Vec<(Id, Arc<Exchange>)>> {
+    fn running(&self) -> MutexGuard<'_, Vec<(u64, Arc<Exchange>)>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -130,10 +134,9 @@ impl Conversation {
         match inbound {
             Inbound::Answer { id, result } => self.questions.settle(&id, result),
             Inbound::Alive(id) => self.questions.touch(&id),
-            Inbound::Cancel(id) => {
-                let mut running = self.running();
-                if let Some(position) = running.iter().position(|(known, _)| *known == id) {
-                    running.swap_remove(position).1.cancel();
+            Inbound::Cancel(serial) => {
+                if let Some(exchange) = self.forget(serial) {
+                    exchange.cancel();
                 }
             }
             Inbound::Call(..)
@@ -154,7 +157,7 @@ impl Conversation {
         batch: Option<Arc<Batch>>,
     ) -> BoxFuture<'static, ()> {
         let exchange = Arc::new(Exchange::new(notices, Arc::clone(sink)));
-        self.running().push((ticket.id.clone(), Arc::clone(&exchange)));
+        self.running().push((ticket.serial(), Arc::clone(&exchange)));
         Box::pin(Arc::clone(self).run(ticket, call, exchange, Arc::clone(sink), batch))
     }
 
@@ -176,7 +179,7 @@ impl Conversation {
             outcome = or_cancelled(&exchange, Box::pin(self.ask(&ticket, *asked, outlet, &sink))).await;
         }
         exchange.end();
-        self.forget(&exchange);
+        self.forget(ticket.serial());
         let Some(outcome) = outcome else {
             if let Some(batch) = batch {
                 batch.settle(None);
@@ -199,12 +202,10 @@ impl Conversation {
         }
     }
 
-    /// Forgets a call that is over, but not another that has its id by now.
-    fn forget(&self, exchange: &Arc<Exchange>) {
+    fn forget(&self, serial: u64) -> Option<Arc<Exchange>> {
         let mut running = self.running();
-        if let Some(position) = running.iter().position(|(_, known)| Arc::ptr_eq(known, exchange)) {
-            running.swap_remove(position);
-        }
+        let place = running.iter().position(|(known, _)| *known == serial)?;
+        Some(running.swap_remove(place).1)
     }
 
     /// Asks what a call of the legacy eras has to ask, and makes it again with the answers, until it asks no more.
@@ -260,6 +261,12 @@ impl Conversation {
         for frame in &farewell {
             sink.push(frame);
         }
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        self.server.leave();
     }
 }
 

@@ -45,6 +45,8 @@ pub(super) enum Behind {
     Nothing,
     Task(JoinSet<Result<(), String>>),
     Child(Box<Process>),
+    #[cfg(feature = "http")]
+    Http(Box<super::http::Served>),
 }
 
 pub(super) struct Process {
@@ -100,6 +102,8 @@ impl Behind {
                 process.reader.join_next().await;
                 if status.success() { Ok(()) } else { Err(format!("the server failed: {status}")) }
             }
+            #[cfg(feature = "http")]
+            Self::Http(served) => served.end().await,
         }
     }
 

@@ -1,128 +1,116 @@
-//! The byte streams of a peer, read while it writes so that neither side can block the other.
+//! What a peer speaks over, and the frames that came and were not taken yet.
 
-use super::history::History;
-use bytes::{Buf, BytesMut};
+#[cfg(feature = "http")]
+use super::http::Http;
+use super::{bytes::Bytes, history::History};
 use serde_json::Value;
 use std::{collections::VecDeque, io};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite};
 
-/// A line that came.
+/// A frame that came.
 #[derive(Debug)]
 pub(super) struct Arrived {
+    /// The stream it came on. Frames of one stream are in order; between streams there is none.
+    pub(super) stream: u64,
     pub(super) text: String,
     /// `None` when it is not JSON.
     pub(super) value: Option<Value>,
 }
 
-/// The two streams and what was read from one of them.
+/// The frames that came and were not taken yet.
+#[derive(Debug, Default)]
+pub(super) struct Inbox(VecDeque<Arrived>);
+
+impl Inbox {
+    pub(super) fn arrive(&mut self, stream: u64, frame: &[u8], history: &mut History) {
+        let text = String::from_utf8_lossy(frame).trim().to_owned();
+        history.received(&text);
+        let value = serde_json::from_slice(frame).ok();
+        self.0.push_back(Arrived { stream, text, value });
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// A connection, and what came over it.
 pub(super) struct Link {
-    read: Box<dyn AsyncRead + Send + Unpin>,
-    write: Option<Box<dyn AsyncWrite + Send + Unpin>>,
-    buffer: BytesMut,
-    /// How much of the buffer holds no line break.
-    searched: usize,
-    arrived: VecDeque<Arrived>,
-    ended: bool,
+    wire: Wire,
+    inbox: Inbox,
+}
+
+enum Wire {
+    Bytes(Bytes),
+    #[cfg(feature = "http")]
+    Http(Box<Http>),
 }
 
 impl Link {
-    pub(super) fn new(
+    pub(super) fn bytes(
         read: impl AsyncRead + Send + Unpin + 'static,
         write: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Self {
-        Self {
-            read: Box::new(read),
-            write: Some(Box::new(write)),
-            buffer: BytesMut::new(),
-            searched: 0,
-            arrived: VecDeque::new(),
-            ended: false,
+        Self { wire: Wire::Bytes(Bytes::new(read, write)), inbox: Inbox::default() }
+    }
+
+    #[cfg(feature = "http")]
+    pub(super) fn http(http: Http) -> Self {
+        Self { wire: Wire::Http(Box::new(http)), inbox: Inbox::default() }
+    }
+
+    /// Whether everything comes on one stream, and so in order.
+    pub(super) fn is_one_stream(&self) -> bool {
+        match &self.wire {
+            Wire::Bytes(_) => true,
+            #[cfg(feature = "http")]
+            Wire::Http(_) => false,
         }
     }
 
-    /// Writes everything, and reads whatever comes meanwhile.
-    pub(super) async fn send(&mut self, mut bytes: &[u8], history: &mut History) -> io::Result<()> {
-        while !bytes.is_empty() {
-            let Some(write) = &mut self.write else { return Err(io::ErrorKind::NotConnected.into()) };
-            tokio::select! {
-                biased;
-                written = write.write(bytes) => match written? {
-                    0 => return Err(io::ErrorKind::WriteZero.into()),
-                    written => bytes.advance(written),
-                },
-                read = self.read.read_buf(&mut self.buffer), if !self.ended => {
-                    self.ended = !matches!(read, Ok(1..));
-                    self.split_lines(history);
-                }
-            }
-        }
-        match &mut self.write {
-            Some(write) => write.flush().await,
-            None => Ok(()),
+    /// Sends everything, and takes what comes meanwhile.
+    pub(super) async fn send(&mut self, bytes: &[u8], history: &mut History) -> io::Result<()> {
+        match &mut self.wire {
+            Wire::Bytes(wire) => wire.send(bytes, &mut self.inbox, history).await,
+            #[cfg(feature = "http")]
+            Wire::Http(wire) => wire.send(bytes, &mut self.inbox, history).await,
         }
     }
 
-    /// Reads until there is another frame; false when there is none any more.
+    /// Waits until there is another frame; false when there is none any more.
     pub(super) async fn more(&mut self, history: &mut History) -> bool {
-        let known = self.arrived.len();
-        while self.arrived.len() == known {
-            if self.ended {
-                return false;
-            }
-            // A connection that breaks is one that ended.
-            self.ended = !matches!(self.read.read_buf(&mut self.buffer).await, Ok(1..));
-            self.split_lines(history);
+        match &mut self.wire {
+            Wire::Bytes(wire) => wire.more(&mut self.inbox, history).await,
+            #[cfg(feature = "http")]
+            Wire::Http(wire) => wire.more(&mut self.inbox, history).await,
         }
-        true
     }
 
     pub(super) async fn drain(&mut self, history: &mut History) {
         while self.more(history).await {}
     }
 
-    fn split_lines(&mut self, history: &mut History) {
-        loop {
-            let unsearched = self.buffer.get(self.searched..).unwrap_or_default();
-            let Some(position) = unsearched.iter().position(|byte| *byte == b'\n') else { break };
-            let line = self.buffer.split_to(self.searched + position + 1);
-            self.searched = 0;
-            self.arrive(&line, history);
-        }
-        self.searched = self.buffer.len();
-        if self.ended && !self.buffer.is_empty() {
-            let line = self.buffer.split();
-            self.searched = 0;
-            self.arrive(&line, history);
-        }
-    }
-
-    fn arrive(&mut self, line: &[u8], history: &mut History) {
-        let text = String::from_utf8_lossy(line).trim().to_owned();
-        history.received(&text);
-        let value = serde_json::from_slice(line).ok();
-        self.arrived.push_back(Arrived { text, value });
-    }
-
-    /// Takes the first frame that is wanted. A line that is not JSON is what everybody gets first.
+    /// Takes the first frame that is wanted. A frame that is not JSON is what everybody gets first.
     pub(super) fn find(&mut self, wanted: impl Fn(&Value) -> bool) -> Option<Arrived> {
-        let position = self.arrived.iter().position(|arrived| arrived.value.as_ref().is_none_or(&wanted))?;
-        self.arrived.remove(position)
+        let position = self.inbox.0.iter().position(|arrived| arrived.value.as_ref().is_none_or(&wanted))?;
+        self.inbox.0.remove(position)
     }
 
     /// Takes the first frame that is wanted, of those that are JSON.
     pub(super) fn find_json(&mut self, wanted: impl Fn(&Value) -> bool) -> Option<Value> {
-        let position = self.arrived.iter().position(|arrived| arrived.value.as_ref().is_some_and(&wanted))?;
-        self.arrived.remove(position)?.value
+        let position = self.inbox.0.iter().position(|arrived| arrived.value.as_ref().is_some_and(&wanted))?;
+        self.inbox.0.remove(position)?.value
     }
 
     pub(super) fn pop(&mut self) -> Option<Arrived> {
-        self.arrived.pop_front()
+        self.inbox.0.pop_front()
     }
 
     pub(super) async fn close_sending(&mut self) {
-        if let Some(mut write) = self.write.take() {
-            // Whoever closed first does not matter here.
-            let _ = write.shutdown().await;
+        match &mut self.wire {
+            Wire::Bytes(wire) => wire.close_sending().await,
+            #[cfg(feature = "http")]
+            Wire::Http(wire) => wire.close_sending(),
         }
     }
 }

@@ -1,7 +1,10 @@
 //! A scripted peer: raw frames out, raw frames in.
 
 mod behind;
+mod bytes;
 mod history;
+#[cfg(feature = "http")]
+mod http;
 mod link;
 
 pub use behind::IntoHandle;
@@ -44,7 +47,21 @@ impl Peer {
         let handle = server.into_handle()?;
         let (ours, theirs) = duplex(PIPE);
         let (read, write) = split(ours);
-        Ok(Self::new(read, write, Behind::serve(handle, theirs)))
+        Ok(Self::new(Link::bytes(read, write), Behind::serve(handle, theirs)))
+    }
+
+    /// Serves a server over HTTP, on a port of this machine, and connects to it.
+    ///
+    /// The peer speaks frames as over any other connection; each goes out in the form its revision has over HTTP, and what
+    /// the replies and streams of the server carry comes back as frames. To cancel a request of 2026-07-28 closes its
+    /// stream. Frames of one stream are in order, those of different streams come as they come.
+    ///
+    /// Fails when the server cannot be built or there is no port. Panics outside of a runtime of tokio with IO.
+    #[cfg(feature = "http")]
+    pub fn http(server: impl IntoHandle) -> Result<Self> {
+        let (served, http) = http::Served::start(server.into_handle()?)
+            .map_err(|error| Error::unexpected(format!("cannot serve over HTTP: {error}")))?;
+        Ok(Self::new(Link::http(http), Behind::Http(Box::new(served))))
     }
 
     /// Starts a server as a child process and connects to its standard input and output.
@@ -55,7 +72,7 @@ impl Peer {
         args: impl IntoIterator<Item = impl AsRef<OsStr>>,
     ) -> Result<Self> {
         let (behind, stdout, stdin) = Behind::spawn(program.as_ref(), args)?;
-        Ok(Self::new(stdout, stdin, behind))
+        Ok(Self::new(Link::bytes(stdout, stdin), behind))
     }
 
     /// Speaks over a pair of byte streams, for instance to play the server against a client.
@@ -63,7 +80,7 @@ impl Peer {
         read: impl AsyncRead + Send + Unpin + 'static,
         write: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Self {
-        Self::new(read, write, Behind::Nothing)
+        Self::new(Link::bytes(read, write), Behind::Nothing)
     }
 
     /// A peer, and the other end of its connection for whoever is to be tested.
@@ -73,13 +90,9 @@ impl Peer {
         (Self::over(read, write), theirs)
     }
 
-    fn new(
-        read: impl AsyncRead + Send + Unpin + 'static,
-        write: impl AsyncWrite + Send + Unpin + 'static,
-        behind: Behind,
-    ) -> Self {
+    fn new(link: Link, behind: Behind) -> Self {
         Self {
-            link: Link::new(read, write),
+            link,
             behind,
             history: History::default(),
             next_id: 1,
@@ -229,11 +242,27 @@ impl Peer {
         self.history.to_string()
     }
 
+    /// Whether everything comes on one stream, and so in order.
+    pub(crate) fn is_one_stream(&self) -> bool {
+        self.link.is_one_stream()
+    }
+
+    /// The next frame, and which stream it came on.
+    pub(crate) async fn recv_from(&mut self) -> Result<(u64, Value)> {
+        let arrived = self.wait(|_| true, "a frame").await?;
+        Ok((arrived.stream, self.json(arrived)?))
+    }
+
     async fn take(&mut self, wanted: impl Fn(&Value) -> bool, what: &str) -> Result<Value> {
+        let arrived = self.wait(wanted, what).await?;
+        self.json(arrived)
+    }
+
+    async fn wait(&mut self, wanted: impl Fn(&Value) -> bool, what: &str) -> Result<Arrived> {
         let until = Instant::now() + self.deadline;
         loop {
             if let Some(arrived) = self.link.find(&wanted) {
-                return self.json(arrived);
+                return Ok(arrived);
             }
             match timeout_at(until, self.link.more(&mut self.history)).await {
                 Ok(true) => {}

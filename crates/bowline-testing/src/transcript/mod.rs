@@ -22,6 +22,7 @@
 //! | `proves: ID ID` | the requirements the frames show |
 //! | `revision: DATE DATE` | runs the conversation once per revision; `legacy` stands for the four with a handshake |
 //! | `capabilities: JSON` | what the client declares where the runner speaks for it; `{}` unless told |
+//! | `transport: stdio (REASON)` | why this cannot be said over HTTP; revisions before the reason limit it to those |
 //!
 //! With `revision:` the runner opens the conversation: for a legacy revision it sends `initialize` and
 //! `notifications/initialized` and takes the answer, for 2026-07-28 it adds version and capabilities to the `_meta` of
@@ -52,8 +53,12 @@
 //! a `_meta` stands for the version and the given capabilities of 2026-07-28; `"_meta": "<modern>"` is short for the same
 //! without capabilities.
 //!
+//! Over HTTP, where a conversation has several streams, the frames of a server section keep their order within each
+//! stream: what is written has to be what came, interleaved in some way.
+//!
 //! Every frame of the server is also held against the schema of its revision, when an [`Oracle`] is given.
 
+mod interleave;
 mod matching;
 mod parse;
 mod raw;
@@ -72,7 +77,16 @@ pub struct Transcript {
     server: String,
     revisions: Vec<Revision>,
     capabilities: Value,
+    stdio_only: Option<StdioOnly>,
     steps: Vec<Step>,
+}
+
+/// Why a conversation has no meaning over HTTP.
+#[derive(Clone, Debug)]
+struct StdioOnly {
+    /// Where this is so; everywhere when there are none.
+    revisions: Vec<Revision>,
+    reason: String,
 }
 
 /// One section of a transcript.
@@ -128,6 +142,17 @@ impl Transcript {
     /// The revisions the conversation is held in; none when it opens itself.
     pub fn revisions(&self) -> &[Revision] {
         &self.revisions
+    }
+
+    /// The conversation as far as it has a meaning over HTTP, or the reason why it has none.
+    pub fn over_http(&self) -> Result<Self, String> {
+        let Some(StdioOnly { revisions, reason }) = &self.stdio_only else { return Ok(self.clone()) };
+        let mut left = self.clone();
+        left.revisions.retain(|revision| !revisions.contains(revision));
+        if revisions.is_empty() || left.revisions.is_empty() {
+            return Err(reason.clone());
+        }
+        Ok(left)
     }
 
     /// Holds the conversation, once per revision, each time with a new peer.

@@ -1,12 +1,12 @@
 //! From the text of a file to the steps of a conversation.
 
-use super::{Frame, Order, Step, Transcript, raw};
+use super::{Frame, Order, StdioOnly, Step, Transcript, raw};
 use crate::{Error, Result};
 use bowline_types::Revision;
 use serde_json::{Value, json};
 
 /// What may be said before the first section.
-const HEADERS: [&str; 4] = ["proves", "server", "revision", "capabilities"];
+const HEADERS: [&str; 5] = ["proves", "server", "revision", "capabilities", "transport"];
 
 pub(super) fn parse(name: String, text: &str) -> Result<Transcript> {
     let place = name.clone();
@@ -19,6 +19,7 @@ pub(super) fn parse(name: String, text: &str) -> Result<Transcript> {
             server: String::new(),
             revisions: Vec::new(),
             capabilities: json!({}),
+            stdio_only: None,
             steps: Vec::new(),
         },
         stage: Stage::Intent,
@@ -97,19 +98,9 @@ impl Reader {
             "proves" => self.transcript.proves.extend(words().map(str::to_owned)),
             "server" => value.clone_into(&mut self.transcript.server),
             "revision" => {
-                for word in words() {
-                    if word == "legacy" {
-                        self.transcript
-                            .revisions
-                            .extend(Revision::ALL.into_iter().filter(|one| one.is_legacy()));
-                    } else {
-                        let revision = word
-                            .parse()
-                            .map_err(|error: bowline_types::UnknownRevision| wrong(error.to_string()))?;
-                        self.transcript.revisions.push(revision);
-                    }
-                }
+                self.transcript.revisions.extend(revisions(value).map_err(wrong)?);
             }
+            "transport" => self.transcript.stdio_only = Some(stdio_only(value).map_err(wrong)?),
             "capabilities" => {
                 self.transcript.capabilities =
                     serde_json::from_str(value).map_err(|error| wrong(error.to_string()))?;
@@ -192,6 +183,28 @@ impl Reader {
     }
 }
 
+/// The revisions of a list, in which `legacy` stands for the four with a handshake.
+fn revisions(list: &str) -> Result<Vec<Revision>, String> {
+    let mut found = Vec::new();
+    for word in list.split([' ', ',']).filter(|word| !word.is_empty()) {
+        if word == "legacy" {
+            found.extend(Revision::ALL.into_iter().filter(|one| one.is_legacy()));
+        } else {
+            found.push(word.parse().map_err(|error: bowline_types::UnknownRevision| error.to_string())?);
+        }
+    }
+    Ok(found)
+}
+
+/// `stdio (reason)`, or with revisions between the two.
+fn stdio_only(value: &str) -> Result<StdioOnly, String> {
+    let parts = value.strip_prefix("stdio").and_then(|rest| rest.strip_suffix(')')?.split_once('('));
+    let Some((list, reason)) = parts.filter(|(_, reason)| !reason.trim().is_empty()) else {
+        return Err(format!("expected `stdio (reason)`, got `{value}`"));
+    };
+    Ok(StdioOnly { revisions: revisions(list)?, reason: reason.trim().to_owned() })
+}
+
 fn expect(order: Order) -> (Section, Step) {
     (Section::Server(order), Step::Expect { frames: Vec::new(), order })
 }
@@ -228,12 +241,31 @@ mod tests {
     }
 
     #[test]
+    fn what_is_about_stdio_says_so_for_all_revisions_or_some() {
+        let of = |headers: &str| {
+            let text = format!("{HEAD}{headers}\n-- client --\n{{}}\n");
+            Transcript::parse("t", &text).unwrap().over_http().map(|left| left.revisions().to_vec())
+        };
+        let (first, last) = (Revision::V2024_11_05, Revision::V2026_07_28);
+        assert_eq!(of(""), Ok(vec![]));
+        assert_eq!(of("transport: stdio (lines)"), Err("lines".to_owned()));
+        assert_eq!(of("revision: 2024-11-05 2026-07-28"), Ok(vec![first, last]));
+        assert_eq!(of("revision: 2024-11-05 2026-07-28\ntransport: stdio (lines)"), Err("lines".to_owned()));
+        assert_eq!(of("revision: 2024-11-05 2026-07-28\ntransport: stdio 2026-07-28 (ids)"), Ok(vec![first]));
+        assert_eq!(of("revision: 2026-07-28\ntransport: stdio 2026-07-28 (ids)"), Err("ids".to_owned()));
+    }
+
+    #[test]
     fn mistakes_name_their_line() {
         check("", "t:1: expected a section");
         check("server: x\n-- client --\n", "t:2: expected a sentence");
         check("It works.\n-- client --\n", "t:2: expected a header line `server");
         check("It works.\nserver: x\nservre: y\n", "t:3: `servre` is no header");
         check("It works.\nrevision: 2025\n", "t:2: expected a protocol revision");
+        check("It works.\ntransport: stdio\n", "t:2: expected `stdio (reason)`");
+        check("It works.\ntransport: stdio ()\n", "t:2: expected `stdio (reason)`");
+        check("It works.\ntransport: http (fast)\n", "t:2: expected `stdio (reason)`");
+        check("It works.\ntransport: stdio 2025 (old)\n", "t:2: expected a protocol revision");
         check(&format!("{HEAD}-- clinet --\n"), "t:4: `clinet` is no section");
         check(&format!("{HEAD}-- client --\n\n{{\n"), "t:6: EOF");
         check(&format!("{HEAD}-- client closes --\n{{}}\n"), "t:5: this section has no frames");

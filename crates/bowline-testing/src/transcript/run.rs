@@ -2,6 +2,7 @@
 
 use super::{
     Frame, Order, Step, Transcript,
+    interleave::{Streams, interleave},
     matching::{Kept, compare, fill},
 };
 use crate::{
@@ -79,12 +80,13 @@ impl Run<'_> {
                 self.peer.close_sending().await;
                 Ok(())
             }
-            Step::Expect { frames, order: Order::AsWritten } => {
+            Step::Expect { frames, order: Order::AsWritten } if self.peer.is_one_stream() => {
                 for frame in frames {
                     self.expect_one(frame).await?;
                 }
                 Ok(())
             }
+            Step::Expect { frames, order: Order::AsWritten } => self.expect_streams(frames).await,
             Step::Expect { frames, order: Order::Any } => self.expect_all(frames).await,
         }
     }
@@ -113,20 +115,20 @@ impl Run<'_> {
         }
     }
 
-    async fn receive(&mut self, line: usize, expected: &Value) -> Result<Value> {
-        let received = self.peer.recv().await;
-        let frame = received.map_err(|error| {
+    async fn receive(&mut self, line: usize, expected: &Value) -> Result<(u64, Value)> {
+        let received = self.peer.recv_from().await;
+        let (stream, frame) = received.map_err(|error| {
             self.place(line, error.map(|message| format!("waiting for {expected}\n{message}")))
         })?;
         self.conversation.received(&frame).map_err(|reason| {
             let reason = format!("the server's frame breaks the schema: {reason}\n  frame {frame}");
             self.differs(line, &reason)
         })?;
-        Ok(frame)
+        Ok((stream, frame))
     }
 
     async fn expect_one(&mut self, expected: &Frame) -> Result {
-        let frame = self.receive(expected.line, &expected.value).await?;
+        let (_, frame) = self.receive(expected.line, &expected.value).await?;
         compare(&expected.value, &frame, &mut self.kept).map_err(|differences| {
             let reason = format!(
                 "the server's frame differs:\n    {}\n  expected {}\n  got      {frame}",
@@ -137,11 +139,47 @@ impl Run<'_> {
         })
     }
 
+    /// As many frames as are written, on any streams, which keep the order within each of them.
+    async fn expect_streams(&mut self, frames: &[Frame]) -> Result {
+        let mut streams = Streams::new();
+        for next in frames {
+            let (stream, frame) = self.receive(next.line, &next.value).await?;
+            let fits = |expected: &Frame| compare(&expected.value, &frame, &mut self.kept.clone()).is_ok();
+            if !frames.iter().any(fits) {
+                return Err(self.fits_none(&frames.iter().collect::<Vec<_>>(), &frame));
+            }
+            streams.entry(stream).or_default().push(frame);
+        }
+        let expected: Vec<&Value> = frames.iter().map(|frame| &frame.value).collect();
+        let Some(kept) = interleave(&expected, &streams, &self.kept) else {
+            let line = frames.first().map_or(1, |frame| frame.line);
+            return Err(
+                self.differs(line, &format!("the streams of the server are not in order: {streams:#?}"))
+            );
+        };
+        self.kept = kept;
+        Ok(())
+    }
+
+    fn fits_none(&self, open: &[&Frame], frame: &Value) -> Error {
+        let wanted: Vec<String> = open
+            .iter()
+            .map(|expected| {
+                let differences = compare(&expected.value, frame, &mut self.kept.clone());
+                let differences = differences.err().unwrap_or_default().join("\n      ");
+                format!("  line {}: {}\n      {differences}", expected.line, expected.value)
+            })
+            .collect();
+        let line = open.first().map_or(1, |frame| frame.line);
+        let reason = format!("the server's frame is none of those expected: {frame}\n{}", wanted.join("\n"));
+        self.differs(line, &reason)
+    }
+
     async fn expect_all(&mut self, frames: &[Frame]) -> Result {
         let mut open: Vec<&Frame> = frames.iter().collect();
         while let Some(first) = open.first() {
             let (line, value) = (first.line, first.value.clone());
-            let frame = self.receive(line, &value).await?;
+            let (_, frame) = self.receive(line, &value).await?;
             let fits = open.iter().position(|expected| {
                 let mut kept = self.kept.clone();
                 let fits = compare(&expected.value, &frame, &mut kept).is_ok();
@@ -150,19 +188,7 @@ impl Run<'_> {
                 }
                 fits
             });
-            let Some(position) = fits else {
-                let wanted: Vec<String> = open
-                    .iter()
-                    .map(|expected| {
-                        let differences = compare(&expected.value, &frame, &mut self.kept.clone());
-                        let differences = differences.err().unwrap_or_default().join("\n      ");
-                        format!("  line {}: {}\n      {differences}", expected.line, expected.value)
-                    })
-                    .collect();
-                let reason =
-                    format!("the server's frame is none of those expected: {frame}\n{}", wanted.join("\n"));
-                return Err(self.differs(line, &reason));
-            };
+            let Some(position) = fits else { return Err(self.fits_none(&open, &frame)) };
             open.remove(position);
         }
         Ok(())

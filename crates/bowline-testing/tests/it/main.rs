@@ -1,4 +1,7 @@
 //! The test kit, tested: that it passes what is right and fails what is wrong.
 
+mod fault;
+#[cfg(feature = "http")]
+mod http;
 mod peer;
 mod transcript;

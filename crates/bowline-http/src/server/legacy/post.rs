@@ -6,7 +6,7 @@ use super::{
     stream::{Progress, Stream},
 };
 use crate::server::{body::Body, reply, service::Shared};
-use bowline_proto::envelope::Frame;
+use bowline_proto::{envelope::Frame, server::Ids};
 use bowline_server::transport::{Sink, Started};
 use bowline_types::Revision;
 use http::{HeaderValue, Response, StatusCode};
@@ -24,13 +24,16 @@ pub(in crate::server) async fn open(
     principal: Option<Arc<str>>,
     frame: Frame,
 ) -> Response<Body> {
-    let session = Sessions::create(shared, principal);
+    if !Sessions::has_room(shared, principal.as_ref()) {
+        return reply::later("too many sessions are open");
+    }
+    let session = Sessions::create(shared, principal, Ids::PerExchange);
     let mut response = post(shared, &session, frame).await;
     if session.conversation.revision().is_none() {
         return response;
     }
     if !Sessions::add(shared, &session) {
-        return reply::refusal(StatusCode::SERVICE_UNAVAILABLE, "too many sessions are open");
+        return reply::later("too many sessions are open");
     }
     if let Ok(id) = HeaderValue::from_str(&session.id) {
         response.headers_mut().insert(SESSION_ID, id);

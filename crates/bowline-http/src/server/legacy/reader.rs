@@ -4,7 +4,7 @@ use super::{
     session::{InUse, Session},
     stream::{Next, Stream},
 };
-use crate::server::events::comment;
+use crate::server::{events::comment, service::Shared};
 use bowline_proto::sse::{EventRef, encode_event};
 use bytes::Bytes;
 use std::{
@@ -29,6 +29,10 @@ pub(in crate::server) struct Reader {
     silence: Pin<Box<Sleep>>,
     /// When to stop waiting for more.
     until: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Nothing is waited for any more.
+    closing: bool,
+    /// Whose session ends with this reader.
+    of: Option<Arc<Shared>>,
     _in_use: InUse,
 }
 
@@ -63,6 +67,8 @@ impl Reader {
             keep_alive,
             silence,
             until: None,
+            closing: false,
+            of: None,
             _in_use: in_use,
         })
     }
@@ -70,6 +76,12 @@ impl Reader {
     /// Has something written before the events.
     pub(super) fn opening(mut self, bytes: Bytes) -> Self {
         self.opening = Some(bytes);
+        self
+    }
+
+    /// Has the session end with it: without ids a client cannot come back.
+    pub(super) fn only_one(mut self, shared: &Arc<Shared>) -> Self {
+        self.of = Some(Arc::clone(shared));
         self
     }
 
@@ -98,8 +110,13 @@ impl Reader {
             Next::End => Poll::Ready(None),
             Next::Wait => {
                 if self.until.as_mut().is_some_and(|until| until.as_mut().poll(context).is_ready()) {
+                    (self.until, self.closing) = (None, true);
+                    // What was said until then may have come since it was looked for.
+                    return self.poll_next(context);
+                }
+                if self.closing {
                     // Nobody's turn: a body that is polled behind its end finds it again.
-                    (self.turn, self.until) = (0, None);
+                    self.turn = 0;
                     return Poll::Ready(None);
                 }
                 if self.silence.as_mut().poll(context).is_pending() {
@@ -113,11 +130,10 @@ impl Reader {
     }
 }
 
-/// Without ids a client cannot come back, so that the session ends with the one stream it has.
 impl Drop for Reader {
     fn drop(&mut self) {
-        if self.form == Form::Plain {
-            self.session.end();
+        if let Some(shared) = &self.of {
+            shared.sessions.remove(&self.session);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::stream::{Bounds, Stream};
 use crate::server::{service::Shared, settings::Settings};
+use bowline_proto::server::Ids;
 use bowline_server::{
     BoxFuture, ServerHandle,
     transport::{Conversation, poll_once, random_id},
@@ -10,10 +11,12 @@ use bowline_types::Revision;
 use std::{
     collections::HashMap,
     fmt,
+    future::{Future, poll_fn},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
+    task::{Poll, ready},
     time::Duration,
 };
 use tokio::{task::JoinSet, time::Instant};
@@ -36,10 +39,11 @@ pub(in crate::server) struct Session {
     /// How many replies and calls are under way; a session in use does not expire.
     busy: AtomicUsize,
     idle_since: Mutex<Instant>,
+    since: Instant,
 }
 
 impl Session {
-    fn new(server: &ServerHandle, principal: Option<Arc<str>>, settings: &Settings) -> Arc<Self> {
+    fn new(server: &ServerHandle, principal: Option<Arc<str>>, ids: Ids, settings: &Settings) -> Arc<Self> {
         let bounds = Bounds { events: settings.max_log_events, bytes: settings.max_log_bytes };
         let standing = Arc::new(Stream::new(0, bounds, false));
         let news = {
@@ -48,7 +52,7 @@ impl Session {
         };
         Arc::new(Self {
             id: random_id().into(),
-            conversation: Conversation::new(server, principal.clone(), news),
+            conversation: Conversation::new(server, principal.clone(), ids, news),
             principal,
             standing,
             streams: Mutex::default(),
@@ -57,6 +61,7 @@ impl Session {
             calls: Mutex::default(),
             busy: AtomicUsize::new(0),
             idle_since: Mutex::new(Instant::now()),
+            since: Instant::now(),
         })
     }
 
@@ -113,6 +118,16 @@ impl Session {
         });
     }
 
+    /// Completes when no call is running.
+    pub(super) fn quiet(self: &Arc<Self>) -> impl Future<Output = ()> + Send + use<> {
+        let session = Arc::clone(self);
+        poll_fn(move |context| {
+            let mut calls = session.calls();
+            while ready!(calls.poll_join_next(context)).is_some() {}
+            Poll::Ready(())
+        })
+    }
+
     /// Marks the session as in use until the guard is dropped.
     pub(super) fn use_it(self: &Arc<Self>) -> InUse {
         self.busy.fetch_add(1, Ordering::AcqRel);
@@ -121,6 +136,19 @@ impl Session {
 
     fn is_over(&self) -> bool {
         self.standing.is_finished()
+    }
+
+    /// Whether the session is to end: over already, too old, or not used for too long.
+    fn is_expired(&self, settings: &Settings, now: Instant) -> bool {
+        let age = now.saturating_duration_since(self.since);
+        // A stream that is held open and nothing else does not keep a session whose client never said who it is.
+        let unopened = self.conversation.revision().is_none() && age >= settings.session_opening;
+        let patience =
+            if self.conversation.is_ready() { settings.session_idle } else { settings.session_opening };
+        self.is_over()
+            || unopened
+            || age >= settings.session_lifetime
+            || self.idle(now).is_some_and(|idle| idle >= patience)
     }
 
     fn idle(&self, now: Instant) -> Option<Duration> {
@@ -171,6 +199,29 @@ struct Known {
     sweeping: bool,
 }
 
+impl Known {
+    fn has_room(&self, settings: &Settings, principal: Option<&Arc<str>>) -> bool {
+        let of_principal = principal.map_or(0, |principal| {
+            self.by_id.values().filter(|other| other.principal.as_ref() == Some(principal)).count()
+        });
+        self.by_id.len() < settings.max_sessions && of_principal < settings.max_sessions_per_principal
+    }
+
+    fn remove(&mut self, id: &str) -> Option<Arc<Session>> {
+        let removed = self.by_id.remove(id);
+        self.shrink();
+        removed
+    }
+
+    /// Gives back the room of many that have gone.
+    fn shrink(&mut self) {
+        let needed = self.by_id.len().max(32);
+        if self.by_id.capacity() > needed * 4 {
+            self.by_id.shrink_to(needed * 2);
+        }
+    }
+}
+
 impl Sessions {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
@@ -182,18 +233,19 @@ impl Sessions {
     }
 
     /// A new session that nobody can find yet.
-    pub(super) fn create(shared: &Arc<Shared>, principal: Option<Arc<str>>) -> Arc<Session> {
-        Session::new(&shared.server, principal, &shared.settings)
+    pub(super) fn create(shared: &Arc<Shared>, principal: Option<Arc<str>>, ids: Ids) -> Arc<Session> {
+        Session::new(&shared.server, principal, ids, &shared.settings)
+    }
+
+    /// Whether there may be one more, altogether and of this principal.
+    pub(super) fn has_room(shared: &Shared, principal: Option<&Arc<str>>) -> bool {
+        shared.sessions.known().has_room(&shared.settings, principal)
     }
 
     /// Makes a session known. False when there are too many, altogether or of its principal.
     pub(super) fn add(shared: &Arc<Shared>, session: &Arc<Session>) -> bool {
-        let settings = &shared.settings;
         let mut known = shared.sessions.known();
-        let of_principal = session.principal.as_ref().map_or(0, |principal| {
-            known.by_id.values().filter(|other| other.principal.as_ref() == Some(principal)).count()
-        });
-        if known.by_id.len() >= settings.max_sessions || of_principal >= settings.max_sessions_per_principal {
+        if !known.has_room(&shared.settings, session.principal.as_ref()) {
             return false;
         }
         known.by_id.insert(Arc::clone(&session.id), Arc::clone(session));
@@ -205,13 +257,18 @@ impl Sessions {
 
     /// The session of this id, if it belongs to this principal.
     pub(in crate::server) fn find(&self, id: &str, principal: Option<&Arc<str>>) -> Option<Arc<Session>> {
-        let usable = |session: &&Arc<Session>| session.principal.as_ref() == principal && !session.is_over();
-        self.known().by_id.get(id).filter(usable).cloned()
+        let session = self.known().by_id.get(id).filter(|session| !session.is_over()).cloned()?;
+        if session.principal.as_ref() != principal {
+            // Told to nobody but the log: the caller is not to learn that there is such a session.
+            tracing::warn!(owner = ?session.principal, caller = ?principal, "a session was named by another principal");
+            return None;
+        }
+        Some(session)
     }
 
     /// Ends a session.
     pub(super) fn remove(&self, session: &Session) {
-        let removed = self.known().by_id.remove(&session.id);
+        let removed = self.known().remove(&session.id);
         if let Some(session) = removed {
             session.end();
         }
@@ -235,18 +292,12 @@ async fn sweep(shared: Weak<Shared>) {
         let now = Instant::now();
         let (expired, more): (Vec<_>, _) = {
             let mut known = shared.sessions.known();
-            let limit = |session: &Session| {
-                let settings = &shared.settings;
-                if session.conversation.is_ready() { settings.session_idle } else { settings.session_opening }
-            };
-            let is_expired = |session: &Arc<Session>| {
-                session.is_over() || session.idle(now).is_some_and(|idle| idle >= limit(session))
-            };
             let expired = known
                 .by_id
-                .extract_if(|_, session| is_expired(session))
+                .extract_if(|_, session| session.is_expired(&shared.settings, now))
                 .map(|(_, session)| session)
                 .collect();
+            known.shrink();
             // From here on a new session starts its own sweep.
             known.sweeping = !known.by_id.is_empty();
             (expired, known.sweeping)

@@ -7,6 +7,7 @@ use super::{
 use crate::server::{body::Body, reply, service::Shared};
 use bowline_proto::{
     envelope,
+    server::Ids,
     sse::{EventRef, encode_event},
 };
 use bowline_server::transport::{Sink, Started};
@@ -15,23 +16,29 @@ use http::{Response, StatusCode};
 use std::sync::Arc;
 
 /// Opens a session and its stream, which first tells where to send messages.
-pub(in crate::server) fn stream_2024(
-    shared: &Arc<Shared>,
-    principal: Option<Arc<str>>,
-    path: &str,
-) -> Response<Body> {
-    let session = Sessions::create(shared, principal);
+pub(in crate::server) fn stream_2024(shared: &Arc<Shared>, principal: Option<Arc<str>>) -> Response<Body> {
+    // Everything the server says goes through the one stream.
+    let session = Sessions::create(shared, principal, Ids::Unique);
     if !Sessions::add(shared, &session) {
-        return reply::refusal(StatusCode::SERVICE_UNAVAILABLE, "too many sessions are open");
+        return reply::later("too many sessions are open");
     }
-    let address = format!("{path}?sessionId={}", session.id);
+    // Relative to the URL of the stream, which only the client knows: a router may have cut its path.
+    let address = format!("?sessionId={}", session.id);
     let mut opening = Vec::new();
     let event = EventRef { event: Some("endpoint"), data: address.as_bytes(), ..EventRef::default() };
     drop(encode_event(&mut opening, &event));
     let standing = Arc::clone(&session.standing);
     let reader = Reader::new(&session, standing, 0, Form::Plain, shared.settings.keep_alive);
     match reader {
-        Some(reader) => reply::stream(Body::session(reader.opening(opening.into()))),
+        Some(reader) => {
+            // Its calls answer here, so it ends with the server, but not before them.
+            let (ending, quiet) = (shared.ending(), session.quiet());
+            let reader = reader.only_one(shared).opening(opening.into()).until(async {
+                ending.await;
+                quiet.await;
+            });
+            reply::stream(Body::session(reader))
+        }
         None => reply::refusal(StatusCode::INTERNAL_SERVER_ERROR, "the stream is gone"),
     }
 }

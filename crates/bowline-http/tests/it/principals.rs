@@ -1,0 +1,99 @@
+//! Whose a request is: told with each request, and by nothing that an earlier one left behind.
+
+use crate::wire::{Ask, Told};
+use bowline_http::HttpService;
+use bowline_server::{Ctx, Result, Server, Tool};
+use http::{Method, StatusCode};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+#[derive(Deserialize, JsonSchema)]
+struct Confirm {
+    sure: bool,
+}
+
+fn endpoint() -> HttpService {
+    let whoami = Tool::new("whoami").handler(|ctx: Ctx| {
+        let principal = ctx.client().principal.clone();
+        principal.map_or_else(|| "nobody".to_owned(), |name| name.to_string())
+    });
+    let pay = Tool::new("pay").handler(|ctx: Ctx| async move {
+        let Confirm { sure } = ctx.ask("Pay?").await?.accepted()?;
+        Result::<_>::Ok(format!("{sure} by {}", ctx.client().principal.as_deref().unwrap_or("nobody")))
+    });
+    HttpService::new(Server::new("principals").tool(whoami).tool(pay)).unwrap()
+}
+
+/// Puts a principal into a request, or none.
+fn by(ask: Ask, principal: Option<&str>) -> Ask {
+    match principal {
+        Some(principal) => ask.by(principal),
+        None => ask,
+    }
+}
+
+async fn text(told: Told) -> Value {
+    told.json().await["result"]["content"][0]["text"].take()
+}
+
+#[tokio::test]
+async fn a_request_is_of_whom_it_says_itself() {
+    // proves: SEC-43
+    let endpoint = endpoint();
+    let whoami = || Ask::modern("tools/call", json!({ "name": "whoami" }));
+    for (principal, name) in [(Some("ada"), "ada"), (None, "nobody"), (Some("bob"), "bob"), (None, "nobody")]
+    {
+        assert_eq!(text(by(whoami(), principal).send(&endpoint).await).await, name);
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_no_proof_of_who_one_is() {
+    // proves: SEC-23, SEC-25
+    let endpoint = endpoint();
+    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": { "name": "c", "version": "1" },
+    } });
+    let opened = Ask::post(&hello).by("ada").send(&endpoint).await;
+    let id = opened.headers["mcp-session-id"].to_str().unwrap().to_owned();
+    let within = |ask: Ask| ask.header("mcp-session-id", &id).header("mcp-protocol-version", "2025-11-25");
+    let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    assert_eq!(within(Ask::post(&initialized)).by("ada").send(&endpoint).await.status, StatusCode::ACCEPTED);
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "whoami" } });
+    for thief in [None, Some("bob")] {
+        for ask in [
+            Ask::post(&call),
+            Ask::new(Method::GET).header("accept", "text/event-stream"),
+            Ask::new(Method::DELETE),
+        ] {
+            let told = by(within(ask), thief).send(&endpoint).await;
+            // As if there were no such session.
+            assert_eq!(told.status, StatusCode::NOT_FOUND, "{thief:?}");
+        }
+    }
+    let mine = within(Ask::post(&call)).by("ada").send(&endpoint).await;
+    assert_eq!(text(mine).await, "ada");
+    assert_eq!(endpoint.sessions(), 1);
+}
+
+#[tokio::test]
+async fn a_state_is_no_proof_of_who_one_is() {
+    // proves: SEC-26, SEC-27
+    let endpoint = endpoint();
+    let ask = Ask::modern("tools/call", json!({ "name": "pay" })).by("ada").send(&endpoint).await;
+    let state = ask.json().await["result"]["requestState"].take();
+    assert!(state.is_string(), "{state}");
+    let retry = || {
+        let responses = json!({ "q0": { "action": "accept", "content": { "sure": true } } });
+        let params = json!({ "name": "pay", "requestState": state, "inputResponses": responses });
+        Ask::modern("tools/call", params)
+    };
+    for thief in [None, Some("bob")] {
+        let told = by(retry(), thief).send(&endpoint).await.json().await;
+        assert_eq!(told["error"]["code"], -32602, "{told}");
+    }
+    assert_eq!(text(retry().by("ada").send(&endpoint).await).await, "true by ada");
+}

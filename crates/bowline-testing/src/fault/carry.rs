@@ -1,0 +1,109 @@
+//! One connection: what comes on one side is passed on to the other.
+
+use super::{
+    Shared,
+    meter::Meter,
+    plan::{Action, Direction},
+};
+use std::{
+    io,
+    sync::{Mutex, PoisonError, atomic::Ordering},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{
+        TcpStream,
+        tcp::{ReadHalf, WriteHalf},
+    },
+    time::sleep,
+};
+
+/// How a connection ends other than by itself.
+enum End {
+    Fin,
+    Rst,
+}
+
+impl From<io::Error> for End {
+    /// One side has reset the connection, and so does the other.
+    fn from(_: io::Error) -> Self {
+        Self::Rst
+    }
+}
+
+/// Carries bytes both ways until both sides have ended, or a fault ends them.
+pub(super) async fn carry(mut client: TcpStream, mut server: TcpStream, number: u64, shared: &Shared) {
+    // What is passed on is not to be held back for more.
+    drop((client.set_nodelay(true), server.set_nodelay(true)));
+    let meter = Mutex::new(Meter::new(number));
+    let ended = {
+        let (from_client, to_client) = client.split();
+        let (from_server, to_server) = server.split();
+        tokio::try_join!(
+            pump(Direction::Request, from_client, to_server, &meter, shared),
+            pump(Direction::Reply, from_server, to_client, &meter, shared),
+        )
+    };
+    match ended {
+        Ok(((), ())) => {}
+        Err(End::Rst) => drop((client.set_zero_linger(), server.set_zero_linger())),
+        Err(End::Fin) => {
+            for socket in [&mut client, &mut server] {
+                drop(socket.shutdown().await);
+                // A socket that is closed with something left to read resets its connection.
+                let mut left = [0; 4096];
+                while socket.try_read(&mut left).is_ok_and(|length| length > 0) {}
+            }
+        }
+    }
+}
+
+/// Carries bytes one way until they end.
+async fn pump(
+    direction: Direction,
+    mut from: ReadHalf<'_>,
+    mut to: WriteHalf<'_>,
+    meter: &Mutex<Meter>,
+    shared: &Shared,
+) -> Result<(), End> {
+    let passed = match direction {
+        Direction::Request => &shared.requested,
+        Direction::Reply => &shared.replied,
+    };
+    let mut buffer = vec![0; 64 * 1024];
+    let mut stalled = false;
+    loop {
+        let length = from.read(&mut buffer).await?;
+        if length == 0 {
+            // The other way may go on.
+            drop(to.shutdown().await);
+            return Ok(());
+        }
+        let mut rest = buffer.get(..length).unwrap_or_default();
+        let lock = || meter.lock().unwrap_or_else(PoisonError::into_inner);
+        lock().came(direction, rest);
+        while !stalled {
+            let strike = lock().strike(direction, rest.len(), &mut shared.faults());
+            let Some((ahead, action)) = strike else { break };
+            let (before, behind) = rest.split_at(ahead.min(rest.len()));
+            to.write_all(before).await?;
+            lock().pass(direction, before.len());
+            passed.fetch_add(before.len() as u64, Ordering::Relaxed);
+            rest = behind;
+            shared.struck.send_modify(|struck| *struck += 1);
+            match action {
+                Action::Fin => return Err(End::Fin),
+                Action::Rst => return Err(End::Rst),
+                Action::Stall => stalled = true,
+                Action::Delay(time) => sleep(time).await,
+                Action::Garbage(bytes) => to.write_all(&bytes).await?,
+            }
+        }
+        // What is stalled is still read, so that the end is noticed.
+        if !stalled {
+            to.write_all(rest).await?;
+            lock().pass(direction, rest.len());
+            passed.fetch_add(rest.len() as u64, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Where a connection stands: what has passed each way, and which fault is next.
+
+use super::plan::{Action, Direction, Fault};
+
+/// How much of a request is kept to look for text in it.
+const MAX_KEPT: usize = 1024 * 1024;
+
+/// Where one connection stands.
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    number: u64,
+    /// Since the connection began.
+    all: Counts,
+    /// Since the client began its last request.
+    turn: Counts,
+    /// What the client has said in this turn.
+    said: Vec<u8>,
+    answered: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    request: Count,
+    reply: Count,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    passed: u64,
+    /// The first byte that no fault was looked for at.
+    due: u64,
+}
+
+impl Counts {
+    fn of(&mut self, direction: Direction) -> &mut Count {
+        match direction {
+            Direction::Request => &mut self.request,
+            Direction::Reply => &mut self.reply,
+        }
+    }
+}
+
+impl Meter {
+    pub(super) fn new(number: u64) -> Self {
+        Self { number, ..Self::default() }
+    }
+
+    /// Something has come. A turn begins when the client speaks for the first time, or after the server did.
+    pub(super) fn came(&mut self, direction: Direction, bytes: &[u8]) {
+        match direction {
+            Direction::Reply => self.answered = true,
+            Direction::Request => {
+                if std::mem::take(&mut self.answered) {
+                    self.turn = Counts::default();
+                    self.said.clear();
+                }
+                let room = MAX_KEPT.saturating_sub(self.said.len());
+                self.said.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+            }
+        }
+    }
+
+    /// Something is passed on.
+    pub(super) fn pass(&mut self, direction: Direction, bytes: usize) {
+        for counts in [&mut self.all, &mut self.turn] {
+            let count = counts.of(direction);
+            count.passed += bytes as u64;
+            count.due = count.due.max(count.passed + 1);
+        }
+    }
+
+    /// The first fault within the next `length` bytes, and after how many of them it strikes. What strikes once is taken
+    /// out of `faults`.
+    pub(super) fn strike(
+        &mut self,
+        direction: Direction,
+        length: usize,
+        faults: &mut Vec<Fault>,
+    ) -> Option<(usize, Action)> {
+        let mut next: Option<(usize, usize)> = None;
+        for (index, fault) in faults.iter().enumerate() {
+            if fault.direction != direction || fault.connection.is_some_and(|number| number != self.number) {
+                continue;
+            }
+            let count = match &fault.text {
+                Some(text) if !contains(&self.said, text) => continue,
+                Some(_) => self.turn.of(direction),
+                None => self.all.of(direction),
+            };
+            if fault.at < count.due {
+                continue;
+            }
+            let ahead = usize::try_from(fault.at - count.passed).unwrap_or(usize::MAX);
+            if ahead <= length && next.is_none_or(|(_, first)| ahead < first) {
+                next = Some((index, ahead));
+            }
+        }
+        let (index, ahead) = next?;
+        for counts in [&mut self.all, &mut self.turn] {
+            let count = counts.of(direction);
+            count.due = count.passed + ahead as u64 + 1;
+        }
+        let always = faults.get(index).is_some_and(|fault| fault.always);
+        let action = if always { faults.get(index)?.action.clone() } else { faults.remove(index).action };
+        Some((ahead, action))
+    }
+}
+
+fn contains(said: &[u8], text: &[u8]) -> bool {
+    text.is_empty() || said.windows(text.len()).any(|window| window == text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where faults strike when these pieces pass, as positions among all bytes of the direction.
+    fn check(faults: &[Fault], pieces: &[(Direction, &str)], expected: &[u64]) {
+        let (mut meter, mut faults) = (Meter::new(0), faults.to_vec());
+        let mut struck = Vec::new();
+        for (direction, piece) in pieces {
+            meter.came(*direction, piece.as_bytes());
+            let mut left = piece.len();
+            while let Some((ahead, _)) = meter.strike(*direction, left, &mut faults) {
+                meter.pass(*direction, ahead);
+                left -= ahead;
+                struck.push(meter.all.of(*direction).passed);
+            }
+            meter.pass(*direction, left);
+        }
+        assert_eq!(struck, expected);
+    }
+
+    use Direction::{Reply, Request};
+
+    #[test]
+    fn a_fault_strikes_once_at_its_byte() {
+        let pieces = [(Request, "abc"), (Request, "def")];
+        for at in 0..=6 {
+            check(&[Fault::request(at)], &pieces, &[at]);
+        }
+        check(&[Fault::request(7)], &pieces, &[]);
+        check(&[Fault::reply(0)], &pieces, &[]);
+        check(&[Fault::request(1).on_connection(1)], &pieces, &[]);
+        check(&[Fault::request(4), Fault::request(1), Fault::request(3).always()], &pieces, &[1, 3, 4]);
+    }
+
+    #[test]
+    fn a_text_is_counted_from_its_request() {
+        let pieces = [(Request, "one"), (Reply, "ONE"), (Request, "two"), (Reply, "TWO"), (Request, "two")];
+        check(&[Fault::request(0).carrying("two")], &pieces, &[3]);
+        check(&[Fault::request(3).carrying("two")], &pieces, &[6]);
+        check(&[Fault::request(2).carrying("two").always()], &pieces, &[5, 8]);
+        check(&[Fault::reply(0).carrying("two")], &pieces, &[3]);
+        check(&[Fault::reply(3).carrying("two")], &pieces, &[6]);
+        check(&[Fault::reply(4).carrying("two")], &pieces, &[]);
+        check(&[Fault::reply(0).carrying("ONE")], &pieces, &[]);
+    }
+
+    #[test]
+    fn a_text_may_come_in_pieces() {
+        let pieces = [(Request, "t"), (Request, "w"), (Request, "o!")];
+        check(&[Fault::request(4).carrying("two")], &pieces, &[4]);
+        // What has passed before the text was there cannot be taken back.
+        check(&[Fault::request(1).carrying("two")], &pieces, &[]);
+    }
+}

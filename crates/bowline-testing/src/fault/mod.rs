@@ -1,0 +1,217 @@
+//! Connections that fail at a chosen byte.
+//!
+//! A [`FaultProxy`] stands between a client and a server on this machine and passes on what they say, until a [`Fault`]
+//! strikes:
+//!
+//! ```
+//! use bowline_testing::fault::{Fault, FaultProxy};
+//! use tokio::{
+//!     io::{AsyncReadExt, AsyncWriteExt},
+//!     net::{TcpListener, TcpStream},
+//! };
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> std::io::Result<()> {
+//! let server = TcpListener::bind("127.0.0.1:0").await?;
+//! let proxy = FaultProxy::to(server.local_addr()?).fault(Fault::reply(5)).start().await?;
+//!
+//! let mut client = TcpStream::connect(proxy.addr()).await?;
+//! let (mut accepted, _) = server.accept().await?;
+//! accepted.write_all(b"hello, world").await?;
+//!
+//! let mut heard = String::new();
+//! client.read_to_string(&mut heard).await?;
+//! assert_eq!(heard, "hello");
+//! assert_eq!(proxy.struck(), 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Whatever is behind the proxy is reached by its address: `http(proxy.url("/mcp"))` for a client over HTTP.
+
+mod carry;
+mod meter;
+mod plan;
+
+pub use plan::Fault;
+
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    task::{AbortHandle, JoinSet},
+};
+
+/// A proxy on this machine whose connections fail as they are told to. Dropping it ends them all.
+#[derive(Debug)]
+pub struct FaultProxy {
+    addr: SocketAddr,
+    shared: Arc<Shared>,
+    accepting: AbortHandle,
+}
+
+/// Sets up a [`FaultProxy`].
+#[derive(Clone, Debug)]
+pub struct FaultProxyBuilder {
+    server: SocketAddr,
+    faults: Vec<Fault>,
+}
+
+/// What went through a [`FaultProxy`] so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Traffic {
+    /// How many connections clients have opened.
+    pub connections: u64,
+    /// How many sockets are open at this moment: two for each connection, one while the server is being reached.
+    pub sockets: u64,
+    /// How many bytes were passed on to the server.
+    pub requested: u64,
+    /// How many bytes were passed on to clients.
+    pub replied: u64,
+}
+
+/// What the proxy and its connections share.
+#[derive(Debug)]
+struct Shared {
+    faults: Mutex<Vec<Fault>>,
+    struck: watch::Sender<u64>,
+    connections: AtomicU64,
+    sockets: AtomicU64,
+    requested: AtomicU64,
+    replied: AtomicU64,
+}
+
+impl Shared {
+    fn faults(&self) -> MutexGuard<'_, Vec<Fault>> {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl FaultProxy {
+    /// A proxy to this server.
+    pub fn to(server: SocketAddr) -> FaultProxyBuilder {
+        FaultProxyBuilder { server, faults: Vec::new() }
+    }
+
+    /// Where clients find it.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Where clients over HTTP find a path of the server.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.addr)
+    }
+
+    /// Replaces what goes wrong from now on.
+    pub fn set(&self, fault: Fault) {
+        *self.shared.faults() = vec![fault];
+    }
+
+    /// From now on nothing goes wrong.
+    pub fn clear(&self) {
+        self.shared.faults().clear();
+    }
+
+    /// How often a fault has struck.
+    pub fn struck(&self) -> u64 {
+        *self.shared.struck.borrow()
+    }
+
+    /// Completes when faults have struck this often, altogether.
+    pub async fn until_struck(&self, times: u64) {
+        // The sender is as alive as the proxy.
+        drop(self.shared.struck.subscribe().wait_for(|struck| *struck >= times).await);
+    }
+
+    /// What went through so far.
+    pub fn traffic(&self) -> Traffic {
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Traffic {
+            connections: load(&self.shared.connections),
+            sockets: load(&self.shared.sockets),
+            requested: load(&self.shared.requested),
+            replied: load(&self.shared.replied),
+        }
+    }
+}
+
+impl Drop for FaultProxy {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+impl FaultProxyBuilder {
+    /// Has something go wrong. Of several faults each strikes for itself.
+    pub fn fault(mut self, fault: Fault) -> Self {
+        self.faults.push(fault);
+        self
+    }
+
+    /// Starts the proxy on a free port of the loopback address. Fails when there is none.
+    pub async fn start(self) -> io::Result<FaultProxy> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let addr = listener.local_addr()?;
+        let shared = Arc::new(Shared {
+            faults: Mutex::new(self.faults),
+            struck: watch::Sender::new(0),
+            connections: AtomicU64::new(0),
+            sockets: AtomicU64::new(0),
+            requested: AtomicU64::new(0),
+            replied: AtomicU64::new(0),
+        });
+        // Owned by the handle, which ends it.
+        let accepting = tokio::spawn(accept(listener, self.server, Arc::clone(&shared))).abort_handle();
+        Ok(FaultProxy { addr, shared, accepting })
+    }
+}
+
+async fn accept(listener: TcpListener, server: SocketAddr, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((client, _)) => {
+                    let number = shared.connections.fetch_add(1, Ordering::Relaxed);
+                    connections.spawn(connection(client, server, number, Arc::clone(&shared)));
+                }
+                // Out of descriptors, most likely: others may close theirs meanwhile.
+                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+async fn connection(client: TcpStream, server: SocketAddr, number: u64, shared: Arc<Shared>) {
+    let _client_socket = Socket::count(&shared);
+    // A client finds a server that is gone as it would without the proxy: by a connection that is of no use.
+    let Ok(server) = TcpStream::connect(server).await else { return drop(client.set_zero_linger()) };
+    let _server_socket = Socket::count(&shared);
+    carry::carry(client, server, number, &shared).await;
+}
+
+/// Counts an open socket.
+struct Socket(Arc<Shared>);
+
+impl Socket {
+    fn count(shared: &Arc<Shared>) -> Self {
+        shared.sockets.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(shared))
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        self.0.sockets.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,215 @@
+//! The client's side: which request a frame becomes, and what its reply is.
+
+use super::{
+    ENDPOINT, STREAM_2024,
+    reader::{Heard, Reader},
+    request::{Outgoing, Reply},
+    said::Said,
+    session::{Session, resolve},
+};
+use crate::peer::{history::History, link::Inbox};
+use bowline_http::HttpService;
+use bowline_types::Revision;
+use serde_json::Value;
+use std::{collections::HashMap, io, net::SocketAddr};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::{AbortHandle, JoinSet},
+};
+
+/// How many frames may wait to be taken before their streams are no longer read.
+const WAITING: usize = 256;
+
+/// The client's side of a conversation over HTTP.
+pub(in crate::peer) struct Http {
+    to: SocketAddr,
+    service: HttpService,
+    session: Session,
+    /// The streams of 2026-07-28 by the ids of their requests. To close one is to cancel its request.
+    streams: HashMap<String, AbortHandle>,
+    readers: JoinSet<()>,
+    next_stream: u64,
+    heard: mpsc::Receiver<Heard>,
+    /// `None` once the client's side is closed.
+    ear: Option<mpsc::Sender<Heard>>,
+    /// Completes with the stream for what belongs to no request.
+    standing: Option<oneshot::Receiver<()>>,
+}
+
+impl Http {
+    pub(super) fn new(to: SocketAddr, service: HttpService) -> Self {
+        let (ear, heard) = mpsc::channel(WAITING);
+        Self {
+            to,
+            service,
+            session: Session::None,
+            streams: HashMap::new(),
+            readers: JoinSet::new(),
+            next_stream: 1,
+            heard,
+            ear: Some(ear),
+            standing: None,
+        }
+    }
+
+    /// Sends each line as a request of its own.
+    pub(in crate::peer) async fn send(
+        &mut self,
+        bytes: &[u8],
+        inbox: &mut Inbox,
+        history: &mut History,
+    ) -> io::Result<()> {
+        let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+        for line in lines.filter(|line| !line.is_empty()) {
+            let said = Said::read(line);
+            let answer = self.say(&said, line, history).await?;
+            while let Ok(heard) = self.heard.try_recv() {
+                inbox.arrive(heard.stream, heard.text.as_bytes(), history);
+            }
+            if let Some(answer) = answer {
+                inbox.arrive(answer.stream, answer.text.as_bytes(), history);
+            }
+        }
+        Ok(())
+    }
+
+    pub(in crate::peer) async fn more(&mut self, inbox: &mut Inbox, history: &mut History) -> bool {
+        let Some(heard) = self.heard.recv().await else { return false };
+        inbox.arrive(heard.stream, heard.text.as_bytes(), history);
+        true
+    }
+
+    /// Has the server end, so that what it did not say by then it never will. Then the session ends.
+    pub(in crate::peer) fn close_sending(&mut self) {
+        let Some(ear) = self.ear.take() else { return };
+        self.service.end();
+        let standing = self.standing.take();
+        let session = self.session.clone();
+        let (to, stream) = (self.to, self.number());
+        self.readers.spawn(async move {
+            if let Some(standing) = standing {
+                // Dropped is completed.
+                let _ = standing.await;
+            }
+            let Session::Named { .. } = session else { return };
+            let ended = session.own(Outgoing::delete(ENDPOINT)).send(to, b"").await;
+            let text = match ended {
+                Ok(reply) if reply.status.is_success() => return,
+                Ok(reply) => format!("DELETE: HTTP {}", reply.status),
+                Err(error) => format!("DELETE: {error}"),
+            };
+            // Nobody is left to hear of it when the peer is gone.
+            let _ = ear.send(Heard { stream, text }).await;
+        });
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next_stream += 1;
+        self.next_stream
+    }
+
+    async fn say(&mut self, said: &Said, line: &[u8], history: &mut History) -> io::Result<Option<Heard>> {
+        if self.ear.is_none() {
+            return Err(io::ErrorKind::NotConnected.into());
+        }
+        let cancelled = said.cancels().and_then(|id| self.streams.remove(&id.to_string()));
+        if let Some(stream) = cancelled.filter(|stream| !stream.is_finished()) {
+            stream.abort();
+            return Ok(None);
+        }
+        let opens = said.opens().filter(|_| matches!(self.session, Session::None));
+        if opens == Some(Revision::V2024_11_05.as_str()) {
+            self.open_two_endpoints().await?;
+        }
+        let is_modern = said.describes_itself() || matches!(self.session, Session::None) && opens.is_none();
+        let request = match &self.session {
+            _ if is_modern => said.mirror(Outgoing::post(ENDPOINT)),
+            Session::TwoEndpoints { path } => Outgoing::post(path),
+            session => session.own(Outgoing::post(ENDPOINT)),
+        };
+        let reply = request.send(self.to, line).await?;
+        if reply.is_stream() {
+            let back = if is_modern { Session::None } else { self.session.clone() };
+            let reader = self.read(reply, back);
+            if let Some(id) = said.id().filter(|_| is_modern) {
+                self.streams.insert(id.to_string(), reader);
+            }
+            return Ok(None);
+        }
+        let id = reply.headers.get("mcp-session-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
+        let status = reply.status;
+        let body = String::from_utf8_lossy(&reply.whole().await?).into_owned();
+        if opens.is_some() {
+            self.open_session(id, &body);
+        }
+        if said.method() == Some("notifications/initialized") && !is_modern {
+            self.open_standing().await?;
+        }
+        if body.is_empty() && status.is_success() {
+            return Ok(None);
+        }
+        if said.is_final() && status.is_client_error() {
+            // On a byte stream the server has no way to say this.
+            history.received(&format!("(HTTP {status}) {body}"));
+            return Ok(None);
+        }
+        let is_result = serde_json::from_str::<Value>(&body).is_ok_and(|body| body.get("result").is_some());
+        let text = match (body.is_empty(), status.is_success()) {
+            (true, _) => format!("HTTP {status} without a body"),
+            (false, false) if is_result => format!("HTTP {status} with a result: {body}"),
+            (false, _) => body,
+        };
+        Ok(Some(Heard { stream: self.number(), text }))
+    }
+
+    fn open_session(&mut self, id: Option<String>, body: &str) {
+        let answer: Value = serde_json::from_str(body).unwrap_or_default();
+        let revision = answer.pointer("/result/protocolVersion").and_then(Value::as_str);
+        if let (Some(id), Session::None) = (id, &self.session) {
+            self.session = Session::Named { id, revision: revision.and_then(Revision::parse) };
+        }
+    }
+
+    /// Opens the stream for what belongs to no request.
+    async fn open_standing(&mut self) -> io::Result<()> {
+        let Session::Named { .. } = &self.session else { return Ok(()) };
+        if self.standing.is_some() {
+            return Ok(());
+        }
+        let reply = self.session.own(Outgoing::get(ENDPOINT)).send(self.to, b"").await?;
+        if !reply.is_stream() {
+            return Err(io::Error::other(format!("GET: HTTP {}", reply.status)));
+        }
+        let (ended, standing) = oneshot::channel::<()>();
+        self.standing = Some(standing);
+        let (stream, ear) = (self.number(), self.ear.clone());
+        self.readers.spawn(async move {
+            if let Some(ear) = ear {
+                Reader { reply, stream, ear }.run(None).await;
+            }
+            drop(ended);
+        });
+        Ok(())
+    }
+
+    async fn open_two_endpoints(&mut self) -> io::Result<()> {
+        let mut reply = Outgoing::get(STREAM_2024).send(self.to, b"").await?;
+        let first = reply.event().await?.filter(|event| event.name.as_deref() == Some("endpoint"));
+        let Some(endpoint) = first else {
+            return Err(io::Error::other("the stream does not begin with its endpoint"));
+        };
+        self.session = Session::TwoEndpoints { path: resolve(&endpoint.data) };
+        self.read(reply, Session::None);
+        Ok(())
+    }
+
+    /// Reads a stream. `back` is the session that an interrupted one can be gone on with in.
+    fn read(&mut self, reply: Reply, back: Session) -> AbortHandle {
+        let (stream, ear, to) = (self.number(), self.ear.clone(), self.to);
+        self.readers.spawn(async move {
+            if let Some(ear) = ear {
+                Reader { reply, stream, ear }.run(Some((to, back))).await;
+            }
+        })
+    }
+}

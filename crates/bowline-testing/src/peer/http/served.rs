@@ -1,0 +1,54 @@
+//! The server's side: an endpoint on a port of this machine.
+
+use super::{ENDPOINT, Http, STREAM_2024};
+use bowline_http::{HttpService, Settings};
+use bowline_server::ServerHandle;
+use std::{io, net::Ipv4Addr, time::Duration};
+use tokio::{net::TcpListener, sync::oneshot, task::JoinSet};
+
+/// How long the server keeps the reply to a silent call back, for which the next request waits.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// A server behind a socket of this machine.
+pub(in crate::peer) struct Served {
+    service: HttpService,
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinSet<io::Result<()>>,
+}
+
+impl Served {
+    /// Serves, and connects to it.
+    pub(in crate::peer) fn start(handle: ServerHandle) -> io::Result<(Self, Http)> {
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        listener.set_nonblocking(true)?;
+        let to = listener.local_addr()?;
+        let listener = TcpListener::from_std(listener)?;
+        let settings =
+            Settings::new().path(ENDPOINT).sse_path(STREAM_2024).patience(PATIENCE).retry(PATIENCE);
+        let service = HttpService::with(handle, settings);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let mut task = JoinSet::new();
+        let serving = service.clone();
+        task.spawn(async move {
+            // A peer that is gone wants it to stop as well.
+            serving.serve(listener, async { drop(stopped.await) }).await
+        });
+        let http = Http::new(to, service.clone());
+        Ok((Self { service, stop: Some(stop), task }, http))
+    }
+
+    /// Stops serving. Fails when a session is left over.
+    pub(in crate::peer) async fn end(&mut self) -> Result<(), String> {
+        let sessions = self.service.sessions();
+        if let Some(stop) = self.stop.take() {
+            // One that stopped by itself is found next.
+            let _ = stop.send(());
+        }
+        match self.task.join_next().await {
+            None | Some(Ok(Ok(()))) if sessions == 0 => Ok(()),
+            None | Some(Ok(Ok(()))) => Err(format!("the server still has {sessions} sessions")),
+            Some(Ok(Err(error))) => Err(format!("the server failed: {error}")),
+            Some(Err(error)) => Err(format!("the server failed: {error}")),
+        }
+    }
+}
