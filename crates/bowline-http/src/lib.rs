@@ -19,4 +19,4 @@ mod server;
 #[cfg(feature = "client")]
 pub use client::{Challenge, HttpTarget, Proxy, http};
 #[cfg(feature = "server")]
-pub use server::{Body, HttpService, Principal, ServeHttp, Settings};
+pub use server::{Body, EventLog, EventStore, HttpService, MemoryEvents, Principal, ServeHttp, Settings};

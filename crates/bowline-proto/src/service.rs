@@ -57,8 +57,9 @@ pub struct ClientView {
     pub principal: Option<Arc<str>>,
     raw_capabilities: RawJson,
     raw_info: Option<RawJson>,
-    capabilities: OnceLock<ClientCapabilities>,
-    info: OnceLock<Option<Implementation>>,
+    // Apart, because few handlers ask.
+    capabilities: OnceLock<Box<ClientCapabilities>>,
+    info: OnceLock<Option<Box<Implementation>>>,
 }
 
 impl ClientView {
@@ -76,12 +77,12 @@ impl ClientView {
 
     /// What the client declared it can do. Decoded on first use; what cannot be read counts as not declared.
     pub fn capabilities(&self) -> &ClientCapabilities {
-        self.capabilities.get_or_init(|| self.raw_capabilities.decode().unwrap_or_default())
+        self.capabilities.get_or_init(|| Box::new(self.raw_capabilities.decode().unwrap_or_default()))
     }
 
     /// Who the client says it is.
     pub fn info(&self) -> Option<&Implementation> {
-        self.info.get_or_init(|| self.raw_info.as_ref()?.decode().ok()).as_ref()
+        self.info.get_or_init(|| self.raw_info.as_ref()?.decode().ok().map(Box::new)).as_deref()
     }
 }
 

@@ -112,6 +112,14 @@ impl RawJson {
         Ok(members.map(|raw| Self::slice_of(&self.0, raw)))
     }
 
+    /// The same value in no more memory than it needs: what is kept for long should not keep the buffer around it.
+    pub fn compact(&self) -> Self {
+        if self.as_bytes() == b"{}" {
+            return Self::empty_object();
+        }
+        Self(Bytes::copy_from_slice(&self.0))
+    }
+
     /// Whether this is `null`.
     pub fn is_null(&self) -> bool {
         self.0.first() == Some(&b'n')

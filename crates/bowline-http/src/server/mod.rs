@@ -13,6 +13,7 @@ mod service;
 mod settings;
 
 pub use body::Body;
+pub use legacy::{EventLog, EventStore, MemoryEvents};
 pub use serve::ServeHttp;
 pub use service::{HttpService, Principal};
 pub use settings::Settings;

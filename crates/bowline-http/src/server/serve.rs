@@ -3,15 +3,20 @@
 use super::{HttpService, Settings, reply};
 use bowline_server::{BoxFuture, Result, Server};
 use http::{Request, StatusCode};
-use hyper::{body::Incoming, service::Service};
+use hyper::{
+    body::Incoming,
+    server::conn::{http1, http2},
+    service::Service,
+};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::{conn::auto, graceful::GracefulShutdown},
+    server::graceful::{GracefulShutdown, Watcher},
 };
 use std::{convert::Infallible, future::Future, io, time::Duration};
 use tokio::{
-    net::{TcpListener, ToSocketAddrs},
+    net::{TcpListener, TcpStream, ToSocketAddrs},
     task::JoinSet,
+    time::timeout,
 };
 
 /// Serves over HTTP.
@@ -54,38 +59,77 @@ impl HttpService {
         let mut connections = JoinSet::new();
         let mut end = std::pin::pin!(end);
         loop {
-            let stream = tokio::select! {
+            tokio::select! {
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => stream,
+                    Ok((stream, _)) => {
+                        connections.spawn(converse(self.clone(), stream, graceful.watcher()));
+                    }
                     Err(error) => {
                         // Out of descriptors, most likely: taking a breath beats spinning.
                         tracing::warn!(%error, "cannot accept a connection");
                         tokio::time::sleep(Duration::from_millis(100)).await;
-                        continue;
                     }
                 },
+                Some(_) = connections.join_next() => {}
                 () = &mut end => break,
-            };
-            // A reply is one write; waiting for more to send would only hold it back.
-            drop(stream.set_nodelay(true));
-            let mut builder = auto::Builder::new(TokioExecutor::new());
-            builder.http1().timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(10));
-            builder.http2().timer(TokioTimer::new());
-            let connection = builder.serve_connection(TokioIo::new(stream), AtPath(self.clone()));
-            let connection = graceful.watch(connection.into_owned());
-            connections.spawn(async move {
-                if let Err(error) = connection.await {
-                    tracing::debug!(%error, "a connection ended badly");
-                }
-            });
-            while connections.try_join_next().is_some() {}
+            }
         }
         drop(listener);
         self.end();
-        let _ = tokio::time::timeout(self.settings().drain, graceful.shutdown()).await;
+        let _ = timeout(self.settings().drain, graceful.shutdown()).await;
         connections.shutdown().await;
         self.end_sessions();
         Ok(())
+    }
+}
+
+/// How long a client may take for the head of a request.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+
+/// Serves one connection to its end.
+async fn converse(endpoint: HttpService, stream: TcpStream, watcher: Watcher) {
+    // A reply is one write; waiting for more to send would only hold it back.
+    drop(stream.set_nodelay(true));
+    let begun = tokio::select! {
+        begun = timeout(HEAD_TIME, begins_as_http2(&stream)) => begun,
+        () = endpoint.ending() => return,
+    };
+    let (stream, endpoint) = (TokioIo::new(stream), AtPath(endpoint));
+    let ended = match begun {
+        Ok(Ok(true)) => {
+            let mut builder = http2::Builder::new(TokioExecutor::new());
+            let connection = builder.timer(TokioTimer::new()).serve_connection(stream, endpoint);
+            // Far larger than the other, and rare: it is not to grow every task.
+            Box::pin(watcher.watch(connection)).await
+        }
+        Ok(Ok(false)) => {
+            let mut builder = http1::Builder::new();
+            let builder = builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
+            watcher.watch(builder.serve_connection(stream, endpoint)).await
+        }
+        Ok(Err(_)) | Err(_) => return,
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended badly");
+    }
+}
+
+/// Whether a connection begins as one of HTTP/2 does. Looks without reading: what is put before the rest of a stream again
+/// costs a buffer of twice the size.
+async fn begins_as_http2(stream: &TcpStream) -> io::Result<bool> {
+    const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    let mut seen = [0; PREFACE.len()];
+    loop {
+        let count = stream.peek(&mut seen).await?;
+        let begun = seen.get(..count).unwrap_or_default();
+        if count == 0 || !PREFACE.starts_with(begun) {
+            return Ok(false);
+        }
+        if count == PREFACE.len() {
+            return Ok(true);
+        }
+        // A beginning in pieces stays readable, so that nothing tells when there is more of it.
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
 

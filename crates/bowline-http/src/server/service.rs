@@ -87,6 +87,10 @@ impl HttpService {
         }
     }
 
+    pub(super) fn ending(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.shared.ending()
+    }
+
     pub(super) fn settings(&self) -> &Settings {
         &self.shared.settings
     }

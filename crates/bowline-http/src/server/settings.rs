@@ -1,6 +1,7 @@
 //! How an endpoint is set up, with defaults that are safe.
 
-use std::time::Duration;
+use super::legacy::{EventStore, MemoryEvents};
+use std::{sync::Arc, time::Duration};
 
 /// How an endpoint is set up.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub struct Settings {
     pub(super) session_lifetime: Duration,
     pub(super) max_log_events: usize,
     pub(super) max_log_bytes: usize,
+    pub(super) log_time: Duration,
+    pub(super) events: Arc<dyn EventStore>,
     pub(super) retry: Duration,
     pub(super) sse_path: Option<String>,
 }
@@ -48,6 +51,8 @@ impl Default for Settings {
             session_lifetime: Duration::from_secs(24 * 3600),
             max_log_events: 1000,
             max_log_bytes: 10 * 1024 * 1024,
+            log_time: Duration::from_secs(600),
+            events: Arc::new(MemoryEvents),
             retry: Duration::from_millis(500),
             sse_path: None,
         }
@@ -137,6 +142,18 @@ impl Settings {
     /// How long a session may wait for its client to say that it is ready: 1 minute.
     pub fn session_opening(mut self, time: Duration) -> Self {
         self.session_opening = time;
+        self
+    }
+
+    /// How long the events of a stream that has ended are kept for a client that comes back: 10 minutes.
+    pub fn event_log_time(mut self, time: Duration) -> Self {
+        self.log_time = time;
+        self
+    }
+
+    /// Where the events of sessions are kept: in memory.
+    pub fn event_store(mut self, store: impl EventStore) -> Self {
+        self.events = Arc::new(store);
         self
     }
 

@@ -28,7 +28,9 @@ impl Legacy {
     pub(super) fn new(revision: Revision, principal: Option<Arc<str>>, params: &InitializeParams) -> Self {
         let capabilities = RawJson::of(&params.capabilities).unwrap_or_else(|_| RawJson::empty_object());
         let info = RawJson::of(&params.client_info).ok();
-        let client = Arc::new(ClientView::new(revision, principal, capabilities, info));
+        // Kept for as long as the session.
+        let info = info.map(|info| info.compact());
+        let client = Arc::new(ClientView::new(revision, principal, capabilities.compact(), info));
         Self { client, threshold: Threshold::session(), initialized: false }
     }
 

@@ -5,6 +5,7 @@
 //! event it saw and goes on behind it.
 
 mod get;
+mod log;
 mod post;
 mod reader;
 mod session;
@@ -12,6 +13,7 @@ mod sse;
 mod stream;
 
 pub(super) use get::{end, get};
+pub use log::{EventLog, EventStore, MemoryEvents};
 pub(super) use post::{open, post};
 pub(super) use reader::Reader;
 pub(super) use session::{SESSION_ID, Session, Sessions};

@@ -1,6 +1,6 @@
 //! Sessions: found by an id nobody can guess, ended when nobody uses them.
 
-use super::stream::{Bounds, Stream};
+use super::stream::{Bounds, Source, Stream};
 use crate::server::{service::Shared, settings::Settings};
 use bowline_proto::server::Ids;
 use bowline_server::{
@@ -34,8 +34,9 @@ pub(in crate::server) struct Session {
     /// The streams of requests, while they can be read again.
     streams: Mutex<HashMap<u64, Arc<Stream>>>,
     next_stream: AtomicU64,
-    bounds: Bounds,
-    calls: Mutex<JoinSet<()>>,
+    source: Source,
+    /// The calls that did not answer at once. Many sessions never have one.
+    calls: Mutex<Option<JoinSet<()>>>,
     /// How many replies and calls are under way; a session in use does not expire.
     busy: AtomicUsize,
     idle_since: Mutex<Instant>,
@@ -45,19 +46,21 @@ pub(in crate::server) struct Session {
 impl Session {
     fn new(server: &ServerHandle, principal: Option<Arc<str>>, ids: Ids, settings: &Settings) -> Arc<Self> {
         let bounds = Bounds { events: settings.max_log_events, bytes: settings.max_log_bytes };
-        let standing = Arc::new(Stream::new(0, bounds, false));
+        let id: Arc<str> = random_id().into();
+        let source = Source { store: Arc::clone(&settings.events), session: Arc::clone(&id), bounds };
+        let standing = Arc::new(Stream::new(0, source.clone(), false));
         let news = {
             let standing = Arc::clone(&standing);
             move || standing.wake()
         };
         Arc::new(Self {
-            id: random_id().into(),
+            id,
             conversation: Conversation::new(server, principal.clone(), ids, news),
             principal,
             standing,
             streams: Mutex::default(),
             next_stream: AtomicU64::new(1),
-            bounds,
+            source,
             calls: Mutex::default(),
             busy: AtomicUsize::new(0),
             idle_since: Mutex::new(Instant::now()),
@@ -69,14 +72,18 @@ impl Session {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn calls(&self) -> MutexGuard<'_, JoinSet<()>> {
+    fn calls(&self) -> MutexGuard<'_, Option<JoinSet<()>>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A stream for the reply to a POST.
     pub(super) fn new_stream(&self) -> Arc<Stream> {
         let returning = self.conversation.revision() >= Some(Revision::V2025_11_25);
-        Arc::new(Stream::new(self.next_stream.fetch_add(1, Ordering::Relaxed), self.bounds, returning))
+        Arc::new(Stream::new(
+            self.next_stream.fetch_add(1, Ordering::Relaxed),
+            self.source.clone(),
+            returning,
+        ))
     }
 
     /// Keeps a stream so that it can be read again.
@@ -85,13 +92,19 @@ impl Session {
         // The newest few are enough: a client comes back to what it was just reading.
         let kept =
             |streams: &HashMap<u64, Arc<Stream>>| streams.values().map(|known| known.bytes()).sum::<usize>();
-        while streams.len() >= 64 || (!streams.is_empty() && kept(&streams) > self.bounds.bytes) {
+        while streams.len() >= 64 || (!streams.is_empty() && kept(&streams) > self.source.bounds.bytes) {
             let finished =
                 streams.iter().filter(|(_, known)| known.is_finished()).map(|(number, _)| *number).min();
             let Some(oldest) = finished.or_else(|| streams.keys().copied().min()) else { break };
             streams.remove(&oldest);
         }
         streams.insert(stream.number, Arc::clone(stream));
+    }
+
+    /// Lets go of the streams that ended long ago: nobody comes back to them any more.
+    fn forget_old(&self, settings: &Settings, now: Instant) {
+        let is_old = |since: Instant| now.saturating_duration_since(since) >= settings.log_time;
+        self.streams().retain(|_, stream| !stream.finished_since().is_some_and(is_old));
     }
 
     pub(super) fn stream(&self, number: u64) -> Option<Arc<Stream>> {
@@ -111,6 +124,7 @@ impl Session {
         }
         let in_use = self.use_it();
         let mut calls = self.calls();
+        let calls = calls.get_or_insert_default();
         while calls.try_join_next().is_some() {}
         calls.spawn(async move {
             call.await;
@@ -122,8 +136,9 @@ impl Session {
     pub(super) fn quiet(self: &Arc<Self>) -> impl Future<Output = ()> + Send + use<> {
         let session = Arc::clone(self);
         poll_fn(move |context| {
-            let mut calls = session.calls();
-            while ready!(calls.poll_join_next(context)).is_some() {}
+            if let Some(calls) = &mut *session.calls() {
+                while ready!(calls.poll_join_next(context)).is_some() {}
+            }
             Poll::Ready(())
         })
     }
@@ -161,7 +176,9 @@ impl Session {
 
     /// Ends everything the session has running. It is not found any more.
     pub(super) fn end(&self) {
-        self.calls().abort_all();
+        if let Some(calls) = &mut *self.calls() {
+            calls.abort_all();
+        }
         self.standing.finish();
         for stream in self.streams().values() {
             stream.finish();
@@ -298,6 +315,9 @@ async fn sweep(shared: Weak<Shared>) {
                 .map(|(_, session)| session)
                 .collect();
             known.shrink();
+            for session in known.by_id.values() {
+                session.forget_old(&shared.settings, now);
+            }
             // From here on a new session starts its own sweep.
             known.sweeping = !known.by_id.is_empty();
             (expired, known.sweeping)

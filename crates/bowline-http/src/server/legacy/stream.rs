@@ -1,12 +1,21 @@
 //! The events of one stream, kept so that a reader can come back to them.
 
+use super::log::{EventLog, EventStore};
 use bowline_server::transport::Sink;
 use bytes::Bytes;
 use std::{
-    collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::Waker,
 };
+use tokio::time::Instant;
+
+/// Where the logs of a session's streams come from.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    pub(super) store: Arc<dyn EventStore>,
+    pub(super) session: Arc<str>,
+    pub(super) bounds: Bounds,
+}
 
 /// How many events, and bytes of them, one stream keeps.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +28,7 @@ pub(super) struct Bounds {
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) number: u64,
-    bounds: Bounds,
+    source: Source,
     /// Whether a reader that is sent away knows to come back.
     returning: bool,
     state: Mutex<State>,
@@ -27,13 +36,12 @@ pub(super) struct Stream {
 
 #[derive(Debug, Default)]
 struct State {
-    events: VecDeque<Bytes>,
-    bytes: usize,
-    /// The number of the first event kept. Events are counted from 1; 0 is the priming event.
-    first: u64,
+    /// The events, counted from 1; 0 is the priming event. Opened for the first of them.
+    log: Option<Box<dyn EventLog>>,
     /// Everything below was handed to a reader.
     delivered: u64,
-    finished: bool,
+    /// Since when there will be no more.
+    finished: Option<Instant>,
     /// The reader was sent away until it comes back.
     hung_up: bool,
     /// Rises with every reader; only the newest one reads.
@@ -64,13 +72,9 @@ pub(super) enum Progress {
 }
 
 impl Stream {
-    pub(super) fn new(number: u64, bounds: Bounds, returning: bool) -> Self {
-        Self {
-            number,
-            bounds,
-            returning,
-            state: Mutex::new(State { first: 1, delivered: 1, ..State::default() }),
-        }
+    pub(super) fn new(number: u64, source: Source, returning: bool) -> Self {
+        let state = Mutex::new(State { delivered: 1, ..State::default() });
+        Self { number, source, returning, state }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -81,8 +85,8 @@ impl Stream {
     /// follows it is no longer kept.
     pub(super) fn attach(&self, after: u64) -> Option<u64> {
         let mut state = self.state();
-        let last = state.first + state.events.len() as u64 - 1;
-        if after > last || after + 1 < state.first {
+        let (first, kept) = (state.first(), state.len() as u64);
+        if after > first + kept - 1 || after + 1 < first {
             return None;
         }
         state.readers += 1;
@@ -99,15 +103,14 @@ impl Stream {
     /// The event `number`, or what there is instead.
     pub(super) fn next(&self, reader: u64, number: u64, waker: &Waker) -> Next {
         let mut state = self.state();
-        if state.readers != reader || number < state.first || state.hung_up {
+        if state.readers != reader || number < state.first() || state.hung_up {
             return Next::End;
         }
-        let index = usize::try_from(number - state.first).unwrap_or(usize::MAX);
-        if let Some(event) = state.events.get(index).cloned() {
+        if let Some(event) = state.log.as_ref().and_then(|log| log.get(number)) {
             state.delivered = state.delivered.max(number + 1);
             return Next::Event(number, event);
         }
-        if state.finished {
+        if state.finished.is_some() {
             return Next::End;
         }
         state.waker = Some(waker.clone());
@@ -117,14 +120,14 @@ impl Stream {
     /// The last event a reader was handed or nobody can be handed any more; 0 before the first.
     pub(super) fn delivered(&self) -> u64 {
         let state = self.state();
-        state.delivered.max(state.first) - 1
+        state.delivered.max(state.first()) - 1
     }
 
     /// What a reply would begin with.
     pub(super) fn progress(&self, waker: &Waker) -> Progress {
         let mut state = self.state();
         state.waker = Some(waker.clone());
-        match (state.events.len(), state.finished) {
+        match (state.len(), state.finished.is_some()) {
             _ if state.hung_up => Progress::Events,
             (0 | 1, true) => Progress::Whole,
             (0, false) => Progress::Nothing,
@@ -135,22 +138,31 @@ impl Stream {
     /// The only event of a stream that nobody has read.
     pub(super) fn take_only(&self) -> Option<Bytes> {
         let mut state = self.state();
-        if state.events.len() == 1 { state.events.pop_front() } else { None }
+        let only = state.len() == 1;
+        let log = state.log.as_mut().filter(|_| only)?;
+        let event = log.get(log.first());
+        log.drop_oldest();
+        event
     }
 
     /// How many bytes of events are kept.
     pub(super) fn bytes(&self) -> usize {
-        self.state().bytes
+        self.state().bytes()
     }
 
     pub(super) fn is_finished(&self) -> bool {
+        self.state().finished.is_some()
+    }
+
+    /// Since when there are no more events to come, if it is so.
+    pub(super) fn finished_since(&self) -> Option<Instant> {
         self.state().finished
     }
 
     /// There will be no more events.
     pub(super) fn finish(&self) {
         let mut state = self.state();
-        state.finished = true;
+        state.finished.get_or_insert_with(Instant::now);
         let waker = state.waker.take();
         drop(state);
         if let Some(waker) = waker {
@@ -167,10 +179,11 @@ impl Stream {
 
     fn add(&self, event: Bytes, spare: bool) {
         let mut state = self.state();
-        if state.finished {
+        if state.finished.is_some() {
             return;
         }
-        let Bounds { events, bytes } = self.bounds;
+        let Source { store, session, bounds: Bounds { events, bytes } } = &self.source;
+        let (events, bytes) = (*events, *bytes);
         if spare {
             // What may be lost takes half of the room at most, so that there is some for what may not.
             let (waiting, waiting_bytes) = state.waiting();
@@ -180,16 +193,15 @@ impl Stream {
         }
         // What was delivered goes first; then, for a reader that fell behind or never came, the oldest. That one event is
         // longer than there is room for costs no other that waits.
-        while state.first < state.delivered
-            && (state.events.len() >= events || state.bytes + event.len() > bytes)
-        {
-            state.drop_oldest();
+        let delivered = state.delivered;
+        let log = state.log.get_or_insert_with(|| store.open(session, self.number));
+        while log.first() < delivered && (log.len() >= events || log.bytes() + event.len() > bytes) {
+            log.drop_oldest();
         }
-        while !state.events.is_empty() && (state.events.len() >= events || state.bytes > bytes) {
-            state.drop_oldest();
+        while !log.is_empty() && (log.len() >= events || log.bytes() > bytes) {
+            log.drop_oldest();
         }
-        state.bytes += event.len();
-        state.events.push_back(event);
+        log.append(event);
         let waker = state.waker.take();
         drop(state);
         if let Some(waker) = waker {
@@ -201,16 +213,23 @@ impl Stream {
 impl State {
     /// How many events no reader was handed yet, and how many bytes they have.
     fn waiting(&self) -> (usize, usize) {
-        let handed = usize::try_from(self.delivered.saturating_sub(self.first)).unwrap_or(usize::MAX);
-        let waiting = self.events.iter().skip(handed);
-        waiting.fold((0, 0), |(events, bytes), event| (events + 1, bytes + event.len()))
+        let Some(log) = &self.log else { return (0, 0) };
+        let waiting = log.first().max(self.delivered)..log.first() + log.len() as u64;
+        waiting.fold((0, 0), |(events, bytes), number| {
+            (events + 1, bytes + log.get(number).map_or(0, |event| event.len()))
+        })
     }
 
-    fn drop_oldest(&mut self) {
-        if let Some(oldest) = self.events.pop_front() {
-            self.bytes -= oldest.len();
-            self.first += 1;
-        }
+    fn first(&self) -> u64 {
+        self.log.as_ref().map_or(1, |log| log.first())
+    }
+
+    fn len(&self) -> usize {
+        self.log.as_ref().map_or(0, |log| log.len())
+    }
+
+    fn bytes(&self) -> usize {
+        self.log.as_ref().map_or(0, |log| log.bytes())
     }
 }
 
@@ -237,10 +256,11 @@ impl Sink for Stream {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::log::MemoryEvents, *};
 
     fn stream() -> Stream {
-        Stream::new(1, Bounds { events: 3, bytes: 1000 }, true)
+        let bounds = Bounds { events: 3, bytes: 1000 };
+        Stream::new(1, Source { store: Arc::new(MemoryEvents), session: "s".into(), bounds }, true)
     }
 
     fn read(stream: &Stream, reader: u64, from: u64) -> Vec<String> {

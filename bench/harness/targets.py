@@ -1,0 +1,45 @@
+"""Holds figures against targets.toml."""
+
+import tomllib
+
+from harness.figures import short
+from harness.place import BENCH, say
+from harness.tables import OURS
+
+
+def check(sections, whole):
+    """`sections` maps names to records. Tells each target, and whether all are met; in a `whole` run, also if one has no figure."""
+    missed, unmeasured, told = [], [], []
+    for target in tomllib.loads((BENCH / "targets.toml").read_text())["target"]:
+        records = sections.get(target["section"])
+        if records is None:
+            continue
+        proto, cell, figure = target.get("proto"), target["cell"], target["figure"]
+        who = target.get("who", OURS)
+        values = records.values(who, proto, cell, figure)
+        relative = "against" in target or "against_cell" in target
+        base = 1
+        if relative:
+            base = records.median(target.get("against", who), proto, target.get("against_cell", cell), figure)
+        if not values or not base:
+            unmeasured.append(target["what"])
+            continue
+        found = (max(values) if target.get("worst") else records.median(who, proto, cell, figure)) / base
+        bound = target.get("at_most", target.get("at_least"))
+        met = found <= bound if "at_most" in target else found >= bound
+        unit = " ×" if relative else ""
+        verdict = "met" if met else "MISSED"
+        line = f"{verdict:6}  {short(found)}{unit}, at {'most' if 'at_most' in target else 'least'} {bound:,}  {target['what']}"
+        told.append(line)
+        if not met:
+            missed.append(line)
+    say("\ntargets")
+    for line in told:
+        say(f"  {line}")
+    for what in unmeasured:
+        say(f"  not measured  {what}")
+    if missed:
+        say(f"\n{len(missed)} missed:")
+        for line in missed:
+            say(f"  {line.removeprefix('MISSED  ')}")
+    return not missed and not (whole and unmeasured), told

@@ -1,0 +1,87 @@
+//! Where the events of a stream are kept, so that a client can come back to them.
+
+use bytes::Bytes;
+use std::{collections::VecDeque, fmt};
+
+/// Opens the logs of streams: the seam for keeping events elsewhere than in memory.
+///
+/// What is asked of a log is asked with the stream locked, so an implementation that writes to a disk or another machine
+/// keeps what it has not written yet, and does the writing elsewhere.
+pub trait EventStore: Send + Sync + fmt::Debug + 'static {
+    /// An empty log for one stream of a session. Stream 0 belongs to no request.
+    fn open(&self, session: &str, stream: u64) -> Box<dyn EventLog>;
+}
+
+/// The events of one stream in their order, counted from 1. Dropped when the stream cannot be read again.
+pub trait EventLog: Send + fmt::Debug {
+    /// Adds an event behind the others.
+    fn append(&mut self, event: Bytes);
+
+    /// The event of this number, if it is kept.
+    fn get(&self, number: u64) -> Option<Bytes>;
+
+    /// The number of the oldest event that is kept, or of the next one when none is.
+    fn first(&self) -> u64;
+
+    /// How many events are kept.
+    fn len(&self) -> usize;
+
+    /// Whether no event is kept.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many bytes are kept.
+    fn bytes(&self) -> usize;
+
+    /// Lets go of the oldest event.
+    fn drop_oldest(&mut self);
+}
+
+/// Keeps events in memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MemoryEvents;
+
+impl EventStore for MemoryEvents {
+    fn open(&self, _session: &str, _stream: u64) -> Box<dyn EventLog> {
+        Box::new(MemoryLog::default())
+    }
+}
+
+#[derive(Debug, Default)]
+struct MemoryLog {
+    events: VecDeque<Bytes>,
+    bytes: usize,
+    dropped: u64,
+}
+
+impl EventLog for MemoryLog {
+    fn append(&mut self, event: Bytes) {
+        self.bytes += event.len();
+        self.events.push_back(event);
+    }
+
+    fn get(&self, number: u64) -> Option<Bytes> {
+        let index = usize::try_from(number.checked_sub(self.first())?).ok()?;
+        self.events.get(index).cloned()
+    }
+
+    fn first(&self) -> u64 {
+        self.dropped + 1
+    }
+
+    fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some(oldest) = self.events.pop_front() {
+            self.bytes -= oldest.len();
+            self.dropped += 1;
+        }
+    }
+}
