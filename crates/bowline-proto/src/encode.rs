@@ -37,7 +37,7 @@ pub fn failure(id: Option<&Id>, error: &RpcError) -> Bytes {
 }
 
 /// Starts a response; the caller appends the result object and the closing brace.
-pub(crate) fn start_response(out: &mut Vec<u8>, id: &Id) {
+pub fn start_response(out: &mut Vec<u8>, id: &Id) {
     out.extend_from_slice(HEAD);
     write_id(out, id);
     out.extend_from_slice(b",\"result\":");

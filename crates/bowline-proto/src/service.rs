@@ -119,7 +119,7 @@ pub enum Reply {
     Completion(Box<CompleteResult>),
     /// A result object of another service, passed on with all its members.
     Raw(RawJson),
-    /// A result object encoded for the caller's revision, complete as it is.
+    /// A result object encoded for the caller's revision, complete as it is, on one line.
     Encoded(Bytes),
 }
 

@@ -7,13 +7,14 @@ use crate::{
     tool::Guard,
 };
 use bowline_proto::{
+    lines,
     page::{self, Cursor},
     server::CacheHint,
     service::{Call, ClientView, Reply},
 };
 use bowline_types::{
     Adapt, CacheScope, Era, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, Meta, Method, RawJson, Resource, ResultType, Revision, RpcError, meta,
+    ListToolsResult, Meta, Method, RawJson, Resource, ResultType, Revision, RpcError, meta, write_json,
 };
 use bytes::Bytes;
 use serde::Serialize;
@@ -42,7 +43,10 @@ macro_rules! listing {
 }
 
 fn encode<T: Serialize>(result: &T) -> Result<Bytes, RpcError> {
-    serde_json::to_vec(result).map(Bytes::from).map_err(|error| RpcError::internal(error.to_string()))
+    let mut bytes = Vec::with_capacity(1024);
+    write_json(&mut bytes, result).map_err(|error| RpcError::internal(error.to_string()))?;
+    lines::join(&mut bytes);
+    Ok(bytes.into())
 }
 
 /// Answers a list request.

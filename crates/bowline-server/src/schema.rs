@@ -7,6 +7,8 @@ use bowline_types::RawJson;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
+#[cfg(feature = "validate")]
+use std::sync::OnceLock;
 
 /// A type that JSON is decoded into, and that says by a schema which JSON that is.
 #[diagnostic::on_unimplemented(
@@ -52,8 +54,10 @@ pub(crate) type Reason = String;
 /// A schema ready to be held against values.
 #[derive(Debug)]
 pub(crate) struct Validator {
+    /// Compiled when a value is first held against it: a server with many tools is to start at once, and most of what is
+    /// called needs no look at its schema.
     #[cfg(feature = "validate")]
-    compiled: jsonschema::Validator,
+    compiled: OnceLock<Result<jsonschema::Validator, Reason>>,
     #[cfg(feature = "validate")]
     schema: Value,
     /// Whether a value that decodes into the type the schema was derived from needs no further look.
@@ -67,7 +71,9 @@ const MAX_SUBSCHEMAS: usize = 10_000;
 const MAX_DEPTH: usize = 64;
 
 impl Validator {
-    /// Compiles a schema. `derived` says that it came from the type its values are decoded into.
+    /// Prepares a schema. `derived` says that it came from the type its values are decoded into.
+    ///
+    /// A schema that cannot be compiled is found out here only where debug assertions are on, as in tests.
     pub(crate) fn new(schema: &RawJson, derived: bool) -> Result<Self, Reason> {
         if schema.as_bytes().len() > MAX_SCHEMA {
             return Err(format!("the schema is longer than {MAX_SCHEMA} bytes"));
@@ -75,21 +81,29 @@ impl Validator {
         let value = schema.to_value().map_err(|error| error.to_string())?;
         let mut budget = MAX_SUBSCHEMAS;
         measure(&value, MAX_DEPTH, &mut budget)?;
-        Ok(Self {
+        let validator = Self {
             #[cfg(feature = "validate")]
-            compiled: compile(&value)?,
+            compiled: OnceLock::new(),
             decoding_suffices: derived && is_implied_by_type(&value),
             #[cfg(feature = "validate")]
             schema: value,
-        })
+        };
+        #[cfg(all(feature = "validate", debug_assertions))]
+        validator.compiled()?;
+        Ok(validator)
+    }
+
+    #[cfg(feature = "validate")]
+    fn compiled(&self) -> Result<&jsonschema::Validator, Reason> {
+        self.compiled.get_or_init(|| compile(&self.schema)).as_ref().map_err(Clone::clone)
     }
 
     /// Holds a value against the schema. The reason names the place.
     #[cfg(feature = "validate")]
     pub(crate) fn check(&self, value: &RawJson) -> Result<(), Reason> {
         let value = value.to_value().map_err(|error| error.to_string())?;
-        let reasons: Vec<_> = self
-            .compiled
+        let compiled = self.compiled().map_err(|reason| format!("the schema cannot be used: {reason}"))?;
+        let reasons: Vec<_> = compiled
             .iter_errors(&value)
             .take(5)
             .map(|error| {

@@ -121,6 +121,18 @@ impl AsyncWrite for Output {
         delegate!(self.get_mut(), inner => Pin::new(inner).poll_write(context, bytes))
     }
 
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        delegate!(self.get_mut(), inner => Pin::new(inner).poll_write_vectored(context, pieces))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        delegate!(self, inner => inner.is_write_vectored())
+    }
+
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         delegate!(self.get_mut(), inner => Pin::new(inner).poll_flush(context))
     }

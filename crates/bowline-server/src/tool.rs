@@ -104,6 +104,8 @@ impl Tool {
     }
 
     /// Replaces the schema of the arguments. Every call is then held against it.
+    ///
+    /// A schema that makes no sense fails the server's start in builds with debug assertions, and the call otherwise.
     pub fn input_schema(mut self, schema: RawJson) -> Self {
         self.definition.input_schema = schema;
         self.derived_input = false;

@@ -1,6 +1,8 @@
 //! The body of a reply: one JSON message, or a stream of events.
 
 use super::{legacy::Reader, listen::ListenStream, modern::CallStream};
+use bowline_proto::encode;
+use bowline_types::Id;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use std::{
@@ -15,6 +17,8 @@ pub struct Body(Kind);
 
 enum Kind {
     Whole(Option<Bytes>),
+    /// A response in three pieces, of which the middle one is shared; those behind the first `usize` are left.
+    Response(usize, [Bytes; 3]),
     Call(Box<CallStream>),
     Listen(Box<ListenStream>),
     Session(Box<Reader>),
@@ -23,6 +27,13 @@ enum Kind {
 impl Body {
     pub(super) fn whole(bytes: Bytes) -> Self {
         Self(Kind::Whole((!bytes.is_empty()).then_some(bytes)))
+    }
+
+    /// A response whose result is encoded already and need not be copied.
+    pub(super) fn response(id: &Id, result: Bytes) -> Self {
+        let mut head = Vec::with_capacity(64);
+        encode::start_response(&mut head, id);
+        Self(Kind::Response(0, [head.into(), result, Bytes::from_static(b"}")]))
     }
 
     pub(super) fn call(stream: CallStream) -> Self {
@@ -48,6 +59,11 @@ impl http_body::Body for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let next = match &mut self.get_mut().0 {
             Kind::Whole(bytes) => Poll::Ready(bytes.take()),
+            Kind::Response(next, pieces) => {
+                let piece = pieces.get_mut(*next).map(std::mem::take);
+                *next += 1;
+                Poll::Ready(piece)
+            }
             Kind::Call(stream) => stream.poll_next(context),
             Kind::Listen(stream) => stream.poll_next(context),
             Kind::Session(reader) => reader.poll_next(context),
@@ -56,12 +72,16 @@ impl http_body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.0, Kind::Whole(None))
+        matches!(self.0, Kind::Whole(None) | Kind::Response(3.., _))
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            // Pieces that are gone are empty.
+            Kind::Response(_, pieces) => {
+                SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum())
+            }
             Kind::Call(_) | Kind::Listen(_) | Kind::Session(_) => SizeHint::default(),
         }
     }
@@ -71,6 +91,7 @@ impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
             Kind::Whole(_) => "Body::Whole",
+            Kind::Response(..) => "Body::Response",
             Kind::Call(_) => "Body::Call",
             Kind::Listen(_) => "Body::Listen",
             Kind::Session(_) => "Body::Session",

@@ -13,7 +13,7 @@ use bowline_proto::{
     encode, header as codec,
     params::{Params, RequestMeta},
     server::{Admitted, Ticket, admit_modern, encode_outcome, supported_revision},
-    service::{BoxFuture, Outcome, Outlet},
+    service::{BoxFuture, Outcome, Outlet, Reply},
 };
 use bowline_proto::{
     envelope::MethodName,
@@ -51,7 +51,7 @@ pub(super) struct Request {
 pub(super) async fn answer(shared: &Arc<Shared>, headers: &HeaderMap, request: Request) -> Response<Body> {
     let id = request.id.clone();
     match admit(shared, headers, request) {
-        Ok(Admitted::Answer(result)) => reply::json(StatusCode::OK, encode::response(&id, &result)),
+        Ok(Admitted::Answer(result)) => reply::response(&id, result),
         Ok(Admitted::Listen(filter)) => super::listen::open(shared, &id, &filter),
         Ok(Admitted::Call(call, threshold)) => run(shared, id, call, threshold).await,
         Err(Refused::Undescribed(error)) => {
@@ -137,7 +137,8 @@ async fn run(shared: &Arc<Shared>, id: Id, call: Call, threshold: Threshold) -> 
         silence: None,
     };
     match poll_fn(|context| stream.poll_first(context)).await {
-        First::Whole(status, message) => reply::json(status, message),
+        First::Whole(Done::Message(status, message)) => reply::json(status, message),
+        First::Whole(Done::Result(result)) => reply::response(&stream.ticket.id, result),
         First::Events => reply::stream(Body::call(stream)),
     }
 }
@@ -145,9 +146,17 @@ async fn run(shared: &Arc<Shared>, id: Id, call: Call, threshold: Threshold) -> 
 /// How a reply begins.
 enum First {
     /// With its response, and nothing else.
-    Whole(StatusCode, Bytes),
+    Whole(Done),
     /// With an event.
     Events,
+}
+
+/// How a call ended.
+enum Done {
+    /// With this message.
+    Message(StatusCode, Bytes),
+    /// With a result that is encoded already.
+    Result(Bytes),
 }
 
 /// A call and what it says. Dropping it cancels the call.
@@ -166,23 +175,26 @@ impl CallStream {
         self.events.register(context.waker());
         let done = self.poll_call(context);
         if self.events.len() > 0 {
-            if let Some((_, message)) = done {
-                self.events.push(&message);
+            if let Some(done) = done {
+                self.push(done);
             }
             return Poll::Ready(First::Events);
         }
-        if let Some((status, message)) = done {
-            return Poll::Ready(First::Whole(status, message));
+        if let Some(done) = done {
+            return Poll::Ready(First::Whole(done));
         }
         let patience = self.shared.settings.patience;
         self.silence(patience).as_mut().poll(context).map(|()| First::Events)
     }
 
     /// The response, when the call is done.
-    fn poll_call(&mut self, context: &mut Context<'_>) -> Option<(StatusCode, Bytes)> {
+    fn poll_call(&mut self, context: &mut Context<'_>) -> Option<Done> {
         let Poll::Ready(outcome) = self.call.as_mut()?.as_mut().poll(context) else { return None };
         self.call = None;
         self.exchange.end();
+        if let Outcome::Complete(Reply::Encoded(result)) = outcome {
+            return Some(Done::Result(result));
+        }
         let status = match &outcome {
             Outcome::Failed(error) => reply::status_of(error),
             Outcome::Complete(_) | Outcome::NeedsInput(_) => StatusCode::OK,
@@ -190,7 +202,14 @@ impl CallStream {
         let server = &self.shared.server;
         let mut message = Vec::with_capacity(512);
         encode_outcome(server.profile(), &self.ticket, outcome, &|| server.sealing(), &mut message);
-        Some((status, message.into()))
+        Some(Done::Message(status, message.into()))
+    }
+
+    fn push(&self, done: Done) {
+        match done {
+            Done::Message(_, message) => self.events.push(&message),
+            Done::Result(result) => self.events.push_response(&self.ticket.id, &result),
+        }
     }
 
     pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
@@ -199,8 +218,8 @@ impl CallStream {
             self.restart_silence();
             return Poll::Ready(Some(event(&message)));
         }
-        if let Some((_, message)) = self.poll_call(context) {
-            self.events.push(&message);
+        if let Some(done) = self.poll_call(context) {
+            self.push(done);
         }
         if let Some(message) = self.events.pop() {
             self.restart_silence();

@@ -14,6 +14,13 @@ pub(super) fn json(status: StatusCode, message: impl Into<Bytes>) -> Response<Bo
     response
 }
 
+/// A response whose result is encoded already.
+pub(super) fn response(id: &Id, result: Bytes) -> Response<Body> {
+    let mut response = Response::new(Body::response(id, result));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
 /// A stream of events.
 pub(super) fn stream(body: Body) -> Response<Body> {
     let mut response = Response::new(body);

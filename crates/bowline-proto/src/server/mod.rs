@@ -305,6 +305,11 @@ impl ServerSession {
         place.map(|place| self.running.swap_remove(place)).is_some()
     }
 
+    /// Ends a call whose response is written elsewhere; false when it was cancelled meanwhile and must not be.
+    pub fn end(&mut self, ticket: &Ticket) -> bool {
+        self.forget(ticket.serial)
+    }
+
     /// Ends a call: appends the frame to send to `out`, or nothing when the call was cancelled meanwhile.
     pub fn finish(
         &mut self,

@@ -1,12 +1,16 @@
 //! Frames on their way out: written together, in order, by one task.
 
 use crate::transport::Sink;
-use bowline_proto::lines;
+use bowline_proto::{encode, lines};
+use bowline_types::Id;
+use bytes::Bytes;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// How large an emptied buffer may stay.
 const KEPT: usize = 64 * 1024;
+/// From which length on it pays to send a part from where it is.
+const SHARED: usize = 4 * 1024;
 
 /// The frames waiting to be written.
 #[derive(Debug)]
@@ -22,8 +26,43 @@ pub(crate) struct Outbox {
 
 #[derive(Debug, Default)]
 struct Queue {
-    bytes: Vec<u8>,
+    frames: Frames,
     closed: bool,
+}
+
+/// Frames one behind the other.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    bytes: Vec<u8>,
+    /// Large parts that are not copied, each with the place in `bytes` before which it stands.
+    shared: Vec<(usize, Bytes)>,
+}
+
+impl Frames {
+    /// How many bytes there are.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len() + self.shared.iter().map(|(_, part)| part.len()).sum::<usize>()
+    }
+
+    /// The bytes behind the first `skipped`, in pieces.
+    pub(super) fn pieces(&self, mut skipped: usize) -> impl Iterator<Item = &[u8]> {
+        let ends = self.shared.iter().map(|(end, _)| *end).chain([self.bytes.len()]);
+        let starts = [0].into_iter().chain(self.shared.iter().map(|(start, _)| *start));
+        let own = starts.zip(ends).map(|(start, end)| self.bytes.get(start..end).unwrap_or_default());
+        let parts = self.shared.iter().map(|(_, part)| &**part).chain([&[][..]]);
+        own.zip(parts).flat_map(|(own, part)| [own, part]).filter_map(move |piece| {
+            let rest = piece.get(skipped.min(piece.len())..).unwrap_or_default();
+            skipped -= piece.len() - rest.len();
+            (!rest.is_empty()).then_some(rest)
+        })
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        // A buffer that grew for one large frame is not kept for small ones.
+        self.bytes.shrink_to(KEPT);
+        self.shared.clear();
+    }
 }
 
 impl Outbox {
@@ -46,18 +85,16 @@ impl Outbox {
     }
 
     /// Swaps what waits for an emptied buffer, so that the two take turns.
-    pub(crate) fn take(&self, bytes: &mut Vec<u8>) {
-        bytes.clear();
-        // A buffer that grew for one large frame is not kept for small ones.
-        bytes.shrink_to(KEPT);
-        std::mem::swap(&mut self.queue().bytes, bytes);
+    pub(super) fn take(&self, frames: &mut Frames) {
+        frames.clear();
+        std::mem::swap(&mut self.queue().frames, frames);
         self.emptied.notify_waiters();
     }
 
     /// Whether there is room for more.
     pub(crate) fn has_room(&self) -> bool {
         let queue = self.queue();
-        queue.bytes.len() < self.limit || queue.closed
+        queue.frames.len() < self.limit || queue.closed
     }
 
     /// Completes when there is room for more.
@@ -83,15 +120,33 @@ impl Sink for Outbox {
     /// Frames vanish once the connection has ended.
     fn write(&self, write: &mut dyn FnMut(&mut Vec<u8>) -> bool) {
         let mut queue = self.queue();
-        let length = queue.bytes.len();
-        if !write(&mut queue.bytes) {
+        let bytes = &mut queue.frames.bytes;
+        let length = bytes.len();
+        if !write(bytes) {
             return;
         }
-        lines::join(queue.bytes.get_mut(length..).unwrap_or_default());
-        queue.bytes.push(b'\n');
+        lines::join(bytes.get_mut(length..).unwrap_or_default());
+        bytes.push(b'\n');
         if queue.closed {
-            queue.bytes.truncate(length);
+            queue.frames.bytes.truncate(length);
         }
+        drop(queue);
+        self.filled.notify_one();
+    }
+
+    fn push_response(&self, id: &Id, result: &Bytes) {
+        let mut queue = self.queue();
+        if queue.closed {
+            return;
+        }
+        let Frames { bytes, shared } = &mut queue.frames;
+        encode::start_response(bytes, id);
+        if result.len() < SHARED {
+            bytes.extend_from_slice(result);
+        } else {
+            shared.push((bytes.len(), result.clone()));
+        }
+        bytes.extend_from_slice(b"}\n");
         drop(queue);
         self.filled.notify_one();
     }
@@ -99,6 +154,32 @@ impl Sink for Outbox {
     fn offer(&self, frame: &[u8]) {
         if self.has_room() {
             self.push(frame);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_parts_stand_where_they_belong_however_far_writing_has_come() {
+        let outbox = Outbox::new(1 << 20);
+        let large = Bytes::from(format!("{{\"a\":\"{}\"}}", "x".repeat(SHARED)));
+        outbox.push(b"first");
+        outbox.push_response(&Id::from(1), &large);
+        outbox.push_response(&Id::from(2), &large);
+        outbox.push_response(&Id::from(3), &Bytes::from_static(b"{}"));
+        let mut frames = Frames::default();
+        outbox.take(&mut frames);
+        let response =
+            |id: u32, result: &str| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\n");
+        let large = std::str::from_utf8(&large).unwrap();
+        let whole = ["first\n", &response(1, large), &response(2, large), &response(3, "{}")].concat();
+        assert_eq!(frames.len(), whole.len());
+        for skipped in 0..=whole.len() {
+            let pieces: Vec<_> = frames.pieces(skipped).collect();
+            assert_eq!(pieces.concat(), whole.as_bytes()[skipped..], "{skipped}");
         }
     }
 }

@@ -1,22 +1,22 @@
 //! Writing what waits in the outbox.
 
-use super::outbox::Outbox;
+use super::outbox::{Frames, Outbox};
 use crate::transport::Conversation;
-use std::io;
+use std::io::{self, IoSlice};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 /// Writes frames to the client. Dropping what its methods return loses nothing: they go on where they were.
 pub(super) struct Writer<W> {
     write: W,
-    bytes: Vec<u8>,
-    /// How many of the bytes are written.
+    frames: Frames,
+    /// How many of their bytes are written.
     written: usize,
     flushed: bool,
 }
 
 impl<W: AsyncWrite + Unpin> Writer<W> {
     pub(super) fn new(write: W) -> Self {
-        Self { write, bytes: Vec::new(), written: 0, flushed: true }
+        Self { write, frames: Frames::default(), written: 0, flushed: true }
     }
 
     /// Writes for as long as that is possible.
@@ -37,17 +37,25 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
 
     async fn empty(&mut self, conversation: &Conversation, outbox: &Outbox) -> io::Result<()> {
         loop {
-            while let Some(rest) = self.bytes.get(self.written..).filter(|rest| !rest.is_empty()) {
-                let count = self.write.write(rest).await?;
+            while self.written < self.frames.len() {
+                let mut pieces = self.frames.pieces(self.written);
+                let count = match (pieces.next(), pieces.next()) {
+                    (Some(only), None) => self.write.write(only).await?,
+                    _ => {
+                        let pieces: Vec<_> =
+                            self.frames.pieces(self.written).take(64).map(IoSlice::new).collect();
+                        self.write.write_vectored(&pieces).await?
+                    }
+                };
                 if count == 0 {
                     return Err(io::ErrorKind::WriteZero.into());
                 }
                 (self.written, self.flushed) = (self.written + count, false);
             }
             conversation.write_news(outbox);
-            outbox.take(&mut self.bytes);
+            outbox.take(&mut self.frames);
             self.written = 0;
-            if self.bytes.is_empty() {
+            if self.frames.len() == 0 {
                 break;
             }
         }

@@ -6,7 +6,7 @@ use bowline_proto::{
     envelope::Frame,
     replay::{Answer, Asked, Question},
     server::{Ids, Inbound, Notices, ServerSession, Ticket},
-    service::{BoxFuture, Call, Outcome, Outlet},
+    service::{BoxFuture, Call, Outcome, Outlet, Reply},
     subscribe::Change,
 };
 use bowline_types::{Era, Revision};
@@ -188,6 +188,12 @@ impl Conversation {
         };
         let sealing = || self.server.sealing();
         let mut session = self.session();
+        if let (Outcome::Complete(Reply::Encoded(result)), None) = (&outcome, &batch) {
+            if session.end(&ticket) {
+                sink.push_response(&ticket.id, result);
+            }
+            return;
+        }
         let mut outcome = Some(outcome);
         let mut finish = |out: &mut Vec<u8>| {
             outcome.take().is_some_and(|outcome| session.finish(&ticket, outcome, &sealing, out))

@@ -9,6 +9,9 @@ mod exchange;
 mod question;
 
 pub use crate::{hub::Listener, random::id as random_id};
+use bowline_proto::encode;
+use bowline_types::Id;
+use bytes::Bytes;
 pub use conversation::{Conversation, Started, poll_once, unix_time};
 pub use exchange::Exchange;
 
@@ -24,6 +27,15 @@ pub trait Sink: Send + Sync + 'static {
 
     /// Lets go of the client, which comes back for the rest; where that is not possible, nothing happens.
     fn hang_up(&self) {}
+
+    /// Adds the response to a request whose result, an object on one line, is encoded already and may be large. Where it
+    /// can go out as it is, it need not be copied.
+    fn push_response(&self, id: &Id, result: &Bytes) {
+        self.write(&mut |out| {
+            encode::write_response(out, id, result);
+            true
+        });
+    }
 
     /// Adds a frame.
     fn push(&self, frame: &[u8]) {
