@@ -82,7 +82,8 @@ impl Cache {
                 return;
             }
         }
-        state.entries.insert(key, Entry { result: result.clone(), until: now + ttl });
+        // Without the frame it came in, which may be far longer.
+        state.entries.insert(key, Entry { result: result.compact(), until: now + ttl });
     }
 
     /// Makes stale what `is_stale` says.
@@ -134,6 +135,8 @@ fn time_to_live(result: &RawJson) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bowline_proto::envelope::{self, Frame, Message};
+    use bytes::Bytes;
 
     #[test]
     fn only_a_positive_time_is_one() {
@@ -166,6 +169,20 @@ mod tests {
             cache.put(cache.slot(), key(name), &short);
         }
         assert_eq!(lock(&cache.state).entries.len(), MAX_ENTRIES);
+    }
+
+    #[tokio::test]
+    async fn a_result_keeps_nothing_of_the_frame_around_it() {
+        let (cache, key) = (Cache::default(), (Method::ListTools, None));
+        let frame = r#"{"jsonrpc":"2.0","id":1,"result":{"ttlMs":1000},"junk":"..."}"#;
+        let frame = Bytes::from(frame.to_owned());
+        let Frame::Single(Ok(Message::Response { result, .. })) = envelope::parse(&frame) else {
+            panic!("expected a response")
+        };
+        cache.put(cache.slot(), key.clone(), &result);
+        drop(result);
+        assert_eq!(cache.get(&key).unwrap().as_str(), r#"{"ttlMs":1000}"#);
+        assert!(frame.is_unique());
     }
 
     #[tokio::test]

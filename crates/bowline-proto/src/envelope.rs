@@ -201,7 +201,9 @@ impl Flat {
         let invalid = |id: Option<Id>, reason: &'static str, answer: bool| {
             reject(id, RpcError::invalid_request(reason), answer)
         };
-        let id = read_id(self.id, frame);
+        // JSON-RPC's own way to say that it could not read the id of what failed.
+        let unknown = !has_method && !self.error.is_absent() && self.id.bytes(frame) == b"null";
+        let id = if unknown { Ok(None) } else { read_id(self.id, frame) };
         if let Some(name) = self.twice {
             // Two ids name no request.
             let id = id.ok().flatten().filter(|_| name != "id");
@@ -353,6 +355,10 @@ mod tests {
         );
         check(
             r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"no"}}"#,
+            expect![[r#"Failure { id: None, error: RpcError { code: -1, message: "no", data: None } }"#]],
+        );
+        check(
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"no"}}"#,
             expect![[r#"Failure { id: None, error: RpcError { code: -1, message: "no", data: None } }"#]],
         );
         check("[]", expect!["batch of 0"]);

@@ -78,16 +78,15 @@ impl Core {
             Ok(ctx) => ctx,
             Err(error) => return Box::pin(ready(Outcome::Failed(error))),
         };
-        let started = catch_unwind(AssertUnwindSafe(|| self.start_tool(&call, &ctx)));
-        let (tool, running) = match started {
-            Ok(Ok(started)) => started,
-            Ok(Err(error)) => return Box::pin(ready(Outcome::Failed(error))),
-            Err(_) => return Box::pin(ready(call_panicked())),
-        };
-        match running {
-            Running::Ready(done) => Box::pin(ready(self.end_tool(&tool, done, &ctx))),
-            Running::Pending(future) => Box::pin(caught(async move {
-                match self.await_handler(future, &ctx, &tool.definition.name).await {
+        let started = catch_unwind(AssertUnwindSafe(|| match self.start_tool(&call, &ctx) {
+            Ok((tool, Running::Ready(done))) => Err(self.end_tool(&tool, done, &ctx)),
+            Ok((tool, Running::Pending(future))) => Ok((tool, future)),
+            Err(error) => Err(Outcome::Failed(error)),
+        }));
+        match started.unwrap_or_else(|_| Err(call_panicked())) {
+            Err(outcome) => Box::pin(ready(outcome)),
+            Ok((tool, future)) => Box::pin(caught(async move {
+                match self.await_handler(future, &ctx, &tool.name).await {
                     Ok(Finished::Done(done)) => self.end_tool(&tool, done, &ctx),
                     Ok(Finished::Asks(asked)) => needs_input(asked),
                     Err(error) => Outcome::Failed(error),
@@ -111,7 +110,7 @@ impl Core {
     }
 
     fn end_tool(&self, tool: &ReadyTool, done: Result<CallToolResult, Error>, ctx: &Ctx) -> Outcome {
-        let (name, client) = (&tool.definition.name, ctx.client());
+        let (name, client) = (&tool.name, ctx.client());
         let result = match self.settle(done, ctx, name) {
             Ok(Finished::Asks(asked)) => return needs_input(asked),
             Ok(Finished::Done(Ok(mut result))) => tool

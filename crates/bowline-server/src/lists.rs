@@ -59,8 +59,10 @@ pub(crate) async fn list(core: &Core, snapshot: &Snapshot, call: &Call, ctx: Ctx
             cached(call, guarded, &snapshot.tool_list, || {
                 let seen: Vec<_> =
                     entries.iter().filter(|tool| allows(tool.guard.as_ref(), client)).collect();
-                let (shown, page) = core.page(call, "tools", &seen, |tool| &tool.definition.name, guarded)?;
-                let tools = shown.iter().map(|tool| tool.definition.clone()).collect();
+                let (shown, page) = core.page(call, "tools", &seen, |tool| &tool.name, guarded)?;
+                // One that cannot work is told of where it is called, and hides no other.
+                let usable = shown.iter().filter_map(|tool| tool.prepared().ok());
+                let tools = usable.map(|prepared| prepared.definition.clone()).collect();
                 listing!(ListToolsResult, tools: tools, page, client.revision)
             })
         }

@@ -218,7 +218,7 @@ impl Registry {
     /// Adds a tool, or replaces the one of the same name. Fails when its name or schemas are not usable.
     pub fn add_tool(&self, tool: impl IntoTool) -> Result<()> {
         let tool = tool.into_tool().ready()?;
-        let name = tool.definition.name.clone();
+        let name = tool.name.clone();
         self.change(&Change::Tools, |next| next.tools.insert(&name, tool))
     }
 

@@ -54,8 +54,7 @@ pub(crate) type Reason = String;
 /// A schema ready to be held against values.
 #[derive(Debug)]
 pub(crate) struct Validator {
-    /// Compiled when a value is first held against it: a server with many tools is to start at once, and most of what is
-    /// called needs no look at its schema.
+    /// What was derived is compiled when a value is first held against it, which most values never are.
     #[cfg(feature = "validate")]
     compiled: OnceLock<Result<jsonschema::Validator, Reason>>,
     #[cfg(feature = "validate")]
@@ -72,8 +71,6 @@ const MAX_DEPTH: usize = 64;
 
 impl Validator {
     /// Prepares a schema. `derived` says that it came from the type its values are decoded into.
-    ///
-    /// A schema that cannot be compiled is found out here only where debug assertions are on, as in tests.
     pub(crate) fn new(schema: &RawJson, derived: bool) -> Result<Self, Reason> {
         if schema.as_bytes().len() > MAX_SCHEMA {
             return Err(format!("the schema is longer than {MAX_SCHEMA} bytes"));
@@ -88,8 +85,10 @@ impl Validator {
             #[cfg(feature = "validate")]
             schema: value,
         };
-        #[cfg(all(feature = "validate", debug_assertions))]
-        validator.compiled()?;
+        #[cfg(feature = "validate")]
+        if !derived {
+            validator.compiled()?;
+        }
         Ok(validator)
     }
 

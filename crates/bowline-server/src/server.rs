@@ -360,7 +360,7 @@ impl ServerHandle {
     ) -> Option<Arc<ParamHeaders>> {
         let snapshot = self.core.registry.snapshot();
         let tool = snapshot.tools.get(tool)?;
-        let headers = tool.param_headers.as_ref()?;
+        let headers = tool.prepared().ok()?.param_headers.as_ref()?;
         // A guard that panics does so again when the tool is called, where it is answered.
         let seen = || tool.guard.as_ref().is_none_or(|guard| guard(&client()));
         catch_unwind(AssertUnwindSafe(seen)).unwrap_or(false).then(|| Arc::clone(headers))

@@ -7,7 +7,10 @@ use crate::{
 };
 use bowline_proto::{header::ParamHeaders, service::ClientView};
 use bowline_types::{self as types, CallToolResult, Icon, Meta, RawJson, ToolAnnotations};
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 type Run = Arc<dyn Fn(Ctx, &Arguments) -> Running<CallToolResult> + Send + Sync>;
 pub(crate) type Guard = Arc<dyn Fn(&ClientView) -> bool + Send + Sync>;
@@ -27,26 +30,43 @@ pub(crate) type Guard = Arc<dyn Fn(&ClientView) -> bool + Send + Sync>;
 /// ```
 #[derive(Clone)]
 pub struct Tool {
+    /// Without the schemas, which are in `input` and `output`.
     pub(crate) definition: types::Tool,
     pub(crate) guard: Option<Guard>,
     run: Option<Run>,
     blocking: bool,
-    derived_input: bool,
-    derived_output: bool,
+    input: Schema,
+    output: Schema,
+}
+
+/// Where a schema comes from.
+#[derive(Clone, Debug)]
+enum Schema {
+    /// From a type of the handler. Deriving takes a while, so it waits until someone wants to know.
+    Derived(fn() -> Option<RawJson>),
+    /// From the author.
+    Given(RawJson),
+}
+
+impl Schema {
+    fn get(&self) -> Option<RawJson> {
+        match self {
+            Self::Derived(derive) => derive(),
+            Self::Given(schema) => Some(schema.clone()),
+        }
+    }
+
+    fn is_derived(&self) -> bool {
+        matches!(self, Self::Derived(_))
+    }
 }
 
 impl Tool {
     /// A tool of this name. Names are unique in a server, at most 128 characters of letters, digits, `_`, `-`, `.`.
     pub fn new(name: impl Into<String>) -> Self {
-        let definition = types::Tool::new(name.into(), schema::no_arguments());
-        Self {
-            definition,
-            guard: None,
-            run: None,
-            blocking: false,
-            derived_input: true,
-            derived_output: true,
-        }
+        let definition = types::Tool::new(name.into(), RawJson::empty_object());
+        let (input, output) = (Schema::Derived(|| None), Schema::Derived(|| None));
+        Self { definition, guard: None, run: None, blocking: false, input, output }
     }
 
     /// The name for people.
@@ -104,18 +124,14 @@ impl Tool {
     }
 
     /// Replaces the schema of the arguments. Every call is then held against it.
-    ///
-    /// A schema that makes no sense fails the server's start in builds with debug assertions, and the call otherwise.
     pub fn input_schema(mut self, schema: RawJson) -> Self {
-        self.definition.input_schema = schema;
-        self.derived_input = false;
+        self.input = Schema::Given(schema);
         self
     }
 
     /// Replaces the schema of the structured content. Every result is then held against it.
     pub fn output_schema(mut self, schema: RawJson) -> Self {
-        self.definition.output_schema = Some(schema);
-        self.derived_output = false;
+        self.output = Schema::Given(schema);
         self
     }
 
@@ -129,13 +145,11 @@ impl Tool {
     ///
     /// A function that is not async runs on the connection's own task; it should be quick. See [`Tool::blocking`].
     pub fn handler<M, H: ToolHandler<M>>(mut self, handler: H) -> Self {
-        if self.derived_input
-            && let Some(schema) = H::input_schema()
-        {
-            self.definition.input_schema = schema;
+        if self.input.is_derived() {
+            self.input = Schema::Derived(H::input_schema);
         }
-        if self.derived_output {
-            self.definition.output_schema = H::output_schema();
+        if self.output.is_derived() {
+            self.output = Schema::Derived(H::output_schema);
         }
         self.run = Some(Arc::new(move |ctx, arguments| handler.call(ctx, arguments)));
         self
@@ -148,30 +162,36 @@ impl Tool {
     }
 
     /// What the model is told.
-    pub fn definition(&self) -> &types::Tool {
-        &self.definition
+    pub fn definition(&self) -> types::Tool {
+        types::Tool {
+            input_schema: self.input.get().unwrap_or_else(schema::no_arguments),
+            output_schema: self.output.get(),
+            ..self.definition.clone()
+        }
     }
 
     /// Checks the tool and prepares it for calls.
-    pub(crate) fn ready(self) -> Result<ReadyTool> {
+    ///
+    /// A schema the author gave is looked at now. What is derived from types can only be wrong in what kind of type it is,
+    /// and is looked at when it is first needed, unless debug assertions are on.
+    pub(crate) fn ready(mut self) -> Result<ReadyTool> {
         let name = self.definition.name.clone();
         let wrong = |reason: String| Error::internal(format!("tool `{name}`: {reason}"));
         check_name(&name).map_err(wrong)?;
-        let run = self.run.ok_or_else(|| wrong("has no handler".into()))?;
+        let run = self.run.take().ok_or_else(|| wrong("has no handler".into()))?;
         let run = if self.blocking { on_a_thread(run) } else { run };
-        let input = &self.definition.input_schema;
-        let is_object =
-            input.to_value().is_ok_and(|schema| schema.get("type").is_some_and(|kind| kind == "object"));
-        if !is_object {
-            return Err(wrong("the arguments must be an object: a struct with named fields".into()));
+        let at_once = !(self.input.is_derived() && self.output.is_derived()) || cfg!(debug_assertions);
+        let tool = ReadyTool {
+            name: name.clone(),
+            guard: self.guard.take(),
+            run,
+            tool: self,
+            prepared: OnceLock::new(),
+        };
+        if at_once {
+            tool.prepared()?;
         }
-        let input = Validator::new(input, self.derived_input)
-            .map_err(|reason| wrong(format!("input schema: {reason}")))?;
-        let output =
-            self.definition.output_schema.as_ref().map(|schema| Validator::new(schema, self.derived_output));
-        let output = output.transpose().map_err(|reason| wrong(format!("output schema: {reason}")))?;
-        let param_headers = param_headers(&self.definition.input_schema).map_err(wrong)?;
-        Ok(ReadyTool { definition: self.definition, guard: self.guard, run, input, output, param_headers })
+        Ok(tool)
     }
 }
 
@@ -214,13 +234,40 @@ fn check_name(name: &str) -> Result<(), String> {
 
 /// A tool that passed its checks.
 pub(crate) struct ReadyTool {
-    pub(crate) definition: types::Tool,
+    pub(crate) name: String,
     pub(crate) guard: Option<Guard>,
     run: Run,
+    tool: Tool,
+    prepared: OnceLock<Result<Prepared, String>>,
+}
+
+/// What follows from the schemas of a tool.
+pub(crate) struct Prepared {
+    pub(crate) definition: types::Tool,
     input: Validator,
     output: Option<Validator>,
     /// The parameters mirrored into headers of HTTP, if any.
     pub(crate) param_headers: Option<Arc<ParamHeaders>>,
+}
+
+impl Prepared {
+    fn of(tool: &Tool) -> Result<Self, String> {
+        let definition = tool.definition();
+        let schema = &definition.input_schema;
+        let is_object = schema
+            .members()
+            .is_ok_and(|members| members.get("type").is_some_and(|kind| kind.as_bytes() == b"\"object\""));
+        if !is_object {
+            return Err("the arguments must be an object: a struct with named fields".into());
+        }
+        let input = Validator::new(schema, tool.input.is_derived())
+            .map_err(|reason| format!("input schema: {reason}"))?;
+        let output = definition.output_schema.as_ref();
+        let output = output.map(|schema| Validator::new(schema, tool.output.is_derived())).transpose();
+        let output = output.map_err(|reason| format!("output schema: {reason}"))?;
+        let param_headers = param_headers(schema)?;
+        Ok(Self { definition, input, output, param_headers })
+    }
 }
 
 /// Most tools mirror nothing, and are spared the look at their schema.
@@ -234,10 +281,20 @@ fn param_headers(schema: &RawJson) -> Result<Option<Arc<ParamHeaders>>, String> 
 }
 
 impl ReadyTool {
+    /// What follows from the schemas, found out when it is first asked for.
+    pub(crate) fn prepared(&self) -> Result<&Prepared> {
+        let prepared = self.prepared.get_or_init(|| Prepared::of(&self.tool));
+        prepared.as_ref().map_err(|reason| Error::internal(format!("tool `{}`: {reason}", self.name)))
+    }
+
     /// Runs the handler. Arguments that do not fit are a failed result that names the place, not a failed request.
     pub(crate) fn call(&self, ctx: Ctx, arguments: RawJson) -> Running<CallToolResult> {
-        if !self.input.decoding_suffices
-            && let Err(reason) = self.input.check(&arguments)
+        let input = match self.prepared() {
+            Ok(prepared) => &prepared.input,
+            Err(error) => return Running::Ready(Err(error)),
+        };
+        if !input.decoding_suffices
+            && let Err(reason) = input.check(&arguments)
         {
             return Running::Ready(Err(Error::arguments(reason)));
         }
@@ -245,7 +302,7 @@ impl ReadyTool {
         let running = (self.run)(ctx, &arguments);
         if let (Running::Ready(Err(error)), Arguments::Json(raw)) = (&running, &arguments)
             && error.is_arguments()
-            && let Err(reason) = self.input.check(raw)
+            && let Err(reason) = input.check(raw)
         {
             // The schema names the place where decoding only knows the column.
             return Running::Ready(Err(Error::arguments(reason)));
@@ -254,12 +311,12 @@ impl ReadyTool {
     }
 
     /// Holds a result against the output schema.
-    pub(crate) fn check_output(&self, result: &CallToolResult) -> Result<(), Error> {
-        let Some(output) = &self.output else { return Ok(()) };
+    pub(crate) fn check_output(&self, result: &CallToolResult) -> Result<()> {
+        let Some(output) = &self.prepared()?.output else { return Ok(()) };
         if result.is_error == Some(true) || output.decoding_suffices {
             return Ok(());
         }
-        let name = &self.definition.name;
+        let name = &self.name;
         let Some(structured) = &result.structured_content else {
             return Err(Error::internal(format!(
                 "tool `{name}` declares an output schema but returned no structured content"
@@ -273,7 +330,7 @@ impl ReadyTool {
 
 impl fmt::Debug for ReadyTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReadyTool").field("name", &self.definition.name).finish_non_exhaustive()
+        f.debug_struct("ReadyTool").field("name", &self.name).finish_non_exhaustive()
     }
 }
 

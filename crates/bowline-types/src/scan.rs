@@ -164,6 +164,9 @@ impl<'a> Scanner<'a> {
     pub fn elements(&mut self, mut visit: impl FnMut(&mut Self) -> Result<(), Fault>) -> Result<(), Fault> {
         self.expect(b'[')?;
         self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(Fault::Depth);
+        }
         if self.peek() == b']' {
             self.at += 1;
         } else {
@@ -346,39 +349,38 @@ impl<'a> Scanner<'a> {
 /// How many bytes come before the next quote, backslash or control character, which strings hold only as escapes.
 pub(crate) fn plain_run(text: &[u8]) -> usize {
     // Most strings are short: eight bytes at a time, and only what is longer is worth setting up wide registers for.
-    let mut at = 0;
+    let mut rest = text;
     for _ in 0..6 {
-        match eight(text, at) {
-            Some(0) => at += 8,
-            Some(found) => return at + found.trailing_zeros() as usize / 8,
-            None => return at + tail(text, at),
+        match eight(rest) {
+            Ok(next) => rest = next,
+            Err(found) => return text.len() - rest.len() + found,
         }
     }
-    while let Some(block) = text.get(at..).and_then(|rest| rest.first_chunk::<32>()) {
+    while let Some((block, next)) = rest.split_first_chunk::<32>() {
         // Without an early exit, so that it is done many bytes at a time.
         if block.iter().fold(false, |found, byte| found | is_special(*byte)) {
             break;
         }
-        at += 32;
+        rest = next;
     }
     loop {
-        match eight(text, at) {
-            Some(0) => at += 8,
-            Some(found) => return at + found.trailing_zeros() as usize / 8,
-            None => return at + tail(text, at),
+        match eight(rest) {
+            Ok(next) => rest = next,
+            Err(found) => return text.len() - rest.len() + found,
         }
     }
 }
 
+/// What is behind the next eight bytes, or how many of them come before one that ends the run.
 #[inline]
-fn eight(text: &[u8], at: usize) -> Option<u64> {
-    let chunk = text.get(at..)?.first_chunk::<8>()?;
-    Some(specials(u64::from_le_bytes(*chunk)))
-}
-
-fn tail(text: &[u8], at: usize) -> usize {
-    let rest = text.get(at..).unwrap_or_default();
-    rest.iter().take_while(|byte| !is_special(**byte)).count()
+fn eight(text: &[u8]) -> Result<&[u8], usize> {
+    let Some((chunk, rest)) = text.split_first_chunk::<8>() else {
+        return Err(text.iter().take_while(|byte| !is_special(**byte)).count());
+    };
+    match specials(u64::from_le_bytes(*chunk)) {
+        0 => Ok(rest),
+        found => Err(found.trailing_zeros() as usize / 8),
+    }
 }
 
 fn unescaped(name: &[u8]) -> Option<String> {
@@ -399,9 +401,9 @@ fn is_special(byte: u8) -> bool {
 fn specials(word: u64) -> u64 {
     const ONES: u64 = u64::MAX / 255;
     let zeros = |word: u64| word.wrapping_sub(ONES) & !word;
-    let quotes = zeros(word ^ (ONES * b'"' as u64));
-    let slashes = zeros(word ^ (ONES * b'\\' as u64));
-    let controls = word.wrapping_sub(ONES * b' ' as u64) & !word;
+    let quotes = zeros(word ^ (ONES * u64::from(b'"')));
+    let slashes = zeros(word ^ (ONES * u64::from(b'\\')));
+    let controls = word.wrapping_sub(ONES * u64::from(b' ')) & !word;
     (quotes | slashes | controls) & (ONES * 0x80)
 }
 

@@ -1,20 +1,22 @@
-//! How values become JSON text: as `serde_json` writes them, but with long strings escaped many bytes at a time.
+//! How values become JSON text: into one buffer, with strings escaped many bytes at a time.
 //!
-//! `serde_json` looks at every byte of a string by itself, which is most of the cost of a large text. Here a long string
-//! is escaped first, run by run, and handed on as text that is ready.
+//! What comes out is what `serde_json` writes, byte for byte. That one looks at every byte of a string by itself, which is
+//! most of the cost of a large text.
 
-use crate::{json::TOKEN, scan::plain_run};
+use crate::scan::plain_run;
 use serde::{
     Serialize,
     ser::{
-        SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant, SerializeTuple,
-        SerializeTupleStruct, SerializeTupleVariant, Serializer,
+        Error as _, Impossible, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant,
+        SerializeTuple, SerializeTupleStruct, SerializeTupleVariant, Serializer,
     },
 };
-use std::fmt::Display;
+use serde_json::Error;
+use std::fmt::{self, Display, Write as _};
 
-/// From which length on it pays to escape a string ahead.
-const LONG: usize = 64;
+/// How the names begin by which `serde_json` recognizes its own: raw text and, where that is switched on, numbers of any
+/// precision. What these hold is text that is ready.
+const PRIVATE: &str = "$serde_json::private::";
 
 /// Appends `value` as JSON. The types of this vocabulary always succeed; a foreign one that fails is reported.
 ///
@@ -25,272 +27,439 @@ const LONG: usize = 64;
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 pub fn write_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) -> serde_json::Result<()> {
-    value.serialize(Quick { inner: &mut serde_json::Serializer::new(out), verbatim: false })
+    value.serialize(Writer { out, verbatim: false })
 }
 
-/// A string with its quotes, as it stands in JSON.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + text.len() / 32 + 2);
-    out.push('"');
+fn write_text(out: &mut Vec<u8>, text: &str) {
+    out.reserve(text.len() + 2);
+    out.push(b'"');
+    escape(out, text.as_bytes());
+    out.push(b'"');
+}
+
+fn escape(out: &mut Vec<u8>, text: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut rest = text;
     loop {
-        let (plain, stop) = rest.split_at(plain_run(rest.as_bytes()));
-        out.push_str(plain);
-        let Some(special) = stop.chars().next() else { break };
+        let (plain, stop) = rest.split_at(plain_run(rest).min(rest.len()));
+        out.extend_from_slice(plain);
+        let Some((special, behind)) = stop.split_first() else { break };
         match special {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x0c => out.extend_from_slice(b"\\f"),
             control => {
-                out.push_str("\\u00");
-                for digit in [u32::from(control) >> 4, u32::from(control) & 15] {
-                    out.push(char::from_digit(digit, 16).unwrap_or('0'));
-                }
+                let digit = |value: u8| DIGITS.get(usize::from(value)).copied().unwrap_or(b'0');
+                out.extend_from_slice(b"\\u00");
+                out.extend_from_slice(&[digit(control >> 4), digit(control & 15)]);
             }
         }
-        rest = stop.get(1..).unwrap_or_default();
+        rest = behind;
     }
-    out.push('"');
-    out
 }
 
-/// A serializer of `serde_json`, or a part of one, with the long strings taken out of its hands.
-struct Quick<S> {
-    inner: S,
-    /// What is written is JSON already.
+/// Text on its way into a string.
+struct Escaping<'a>(&'a mut Vec<u8>);
+
+impl fmt::Write for Escaping<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        escape(self.0, text.as_bytes());
+        Ok(())
+    }
+}
+
+/// Writes one value.
+struct Writer<'a> {
+    out: &'a mut Vec<u8>,
+    /// A string is JSON already.
     verbatim: bool,
 }
 
-impl<S> Quick<S> {
-    fn of(inner: S) -> Self {
-        Self { inner, verbatim: false }
+impl<'a> Writer<'a> {
+    /// Begins what is closed with `end`; `variant` stands around it.
+    fn open(self, variant: Option<&str>, start: &[u8], end: &'static [u8]) -> Nested<'a> {
+        if let Some(variant) = variant {
+            self.out.push(b'{');
+            write_text(self.out, variant);
+            self.out.push(b':');
+        }
+        self.out.extend_from_slice(start);
+        Nested { out: self.out, end, is_first: true, verbatim: false }
     }
 }
 
-/// A value that is written by [`Quick`].
-struct Wrapped<'a, T: ?Sized>(&'a T);
-
-impl<T: Serialize + ?Sized> Serialize for Wrapped<'_, T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(Quick::of(serializer))
-    }
-}
-
-macro_rules! pass_on {
+/// Numbers are left to `serde_json`.
+macro_rules! numbers {
     ($($method:ident $type:ty,)*) => { $(
-        fn $method(self, value: $type) -> Result<S::Ok, S::Error> {
-            self.inner.$method(value)
+        fn $method(self, value: $type) -> Result<(), Error> {
+            serde_json::to_writer(self.out, &value)
         }
     )* };
 }
 
-impl<S: Serializer> Serializer for Quick<S> {
-    type Ok = S::Ok;
-    type Error = S::Error;
-    type SerializeSeq = Quick<S::SerializeSeq>;
-    type SerializeTuple = Quick<S::SerializeTuple>;
-    type SerializeTupleStruct = Quick<S::SerializeTupleStruct>;
-    type SerializeTupleVariant = Quick<S::SerializeTupleVariant>;
-    type SerializeMap = Quick<S::SerializeMap>;
-    type SerializeStruct = Quick<S::SerializeStruct>;
-    type SerializeStructVariant = Quick<S::SerializeStructVariant>;
+impl<'a> Serializer for Writer<'a> {
+    type Ok = ();
+    type Error = Error;
+    type SerializeSeq = Nested<'a>;
+    type SerializeTuple = Nested<'a>;
+    type SerializeTupleStruct = Nested<'a>;
+    type SerializeTupleVariant = Nested<'a>;
+    type SerializeMap = Nested<'a>;
+    type SerializeStruct = Nested<'a>;
+    type SerializeStructVariant = Nested<'a>;
 
-    pass_on! {
-        serialize_bool bool, serialize_i8 i8, serialize_i16 i16, serialize_i32 i32, serialize_i64 i64,
-        serialize_i128 i128, serialize_u8 u8, serialize_u16 u16, serialize_u32 u32, serialize_u64 u64,
-        serialize_u128 u128, serialize_f32 f32, serialize_f64 f64, serialize_char char, serialize_bytes &[u8],
-        serialize_unit_struct &'static str,
+    numbers! {
+        serialize_i8 i8, serialize_i16 i16, serialize_i32 i32, serialize_i64 i64, serialize_i128 i128,
+        serialize_u8 u8, serialize_u16 u16, serialize_u32 u32, serialize_u64 u64, serialize_u128 u128,
+        serialize_f32 f32, serialize_f64 f64,
     }
 
-    fn serialize_str(self, text: &str) -> Result<S::Ok, S::Error> {
-        if text.len() < LONG {
-            return self.inner.serialize_str(text);
+    fn serialize_bool(self, value: bool) -> Result<(), Error> {
+        self.out.extend_from_slice(if value { b"true" } else { b"false" });
+        Ok(())
+    }
+
+    fn serialize_char(self, value: char) -> Result<(), Error> {
+        self.serialize_str(value.encode_utf8(&mut [0; 4]))
+    }
+
+    fn serialize_str(self, text: &str) -> Result<(), Error> {
+        if self.verbatim {
+            self.out.extend_from_slice(text.as_bytes());
+        } else {
+            write_text(self.out, text);
         }
-        let mut raw = self.inner.serialize_struct(TOKEN, 1)?;
-        raw.serialize_field(TOKEN, &escaped(text))?;
-        raw.end()
+        Ok(())
     }
 
-    fn serialize_none(self) -> Result<S::Ok, S::Error> {
-        self.inner.serialize_none()
+    fn serialize_bytes(self, value: &[u8]) -> Result<(), Error> {
+        self.collect_seq(value)
     }
 
-    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<S::Ok, S::Error> {
-        self.inner.serialize_some(&Wrapped(value))
+    fn serialize_none(self) -> Result<(), Error> {
+        self.serialize_unit()
     }
 
-    fn serialize_unit(self) -> Result<S::Ok, S::Error> {
-        self.inner.serialize_unit()
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Error> {
+        value.serialize(self)
     }
 
-    fn serialize_unit_variant(
-        self,
-        name: &'static str,
-        index: u32,
-        variant: &'static str,
-    ) -> Result<S::Ok, S::Error> {
-        self.inner.serialize_unit_variant(name, index, variant)
+    fn serialize_unit(self) -> Result<(), Error> {
+        self.out.extend_from_slice(b"null");
+        Ok(())
+    }
+
+    fn serialize_unit_struct(self, _: &'static str) -> Result<(), Error> {
+        self.serialize_unit()
+    }
+
+    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<(), Error> {
+        self.serialize_str(variant)
     }
 
     fn serialize_newtype_struct<T: Serialize + ?Sized>(
         self,
-        name: &'static str,
+        _: &'static str,
         value: &T,
-    ) -> Result<S::Ok, S::Error> {
-        self.inner.serialize_newtype_struct(name, &Wrapped(value))
+    ) -> Result<(), Error> {
+        value.serialize(self)
     }
 
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
         self,
-        name: &'static str,
-        index: u32,
+        _: &'static str,
+        _: u32,
         variant: &'static str,
         value: &T,
-    ) -> Result<S::Ok, S::Error> {
-        self.inner.serialize_newtype_variant(name, index, variant, &Wrapped(value))
+    ) -> Result<(), Error> {
+        let nested = self.open(Some(variant), b"", b"}");
+        value.serialize(Writer { out: &mut *nested.out, verbatim: false })?;
+        nested.close();
+        Ok(())
     }
 
-    fn serialize_seq(self, length: Option<usize>) -> Result<Self::SerializeSeq, S::Error> {
-        self.inner.serialize_seq(length).map(Quick::of)
+    fn serialize_seq(self, _: Option<usize>) -> Result<Nested<'a>, Error> {
+        Ok(self.open(None, b"[", b"]"))
     }
 
-    fn serialize_tuple(self, length: usize) -> Result<Self::SerializeTuple, S::Error> {
-        self.inner.serialize_tuple(length).map(Quick::of)
+    fn serialize_tuple(self, _: usize) -> Result<Nested<'a>, Error> {
+        Ok(self.open(None, b"[", b"]"))
     }
 
-    fn serialize_tuple_struct(
-        self,
-        name: &'static str,
-        length: usize,
-    ) -> Result<Self::SerializeTupleStruct, S::Error> {
-        self.inner.serialize_tuple_struct(name, length).map(Quick::of)
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Nested<'a>, Error> {
+        Ok(self.open(None, b"[", b"]"))
     }
 
     fn serialize_tuple_variant(
         self,
-        name: &'static str,
-        index: u32,
+        _: &'static str,
+        _: u32,
         variant: &'static str,
-        length: usize,
-    ) -> Result<Self::SerializeTupleVariant, S::Error> {
-        self.inner.serialize_tuple_variant(name, index, variant, length).map(Quick::of)
+        _: usize,
+    ) -> Result<Nested<'a>, Error> {
+        Ok(self.open(Some(variant), b"[", b"]}"))
     }
 
-    fn serialize_map(self, length: Option<usize>) -> Result<Self::SerializeMap, S::Error> {
-        self.inner.serialize_map(length).map(Quick::of)
+    fn serialize_map(self, _: Option<usize>) -> Result<Nested<'a>, Error> {
+        Ok(self.open(None, b"{", b"}"))
     }
 
-    fn serialize_struct(self, name: &'static str, length: usize) -> Result<Self::SerializeStruct, S::Error> {
-        let inner = self.inner.serialize_struct(name, length)?;
-        Ok(Quick { inner, verbatim: name == TOKEN })
+    fn serialize_struct(self, name: &'static str, _: usize) -> Result<Nested<'a>, Error> {
+        if name.starts_with(PRIVATE) {
+            return Ok(Nested { verbatim: true, ..self.open(None, b"", b"") });
+        }
+        Ok(self.open(None, b"{", b"}"))
     }
 
     fn serialize_struct_variant(
         self,
-        name: &'static str,
-        index: u32,
+        _: &'static str,
+        _: u32,
         variant: &'static str,
-        length: usize,
-    ) -> Result<Self::SerializeStructVariant, S::Error> {
-        self.inner.serialize_struct_variant(name, index, variant, length).map(Quick::of)
+        _: usize,
+    ) -> Result<Nested<'a>, Error> {
+        Ok(self.open(Some(variant), b"{", b"}}"))
     }
 
-    fn collect_str<T: Display + ?Sized>(self, value: &T) -> Result<S::Ok, S::Error> {
-        self.inner.collect_str(value)
-    }
-
-    fn is_human_readable(&self) -> bool {
-        self.inner.is_human_readable()
+    fn collect_str<T: Display + ?Sized>(self, value: &T) -> Result<(), Error> {
+        self.out.push(b'"');
+        write!(Escaping(self.out), "{value}").map_err(Error::custom)?;
+        self.out.push(b'"');
+        Ok(())
     }
 }
 
-macro_rules! sequences {
-    ($($Trait:ident $add:ident,)*) => { $(
-        impl<S: $Trait> $Trait for Quick<S> {
-            type Ok = S::Ok;
-            type Error = S::Error;
+/// Writes the parts of a value.
+struct Nested<'a> {
+    out: &'a mut Vec<u8>,
+    end: &'static [u8],
+    is_first: bool,
+    /// Its only part is JSON already and stands alone.
+    verbatim: bool,
+}
 
-            fn $add<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), S::Error> {
-                self.inner.$add(&Wrapped(value))
+impl Nested<'_> {
+    fn separate(&mut self) {
+        if !std::mem::take(&mut self.is_first) {
+            self.out.push(b',');
+        }
+    }
+
+    fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+        self.separate();
+        value.serialize(Writer { out: &mut *self.out, verbatim: false })
+    }
+
+    fn field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Error> {
+        if !self.verbatim {
+            self.separate();
+            write_text(self.out, name);
+            self.out.push(b':');
+        }
+        value.serialize(Writer { out: &mut *self.out, verbatim: self.verbatim })
+    }
+
+    fn close(self) {
+        self.out.extend_from_slice(self.end);
+    }
+}
+
+macro_rules! parts {
+    ($($Trait:ident $add:ident ($($name:ident: $type:ty)?) $write:ident,)*) => { $(
+        impl $Trait for Nested<'_> {
+            type Ok = ();
+            type Error = Error;
+
+            fn $add<T: Serialize + ?Sized>(&mut self, $($name: $type,)? value: &T) -> Result<(), Error> {
+                self.$write($($name,)? value)
             }
 
-            fn end(self) -> Result<S::Ok, S::Error> {
-                self.inner.end()
+            fn end(self) -> Result<(), Error> {
+                self.close();
+                Ok(())
             }
         }
     )* };
 }
 
-sequences! {
-    SerializeSeq serialize_element,
-    SerializeTuple serialize_element,
-    SerializeTupleStruct serialize_field,
-    SerializeTupleVariant serialize_field,
+parts! {
+    SerializeSeq serialize_element () element,
+    SerializeTuple serialize_element () element,
+    SerializeTupleStruct serialize_field () element,
+    SerializeTupleVariant serialize_field () element,
+    SerializeStruct serialize_field (name: &'static str) field,
+    SerializeStructVariant serialize_field (name: &'static str) field,
 }
 
-impl<S: SerializeMap> SerializeMap for Quick<S> {
-    type Ok = S::Ok;
-    type Error = S::Error;
+impl SerializeMap for Nested<'_> {
+    type Ok = ();
+    type Error = Error;
 
-    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), S::Error> {
-        self.inner.serialize_key(key)
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Error> {
+        self.separate();
+        key.serialize(Key(&mut *self.out))
     }
 
-    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), S::Error> {
-        self.inner.serialize_value(&Wrapped(value))
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+        self.out.push(b':');
+        value.serialize(Writer { out: &mut *self.out, verbatim: false })
     }
 
-    fn end(self) -> Result<S::Ok, S::Error> {
-        self.inner.end()
+    fn end(self) -> Result<(), Error> {
+        self.close();
+        Ok(())
     }
 }
 
-impl<S: SerializeStruct> SerializeStruct for Quick<S> {
-    type Ok = S::Ok;
-    type Error = S::Error;
+/// Writes the name of a member: a string, or what `serde_json` makes one of.
+struct Key<'a>(&'a mut Vec<u8>);
 
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        key: &'static str,
-        value: &T,
-    ) -> Result<(), S::Error> {
-        if self.verbatim {
-            return self.inner.serialize_field(key, value);
+macro_rules! keys {
+    ($($method:ident $type:ty,)*) => { $(
+        fn $method(self, value: $type) -> Result<(), Error> {
+            self.number(true, &value)
         }
-        self.inner.serialize_field(key, &Wrapped(value))
-    }
+    )* };
+}
 
-    fn skip_field(&mut self, key: &'static str) -> Result<(), S::Error> {
-        self.inner.skip_field(key)
-    }
-
-    fn end(self) -> Result<S::Ok, S::Error> {
-        self.inner.end()
+impl Key<'_> {
+    fn number(self, is_finite: bool, value: &impl Serialize) -> Result<(), Error> {
+        if !is_finite {
+            return Err(Error::custom("float key must be finite"));
+        }
+        self.0.push(b'"');
+        serde_json::to_writer(&mut *self.0, value)?;
+        self.0.push(b'"');
+        Ok(())
     }
 }
 
-impl<S: SerializeStructVariant> SerializeStructVariant for Quick<S> {
-    type Ok = S::Ok;
-    type Error = S::Error;
+fn no_key<T>() -> Result<T, Error> {
+    Err(Error::custom("key must be a string"))
+}
 
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        key: &'static str,
+impl Serializer for Key<'_> {
+    type Ok = ();
+    type Error = Error;
+    type SerializeSeq = Impossible<(), Error>;
+    type SerializeTuple = Impossible<(), Error>;
+    type SerializeTupleStruct = Impossible<(), Error>;
+    type SerializeTupleVariant = Impossible<(), Error>;
+    type SerializeMap = Impossible<(), Error>;
+    type SerializeStruct = Impossible<(), Error>;
+    type SerializeStructVariant = Impossible<(), Error>;
+
+    keys! {
+        serialize_bool bool, serialize_i8 i8, serialize_i16 i16, serialize_i32 i32, serialize_i64 i64,
+        serialize_i128 i128, serialize_u8 u8, serialize_u16 u16, serialize_u32 u32, serialize_u64 u64,
+        serialize_u128 u128,
+    }
+
+    fn serialize_f32(self, value: f32) -> Result<(), Error> {
+        self.number(value.is_finite(), &value)
+    }
+
+    fn serialize_f64(self, value: f64) -> Result<(), Error> {
+        self.number(value.is_finite(), &value)
+    }
+
+    fn serialize_char(self, value: char) -> Result<(), Error> {
+        self.serialize_str(value.encode_utf8(&mut [0; 4]))
+    }
+
+    fn serialize_str(self, text: &str) -> Result<(), Error> {
+        write_text(self.0, text);
+        Ok(())
+    }
+
+    fn serialize_bytes(self, _: &[u8]) -> Result<(), Error> {
+        no_key()
+    }
+
+    fn serialize_none(self) -> Result<(), Error> {
+        no_key()
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Error> {
+        value.serialize(self)
+    }
+
+    fn serialize_unit(self) -> Result<(), Error> {
+        no_key()
+    }
+
+    fn serialize_unit_struct(self, _: &'static str) -> Result<(), Error> {
+        no_key()
+    }
+
+    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<(), Error> {
+        self.serialize_str(variant)
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
         value: &T,
-    ) -> Result<(), S::Error> {
-        self.inner.serialize_field(key, &Wrapped(value))
+    ) -> Result<(), Error> {
+        value.serialize(self)
     }
 
-    fn skip_field(&mut self, key: &'static str) -> Result<(), S::Error> {
-        self.inner.skip_field(key)
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: &T,
+    ) -> Result<(), Error> {
+        no_key()
     }
 
-    fn end(self) -> Result<S::Ok, S::Error> {
-        self.inner.end()
+    fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, Error> {
+        no_key()
+    }
+
+    fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, Error> {
+        no_key()
+    }
+
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeTupleStruct, Error> {
+        no_key()
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: usize,
+    ) -> Result<Self::SerializeTupleVariant, Error> {
+        no_key()
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<Self::SerializeMap, Error> {
+        no_key()
+    }
+
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeStruct, Error> {
+        no_key()
+    }
+
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: usize,
+    ) -> Result<Self::SerializeStructVariant, Error> {
+        no_key()
+    }
+
+    fn collect_str<T: Display + ?Sized>(self, value: &T) -> Result<(), Error> {
+        Writer { out: self.0, verbatim: false }.collect_str(value)
     }
 }
 
@@ -306,6 +475,15 @@ mod tests {
         let mut out = Vec::new();
         write_json(&mut out, value).unwrap();
         String::from_utf8(out).unwrap()
+    }
+
+    /// A map whose keys are fractions.
+    struct Floats(&'static [(f32, u8)]);
+
+    impl Serialize for Floats {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_map(self.0.iter().copied())
+        }
     }
 
     #[derive(Serialize)]
@@ -329,6 +507,32 @@ mod tests {
             RawJson::of(&long).unwrap(),
         );
         assert_eq!(written(&shapes), serde_json::to_string(&shapes).unwrap());
+    }
+
+    #[test]
+    fn keys_and_odd_values_are_written_as_serde_json_writes_them() {
+        macro_rules! same {
+            ($($value:expr),* $(,)?) => { $( assert_eq!(written(&$value), serde_json::to_string(&$value).unwrap()); )* };
+        }
+        same!(
+            BTreeMap::from([(1u8, "a"), (2, "b")]),
+            BTreeMap::from([(-1i64, 1)]),
+            BTreeMap::from([(true, 1)]),
+            BTreeMap::from([('"', 1)]),
+            BTreeMap::from([(Some("x"), 1)]),
+            Floats(&[(0.1, 1), (1e30, 2)]),
+            BTreeMap::<String, u8>::new(),
+            Vec::<u8>::new(),
+            f64::NAN,
+            f32::INFINITY,
+            1.0f32,
+            0.1f32,
+            1e300,
+            -0.0,
+            format_args!("{}\n{}", "a\"b", 1),
+            std::net::Ipv4Addr::LOCALHOST,
+            Some(None::<u8>),
+        );
     }
 
     #[test]

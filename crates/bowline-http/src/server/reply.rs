@@ -45,6 +45,11 @@ pub(super) fn refusal(status: StatusCode, reason: &str) -> Response<Body> {
     json(status, encode::failure(None, &RpcError::invalid_request(reason.to_owned())))
 }
 
+/// A refusal of what is for a session that never was, has ended, or is somebody else's.
+pub(super) fn no_session() -> Response<Body> {
+    refusal(StatusCode::NOT_FOUND, "there is no such session")
+}
+
 /// A refusal of what may be asked again in a while.
 pub(super) fn later(reason: &str) -> Response<Body> {
     let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, reason);

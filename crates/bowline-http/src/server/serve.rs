@@ -14,7 +14,9 @@ use hyper_util::{
 };
 use std::{convert::Infallible, future::Future, io, time::Duration};
 use tokio::{
+    io::Interest,
     net::{TcpListener, TcpStream, ToSocketAddrs},
+    sync::watch,
     task::JoinSet,
     time::timeout,
 };
@@ -57,12 +59,14 @@ impl HttpService {
     pub async fn serve(&self, listener: TcpListener, end: impl Future<Output = ()>) -> io::Result<()> {
         let graceful = GracefulShutdown::new();
         let mut connections = JoinSet::new();
+        // Dropped with the socket: who has not begun to say anything then will not be listened to.
+        let (open, closed) = watch::channel(());
         let mut end = std::pin::pin!(end);
         loop {
             tokio::select! {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) => {
-                        connections.spawn(converse(self.clone(), stream, graceful.watcher()));
+                        connections.spawn(converse(self.clone(), stream, closed.clone(), graceful.watcher()));
                     }
                     Err(error) => {
                         // Out of descriptors, most likely: taking a breath beats spinning.
@@ -74,7 +78,7 @@ impl HttpService {
                 () = &mut end => break,
             }
         }
-        drop(listener);
+        drop((listener, open));
         self.end();
         let _ = timeout(self.settings().drain, graceful.shutdown()).await;
         connections.shutdown().await;
@@ -87,12 +91,17 @@ impl HttpService {
 const HEAD_TIME: Duration = Duration::from_secs(10);
 
 /// Serves one connection to its end.
-async fn converse(endpoint: HttpService, stream: TcpStream, watcher: Watcher) {
+async fn converse(
+    endpoint: HttpService,
+    stream: TcpStream,
+    mut closed: watch::Receiver<()>,
+    watcher: Watcher,
+) {
     // A reply is one write; waiting for more to send would only hold it back.
     drop(stream.set_nodelay(true));
     let begun = tokio::select! {
         begun = timeout(HEAD_TIME, begins_as_http2(&stream)) => begun,
-        () = endpoint.ending() => return,
+        _ = closed.changed() => return,
     };
     let (stream, endpoint) = (TokioIo::new(stream), AtPath(endpoint));
     let ended = match begun {
@@ -119,18 +128,26 @@ async fn converse(endpoint: HttpService, stream: TcpStream, watcher: Watcher) {
 async fn begins_as_http2(stream: &TcpStream) -> io::Result<bool> {
     const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     let mut seen = [0; PREFACE.len()];
+    let mut pause = Duration::from_millis(1);
     loop {
+        let has_ended = stream.ready(Interest::READABLE).await?.is_read_closed();
         let count = stream.peek(&mut seen).await?;
         let begun = seen.get(..count).unwrap_or_default();
-        if count == 0 || !PREFACE.starts_with(begun) {
+        if count == 0 || has_ended || !PREFACE.starts_with(begun) {
             return Ok(false);
         }
         if count == PREFACE.len() {
             return Ok(true);
         }
         // A beginning in pieces stays readable, so that nothing tells when there is more of it.
-        tokio::time::sleep(Duration::from_millis(1)).await;
+        tokio::time::sleep(pause).await;
+        pause = longer(pause);
     }
+}
+
+/// How long to wait before looking again. Many clients that begin and do not go on are not to keep the server busy.
+fn longer(pause: Duration) -> Duration {
+    (pause * 2).min(HEAD_TIME / 50)
 }
 
 /// The endpoint at its path; nothing anywhere else.
@@ -165,4 +182,20 @@ async fn told_to_end() {
 #[cfg(not(unix))]
 async fn told_to_end() {
     drop(tokio::signal::ctrl_c().await);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_begins_and_does_not_go_on_is_looked_at_now_and_then() {
+        let pauses = std::iter::successors(Some(Duration::from_millis(1)), |pause| Some(longer(*pause)));
+        let mut waited = Duration::ZERO;
+        let looks = pauses.take_while(|pause| {
+            waited += *pause;
+            waited < HEAD_TIME
+        });
+        assert!(looks.count() < 100);
+    }
 }

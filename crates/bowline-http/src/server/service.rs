@@ -87,10 +87,6 @@ impl HttpService {
         }
     }
 
-    pub(super) fn ending(&self) -> impl Future<Output = ()> + Send + use<> {
-        self.shared.ending()
-    }
-
     pub(super) fn settings(&self) -> &Settings {
         &self.shared.settings
     }
@@ -160,13 +156,8 @@ impl HttpService {
                 }
                 legacy::get(&self.shared, &session, &parts.headers)
             }
-            _ => {
-                let allowed = if self.speaks_legacy() { "GET, POST, DELETE" } else { "POST" };
-                let mut response =
-                    reply::refusal(StatusCode::METHOD_NOT_ALLOWED, "this method has no meaning here");
-                response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
-                response
-            }
+            _ if self.speaks_legacy() => not_allowed("GET, POST, DELETE"),
+            _ => not_allowed("POST"),
         }
     }
 
@@ -196,7 +187,7 @@ impl HttpService {
             return refuse(StatusCode::BAD_REQUEST, "expected one `Mcp-Session-Id`");
         };
         let session = id.to_str().ok().and_then(|id| self.shared.sessions.find(id, principal));
-        session.map_or_else(|| refuse(StatusCode::NOT_FOUND, "there is no such session"), Ok)
+        session.ok_or_else(|| Box::new(reply::no_session()))
     }
 
     async fn post(&self, headers: &HeaderMap, principal: Option<Arc<str>>, frame: &Bytes) -> Response<Body> {
@@ -306,15 +297,17 @@ impl HttpService {
                     .find_map(|pair| pair.strip_prefix("sessionId="));
                 let Some(session) = id.and_then(|id| self.shared.sessions.find(id, principal.as_ref()))
                 else {
-                    return reply::refusal(StatusCode::NOT_FOUND, "there is no such session");
+                    return reply::no_session();
                 };
                 match self.read(body).await {
+                    // While the body came.
+                    Ok(_) if session.is_over() => reply::no_session(),
                     Ok(frame) if self.shared.is_ending() && begins_something(&frame) => ending(),
                     Ok(frame) => legacy::message_2024(&session, &frame).await,
                     Err(status) => unreadable(status),
                 }
             }
-            _ => reply::refusal(StatusCode::METHOD_NOT_ALLOWED, "expected GET or POST"),
+            _ => not_allowed("GET, POST"),
         }
     }
 
@@ -336,6 +329,12 @@ impl HttpService {
 fn ending() -> Response<Body> {
     let mut response = reply::refusal(StatusCode::SERVICE_UNAVAILABLE, "the server is about to end");
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+fn not_allowed(allowed: &'static str) -> Response<Body> {
+    let mut response = reply::refusal(StatusCode::METHOD_NOT_ALLOWED, "this method has no meaning here");
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
     response
 }
 

@@ -1,6 +1,6 @@
 //! Sessions: 2025-03-26 to 2025-11-25, and the transport of 2024-11-05.
 
-use crate::wire::{Ask, Told};
+use crate::wire::{Ask, Told, late};
 use bowline_http::{HttpService, Settings};
 use bowline_server::{Ctx, Result, Server, Tool};
 use bowline_types::Revision;
@@ -8,7 +8,13 @@ use http::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 use tokio::sync::Notify;
 
 #[derive(Deserialize, JsonSchema)]
@@ -256,6 +262,7 @@ async fn a_call_that_has_said_nothing_ends_with_its_session() {
     let (told, ended) = tokio::join!(session.call(1, "silent"), ending);
     assert!(ended.status.is_success());
     assert!(!told.is_stream(), "there is nothing to wait for");
+    assert_eq!(told.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
@@ -389,6 +396,9 @@ async fn the_first_revision_has_two_endpoints() {
     assert_eq!(foreign.status, StatusCode::FORBIDDEN);
     let guess = Ask::post(&json!({})).path("/sse?sessionId=guess").send(&endpoint).await;
     assert_eq!(guess.status, StatusCode::NOT_FOUND);
+    let other = Ask::new(Method::PUT).path("/sse").send(&endpoint).await;
+    assert_eq!(other.status, StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(other.headers["allow"], "GET, POST");
 }
 
 #[tokio::test]
@@ -402,6 +412,32 @@ async fn a_session_of_the_first_revision_ends_with_its_stream() {
     // Nothing could be told to this client any more: the revision has no way to come back.
     drop(told);
     assert_eq!(post().send(&endpoint).await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_message_that_arrives_after_the_end_of_its_session_starts_nothing() {
+    let begun = Arc::new(AtomicBool::new(false));
+    let begins = Arc::clone(&begun);
+    let endless = Tool::new("endless").handler(move || {
+        begins.store(true, Ordering::SeqCst);
+        std::future::pending::<()>()
+    });
+    let settings = Settings::new().sse_path("/sse");
+    let endpoint = HttpService::with(Server::new("first").tool(endless).build().unwrap(), settings);
+    let mut told = Ask::new(Method::GET).path("/sse").send(&endpoint).await;
+    let (_, address) = told.message().await.unwrap();
+    let post = |body: &Value| Ask::post(body).path(&format!("/sse{}", address.as_str().unwrap()));
+    assert_eq!(post(&hello("2024-11-05")).send(&endpoint).await.status, StatusCode::ACCEPTED);
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "endless" } });
+    let (arrives, body) = late();
+    // The head of the message is there before the session ends, and its body after.
+    let ending = async {
+        drop(told);
+        assert!(arrives.send(call.to_string().into()).is_ok());
+    };
+    let (answered, ()) = tokio::join!(biased; post(&call).send_with(body, &endpoint), ending);
+    assert_eq!(answered.status, StatusCode::NOT_FOUND);
+    assert!(!begun.load(Ordering::SeqCst), "nobody would ever end the call");
 }
 
 #[tokio::test]

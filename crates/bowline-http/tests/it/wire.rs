@@ -3,8 +3,16 @@
 use bowline_http::{Body, HttpService, Principal};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body::Frame;
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
+use std::{
+    convert::Infallible,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+use tokio::sync::oneshot;
 
 /// A request under construction.
 pub(crate) struct Ask {
@@ -78,6 +86,15 @@ impl Ask {
     }
 
     pub(crate) async fn send(self, service: &HttpService) -> Told {
+        let body = Full::new(self.body.clone());
+        self.send_with(body, service).await
+    }
+
+    /// Sends it with a body that arrives in its own time.
+    pub(crate) async fn send_with<B>(self, body: B, service: &HttpService) -> Told
+    where
+        B: http_body::Body<Error: std::error::Error>,
+    {
         let mut request = Request::builder().method(self.method).uri(self.path);
         for (name, value) in self.headers {
             request = request.header(name, value);
@@ -85,8 +102,29 @@ impl Ask {
         if let Some(principal) = self.principal {
             request = request.extension(principal);
         }
-        Told::of(service.respond(request.body(Full::new(self.body)).unwrap()).await)
+        Told::of(service.respond(request.body(body).unwrap()).await)
     }
+}
+
+/// A body that arrives when it is told to.
+pub(crate) fn late() -> (oneshot::Sender<Bytes>, impl http_body::Body<Error = Infallible>) {
+    struct Late(Option<oneshot::Receiver<Bytes>>);
+    impl http_body::Body for Late {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            let Some(arrives) = &mut self.0 else { return Poll::Ready(None) };
+            let bytes = ready!(Pin::new(arrives).poll(context));
+            self.0 = None;
+            Poll::Ready(bytes.ok().map(|bytes| Ok(Frame::data(bytes))))
+        }
+    }
+    let (arrives, waits) = oneshot::channel();
+    (arrives, Late(Some(waits)))
 }
 
 /// A response, read event by event.

@@ -49,6 +49,7 @@ where
     let mut calls = JoinSet::new();
     let mut lines = Lines::new(limits.frame);
     let ended = loop {
+        outbox.awake();
         while outbox.has_room()
             && let Some(line) = lines.next_line()
         {

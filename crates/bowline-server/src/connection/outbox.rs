@@ -4,7 +4,10 @@ use crate::transport::Sink;
 use bowline_proto::{encode, lines};
 use bowline_types::Id;
 use bytes::Bytes;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
 use tokio::sync::Notify;
 
 /// How large an emptied buffer may stay.
@@ -18,8 +21,6 @@ pub(crate) struct Outbox {
     queue: Mutex<Queue>,
     /// How many bytes may wait before frames that may be lost are.
     limit: usize,
-    /// Wakes the writer.
-    filled: Notify,
     /// Wakes who waits for room.
     emptied: Notify,
 }
@@ -27,7 +28,11 @@ pub(crate) struct Outbox {
 #[derive(Debug, Default)]
 struct Queue {
     frames: Frames,
+    /// There may be news to write.
+    nudged: bool,
     closed: bool,
+    /// Wakes the writer.
+    writer: Option<Waker>,
 }
 
 /// Frames one behind the other.
@@ -67,7 +72,7 @@ impl Frames {
 
 impl Outbox {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { queue: Mutex::default(), limit, filled: Notify::new(), emptied: Notify::new() }
+        Self { queue: Mutex::default(), limit, emptied: Notify::new() }
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -76,12 +81,29 @@ impl Outbox {
 
     /// Wakes the writer for something else than a frame.
     pub(crate) fn nudge(&self) {
-        self.filled.notify_one();
+        let mut queue = self.queue();
+        queue.nudged = true;
+        wake(queue);
     }
 
     /// Completes when there may be something to write.
-    pub(crate) async fn filled(&self) {
-        self.filled.notified().await;
+    pub(super) fn poll_filled(&self, context: &Context<'_>) -> Poll<()> {
+        let mut queue = self.queue();
+        if queue.nudged || queue.frames.len() > 0 {
+            return Poll::Ready(());
+        }
+        queue.writer = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    /// The task of the writer is at work and will look by itself: it need not be woken.
+    pub(super) fn awake(&self) {
+        self.queue().writer = None;
+    }
+
+    /// Whether there may be news to write, which it is told once.
+    pub(super) fn take_nudge(&self) -> bool {
+        std::mem::take(&mut self.queue().nudged)
     }
 
     /// Swaps what waits for an emptied buffer, so that the two take turns.
@@ -108,11 +130,18 @@ impl Outbox {
         }
     }
 
-    /// Lets the writer end once everything is written.
+    /// Takes no more.
     pub(crate) fn close(&self) {
         self.queue().closed = true;
-        self.filled.notify_one();
         self.emptied.notify_waiters();
+    }
+}
+
+fn wake(mut queue: MutexGuard<'_, Queue>) {
+    let writer = queue.writer.take();
+    drop(queue);
+    if let Some(writer) = writer {
+        writer.wake();
     }
 }
 
@@ -130,8 +159,7 @@ impl Sink for Outbox {
         if queue.closed {
             queue.frames.bytes.truncate(length);
         }
-        drop(queue);
-        self.filled.notify_one();
+        wake(queue);
     }
 
     fn push_response(&self, id: &Id, result: &Bytes) {
@@ -147,8 +175,7 @@ impl Sink for Outbox {
             shared.push((bytes.len(), result.clone()));
         }
         bytes.extend_from_slice(b"}\n");
-        drop(queue);
-        self.filled.notify_one();
+        wake(queue);
     }
 
     fn offer(&self, frame: &[u8]) {

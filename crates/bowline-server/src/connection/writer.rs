@@ -2,7 +2,10 @@
 
 use super::outbox::{Frames, Outbox};
 use crate::transport::Conversation;
-use std::io::{self, IoSlice};
+use std::{
+    future::poll_fn,
+    io::{self, IoSlice},
+};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 /// Writes frames to the client. Dropping what its methods return loses nothing: they go on where they were.
@@ -25,7 +28,7 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
             if let Err(error) = self.empty(conversation, outbox).await {
                 return error;
             }
-            outbox.filled().await;
+            poll_fn(|context| outbox.poll_filled(context)).await;
         }
     }
 
@@ -39,20 +42,21 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
         loop {
             while self.written < self.frames.len() {
                 let mut pieces = self.frames.pieces(self.written);
-                let count = match (pieces.next(), pieces.next()) {
-                    (Some(only), None) => self.write.write(only).await?,
-                    _ => {
-                        let pieces: Vec<_> =
-                            self.frames.pieces(self.written).take(64).map(IoSlice::new).collect();
-                        self.write.write_vectored(&pieces).await?
-                    }
+                let count = if let (Some(only), None) = (pieces.next(), pieces.next()) {
+                    self.write.write(only).await?
+                } else {
+                    let pieces: Vec<_> =
+                        self.frames.pieces(self.written).take(64).map(IoSlice::new).collect();
+                    self.write.write_vectored(&pieces).await?
                 };
                 if count == 0 {
                     return Err(io::ErrorKind::WriteZero.into());
                 }
                 (self.written, self.flushed) = (self.written + count, false);
             }
-            conversation.write_news(outbox);
+            if outbox.take_nudge() {
+                conversation.write_news(outbox);
+            }
             outbox.take(&mut self.frames);
             self.written = 0;
             if self.frames.len() == 0 {

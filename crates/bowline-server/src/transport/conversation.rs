@@ -6,7 +6,7 @@ use bowline_proto::{
     envelope::Frame,
     replay::{Answer, Asked, Question},
     server::{Ids, Inbound, Notices, ServerSession, Ticket},
-    service::{BoxFuture, Call, Outcome, Outlet, Reply},
+    service::{BoxFuture, Call, Emit, Outcome, Outlet, Reply},
     subscribe::Change,
 };
 use bowline_types::{Era, Revision};
@@ -170,8 +170,12 @@ impl Conversation {
         batch: Option<Arc<Batch>>,
     ) {
         let outlet = Outlet::new(Arc::clone(&exchange) as _);
-        let calling = self.server.service.call(call, outlet.clone());
-        let mut outcome = or_cancelled(&exchange, calling).await;
+        // The batch it came in may have taken it back already.
+        let mut outcome = if exchange.is_cancelled() {
+            None
+        } else {
+            or_cancelled(&exchange, self.server.service.call(call, outlet.clone())).await
+        };
         if ticket.client.revision.era() == Era::Legacy
             && let Some(Outcome::NeedsInput(asked)) = outcome
         {
@@ -320,8 +324,9 @@ impl Batch {
 async fn or_cancelled(exchange: &Exchange, calling: BoxFuture<'_, Outcome>) -> Option<Outcome> {
     tokio::select! {
         biased;
-        () = exchange.cancellation() => None,
+        // First, because most calls are done before anybody could give them up.
         outcome = calling => Some(outcome),
+        () = exchange.cancellation() => None,
     }
 }
 

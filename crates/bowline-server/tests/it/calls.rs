@@ -331,6 +331,29 @@ async fn a_batch_is_answered_together_where_batches_exist() {
 }
 
 #[tokio::test]
+async fn a_call_cancelled_in_its_own_batch_does_not_begin() {
+    let begun = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let (at_once, later) = (Arc::clone(&begun), Arc::clone(&begun));
+    let server = Server::new("shop")
+        .tool(Tool::new("now").handler(move || at_once.lock().unwrap().push("now")))
+        .tool(Tool::new("later").handler(move || {
+            let later = Arc::clone(&later);
+            async move { later.lock().unwrap().push("later") }
+        }));
+    let mut peer = Peer::new(server);
+    peer.initialize("2025-03-26").await;
+    for name in ["now", "later"] {
+        peer.send(json!([
+            { "jsonrpc": "2.0", "id": name, "method": "tools/call", "params": { "name": name } },
+            { "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": name } },
+        ]))
+        .await;
+    }
+    assert_eq!(peer.request("ping", json!({})).await["result"], json!({}));
+    assert_eq!(*begun.lock().unwrap(), [""; 0]);
+}
+
+#[tokio::test]
 async fn errors_of_a_handler_are_for_the_model_unless_it_says_otherwise() {
     let parse = Tool::new("parse").handler(|| async { Result::<_>::Ok("x".parse::<i64>()?) });
     let refuse = Tool::new("refuse")

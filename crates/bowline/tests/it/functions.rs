@@ -356,6 +356,6 @@ async fn the_functions_stay_functions() {
 
 #[test]
 fn descriptions_may_come_from_a_file() {
-    let description = documented.into_tool().definition().description.clone();
+    let description = documented.into_tool().definition().description;
     assert!(description.is_some_and(|text| text.starts_with("A text.\nEach file")));
 }

@@ -75,6 +75,7 @@ pub(in crate::server) async fn post(
     if whole.await {
         return match stream.take_only() {
             Some(message) => reply::json(StatusCode::OK, message),
+            None if session.is_over() => reply::no_session(),
             // The request was cancelled: there is no response.
             None => reply::empty(StatusCode::ACCEPTED),
         };

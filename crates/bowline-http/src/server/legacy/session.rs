@@ -124,6 +124,10 @@ impl Session {
         }
         let in_use = self.use_it();
         let mut calls = self.calls();
+        // Nobody would end it any more: see `end`.
+        if self.is_over() {
+            return;
+        }
         let calls = calls.get_or_insert_default();
         while calls.try_join_next().is_some() {}
         calls.spawn(async move {
@@ -149,7 +153,8 @@ impl Session {
         InUse(Arc::clone(self))
     }
 
-    fn is_over(&self) -> bool {
+    /// Whether it has ended, and is not to be found any more.
+    pub(in crate::server) fn is_over(&self) -> bool {
         self.standing.is_finished()
     }
 
@@ -176,10 +181,11 @@ impl Session {
 
     /// Ends everything the session has running. It is not found any more.
     pub(super) fn end(&self) {
+        // Before the calls are ended, so that none is added behind.
+        self.standing.finish();
         if let Some(calls) = &mut *self.calls() {
             calls.abort_all();
         }
-        self.standing.finish();
         for stream in self.streams().values() {
             stream.finish();
         }
