@@ -195,8 +195,7 @@ impl Flat {
     fn message(self, frame: &Bytes) -> Result<Message, Rejected> {
         let has_method = !self.method.is_absent();
         let has_outcome = !(self.result.is_absent() && self.error.is_absent());
-        // What can only have been a notification or a response is not answered.
-        let expects_answer = if has_method { !self.id.is_absent() } else { !has_outcome };
+        let expects_answer = expects_answer(has_method, !self.id.is_absent(), has_outcome);
         let reject = |id: Option<Id>, error: RpcError, answer: bool| Err(Rejected { id, error, answer });
         let invalid = |id: Option<Id>, reason: &'static str, answer: bool| {
             reject(id, RpcError::invalid_request(reason), answer)
@@ -241,6 +240,11 @@ impl Flat {
     }
 }
 
+/// Whether what is no message is told so: what can only have been a notification or a response is not answered.
+fn expects_answer(has_method: bool, has_id: bool, has_outcome: bool) -> bool {
+    if has_method { has_id } else { !has_outcome }
+}
+
 /// The id of a message, if it has one. Most are small numbers.
 fn read_id(span: Span, frame: &[u8]) -> Result<Option<Id>, ()> {
     if span.is_absent() {
@@ -257,7 +261,7 @@ fn read_id(span: Span, frame: &[u8]) -> Result<Option<Id>, ()> {
 fn refused(text: &str, fault: Fault) -> Rejected {
     if fault == Fault::Depth {
         let salvaged = serde_json::from_str::<Salvaged>(text).unwrap_or_default();
-        let answer = if salvaged.has_method { salvaged.has_id } else { !salvaged.has_outcome };
+        let answer = expects_answer(salvaged.has_method, salvaged.has_id, salvaged.has_outcome);
         let reason = format!("JSON nested deeper than {MAX_DEPTH} levels");
         return Rejected { id: salvaged.id, error: RpcError::invalid_request(reason), answer };
     }

@@ -13,7 +13,7 @@ use crate::map::{OrderedMap, RawMap};
 use crate::write::write_json;
 
 /// The name by which `serde_json` recognizes text that is to be copied verbatim.
-pub(crate) const TOKEN: &str = "$serde_json::private::RawValue";
+const TOKEN: &str = "$serde_json::private::RawValue";
 
 /// Exactly one JSON value as UTF-8 text, without surrounding blanks; cloning shares the bytes.
 ///

@@ -10,10 +10,10 @@ use super::{
     two_endpoints,
 };
 use bowline_client::{Error, Result};
+use bowline_proto::encode;
 use bowline_types::{CancelledParams, Id, Method, error_code};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
-use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
 
@@ -166,11 +166,9 @@ pub(super) fn give_up(line: &Arc<Line>, id: &Id, method: &str, error: &Error) {
         reason: Some("the reply was lost".into()),
         ..CancelledParams::default()
     };
-    let method = Method::Cancelled.as_str();
-    let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
-    let (telling, frame) = (Arc::clone(line), Bytes::from(message.to_string()));
+    let (telling, frame) = (Arc::clone(line), encode::notify(Method::Cancelled, &params));
     // No request has to wait for it.
-    line.spawn(async move { tell(&telling, Some(method), &frame).await });
+    line.spawn(async move { tell(&telling, Some(Method::Cancelled.as_str()), &frame).await });
 }
 
 /// Sends what needs no answer: a notification, or the response to a request of the server.

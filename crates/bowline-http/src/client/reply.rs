@@ -176,13 +176,13 @@ async fn next_data(mut body: Pin<&mut Incoming>) -> Option<Result<Bytes>> {
 pub(super) fn error_in(body: &Bytes) -> Option<RpcError> {
     match envelope::parse(&body.slice_ref(body.trim_ascii())) {
         envelope::Frame::Single(Ok(Message::Failure { error, .. })) => Some(error),
-        envelope::Frame::Single(_) => null_id_error(body),
+        envelope::Frame::Single(_) => error_under_any_id(body),
         envelope::Frame::Batch(_) => None,
     }
 }
 
-/// JSON-RPC names no request by `null`, which the envelope takes for no id at all.
-fn null_id_error(body: &Bytes) -> Option<RpcError> {
+/// The body answers one request, so its error counts even if the id is none that the envelope knows.
+fn error_under_any_id(body: &Bytes) -> Option<RpcError> {
     #[derive(serde::Deserialize)]
     struct Failure {
         jsonrpc: String,
