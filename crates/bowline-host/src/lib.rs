@@ -1,0 +1,1 @@
+//! The host: many servers as one, under one policy.
