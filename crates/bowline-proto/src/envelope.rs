@@ -211,7 +211,7 @@ impl Flat {
         let Ok(id) = id else {
             return invalid(None, "`id` must be a string or an integer", has_method);
         };
-        if self.jsonrpc.text(frame).is_none_or(|version| version != "2.0") {
+        if !self.jsonrpc.is_text(frame, "2.0") {
             return invalid(id, "`jsonrpc` must be \"2.0\"", expects_answer);
         }
         if has_method && has_outcome {
@@ -250,11 +250,12 @@ fn read_id(span: Span, frame: &[u8]) -> Result<Option<Id>, ()> {
     if span.is_absent() {
         return Ok(None);
     }
-    let text = std::str::from_utf8(span.bytes(frame)).map_err(drop)?;
-    match text.parse() {
-        Ok(number) => Ok(Some(Id::Number(number))),
-        Err(_) => serde_json::from_str(text).map(Some).map_err(drop),
+    let text = span.bytes(frame);
+    if text.len() <= 18 && text.iter().all(u8::is_ascii_digit) {
+        let number = text.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0'));
+        return Ok(Some(Id::Number(number)));
     }
+    serde_json::from_slice(text).map(Some).map_err(drop)
 }
 
 /// A frame that is no message. A request that is merely too deep is told so under its id.

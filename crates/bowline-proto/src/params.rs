@@ -9,25 +9,27 @@ use bowline_types::{
 };
 use bytes::Bytes;
 use serde::Deserialize;
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, sync::Arc};
 
-/// The `params` object of a request.
+/// The `params` object of a request. Cheap to clone and to move.
 #[derive(Clone)]
-pub struct Params {
+pub struct Params(Arc<Taken>);
+
+struct Taken {
     raw: RawJson,
     parts: Parts,
 }
 
 impl fmt::Debug for Params {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.raw, f)
+        fmt::Debug::fmt(self.raw(), f)
     }
 }
 
 /// Equal when they hold the same text.
 impl PartialEq for Params {
     fn eq(&self, other: &Self) -> bool {
-        self.raw == other.raw
+        self.raw() == other.raw()
     }
 }
 
@@ -113,7 +115,7 @@ impl Found {
         if let Some(wrong) = self.wrong {
             return Err(wrong);
         }
-        Ok(self.whole.raw(frame).map(|raw| Params { raw, parts: self.parts }))
+        Ok(self.whole.raw(frame).map(|raw| Params::of(raw, self.parts)))
     }
 }
 
@@ -156,6 +158,10 @@ fn scan_meta(
 }
 
 impl Params {
+    fn of(raw: RawJson, parts: Parts) -> Self {
+        Self(Arc::new(Taken { raw, parts }))
+    }
+
     /// Takes `raw` apart. Fails with -32602 when it is no object or names a member twice.
     pub fn parse(raw: RawJson) -> Result<Self, RpcError> {
         let mut found = Found::default();
@@ -165,18 +171,18 @@ impl Params {
             .map_err(|_| RpcError::invalid_params(format!("JSON nested deeper than {MAX_DEPTH} levels")))?;
         match found.wrong {
             Some(wrong) => Err(wrong),
-            None => Ok(Self { raw, parts: found.parts }),
+            None => Ok(Self::of(raw, found.parts)),
         }
     }
 
     /// No parameters.
     pub fn empty() -> Self {
-        Self { raw: RawJson::empty_object(), parts: Parts::default() }
+        Self::of(RawJson::empty_object(), Parts::default())
     }
 
     /// The text of a member, unless it is absent or `null`.
     fn part(&self, span: Span) -> Option<&[u8]> {
-        let bytes = span.bytes(self.raw.as_bytes());
+        let bytes = span.bytes(self.raw().as_bytes());
         (!bytes.is_empty() && bytes != b"null").then_some(bytes)
     }
 
@@ -184,72 +190,72 @@ impl Params {
         if self.part(span).is_none() {
             return Err(RpcError::invalid_params(format!("`{member}` is missing")));
         }
-        let text = span.text(self.raw.as_bytes());
+        let text = span.text(self.raw().as_bytes());
         text.ok_or_else(|| RpcError::invalid_params(format!("`{member}` must be a string")))
     }
 
     fn object(&self, member: &str, span: Span) -> Result<Option<RawJson>, RpcError> {
         match self.part(span) {
             None => Ok(None),
-            Some([b'{', ..]) => Ok(span.raw(self.raw.bytes())),
+            Some([b'{', ..]) => Ok(span.raw(self.raw().bytes())),
             Some(_) => Err(RpcError::invalid_params(format!("`{member}` must be an object"))),
         }
     }
 
     /// The whole object as it came.
     pub fn raw(&self) -> &RawJson {
-        &self.raw
+        &self.0.raw
     }
 
     /// The whole object as it came, alone.
     pub fn into_raw(self) -> RawJson {
-        self.raw
+        self.0.raw.clone()
     }
 
     /// `name`: of a tool or prompt.
     pub fn name(&self) -> Result<Cow<'_, str>, RpcError> {
-        self.text("name", self.parts.name)
+        self.text("name", self.0.parts.name)
     }
 
     /// `uri`: of a resource.
     pub fn uri(&self) -> Result<Cow<'_, str>, RpcError> {
-        self.text("uri", self.parts.uri)
+        self.text("uri", self.0.parts.uri)
     }
 
     /// `cursor`: where the next page starts. An empty string is a cursor.
     pub fn cursor(&self) -> Result<Option<Cow<'_, str>>, RpcError> {
-        self.part(self.parts.cursor).map(|_| self.text("cursor", self.parts.cursor)).transpose()
+        self.part(self.0.parts.cursor).map(|_| self.text("cursor", self.0.parts.cursor)).transpose()
     }
 
     /// `requestState`, to be opened by whoever sealed it.
     pub fn request_state(&self) -> Result<Option<Cow<'_, str>>, RpcError> {
-        let state = self.parts.request_state;
+        let state = self.0.parts.request_state;
         self.part(state).map(|_| self.text("requestState", state)).transpose()
     }
 
     /// `arguments`, if given; an object.
     pub fn arguments(&self) -> Result<Option<RawJson>, RpcError> {
-        self.object("arguments", self.parts.arguments)
+        self.object("arguments", self.0.parts.arguments)
     }
 
     /// `inputResponses`, if given; an object.
     pub fn input_responses(&self) -> Result<Option<RawJson>, RpcError> {
-        self.object("inputResponses", self.parts.input_responses)
+        self.object("inputResponses", self.0.parts.input_responses)
     }
 
     /// `task`, with which 2025-11-25 asks for a task.
     pub fn task(&self) -> Result<Option<RawJson>, RpcError> {
-        self.object("task", self.parts.task)
+        self.object("task", self.0.parts.task)
     }
 
     /// `_meta`, if given; an object.
     pub fn meta(&self) -> Result<Option<RawJson>, RpcError> {
-        self.object("_meta", self.parts.meta)
+        self.object("_meta", self.0.parts.meta)
     }
 
     /// Decodes the whole object.
     pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, RpcError> {
-        self.raw.decode().map_err(|error| RpcError::invalid_params(error.to_string()))
+        self.raw().decode().map_err(|error| RpcError::invalid_params(error.to_string()))
     }
 }
 
@@ -273,7 +279,7 @@ pub struct RequestMeta {
 impl RequestMeta {
     /// Reads what `_meta` says. A token of the wrong type is -32602; so is a version that is no string.
     pub fn of(params: &Params) -> Result<Self, RpcError> {
-        let Params { raw, parts } = params;
+        let Taken { raw, parts } = &*params.0;
         if parts.meta.is_absent() {
             return Ok(Self::default());
         }

@@ -52,9 +52,12 @@ fn shorten(full: [u8; 32]) -> Fingerprint {
     short
 }
 
-/// Everything a call has learned in its earlier rounds.
+/// Everything a call has learned in its earlier rounds: nothing, for most calls, which takes no room.
 #[derive(Clone, Debug, Default)]
-pub struct Replay {
+pub struct Replay(Option<Box<Learned>>);
+
+#[derive(Clone, Debug, Default)]
+struct Learned {
     answers: Vec<Answered>,
     ahead: BTreeMap<String, RawJson>,
     kept: Vec<(String, RawJson)>,
@@ -85,13 +88,17 @@ pub type Answer = Result<RawJson, RpcError>;
 impl Replay {
     /// The start of a call whose client gives answers before any question.
     pub fn ahead(responses: &RawJson) -> Result<Self, RpcError> {
-        Ok(Self { ahead: answers(responses)?, ..Self::default() })
+        Ok(Self(Some(Box::new(Learned { ahead: answers(responses)?, ..Learned::default() }))))
+    }
+
+    fn learned(&mut self) -> &mut Learned {
+        self.0.get_or_insert_default()
     }
 
     /// Has an answer given ahead count for `question`, and from then on for no other.
     pub fn claim(&mut self, question: &Question) {
         if question.named
-            && let Some(answer) = self.ahead.remove(&question.key)
+            && let Some(answer) = self.0.as_mut().and_then(|learned| learned.ahead.remove(&question.key))
         {
             self.record(question, Ok(answer));
         }
@@ -100,28 +107,24 @@ impl Replay {
     /// The answer to `question`, if exactly this question was answered.
     pub fn answer(&self, question: &Question) -> Option<&Answer> {
         let same = |known: &&Answered| known.key == question.key && known.fingerprint == question.fingerprint;
-        self.answers.iter().find(same).map(|known| &known.answer)
+        self.0.as_ref()?.answers.iter().find(same).map(|known| &known.answer)
     }
 
     /// Adds the answer to `question`.
     pub fn record(&mut self, question: &Question, answer: Answer) {
-        self.insert(question.key.clone(), question.fingerprint, answer);
-    }
-
-    fn insert(&mut self, key: String, fingerprint: Fingerprint, answer: Answer) {
-        self.answers.retain(|known| known.key != key || known.fingerprint != fingerprint);
-        self.answers.push(Answered { key, fingerprint, answer });
+        self.learned().insert(question.key.clone(), question.fingerprint, answer);
     }
 
     /// A value kept by an earlier round.
     pub fn kept(&self, key: &str) -> Option<&RawJson> {
-        self.kept.iter().find(|(known, _)| known == key).map(|(_, value)| value)
+        self.0.as_ref()?.kept.iter().find(|(known, _)| known == key).map(|(_, value)| value)
     }
 
     /// Keeps a value for the rounds to come.
     pub fn keep(&mut self, key: &str, value: RawJson) {
-        self.kept.retain(|(known, _)| known != key);
-        self.kept.push((key.to_owned(), value));
+        let kept = &mut self.learned().kept;
+        kept.retain(|(known, _)| known != key);
+        kept.push((key.to_owned(), value));
     }
 
     /// Uses up the state this was opened from, if it was: to be called when nothing stands between the call and its
@@ -129,7 +132,7 @@ impl Replay {
     ///
     /// Refused with -32602: a state that was used before, or has expired since it was opened.
     pub fn redeem(&self, consumed: &Mutex<Consumed>, now: fn() -> u64) -> Result<(), RpcError> {
-        let Some(state) = &self.state else { return Ok(()) };
+        let Some(state) = self.0.as_ref().and_then(|learned| learned.state.as_ref()) else { return Ok(()) };
         let now = now();
         if state.expires <= now {
             return Err(expired());
@@ -143,12 +146,19 @@ impl Replay {
 
     /// How many rounds came before this one.
     pub fn rounds(&self) -> u32 {
-        self.rounds
+        self.0.as_ref().map_or(0, |learned| learned.rounds)
     }
 
     /// Counts a round as done.
     pub fn advance(&mut self) {
-        self.rounds += 1;
+        self.learned().rounds += 1;
+    }
+}
+
+impl Learned {
+    fn insert(&mut self, key: String, fingerprint: Fingerprint, answer: Answer) {
+        self.answers.retain(|known| known.key != key || known.fingerprint != fingerprint);
+        self.answers.push(Answered { key, fingerprint, answer });
     }
 }
 
@@ -202,17 +212,17 @@ pub fn seal(
     let mut id = [0; 16];
     id.copy_from_slice(&random[..16]);
     let replay = &asked.replay;
+    let learned = replay.0.iter();
     let sealed = Sealed {
         expires,
         id,
-        rounds: replay.rounds,
+        rounds: replay.rounds(),
         asked: asked.questions.iter().map(|question| (question.key.clone(), question.fingerprint)).collect(),
-        answers: replay
-            .answers
-            .iter()
+        answers: learned
+            .flat_map(|learned| &learned.answers)
             .filter_map(|known| Some((known.key.clone(), known.fingerprint, known.answer.clone().ok()?)))
             .collect(),
-        kept: replay.kept.clone(),
+        kept: replay.0.as_ref().map(|learned| learned.kept.clone()).unwrap_or_default(),
     };
     let plain = serde_json::to_vec(&sealed).map_err(|error| RpcError::internal(error.to_string()))?;
     let state = keys.seal(random, &binding.0, &plain);
@@ -251,23 +261,22 @@ pub fn open(
         return Err(expired());
     }
     let state = Opened { id: sealed.id, expires: sealed.expires, fresh: OnceLock::new() };
-    let mut replay = Replay {
+    let mut learned = Learned {
         kept: sealed.kept,
         rounds: sealed.rounds,
         state: Some(Arc::new(state)),
-        ..Replay::default()
+        ..Learned::default()
     };
     for (key, fingerprint, answer) in sealed.answers {
-        replay.insert(key, fingerprint, Ok(answer));
+        learned.insert(key, fingerprint, Ok(answer));
     }
-    let Some(responses) = responses else { return Ok(replay) };
-    let mut responses = answers(responses)?;
+    let mut responses = responses.map(answers).transpose()?.unwrap_or_default();
     for (key, fingerprint) in sealed.asked {
         if let Some(answer) = responses.remove(&key) {
-            replay.insert(key, fingerprint, Ok(answer));
+            learned.insert(key, fingerprint, Ok(answer));
         }
     }
-    Ok(replay)
+    Ok(Replay(Some(Box::new(learned))))
 }
 
 fn expired() -> RpcError {
@@ -353,7 +362,7 @@ mod tests {
             replay.answer(&asked().questions[0]).unwrap().as_ref().unwrap().as_str(),
             r#"{"roots":[]}"#
         );
-        assert_eq!(replay.answers.len(), 1);
+        assert_eq!(replay.0.unwrap_or_default().answers.len(), 1);
     }
 
     #[test]

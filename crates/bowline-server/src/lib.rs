@@ -26,6 +26,7 @@ mod resource;
 mod round;
 mod schema;
 mod server;
+mod simple;
 mod stdio;
 mod strings;
 mod tool;

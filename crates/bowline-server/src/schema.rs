@@ -217,7 +217,7 @@ fn is_implied_by_type(schema: &Value) -> bool {
         "type" | "description" | "title" | "default" | "examples" | "required" | "$ref" | "deprecated" => {
             true
         }
-        "format" => is_integer_format(value),
+        "format" => is_number_format(value),
         // Derived for the width of an integer type.
         "minimum" | "maximum" => members.get("format").is_some_and(|format| is_bound_of(format, value)),
         "properties" | "$defs" => {
@@ -242,7 +242,8 @@ fn is_bound_of(format: &Value, limit: &Value) -> bool {
     limit.as_i64().is_some_and(|limit| bounds.contains(&limit))
 }
 
-fn is_integer_format(format: &Value) -> bool {
+/// Whether a format is the width of a number type.
+pub(crate) fn is_number_format(format: &Value) -> bool {
     let Some(format) = format.as_str() else { return false };
     let width = format.strip_prefix("uint").or_else(|| format.strip_prefix("int"));
     width.is_some_and(|width| width.chars().all(|digit| digit.is_ascii_digit()))

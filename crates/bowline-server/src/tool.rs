@@ -4,6 +4,7 @@ use crate::{
     Ctx, Error, Prompt, Resource, Result,
     handler::{Arguments, Running, ToolHandler},
     schema::{self, Validator},
+    simple::{self, Side},
 };
 use bowline_proto::{header::ParamHeaders, service::ClientView};
 use bowline_types::{self as types, CallToolResult, Icon, Meta, RawJson, ToolAnnotations};
@@ -163,9 +164,19 @@ impl Tool {
 
     /// What the model is told.
     pub fn definition(&self) -> types::Tool {
+        self.define(self.input.get().as_ref(), self.output.get().as_ref())
+    }
+
+    /// The definition with these schemas, those that were derived in the words a model is given.
+    fn define(&self, input: Option<&RawJson>, output: Option<&RawJson>) -> types::Tool {
+        let shown = |schema: &RawJson, from: &Schema, side: Side| match from {
+            Schema::Derived(_) => simple::shown(schema, side),
+            Schema::Given(_) => schema.clone(),
+        };
         types::Tool {
-            input_schema: self.input.get().unwrap_or_else(schema::no_arguments),
-            output_schema: self.output.get(),
+            input_schema: input
+                .map_or_else(schema::no_arguments, |schema| shown(schema, &self.input, Side::Arguments)),
+            output_schema: output.map(|schema| shown(schema, &self.output, Side::Result)),
             ..self.definition.clone()
         }
     }
@@ -238,7 +249,8 @@ pub(crate) struct ReadyTool {
     pub(crate) guard: Option<Guard>,
     run: Run,
     tool: Tool,
-    prepared: OnceLock<Result<Prepared, String>>,
+    /// Apart, because it is large and most tools of a large server are never called.
+    prepared: OnceLock<Result<Box<Prepared>, String>>,
 }
 
 /// What follows from the schemas of a tool.
@@ -252,7 +264,8 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     fn of(tool: &Tool) -> Result<Self, String> {
-        let definition = tool.definition();
+        let (input, output) = (tool.input.get(), tool.output.get());
+        let definition = tool.define(input.as_ref(), output.as_ref());
         let schema = &definition.input_schema;
         let is_object = schema
             .members()
@@ -260,10 +273,11 @@ impl Prepared {
         if !is_object {
             return Err("the arguments must be an object: a struct with named fields".into());
         }
-        let input = Validator::new(schema, tool.input.is_derived())
+        // Held against what was derived, which allows an explicit `null` where a member may be left out.
+        let input = Validator::new(input.as_ref().unwrap_or(schema), tool.input.is_derived())
             .map_err(|reason| format!("input schema: {reason}"))?;
-        let output = definition.output_schema.as_ref();
-        let output = output.map(|schema| Validator::new(schema, tool.output.is_derived())).transpose();
+        let output =
+            output.as_ref().map(|schema| Validator::new(schema, tool.output.is_derived())).transpose();
         let output = output.map_err(|reason| format!("output schema: {reason}"))?;
         let param_headers = param_headers(schema)?;
         Ok(Self { definition, input, output, param_headers })
@@ -283,8 +297,11 @@ fn param_headers(schema: &RawJson) -> Result<Option<Arc<ParamHeaders>>, String> 
 impl ReadyTool {
     /// What follows from the schemas, found out when it is first asked for.
     pub(crate) fn prepared(&self) -> Result<&Prepared> {
-        let prepared = self.prepared.get_or_init(|| Prepared::of(&self.tool));
-        prepared.as_ref().map_err(|reason| Error::internal(format!("tool `{}`: {reason}", self.name)))
+        let prepared = self.prepared.get_or_init(|| Prepared::of(&self.tool).map(Box::new));
+        prepared
+            .as_ref()
+            .map(|prepared| &**prepared)
+            .map_err(|reason| Error::internal(format!("tool `{}`: {reason}", self.name)))
     }
 
     /// Runs the handler. Arguments that do not fit are a failed result that names the place, not a failed request.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::map::{OrderedMap, RawMap};
+use crate::read::read_json;
 use crate::write::write_json;
 
 /// The name by which `serde_json` recognizes text that is to be copied verbatim.
@@ -98,7 +99,7 @@ impl RawJson {
 
     /// Reads the value as a type, which may borrow from it.
     pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> serde_json::Result<T> {
-        serde_json::from_str(self.as_str())
+        read_json(self.as_str())
     }
 
     /// Reads the value as a tree.

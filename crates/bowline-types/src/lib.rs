@@ -34,6 +34,7 @@ pub mod meta;
 mod method;
 mod progress;
 mod prompt;
+mod read;
 mod record;
 mod resource;
 mod result;

@@ -36,6 +36,14 @@ impl Span {
         text.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
+    /// Whether the value is the string `expected`.
+    #[inline]
+    pub fn is_text(self, text: &[u8], expected: &str) -> bool {
+        let quoted = self.bytes(text);
+        let plain = quoted.strip_prefix(b"\"").and_then(|inner| inner.strip_suffix(b"\""));
+        plain == Some(expected.as_bytes()) || self.text(text).is_some_and(|found| found == expected)
+    }
+
     /// The string the value is; `None` when it is absent or something else.
     pub fn text(self, text: &[u8]) -> Option<Cow<'_, str>> {
         let quoted = self.bytes(text);
@@ -309,7 +317,26 @@ impl<'a> Scanner<'a> {
     }
 
     /// The rest of a string whose opening quote was passed. True when it holds escapes.
+    #[inline]
     fn string(&mut self) -> Result<bool, Fault> {
+        // Most end soon, and without anything to look at.
+        for _ in 0..2 {
+            match eight(self.text.get(self.at..).unwrap_or_default()) {
+                Ok(_) => self.at += 8,
+                Err(plain) => {
+                    self.at += plain;
+                    if self.text.get(self.at) == Some(&b'"') {
+                        self.at += 1;
+                        return Ok(false);
+                    }
+                    break;
+                }
+            }
+        }
+        self.long_string()
+    }
+
+    fn long_string(&mut self) -> Result<bool, Fault> {
         let mut escaped = false;
         loop {
             self.plain();
@@ -374,13 +401,24 @@ pub(crate) fn plain_run(text: &[u8]) -> usize {
 /// What is behind the next eight bytes, or how many of them come before one that ends the run.
 #[inline]
 fn eight(text: &[u8]) -> Result<&[u8], usize> {
-    let Some((chunk, rest)) = text.split_first_chunk::<8>() else {
-        return Err(text.iter().take_while(|byte| !is_special(**byte)).count());
-    };
+    let Some((chunk, rest)) = text.split_first_chunk::<8>() else { return Err(few(text)) };
     match specials(u64::from_le_bytes(*chunk)) {
         0 => Ok(rest),
         found => Err(found.trailing_zeros() as usize / 8),
     }
+}
+
+/// How many of less than eight bytes come before one that ends the run. Mostly all of them, which two halves that overlap
+/// show at once.
+#[inline]
+fn few(text: &[u8]) -> usize {
+    if let (Some(first), Some(last)) = (text.first_chunk::<4>(), text.last_chunk::<4>()) {
+        let halves = u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32;
+        if specials(halves) == 0 {
+            return text.len();
+        }
+    }
+    text.iter().take_while(|byte| !is_special(**byte)).count()
 }
 
 fn unescaped(name: &[u8]) -> Option<String> {

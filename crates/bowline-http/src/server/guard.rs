@@ -1,7 +1,9 @@
 //! Who may call at all: `Host` and `Origin`, checked before anything is read.
 
 use super::settings::Settings;
-use http::{HeaderMap, HeaderValue, Uri, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
+
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Why a request is turned away at the door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +43,7 @@ pub(super) fn check(settings: &Settings, uri: &Uri, headers: &HeaderMap) -> Resu
 
 /// What a page loads as an image or a script comes without `Origin`; browsers say in another header where from.
 fn is_from_elsewhere(headers: &HeaderMap) -> bool {
-    headers.get_all("sec-fetch-site").iter().any(|site| site != "same-origin" && site != "none")
+    headers.get_all(FETCH_SITE).iter().any(|site| site != "same-origin" && site != "none")
 }
 
 /// A host and, if it was given, its port.

@@ -122,8 +122,8 @@ impl HttpService {
         // that is come back to.
         let is_2024 = self.is_2024(&parts);
         let in_session =
-            parts.headers.contains_key(legacy::SESSION_ID) || is_2024 && parts.method == Method::POST;
-        if self.shared.is_ending() && !in_session {
+            || parts.headers.contains_key(legacy::SESSION_ID) || is_2024 && parts.method == Method::POST;
+        if self.shared.is_ending() && !in_session() {
             return ending();
         }
         let principal = parts.extensions.get::<Principal>().map(|Principal(name)| Arc::clone(name));
@@ -229,8 +229,8 @@ impl HttpService {
         let described = params.as_ref().map_or_else(|| Ok(RequestMeta::default()), RequestMeta::of);
         let modern = matches!(&described, Ok(meta) if meta.is_modern);
         // A handshake with a session is one too many, and for the session to refuse.
-        let in_session = headers.contains_key(legacy::SESSION_ID) && self.speaks_legacy();
-        if !modern && !in_session && method == MethodName::Known(bowline_types::Method::Initialize) {
+        let in_session = || headers.contains_key(legacy::SESSION_ID) && self.speaks_legacy();
+        if !modern && method == MethodName::Known(bowline_types::Method::Initialize) && !in_session() {
             if self.speaks_legacy() {
                 let frame = Frame::Single(Ok(Message::Request { id, method, params }));
                 return legacy::open(&self.shared, principal, frame).await;
@@ -413,8 +413,10 @@ fn check_types(headers: &HeaderMap) -> Result<(), Box<Response<Body>>> {
             "expected a body without encoding",
         )));
     }
-    let silent = !headers.contains_key(header::ACCEPT);
-    if silent || accepts(headers, "application/json") || accepts(headers, "text/event-stream") {
+    if accepts(headers, "application/json")
+        || accepts(headers, "text/event-stream")
+        || !headers.contains_key(header::ACCEPT)
+    {
         return Ok(());
     }
     let reason = "expected `Accept: application/json, text/event-stream`";

@@ -38,7 +38,6 @@ pub const MAX_IN_FLIGHT: usize = 1000;
 
 /// What a frame asks of the owner of the connection.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "the large variant is the common one, and lives briefly")]
 pub enum Inbound {
     /// Run this call, then [`ServerSession::finish`] it.
     Call(Ticket, Call, Notices),

@@ -17,7 +17,6 @@ use std::sync::Arc;
 
 /// A request that may proceed.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "the large variant is the common one, and lives briefly")]
 pub enum Admitted {
     /// It is answered already: this is its result.
     Answer(Bytes),

@@ -100,95 +100,79 @@ fn documented() {}
 async fn parameters_become_the_schema() {
     check_tools(
         Server::new("t").tool(add).tool(forecast),
-        expect![[r##"
-        {
-          "tools": [
+        expect![[r#"
             {
-              "name": "add",
-              "description": "Add two numbers.\n\nThey may be negative.",
-              "inputSchema": {
-                "type": "object",
-                "properties": {
-                  "a": {
-                    "type": "integer",
-                    "format": "int64"
-                  },
-                  "b": {
-                    "type": "integer",
-                    "format": "int64"
-                  }
-                },
-                "required": [
-                  "a",
-                  "b"
-                ]
-              }
-            },
-            {
-              "name": "weather.forecast",
-              "title": "Forecast",
-              "description": "Tell the weather.",
-              "inputSchema": {
-                "type": "object",
-                "properties": {
-                  "city": {
-                    "description": "City name.",
-                    "type": "string"
-                  },
-                  "days": {
-                    "description": "How many days ahead.",
-                    "type": "integer",
-                    "format": "uint8",
-                    "minimum": 0,
-                    "maximum": 7,
-                    "default": 0
-                  },
-                  "unit": {
-                    "anyOf": [
-                      {
-                        "$ref": "#/$defs/Unit"
+              "tools": [
+                {
+                  "name": "add",
+                  "description": "Add two numbers.\n\nThey may be negative.",
+                  "inputSchema": {
+                    "type": "object",
+                    "properties": {
+                      "a": {
+                        "type": "integer"
                       },
-                      {
-                        "type": "null"
+                      "b": {
+                        "type": "integer"
                       }
+                    },
+                    "required": [
+                      "a",
+                      "b"
                     ]
                   }
                 },
-                "required": [
-                  "city"
-                ],
-                "$defs": {
-                  "Unit": {
-                    "type": "string",
-                    "enum": [
-                      "celsius",
-                      "fahrenheit"
+                {
+                  "name": "weather.forecast",
+                  "title": "Forecast",
+                  "description": "Tell the weather.",
+                  "inputSchema": {
+                    "type": "object",
+                    "properties": {
+                      "city": {
+                        "description": "City name.",
+                        "type": "string"
+                      },
+                      "days": {
+                        "description": "How many days ahead.",
+                        "type": "integer",
+                        "minimum": 0,
+                        "maximum": 7,
+                        "default": 0
+                      },
+                      "unit": {
+                        "type": "string",
+                        "enum": [
+                          "celsius",
+                          "fahrenheit"
+                        ]
+                      }
+                    },
+                    "required": [
+                      "city"
                     ]
+                  },
+                  "outputSchema": {
+                    "type": "object",
+                    "properties": {
+                      "high": {
+                        "description": "In the unit that was asked for.",
+                        "type": "number"
+                      }
+                    },
+                    "required": [
+                      "high"
+                    ]
+                  },
+                  "annotations": {
+                    "readOnlyHint": true,
+                    "destructiveHint": false,
+                    "idempotentHint": true,
+                    "openWorldHint": false
                   }
                 }
-              },
-              "outputSchema": {
-                "type": "object",
-                "properties": {
-                  "high": {
-                    "description": "In the unit that was asked for.",
-                    "type": "number",
-                    "format": "double"
-                  }
-                },
-                "required": [
-                  "high"
-                ]
-              },
-              "annotations": {
-                "readOnlyHint": true,
-                "destructiveHint": false,
-                "idempotentHint": true,
-                "openWorldHint": false
-              }
-            }
-          ]
-        }"##]],
+              ]
+            }"#]],
     )
     .await;
 }
@@ -198,72 +182,66 @@ async fn a_struct_can_stand_for_all_arguments() {
     check_tools(
         Server::new("t").tool(norm).tool(shift),
         expect![[r#"
-        {
-          "tools": [
             {
-              "name": "norm",
-              "description": "Taken apart.",
-              "inputSchema": {
-                "type": "object",
-                "properties": {
-                  "x": {
-                    "description": "To the right.",
-                    "type": "integer",
-                    "format": "int32"
-                  },
-                  "y": {
-                    "type": "integer",
-                    "format": "int32",
-                    "default": 0
+              "tools": [
+                {
+                  "name": "norm",
+                  "description": "Taken apart.",
+                  "inputSchema": {
+                    "type": "object",
+                    "properties": {
+                      "x": {
+                        "description": "To the right.",
+                        "type": "integer"
+                      },
+                      "y": {
+                        "type": "integer",
+                        "default": 0
+                      }
+                    },
+                    "required": [
+                      "x"
+                    ]
                   }
                 },
-                "required": [
-                  "x"
-                ]
-              }
-            },
-            {
-              "name": "shift",
-              "description": "Taken whole.",
-              "inputSchema": {
-                "type": "object",
-                "properties": {
-                  "x": {
-                    "description": "To the right.",
-                    "type": "integer",
-                    "format": "int32"
+                {
+                  "name": "shift",
+                  "description": "Taken whole.",
+                  "inputSchema": {
+                    "type": "object",
+                    "properties": {
+                      "x": {
+                        "description": "To the right.",
+                        "type": "integer"
+                      },
+                      "y": {
+                        "type": "integer",
+                        "default": 0
+                      }
+                    },
+                    "required": [
+                      "x"
+                    ]
                   },
-                  "y": {
-                    "type": "integer",
-                    "format": "int32",
-                    "default": 0
+                  "outputSchema": {
+                    "type": "object",
+                    "properties": {
+                      "x": {
+                        "description": "To the right.",
+                        "type": "integer"
+                      },
+                      "y": {
+                        "type": "integer",
+                        "default": 0
+                      }
+                    },
+                    "required": [
+                      "x"
+                    ]
                   }
-                },
-                "required": [
-                  "x"
-                ]
-              },
-              "outputSchema": {
-                "type": "object",
-                "properties": {
-                  "x": {
-                    "description": "To the right.",
-                    "type": "integer",
-                    "format": "int32"
-                  },
-                  "y": {
-                    "type": "integer",
-                    "format": "int32",
-                    "default": 0
-                  }
-                },
-                "required": [
-                  "x"
-                ]
-              }
-            }
-          ]
-        }"#]],
+                }
+              ]
+            }"#]],
     )
     .await;
     let mut peer = Peer::of(Server::new("t").tool(norm).tool(shift)).await;

@@ -81,44 +81,43 @@ async fn methods_are_listed() {
     check_tools(
         Server::new("t").tools(Counter::default()),
         expect![[r#"
-        {
-          "tools": [
             {
-              "name": "add",
-              "title": "Add",
-              "description": "Add to the counter.",
-              "inputSchema": {
-                "type": "object",
-                "properties": {
-                  "amount": {
-                    "description": "How much.",
-                    "type": "integer",
-                    "format": "int64",
-                    "default": 1
+              "tools": [
+                {
+                  "name": "add",
+                  "title": "Add",
+                  "description": "Add to the counter.",
+                  "inputSchema": {
+                    "type": "object",
+                    "properties": {
+                      "amount": {
+                        "description": "How much.",
+                        "type": "integer",
+                        "default": 1
+                      }
+                    }
+                  }
+                },
+                {
+                  "name": "reset",
+                  "description": "Set the counter back.",
+                  "inputSchema": {
+                    "type": "object",
+                    "additionalProperties": false
+                  },
+                  "annotations": {
+                    "idempotentHint": true
+                  }
+                },
+                {
+                  "name": "version",
+                  "inputSchema": {
+                    "type": "object",
+                    "additionalProperties": false
                   }
                 }
-              }
-            },
-            {
-              "name": "reset",
-              "description": "Set the counter back.",
-              "inputSchema": {
-                "type": "object",
-                "additionalProperties": false
-              },
-              "annotations": {
-                "idempotentHint": true
-              }
-            },
-            {
-              "name": "version",
-              "inputSchema": {
-                "type": "object",
-                "additionalProperties": false
-              }
-            }
-          ]
-        }"#]],
+              ]
+            }"#]],
     )
     .await;
     check(

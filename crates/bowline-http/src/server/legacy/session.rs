@@ -8,6 +8,7 @@ use bowline_server::{
     transport::{Conversation, poll_once, random_id},
 };
 use bowline_types::Revision;
+use http::HeaderName;
 use std::{
     collections::HashMap,
     fmt,
@@ -22,7 +23,7 @@ use std::{
 use tokio::{task::JoinSet, time::Instant};
 
 /// The header that names a session.
-pub(crate) const SESSION_ID: &str = "mcp-session-id";
+pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// One session.
 pub(in crate::server) struct Session {
