@@ -3,6 +3,8 @@
 use bytes::{Bytes, BytesMut};
 
 const CHUNK: usize = 8 * 1024;
+/// From which length on a line takes its memory with it.
+const LARGE: usize = 64 * 1024;
 
 /// One line of input.
 #[derive(Debug, PartialEq, Eq)]
@@ -53,6 +55,9 @@ impl Lines {
             };
             let line = self.buffer.split_to(self.searched + position + 1).freeze();
             self.searched = 0;
+            if self.buffer.is_empty() && line.len() > LARGE {
+                self.buffer = BytesMut::new();
+            }
             if std::mem::take(&mut self.skipping) || line.len() > self.limit + 1 {
                 return Some(Line::TooLong);
             }

@@ -30,11 +30,28 @@ pub fn write_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) -> serde_
     value.serialize(Writer { out, verbatim: false })
 }
 
+/// From which length on a text is looked at before it is written.
+const LARGE: usize = 16 * 1024;
+
 fn write_text(out: &mut Vec<u8>, text: &str) {
-    out.reserve(text.len() + 2);
+    out.reserve(text.len() + escapes(text.as_bytes()) + 2);
     out.push(b'"');
     escape(out, text.as_bytes());
     out.push(b'"');
+}
+
+/// How many bytes escapes add at most, counted where growing a buffer once more would cost a copy of something large.
+fn escapes(text: &[u8]) -> usize {
+    if text.len() < LARGE {
+        return 0;
+    }
+    // In blocks whose counts fit a byte, so that many bytes are counted at a time.
+    let counted = |block: &[u8]| {
+        let marks = block.iter().fold(0, |sum: u8, byte| sum + u8::from(matches!(byte, b'"' | b'\\')));
+        let controls = block.iter().fold(0, |sum: u8, byte| sum + u8::from(*byte < b' '));
+        usize::from(marks) + 5 * usize::from(controls)
+    };
+    text.chunks(128).map(counted).sum()
 }
 
 fn escape(out: &mut Vec<u8>, text: &[u8]) {

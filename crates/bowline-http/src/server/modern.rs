@@ -201,7 +201,7 @@ impl CallStream {
         };
         let server = &self.shared.server;
         let mut message = Vec::with_capacity(512);
-        encode_outcome(server.profile(), &self.ticket, outcome, &|| server.sealing(), &mut message);
+        encode_outcome(server.profile(), &mut self.ticket, outcome, &|| server.sealing(), &mut message);
         Some(Done::Message(status, message.into()))
     }
 

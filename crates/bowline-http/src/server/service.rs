@@ -136,7 +136,7 @@ impl HttpService {
                     return *response;
                 }
                 match self.read(body).await {
-                    Ok(frame) => self.post(&parts.headers, principal, &frame).await,
+                    Ok(frame) => self.post(&parts.headers, principal, frame).await,
                     Err(status) => unreadable(status),
                 }
             }
@@ -190,8 +190,11 @@ impl HttpService {
         session.ok_or_else(|| Box::new(reply::no_session()))
     }
 
-    async fn post(&self, headers: &HeaderMap, principal: Option<Arc<str>>, frame: &Bytes) -> Response<Body> {
-        let frame = match envelope::parse(frame) {
+    async fn post(&self, headers: &HeaderMap, principal: Option<Arc<str>>, frame: Bytes) -> Response<Body> {
+        let message = envelope::parse(&frame);
+        // What is kept of it is in the message, and goes with it.
+        drop(frame);
+        let frame = match message {
             Frame::Single(Ok(Message::Request { id, method, params })) => {
                 return self.post_request(headers, principal, id, method, params).await;
             }

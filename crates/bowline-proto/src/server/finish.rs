@@ -3,6 +3,7 @@
 use super::{Profile, Ticket, modern};
 use crate::{
     encode::{self, splice},
+    params::Params,
     replay::{self, Asked},
     service::{Outcome, Reply},
 };
@@ -23,14 +24,18 @@ pub struct Sealing {
 /// Appends the response to a call. `sealing` is asked only by one that needs input.
 pub fn encode(
     profile: &Profile,
-    ticket: &Ticket,
+    ticket: &mut Ticket,
     outcome: Outcome,
     sealing: &dyn Fn() -> Sealing,
     out: &mut Vec<u8>,
 ) {
     let start = out.len();
     let encoded = match outcome {
-        Outcome::Complete(reply) => encode_reply(profile, ticket, reply, out),
+        Outcome::Complete(reply) => {
+            // A large request is not held while a large result is written.
+            ticket.params = None;
+            encode_reply(profile, ticket, reply, out)
+        }
         Outcome::NeedsInput(asked) => input_required(profile, ticket, &asked, &sealing(), out),
         Outcome::Failed(error) => Err(error),
     };
@@ -150,7 +155,9 @@ fn input_required(
     if ticket.client.revision.era() == Era::Legacy {
         return Err(RpcError::internal("a question reached the end of a call that cannot be made again"));
     }
-    let binding = modern::binding(&ticket.client, ticket.method, &ticket.params)?;
+    let empty = Params::empty();
+    let params = ticket.params.as_ref().unwrap_or(&empty);
+    let binding = modern::binding(&ticket.client, ticket.method, params)?;
     let state = replay::seal(&profile.keys, &sealing.random, &binding, asked, sealing.expires)?;
     let mut requests = InputRequests::default();
     for question in &asked.questions {

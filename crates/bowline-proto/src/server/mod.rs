@@ -73,7 +73,8 @@ pub struct Ticket {
     pub method: Method,
     /// Who sent it.
     pub client: Arc<ClientView>,
-    params: Params,
+    /// What the call was made with, for as long as it may be made again.
+    params: Option<Params>,
     progress_token: Option<ProgressToken>,
     /// Tells the call from others of the same id: that of a cancelled request may be used again.
     serial: u64,
@@ -97,7 +98,7 @@ impl Ticket {
             id,
             method: call.method,
             client: Arc::clone(&call.client),
-            params: call.params.clone(),
+            params: Some(call.params.clone()),
             progress_token: call.progress_token.clone(),
             serial: 0,
         };
@@ -114,7 +115,7 @@ impl Ticket {
     pub fn again(&self, replay: Replay) -> Call {
         Call {
             method: self.method,
-            params: self.params.clone(),
+            params: self.params.clone().unwrap_or_else(Params::empty),
             client: Arc::clone(&self.client),
             progress_token: self.progress_token.clone(),
             replay,
@@ -312,7 +313,7 @@ impl ServerSession {
     /// Ends a call: appends the frame to send to `out`, or nothing when the call was cancelled meanwhile.
     pub fn finish(
         &mut self,
-        ticket: &Ticket,
+        ticket: &mut Ticket,
         outcome: Outcome,
         sealing: &dyn Fn() -> Sealing,
         out: &mut Vec<u8>,
@@ -380,7 +381,12 @@ mod tests {
 
     fn finish(session: &mut ServerSession, ticket: &Ticket) -> bool {
         let outcome = Outcome::Complete(Reply::Raw(RawJson::empty_object()));
-        session.finish(ticket, outcome, &|| Sealing { random: [0; 32], expires: 0 }, &mut Vec::new())
+        session.finish(
+            &mut ticket.clone(),
+            outcome,
+            &|| Sealing { random: [0; 32], expires: 0 },
+            &mut Vec::new(),
+        )
     }
 
     #[test]

@@ -10,10 +10,14 @@ use crate::{
     service::{Call, ClientView},
 };
 use bowline_types::{
-    Direction, Era, Method, MethodKind, Revision, RpcError, SubscriptionFilter, SubscriptionsListenParams,
+    Direction, Era, Method, MethodKind, RawJson, Revision, RpcError, SubscriptionFilter,
+    SubscriptionsListenParams,
 };
 use bytes::Bytes;
 use std::sync::Arc;
+
+/// From which length on parameters are not kept for what they say of the client.
+const LARGE: usize = 64 * 1024;
 
 /// A request that may proceed.
 #[derive(Debug)]
@@ -36,7 +40,13 @@ pub fn admit(
     now: fn() -> u64,
 ) -> Result<Admitted, RpcError> {
     let revision = supported(profile, &meta)?;
-    let capabilities = meta.require()?.1.clone();
+    let mut capabilities = meta.require()?.1.clone();
+    let mut info = meta.client_info;
+    if params.raw().as_bytes().len() > LARGE {
+        // Who calls is known to the end; what the call was made with is let go before.
+        capabilities = capabilities.compact();
+        info = info.as_ref().map(RawJson::compact);
+    }
     let known = known_method(profile, method, revision)?;
     match known {
         Method::Discover => return Ok(Admitted::Answer(profile.discover())),
@@ -46,7 +56,7 @@ pub fn admit(
         }
         _ => {}
     }
-    let client = Arc::new(ClientView::new(revision, principal.cloned(), capabilities, meta.client_info));
+    let client = Arc::new(ClientView::new(revision, principal.cloned(), capabilities, info));
     let replay = open_state(profile, &client, known, &params, now)?;
     let call = Call { method: known, params, client, progress_token: meta.progress_token, replay };
     Ok(Admitted::Call(call, Threshold::request(meta.log_level)))

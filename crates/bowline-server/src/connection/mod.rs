@@ -107,7 +107,10 @@ async fn take(
             return sink.push(&encode::failure(None, &RpcError::invalid_request(reason)));
         }
     };
-    match conversation.accept(envelope::parse(&frame), sink) {
+    let message = envelope::parse(&frame);
+    // What is kept of it is in the message, and goes with it.
+    drop(frame);
+    match conversation.accept(message, sink) {
         Started::Nothing => {}
         Started::Call(call) => start(call, calls).await,
         Started::Batch(batch) => {

@@ -163,7 +163,7 @@ impl Conversation {
 
     async fn run(
         self: Arc<Self>,
-        ticket: Ticket,
+        mut ticket: Ticket,
         call: Call,
         exchange: Arc<Exchange>,
         sink: Arc<dyn Sink>,
@@ -200,7 +200,7 @@ impl Conversation {
         }
         let mut outcome = Some(outcome);
         let mut finish = |out: &mut Vec<u8>| {
-            outcome.take().is_some_and(|outcome| session.finish(&ticket, outcome, &sealing, out))
+            outcome.take().is_some_and(|outcome| session.finish(&mut ticket, outcome, &sealing, out))
         };
         match batch {
             Some(batch) => {
