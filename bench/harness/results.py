@@ -60,14 +60,12 @@ def section(name, tables, records, packages, sources, quick):
     return "\n".join(parts)
 
 
-def write(texts, verdicts, quick):
+def write(texts, quick):
     """Replaces the sections that were measured and keeps the others, each with its own date."""
     file = (HOME if quick else BENCH) / "RESULTS.md"
     old = file.read_text() if file.is_file() else ""
     kept = {found[1]: found[2] for found in re.finditer(r"<!-- (\w+) -->\n(.*?)<!-- end -->\n", old, re.S)}
     kept |= texts
-    if verdicts:
-        kept["targets"] = "## Targets\n\n```text\n" + "\n".join(verdicts) + "\n```\n"
-    parts = [INTRO] + [f"<!-- {name} -->\n{kept[name]}<!-- end -->\n" for name in ["targets", *ORDER] if name in kept]
+    parts = [INTRO] + [f"<!-- {name} -->\n{kept[name]}<!-- end -->\n" for name in ORDER if name in kept]
     file.write_text("\n".join(parts))
     say(f"\nwrote {file.relative_to(BENCH.parent)}")

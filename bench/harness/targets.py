@@ -9,7 +9,7 @@ from harness.tables import OURS
 
 def check(sections, whole):
     """`sections` maps names to records. Tells each target, and whether all are met; in a `whole` run, also if one has no figure."""
-    missed, unmeasured, told = [], [], []
+    missed, unmeasured, told = [], [], {}
     for target in tomllib.loads((BENCH / "targets.toml").read_text())["target"]:
         records = sections.get(target["section"])
         if records is None:
@@ -30,11 +30,11 @@ def check(sections, whole):
         unit = " ×" if relative else ""
         verdict = "met" if met else "MISSED"
         line = f"{verdict:6}  {short(found)}{unit}, at {'most' if 'at_most' in target else 'least'} {bound:,}  {target['what']}"
-        told.append(line)
+        told.setdefault(target["section"], []).append(line)
         if not met:
             missed.append(line)
     say("\ntargets")
-    for line in told:
+    for line in sum(told.values(), []):
         say(f"  {line}")
     for what in unmeasured:
         say(f"  not measured  {what}")
