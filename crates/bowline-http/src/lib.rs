@@ -9,7 +9,7 @@
 //! | feature | default | gives |
 //! |---|---|---|
 //! | `server` | yes | `HttpService`, `ServeHttp`, `Settings` |
-//! | `client` | yes | `http`, `HttpTarget` |
+//! | `client` | yes | `http`, `HttpTarget`; `Poster` for requests beside the protocol |
 
 #[cfg(feature = "client")]
 mod client;
@@ -17,6 +17,6 @@ mod client;
 mod server;
 
 #[cfg(feature = "client")]
-pub use client::{Challenge, HttpTarget, Proxy, http};
+pub use client::{Challenge, HttpTarget, Post, PostAnswer, PostError, Poster, Proxy, http};
 #[cfg(feature = "server")]
 pub use server::{Body, EventLog, EventStore, HttpService, MemoryEvents, Principal, ServeHttp, Settings};

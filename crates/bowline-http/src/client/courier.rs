@@ -32,10 +32,23 @@ const MAX_HEAD: usize = 64 * 1024;
 /// How long a connection without requests is kept.
 const IDLE: Duration = Duration::from_secs(30);
 
+/// Connections to servers, and what is needed to make more of them.
+pub(super) type Pool = Client<Connector, Payload>;
+
+pub(super) fn pool(connector: Connector) -> Pool {
+    Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE)
+        .http1_max_buf_size(MAX_HEAD)
+        .http2_keep_alive_interval(IDLE)
+        .build(connector)
+}
+
 /// Sends requests to one origin. Clones share their connections.
 #[derive(Clone)]
 pub(super) struct Courier {
-    client: Client<Connector, Payload>,
+    client: Pool,
     /// What every request carries.
     headers: HeaderMap,
     authorizer: Option<Arc<Authorizer>>,
@@ -50,14 +63,7 @@ impl Courier {
         authorizer: Option<Arc<Authorizer>>,
         limit: usize,
     ) -> Self {
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .http1_max_buf_size(MAX_HEAD)
-            .http2_keep_alive_interval(IDLE)
-            .build(connector);
-        Self { client, headers, authorizer, limit }
+        Self { client: pool(connector), headers, authorizer, limit }
     }
 
     /// Sends a request, and gives the head of what came back.
@@ -112,7 +118,7 @@ impl Courier {
         authorization: Option<&HeaderValue>,
         body: &Bytes,
     ) -> Request<Payload> {
-        let mut request = Request::new(Payload((!body.is_empty()).then(|| body.clone())));
+        let mut request = Request::new(Payload::from(body.clone()));
         *request.method_mut() = method.clone();
         *request.uri_mut() = uri.clone();
         let all = request.headers_mut();
@@ -153,33 +159,59 @@ fn redirection(method: &Method, uri: &Uri, response: &Response<Incoming>) -> Res
 
 /// Why there is no reply, or not all of it.
 pub(super) fn lost(error: &(dyn StdError + 'static)) -> Error {
-    let mut reasons = Vec::new();
-    let mut next = Some(error);
-    let mut unreadable = false;
-    let mut unreachable = false;
-    while let Some(error) = next {
-        unreachable |= error
-            .downcast_ref::<hyper_util::client::legacy::Error>()
-            .is_some_and(hyper_util::client::legacy::Error::is_connect);
-        unreadable |= error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse);
-        let reason = error.to_string();
-        if reasons.last() != Some(&reason) {
-            reasons.push(reason);
-        }
-        next = error.source();
+    match Loss::of(error) {
+        Loss::Unreachable(reasons) => Error::unreachable(reasons),
+        Loss::Unreadable(reasons) => Error::malformed("the reply", reasons),
+        Loss::Closed(reasons) => Error::closed(reasons),
     }
-    let reasons = reasons.join(": ");
-    if unreachable {
-        Error::unreachable(reasons)
-    } else if unreadable {
-        Error::malformed("the reply", reasons)
-    } else {
-        Error::closed(reasons)
+}
+
+/// How a reply was lost, with all reasons there are.
+pub(super) enum Loss {
+    /// There was no connection.
+    Unreachable(String),
+    /// What came is not HTTP.
+    Unreadable(String),
+    /// The connection ended.
+    Closed(String),
+}
+
+impl Loss {
+    pub(super) fn of(error: &(dyn StdError + 'static)) -> Self {
+        let mut reasons = Vec::new();
+        let mut next = Some(error);
+        let mut unreadable = false;
+        let mut unreachable = false;
+        while let Some(error) = next {
+            unreachable |= error
+                .downcast_ref::<hyper_util::client::legacy::Error>()
+                .is_some_and(hyper_util::client::legacy::Error::is_connect);
+            unreadable |= error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse);
+            let reason = error.to_string();
+            if reasons.last() != Some(&reason) {
+                reasons.push(reason);
+            }
+            next = error.source();
+        }
+        let reasons = reasons.join(": ");
+        if unreachable {
+            Self::Unreachable(reasons)
+        } else if unreadable {
+            Self::Unreadable(reasons)
+        } else {
+            Self::Closed(reasons)
+        }
     }
 }
 
 /// The body of a request.
 pub(super) struct Payload(Option<Bytes>);
+
+impl From<Bytes> for Payload {
+    fn from(bytes: Bytes) -> Self {
+        Self((!bytes.is_empty()).then_some(bytes))
+    }
+}
 
 impl Body for Payload {
     type Data = Bytes;

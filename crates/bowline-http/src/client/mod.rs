@@ -12,6 +12,7 @@ mod line;
 mod mirror;
 mod modern;
 mod pace;
+mod post;
 mod proxy;
 mod reply;
 mod standing;
@@ -21,5 +22,6 @@ mod two_endpoints;
 mod url;
 
 pub use authorize::Challenge;
+pub use post::{Post, PostAnswer, PostError, Poster};
 pub use proxy::Proxy;
 pub use target::{HttpTarget, http};

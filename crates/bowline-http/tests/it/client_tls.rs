@@ -1,7 +1,7 @@
 //! Servers behind TLS: reached over both versions of HTTP, and only when their certificate is good.
 
 use bowline_client::{Client, Error};
-use bowline_http::{HttpService, http};
+use bowline_http::{HttpService, Post, PostError, Poster, http};
 use bowline_server::{Ctx, Server, Tool};
 use bowline_types::Revision;
 use http::Version;
@@ -165,6 +165,29 @@ async fn a_server_with_another_certificate_is_not() {
     assert!(site.versions.lock().unwrap().is_empty());
     let error = refused("https://localhost/", b"no certificate".to_vec()).await;
     assert!(!error.is_closed(), "{error}");
+}
+
+#[tokio::test]
+async fn a_request_beside_the_protocol_is_sent_by_the_same_rules() {
+    for (protocols, version) in [(&[&b"h2"[..]][..], Version::HTTP_2), (&[], Version::HTTP_11)] {
+        let site = site(protocols).await;
+        let url = format!("https://localhost:{}/other", site.port);
+        let post = |poster: Poster| {
+            let url = url.clone();
+            async move { poster.post(&url, http::HeaderMap::new(), bytes::Bytes::from_static(b"{}")).await }
+        };
+        let answer = post(Poster::new().trust(site.certificate.clone())).await.unwrap();
+        assert!(answer.status.is_client_error(), "{answer:?}");
+        assert_eq!(*site.versions.lock().unwrap(), [version]);
+        let error = post(Poster::new().trust(certificate().0)).await.unwrap_err();
+        assert!(
+            matches!(&error, PostError::Unreachable(reason) if reason.contains("certificate")),
+            "{error}"
+        );
+        let error = post(Poster::new().trust(b"no certificate".to_vec())).await.unwrap_err();
+        assert!(matches!(error, PostError::Misuse(_)), "{error}");
+        assert_eq!(site.versions.lock().unwrap().len(), 1);
+    }
 }
 
 #[tokio::test]

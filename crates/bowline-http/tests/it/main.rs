@@ -8,6 +8,7 @@ mod client_headers;
 mod client_listening;
 mod client_logs;
 mod client_peer;
+mod client_post;
 mod client_proxy;
 mod client_redirects;
 mod client_replies;

@@ -1,0 +1,365 @@
+//! How a server's question gets to a model and back.
+
+use super::{
+    anthropic,
+    choice::choose,
+    draft::{Draft, Reading, Written, estimate, shown},
+    error::{SampleError, SampleErrorKind, SettingsError},
+    ledger::{Ledger, Tokens, Usage},
+    openai,
+    quirks::Quirks,
+    said::{Again, Said, again, one_line, verdict},
+    settings::{Api, Model, Pace, Provider, Settings},
+};
+use bowline_client::BoxFuture;
+use bowline_http::{Post, PostAnswer, PostError};
+use bowline_proto::sampling;
+use bowline_types::{
+    ContentBlock, CreateMessageParams, CreateMessageResult, IncludeContext, OneOrMany, Role, RpcError,
+    StopReason,
+};
+use http::{HeaderMap, StatusCode, header};
+use std::{
+    fmt,
+    hash::{BuildHasher, RandomState},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::time::{Instant, sleep, timeout_at};
+
+/// As good as no end.
+const ENDLESS: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Answers what servers ask of a model. Clones share their accounts.
+#[derive(Clone)]
+pub struct Broker(Arc<Shared>);
+
+struct Shared {
+    models: Vec<Ready>,
+    ledger: Arc<Ledger>,
+    pace: Pace,
+    post: Box<dyn Post>,
+    random: Box<dyn Fn() -> u64 + Send + Sync>,
+}
+
+/// A model with all that is needed to ask it.
+struct Ready {
+    provider: Provider,
+    url: String,
+    headers: HeaderMap,
+    quirks: Mutex<Quirks>,
+    /// What it is chosen by.
+    model: Model,
+}
+
+/// Which server asks, and what there is to tell of it.
+#[derive(Clone, Debug)]
+pub struct Asker {
+    server: String,
+    context: Option<String>,
+}
+
+impl Asker {
+    /// A server by the name the user knows it by, under which it is counted.
+    pub fn new(server: impl Into<String>) -> Self {
+        Self { server: server.into(), context: None }
+    }
+
+    /// What a server gets that asks with `includeContext`: this text before its system prompt. Without one, the wish is
+    /// ignored, as the protocol allows; the context of other servers is never included.
+    pub fn context(mut self, text: impl Into<String>) -> Self {
+        self.context = Some(text.into());
+        self
+    }
+}
+
+impl<T: Into<String>> From<T> for Asker {
+    fn from(server: T) -> Self {
+        Self::new(server)
+    }
+}
+
+impl Broker {
+    /// A broker with these settings; `None` when they name no provider.
+    ///
+    /// Fails when the settings cannot work: a base URL that is none, a model of a provider that is not there.
+    pub fn new(settings: Settings, post: impl Post + 'static) -> Result<Option<Self>, SettingsError> {
+        Self::with_random(settings, post, || RandomState::new().hash_one(0))
+    }
+
+    /// The same, with a source of random numbers, by which the delays before asking again are chosen.
+    pub fn with_random(
+        settings: Settings,
+        post: impl Post + 'static,
+        random: impl Fn() -> u64 + Send + Sync + 'static,
+    ) -> Result<Option<Self>, SettingsError> {
+        if settings.is_empty() {
+            return Ok(None);
+        }
+        settings.check()?;
+        let Settings { providers, models, caps, pace } = settings;
+        let mut ready = Vec::with_capacity(models.len());
+        for model in models {
+            let provider = providers.iter().find(|provider| provider.name == model.provider).cloned();
+            let Some(provider) = provider else { continue };
+            let (url, headers) = (provider.url(), provider.headers()?);
+            let quirks = Mutex::new(Quirks::expected(&provider));
+            ready.push(Ready { provider, url, headers, quirks, model });
+        }
+        let (ledger, post, random) = (Ledger::new(caps), Box::new(post), Box::new(random));
+        Ok(Some(Self(Arc::new(Shared { models: ready, ledger, pace, post, random }))))
+    }
+
+    /// Asks a model what a server wants to know.
+    ///
+    /// Dropping the future aborts the request; what was set aside for it then counts as used.
+    pub async fn sample(
+        &self,
+        asker: impl Into<Asker>,
+        params: CreateMessageParams,
+    ) -> Result<CreateMessageResult, SampleError> {
+        let asker = asker.into();
+        sampling::check(&params).map_err(SampleError::invalid)?;
+        if params.max_tokens == 0 {
+            return Err(SampleError::invalid("expected `maxTokens` to be at least 1"));
+        }
+        let shared = &*self.0;
+        let place = choose(shared.models.iter().map(|ready| &ready.model), params.model_preferences.as_ref());
+        let ready = place.and_then(|place| shared.models.get(place));
+        let ready = ready.ok_or_else(|| SampleError::invalid("there is no model"))?;
+        let system = system(&asker, &params);
+        let input = estimate(&params, system.as_deref());
+        let wanted = params.max_tokens.min(ready.model.max_tokens.unwrap_or(u64::MAX));
+        let reservation = shared.ledger.reserve(&asker.server, Instant::now(), input, wanted)?;
+        let draft = Draft {
+            params: &params,
+            model: &ready.model.name,
+            max_tokens: reservation.output(),
+            system,
+            quirks: ready.quirks(),
+        };
+        match shared.ask(ready, draft).await {
+            Ok(reading) => {
+                let tokens = reading.tokens.filter(|tokens| *tokens != Tokens::default());
+                let tokens = tokens.unwrap_or_else(|| Tokens { input, output: written(&reading.content) });
+                reservation.settle(tokens);
+                tracing::info!(
+                    server = asker.server,
+                    provider = ready.provider.name,
+                    model = ready.model.name,
+                    input_tokens = tokens.input,
+                    output_tokens = tokens.output,
+                    "a model has answered a server"
+                );
+                Ok(result(reading, &ready.model.name))
+            }
+            Err(error) => {
+                if !error.may_have_cost() {
+                    reservation.settle(Tokens::default());
+                }
+                Err(error.asked(&ready.provider.name, &ready.model.name))
+            }
+        }
+    }
+
+    /// The same as [`sample`](Self::sample), with an error that is fit for the server; the one for the user is logged.
+    pub async fn answer(
+        &self,
+        asker: impl Into<Asker>,
+        params: CreateMessageParams,
+    ) -> Result<CreateMessageResult, RpcError> {
+        let asker = asker.into();
+        let server = asker.server.clone();
+        self.sample(asker, params).await.map_err(|error| {
+            tracing::warn!(server, %error, "a server got no answer of a model");
+            error.to_rpc()
+        })
+    }
+
+    /// A handler for [`on_sample`](bowline_client::ClientBuilder::on_sample) of the client of one server.
+    pub fn handler(
+        &self,
+        asker: impl Into<Asker>,
+    ) -> impl Fn(CreateMessageParams) -> BoxFuture<'static, Result<CreateMessageResult, RpcError>>
+    + Send
+    + Sync
+    + 'static {
+        let (broker, asker) = (self.clone(), asker.into());
+        move |params| {
+            let (broker, asker) = (broker.clone(), asker.clone());
+            Box::pin(async move { broker.answer(asker, params).await })
+        }
+    }
+
+    /// What a server has used so far.
+    pub fn usage(&self, server: &str) -> Usage {
+        self.0.ledger.usage(server, Instant::now())
+    }
+}
+
+impl fmt::Debug for Broker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let models: Vec<_> = self.0.models.iter().map(|ready| &ready.model).collect();
+        f.debug_struct("Broker").field("models", &models).field("pace", &self.0.pace).finish_non_exhaustive()
+    }
+}
+
+/// What a model is told before the conversation.
+fn system(asker: &Asker, params: &CreateMessageParams) -> Option<String> {
+    let wanted =
+        matches!(params.include_context, Some(IncludeContext::ThisServer | IncludeContext::AllServers));
+    let context = asker.context.as_deref().filter(|context| wanted && !context.is_empty());
+    let prompt = params.system_prompt.as_deref().filter(|prompt| !prompt.is_empty());
+    match (context, prompt) {
+        (Some(context), Some(prompt)) => Some(format!("{context}\n\n{prompt}")),
+        (Some(text), None) | (None, Some(text)) => Some(text.to_owned()),
+        (None, None) => None,
+    }
+}
+
+/// A guess at how many tokens a model has written.
+fn written(content: &[ContentBlock]) -> u64 {
+    let letters = content.iter().map(|block| match block {
+        ContentBlock::Text(block) => block.text.len(),
+        ContentBlock::ToolUse(block) => block.input.as_bytes().len(),
+        _ => 0,
+    });
+    u64::try_from(letters.fold(0, usize::saturating_add) / 4).unwrap_or(u64::MAX)
+}
+
+fn result(reading: Reading, asked: &str) -> CreateMessageResult {
+    let mut blocks = reading.content;
+    // One block goes alone, which is all that older revisions know. A model may have nothing to say.
+    let content = match blocks.pop() {
+        None => OneOrMany::from(""),
+        Some(single) if blocks.is_empty() => OneOrMany::One(single),
+        Some(last) => {
+            blocks.push(last);
+            OneOrMany::Many(blocks)
+        }
+    };
+    let model = reading.model.as_deref().map(shown).filter(|name| !name.is_empty());
+    let model = model.unwrap_or_else(|| asked.to_owned());
+    let mut result = CreateMessageResult::new(Role::Assistant, content, model);
+    result.stop_reason = reading.stop_reason;
+    result
+}
+
+impl Ready {
+    fn quirks(&self) -> Quirks {
+        *self.quirks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, draft: &Draft<'_>) -> Result<Written, SampleError> {
+        let written = match self.provider.api {
+            Api::OpenAi => openai::write(draft),
+            Api::Anthropic { .. } => anthropic::write(draft),
+        };
+        written.map_err(SampleError::invalid)
+    }
+
+    fn read(&self, answer: &PostAnswer, written: &Written) -> Result<Reading, SampleError> {
+        let reading = match self.provider.api {
+            Api::OpenAi => openai::read(&answer.body, written),
+            Api::Anthropic { .. } => anthropic::read(&answer.body, written),
+        };
+        let mut reading = reading.map_err(|reason| match Said::in_success(&answer.body) {
+            Some(said) => self.failure(SampleErrorKind::Failed, answer, &said),
+            None => SampleError::new(SampleErrorKind::Malformed, self.line(&reason)),
+        })?;
+        if written.stops.cut(&mut reading.content) {
+            reading.stop_reason = Some(StopReason::StopSequence);
+        }
+        Ok(reading)
+    }
+
+    /// A text fit to be shown.
+    fn line(&self, text: &str) -> String {
+        one_line(text, |text| self.provider.scrub(text))
+    }
+
+    /// All that the user should know of a refusal.
+    fn failure(&self, kind: SampleErrorKind, answer: &PostAnswer, said: &Said) -> SampleError {
+        let header = |name: &str| answer.headers.get(name)?.to_str().ok();
+        let location = header(header::LOCATION.as_str()).filter(|_| kind == SampleErrorKind::Redirected);
+        let words = match location {
+            Some(to) => format!("to {}", self.line(to)),
+            None => said.line(|text| self.provider.scrub(text)),
+        };
+        let request = header("x-request-id").or_else(|| header("request-id"));
+        let request = request.map(|id| format!("request {}", self.line(id))).unwrap_or_default();
+        let status = match answer.status.canonical_reason() {
+            Some(reason) => format!("{} {reason}", answer.status.as_str()),
+            None => answer.status.as_str().to_owned(),
+        };
+        let known: Vec<String> =
+            [status, words, request].into_iter().filter(|part| !part.is_empty()).collect();
+        let detail = known.join(", ");
+        SampleError::new(kind, detail)
+    }
+
+    fn no_answer(&self, error: &PostError) -> SampleError {
+        let kind = match error {
+            PostError::Lost(_) => SampleErrorKind::Lost,
+            PostError::Unreadable(_) => SampleErrorKind::Malformed,
+            PostError::TooLong(_) => SampleErrorKind::TooLong,
+            _ => SampleErrorKind::Unreachable,
+        };
+        SampleError::new(kind, self.line(&format!("{}: {error}", self.url)))
+    }
+}
+
+impl Shared {
+    /// Asks until there is an answer, or no sense in asking again.
+    async fn ask(&self, ready: &Ready, mut draft: Draft<'_>) -> Result<Reading, SampleError> {
+        let now = Instant::now();
+        let deadline = now.checked_add(self.pace.timeout).unwrap_or(now + ENDLESS);
+        let mut attempt = 0;
+        loop {
+            let written = ready.write(&draft)?;
+            let posted = self.post.post(&ready.url, ready.headers.clone(), written.body.clone());
+            let answer = timeout_at(deadline, posted).await.map_err(|_| {
+                SampleError::new(SampleErrorKind::TimedOut, format!("{}: {:?}", ready.url, self.pace.timeout))
+            })?;
+            let answer = answer.map_err(|error| ready.no_answer(&error))?;
+            if answer.status.is_success() && answer.status != StatusCode::NO_CONTENT {
+                return ready.read(&answer, &written);
+            }
+            let said = Said::read(&answer.body);
+            if draft.quirks.learn(answer.status, &said) {
+                tracing::debug!(
+                    provider = ready.provider.name,
+                    model = draft.model,
+                    "asking without what the model does not take"
+                );
+                *ready.quirks.lock().unwrap_or_else(PoisonError::into_inner) = draft.quirks;
+                continue;
+            }
+            let kind = verdict(answer.status, &said);
+            let failure = ready.failure(kind, &answer, &said);
+            let delay = match again(kind, &said, &answer.headers, attempt, self.pace.retries) {
+                Again::Never => return Err(failure),
+                Again::Soon => self.share(self.growing(attempt)),
+                Again::After(asked) if asked > self.pace.longest_delay => return Err(failure),
+                Again::After(asked) => asked.saturating_add(self.share(self.pace.first_delay)),
+            };
+            if deadline.duration_since(Instant::now()) <= delay {
+                return Err(failure);
+            }
+            tracing::debug!(error = %failure, ?delay, "asking a provider again");
+            attempt += 1;
+            sleep(delay).await;
+        }
+    }
+
+    fn growing(&self, attempt: u32) -> Duration {
+        let factor = 2_u32.checked_pow(attempt).unwrap_or(u32::MAX);
+        self.pace.first_delay.saturating_mul(factor).min(self.pace.longest_delay)
+    }
+
+    /// A random share of a delay, so that many who failed together do not come back together.
+    fn share(&self, bound: Duration) -> Duration {
+        let nanoseconds = (bound.as_nanos() * u128::from((self.random)())) >> 64;
+        Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
+    }
+}

@@ -1,0 +1,201 @@
+//! Why a server got no words of a model: in short for the server, in full for the user.
+
+use bowline_types::{RpcError, error_code};
+use std::{borrow::Cow, error::Error, fmt};
+
+/// Why a call of a model failed.
+///
+/// `Display` tells the user what there is to know, without any key. [`to_rpc`](Self::to_rpc) is what the server gets: it
+/// names neither provider nor address, nor anything the provider said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SampleError {
+    kind: SampleErrorKind,
+    detail: String,
+    /// The provider and the model that were asked.
+    asked: Option<(String, String)>,
+}
+
+/// What kind of failure it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SampleErrorKind {
+    /// The server asked for something that cannot be given to the model.
+    Invalid,
+    /// The server has used up what it may use.
+    Capped(Cap),
+    /// The provider does not accept the key, or not for this.
+    Unauthorized,
+    /// The provider does not have the model, or there is nothing at the base URL.
+    NoModel,
+    /// The provider limits the requests of this user.
+    Limited,
+    /// The provider has too much to do.
+    Overloaded,
+    /// The provider failed.
+    Failed,
+    /// The provider does not want the request as it is.
+    Refused,
+    /// The provider leads elsewhere, where the key is not taken to.
+    Redirected,
+    /// No answer came in time.
+    TimedOut,
+    /// There is no connection to the provider.
+    Unreachable,
+    /// The connection to the provider ended before the answer was there.
+    Lost,
+    /// The answer is not what the API says it is.
+    Malformed,
+    /// The answer is longer than allowed.
+    TooLong,
+}
+
+/// A limit to what one server may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cap {
+    /// Tokens while the host runs.
+    TokensPerRun,
+    /// Tokens in an hour.
+    TokensPerHour,
+    /// Calls in an hour.
+    CallsPerHour,
+    /// Calls at the same time.
+    CallsAtOnce,
+}
+
+impl fmt::Display for Cap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TokensPerRun => "tokens per run",
+            Self::TokensPerHour => "tokens per hour",
+            Self::CallsPerHour => "calls per hour",
+            Self::CallsAtOnce => "calls at once",
+        })
+    }
+}
+
+impl SampleError {
+    pub(super) fn new(kind: SampleErrorKind, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into(), asked: None }
+    }
+
+    pub(super) fn invalid(reason: impl Into<String>) -> Self {
+        Self::new(SampleErrorKind::Invalid, reason)
+    }
+
+    pub(super) fn capped(cap: Cap, limit: u64) -> Self {
+        Self::new(SampleErrorKind::Capped(cap), format!("this server may use {limit} {cap}, and has"))
+    }
+
+    pub(super) fn asked(mut self, provider: &str, model: &str) -> Self {
+        self.asked = Some((provider.to_owned(), model.to_owned()));
+        self
+    }
+
+    /// What kind of failure it is.
+    pub fn kind(&self) -> SampleErrorKind {
+        self.kind
+    }
+
+    /// Whether the provider may have used tokens all the same.
+    pub(super) fn may_have_cost(&self) -> bool {
+        match self.kind {
+            SampleErrorKind::TimedOut
+            | SampleErrorKind::Lost
+            | SampleErrorKind::Malformed
+            | SampleErrorKind::TooLong => true,
+            SampleErrorKind::Invalid
+            | SampleErrorKind::Capped(_)
+            | SampleErrorKind::Unauthorized
+            | SampleErrorKind::NoModel
+            | SampleErrorKind::Limited
+            | SampleErrorKind::Overloaded
+            | SampleErrorKind::Failed
+            | SampleErrorKind::Refused
+            | SampleErrorKind::Redirected
+            | SampleErrorKind::Unreachable => false,
+        }
+    }
+
+    /// What the server is told.
+    pub fn to_rpc(&self) -> RpcError {
+        let (code, message): (i64, Cow<'static, str>) = match self.kind {
+            SampleErrorKind::Invalid => (error_code::INVALID_PARAMS, self.detail.clone().into()),
+            // Refused in the name of the user, so that servers stop asking.
+            SampleErrorKind::Capped(_) => {
+                (error_code::USER_REJECTED, format!("sampling refused: {}", self.detail).into())
+            }
+            SampleErrorKind::Refused => {
+                (error_code::INVALID_PARAMS, "the provider of the model refused the request as it is".into())
+            }
+            SampleErrorKind::Unauthorized => {
+                internal("the provider of the model does not accept the client's credentials")
+            }
+            SampleErrorKind::NoModel => internal("the client's model is not available at its provider"),
+            SampleErrorKind::Limited => {
+                internal("the provider of the model limits the client's requests; try again later")
+            }
+            SampleErrorKind::Overloaded => {
+                internal("the provider of the model is overloaded; try again later")
+            }
+            SampleErrorKind::Failed => internal("the provider of the model failed"),
+            SampleErrorKind::Redirected => internal("the provider of the model has moved"),
+            SampleErrorKind::TimedOut => internal("the model did not answer in time"),
+            SampleErrorKind::Unreachable => internal("the provider of the model cannot be reached"),
+            SampleErrorKind::Lost => internal("the connection to the provider of the model was lost"),
+            SampleErrorKind::Malformed => {
+                internal("the provider of the model gave an answer that makes no sense")
+            }
+            SampleErrorKind::TooLong => internal("the answer of the model is too long"),
+        };
+        RpcError::new(code, message)
+    }
+}
+
+fn internal(message: &'static str) -> (i64, Cow<'static, str>) {
+    (error_code::INTERNAL_ERROR, message.into())
+}
+
+impl fmt::Display for SampleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((provider, model)) = &self.asked {
+            write!(f, "provider `{provider}`, model `{model}`: ")?;
+        }
+        let what = match self.kind {
+            SampleErrorKind::Invalid | SampleErrorKind::Capped(_) => return f.write_str(&self.detail),
+            SampleErrorKind::Unauthorized => "it does not accept the key",
+            SampleErrorKind::NoModel => "there is no such model, or nothing at the base URL",
+            SampleErrorKind::Limited => "it limits requests",
+            SampleErrorKind::Overloaded => "it is overloaded",
+            SampleErrorKind::Failed => "it failed",
+            SampleErrorKind::Refused => "it refuses the request",
+            SampleErrorKind::Redirected => "it leads elsewhere, which is not followed",
+            SampleErrorKind::TimedOut => "no answer in time",
+            SampleErrorKind::Unreachable | SampleErrorKind::Lost | SampleErrorKind::TooLong => {
+                return f.write_str(&self.detail);
+            }
+            SampleErrorKind::Malformed => "its answer makes no sense",
+        };
+        write!(f, "{what}: {}", self.detail)
+    }
+}
+
+impl Error for SampleError {}
+
+/// Why settings cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingsError(String);
+
+impl SettingsError {
+    pub(super) fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+}
+
+impl fmt::Display for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sampling: {}", self.0)
+    }
+}
+
+impl Error for SettingsError {}

@@ -1,0 +1,389 @@
+//! The chat completions of OpenAI, which many other providers speak: what is asked, and what is answered.
+
+use super::{
+    alias::Aliases,
+    draft::{Draft, Media, Mode, Part, Reading, Written, number, part, result_parts, shown, tools},
+    ledger::Tokens,
+    metadata::{self, Known},
+    quirks::Limit,
+    stops::Stops,
+};
+use bowline_types::{
+    ContentBlock, RawJson, Role, SamplingMessage, StopReason, ToolResultContent, ToolUseContent,
+};
+use serde::{Deserialize, Serialize};
+
+/// The longest name of a tool.
+const NAME: usize = 64;
+/// The longest identifier of a call.
+const ID: usize = 40;
+/// The most stop sequences.
+const STOPS: usize = 4;
+
+#[derive(Serialize)]
+struct Request<'a> {
+    model: &'a str,
+    messages: Vec<Message>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<serde_json::Number>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    stop: &'a [String],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
+    #[serde(flatten)]
+    metadata: metadata::Map,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "role", rename_all = "lowercase")]
+enum Message {
+    System {
+        content: String,
+    },
+    User {
+        content: Content,
+    },
+    Assistant {
+        content: Option<String>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<Call>,
+    },
+    Tool {
+        tool_call_id: String,
+        content: String,
+    },
+}
+
+/// Text alone goes as a string, which every provider understands.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    Pieces(Vec<Piece>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Piece {
+    Text { text: String },
+    ImageUrl { image_url: Image },
+    InputAudio { input_audio: Audio },
+}
+
+#[derive(Serialize)]
+struct Image {
+    url: String,
+}
+
+#[derive(Serialize)]
+struct Audio {
+    data: String,
+    format: &'static str,
+}
+
+#[derive(Serialize)]
+struct Call {
+    id: String,
+    r#type: &'static str,
+    function: Function,
+}
+
+#[derive(Serialize)]
+struct Function {
+    name: String,
+    arguments: String,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    function: Definition<'a>,
+}
+
+#[derive(Serialize)]
+struct Definition<'a> {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    parameters: &'a RawJson,
+}
+
+/// What of `metadata` is passed on.
+const KNOWN: &[(&str, Known)] = &[
+    ("user", Known::Text),
+    ("seed", Known::Whole),
+    ("top_p", Known::Number),
+    ("frequency_penalty", Known::Number),
+    ("presence_penalty", Known::Number),
+    ("reasoning_effort", Known::Text),
+];
+
+/// Writes a request. Fails when the content cannot be given to such a provider.
+pub(super) fn write(draft: &Draft<'_>) -> Result<Written, String> {
+    let params = draft.params;
+    let mut names = Aliases::new(NAME);
+    let (offered, tool_choice) = match tools(params)? {
+        None => (Vec::new(), None),
+        Some((tools, mode)) => {
+            let tools = tools.iter().map(|tool| {
+                let description = tool.description.as_deref();
+                let name = names.sent(&tool.name);
+                Tool {
+                    r#type: "function",
+                    function: Definition { name, description, parameters: &tool.input_schema },
+                }
+            });
+            let choice = match mode {
+                Mode::Auto => "auto",
+                Mode::Required => "required",
+                Mode::None => "none",
+            };
+            (tools.collect(), Some(choice))
+        }
+    };
+    let stops = params.stop_sequences.as_deref().unwrap_or_default();
+    let stops = Stops::new(stops, if draft.quirks.no_stops { 0 } else { STOPS }, |_| true);
+    let limit = Some(draft.max_tokens);
+    let named = draft.quirks.limit;
+    let request = Request {
+        model: draft.model,
+        messages: messages(draft, &mut names)?,
+        max_tokens: limit.filter(|_| named == Limit::Tokens),
+        max_completion_tokens: limit.filter(|_| named == Limit::CompletionTokens),
+        temperature: number(params.temperature.map(|value| value.clamp(0.0, 2.0)))
+            .filter(|_| !draft.quirks.no_temperature),
+        stop: &stops.sent,
+        tools: offered,
+        tool_choice,
+        metadata: metadata::known(params.metadata.as_ref(), KNOWN),
+    };
+    let body = serde_json::to_vec(&request).map_err(|error| error.to_string())?;
+    Ok(Written { body: body.into(), tools: names, stops })
+}
+
+fn messages(draft: &Draft<'_>, names: &mut Aliases) -> Result<Vec<Message>, String> {
+    let mut ids = Aliases::new(ID);
+    let mut out = Vec::new();
+    out.extend(draft.system.clone().map(|content| Message::System { content }));
+    for message in &draft.params.messages {
+        if message.role == Role::Assistant {
+            out.push(assistant(message, names, &mut ids)?);
+        } else {
+            user(message, &mut ids, &mut out)?;
+        }
+    }
+    if out.is_empty() {
+        return Err("there is nothing to give to the model".into());
+    }
+    Ok(out)
+}
+
+fn assistant(message: &SamplingMessage, names: &mut Aliases, ids: &mut Aliases) -> Result<Message, String> {
+    let (mut texts, mut tool_calls) = (Vec::new(), Vec::new());
+    for block in &message.content {
+        match part(block)? {
+            Part::Text(text) => texts.push(text),
+            Part::ToolUse { id, name, input } => {
+                let function = Function { name: names.sent(name), arguments: input.as_str().to_owned() };
+                tool_calls.push(Call { id: ids.sent(id), r#type: "function", function });
+            }
+            Part::Image(_) => return Err("the model cannot be given an image as its own words".into()),
+            Part::Audio(_) => return Err("the model cannot be given audio as its own words".into()),
+            Part::ToolResult(_) => return Err("tool results belong into a message of the user".into()),
+        }
+    }
+    let content = if texts.is_empty() && !tool_calls.is_empty() { None } else { Some(texts.join("\n")) };
+    Ok(Message::Assistant { content, tool_calls })
+}
+
+/// A message of the user; each tool result in it is a message of its own, and what such a message cannot hold follows all
+/// of them.
+fn user(message: &SamplingMessage, ids: &mut Aliases, out: &mut Vec<Message>) -> Result<(), String> {
+    let mut pieces = Vec::new();
+    for block in &message.content {
+        match part(block)? {
+            Part::Text(text) => pieces.push(Piece::Text { text }),
+            Part::Image(media) => pieces.push(image(&media)),
+            Part::Audio(media) => pieces.push(audio(&media)?),
+            Part::ToolResult(result) => {
+                let id = ids.sent(&result.tool_use_id);
+                out.push(tool_result(result, id, &mut pieces)?);
+            }
+            Part::ToolUse { .. } => return Err("tool uses belong into a message of the assistant".into()),
+        }
+    }
+    let content = match pieces.as_mut_slice() {
+        [] => return Ok(()),
+        [Piece::Text { text }] => Content::Text(std::mem::take(text)),
+        _ => Content::Pieces(pieces),
+    };
+    out.push(Message::User { content });
+    Ok(())
+}
+
+fn tool_result(
+    result: &ToolResultContent,
+    tool_call_id: String,
+    pieces: &mut Vec<Piece>,
+) -> Result<Message, String> {
+    let mut texts = Vec::new();
+    let mut attached = Vec::new();
+    for part in result_parts(result)? {
+        match part {
+            Part::Text(text) => texts.push(text),
+            Part::Image(media) => {
+                texts.push(format!("[{}, attached below]", media.kind));
+                attached.push(image(&media));
+            }
+            Part::Audio(media) => {
+                texts.push(format!("[{}, attached below]", media.kind));
+                attached.push(audio(&media)?);
+            }
+            // `result_parts` lets none of them through.
+            Part::ToolUse { .. } | Part::ToolResult(_) => {}
+        }
+    }
+    if !attached.is_empty() {
+        pieces.push(Piece::Text { text: format!("Attached to the result of the call {tool_call_id}:") });
+        pieces.append(&mut attached);
+    }
+    let mut content = texts.join("\n");
+    if result.is_error == Some(true) {
+        // The API has no other way to say it.
+        content.insert_str(0, "The tool failed: ");
+    }
+    Ok(Message::Tool { tool_call_id, content })
+}
+
+fn image(media: &Media<'_>) -> Piece {
+    Piece::ImageUrl { image_url: Image { url: format!("data:{};base64,{}", media.kind, media.data) } }
+}
+
+fn audio(media: &Media<'_>) -> Result<Piece, String> {
+    let format = match media.kind.as_str() {
+        "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => "wav",
+        "audio/mpeg" | "audio/mp3" => "mp3",
+        other => return Err(format!("the model takes audio as wav or mp3, not as `{other}`")),
+    };
+    Ok(Piece::InputAudio { input_audio: Audio { data: media.data.to_owned(), format } })
+}
+
+#[derive(Deserialize)]
+struct Completion {
+    model: Option<String>,
+    choices: Vec<Choice>,
+    usage: Option<Usage>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    message: Answer,
+    finish_reason: Option<String>,
+    /// The stop sequence that was met, as vLLM tells it; a number there is a token.
+    stop_reason: Option<serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    content: Option<Said>,
+    refusal: Option<String>,
+    tool_calls: Option<Vec<Called>>,
+}
+
+/// Some providers answer in pieces.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Said {
+    Text(String),
+    Pieces(Vec<SaidPiece>),
+}
+
+#[derive(Deserialize)]
+struct SaidPiece {
+    #[serde(default)]
+    text: String,
+}
+
+#[derive(Deserialize)]
+struct Called {
+    #[serde(default)]
+    id: String,
+    function: CalledFunction,
+}
+
+#[derive(Deserialize)]
+struct CalledFunction {
+    name: String,
+    arguments: Option<RawJson>,
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    #[serde(default)]
+    prompt_tokens: u64,
+    #[serde(default)]
+    completion_tokens: u64,
+}
+
+/// Reads an answer. Fails when it is none.
+pub(super) fn read(body: &[u8], written: &Written) -> Result<Reading, String> {
+    let completion: Completion = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let choice = completion.choices.into_iter().next().ok_or("there is no choice in it")?;
+    let message = choice.message;
+    let cut_off = choice.finish_reason.as_deref() == Some("length");
+    let mut content: Vec<ContentBlock> = Vec::new();
+    let text = match message.content {
+        Some(Said::Text(text)) => text,
+        Some(Said::Pieces(pieces)) => pieces.into_iter().map(|piece| piece.text).collect(),
+        None => String::new(),
+    };
+    let refusal = message.refusal.filter(|refusal| !refusal.is_empty() && text.is_empty());
+    let refused = refusal.is_some();
+    content.extend(Some(refusal.unwrap_or(text)).filter(|text| !text.is_empty()).map(ContentBlock::from));
+    let mut called = false;
+    for (place, call) in message.tool_calls.unwrap_or_default().into_iter().enumerate() {
+        let Some(input) = arguments(call.function.arguments) else {
+            // A call that the limit of tokens has cut in two is none.
+            if cut_off {
+                continue;
+            }
+            return Err(format!("the arguments for `{}` are no object", shown(&call.function.name)));
+        };
+        let id = if call.id.is_empty() { format!("unnamed_{place}") } else { call.id };
+        content.push(ToolUseContent::new(id, written.tools.name(&call.function.name), input).into());
+        called = true;
+    }
+    let met = choice.stop_reason.is_some_and(|reason| reason.is_string());
+    let stop_reason = choice.finish_reason.map(|reason| match reason.as_str() {
+        "stop" if refused => StopReason::Other("refusal".into()),
+        // Some providers say `stop` after a call as well.
+        "stop" | "tool_calls" | "function_call" if called => StopReason::ToolUse,
+        "stop" if met => StopReason::StopSequence,
+        "stop" => StopReason::EndTurn,
+        "length" => StopReason::MaxTokens,
+        _ => StopReason::Other(shown(&reason).into()),
+    });
+    let tokens =
+        completion.usage.map(|usage| Tokens { input: usage.prompt_tokens, output: usage.completion_tokens });
+    Ok(Reading { content, model: completion.model, stop_reason, tokens })
+}
+
+/// The arguments of a call, which are an object in a string. No arguments may come as an empty string; some providers send
+/// the object itself.
+fn arguments(value: Option<RawJson>) -> Option<RawJson> {
+    let value = value.filter(|value| !value.is_null()).unwrap_or_else(RawJson::empty_object);
+    if !value.is_string() {
+        return value.is_object().then_some(value);
+    }
+    let text: String = value.decode().ok()?;
+    if text.trim().is_empty() {
+        return Some(RawJson::empty_object());
+    }
+    RawJson::parse(text).ok().filter(RawJson::is_object)
+}

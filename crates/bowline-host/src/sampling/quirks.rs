@@ -1,0 +1,131 @@
+//! What a model does not take although its API has it. Nobody publishes that, but providers say it when it comes up.
+
+use super::{said::Said, settings::Provider};
+use http::StatusCode;
+
+/// What is left out or named otherwise for a model. The protocol lets a client ignore all of it but the limit of tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Quirks {
+    /// What the limit of tokens is called.
+    pub(super) limit: Limit,
+    /// Whether the provider has said which of the two it is.
+    knows_limit: bool,
+    /// Whether it takes no temperature.
+    pub(super) no_temperature: bool,
+    /// Whether it takes no stop sequences; they are then looked for in what it wrote.
+    pub(super) no_stops: bool,
+}
+
+/// The two names that OpenAI has given to the limit of tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Limit {
+    /// `max_tokens`, which most providers know.
+    #[default]
+    Tokens,
+    /// `max_completion_tokens`, which the newer models of OpenAI insist on.
+    CompletionTokens,
+}
+
+impl Limit {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Tokens => "max_tokens",
+            Self::CompletionTokens => "max_completion_tokens",
+        }
+    }
+
+    fn other(self) -> Self {
+        match self {
+            Self::Tokens => Self::CompletionTokens,
+            Self::CompletionTokens => Self::Tokens,
+        }
+    }
+}
+
+impl Quirks {
+    /// What is to be expected of a provider before it said anything: OpenAI has renamed the limit, those that speak its
+    /// language mostly have not.
+    pub(super) fn expected(provider: &Provider) -> Self {
+        let host = provider
+            .base_url
+            .parse::<http::Uri>()
+            .ok()
+            .and_then(|uri| uri.host().map(str::to_ascii_lowercase));
+        let is_open_ai =
+            host.is_some_and(|host| host == "api.openai.com" || host.ends_with(".openai.azure.com"));
+        let limit = if is_open_ai { Limit::CompletionTokens } else { Limit::Tokens };
+        Self { limit, ..Self::default() }
+    }
+
+    /// Learns from a refusal, and says whether there was something to learn. The same thing is never learned twice, so
+    /// asking again comes to an end.
+    pub(super) fn learn(&mut self, status: StatusCode, said: &Said) -> bool {
+        if !matches!(status, StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY) {
+            return false;
+        }
+        let before = *self;
+        if !self.knows_limit && said.rejects(self.limit.name()) {
+            self.limit = self.limit.other();
+            self.knows_limit = true;
+        } else if said.rejects("temperature") {
+            self.no_temperature = true;
+        } else if said.rejects("stop") {
+            self.no_stops = true;
+        }
+        *self != before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(param: &str, code: &str, message: &str) -> Said {
+        Said::read(
+            format!(r#"{{"error":{{"message":"{message}","param":{param},"code":{code},"type":"invalid_request_error"}}}}"#)
+                .as_bytes(),
+        )
+    }
+
+    #[test]
+    fn the_name_of_the_limit_is_guessed_by_the_host() {
+        let expected = |url: &str| {
+            Quirks::expected(&Provider::open_ai("p").base_url(url)).limit == Limit::CompletionTokens
+        };
+        assert!(expected("https://api.openai.com/v1"));
+        assert!(expected("https://us.openai.azure.com/openai/v1"));
+        assert!(!expected("http://localhost:11434/v1"));
+        assert!(!expected("https://api.openai.com.evil.example/v1"));
+    }
+
+    #[test]
+    fn a_refused_parameter_is_learned_once() {
+        let mut quirks = Quirks::default();
+        let bad = StatusCode::BAD_REQUEST;
+        let limit = said(
+            r#""max_tokens""#,
+            r#""unsupported_parameter""#,
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+        );
+        assert!(!quirks.learn(StatusCode::INTERNAL_SERVER_ERROR, &limit));
+        assert!(quirks.learn(bad, &limit) && quirks.limit == Limit::CompletionTokens);
+        let back = said("null", "null", "Unrecognized parameter `max_completion_tokens`");
+        assert!(!quirks.learn(bad, &back) && quirks.limit == Limit::CompletionTokens);
+        let temperature = said(
+            r#""temperature""#,
+            r#""unsupported_value""#,
+            "Unsupported value: 'temperature' does not support 0.1 with this model. Only the default (1) value is supported.",
+        );
+        assert!(quirks.learn(bad, &temperature) && quirks.no_temperature);
+        assert!(!quirks.learn(bad, &temperature));
+        let stop = said("null", "null", "Unsupported parameter: 'stop' is not supported with this model.");
+        assert!(quirks.learn(bad, &stop) && quirks.no_stops);
+        let other = said("null", "null", "`temperature` is deprecated for this model.");
+        let mut quirks = Quirks::default();
+        assert!(quirks.learn(bad, &other) && quirks.no_temperature);
+        for message in ["max_tokens is too large: 100000", "messages: text is not supported here", "stop it"]
+        {
+            assert!(!quirks.learn(bad, &said("null", "null", message)), "{message}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Which stop sequences a provider takes, and what is done about the others.
+
+use bowline_types::ContentBlock;
+
+/// Stop sequences, sorted by who looks for them.
+#[derive(Debug, Default)]
+pub(super) struct Stops {
+    /// Those the provider looks for.
+    pub(super) sent: Vec<String>,
+    /// Those that are looked for here, in what the model has written.
+    kept: Vec<String>,
+}
+
+impl Stops {
+    /// Sends those that the provider takes, up to a number.
+    pub(super) fn new(sequences: &[String], most: usize, takes: impl Fn(&str) -> bool) -> Self {
+        let mut stops = Self::default();
+        for sequence in sequences.iter().filter(|sequence| !sequence.is_empty()) {
+            let room = stops.sent.len() < most && takes(sequence);
+            let list = if room { &mut stops.sent } else { &mut stops.kept };
+            if !list.contains(sequence) {
+                list.push(sequence.clone());
+            }
+        }
+        stops
+    }
+
+    /// Ends the content where the first of the sequences that were not sent begins, and says whether it did.
+    pub(super) fn cut(&self, content: &mut Vec<ContentBlock>) -> bool {
+        for place in 0..content.len() {
+            let Some(ContentBlock::Text(block)) = content.get_mut(place) else { continue };
+            let found = self.kept.iter().filter_map(|sequence| block.text.find(sequence.as_str())).min();
+            if let Some(end) = found {
+                block.text.truncate(end);
+                content.truncate(place + 1);
+                return true;
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stops(sequences: &[&str]) -> Stops {
+        let sequences: Vec<String> = sequences.iter().map(|sequence| (*sequence).to_owned()).collect();
+        Stops::new(&sequences, 2, |sequence| !sequence.trim().is_empty())
+    }
+
+    #[test]
+    fn a_provider_gets_as_many_as_it_takes() {
+        let stops = stops(&["\n", "", "END", "END", "STOP", "HALT"]);
+        assert_eq!(stops.sent, ["END", "STOP"]);
+        assert_eq!(stops.kept, ["\n", "HALT"]);
+    }
+
+    #[test]
+    fn the_others_end_the_text_where_they_begin() {
+        let stops = stops(&["a", "b", "HALT", "…"]);
+        let check = |texts: &[&str], expected: &[&str], cut: bool| {
+            let mut content: Vec<_> = texts.iter().map(|text| ContentBlock::text(*text)).collect();
+            assert_eq!(stops.cut(&mut content), cut);
+            let texts: Vec<_> = content.iter().filter_map(ContentBlock::as_text).collect();
+            assert_eq!(texts, expected);
+        };
+        check(&["a b", "more"], &["a b", "more"], false);
+        check(&["one", "twoHALT three… four", "more"], &["one", "two"], true);
+        check(&["ü… HALT"], &["ü"], true);
+        check(&["HALT"], &[""], true);
+        check(&[], &[], false);
+    }
+}

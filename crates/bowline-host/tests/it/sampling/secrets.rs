@@ -1,0 +1,169 @@
+//! The key of a provider goes to the provider and nowhere else.
+
+use super::site::*;
+use bowline_host::sampling::{Broker, Model, Pace, SampleError, Settings};
+use bowline_http::Poster;
+use std::{
+    fmt::{self, Write as _},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tracing::{
+    Event, Metadata, Subscriber,
+    field::{Field, Visit},
+    span,
+    subscriber::DefaultGuard,
+};
+
+/// Keeps every event and span, of whatever level and crate, as one line.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    /// For this thread, on which a test runs all of its tasks.
+    fn start() -> (Self, DefaultGuard) {
+        let log = Self::default();
+        let guard = tracing::subscriber::set_default(log.clone());
+        (log, guard)
+    }
+}
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        write!(self.0, " {field}={value:?}").unwrap();
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
+        let mut line = Line(attributes.metadata().name().to_owned());
+        attributes.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, record: &span::Record<'_>) {
+        let mut line = Line(String::new());
+        record.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(event.metadata().level().to_string());
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+/// Whether a text holds a telling part of the key.
+fn leaks(text: &str) -> bool {
+    let key: Vec<char> = KEY.chars().collect();
+    key.windows(8).any(|part| text.contains(&part.iter().collect::<String>()))
+}
+
+fn shown(error: &SampleError) -> String {
+    let rpc = error.to_rpc();
+    format!("{error} {error:?} {rpc:?} {rpc} {}", serde_json::to_string(&rpc).unwrap())
+}
+
+#[tokio::test]
+async fn no_error_and_no_log_holds_the_key() {
+    // proves: SAMP-36
+    assert!(leaks(&format!("Bearer {KEY}")) && leaks(&KEY[10..20]) && !leaks("sk-test"));
+    let (log, _guard) = Log::start();
+    let (start, end) = (&KEY[..20], &KEY[20..]);
+    // Every failure there is, from a provider that repeats the key wherever it can.
+    let texts = [
+        KEY.to_owned(),
+        format!("bad key {KEY}!"),
+        format!("Bearer {KEY}, {start}…{end}"),
+        format!(
+            r#"{{"error":{{"message":"Incorrect API key provided: {KEY}","type":"{KEY}","code":"{KEY}","param":"{KEY}"}}}}"#
+        ),
+        format!(r#"{{"type":"error","error":{{"type":"{KEY}","message":"{}{KEY}"}}}}"#, "x".repeat(390)),
+        format!(r#"{{"error":"{start}\n{end}"}}"#),
+        format!(r#"{{"choices":"{KEY}","content":"{KEY}"}}"#),
+    ];
+    let mut replies = Vec::new();
+    for text in &texts {
+        for status in [200, 301, 400, 401, 403, 404, 413, 429, 500, 503, 529] {
+            let reply = reply(status, text.clone())
+                .header("location", format!("http://{KEY}.example/?key={KEY}"))
+                .header("request-id", KEY)
+                .header("x-should-retry", if status == 500 { "true" } else { "false" });
+            replies.push(reply.clone());
+            if status == 500 {
+                replies.push(reply.clone());
+                replies.push(reply);
+            }
+        }
+    }
+    replies.push(Reply::Bytes(format!("{KEY}\r\n\r\n").into_bytes()));
+    replies
+        .push(Reply::Bytes(format!("HTTP/1.1 200 {KEY}\r\ncontent-length: 900\r\n\r\n{KEY}").into_bytes()));
+    let calls = texts.len() * 11 + 2;
+    for anthropic in [false, true] {
+        let site = Site::new(replies.clone()).await;
+        let broker = broker(if anthropic { site.anthropic() } else { site.open_ai() });
+        assert!(!leaks(&format!("{broker:?} {:?} {:?}", site.open_ai(), site.anthropic())));
+        for call in 0..calls {
+            let result = if call % 2 == 0 {
+                broker.sample("tickets", hello()).await.map_err(|error| shown(&error))
+            } else {
+                broker.answer("tickets", hello()).await.map_err(|error| format!("{error:?} {error}"))
+            };
+            let error = result.unwrap_err();
+            assert!(!leaks(&error), "{error}");
+        }
+        assert_eq!(site.seen().len(), replies.len());
+        let header = if anthropic { "x-api-key" } else { "authorization" };
+        assert!(site.seen().iter().all(|seen| seen.header(header).is_some_and(leaks)));
+        assert!(site.seen().iter().all(|seen| !leaks(&seen.body) && !leaks(&seen.path)));
+    }
+    let lines = log.0.lock().unwrap();
+    assert!(lines.iter().any(|line| line.contains("WARN") && line.contains("got no answer of a model")));
+    assert!(lines.iter().any(|line| line.contains("asking a provider again")));
+    for line in lines.iter() {
+        assert!(!leaks(line), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_works_is_logged_without_the_key_or_the_conversation() {
+    let (log, _guard) = Log::start();
+    let site = Site::new([reply(200, said("an answer in confidence"))]).await;
+    let mut request = hello();
+    request.system_prompt = Some("a prompt in confidence".into());
+    sample(&broker(site.open_ai()), request).await.unwrap();
+    let lines = log.0.lock().unwrap();
+    assert!(
+        lines.iter().any(|line| line.contains("a model has answered a server") && line.contains("tickets"))
+    );
+    for line in lines.iter().filter(|line| line.contains("model")) {
+        assert!(!leaks(line) && !line.contains("in confidence"), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_time_out_does_not_tell_the_key() {
+    let site = Site::new([Reply::Silence]).await;
+    let settings = Settings::new()
+        .provider(site.open_ai())
+        .model(Model::new("prov", "m-1"))
+        .pace(Pace::new().timeout(Duration::from_millis(20)));
+    let broker = Broker::new(settings, Poster::new()).unwrap().unwrap();
+    let error = sample(&broker, hello()).await.unwrap_err();
+    assert!(!leaks(&shown(&error)), "{error}");
+}

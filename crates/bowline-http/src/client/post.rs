@@ -1,0 +1,233 @@
+//! Plain requests of HTTP beside the protocol: to the provider of a model, to a collector of telemetry.
+
+use super::{
+    connector::{self, Connector},
+    courier::{Loss, Payload, Pool, pool},
+    proxy::Proxy,
+    url,
+};
+use bowline_client::BoxFuture;
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, Method, Request, StatusCode, Uri, header};
+use hyper::body::{Body, Incoming};
+use std::{
+    collections::HashMap,
+    error::Error as StdError,
+    fmt,
+    future::poll_fn,
+    pin::pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+/// Sends requests that are not of the protocol; [`Poster`] does so for real, and tests need not.
+pub trait Post: fmt::Debug + Send + Sync {
+    /// Sends one POST request, and gives what came back, whatever its status.
+    ///
+    /// Redirections are answers like others: what the headers hold is meant for this URL alone. Dropping the future aborts
+    /// the request.
+    fn post<'a>(
+        &'a self,
+        url: &'a str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> BoxFuture<'a, Result<PostAnswer, PostError>>;
+}
+
+/// What came back for a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PostAnswer {
+    /// How it went.
+    pub status: StatusCode,
+    /// What goes with the body.
+    pub headers: HeaderMap,
+    /// The whole body.
+    pub body: Bytes,
+}
+
+/// Why no answer came back, or not all of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PostError {
+    /// The URL, a certificate or the proxy is no good: nothing was sent.
+    Misuse(String),
+    /// There is no connection to be had: nothing was sent.
+    Unreachable(String),
+    /// The connection ended before the answer was there.
+    Lost(String),
+    /// What came back is not HTTP.
+    Unreadable(String),
+    /// The body is longer than this many bytes.
+    TooLong(usize),
+}
+
+impl fmt::Display for PostError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Misuse(reason) => f.write_str(reason),
+            Self::Unreachable(reason) => write!(f, "cannot be reached: {reason}"),
+            Self::Lost(reason) => write!(f, "the connection ended before the answer: {reason}"),
+            Self::Unreadable(reason) => write!(f, "the answer cannot be read: {reason}"),
+            Self::TooLong(limit) => write!(f, "the answer is longer than {limit} bytes"),
+        }
+    }
+}
+
+impl StdError for PostError {}
+
+/// Sends POST requests, with the TLS, the proxies and the limits that [`HttpTarget`](super::HttpTarget) has. Clones share
+/// their connections, which are kept per origin.
+#[derive(Clone)]
+pub struct Poster {
+    connect_timeout: Duration,
+    max_answer: usize,
+    proxy: Option<Proxy>,
+    trusted: Vec<Vec<u8>>,
+    origins: Arc<Mutex<HashMap<String, Origin>>>,
+}
+
+/// How the servers of one origin are reached.
+#[derive(Clone)]
+struct Origin {
+    client: Pool,
+    /// What every request carries.
+    headers: HeaderMap,
+}
+
+impl Default for Poster {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Poster {
+    /// A poster that goes through no proxy.
+    pub fn new() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(10),
+            max_answer: 16 * 1024 * 1024,
+            proxy: None,
+            trusted: Vec::new(),
+            origins: Arc::default(),
+        }
+    }
+
+    /// How long it may take until a connection is there, TLS included: 10 s.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self.afresh()
+    }
+
+    /// The longest body taken, in bytes: 16 MiB.
+    pub fn max_answer(mut self, bytes: usize) -> Self {
+        self.max_answer = bytes;
+        self
+    }
+
+    /// Goes through a proxy. By default none is used, whatever the environment says.
+    pub fn proxy(mut self, proxy: Proxy) -> Self {
+        self.proxy = Some(proxy);
+        self.afresh()
+    }
+
+    /// Trusts this certificate (X.509, DER) besides those that the machine trusts.
+    pub fn trust(mut self, certificate: impl Into<Vec<u8>>) -> Self {
+        self.trusted.push(certificate.into());
+        self.afresh()
+    }
+
+    /// Connections made with other settings are not shared.
+    fn afresh(mut self) -> Self {
+        self.origins = Arc::default();
+        self
+    }
+
+    fn origin(&self, uri: &Uri) -> Result<Origin, PostError> {
+        let name = format!(
+            "{}://{}:{}",
+            uri.scheme_str().unwrap_or_default(),
+            uri.host().unwrap_or_default().to_ascii_lowercase(),
+            url::port(uri)
+        );
+        let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(origin) = origins.get(&name) {
+            return Ok(origin.clone());
+        }
+        let misuse = |error: bowline_client::Error| PostError::Misuse(error.to_string());
+        let via = match &self.proxy {
+            Some(proxy) => proxy.towards(uri, |name| std::env::var(name).ok()).map_err(misuse)?,
+            None => None,
+        };
+        let mut headers = HeaderMap::new();
+        if let (Some("http"), Some(value)) =
+            (uri.scheme_str(), via.as_ref().and_then(|via| via.authorization.clone()))
+        {
+            headers.insert(header::PROXY_AUTHORIZATION, value);
+        }
+        let tls = connector::tls(uri, &self.trusted).map_err(misuse)?;
+        let client = pool(Connector::new(tls, via, self.connect_timeout));
+        let origin = Origin { client, headers };
+        origins.insert(name, origin.clone());
+        Ok(origin)
+    }
+
+    async fn send(&self, url: &str, headers: HeaderMap, body: Bytes) -> Result<PostAnswer, PostError> {
+        let uri = url::parse(url).map_err(PostError::Misuse)?;
+        let origin = self.origin(&uri)?;
+        let mut request = Request::new(Payload::from(body));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = uri;
+        *request.headers_mut() = headers;
+        request.headers_mut().extend(origin.headers);
+        let response = origin.client.request(request).await.map_err(|error| loss(&error))?;
+        let (head, body) = response.into_parts();
+        let body = whole(body, self.max_answer).await?;
+        Ok(PostAnswer { status: head.status, headers: head.headers, body })
+    }
+}
+
+impl Post for Poster {
+    fn post<'a>(
+        &'a self,
+        url: &'a str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> BoxFuture<'a, Result<PostAnswer, PostError>> {
+        Box::pin(self.send(url, headers, body))
+    }
+}
+
+impl fmt::Debug for Poster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Poster")
+            .field("connect_timeout", &self.connect_timeout)
+            .field("max_answer", &self.max_answer)
+            .field("proxy", &self.proxy)
+            .finish_non_exhaustive()
+    }
+}
+
+fn loss(error: &(dyn StdError + 'static)) -> PostError {
+    match Loss::of(error) {
+        Loss::Unreachable(reasons) => PostError::Unreachable(reasons),
+        Loss::Unreadable(reasons) => PostError::Unreadable(reasons),
+        Loss::Closed(reasons) => PostError::Lost(reasons),
+    }
+}
+
+async fn whole(body: Incoming, limit: usize) -> Result<Bytes, PostError> {
+    if body.size_hint().lower() > limit as u64 {
+        return Err(PostError::TooLong(limit));
+    }
+    let mut body = pin!(body);
+    let mut bytes = BytesMut::new();
+    while let Some(frame) = poll_fn(|context| body.as_mut().poll_frame(context)).await {
+        // What is no data are trailers, which mean nothing here.
+        let Ok(data) = frame.map_err(|error| loss(&error))?.into_data() else { continue };
+        if bytes.len() + data.len() > limit {
+            return Err(PostError::TooLong(limit));
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok(bytes.freeze())
+}
