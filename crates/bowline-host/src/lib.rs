@@ -1,1 +1,4 @@
 //! The host: many servers as one, under one policy.
+
+pub mod audit;
+pub mod policy;

@@ -1,0 +1,4 @@
+//! The host from the outside.
+
+mod policy_guard;
+mod policy_terminal;
