@@ -130,7 +130,7 @@ impl Entry {
             ("principal", optional(self.principal.as_ref())),
             ("server", Some(text(&self.server))),
             ("method", Some(text(&self.method))),
-            ("name", optional(self.name.as_ref())),
+            ("name", self.name.as_ref().map(|name| text(&redactor.uri(name)))),
             ("decision", self.decision.map(plain)),
             ("by", self.by.map(|by| plain(by.as_str()))),
             ("reason", optional(self.reason.as_ref())),

@@ -27,6 +27,27 @@ impl Redactor {
         text
     }
 
+    /// A name that may be a URI: user and password, and parameters named like secrets, are replaced too.
+    pub(super) fn uri(&self, text: &str) -> String {
+        let text = self.text(text);
+        let Some((scheme, rest)) = text.split_once("://") else { return text };
+        let (authority, behind) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        let authority = match authority.rsplit_once('@') {
+            Some((_, host)) => format!("{MASK}@{host}"),
+            None => authority.to_owned(),
+        };
+        let (path, query) = behind.split_at(behind.find(['?', '#']).unwrap_or(behind.len()));
+        let parameter = |parameter: &str| match parameter.split_once('=') {
+            Some((name, _)) if is_secret_name(name) => format!("{name}={MASK}"),
+            _ => parameter.to_owned(),
+        };
+        let query = query.split_inclusive(['?', '#', '&']).map(|part| {
+            let end = part.strip_suffix(['?', '#', '&']).unwrap_or(part);
+            parameter(end) + part.strip_prefix(end).unwrap_or_default()
+        });
+        format!("{scheme}://{authority}{path}{}", query.collect::<String>())
+    }
+
     pub(super) fn tree(&self, tree: Tree) -> Tree {
         let mask = || Tree::String(MASK.to_owned());
         match tree {
@@ -71,5 +92,16 @@ mod tests {
             assert_eq!(redacted(text), expected);
         }
         assert_eq!(redactor.text("hunter2-long hunter2"), "*** ***");
+        for (uri, expected) in [
+            (
+                "https://a.example/p?x=1&access_token=abc&y=2#key=z",
+                "https://a.example/p?x=1&access_token=***&y=2#key=***",
+            ),
+            ("https://u:p@a.example", "https://***@a.example"),
+            ("file:///srv/a?b", "file:///srv/a?b"),
+            ("plain?token=x", "plain?token=x"),
+        ] {
+            assert_eq!(redactor.uri(uri), expected);
+        }
     }
 }

@@ -250,13 +250,20 @@ mod tests {
         let folder = Folder::new("audit-torn");
         let path = folder.join("audit.jsonl");
         fs::write(&path, "{\"id\":\"cut off").unwrap();
-        let settings = AuditSettings::new(&path).max_bytes(4096).keep(1000).queue(10_000);
+        let settings = AuditSettings::new(&path).max_bytes(500).keep(1000);
+        let writers: Vec<Audit> = (0..4).map(|_| Audit::open(settings.clone()).unwrap()).collect();
         thread::scope(|scope| {
-            for writer in 0..3 {
-                let audit = Audit::open(settings.clone()).unwrap();
-                scope.spawn(move || (0..100).for_each(|number| audit.write(entry(writer * 100 + number))));
+            for (writer, audit) in writers.iter().enumerate() {
+                let first = u64::try_from(writer).unwrap() * 75;
+                scope.spawn(move || {
+                    for number in first..first + 75 {
+                        audit.write(entry(number));
+                        audit.flush();
+                    }
+                });
             }
         });
+        drop(writers);
         let mut found = Vec::new();
         for file in fs::read_dir(folder.join("")).unwrap() {
             let text = fs::read_to_string(file.unwrap().path()).unwrap();

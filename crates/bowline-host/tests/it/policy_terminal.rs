@@ -1,6 +1,6 @@
 //! Questions in a terminal, as a person sees them.
 
-use bowline_host::policy::{Edit, Gate, Question, Scope, ShownUrl, Terminal, Verdict};
+use bowline_host::policy::{Action, Edit, Gate, Question, Scope, ShownUrl, Terminal, Verdict};
 use bowline_types::{
     BooleanSchema, ContentBlock, CreateMessageParams, CreateMessageResult, ElicitSchema, EnumSchema,
     MultiSelectSchema, NumberSchema, RawJson, Role, Root, SamplingMessage, StringFormat, StringSchema, Tool,
@@ -170,6 +170,48 @@ async fn changes_and_roots_are_shown() {
     )
     .await;
     assert_eq!(verdict, Verdict::allow_for(Scope::Run, None));
+}
+
+#[tokio::test]
+async fn new_tools_and_access_are_shown() {
+    let definition = "{\n  \"name\": \"send\"\n}".to_owned();
+    let question = Question::New { server: "files".into(), tool: "send".into(), definition };
+    let verdict = check(
+        "n\n",
+        question,
+        expect![[r#"
+
+        [files] A tool is new. May it be used?
+          tool: send
+          what the server says about it:
+          | {
+          |   "name": "send"
+          | }
+        [y] yes  [n] no
+        files> "#]],
+    )
+    .await;
+    assert_eq!(verdict, Verdict::decline());
+    let question = Question::Access {
+        server: "files".into(),
+        action: Action::Read,
+        name: "file:///srv/\u{202e}a".into(),
+        why: "rule: ask files *".into(),
+        scopes: vec![Scope::Once, Scope::Always],
+    };
+    let verdict = check(
+        "x\n",
+        question,
+        expect![[r"
+
+        [files] May this resource be read?
+          resource: file:///srv/<U+202E>a
+          asked because of: rule: ask files *
+        [y] yes  [a] yes, always  [n] no  [x] never
+        files> "]],
+    )
+    .await;
+    assert_eq!(verdict, Verdict::Decline { scope: Scope::Always, reason: None });
 }
 
 fn form() -> Question {
