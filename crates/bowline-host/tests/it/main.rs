@@ -1,3 +1,10 @@
-//! The host as its users see it.
+//! The host as its users meet it.
+#![expect(
+    clippy::needless_raw_string_hashes,
+    reason = "snapshots are written by a tool that always puts them"
+)]
 
+mod config;
+mod policy_guard;
+mod policy_terminal;
 mod sampling;

@@ -1,0 +1,317 @@
+//! The queue and the thread behind the audit log.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::SystemTime;
+
+use super::entry::Entry;
+use super::file::LogFile;
+use super::redact::Redactor;
+use super::settings::{AuditArguments, AuditSettings};
+use crate::policy::rfc3339;
+
+/// How much memory queued entries may hold on to.
+const MAX_QUEUED_BYTES: usize = 16 << 20;
+/// How much is written at once.
+const BATCH_BYTES: usize = 64 << 10;
+
+/// The audit log. Cloning shares it; the last one dropped writes what is queued.
+#[derive(Clone)]
+pub struct Audit(Arc<Inner>);
+
+struct Inner {
+    path: PathBuf,
+    queue: Option<SyncSender<Message>>,
+    load: Arc<Load>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct Load {
+    bytes: AtomicUsize,
+    /// All that were dropped.
+    dropped: AtomicU64,
+    /// Those that no line tells of yet.
+    untold: AtomicU64,
+}
+
+impl Load {
+    fn drop_entries(&self, count: u64) {
+        self.dropped.fetch_add(count, Ordering::Relaxed);
+        self.untold.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+enum Message {
+    Entry(Box<Entry>),
+    Flush(SyncSender<()>),
+}
+
+impl Audit {
+    /// Opens the log and starts its thread. Fails when the file cannot be written.
+    pub fn open(settings: AuditSettings) -> io::Result<Self> {
+        let AuditSettings { path, max_bytes, keep, arguments, secrets, queue } = settings;
+        let file = LogFile::new(path.clone(), max_bytes, keep);
+        file.check()?;
+        let (queue, messages) = mpsc::sync_channel(queue);
+        let load = Arc::new(Load::default());
+        let writer = Writer {
+            file,
+            redactor: Redactor::new(secrets),
+            arguments,
+            load: Arc::clone(&load),
+            last: SystemTime::UNIX_EPOCH,
+        };
+        let thread =
+            thread::Builder::new().name("bowline-audit".to_owned()).spawn(move || writer.run(&messages))?;
+        Ok(Self(Arc::new(Inner { path, queue: Some(queue), load, thread: Mutex::new(Some(thread)) })))
+    }
+
+    /// Queues an entry, or drops and counts it when too many are queued. Never blocks.
+    pub fn write(&self, entry: Entry) {
+        let weight = entry.weight();
+        let load = &self.0.load;
+        let queued = load.bytes.fetch_add(weight, Ordering::Relaxed);
+        let sent = match &self.0.queue {
+            // One entry always fits, however large.
+            Some(queue) if queued == 0 || queued.saturating_add(weight) <= MAX_QUEUED_BYTES => {
+                queue.try_send(Message::Entry(Box::new(entry)))
+            }
+            _ => Err(TrySendError::Full(Message::Entry(Box::new(entry)))),
+        };
+        if sent.is_err() {
+            load.bytes.fetch_sub(weight, Ordering::Relaxed);
+            load.drop_entries(1);
+        }
+    }
+
+    /// Waits until all that was queued before is written. Blocks.
+    pub fn flush(&self) {
+        let (done, waiting) = mpsc::sync_channel(1);
+        if let Some(queue) = &self.0.queue
+            && queue.send(Message::Flush(done)).is_ok()
+        {
+            // The thread ends only when the queue does, so an answer comes.
+            let _ = waiting.recv();
+        }
+    }
+
+    /// How many entries were dropped, because too many were queued or the file could not be written.
+    pub fn dropped(&self) -> u64 {
+        self.0.load.dropped.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for Audit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Audit")
+            .field("path", &self.0.path)
+            .field("dropped", &self.dropped())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // The thread writes what is left and ends when the queue is closed.
+        self.queue = None;
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!(path = %self.path.display(), "the writer of the audit log failed");
+        }
+    }
+}
+
+struct Writer {
+    file: LogFile,
+    redactor: Redactor,
+    arguments: AuditArguments,
+    load: Arc<Load>,
+    /// The time of the last entry, for lines that tell of what was dropped.
+    last: SystemTime,
+}
+
+impl Writer {
+    fn run(mut self, messages: &Receiver<Message>) {
+        while let Ok(first) = messages.recv() {
+            let mut next = Some(first);
+            let (mut text, mut count, mut waiting) = (String::new(), 0, Vec::new());
+            while let Some(message) = next {
+                match message {
+                    Message::Entry(entry) => {
+                        self.load.bytes.fetch_sub(entry.weight(), Ordering::Relaxed);
+                        self.last = self.last.max(entry.time);
+                        text.push_str(&entry.to_line(&self.redactor, self.arguments));
+                        count += 1;
+                    }
+                    Message::Flush(done) => waiting.push(done),
+                }
+                next = if text.len() < BATCH_BYTES { messages.try_recv().ok() } else { None };
+            }
+            self.append(&text, count);
+            for done in waiting {
+                // Whoever waited may have given up.
+                let _ = done.send(());
+            }
+        }
+        self.append("", 0);
+    }
+
+    fn append(&self, lines: &str, count: u64) {
+        let untold = self.load.untold.swap(0, Ordering::Relaxed);
+        let mut text = String::new();
+        if untold > 0 {
+            text =
+                format!("{{\"time\":\"{}\",\"event\":\"dropped\",\"count\":{untold}}}\n", rfc3339(self.last));
+        }
+        text.push_str(lines);
+        if text.is_empty() {
+            return;
+        }
+        if let Err(error) = self.file.append(&text) {
+            tracing::error!(%error, lost = count, "cannot write the audit log");
+            self.load.drop_entries(count);
+            self.load.untold.fetch_add(untold, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::entry::Event;
+    use super::*;
+    use crate::policy::Folder;
+    use bowline_types::RawJson;
+    use std::fs;
+    use std::time::{Duration, UNIX_EPOCH};
+
+    fn entry(number: u64) -> Entry {
+        let id = Some(number.to_string());
+        let time = UNIX_EPOCH + Duration::from_secs(number);
+        Entry { id, ..Entry::new(time, Event::Call, "files", "tools/call") }
+    }
+
+    fn ids(text: &str) -> Vec<String> {
+        let line = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
+        text.lines().map(|text| line(text)["id"].as_str().unwrap_or("-").to_owned()).collect()
+    }
+
+    #[test]
+    fn what_is_queued_is_written_on_drop_and_on_flush() {
+        let folder = Folder::new("audit-flush");
+        let path = folder.join("deep/audit.jsonl");
+        let audit = Audit::open(AuditSettings::new(&path)).unwrap();
+        audit.write(entry(1));
+        audit.flush();
+        assert_eq!(ids(&fs::read_to_string(&path).unwrap()), ["1"]);
+        audit.write(entry(2));
+        drop(audit);
+        assert_eq!(ids(&fs::read_to_string(&path).unwrap()), ["1", "2"]);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn files_are_set_aside_by_size_and_so_many_kept() {
+        let folder = Folder::new("audit-rotate");
+        let path = folder.join("audit.jsonl");
+        let length =
+            u64::try_from(entry(1).to_line(&Redactor::new(Vec::new()), AuditArguments::Digest).len())
+                .unwrap();
+        let audit = Audit::open(AuditSettings::new(&path).max_bytes(2 * length).keep(2)).unwrap();
+        for number in 1..=9 {
+            audit.write(entry(number));
+            audit.flush();
+        }
+        let read = |name: &str| ids(&fs::read_to_string(folder.join(name)).unwrap());
+        assert_eq!(read("audit.jsonl"), ["9"]);
+        assert_eq!(read("audit.jsonl.1"), ["7", "8"]);
+        assert_eq!(read("audit.jsonl.2"), ["5", "6"]);
+        assert!(!folder.join("audit.jsonl.3").exists());
+        drop(audit);
+        let audit = Audit::open(AuditSettings::new(&path).max_bytes(1).keep(0)).unwrap();
+        audit.write(entry(1));
+        drop(audit);
+        assert_eq!(read("audit.jsonl"), ["1"]);
+        assert_eq!(read("audit.jsonl.1"), ["7", "8"]);
+    }
+
+    #[test]
+    fn no_line_is_torn_or_lost_by_several_writers() {
+        let folder = Folder::new("audit-torn");
+        let path = folder.join("audit.jsonl");
+        fs::write(&path, "{\"id\":\"cut off").unwrap();
+        let settings = AuditSettings::new(&path).max_bytes(500).keep(1000);
+        let writers: Vec<Audit> = (0..4).map(|_| Audit::open(settings.clone()).unwrap()).collect();
+        thread::scope(|scope| {
+            for (writer, audit) in writers.iter().enumerate() {
+                let first = u64::try_from(writer).unwrap() * 75;
+                scope.spawn(move || {
+                    for number in first..first + 75 {
+                        audit.write(entry(number));
+                        audit.flush();
+                    }
+                });
+            }
+        });
+        drop(writers);
+        let mut found = Vec::new();
+        for file in fs::read_dir(folder.join("")).unwrap() {
+            let text = fs::read_to_string(file.unwrap().path()).unwrap();
+            let whole = text.strip_prefix("{\"id\":\"cut off\n").unwrap_or(&text);
+            found.extend(ids(whole).into_iter().map(|id| id.parse::<u64>().unwrap()));
+        }
+        found.sort_unstable();
+        assert_eq!(found, (0..300).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_full_queue_drops_counts_and_tells() {
+        let folder = Folder::new("audit-full");
+        let path = folder.join("audit.jsonl");
+        let audit = Audit::open(AuditSettings::new(&path).queue(1)).unwrap();
+        // Another process holds the lock, so the thread cannot get on.
+        let lock = fs::File::options().write(true).open(folder.join(".audit.jsonl.lock")).unwrap();
+        lock.lock().unwrap();
+        let mut count = 0;
+        while audit.dropped() < 90 {
+            audit.write(entry(count));
+            count += 1;
+        }
+        let dropped = audit.dropped();
+        lock.unlock().unwrap();
+        drop(audit);
+        let text = fs::read_to_string(&path).unwrap();
+        let told: u64 = text
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+            .filter(|line| line["event"] == "dropped")
+            .map(|line| line["count"].as_u64().unwrap())
+            .sum();
+        let written = ids(&text).iter().filter(|id| *id != "-").count();
+        assert_eq!((told, written), (dropped, usize::try_from(count - dropped).unwrap()));
+    }
+
+    #[test]
+    fn large_arguments_do_not_fill_the_memory() {
+        let folder = Folder::new("audit-large");
+        let audit = Audit::open(AuditSettings::new(folder.join("audit.jsonl"))).unwrap();
+        let lock = fs::File::options().write(true).open(folder.join(".audit.jsonl.lock")).unwrap();
+        lock.lock().unwrap();
+        let arguments = Some(RawJson::parse(format!("\"{}\"", "x".repeat(5 << 20))).unwrap());
+        while audit.dropped() == 0 {
+            audit.write(Entry { arguments: arguments.clone(), ..entry(1) });
+            assert!(audit.0.load.bytes.load(Ordering::Relaxed) <= MAX_QUEUED_BYTES);
+        }
+        lock.unlock().unwrap();
+    }
+}

@@ -1,0 +1,410 @@
+//! What is remembered of the answers given: in memory for a run, in a file for longer.
+//!
+//! The file is read whenever a question would be asked, so what another process wrote, or a person took out, counts at
+//! once.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use super::definition::Digest;
+use super::gate::Scope;
+use super::rules::Action;
+use super::store::{Document, Others, Store, StoreError, VERSION};
+use super::time::{parse_rfc3339, rfc3339};
+
+/// What an answer is about. An answer holds for exactly this and nothing near it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Topic {
+    /// What is done.
+    pub action: Action,
+    /// The server, by the name the user gave it.
+    pub server: String,
+    /// The tool, the prompt or the URI; nothing for sampling and roots.
+    pub name: Option<String>,
+    /// What the tool was when the answer was given.
+    pub definition: Option<Digest>,
+    /// Whose answer it is, where users are told apart.
+    pub principal: Option<String>,
+}
+
+/// Yes or no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Answered {
+    /// Yes.
+    Allow,
+    /// No.
+    Deny,
+}
+
+/// An answer as it is kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Remembered {
+    /// Yes or no.
+    pub answer: Answered,
+    /// What is done.
+    pub action: Action,
+    /// The server.
+    pub server: String,
+    /// The tool, the prompt or the URI.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The digest of what the tool was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
+    /// Whose answer it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
+    /// The project it is for; all of them if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// When it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "moment")]
+    pub expires: Option<SystemTime>,
+    /// Members that are not known, as they came.
+    #[serde(flatten)]
+    extra: BTreeMap<String, serde_json::Value>,
+}
+
+impl Remembered {
+    fn is_about(&self, topic: &Topic) -> bool {
+        self.action == topic.action
+            && self.server == topic.server
+            && self.name == topic.name
+            && self.definition.as_deref() == topic.definition.as_ref().map(Digest::as_str)
+            && self.principal == topic.principal
+    }
+
+    fn holds(&self, project: Option<&str>, now: SystemTime) -> bool {
+        let here = self.project.as_deref().is_none_or(|project_of| Some(project_of) == project);
+        here && self.expires.is_none_or(|end| now < end)
+    }
+
+    fn order(&self) -> impl Ord + use<> {
+        (
+            self.server.clone(),
+            self.action.as_str(),
+            self.name.clone(),
+            self.principal.clone(),
+            self.project.clone(),
+            self.definition.clone(),
+        )
+    }
+}
+
+/// The answers given.
+#[derive(Clone, Debug, Default)]
+pub struct Answers {
+    file: Option<Store>,
+    run: Arc<Mutex<Vec<Remembered>>>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct File {
+    version: u32,
+    answers: Vec<Remembered>,
+    #[serde(flatten)]
+    extra: BTreeMap<String, serde_json::Value>,
+}
+
+impl Default for File {
+    fn default() -> Self {
+        Self { version: VERSION, answers: Vec::new(), extra: BTreeMap::new() }
+    }
+}
+
+impl Document for File {
+    fn version(&self) -> u32 {
+        self.version
+    }
+}
+
+impl Answers {
+    /// Answers that are forgotten at the end of the run.
+    pub fn in_memory() -> Self {
+        Self::default()
+    }
+
+    /// Answers in a file, which need not be there yet. Fails when it is there and cannot be understood.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        let answers = Self { file: Some(Store::new(path, Others::MustNotWrite)), run: Arc::default() };
+        answers.kept()?;
+        Ok(answers)
+    }
+
+    /// The file.
+    pub fn path(&self) -> Option<&Path> {
+        self.file.as_ref().map(Store::path)
+    }
+
+    /// What is in the file. Blocks.
+    pub fn kept(&self) -> Result<Vec<Remembered>, StoreError> {
+        let Some(file) = &self.file else { return Ok(Vec::new()) };
+        Ok(file.read::<File>()?.map(|(document, _)| document.answers).unwrap_or_default())
+    }
+
+    /// The answer that holds, if there is one; of two, the no. Blocks.
+    pub fn find(
+        &self,
+        topic: &Topic,
+        project: Option<&str>,
+        now: SystemTime,
+    ) -> Result<Option<Answered>, StoreError> {
+        let mut found: Vec<Remembered> = self.run.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        found.extend(self.kept()?);
+        let holding = found.iter().filter(|kept| kept.is_about(topic) && kept.holds(project, now));
+        Ok(holding.map(|kept| kept.answer).max())
+    }
+
+    /// Keeps an answer for as long as its scope says. What cannot be kept in a file (there is none, or no project) is
+    /// kept for the run. Blocks.
+    pub fn remember(
+        &self,
+        topic: &Topic,
+        answer: Answered,
+        scope: Scope,
+        project: Option<&str>,
+        expires: Option<SystemTime>,
+        now: SystemTime,
+    ) -> Result<(), StoreError> {
+        let project = match scope {
+            Scope::Once => return Ok(()),
+            Scope::Project => project,
+            Scope::Run | Scope::Always => None,
+        };
+        let kept = Remembered {
+            answer,
+            action: topic.action,
+            server: topic.server.clone(),
+            name: topic.name.clone(),
+            definition: topic.definition.as_ref().map(ToString::to_string),
+            principal: topic.principal.clone(),
+            project: project.map(ToOwned::to_owned),
+            expires,
+            extra: BTreeMap::new(),
+        };
+        let lasting = scope == Scope::Always || project.is_some();
+        match &self.file {
+            Some(file) if lasting => {
+                file.update(|document: &mut File| put(&mut document.answers, kept, topic, now))
+            }
+            _ => {
+                put(&mut self.run.lock().unwrap_or_else(PoisonError::into_inner), kept, topic, now);
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes answers out, those of the run and those in the file, and says how many. Blocks.
+    pub fn forget(&self, which: impl Fn(&Remembered) -> bool) -> Result<usize, StoreError> {
+        let take = |answers: &mut Vec<Remembered>| {
+            let before = answers.len();
+            answers.retain(|kept| !which(kept));
+            before - answers.len()
+        };
+        let forgotten = take(&mut self.run.lock().unwrap_or_else(PoisonError::into_inner));
+        match &self.file {
+            Some(file) if file.path().exists() => {
+                Ok(forgotten + file.update(|document: &mut File| take(&mut document.answers))?)
+            }
+            _ => Ok(forgotten),
+        }
+    }
+}
+
+fn put(answers: &mut Vec<Remembered>, new: Remembered, topic: &Topic, now: SystemTime) {
+    answers.retain(|kept| {
+        let replaced = kept.is_about(topic) && kept.project == new.project;
+        !replaced && kept.expires.is_none_or(|end| now < end)
+    });
+    answers.push(new);
+    answers.sort_by_key(Remembered::order);
+}
+
+/// A moment as text.
+mod moment {
+    use super::{Deserialize, Deserializer, Serializer, SystemTime, parse_rfc3339, rfc3339};
+
+    #[expect(clippy::ref_option, reason = "the signature is serde's")]
+    pub(super) fn serialize<S: Serializer>(
+        time: &Option<SystemTime>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match time {
+            Some(time) => serializer.serialize_str(&rfc3339(*time)),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<SystemTime>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        parse_rfc3339(&text).map(Some).ok_or_else(|| {
+            serde::de::Error::custom(format_args!(
+                "expected a time such as 2026-07-28T12:00:00Z, got `{text}`"
+            ))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::store::tests::Folder;
+    use super::*;
+    use bowline_types::RawJson;
+    use expect_test::expect;
+    use std::fs;
+    use std::time::{Duration, UNIX_EPOCH};
+
+    fn at(second: u64) -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(1_785_240_000 + second)
+    }
+
+    fn topic() -> Topic {
+        Topic {
+            action: Action::Call,
+            server: "files".to_owned(),
+            name: Some("write".to_owned()),
+            definition: Some(Digest::of(&RawJson::empty_object())),
+            principal: None,
+        }
+    }
+
+    #[test]
+    fn the_file_is_readable_and_unknown_members_stay() {
+        let folder = Folder::new("answers-file");
+        let path = folder.join("answers.json");
+        let answers = Answers::open(&path).unwrap();
+        let keep = |topic: &Topic, scope, expires| {
+            answers.remember(topic, Answered::Allow, scope, Some("/srv/p"), expires, at(0)).unwrap();
+        };
+        keep(&topic(), Scope::Project, Some(at(60)));
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(
+            &path,
+            text.replacen('{', "{\n  \"note\": [1.50],", 1)
+                .replace("\"allow\",", "\"allow\", \"by\": \"me\","),
+        )
+        .unwrap();
+        keep(&Topic { action: Action::Roots, name: None, definition: None, ..topic() }, Scope::Always, None);
+        expect![[r#"
+            {
+              "answers": [
+                {
+                  "action": "call",
+                  "answer": "allow",
+                  "by": "me",
+                  "definition": "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a",
+                  "expires": "2026-07-28T12:01:00.000Z",
+                  "name": "write",
+                  "project": "/srv/p",
+                  "server": "files"
+                },
+                {
+                  "action": "roots",
+                  "answer": "allow",
+                  "server": "files"
+                }
+              ],
+              "note": [
+                1.5
+              ],
+              "version": 1
+            }
+        "#]]
+        .assert_eq(&fs::read_to_string(&path).unwrap());
+    }
+
+    #[test]
+    fn an_answer_holds_for_its_topic_and_nothing_else() {
+        // V-101, V-102, V-111
+        let folder = Folder::new("answers-topic");
+        let answers = Answers::open(folder.join("answers.json")).unwrap();
+        answers.remember(&topic(), Answered::Allow, Scope::Always, None, None, at(0)).unwrap();
+        let find = |topic: &Topic| answers.find(topic, None, at(1)).unwrap();
+        assert_eq!(find(&topic()), Some(Answered::Allow));
+        let other = Digest::of(&RawJson::null());
+        for topic in [
+            Topic { action: Action::Prompt, ..topic() },
+            Topic { server: "filesw".to_owned(), name: Some("rite".to_owned()), ..topic() },
+            Topic { server: "Files".to_owned(), ..topic() },
+            Topic { name: Some("write2".to_owned()), ..topic() },
+            Topic { definition: Some(other), ..topic() },
+            Topic { definition: None, ..topic() },
+            Topic { principal: Some("ann".to_owned()), ..topic() },
+        ] {
+            assert_eq!(find(&topic), None, "{topic:?}");
+        }
+    }
+
+    #[test]
+    fn answers_end_with_their_scope_and_time() {
+        let folder = Folder::new("answers-scope");
+        let path = folder.join("answers.json");
+        let answers = Answers::open(&path).unwrap();
+        let with = |scope, expires| {
+            answers.forget(|_| true).unwrap();
+            answers.remember(&topic(), Answered::Allow, scope, Some("/p"), expires, at(0)).unwrap();
+            let find =
+                |answers: &Answers, project, now| answers.find(&topic(), project, now).unwrap().is_some();
+            let again = Answers::open(&path).unwrap();
+            (
+                find(&answers, Some("/p"), at(9)),
+                find(&answers, Some("/q"), at(9)),
+                find(&answers, Some("/p"), at(10)),
+                find(&again, Some("/p"), at(9)),
+            )
+        };
+        assert_eq!(with(Scope::Once, None), (false, false, false, false));
+        assert_eq!(with(Scope::Run, None), (true, true, true, false));
+        assert_eq!(with(Scope::Run, Some(at(10))), (true, true, false, false));
+        assert_eq!(with(Scope::Project, Some(at(10))), (true, false, false, true));
+        assert_eq!(with(Scope::Always, None), (true, true, true, true));
+    }
+
+    #[test]
+    fn the_last_answer_counts_and_a_no_beats_a_yes() {
+        let folder = Folder::new("answers-last");
+        let answers = Answers::open(folder.join("answers.json")).unwrap();
+        let give =
+            |answer, scope| answers.remember(&topic(), answer, scope, Some("/p"), None, at(0)).unwrap();
+        let find = || answers.find(&topic(), Some("/p"), at(1)).unwrap();
+        give(Answered::Deny, Scope::Always);
+        give(Answered::Allow, Scope::Always);
+        assert_eq!(find(), Some(Answered::Allow));
+        give(Answered::Deny, Scope::Project);
+        assert_eq!(find(), Some(Answered::Deny));
+        assert_eq!(answers.kept().unwrap().len(), 2);
+        assert_eq!(answers.forget(|kept| kept.answer == Answered::Deny).unwrap(), 1);
+        assert_eq!(find(), Some(Answered::Allow));
+    }
+
+    #[test]
+    fn a_damaged_file_never_allows() {
+        // V-101
+        let folder = Folder::new("answers-damaged");
+        let path = folder.join("answers.json");
+        let answers = Answers::open(&path).unwrap();
+        answers.remember(&topic(), Answered::Allow, Scope::Always, None, None, at(0)).unwrap();
+        let good = fs::read_to_string(&path).unwrap();
+        for (from, to, line, what) in [
+            ("\"allow\"", "\"Allow\"", 5, "unknown variant `Allow`"),
+            ("\"version\": 1", "\"version\": 2", 11, "expected version 1, got 2"),
+            ("\"server\": \"files\"", "\"server\": 7", 8, "invalid type"),
+            ("\"name\"", "\"expires\": \"soon\", \"name\"", 7, "expected a time such as"),
+            ("\"version\"", "\"answers\": [], \"version\"", 11, "duplicate field `answers`"),
+            ("}", "", 10, "expected `,` or `}`"),
+        ] {
+            fs::write(&path, good.replacen(from, to, 1)).unwrap();
+            let error = answers.find(&topic(), None, at(1)).unwrap_err();
+            assert_eq!(error.line(), Some(line), "{error}");
+            assert!(error.to_string().contains(what), "{error}");
+            assert!(Answers::open(&path).is_err());
+        }
+    }
+}

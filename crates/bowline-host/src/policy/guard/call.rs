@@ -1,0 +1,196 @@
+//! Whether a tool may be called, a resource read, a prompt fetched.
+
+use super::permit::{Permit, Refusal, RefusalKind};
+use super::settle::{Settled, blocking, cancelled, declined};
+use super::trail::Trail;
+use super::{CallFacts, Facts, Guard, NewTools};
+use crate::audit::{Entry, Event};
+use crate::policy::answers::Topic;
+use crate::policy::definition::Definition;
+use crate::policy::gate::{Question, Verdict};
+use crate::policy::pins::{Difference, DifferenceKind, Pins, Standing};
+use crate::policy::rule::Effect;
+use crate::policy::rules::{Action, DecidedBy, Request};
+
+impl Guard {
+    /// Decides whether a tool may be called: whether it is what it was, what the policy says, what was answered before,
+    /// and what is answered now.
+    ///
+    /// Dropping the future withdraws the question.
+    pub async fn check(&self, call: &CallFacts<'_>) -> Result<Permit, Refusal> {
+        let name = call.definition.name();
+        let trail = Trail::begin(self, &call.facts, Action::Call, name, Some(call.arguments));
+        match self.decide_call(call).await {
+            Ok(settled) => Ok(self.permit(settled, trail)),
+            Err(refusal) => Err(trail.refused(refusal)),
+        }
+    }
+
+    /// Decides whether a resource may be read ([`Action::Read`], by its URI) or a prompt be fetched
+    /// ([`Action::Prompt`], by its name). The other actions have ways of their own and are refused.
+    pub async fn access(&self, facts: &Facts<'_>, action: Action, name: &str) -> Result<Permit, Refusal> {
+        let trail = Trail::begin(self, facts, action, name, None);
+        if !matches!(action, Action::Read | Action::Prompt) {
+            let reason = format!("`{}` is no access", action.as_str());
+            return Err(trail.refused(Refusal::new(RefusalKind::Unsafe, DecidedBy::Check, reason)));
+        }
+        let decision = self.policy().decide(&request(facts, action, name));
+        let topic = topic(facts, action, Some(name));
+        let settled = self
+            .settle(facts, decision, topic, |why, scopes| Question::Access {
+                server: facts.server.to_owned(),
+                action,
+                name: name.to_owned(),
+                why,
+                scopes,
+            })
+            .await;
+        match settled {
+            Ok(settled) => Ok(self.permit(settled, trail)),
+            Err(refusal) => Err(trail.refused(refusal)),
+        }
+    }
+
+    /// Takes note of the tools a server lists. Those of a server that is met for the first time are pinned; what differs
+    /// from the pins of a known one is told, in the logs too, and new tools are dealt with as set up.
+    ///
+    /// Call it whenever the list was read, with all its pages, before tools of it are called.
+    pub async fn listed(&self, server: &str, definitions: &[Definition]) -> Result<Vec<Difference>, Refusal> {
+        let Some(pins) = &self.pins else { return Ok(Vec::new()) };
+        let first = !pins.knows(server);
+        let differences = if first { Vec::new() } else { pins.survey(server, definitions) };
+        for difference in &differences {
+            self.tell_pin(server, &difference.tool, tell(&difference.kind));
+        }
+        let is_new = |definition: &&Definition| {
+            first || (self.new_tools != NewTools::Ask && pins.look(server, definition) == Standing::New)
+        };
+        let new: Vec<Definition> = definitions.iter().filter(is_new).cloned().collect();
+        if first || !new.is_empty() {
+            self.accept(pins, server, new).await?;
+        }
+        Ok(differences)
+    }
+
+    async fn decide_call(&self, call: &CallFacts<'_>) -> Result<Settled, Refusal> {
+        let CallFacts { facts, definition, arguments } = call;
+        let decision = self.policy().decide(&Request {
+            annotations: definition.annotations(),
+            arguments: Some(arguments),
+            ..request(facts, Action::Call, definition.name())
+        });
+        // What is denied anyway needs no one to look at how it changed.
+        if decision.effect != Effect::Deny {
+            self.check_pin(facts, definition).await?;
+        }
+        let topic = Topic {
+            definition: Some(definition.digest().clone()),
+            ..topic(facts, Action::Call, Some(definition.name()))
+        };
+        self.settle(facts, decision, topic, |why, scopes| Question::Call {
+            server: facts.server.to_owned(),
+            tool: definition.name().to_owned(),
+            title: definition.title().map(ToOwned::to_owned),
+            arguments: (*arguments).clone(),
+            annotations: definition.annotations().cloned(),
+            why,
+            scopes,
+        })
+        .await
+    }
+
+    /// A tool that is not what it was is not called before someone has seen the difference.
+    async fn check_pin(&self, facts: &Facts<'_>, definition: &Definition) -> Result<(), Refusal> {
+        let Some(pins) = &self.pins else { return Ok(()) };
+        let (server, tool) = (facts.server, definition.name());
+        if pins.look(server, definition) == Standing::Same {
+            return Ok(());
+        }
+        let turn = self.turn(Action::Call, server, tool);
+        let _turn = turn.lock().await;
+        // Another process, or whoever had the turn before, may have accepted it.
+        let refreshed = pins.clone();
+        blocking(move || refreshed.refresh()).await?;
+        let standing = pins.look(server, definition);
+        let question = match standing {
+            Standing::Same => return Ok(()),
+            Standing::First => None,
+            Standing::New => {
+                self.tell_pin(server, tool, tell(&DifferenceKind::New));
+                (self.new_tools == NewTools::Ask).then(|| Question::New {
+                    server: server.to_owned(),
+                    tool: tool.to_owned(),
+                    definition: definition.pretty().to_owned(),
+                })
+            }
+            Standing::Changed { diff } => {
+                self.tell_pin(server, tool, "its definition has changed");
+                Some(Question::Changed { server: server.to_owned(), tool: tool.to_owned(), diff })
+            }
+        };
+        if let Some(question) = question {
+            match self.put(question).await? {
+                Verdict::Allow(_) => self.tell_pin(server, tool, "its definition was accepted"),
+                Verdict::Decline { reason, .. } => {
+                    let default = || format!("the definition of `{tool}` has changed, and was not accepted");
+                    return Err(declined(Some(reason.unwrap_or_else(default))));
+                }
+                Verdict::Cancel => return Err(cancelled()),
+            }
+        }
+        self.accept(pins, server, vec![definition.clone()]).await
+    }
+
+    async fn accept(&self, pins: &Pins, server: &str, definitions: Vec<Definition>) -> Result<(), Refusal> {
+        let (pins, server) = (pins.clone(), server.to_owned());
+        blocking(move || pins.accept(&server, &definitions)).await
+    }
+
+    fn tell_pin(&self, server: &str, tool: &str, what: &str) {
+        if what == tell(&DifferenceKind::New) && self.new_tools == NewTools::Accept {
+            return;
+        }
+        tracing::warn!(server, tool, what, "a tool is not what it was");
+        if let Some(audit) = &self.audit {
+            let mut entry = Entry::new(self.now(), Event::Pin, server, "tools/list");
+            entry.name = Some(tool.to_owned());
+            entry.reason = Some(what.to_owned());
+            audit.write(entry);
+        }
+    }
+
+    fn permit(&self, settled: Settled, trail: Trail) -> Permit {
+        let entry = trail.allowed(settled.by, &settled.reason);
+        Permit::new(settled.by, settled.reason, self.audit.as_ref(), &self.clock, entry)
+    }
+}
+
+fn tell(kind: &DifferenceKind) -> &'static str {
+    match kind {
+        DifferenceKind::New => "it is new",
+        DifferenceKind::Removed => "it is gone",
+        DifferenceKind::Changed { .. } => "its definition has changed",
+    }
+}
+
+pub(super) fn request<'a>(facts: &Facts<'a>, action: Action, name: &'a str) -> Request<'a> {
+    Request {
+        action,
+        server: facts.server,
+        trust: facts.trust,
+        caller: facts.caller,
+        name,
+        annotations: None,
+        arguments: None,
+    }
+}
+
+pub(super) fn topic(facts: &Facts<'_>, action: Action, name: Option<&str>) -> Topic {
+    Topic {
+        action,
+        server: facts.server.to_owned(),
+        name: name.map(ToOwned::to_owned),
+        definition: None,
+        principal: facts.caller.principal.map(ToOwned::to_owned),
+    }
+}

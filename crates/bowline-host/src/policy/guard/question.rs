@@ -1,0 +1,234 @@
+//! What servers ask of the host: the model, the user, the roots.
+
+use bowline_types::{
+    CreateMessageParams, CreateMessageResult, ElicitFormParams, ElicitParams, ElicitResult, ElicitUrlParams,
+    PrimitiveSchema, Root, StringFormat,
+};
+
+use super::call::{request, topic};
+use super::permit::{Refusal, RefusalKind};
+use super::settle::{cancelled, declined};
+use super::trail::Trail;
+use super::{Facts, Guard};
+use crate::policy::gate::{Edit, Granted, Question, Scope, Verdict};
+use crate::policy::rule::Effect;
+use crate::policy::rules::{Action, DecidedBy};
+use crate::policy::secrets::asks_for_secret;
+use crate::policy::url::ShownUrl;
+
+/// More fields than anyone would fill in.
+const MAX_FIELDS: usize = 100;
+
+/// The permission to ask the model.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use = "what the model is asked may have been edited"]
+pub struct Sampling {
+    /// What to ask it: what the server sent, or what the user made of it.
+    pub request: CreateMessageParams,
+    /// Whether the user, who looked at this request alone, is to look at the answer too.
+    review: bool,
+}
+
+impl Guard {
+    /// Decides whether a server may have the model asked.
+    pub async fn sample(&self, facts: &Facts<'_>, asked: CreateMessageParams) -> Result<Sampling, Refusal> {
+        let trail = Trail::begin(self, facts, Action::Sample, "", None);
+        let decision = self.policy().decide(&request(facts, Action::Sample, ""));
+        let settled = self
+            .settle(facts, decision, topic(facts, Action::Sample, None), |why, scopes| Question::Sample {
+                server: facts.server.to_owned(),
+                request: Box::new(asked.clone()),
+                why,
+                scopes,
+            })
+            .await;
+        let settled = settled.and_then(|settled| match settled.granted.edit {
+            None => Ok((asked, settled.by, settled.reason, settled.granted.scope)),
+            Some(Edit::Request(edited)) => {
+                Ok((*edited, settled.by, "edited and allowed when asked".to_owned(), settled.granted.scope))
+            }
+            Some(Edit::Result(_) | Edit::Form(_)) => Err(misfit()),
+        });
+        match settled {
+            Ok((request, by, reason, scope)) => {
+                trail.allowed(by, &reason);
+                Ok(Sampling { request, review: by == DecidedBy::Gate && scope == Scope::Once })
+            }
+            Err(refusal) => Err(trail.refused(refusal)),
+        }
+    }
+
+    /// Decides whether a server may have the model's answer, and which.
+    pub async fn sampled(
+        &self,
+        facts: &Facts<'_>,
+        sampling: &Sampling,
+        result: CreateMessageResult,
+    ) -> Result<CreateMessageResult, Refusal> {
+        if !sampling.review {
+            return Ok(result);
+        }
+        let trail = Trail::begin(self, facts, Action::Sample, "", None);
+        let question =
+            Question::SampleResult { server: facts.server.to_owned(), result: Box::new(result.clone()) };
+        let verdict = match self.put(question).await {
+            Ok(Verdict::Allow(Granted { edit: None, .. })) => Ok((result, "the answer was allowed")),
+            Ok(Verdict::Allow(Granted { edit: Some(Edit::Result(edited)), .. })) => {
+                Ok((*edited, "the answer was edited and allowed"))
+            }
+            Ok(Verdict::Allow(_)) => Err(misfit()),
+            Ok(Verdict::Decline { reason, .. }) => Err(declined(reason)),
+            Ok(Verdict::Cancel) => Err(cancelled()),
+            Err(refusal) => Err(refusal),
+        };
+        match verdict {
+            Ok((result, reason)) => {
+                trail.allowed(DecidedBy::Gate, reason);
+                Ok(result)
+            }
+            Err(refusal) => Err(trail.refused(refusal)),
+        }
+    }
+
+    /// Puts a server's question to the user. Who says no, or is not asked because of a rule or a limit, declines; what
+    /// is not safe to show is refused.
+    ///
+    /// A rule that allows does not answer in the user's place: only the user can.
+    pub async fn elicit(&self, facts: &Facts<'_>, asked: ElicitParams) -> Result<ElicitResult, Refusal> {
+        let (trail, answer) = match asked {
+            ElicitParams::Form(form) => {
+                let trail = Trail::begin(self, facts, Action::Form, "", None);
+                (trail, self.fill(facts, form).await)
+            }
+            ElicitParams::Url(page) => {
+                let trail = Trail::begin(self, facts, Action::Visit, &page.url, None);
+                (trail, self.visit(facts, &page).await)
+            }
+        };
+        match answer {
+            Ok((result, reason)) => {
+                trail.allowed(DecidedBy::Gate, reason);
+                Ok(result)
+            }
+            Err(refusal) => match trail.refused(refusal) {
+                refusal if refusal.kind() == RefusalKind::Unsafe => Err(refusal),
+                refusal if refusal.kind() == RefusalKind::Cancelled => Ok(ElicitResult::cancel()),
+                _ => Ok(ElicitResult::decline()),
+            },
+        }
+    }
+
+    /// Decides whether a server may learn the roots.
+    pub async fn roots(&self, facts: &Facts<'_>, roots: &[Root]) -> Result<(), Refusal> {
+        let trail = Trail::begin(self, facts, Action::Roots, "", None);
+        let decision = self.policy().decide(&request(facts, Action::Roots, ""));
+        let settled = self
+            .settle(facts, decision, topic(facts, Action::Roots, None), |why, scopes| Question::Roots {
+                server: facts.server.to_owned(),
+                roots: roots.to_vec(),
+                why,
+                scopes,
+            })
+            .await;
+        match settled {
+            Ok(settled) => {
+                trail.allowed(settled.by, &settled.reason);
+                Ok(())
+            }
+            Err(refusal) => Err(trail.refused(refusal)),
+        }
+    }
+
+    async fn fill(
+        &self,
+        facts: &Facts<'_>,
+        form: ElicitFormParams,
+    ) -> Result<(ElicitResult, &'static str), Refusal> {
+        self.refuse_denied(facts, Action::Form, "")?;
+        let ElicitFormParams { message, requested_schema: schema, .. } = form;
+        if schema.properties.len() > MAX_FIELDS {
+            return Err(not_safe(format!("expected a form of at most {MAX_FIELDS} fields")));
+        }
+        if let Some((name, _)) = schema.properties.iter().find(|(name, field)| is_for_secret(name, field)) {
+            return Err(not_safe(format!("a form must not ask for a secret, and `{name}` seems to be one")));
+        }
+        let question =
+            Question::Form { server: facts.server.to_owned(), message, schema: Box::new(schema.clone()) };
+        match self.put(question).await? {
+            Verdict::Allow(Granted { edit: Some(Edit::Form(content)), .. }) => {
+                schema
+                    .validate_members(&content)
+                    .map_err(|error| not_safe(format!("the answer: {error}")))?;
+                Ok((ElicitResult::accept(content), "filled in"))
+            }
+            Verdict::Allow(_) => Err(misfit()),
+            Verdict::Decline { reason, .. } => Err(declined(reason)),
+            Verdict::Cancel => Err(cancelled()),
+        }
+    }
+
+    async fn visit(
+        &self,
+        facts: &Facts<'_>,
+        page: &ElicitUrlParams,
+    ) -> Result<(ElicitResult, &'static str), Refusal> {
+        self.refuse_denied(facts, Action::Visit, &page.url)?;
+        let url = ShownUrl::parse(&page.url).map_err(|error| not_safe(error.to_string()))?;
+        let question = Question::Visit {
+            server: facts.server.to_owned(),
+            message: page.message.clone(),
+            url: url.clone(),
+        };
+        match self.put(question).await? {
+            Verdict::Allow(Granted { edit: None, .. }) => {}
+            Verdict::Allow(_) => return Err(misfit()),
+            Verdict::Decline { reason, .. } => return Err(declined(reason)),
+            Verdict::Cancel => return Err(cancelled()),
+        }
+        let Some(opener) = &self.opener else {
+            return Ok((ElicitResult::consent(), "the page may be visited"));
+        };
+        match opener.open(&url).await {
+            Ok(()) => Ok((ElicitResult::consent(), "the page was opened")),
+            Err(error) => {
+                // The user has agreed and has seen the URL; it can be opened by hand.
+                tracing::warn!(%error, "the page could not be opened");
+                Ok((ElicitResult::consent(), "the page may be visited, but could not be opened"))
+            }
+        }
+    }
+
+    fn refuse_denied(&self, facts: &Facts<'_>, action: Action, name: &str) -> Result<(), Refusal> {
+        let decision = self.policy().decide(&request(facts, action, name));
+        match decision.effect {
+            Effect::Deny => Err(Refusal::new(RefusalKind::Denied, decision.by, decision.reason)),
+            Effect::Allow | Effect::Ask => Ok(()),
+        }
+    }
+}
+
+fn is_for_secret(name: &str, field: &PrimitiveSchema) -> bool {
+    let (title, format) = match field {
+        PrimitiveSchema::String(schema) => (schema.title.as_deref(), schema.format.as_ref()),
+        PrimitiveSchema::Number(schema) => (schema.title.as_deref(), None),
+        // What is chosen from a list is none.
+        PrimitiveSchema::Boolean(_)
+        | PrimitiveSchema::Enum(_)
+        | PrimitiveSchema::MultiSelect(_)
+        | PrimitiveSchema::Unknown(_) => {
+            return matches!(field, PrimitiveSchema::Unknown(_)) && asks_for_secret(name);
+        }
+    };
+    asks_for_secret(name)
+        || title.is_some_and(asks_for_secret)
+        || format.is_some_and(|format: &StringFormat| asks_for_secret(format.as_str()))
+}
+
+fn not_safe(reason: String) -> Refusal {
+    Refusal::new(RefusalKind::Unsafe, DecidedBy::Check, reason)
+}
+
+/// The gate answered another question than it was asked.
+fn misfit() -> Refusal {
+    not_safe("the answer does not fit the question".to_owned())
+}

@@ -1,0 +1,51 @@
+//! Consent and policy: what a server may do, who is asked, and what is remembered of the answer.
+//!
+//! [`Guard`] is the one way through: a call passes the pins of its tool's definition, the rules of the [`Policy`], the
+//! remembered [`Answers`], the limit on questions and at last the [`Gate`] behind which a person sits. What servers ask
+//! of the host (sampling, forms, pages to visit, roots) takes the same way. Every decision is written to the
+//! [audit log](crate::audit).
+
+mod answers;
+mod definition;
+mod diff;
+mod display;
+mod gate;
+mod guard;
+mod headless;
+mod limit;
+mod opener;
+mod pattern;
+mod pins;
+mod rule;
+mod rules;
+mod scripted;
+mod secrets;
+mod store;
+mod terminal;
+mod time;
+pub(crate) mod tree;
+mod url;
+
+pub use answers::{Answered, Answers, Remembered, Topic};
+pub use definition::{Definition, Digest};
+pub use display::{hidden_characters, visible};
+pub use gate::{Edit, Gate, Granted, Question, Scope, Verdict};
+pub use guard::{
+    CallFacts, Clock, Ended, Facts, Guard, GuardBuilder, NewTools, Permit, Refusal, RefusalKind, Sampling,
+};
+pub use headless::Headless;
+pub use limit::QuestionLimit;
+pub use opener::{Opener, SystemOpener};
+pub use pattern::Pattern;
+pub use pins::{Difference, DifferenceKind, Pins, Standing};
+pub use rule::{ArgumentTest, Effect, Rule};
+pub use rules::{Action, Caller, DecidedBy, Decision, Policy, Request, Trust};
+pub use scripted::Scripted;
+pub use secrets::is_secret_name;
+pub use store::StoreError;
+#[cfg(test)]
+pub(crate) use store::tests::Folder;
+pub(crate) use store::{create_private_folder, private};
+pub use terminal::Terminal;
+pub(crate) use time::rfc3339;
+pub use url::{ShownUrl, UrlError, UrlWarning};

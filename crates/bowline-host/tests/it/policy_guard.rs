@@ -1,0 +1,564 @@
+//! The way of calls and questions through the guard.
+
+use bowline_host::audit::{Audit, AuditArguments, AuditSettings};
+use bowline_host::policy::{
+    Action, Answers, ArgumentTest, CallFacts, Caller, DecidedBy, Definition, DifferenceKind, Edit, Ended,
+    Facts, Gate, Guard, GuardBuilder, NewTools, Opener, Permit, Pins, Policy, Question, QuestionLimit,
+    Refusal, RefusalKind, Rule, Scope, Scripted, ShownUrl, Trust, Verdict,
+};
+use bowline_proto::service::BoxFuture;
+use bowline_types::{
+    CreateMessageParams, CreateMessageResult, ElicitAction, ElicitParams, ElicitSchema, RawJson, RawMap,
+    Role, Root, SamplingMessage, StringFormat, StringSchema, Tool, ToolAnnotations,
+};
+use expect_test::expect;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// A folder of its own that goes away with the value.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("bowline-guard-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A clock that is set by hand.
+#[derive(Clone, Default)]
+struct Hands(Arc<AtomicU64>);
+
+impl Hands {
+    fn advance(&self, seconds: u64) {
+        self.0.fetch_add(seconds, Ordering::Relaxed);
+    }
+
+    fn clock(&self) -> impl Fn() -> SystemTime + Send + Sync + 'static {
+        let hands = self.clone();
+        move || UNIX_EPOCH + Duration::from_secs(1_785_240_000 + hands.0.load(Ordering::Relaxed))
+    }
+}
+
+fn tool(name: &str, description: &str) -> Definition {
+    Definition::of(&Tool::new(name, RawJson::empty_object()).description(description))
+}
+
+fn scripted(verdicts: impl IntoIterator<Item = Verdict>) -> (Arc<Scripted>, GuardBuilder) {
+    let gate = Arc::new(Scripted::new(verdicts));
+    (Arc::clone(&gate), Guard::builder().gate(gate))
+}
+
+const FILES: Facts<'static> = Facts {
+    server: "files",
+    trust: Trust::Untrusted,
+    caller: Caller { client: None, principal: None },
+    project: Some("/srv/project"),
+};
+
+async fn call(guard: &Guard, definition: &Definition) -> Result<Permit, Refusal> {
+    let arguments = RawJson::parse(r#"{"path":"/srv/a"}"#).unwrap();
+    guard.check(&CallFacts { facts: FILES, definition, arguments: &arguments }).await
+}
+
+/// Who allowed, or why not.
+async fn outcome(guard: &Guard, definition: &Definition) -> Result<DecidedBy, (RefusalKind, String)> {
+    let permit = call(guard, definition).await;
+    permit.map(|permit| permit.by()).map_err(|refusal| (refusal.kind(), refusal.reason().to_owned()))
+}
+
+#[tokio::test]
+async fn rules_come_before_answers_and_answers_before_the_gate() {
+    let (gate, builder) = scripted([Verdict::allow_for(Scope::Run, None)]);
+    let guard =
+        builder.policy(Policy::new([Rule::deny().tool("delete"), Rule::allow().tool("stat")])).build();
+    assert_eq!(outcome(&guard, &tool("stat", "")).await, Ok(DecidedBy::Rule));
+    assert_eq!(
+        outcome(&guard, &tool("delete", "")).await,
+        Err((RefusalKind::Denied, "rule: deny * delete".to_owned()))
+    );
+    assert_eq!(gate.take_asked(), []);
+    assert_eq!(outcome(&guard, &tool("write", "")).await, Ok(DecidedBy::Gate));
+    assert_eq!(outcome(&guard, &tool("write", "")).await, Ok(DecidedBy::Remembered));
+    assert_eq!(
+        gate.take_asked(),
+        [Question::Call {
+            server: "files".into(),
+            tool: "write".into(),
+            title: None,
+            arguments: RawJson::parse(r#"{"path":"/srv/a"}"#).unwrap(),
+            annotations: None,
+            why: "default: tools that may change something ask".into(),
+            // Without a file nothing lasts longer than the run.
+            scopes: vec![Scope::Once, Scope::Run],
+        }]
+    );
+    // A rule that is added later beats what was answered.
+    guard.set_policy(Policy::new([Rule::deny().tool("write")]));
+    assert!(outcome(&guard, &tool("write", "")).await.is_err());
+}
+
+#[tokio::test]
+async fn an_answer_holds_for_one_definition_one_user_and_its_time() {
+    // V-101, V-111
+    let (folder, hands) = (Folder::new("answers"), Hands::default());
+    let (gate, builder) = scripted([]);
+    let answers = Answers::open(folder.join("answers.json")).unwrap();
+    let guard = builder.answers(answers).clock(hands.clock()).build();
+    let one = tool("write", "1");
+    gate.push(Verdict::allow_for(Scope::Always, Some(Duration::from_secs(60))));
+    assert_eq!(outcome(&guard, &one).await, Ok(DecidedBy::Gate));
+    hands.advance(59);
+    assert_eq!(outcome(&guard, &one).await, Ok(DecidedBy::Remembered));
+    assert_eq!(outcome(&guard, &tool("write", "2")).await.unwrap_err().0, RefusalKind::Cancelled);
+    let ann = Facts { caller: Caller { principal: Some("ann"), client: None }, ..FILES };
+    let arguments = RawJson::empty_object();
+    let by_ann = guard.check(&CallFacts { facts: ann, definition: &one, arguments: &arguments }).await;
+    assert_eq!(by_ann.unwrap_err().kind(), RefusalKind::Cancelled);
+    hands.advance(1);
+    assert_eq!(outcome(&guard, &one).await.unwrap_err().0, RefusalKind::Cancelled);
+    // A never holds too.
+    gate.push(Verdict::Decline { scope: Scope::Always, reason: Some("not on my watch".into()) });
+    assert_eq!(outcome(&guard, &one).await, Err((RefusalKind::Declined, "not on my watch".to_owned())));
+    assert_eq!(
+        outcome(&guard, &one).await,
+        Err((RefusalKind::Denied, "declined when asked before".to_owned()))
+    );
+}
+
+#[tokio::test]
+async fn a_damaged_file_of_answers_refuses() {
+    // V-101
+    let folder = Folder::new("damaged");
+    let path = folder.join("answers.json");
+    let (gate, builder) = scripted([Verdict::allow_for(Scope::Always, None)]);
+    let guard = builder.answers(Answers::open(&path).unwrap()).build();
+    assert_eq!(outcome(&guard, &tool("write", "")).await, Ok(DecidedBy::Gate));
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("\"version\": 1", "\"version\": one")).unwrap();
+    let (kind, reason) = outcome(&guard, &tool("write", "")).await.unwrap_err();
+    assert_eq!(kind, RefusalKind::Unsafe);
+    assert!(reason.contains("answers.json:11: damaged: "), "{reason}");
+    assert_eq!(gate.take_asked().len(), 1);
+}
+
+#[tokio::test]
+async fn a_changed_tool_is_not_called_before_its_change_is_accepted() {
+    // V-101
+    let folder = Folder::new("changed");
+    let (gate, builder) = scripted([]);
+    let pins = Pins::open(folder.join("bowline.lock")).unwrap();
+    let guard = builder.policy(Policy::new([Rule::allow().server("files")])).pins(pins).build();
+    let (old, new) = (tool("read", "Reads."), tool("read", "Reads, then mails it."));
+    assert_eq!(guard.listed("files", std::slice::from_ref(&old)).await.unwrap(), []);
+    assert_eq!(outcome(&guard, &old).await, Ok(DecidedBy::Rule));
+    let differences = guard.listed("files", std::slice::from_ref(&new)).await.unwrap();
+    assert!(matches!(differences[0].kind, DifferenceKind::Changed { .. }));
+
+    gate.push(Verdict::decline());
+    assert_eq!(
+        outcome(&guard, &new).await,
+        Err((RefusalKind::Declined, "the definition of `read` has changed, and was not accepted".to_owned()))
+    );
+    let asked = gate.take_asked();
+    let [Question::Changed { server, tool, diff }] = &asked[..] else { panic!("{asked:?}") };
+    assert_eq!((server.as_str(), tool.as_str()), ("files", "read"));
+    assert!(
+        diff.contains("-   \"description\": \"Reads.\",\n+   \"description\": \"Reads, then mails it.\","),
+        "{diff}"
+    );
+    // What it was may still be called; what it is stays in quarantine.
+    assert_eq!(outcome(&guard, &old).await, Ok(DecidedBy::Rule));
+    assert_eq!(outcome(&guard, &new).await.unwrap_err().0, RefusalKind::Cancelled);
+    gate.push(Verdict::allow());
+    assert_eq!(outcome(&guard, &new).await, Ok(DecidedBy::Rule));
+    assert_eq!(gate.take_asked().len(), 2);
+    assert_eq!(outcome(&guard, &new).await, Ok(DecidedBy::Rule));
+    assert_eq!(gate.take_asked(), []);
+    // It holds in the next run too.
+    let again = Pins::open(folder.join("bowline.lock")).unwrap();
+    assert_eq!(again.survey("files", &[new]), []);
+}
+
+#[tokio::test]
+async fn what_is_denied_is_denied_without_a_question_about_its_change() {
+    let (gate, builder) = scripted([Verdict::allow()]);
+    let pins = Pins::in_memory();
+    pins.accept("files", &[tool("read", "1")]).unwrap();
+    let guard = builder.policy(Policy::new([Rule::deny()])).pins(pins).build();
+    assert_eq!(outcome(&guard, &tool("read", "2")).await.unwrap_err().0, RefusalKind::Denied);
+    assert_eq!(gate.take_asked(), []);
+}
+
+#[tokio::test]
+async fn new_tools_of_known_servers_are_told_or_asked_about() {
+    // V-101
+    for (setting, asks) in [(NewTools::Accept, false), (NewTools::Report, false), (NewTools::Ask, true)] {
+        let (gate, builder) = scripted([Verdict::decline(), Verdict::allow()]);
+        let guard =
+            builder.policy(Policy::new([Rule::allow()])).pins(Pins::in_memory()).new_tools(setting).build();
+        assert_eq!(guard.listed("files", &[tool("a", "")]).await.unwrap(), []);
+        let told = guard.listed("files", &[tool("a", ""), tool("b", "")]).await.unwrap();
+        assert_eq!(told.iter().map(ToString::to_string).collect::<Vec<_>>(), ["files: `b` is new"]);
+        let first = outcome(&guard, &tool("b", "")).await;
+        assert_eq!(first.is_err(), asks, "{setting:?}");
+        assert_eq!(outcome(&guard, &tool("b", "")).await, Ok(DecidedBy::Rule));
+        let asked = gate.take_asked();
+        assert_eq!(asked.len(), if asks { 2 } else { 0 }, "{asked:?}");
+        assert!(asked.iter().all(|question| matches!(question, Question::New { tool, .. } if tool == "b")));
+        assert_eq!(outcome(&guard, &tool("a", "")).await, Ok(DecidedBy::Rule));
+    }
+}
+
+#[tokio::test]
+async fn another_process_can_accept_a_change_and_break_the_lock_file() {
+    // V-101
+    let folder = Folder::new("other-process");
+    let path = folder.join("bowline.lock");
+    let (gate, builder) = scripted([]);
+    let guard = builder.policy(Policy::new([Rule::allow()])).pins(Pins::open(&path).unwrap()).build();
+    guard.listed("files", &[tool("a", "1")]).await.unwrap();
+    Pins::open(&path).unwrap().accept("files", &[tool("a", "2")]).unwrap();
+    assert_eq!(outcome(&guard, &tool("a", "2")).await, Ok(DecidedBy::Rule));
+    std::fs::write(&path, "{}").unwrap();
+    let (kind, reason) = outcome(&guard, &tool("a", "3")).await.unwrap_err();
+    assert_eq!(kind, RefusalKind::Unsafe);
+    assert!(reason.contains("bowline.lock:1: damaged: missing field"), "{reason}");
+    assert_eq!(gate.take_asked(), []);
+}
+
+/// Answers only when told to.
+#[derive(Default)]
+struct Slow {
+    asked: Mutex<Vec<tokio::sync::oneshot::Sender<Verdict>>>,
+    news: tokio::sync::Notify,
+}
+
+impl Slow {
+    async fn next(&self) -> tokio::sync::oneshot::Sender<Verdict> {
+        loop {
+            let taken = self.asked.lock().unwrap().pop();
+            match taken {
+                Some(answer) => return answer,
+                None => self.news.notified().await,
+            }
+        }
+    }
+}
+
+impl Gate for Slow {
+    fn ask(&self, _: Question) -> BoxFuture<'_, Verdict> {
+        let (answer, verdict) = tokio::sync::oneshot::channel();
+        self.asked.lock().unwrap().push(answer);
+        self.news.notify_one();
+        Box::pin(async move { verdict.await.unwrap_or(Verdict::Cancel) })
+    }
+}
+
+#[tokio::test]
+async fn calls_that_would_ask_the_same_share_the_answer() {
+    let gate = Arc::new(Slow::default());
+    let guard = Guard::builder().gate(Arc::clone(&gate)).build();
+    let write = tool("write", "");
+    let answer = async {
+        gate.next().await.send(Verdict::allow_for(Scope::Run, None)).unwrap();
+    };
+    let (one, other, third, ()) =
+        tokio::join!(outcome(&guard, &write), outcome(&guard, &write), outcome(&guard, &write), answer);
+    let mut by = [one.unwrap(), other.unwrap(), third.unwrap()];
+    by.sort_by_key(|by| by.as_str());
+    assert_eq!(by, [DecidedBy::Gate, DecidedBy::Remembered, DecidedBy::Remembered]);
+}
+
+#[tokio::test]
+async fn too_many_questions_are_declined_and_counted() {
+    // V-103
+    let hands = Hands::default();
+    let (gate, builder) = scripted([Verdict::allow(), Verdict::allow()]);
+    let limit = QuestionLimit { per_minute: 2, waiting: 3 };
+    let guard = builder.question_limit(limit).clock(hands.clock()).build();
+    assert!(outcome(&guard, &tool("a", "")).await.is_ok());
+    assert!(outcome(&guard, &tool("b", "")).await.is_ok());
+    let (kind, reason) = outcome(&guard, &tool("c", "")).await.unwrap_err();
+    assert_eq!(kind, RefusalKind::Limited);
+    assert_eq!(reason, "this server has caused 2 questions within a minute; try again later");
+    // Forms of the same server count with it; those of another do not.
+    let form = || ElicitParams::form("?", ElicitSchema::new().field("a", StringSchema::new()));
+    assert_eq!(guard.elicit(&FILES, form()).await.unwrap().action, ElicitAction::Decline);
+    assert_eq!((guard.declined_questions("files"), gate.take_asked().len()), (2, 2));
+    let other = Facts { server: "mail", ..FILES };
+    assert_eq!(guard.elicit(&other, form()).await.unwrap().action, ElicitAction::Cancel);
+    hands.advance(60);
+    gate.push(Verdict::allow());
+    assert!(outcome(&guard, &tool("c", "")).await.is_ok());
+}
+
+#[tokio::test]
+async fn withdrawn_questions_make_room() {
+    let gate = Arc::new(Slow::default());
+    let limit = QuestionLimit { per_minute: 100, waiting: 1 };
+    let guard = Guard::builder().gate(Arc::clone(&gate)).question_limit(limit).build();
+    let (one, other) = (tool("a", ""), tool("b", ""));
+    {
+        let mut first = Box::pin(call(&guard, &one));
+        tokio::select! {
+            _ = &mut first => panic!("nobody has answered"),
+            _answer = gate.next() => {}
+        }
+        let refusal = call(&guard, &other).await.unwrap_err();
+        assert_eq!(refusal.kind(), RefusalKind::Limited);
+    }
+    let answer = async { gate.next().await.send(Verdict::allow()).unwrap() };
+    let (allowed, ()) = tokio::join!(call(&guard, &other), answer);
+    assert!(allowed.is_ok());
+}
+
+#[tokio::test]
+async fn reading_and_prompts_go_the_same_way() {
+    // V-105
+    let (gate, builder) = scripted([Verdict::allow_for(Scope::Run, None)]);
+    let guard = builder
+        .policy(Policy::new([
+            Rule::deny().action(Action::Read).tool("file:///etc/*"),
+            Rule::ask().action(Action::Prompt).tool("secret"),
+        ]))
+        .build();
+    let by = |outcome: Result<Permit, Refusal>| outcome.map(|permit| permit.by());
+    assert_eq!(by(guard.access(&FILES, Action::Read, "file:///srv/a").await), Ok(DecidedBy::Default));
+    let refusal = guard.access(&FILES, Action::Read, "file:///etc/passwd").await.unwrap_err();
+    assert_eq!(refusal.to_string(), "not allowed: rule: deny * file:///etc/*");
+    assert_eq!(by(guard.access(&FILES, Action::Prompt, "secret").await), Ok(DecidedBy::Gate));
+    assert_eq!(by(guard.access(&FILES, Action::Prompt, "secret").await), Ok(DecidedBy::Remembered));
+    assert_eq!(gate.take_asked().len(), 1);
+    // A tool of the same name is something else.
+    assert_eq!(outcome(&guard, &tool("secret", "")).await.unwrap_err().0, RefusalKind::Cancelled);
+    assert_eq!(guard.access(&FILES, Action::Call, "x").await.unwrap_err().kind(), RefusalKind::Unsafe);
+}
+
+fn ask_model() -> CreateMessageParams {
+    CreateMessageParams::new(vec![SamplingMessage::user("hello")], 10_u64)
+}
+
+fn answer(text: &str) -> CreateMessageResult {
+    CreateMessageResult::new(Role::Assistant, text, "m")
+}
+
+#[tokio::test]
+async fn sampling_is_approved_edited_and_its_answer_reviewed() {
+    // V-103
+    let (gate, builder) = scripted([]);
+    let guard = builder.build();
+    let edited = CreateMessageParams::new(vec![SamplingMessage::user("hi")], 5_u64);
+    gate.push(Verdict::edited(Edit::Request(Box::new(edited.clone()))));
+    let sampling = guard.sample(&FILES, ask_model()).await.unwrap();
+    assert_eq!(sampling.request, edited);
+    gate.push(Verdict::edited(Edit::Result(Box::new(answer("less")))));
+    assert_eq!(guard.sampled(&FILES, &sampling, answer("more")).await.unwrap(), answer("less"));
+    gate.push(Verdict::decline());
+    let refusal = guard.sampled(&FILES, &sampling, answer("more")).await.unwrap_err();
+    assert_eq!(refusal.kind(), RefusalKind::Declined);
+    assert_eq!(guard.sample(&FILES, ask_model()).await.unwrap_err().kind(), RefusalKind::Cancelled);
+    // An answer to another question is none.
+    gate.push(Verdict::edited(Edit::Form(RawMap::new())));
+    assert_eq!(guard.sample(&FILES, ask_model()).await.unwrap_err().kind(), RefusalKind::Unsafe);
+    // Who says yes to all that comes does not look at each answer.
+    gate.push(Verdict::allow_for(Scope::Run, None));
+    gate.take_asked();
+    for _ in 0..2 {
+        let sampling = guard.sample(&FILES, ask_model()).await.unwrap();
+        assert_eq!(guard.sampled(&FILES, &sampling, answer("a")).await.unwrap(), answer("a"));
+    }
+    assert_eq!(gate.take_asked().len(), 1);
+    let other = Facts { server: "mail", ..FILES };
+    assert_eq!(guard.sample(&other, ask_model()).await.unwrap_err().kind(), RefusalKind::Cancelled);
+}
+
+#[tokio::test]
+async fn forms_are_filled_in_by_people_only_and_never_ask_for_secrets() {
+    // V-103
+    let (gate, builder) = scripted([]);
+    let guard = builder.policy(Policy::new([Rule::allow().action(Action::Form)])).build();
+    let schema = || ElicitSchema::new().required_field("name", StringSchema::new().min_length(2_u64));
+    let form = || ElicitParams::form("Who?", schema());
+    let filled = |text: &str| RawMap::from([("name", RawJson::of(text).unwrap())]);
+    // A rule that allows does not answer.
+    assert_eq!(guard.elicit(&FILES, form()).await.unwrap().action, ElicitAction::Cancel);
+    gate.push(Verdict::edited(Edit::Form(filled("Ada"))));
+    let result = guard.elicit(&FILES, form()).await.unwrap();
+    assert_eq!((result.action, result.content), (ElicitAction::Accept, Some(filled("Ada"))));
+    for verdict in [Verdict::edited(Edit::Form(filled("A"))), Verdict::allow()] {
+        gate.push(verdict);
+        assert_eq!(guard.elicit(&FILES, form()).await.unwrap_err().kind(), RefusalKind::Unsafe);
+    }
+    gate.push(Verdict::decline());
+    assert_eq!(guard.elicit(&FILES, form()).await.unwrap().action, ElicitAction::Decline);
+    gate.take_asked();
+    let other = Facts { server: "mail", ..FILES };
+    for schema in [
+        ElicitSchema::new().field("password", StringSchema::new()),
+        ElicitSchema::new().field("x", StringSchema::new().title("Your API key")),
+        ElicitSchema::new().field("x", StringSchema::new().format(StringFormat::Other("password".into()))),
+        (0..101).fold(ElicitSchema::new(), |schema, n| schema.field(format!("f{n}"), StringSchema::new())),
+    ] {
+        let refusal = guard.elicit(&other, ElicitParams::form("Hello", schema)).await.unwrap_err();
+        assert_eq!(refusal.kind(), RefusalKind::Unsafe, "{refusal}");
+    }
+    guard.set_policy(Policy::new([Rule::deny().server("mail")]));
+    assert_eq!(guard.elicit(&other, form()).await.unwrap().action, ElicitAction::Decline);
+    assert_eq!(gate.take_asked(), []);
+}
+
+/// Notes what it would open.
+#[derive(Clone, Default)]
+struct Notes(Arc<Mutex<Vec<String>>>);
+
+impl Opener for Notes {
+    fn open<'a>(&'a self, url: &'a ShownUrl) -> BoxFuture<'a, std::io::Result<()>> {
+        self.0.lock().unwrap().push(url.as_str().to_owned());
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+#[tokio::test]
+async fn pages_are_opened_after_consent_only() {
+    // V-103
+    let (gate, builder) = scripted([]);
+    let opened = Notes::default();
+    let guard = builder
+        .policy(Policy::new([
+            Rule::deny().action(Action::Visit).tool("*evil*"),
+            Rule::allow().action(Action::Visit),
+        ]))
+        .opener(opened.clone())
+        .build();
+    let visit = |url: &str| ElicitParams::url("Log in", url);
+    let page = "https://example.com/login";
+    assert_eq!(guard.elicit(&FILES, visit(page)).await.unwrap().action, ElicitAction::Cancel);
+    gate.push(Verdict::decline());
+    assert_eq!(guard.elicit(&FILES, visit(page)).await.unwrap().action, ElicitAction::Decline);
+    assert_eq!(
+        guard.elicit(&FILES, visit("https://evil.example")).await.unwrap().action,
+        ElicitAction::Decline
+    );
+    for url in ["javascript:alert(1)", "file:///etc/passwd", "https://a\u{202e}b/"] {
+        assert_eq!(guard.elicit(&FILES, visit(url)).await.unwrap_err().kind(), RefusalKind::Unsafe, "{url}");
+    }
+    assert_eq!((gate.take_asked().len(), opened.0.lock().unwrap().len()), (2, 0));
+    gate.push(Verdict::allow());
+    assert_eq!(guard.elicit(&FILES, visit(page)).await.unwrap().action, ElicitAction::Accept);
+    assert_eq!(*opened.0.lock().unwrap(), [page]);
+}
+
+#[tokio::test]
+async fn roots_are_disclosed_after_consent() {
+    let (gate, builder) = scripted([Verdict::decline(), Verdict::allow_for(Scope::Run, None)]);
+    let guard = builder.build();
+    let roots = [Root::new("file:///srv")];
+    assert_eq!(guard.roots(&FILES, &roots).await.unwrap_err().kind(), RefusalKind::Declined);
+    assert_eq!(guard.roots(&FILES, &roots).await, Ok(()));
+    assert_eq!(guard.roots(&FILES, &roots).await, Ok(()));
+    assert_eq!(gate.take_asked().len(), 2);
+}
+
+#[tokio::test]
+async fn without_anyone_to_ask_the_answer_is_no_and_says_how() {
+    let guard = Guard::builder().build();
+    let (kind, reason) = outcome(&guard, &tool("write", "")).await.unwrap_err();
+    assert_eq!(kind, RefusalKind::Declined);
+    assert_eq!(
+        reason,
+        "nobody is here to ask; a rule with effect = \"allow\", server = \"files\", tool = \"write\" would allow it"
+    );
+    let read_only = ToolAnnotations::new().read_only_hint(true);
+    let read = Definition::of(&Tool::new("read", RawJson::empty_object()).annotations(read_only));
+    let arguments = RawJson::empty_object();
+    let facts = Facts { trust: Trust::Trusted, ..FILES };
+    let permit = guard.check(&CallFacts { facts, definition: &read, arguments: &arguments }).await.unwrap();
+    assert_eq!(permit.reason(), "default: read-only tools of trusted servers are allowed");
+}
+
+#[tokio::test]
+async fn every_decision_and_every_call_is_told() {
+    let (folder, hands) = (Folder::new("audit"), Hands::default());
+    let path = folder.join("audit.jsonl");
+    let settings = AuditSettings::new(&path).arguments(AuditArguments::Redacted).secret("hunter22");
+    let audit = Audit::open(settings).unwrap();
+    let gate = Arc::new(Slow::default());
+    let guard = Guard::builder()
+        .gate(Arc::clone(&gate))
+        .policy(Policy::new([
+            Rule::deny().any_argument(ArgumentTest::Matches("*/etc/*".into())).origin("bowline.toml:3"),
+            Rule::allow().tool("read"),
+        ]))
+        .pins(Pins::in_memory())
+        .audit(audit.clone())
+        .clock(hands.clock())
+        .build();
+    let facts = Facts { caller: Caller { client: Some("cli"), principal: Some("ann") }, ..FILES };
+    let check = async |definition: &Definition, arguments: &str| {
+        let arguments = RawJson::parse(arguments.to_owned()).unwrap();
+        guard.check(&CallFacts { facts, definition, arguments: &arguments }).await
+    };
+    let (read, write) = (tool("read", ""), tool("write", ""));
+    guard.listed("files", std::slice::from_ref(&read)).await.unwrap();
+    guard.listed("files", &[read.clone(), write.clone()]).await.unwrap();
+
+    let permit = check(&read, r#"{"path":"/srv/hunter22","apiKey":"k"}"#).await.unwrap();
+    hands.advance(2);
+    permit.finish(Ended::Completed, 512);
+    let permit = check(&read, "{}").await.unwrap();
+    permit.finish(Ended::Failed { code: -32603, message: "hunter22 is wrong".into() }, 0);
+    drop(check(&read, "{}").await.unwrap());
+    check(&read, r#"{"path":"/etc/passwd"}"#).await.unwrap_err();
+    {
+        let mut asked = Box::pin(check(&write, "{}"));
+        tokio::select! {
+            _ = &mut asked => panic!("nobody has answered"),
+            _answer = gate.next() => {}
+        }
+    }
+    let answer = async { gate.next().await.send(Verdict::Cancel).unwrap() };
+    let (refused, ()) = tokio::join!(check(&write, "{}"), answer);
+    refused.unwrap_err();
+    drop(guard);
+    drop(audit);
+
+    // Numbers of entries and processes differ from run to run.
+    let text = std::fs::read_to_string(&path).unwrap();
+    let without_id = |line: &str| match (line.find("\"id\":\""), line.find("\"client\"")) {
+        (Some(start), Some(end)) => format!("{}{}", &line[..start], &line[end..]),
+        _ => line.to_owned(),
+    };
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| {
+            without_id(line).replace("\"client\":\"cli\",\"principal\":\"ann\",\"server\":\"files\",", "")
+        })
+        .collect();
+    expect![[r#"
+        {"time":"2026-07-28T12:00:00.000Z","event":"pin","server":"files","method":"tools/list","name":"write","reason":"it is new"}
+        {"time":"2026-07-28T12:00:00.000Z","event":"decision","method":"tools/call","name":"read","decision":"allow","by":"rule","reason":"rule: allow * read","arguments":{"apiKey":"***","path":"/srv/***"}}
+        {"time":"2026-07-28T12:00:02.000Z","event":"call","method":"tools/call","name":"read","arguments":{"apiKey":"***","path":"/srv/***"},"outcome":"ok","durationMs":2000.000,"bytes":512}
+        {"time":"2026-07-28T12:00:02.000Z","event":"decision","method":"tools/call","name":"read","decision":"allow","by":"rule","reason":"rule: allow * read","arguments":{}}
+        {"time":"2026-07-28T12:00:02.000Z","event":"call","method":"tools/call","name":"read","arguments":{},"outcome":"error -32603: *** is wrong","durationMs":0.000,"bytes":0}
+        {"time":"2026-07-28T12:00:02.000Z","event":"decision","method":"tools/call","name":"read","decision":"allow","by":"rule","reason":"rule: allow * read","arguments":{}}
+        {"time":"2026-07-28T12:00:02.000Z","event":"call","method":"tools/call","name":"read","arguments":{},"outcome":"abandoned","durationMs":0.000}
+        {"time":"2026-07-28T12:00:02.000Z","event":"decision","method":"tools/call","name":"read","decision":"deny","by":"rule","reason":"rule: deny * * (bowline.toml:3)","arguments":{"path":"/etc/passwd"}}
+        {"time":"2026-07-28T12:00:02.000Z","event":"decision","method":"tools/call","name":"write","decision":"abandoned","arguments":{}}
+        {"time":"2026-07-28T12:00:02.000Z","event":"decision","method":"tools/call","name":"write","decision":"cancel","by":"gate","reason":"the question was not answered","arguments":{}}"#]]
+    .assert_eq(&lines.join("\n"));
+}
