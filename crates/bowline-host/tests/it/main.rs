@@ -1,0 +1,7 @@
+//! The host as its users meet it.
+#![expect(
+    clippy::needless_raw_string_hashes,
+    reason = "snapshots are written by a tool that always puts them"
+)]
+
+mod config;
