@@ -1,0 +1,178 @@
+//! Commands of `${cmd:…}` variables: how they are split into words and run without a shell.
+
+use std::io::{self, Read};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::environment::Commands;
+
+/// How much a command may print.
+const MAX_OUTPUT: u64 = 64 * 1024;
+
+/// Runs commands as child processes, with the environment of this process and no standard input.
+#[derive(Debug, Clone)]
+pub struct ChildCommands {
+    timeout: Duration,
+}
+
+impl ChildCommands {
+    /// Runs commands that may take that long.
+    pub fn new(timeout: Duration) -> Self {
+        Self { timeout }
+    }
+}
+
+impl Default for ChildCommands {
+    /// Ten seconds: long enough for a secret store that asks for a fingerprint.
+    fn default() -> Self {
+        Self::new(Duration::from_secs(10))
+    }
+}
+
+impl Commands for ChildCommands {
+    fn run(&self, words: &[String]) -> Result<String, String> {
+        let deadline = Instant::now() + self.timeout;
+        let (program, arguments) = words.split_first().ok_or("expected a command, got nothing")?;
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("`{program}` did not start: {error}"))?;
+        let stdout = child.stdout.take();
+        let (sender, receiver) = mpsc::channel();
+        // The reader ends with the pipe, which the kill below closes; its result is dropped if it comes too late.
+        let reader = thread::spawn(move || {
+            let mut output = Vec::new();
+            let read = stdout.map_or(Ok(0), |stdout| stdout.take(MAX_OUTPUT + 1).read_to_end(&mut output));
+            drop(sender.send(read.map(|_| output)));
+        });
+        let output = receiver.recv_timeout(self.timeout);
+        let status = wait(&mut child, deadline).map_err(|error| format!("`{program}` was lost: {error}"))?;
+        let (Ok(output), Some(status)) = (output, status) else {
+            return Err(format!("`{program}` did not end within {:?}", self.timeout));
+        };
+        let output =
+            output.map_err(|error| format!("the output of `{program}` could not be read: {error}"))?;
+        drop(reader.join());
+        if !status.success() {
+            return Err(format!("`{program}` ended with {status}"));
+        }
+        if output.len() as u64 > MAX_OUTPUT {
+            return Err(format!("`{program}` printed more than {MAX_OUTPUT} bytes"));
+        }
+        String::from_utf8(output).map_err(|_| format!("`{program}` printed something else than UTF-8"))
+    }
+}
+
+/// Waits for the end of a process, which has closed its output or has no time left; kills it at the deadline.
+fn wait(child: &mut Child, deadline: Instant) -> io::Result<Option<ExitStatus>> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() >= deadline {
+            // A process that cannot be killed has ended already.
+            child.kill().ok();
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Splits a command line at spaces, with quotes and backslashes as shells have them but nothing else of a shell.
+pub(crate) fn split_words(line: &str) -> Result<Vec<String>, &'static str> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut characters = line.chars();
+    while let Some(c) = characters.next() {
+        match (quote, c) {
+            (Some(open), _) if c == open => quote = None,
+            (Some('\''), _) => word.get_or_insert_default().push(c),
+            (_, '\\') => {
+                let next = characters.next().ok_or("expected a character after the backslash at the end")?;
+                // In double quotes a backslash is itself before anything but a quote or a backslash.
+                if quote.is_some() && !matches!(next, '"' | '\\') {
+                    word.get_or_insert_default().push('\\');
+                }
+                word.get_or_insert_default().push(next);
+            }
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, _) if c.is_whitespace() => words.extend(word.take()),
+            (Some(_) | None, _) => word.get_or_insert_default().push(c),
+        }
+    }
+    if quote.is_some() {
+        return Err("expected the quotes to be closed");
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split_words;
+
+    #[test]
+    fn words_are_split_like_in_a_shell_but_nothing_is_run() {
+        for (line, words) in [
+            ("op read op://vault/item", vec!["op", "read", "op://vault/item"]),
+            ("  a  'b c' \"d \\\"e\\\"\" f\\ g ''", vec!["a", "b c", "d \"e\"", "f g", ""]),
+            ("echo $(id) `id` ; rm -rf /", vec!["echo", "$(id)", "`id`", ";", "rm", "-rf", "/"]),
+            ("\"C:\\bin\"", vec!["C:\\bin"]),
+            ("", vec![]),
+        ] {
+            assert_eq!(split_words(line).expect("the line is complete"), words, "{line}");
+        }
+        assert!(split_words("a 'b").is_err());
+        assert!(split_words("a\\").is_err());
+    }
+
+    #[cfg(unix)]
+    mod unix {
+        use std::time::Duration;
+
+        use super::super::{ChildCommands, Commands as _};
+
+        fn run(words: &[&str]) -> Result<String, String> {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            ChildCommands::new(Duration::from_secs(5)).run(&words)
+        }
+
+        #[test]
+        fn a_command_runs_without_a_shell() {
+            // V-70
+            assert_eq!(run(&["printf", "%s", "$(id);x"]).as_deref(), Ok("$(id);x"));
+        }
+
+        #[test]
+        fn failures_say_what_failed() {
+            assert_eq!(run(&["false"]).unwrap_err(), "`false` ended with exit status: 1");
+            assert!(
+                run(&["/nonexistent/program"])
+                    .unwrap_err()
+                    .starts_with("`/nonexistent/program` did not start")
+            );
+            assert!(run(&["head", "-c", "100000", "/dev/zero"]).is_err());
+            assert_eq!(run(&[]).unwrap_err(), "expected a command, got nothing");
+        }
+
+        #[test]
+        fn a_command_that_does_not_end_is_killed() {
+            let runner = ChildCommands::new(Duration::from_millis(20));
+            let words = ["sleep", "600"].map(str::to_owned);
+            assert_eq!(runner.run(&words).unwrap_err(), "`sleep` did not end within 20ms");
+            // Nor may it hide behind a closed output.
+            let words = ["sh", "-c", "exec >&-; exec sleep 600"].map(str::to_owned);
+            assert_eq!(runner.run(&words).unwrap_err(), "`sh` did not end within 20ms");
+        }
+    }
+}

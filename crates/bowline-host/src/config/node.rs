@@ -1,0 +1,169 @@
+//! The one tree all notations are read into: values with the place each was written at.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Map, Number, Value as Json};
+
+use super::report::{Format, Origin, Report};
+
+/// How deep a file may nest; the same as for messages.
+pub(crate) const MAX_DEPTH: usize = 128;
+
+/// A value and the place it was written at.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Node {
+    /// The value itself.
+    pub(crate) value: Value,
+    /// Where it begins.
+    pub(crate) origin: Origin,
+}
+
+/// A value of any of the notations.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    /// Nothing, which JSON and YAML can write.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number.
+    Number(Number),
+    /// Text; dates of TOML are text too.
+    String(String),
+    /// A list.
+    Array(Vec<Node>),
+    /// Members in the order of the file, each name once.
+    Object(Vec<Member>),
+    /// What a name stands for that is there more than once, first at that line. Readers differ in which of the values
+    /// counts, so none is guessed.
+    Twice(u32),
+}
+
+/// A member of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Member {
+    /// The name.
+    pub(crate) name: String,
+    /// Where the name is written.
+    pub(crate) origin: Origin,
+    /// The value.
+    pub(crate) node: Node,
+}
+
+impl Node {
+    /// The value of the member of that name, if this is an object that has it.
+    pub(crate) fn get(&self, name: &str) -> Option<&Self> {
+        match &self.value {
+            Value::Object(members) => {
+                members.iter().find(|member| member.name == name).map(|member| &member.node)
+            }
+            _ => None,
+        }
+    }
+
+    /// The text, if this is text.
+    pub(crate) fn as_str(&self) -> Option<&str> {
+        match &self.value {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The members, if this is an object.
+    pub(crate) fn as_object(&self) -> Option<&[Member]> {
+        match &self.value {
+            Value::Object(members) => Some(members),
+            _ => None,
+        }
+    }
+
+    /// The elements, if this is a list.
+    pub(crate) fn as_array(&self) -> Option<&[Self]> {
+        match &self.value {
+            Value::Array(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// What kind of value this is, with its article, for messages.
+    pub(crate) fn kind(&self) -> &'static str {
+        match &self.value {
+            Value::Null => "null",
+            Value::Bool(_) => "a boolean",
+            Value::Number(_) => "a number",
+            Value::String(_) => "a string",
+            Value::Array(_) => "an array",
+            Value::Object(_) => "an object",
+            Value::Twice(_) => "the name twice",
+        }
+    }
+
+    /// The same value without places.
+    pub(crate) fn to_json(&self) -> Json {
+        match &self.value {
+            Value::Null | Value::Twice(_) => Json::Null,
+            Value::Bool(value) => Json::Bool(*value),
+            Value::Number(number) => Json::Number(number.clone()),
+            Value::String(text) => Json::String(text.clone()),
+            Value::Array(items) => Json::Array(items.iter().map(Self::to_json).collect()),
+            Value::Object(members) => {
+                let members = members.iter().map(|member| (member.name.clone(), member.node.to_json()));
+                Json::Object(members.collect::<Map<_, _>>())
+            }
+        }
+    }
+}
+
+/// Reads a text of the given notation; `None` where it is broken, with the reason in the report.
+pub(crate) fn parse(path: &Path, text: &str, format: Format, report: &Report) -> Option<Node> {
+    // Editors on Windows put a byte order mark in front of text files.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let file: Arc<Path> = Arc::from(path);
+    match format {
+        Format::Jsonc => super::jsonc::parse(&file, text, report),
+        Format::Yaml => super::yaml::parse(&file, text, report),
+        Format::Toml => super::toml::parse(&file, text, report),
+    }
+}
+
+/// Adds a member; one whose name is there already makes both unusable.
+pub(crate) fn push_member(members: &mut Vec<Member>, member: Member) {
+    let Some(first) = members.iter_mut().find(|present| present.name == member.name) else {
+        members.push(member);
+        return;
+    };
+    let line = match first.node.value {
+        Value::Twice(line) => line,
+        _ => first.origin.line,
+    };
+    first.node = Node { value: Value::Twice(line), origin: member.origin };
+}
+
+/// Turns byte offsets of a text into lines and columns.
+#[derive(Debug)]
+pub(crate) struct Lines<'a> {
+    file: &'a Arc<Path>,
+    text: &'a str,
+    starts: Vec<usize>,
+}
+
+impl<'a> Lines<'a> {
+    pub(crate) fn new(file: &'a Arc<Path>, text: &'a str) -> Self {
+        let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Self { file, text, starts }
+    }
+
+    pub(crate) fn origin(&self, offset: usize) -> Origin {
+        let offset = (0..=offset).rev().find(|at| self.text.is_char_boundary(*at)).unwrap_or(0);
+        let line = self.starts.partition_point(|start| *start <= offset);
+        let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
+        let column = self.text.get(start..offset).map_or(0, |before| before.chars().count()) + 1;
+        at(self.file, line, column)
+    }
+}
+
+/// A place given by counts from one.
+pub(crate) fn at(file: &Arc<Path>, line: usize, column: usize) -> Origin {
+    let clamp = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    Origin { file: Arc::clone(file), line: clamp(line), column: clamp(column) }
+}

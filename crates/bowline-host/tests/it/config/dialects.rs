@@ -1,0 +1,509 @@
+//! A realistic file of each dialect.
+
+use bowline_host::config::{Scope, explain};
+use expect_test::{Expect, expect};
+
+use super::{load, show};
+
+fn check(path: &str, scope: Scope, text: &str, expected: &Expect) {
+    let config = load(&[(path, scope, text)]);
+    let shown = show(&config);
+    // V-57
+    for text in [shown.as_str(), &format!("{config:?}")] {
+        assert!(!text.contains("canary"), "a secret is shown: {text}");
+        assert!(!text.contains("literal"), "a literal secret is shown: {text}");
+    }
+    expected.assert_eq(&shown);
+}
+
+#[test]
+fn claude_desktop() {
+    check(
+        "claude_desktop_config.json",
+        Scope::User,
+        include_str!("../../fixtures/config/claude_desktop_config.json"),
+        &expect![[r#"
+            [servers.everything]  # claude_desktop_config.json:4, mcpServers
+            command = "npx"  # claude_desktop_config.json:5
+            args = ["-y","@modelcontextprotocol/server-everything"]  # claude_desktop_config.json:6
+
+            [servers.github]  # claude_desktop_config.json:8, mcpServers
+            command = "docker"  # claude_desktop_config.json:9
+            args = ["run","-i","--rm","-e","GITHUB_PERSONAL_ACCESS_TOKEN=***","ghcr.io/github/github-mcp-server"]  # claude_desktop_config.json:10
+            env.GITHUB_PERSONAL_ACCESS_TOKEN = "***"  # claude_desktop_config.json:11
+
+            [servers.linear]  # claude_desktop_config.json:13, mcpServers
+            command = "npx"  # claude_desktop_config.json:14
+            args = ["-y","mcp-remote@latest","https://mcp.linear.app/sse","--header","***"]  # claude_desktop_config.json:15
+            Advice: claude_desktop_config.json:14: mcpServers.linear.command: `mcp-remote` is not needed here; in place of `command` and `args` write `"url": "https://mcp.linear.app/sse"` and `"headers": { "Authorization": "***" }`"#]],
+    );
+}
+
+#[test]
+fn claude_code_of_the_user() {
+    check(
+        ".claude.json",
+        Scope::User,
+        include_str!("../../fixtures/config/claude_code.json"),
+        &expect![[r#"
+            [servers.sentry]  # .claude.json:4, mcpServers
+            url = "https://mcp.sentry.dev/mcp"  # .claude.json:4
+
+            [servers.docs]  # .claude.json:11, mcpServers
+            command = "docs-server"  # .claude.json:11
+            args = ["--local"]  # .claude.json:11
+            always_load = true  # .claude.json:11
+            Replaced: .claude.json:11: docs: replaces the server of the same name at .claude.json:5"#]],
+    );
+}
+
+#[test]
+fn claude_code_of_a_project() {
+    check(
+        ".mcp.json",
+        Scope::Project,
+        include_str!("../../fixtures/config/project_mcp.json"),
+        &expect![[r#"
+            [servers.api]  # .mcp.json:3, mcpServers, needs approval, reads API_BASE, API_KEY
+            url = "https://api.example.com/mcp"  # .mcp.json:5
+            headers.Authorization = "***${API_KEY}"  # .mcp.json:6
+            headers.X-Team = "***"  # .mcp.json:6
+            headers_helper = ["/opt/bin/headers","--for","the shop"]  # .mcp.json:7
+            oauth.client_id = "shop"  # .mcp.json:9
+            oauth.metadata_url = "https://auth.example.com/.well-known/openid-configuration"  # .mcp.json:11
+            oauth.scopes = ["read","write"]  # .mcp.json:8
+            oauth.callback_port = 8765  # .mcp.json:8
+
+            [servers.legacy]  # .mcp.json:15, mcpServers, needs approval
+            url = "https://legacy.example.com/events"  # .mcp.json:15
+            transport = "sse"  # .mcp.json:15
+
+            [servers.docs]  # .mcp.json:16, mcpServers, needs approval
+            command = "docs-server"  # .mcp.json:16
+            args = ["--project"]  # .mcp.json:16
+
+            [servers.loose]  # .mcp.json:17, mcpServers, needs approval
+            command = "loose"  # .mcp.json:17
+            Ignored: .mcp.json:17: mcpServers.loose.autoApprove: ignored, because a file of a project may not loosen what is asked; write it into your own configuration"#]],
+    );
+}
+
+#[test]
+fn cursor() {
+    let text = include_str!("../../fixtures/config/cursor_mcp.json");
+    check(
+        "/srv/ada/shop/.cursor/mcp.json",
+        Scope::Project,
+        text,
+        &expect![[r#"
+            [servers.shop]  # /srv/ada/shop/.cursor/mcp.json:3, mcpServers, needs approval, reads API_KEY
+            command = "/srv/ada/shop/bin/server"  # /srv/ada/shop/.cursor/mcp.json:5
+            args = ["--name","shop","--cache","/srv/ada/.cache"]  # /srv/ada/shop/.cursor/mcp.json:6
+            env.API_KEY = "${env:API_KEY}"  # /srv/ada/shop/.cursor/mcp.json:7
+            env_file = "/srv/ada/shop/.env"  # /srv/ada/shop/.cursor/mcp.json:8
+            cwd = "/srv/ada/shop/server"  # /srv/ada/shop/.cursor/mcp.json:9
+
+            [servers.crm]  # /srv/ada/shop/.cursor/mcp.json:11, mcpServers, needs approval, reads CRM_SECRET
+            url = "https://crm.example.com/mcp"  # /srv/ada/shop/.cursor/mcp.json:12
+            oauth.client_id = "crm-client"  # /srv/ada/shop/.cursor/mcp.json:13
+            oauth.client_secret = "${env:CRM_SECRET}"  # /srv/ada/shop/.cursor/mcp.json:13
+            oauth.scopes = ["read","write"]  # /srv/ada/shop/.cursor/mcp.json:13"#]],
+    );
+}
+
+#[test]
+fn windsurf() {
+    let text = include_str!("../../fixtures/config/windsurf_mcp_config.json");
+    check(
+        "mcp_config.json",
+        Scope::User,
+        text,
+        &expect![[r#"
+            [servers.figma]  # mcp_config.json:3, mcpServers, reads FIGMA_TOKEN
+            url = "https://mcp.figma.example/sse"  # mcp_config.json:3
+            headers.X-Token = "${env:FIGMA_TOKEN}"  # mcp_config.json:3
+            transport = "sse"  # mcp_config.json:3
+
+            [servers.memory]  # mcp_config.json:4, mcpServers
+            command = "npx"  # mcp_config.json:4
+            args = ["-y","@modelcontextprotocol/server-memory"]  # mcp_config.json:4
+            deny = ["delete_entities"]  # mcp_config.json:4"#]],
+    );
+}
+
+#[test]
+fn cline() {
+    let text = include_str!("../../fixtures/config/cline_mcp_settings.json");
+    check(
+        "cline_mcp_settings.json",
+        Scope::User,
+        text,
+        &expect![[r#"
+            [servers.weather]  # cline_mcp_settings.json:3, mcpServers
+            command = "node"  # cline_mcp_settings.json:4
+            args = ["/srv/ada/weather/build/index.js"]  # cline_mcp_settings.json:5
+            env.API_KEY = "***"  # cline_mcp_settings.json:6
+            enabled = true  # cline_mcp_settings.json:7
+            request_timeout = "90s"  # cline_mcp_settings.json:9
+            auto_approve = ["get_forecast"]  # cline_mcp_settings.json:8
+
+            [servers.old]  # cline_mcp_settings.json:11, mcpServers, reads NOT_SET
+            command = "old"  # cline_mcp_settings.json:11
+            env.KEY = "${NOT_SET}"  # cline_mcp_settings.json:11
+            enabled = false  # cline_mcp_settings.json:11
+            auto_approve = ["a","b"]  # cline_mcp_settings.json:11
+
+            [servers.remote]  # cline_mcp_settings.json:12, mcpServers
+            url = "https://remote.example.com/mcp"  # cline_mcp_settings.json:12
+            request_timeout = "1m"  # cline_mcp_settings.json:12"#]],
+    );
+}
+
+#[test]
+fn vs_code() {
+    let text = include_str!("../../fixtures/config/vscode_mcp.json");
+    check(
+        ".vscode/mcp.json",
+        Scope::Project,
+        text,
+        &expect![[r#"
+        [servers.perplexity]  # .vscode/mcp.json:8, VS Code, needs approval
+        command = "npx"  # .vscode/mcp.json:10
+        args = ["-y","server-perplexity-ask","--region=${input:region}"]  # .vscode/mcp.json:11
+        env.NODE_OPTIONS = unset  # .vscode/mcp.json:12
+        env.PERPLEXITY_API_KEY = "${input:perplexity-key}"  # .vscode/mcp.json:12
+        env.RETRIES = "***"  # .vscode/mcp.json:12
+        env_file = "/srv/ada/shop/web/.env"  # .vscode/mcp.json:13
+        dev = …  # kept, means nothing here
+        sandbox = …  # kept, means nothing here
+        sandboxEnabled = …  # kept, means nothing here
+
+        [servers.github]  # .vscode/mcp.json:18, VS Code, needs approval
+        url = "https://api.githubcopilot.com/mcp/"  # .vscode/mcp.json:18
+
+        [servers.socket]  # .vscode/mcp.json:19, VS Code, needs approval
+        url = "unix:///run/server.sock#/mcp"  # .vscode/mcp.json:19"#]],
+    );
+}
+
+#[test]
+fn vs_code_in_its_settings() {
+    let text =
+        r#"{ "editor.fontSize": 12, "mcp": { "inputs": [], "servers": { "a": { "command": "a" } } } }"#;
+    check(
+        "settings.json",
+        Scope::User,
+        text,
+        &expect![[r#"
+        [servers.a]  # settings.json:1, VS Code
+        command = "a"  # settings.json:1"#]],
+    );
+}
+
+#[test]
+fn zed() {
+    check(
+        "settings.json",
+        Scope::User,
+        include_str!("../../fixtures/config/zed_settings.json"),
+        &expect![[r#"
+            [servers.flat]  # settings.json:4, Zed
+            command = "npx"  # settings.json:4
+            args = ["-y","flat-server"]  # settings.json:4
+            env.TOKEN = "***"  # settings.json:4
+            request_timeout = "90s"  # settings.json:4
+
+            [servers.nested]  # settings.json:5, Zed
+            command = "/usr/bin/nested"  # settings.json:7
+            args = ["--stdio"]  # settings.json:7
+            env.A = "***"  # settings.json:7
+            settings = …  # kept, means nothing here
+            source = …  # kept, means nothing here
+
+            [servers.remote]  # settings.json:10, Zed
+            url = "https://remote.example.com/mcp"  # settings.json:10
+            headers.X-Key = "***"  # settings.json:10
+            oauth.client_id = "zed"  # settings.json:10
+
+            [servers.off]  # settings.json:11, Zed, reads UNSET
+            command = "off"  # settings.json:11
+            args = ["${UNSET}"]  # settings.json:11
+            enabled = false  # settings.json:11
+            Skipped: settings.json:12: context_servers.mcp-server-github: `mcp-server-github` is an extension of Zed, which only Zed can start; add its command to use it here"#]],
+    );
+}
+
+#[test]
+fn goose() {
+    check(
+        "config.yaml",
+        Scope::User,
+        include_str!("../../fixtures/config/goose_config.yaml"),
+        &expect![[r#"
+            [servers.github]  # config.yaml:10, Goose, reads GITHUB_PERSONAL_ACCESS_TOKEN
+            command = "npx"  # config.yaml:15
+            args = ["-y","@modelcontextprotocol/server-github","--port","8080"]  # config.yaml:17
+            env.GITHUB_PERSONAL_ACCESS_TOKEN = "***"  # config.yaml:25
+            env.LD_PRELOAD = "***"  # config.yaml:23
+            env.LOG_LEVEL = "***"  # config.yaml:22
+            description = "GitHub integration"  # config.yaml:14
+            enabled = true  # config.yaml:11
+            request_timeout = "5m"  # config.yaml:26
+            allow = ["search_code","get_issue"]  # config.yaml:27
+            name = …  # kept, means nothing here
+
+            [servers.remote]  # config.yaml:28, Goose
+            url = "https://api.example.com/mcp"  # config.yaml:32
+            headers.Authorization = "***${API_TOKEN}"  # config.yaml:34
+            description = ""  # config.yaml:31
+            enabled = true  # config.yaml:37
+            request_timeout = "1m"  # config.yaml:38
+            name = …  # kept, means nothing here
+
+            [servers.older]  # config.yaml:39, Goose
+            url = "https://older.example.com/events"  # config.yaml:39
+            transport = "sse"  # config.yaml:39
+            enabled = false  # config.yaml:39
+            name = …  # kept, means nothing here
+            Skipped: config.yaml:4: extensions.developer: `developer` is of the type `builtin`, which runs only inside of Goose
+            Danger: config.yaml:23: extensions.github.envs.LD_PRELOAD: `LD_PRELOAD` changes which code the program runs
+            Skipped: config.yaml:40: extensions.script: `script` is of the type `inline_python`, which runs only inside of Goose"#]],
+    );
+}
+
+#[test]
+fn registry_npm() {
+    // V-130
+    check(
+        "server.json",
+        Scope::User,
+        include_str!("../../fixtures/config/server_npm.json"),
+        &expect![[r#"
+            [servers."io.github.ada/search"]  # server.json:3, server.json, needs approval, reads SEARCH_KEY
+            command = "npx"  # server.json:9
+            args = ["-y","@ada/search@1.0.2","start","--region","eu","--safe","/srv"]  # server.json:9
+            env.LOG_LEVEL = "***"  # server.json:25
+            env.SEARCH_KEY = "{SEARCH_KEY}"  # server.json:24
+            description = "Searches the web"  # server.json:5
+            "$schema" = …  # kept, means nothing here
+            _meta = …  # kept, means nothing here
+            repository = …  # kept, means nothing here
+            title = …  # kept, means nothing here
+            version = …  # kept, means nothing here
+            Command: server.json:9: packages[0]: published by io.github.ada; runs `npx -y @ada/search@1.0.2 start --region eu --safe /srv`"#]],
+    );
+}
+
+#[test]
+fn registry_container_in_the_older_spelling() {
+    check(
+        "server.json",
+        Scope::User,
+        include_str!("../../fixtures/config/server_oci.json"),
+        &expect![[r#"
+            [servers."io.github.ada/database"]  # server.json:2, server.json, needs approval, reads DB_PASSWORD
+            command = "docker"  # server.json:6
+            args = ["run","-i","--rm","-e","DB_PASSWORD","--mount","type=bind,src={source_path},dst=/project","--network","host","ghcr.io/ada/database:3.1.0","/project"]  # server.json:6
+            env.DB_PASSWORD = "{DB_PASSWORD}"  # server.json:25
+            description = "A database"  # server.json:3
+            version_detail = …  # kept, means nothing here
+            Command: server.json:6: packages[0]: published by io.github.ada; runs `docker run -i --rm -e DB_PASSWORD --mount type=bind,src={source_path},dst=/project --network host ghcr.io/ada/database:3.1.0 /project`"#]],
+    );
+}
+
+#[test]
+fn registry_prefers_a_remote() {
+    check(
+        "server.json",
+        Scope::User,
+        include_str!("../../fixtures/config/server_remote.json"),
+        &expect![[r#"
+            [servers."com.example/hybrid"]  # server.json:2, server.json, needs approval
+            url = "https://www.example.com/mcp"  # server.json:11
+            headers.Authorization = "Bearer {token}"  # server.json:15
+            headers.X-API-Key = "{X-API-Key}"  # server.json:14
+            headers.X-Region = "***"  # server.json:16
+            description = "Local and remote"  # server.json:3
+            version = …  # kept, means nothing here"#]],
+    );
+}
+
+#[test]
+fn registry_runtimes() {
+    let package = |kind: &str, more: &str| {
+        format!(
+            r#"{{ "name": "a/b", "packages": [{{ "registryType": "{kind}", "identifier": "pkg", "version": "1.2.3"{more} }}] }}"#
+        )
+    };
+    let argument = r#", "packageArguments": [{ "type": "positional", "value": "go" }]"#;
+    let runs = |kind: &str, more: &str| {
+        let config = load(&[("server.json", Scope::User, &package(kind, more))]);
+        let notices: Vec<&str> = config.notices.iter().map(|notice| notice.message.as_str()).collect();
+        format!("{kind}: {}\n", notices.join(" | "))
+    };
+    let mut shown = String::new();
+    for kind in ["npm", "pypi", "oci", "nuget", "cargo", "mcpb"] {
+        shown.push_str(&runs(kind, argument));
+    }
+    for hint in ["bunx", "pipx", "podman"] {
+        shown.push_str(&runs("npm", &format!(r#", "runtimeHint": "{hint}""#)));
+    }
+    shown.push_str(&runs(
+        "npm",
+        r#", "transport": { "type": "streamable-http", "url": "http://127.0.0.1:80/" }"#,
+    ));
+    shown.push_str(&runs(
+        "npm",
+        r#", "runtimeHint": "npx", "runtimeArguments": [{ "type": "named", "name": "-c", "value": "id" }]"#,
+    ));
+    expect![[r#"
+        npm: published by a; runs `npx -y pkg@1.2.3 go`
+        pypi: published by a; runs `uvx pkg@1.2.3 go`
+        oci: published by a; runs `docker run -i --rm pkg:1.2.3 go`
+        nuget: published by a; runs `dnx pkg@1.2.3 --yes -- go`
+        cargo: install it first with `cargo install --locked pkg@1.2.3` | published by a; runs `pkg go`
+        mcpb: bundles are not unpacked here; install it and add its command | `a/b` has no package or remote that can be used here
+        npm: published by a; runs `bunx pkg@1.2.3`
+        npm: published by a; runs `pipx run pkg==1.2.3`
+        npm: published by a; runs `podman run -i --rm pkg:1.2.3`
+        npm: the package serves HTTP by itself; start it and add its URL | `a/b` has no package or remote that can be used here
+        npm: `npx -c` runs code that is written in the arguments | published by a; runs `npx -y -c id pkg@1.2.3`
+    "#]].assert_eq(&shown);
+}
+
+#[test]
+fn bowline_toml_says_everything() {
+    let config = load(&[
+        (
+            "/srv/ada/.config/bowline/bowline.toml",
+            Scope::User,
+            include_str!("../../fixtures/config/bowline.toml"),
+        ),
+        (
+            "/srv/ada/.config/bowline/claude_desktop_config.json",
+            Scope::User,
+            include_str!("../../fixtures/config/claude_desktop_config.json"),
+        ),
+    ]);
+    let errors: Vec<String> = config.errors.iter().map(ToString::to_string).collect();
+    assert_eq!(errors, [""; 0]);
+    let shown = explain(&config);
+    assert!(!shown.contains("canary") && !shown.contains("literal"), "{shown}");
+    expect![[r#"
+        [servers.everything]  # /srv/ada/.config/bowline/claude_desktop_config.json:4, mcpServers
+        command = "npx"  # /srv/ada/.config/bowline/claude_desktop_config.json:5
+        args = ["-y","@modelcontextprotocol/server-everything"]  # /srv/ada/.config/bowline/claude_desktop_config.json:6
+        enabled = false  # /srv/ada/.config/bowline/bowline.toml:40
+        start = "lazy"  # default
+        share = "shared"  # default
+        startup_timeout = "30s"  # default
+        request_timeout = "10s"  # /srv/ada/.config/bowline/bowline.toml:41
+        idle_stop = "10m"  # default
+        trusted = false  # default
+
+        [servers.github]  # /srv/ada/.config/bowline/claude_desktop_config.json:8, mcpServers
+        command = "docker"  # /srv/ada/.config/bowline/claude_desktop_config.json:9
+        args = ["run","-i","--rm","-e","GITHUB_PERSONAL_ACCESS_TOKEN=***","ghcr.io/github/github-mcp-server"]  # /srv/ada/.config/bowline/claude_desktop_config.json:10
+        env.GITHUB_PERSONAL_ACCESS_TOKEN = "***"  # /srv/ada/.config/bowline/claude_desktop_config.json:11
+        enabled = true  # default
+        start = "lazy"  # default
+        share = "shared"  # default
+        startup_timeout = "30s"  # default
+        request_timeout = "1m"  # default
+        idle_stop = "10m"  # default
+        trusted = false  # default
+
+        [servers.linear]  # /srv/ada/.config/bowline/claude_desktop_config.json:13, mcpServers
+        command = "npx"  # /srv/ada/.config/bowline/claude_desktop_config.json:14
+        args = ["-y","mcp-remote@latest","https://mcp.linear.app/sse","--header","***"]  # /srv/ada/.config/bowline/claude_desktop_config.json:15
+        enabled = true  # default
+        start = "lazy"  # default
+        share = "shared"  # default
+        startup_timeout = "30s"  # default
+        request_timeout = "1m"  # default
+        idle_stop = "10m"  # default
+        trusted = false  # default
+
+        [servers.files]  # /srv/ada/.config/bowline/bowline.toml:8, bowline.toml, reads NOTES_KEY
+        command = "bowline"  # /srv/ada/.config/bowline/bowline.toml:9
+        args = ["serve","files","/srv/ada/notes"]  # /srv/ada/.config/bowline/bowline.toml:10
+        env.LOG = "***"  # /srv/ada/.config/bowline/bowline.toml:11
+        env.NODE_OPTIONS = unset  # /srv/ada/.config/bowline/bowline.toml:12
+        env.NOTES_KEY = "${NOTES_KEY:-***}"  # /srv/ada/.config/bowline/bowline.toml:11
+        env_file = "/srv/ada/.config/bowline/.env"  # /srv/ada/.config/bowline/bowline.toml:13
+        cwd = "/srv/ada/notes"  # /srv/ada/.config/bowline/bowline.toml:14
+        description = "Notes in Markdown"  # /srv/ada/.config/bowline/bowline.toml:15
+        enabled = true  # default
+        start = "eager"  # /srv/ada/.config/bowline/bowline.toml:16
+        share = "per-client"  # /srv/ada/.config/bowline/bowline.toml:17
+        startup_timeout = "5s"  # /srv/ada/.config/bowline/bowline.toml:18
+        request_timeout = "2m"  # /srv/ada/.config/bowline/bowline.toml:19
+        idle_stop = "never"  # /srv/ada/.config/bowline/bowline.toml:20
+        trusted = true  # /srv/ada/.config/bowline/bowline.toml:21
+        allow = ["read_*","list_*"]  # /srv/ada/.config/bowline/bowline.toml:22
+        deny = ["read_secret"]  # /srv/ada/.config/bowline/bowline.toml:23
+        auto_approve = ["list_*"]  # /srv/ada/.config/bowline/bowline.toml:27
+        always_load = true  # /srv/ada/.config/bowline/bowline.toml:28
+        rename = {"read_file":"read"}  # /srv/ada/.config/bowline/bowline.toml:24
+        describe = {"list_dir":"Lists a folder."}  # /srv/ada/.config/bowline/bowline.toml:25
+        roots = ["/srv/ada/notes","file:///srv/shared"]  # /srv/ada/.config/bowline/bowline.toml:26
+        revision = "2025-06-18"  # /srv/ada/.config/bowline/bowline.toml:29
+        limits.memory = "512MiB"  # /srv/ada/.config/bowline/bowline.toml:30
+        limits.cpu_time = "1m"  # /srv/ada/.config/bowline/bowline.toml:30
+        limits.files = 256  # /srv/ada/.config/bowline/bowline.toml:30
+
+        [servers.tracker]  # /srv/ada/.config/bowline/bowline.toml:32, bowline.toml
+        url = "https://tracker.example.com/mcp"  # /srv/ada/.config/bowline/bowline.toml:33
+        headers.Authorization = "***${input:tracker_token}"  # /srv/ada/.config/bowline/bowline.toml:34
+        oauth.client_id = "bowline"  # /srv/ada/.config/bowline/bowline.toml:36
+        oauth.scopes = ["read","write"]  # /srv/ada/.config/bowline/bowline.toml:36
+        oauth.callback_port = 8765  # /srv/ada/.config/bowline/bowline.toml:36
+        enabled = true  # default
+        start = "lazy"  # default
+        share = "shared"  # default
+        startup_timeout = "30s"  # default
+        request_timeout = "1m"  # default
+        idle_stop = "10m"  # default
+        trusted = false  # default
+
+        [gateway]
+        listen = "127.0.0.1:9000"  # /srv/ada/.config/bowline/bowline.toml:44
+        path = "/gate"  # /srv/ada/.config/bowline/bowline.toml:45
+        name = "bowline"  # default
+        instructions = "Everything a shop needs."  # /srv/ada/.config/bowline/bowline.toml:46
+        allowed_origins = ["https://app.example.com"]  # /srv/ada/.config/bowline/bowline.toml:47
+        token_env = "BOWLINE_TOKEN"  # /srv/ada/.config/bowline/bowline.toml:48
+        max_name = 60  # default
+
+        [sampling]
+        max_tokens_per_call = 4096  # /srv/ada/.config/bowline/bowline.toml:63
+        max_tokens_per_server = 200000  # /srv/ada/.config/bowline/bowline.toml:64
+        timeout = "90s"  # /srv/ada/.config/bowline/bowline.toml:65
+        providers.cloud = { kind = "anthropic", key_env = "CLOUD_KEY" }  # /srv/ada/.config/bowline/bowline.toml:71
+        providers.local = { kind = "openai", base_url = "http://127.0.0.1:11434/v1" }  # /srv/ada/.config/bowline/bowline.toml:67
+        models = { name = "llama-small", provider = "local", cost = 1, speed = 0.9, intelligence = 0.3 }  # /srv/ada/.config/bowline/bowline.toml:75
+        models = { name = "large", provider = "cloud", cost = 0.2, speed = 0.5, intelligence = 1 }  # /srv/ada/.config/bowline/bowline.toml:82
+
+        [audit]
+        file = "/srv/ada/.config/bowline/audit.jsonl"  # /srv/ada/.config/bowline/bowline.toml:90
+        max_bytes = "8MiB"  # /srv/ada/.config/bowline/bowline.toml:91
+        keep = 3  # /srv/ada/.config/bowline/bowline.toml:92
+
+        [disclosure]
+        mode = "on"  # /srv/ada/.config/bowline/bowline.toml:95
+        threshold_tokens = 12000  # /srv/ada/.config/bowline/bowline.toml:96
+
+        [[rules]]  # /srv/ada/.config/bowline/bowline.toml:50
+        effect = "deny"
+        server = "files"
+        tool = "write_*"
+        arguments.path = "/etc/*"
+        reason = "System files are not notes."
+
+        [[rules]]  # /srv/ada/.config/bowline/bowline.toml:57
+        effect = "allow"
+        caller = "editor*"
+        annotations.read_only = true
+        annotations.open_world = false
+    "#]].assert_eq(&shown);
+}

