@@ -1,6 +1,20 @@
 //! The host: many servers as one, under one policy.
+//!
+//! A [`Host`] owns servers by name and is itself a service, so that anything that serves serves it. What it offers is all
+//! that its servers offer ([`exposed_name`]); a call goes to the server whose it is, of whatever revision, and what the
+//! server asks on the way reaches whoever called, of whatever revision. [`policy`] decides what may happen, [`audit`]
+//! writes it down, [`sampling`] asks models, [`config`] reads the files people have.
 
+mod aggregate;
 pub mod audit;
+mod bridge;
 pub mod config;
+mod host;
 pub mod policy;
 pub mod sampling;
+mod upstream;
+
+pub use aggregate::{MAX_NAME, exposed_name};
+pub use config::{Share, Start};
+pub use host::{Host, HostBuilder};
+pub use upstream::{Health, LaunchError, Upstream, UpstreamStatus};

@@ -110,6 +110,11 @@ impl Replay {
         self.0.as_ref()?.answers.iter().find(same).map(|known| &known.answer)
     }
 
+    /// Everything that was answered, by the keys of the questions.
+    pub fn answers(&self) -> impl Iterator<Item = (&str, &Answer)> {
+        self.0.iter().flat_map(|learned| &learned.answers).map(|known| (&*known.key, &known.answer))
+    }
+
     /// Adds the answer to `question`.
     pub fn record(&mut self, question: &Question, answer: Answer) {
         self.learned().insert(question.key.clone(), question.fingerprint, answer);

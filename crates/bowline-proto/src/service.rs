@@ -33,6 +33,8 @@ pub struct Call {
     pub client: Arc<ClientView>,
     /// Under which token the caller wants progress, if it does.
     pub progress_token: Option<ProgressToken>,
+    /// The lowest level of log messages it wants when it begins; `None` for none at all.
+    pub log_level: Option<LoggingLevel>,
     /// What earlier rounds of the same call have answered.
     pub replay: Replay,
 }

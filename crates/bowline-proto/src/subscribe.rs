@@ -118,6 +118,8 @@ fn raw(text: &str) -> RawJson {
 pub struct Subscriptions {
     legacy: Option<Listener>,
     listens: Vec<(Id, Listener)>,
+    /// Whether the resources of interest may be others than when they were last looked at.
+    turned: bool,
 }
 
 impl Subscriptions {
@@ -129,20 +131,29 @@ impl Subscriptions {
         listener.interest.resources = capabilities.has(Capability::ResourcesListChanged);
     }
 
+    /// Every resource the peer wants to hear of, when these may be others than at the last look.
+    pub fn take_wanted(&mut self) -> Option<BTreeSet<String>> {
+        if !std::mem::take(&mut self.turned) {
+            return None;
+        }
+        let listeners = self.legacy.iter().chain(self.listens.iter().map(|(_, listener)| listener));
+        Some(listeners.flat_map(|listener| &listener.interest.uris).cloned().collect())
+    }
+
     /// `resources/subscribe`. False when the peer holds too many.
     pub fn subscribe(&mut self, uri: &str) -> bool {
         let uris = &mut self.legacy.get_or_insert_default().interest.uris;
         if uris.len() >= MAX_URIS && !uris.contains(uri) {
             return false;
         }
-        uris.insert(uri.to_owned());
+        self.turned |= uris.insert(uri.to_owned());
         true
     }
 
     /// `resources/unsubscribe`.
     pub fn unsubscribe(&mut self, uri: &str) {
         if let Some(listener) = &mut self.legacy {
-            listener.interest.uris.remove(uri);
+            self.turned |= listener.interest.uris.remove(uri);
             listener.news.uris.remove(uri);
         }
     }
@@ -178,6 +189,7 @@ impl Subscriptions {
         };
         let granted = serde_json::to_string(&granted).unwrap_or_default();
         let params = raw(&format!("{{\"_meta\":{},\"notifications\":{granted}}}", subscription_meta(&id)));
+        self.turned |= !interest.uris.is_empty();
         self.listens.push((id, Listener { interest, news: Interest::default() }));
         Some(encode::notification(Method::SubscriptionsAcknowledged, Some(&params)))
     }
@@ -186,6 +198,7 @@ impl Subscriptions {
     pub fn cancel(&mut self, id: &Id) -> bool {
         let before = self.listens.len();
         self.listens.retain(|(known, _)| known != id);
+        self.turned |= self.listens.len() < before;
         self.listens.len() < before
     }
 

@@ -318,15 +318,30 @@ impl Service for Dispatch {
     }
 }
 
+/// The end of the chain where someone else answers.
+pub(crate) struct Backend {
+    pub(crate) core: Arc<Core>,
+    pub(crate) service: Arc<dyn Service>,
+}
+
+impl Service for Backend {
+    fn call(&self, call: Call, outlet: Outlet) -> BoxFuture<'_, Outcome> {
+        if let Err(error) = call.replay.redeem(&self.core.profile.consumed, unix_time) {
+            return Box::pin(ready(Outcome::Failed(error)));
+        }
+        Box::pin(caught(self.service.call(call, outlet)))
+    }
+}
+
 /// A server with its middleware around it.
 pub(crate) struct Chain {
     pub(crate) middleware: Vec<Arc<dyn Middleware>>,
-    pub(crate) dispatch: Dispatch,
+    pub(crate) dispatch: Arc<dyn Service>,
 }
 
 impl Service for Chain {
     fn call(&self, call: Call, outlet: Outlet) -> BoxFuture<'_, Outcome> {
-        Box::pin(caught(async move { Next::new(&self.middleware, &self.dispatch).run(call, outlet).await }))
+        Box::pin(caught(async move { Next::new(&self.middleware, &*self.dispatch).run(call, outlet).await }))
     }
 }
 

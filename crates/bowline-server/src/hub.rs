@@ -2,9 +2,11 @@
 
 use bowline_proto::subscribe::Change;
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fmt,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
 };
+use tokio::sync::watch;
 
 /// Hears of changes: a connection.
 pub trait Listener: Send + Sync {
@@ -16,6 +18,10 @@ pub trait Listener: Send + Sync {
 #[derive(Default)]
 pub(crate) struct Hub {
     listeners: Mutex<Listeners>,
+    /// How many connections want to hear of each resource.
+    wanted: Mutex<BTreeMap<String, usize>>,
+    /// Made when somebody looks, which servers of their own resources never do.
+    watch: OnceLock<watch::Sender<Arc<BTreeSet<String>>>>,
 }
 
 #[derive(Default)]
@@ -56,6 +62,38 @@ impl Hub {
         if listeners.gone * 2 >= listeners.known.len() {
             listeners.tidy();
         }
+    }
+
+    /// The resources that some connection wants to hear of.
+    pub(crate) fn wanted(&self) -> watch::Receiver<Arc<BTreeSet<String>>> {
+        let watch = self.watch.get_or_init(|| watch::Sender::new(Arc::default()));
+        self.tell_wanted();
+        watch.subscribe()
+    }
+
+    /// One connection wants to hear of other resources than before.
+    pub(crate) fn want(&self, before: &BTreeSet<String>, now: &BTreeSet<String>) {
+        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        for uri in now.difference(before) {
+            *wanted.entry(uri.clone()).or_default() += 1;
+        }
+        for uri in before.difference(now) {
+            if let Some(count) = wanted.get_mut(uri) {
+                *count -= 1;
+                if *count == 0 {
+                    wanted.remove(uri);
+                }
+            }
+        }
+        drop(wanted);
+        self.tell_wanted();
+    }
+
+    fn tell_wanted(&self) {
+        let Some(watch) = self.watch.get() else { return };
+        // Told under the lock, so that the last to be told is the last that holds.
+        let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        watch.send_replace(Arc::new(wanted.keys().cloned().collect()));
     }
 
     /// Tells every connection of a change.

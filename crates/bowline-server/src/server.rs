@@ -2,7 +2,7 @@
 
 use crate::{
     Error, Result, connection,
-    core::{Chain, Core, Dispatch},
+    core::{Backend, Chain, Core, Dispatch},
     limits::Limits,
     prompt::IntoPromptEntry,
     random,
@@ -17,18 +17,23 @@ use bowline_proto::{
     seal::{Key, KeyRing},
     server::{CacheHint, Profile, RevisionSet, Sealing},
     service::{ClientView, Middleware, Service},
+    subscribe::Change,
 };
 use bowline_types::{
     CacheScope, Icon, Implementation, PromptsCapability, RawJson, RawMap, ResourcesCapability, Revision,
     ServerCapabilities, ToolsCapability, meta,
 };
 use std::{
+    collections::BTreeSet,
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     time::Duration,
 };
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::watch,
+};
 
 /// A Model Context Protocol server: one source for every revision.
 ///
@@ -60,6 +65,8 @@ pub struct Server {
     keys: Option<KeyRing>,
     experimental: RawMap,
     extensions: RawMap,
+    backend: Option<Arc<dyn Service>>,
+    capabilities: Option<ServerCapabilities>,
     problem: Option<Error>,
 }
 
@@ -79,6 +86,8 @@ impl Server {
             keys: None,
             experimental: RawMap::default(),
             extensions: RawMap::default(),
+            backend: None,
+            capabilities: None,
             problem: None,
         }
     }
@@ -240,6 +249,23 @@ impl Server {
         self
     }
 
+    /// Has `service` answer all calls, instead of the tools, resources and prompts that were added here: for gateways
+    /// and other servers that find out what they offer when they are asked. See [`capabilities`](Self::capabilities).
+    ///
+    /// The protocol's own chores, sealed states and middleware stay with this server, and so do subscriptions: the
+    /// service tells of changes through [`ServerHandle::publish`] and learns through [`ServerHandle::wanted`] which
+    /// resources someone wants to hear of.
+    pub fn backend(mut self, service: impl Service) -> Self {
+        self.backend = Some(Arc::new(service));
+        self
+    }
+
+    /// What the server declares, instead of what follows from what was added.
+    pub fn capabilities(mut self, capabilities: ServerCapabilities) -> Self {
+        self.capabilities = Some(capabilities);
+        self
+    }
+
     /// A handle to change what the server offers while it serves.
     ///
     /// Taking it makes the server announce that its lists may change, and have all three of them, and completion.
@@ -257,8 +283,10 @@ impl Server {
         }
         let keys = self.keys.unwrap_or_else(|| KeyRing::new(Key::new(random::bytes())));
         let mut profile = Profile::new(self.info, keys);
-        profile.capabilities = capabilities(&self.registry, self.experimental, self.extensions);
-        profile.instructions = self.instructions;
+        let declared = self.capabilities;
+        profile.capabilities =
+            declared.unwrap_or_else(|| capabilities(&self.registry, self.experimental, self.extensions));
+        profile.set_instructions(self.instructions);
         profile.revisions = self.revisions;
         profile.discovery = self.discovery_cache;
         let core = Arc::new(Core {
@@ -268,9 +296,12 @@ impl Server {
             list_cache: self.list_cache,
             page_size: self.page_size,
         });
-        let dispatch = Dispatch(Arc::clone(&core));
+        let dispatch: Arc<dyn Service> = match self.backend {
+            Some(service) => Arc::new(Backend { core: Arc::clone(&core), service }),
+            None => Arc::new(Dispatch(Arc::clone(&core))),
+        };
         let service: Arc<dyn Service> = if self.middleware.is_empty() {
-            Arc::new(dispatch)
+            dispatch
         } else {
             Arc::new(Chain { middleware: self.middleware, dispatch })
         };
@@ -370,6 +401,21 @@ impl ServerHandle {
     pub fn sealing(&self) -> Sealing {
         let expires = unix_time().saturating_add(self.core.limits.question.as_secs());
         Sealing { random: random::bytes(), expires }
+    }
+
+    /// Tells every client that wants to hear of it that something changed.
+    pub fn publish(&self, change: &Change) {
+        self.core.registry.hub().publish(change);
+    }
+
+    /// The resources whose changes some client wants to hear of, always as of now.
+    pub fn wanted(&self) -> watch::Receiver<Arc<BTreeSet<String>>> {
+        self.core.registry.hub().wanted()
+    }
+
+    /// Notes which resources one connection wants to hear of, in the place of what it wanted before.
+    pub fn want(&self, before: &BTreeSet<String>, now: &BTreeSet<String>) {
+        self.core.registry.hub().want(before, now);
     }
 
     /// Has a listener hear of changes for as long as it lives.

@@ -4,6 +4,7 @@
     reason = "snapshots are written by a tool that always puts them"
 )]
 
+mod bridge;
 mod config;
 mod policy_guard;
 mod policy_terminal;

@@ -15,6 +15,7 @@ use bowline_types::{Id, RpcError, SubscriptionFilter};
 use bytes::Bytes;
 use http::Response;
 use std::{
+    collections::BTreeSet,
     future::Future,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -32,7 +33,9 @@ pub(super) fn open(shared: &Arc<Shared>, id: &Id, filter: &SubscriptionFilter) -
     };
     events.push(&acknowledged);
     let server = shared.server.clone();
-    let ear = Arc::new(Ear { subscriptions: Mutex::new(subscriptions), events, server });
+    let wanted = subscriptions.take_wanted().unwrap_or_default();
+    server.want(&BTreeSet::new(), &wanted);
+    let ear = Arc::new(Ear { subscriptions: Mutex::new(subscriptions), wanted, events, server });
     shared.server.join(&(Arc::clone(&ear) as Arc<dyn Listener>));
     let ending = Box::pin(shared.ending());
     let silence = Box::pin(sleep(shared.settings.keep_alive));
@@ -48,12 +51,14 @@ pub(super) fn open(shared: &Arc<Shared>, id: &Id, filter: &SubscriptionFilter) -
 /// Hears of changes for one stream.
 struct Ear {
     subscriptions: Mutex<Subscriptions>,
+    wanted: BTreeSet<String>,
     events: Arc<Events>,
     server: ServerHandle,
 }
 
 impl Drop for Ear {
     fn drop(&mut self) {
+        self.server.want(&self.wanted, &BTreeSet::new());
         self.server.leave();
     }
 }

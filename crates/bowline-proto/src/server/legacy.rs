@@ -38,7 +38,7 @@ impl Legacy {
         let revision = self.client.revision;
         let mut result =
             InitializeResult::new(revision.as_str(), profile.capabilities.clone(), profile.info.clone());
-        result.instructions.clone_from(&profile.instructions);
+        result.instructions = profile.instructions();
         result.adapt(revision);
         serde_json::to_vec(&result).unwrap_or_default().into()
     }
@@ -98,6 +98,7 @@ impl Legacy {
                     params,
                     client: Arc::clone(&self.client),
                     progress_token: meta.progress_token,
+                    log_level: self.threshold.level(),
                     replay: Replay::default(),
                 };
                 Ok(Admitted::Call(call, self.threshold.clone()))

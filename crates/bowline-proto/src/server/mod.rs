@@ -31,7 +31,7 @@ use bowline_types::{
     CancelledParams, Id, Method, ProgressParams, ProgressToken, RawJson, Revision, RpcError,
 };
 use bytes::Bytes;
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 /// How many requests of one connection may run at once.
 pub const MAX_IN_FLIGHT: usize = 1000;
@@ -76,6 +76,7 @@ pub struct Ticket {
     /// What the call was made with, for as long as it may be made again.
     params: Option<Params>,
     progress_token: Option<ProgressToken>,
+    log_level: Option<LoggingLevel>,
     /// Tells the call from others of the same id: that of a cancelled request may be used again.
     serial: u64,
 }
@@ -100,6 +101,7 @@ impl Ticket {
             client: Arc::clone(&call.client),
             params: Some(call.params.clone()),
             progress_token: call.progress_token.clone(),
+            log_level: call.log_level,
             serial: 0,
         };
         let notices = Notices::new(call.client.revision, call.progress_token.clone(), threshold);
@@ -118,6 +120,7 @@ impl Ticket {
             params: self.params.clone().unwrap_or_else(Params::empty),
             client: Arc::clone(&self.client),
             progress_token: self.progress_token.clone(),
+            log_level: self.log_level,
             replay,
         }
     }
@@ -328,6 +331,11 @@ impl ServerSession {
     /// How many calls run.
     pub fn running(&self) -> usize {
         self.running.len()
+    }
+
+    /// Every resource the client wants to hear of, when these may be others than at the last look.
+    pub fn take_wanted(&mut self) -> Option<BTreeSet<String>> {
+        self.subscriptions.take_wanted()
     }
 
     /// Notes a change at the server. True when [`Self::news`] has something to send.

@@ -37,6 +37,17 @@ impl Threshold {
         }
     }
 
+    /// The lowest level that is wanted now; `None` when no messages are.
+    pub fn level(&self) -> Option<LoggingLevel> {
+        match self {
+            Self::Session(lowest) => {
+                let lowest = lowest.load(Ordering::Relaxed);
+                LoggingLevel::ALL.into_iter().find(|level| *level as u8 == lowest)
+            }
+            Self::Request(lowest) => *lowest,
+        }
+    }
+
     fn admits(&self, level: LoggingLevel) -> bool {
         match self {
             Self::Session(lowest) => level as u8 >= lowest.load(Ordering::Relaxed),

@@ -6,7 +6,7 @@ use bowline_types::{
     ServerCapabilities, meta,
 };
 use bytes::Bytes;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
 
 /// A set of revisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +73,6 @@ pub struct Profile {
     pub info: Implementation,
     /// What it can do.
     pub capabilities: ServerCapabilities,
-    /// How to use it, told to the model.
-    pub instructions: Option<String>,
     /// The revisions it speaks.
     pub revisions: RevisionSet,
     /// How its discovery may be cached.
@@ -84,7 +82,14 @@ pub struct Profile {
     /// The sealed states used so far.
     pub consumed: Mutex<Consumed>,
     info_member: OnceLock<Bytes>,
-    discover: OnceLock<Bytes>,
+    told: RwLock<Told>,
+}
+
+/// What may change while a server serves.
+#[derive(Debug, Default)]
+struct Told {
+    instructions: Option<String>,
+    discover: Option<Bytes>,
 }
 
 impl Profile {
@@ -93,14 +98,24 @@ impl Profile {
         Self {
             info,
             capabilities: ServerCapabilities::default(),
-            instructions: None,
             revisions: RevisionSet::ALL,
             discovery: CacheHint::default(),
             keys,
             consumed: Mutex::default(),
             info_member: OnceLock::new(),
-            discover: OnceLock::new(),
+            told: RwLock::default(),
         }
+    }
+
+    /// How to use the server, told to the model.
+    pub fn instructions(&self) -> Option<String> {
+        self.told.read().unwrap_or_else(PoisonError::into_inner).instructions.clone()
+    }
+
+    /// Changes how to use the server, for whoever asks from now on.
+    pub fn set_instructions(&self, instructions: Option<String>) {
+        let mut told = self.told.write().unwrap_or_else(PoisonError::into_inner);
+        *told = Told { instructions, discover: None };
     }
 
     /// The server's name as a member of a result's `_meta`.
@@ -113,7 +128,11 @@ impl Profile {
 
     /// The result of `server/discover`, encoded once.
     pub(crate) fn discover(&self) -> Bytes {
-        let encoded = self.discover.get_or_init(|| {
+        if let Some(encoded) = &self.told.read().unwrap_or_else(PoisonError::into_inner).discover {
+            return encoded.clone();
+        }
+        let mut told = self.told.write().unwrap_or_else(PoisonError::into_inner);
+        let encode = |instructions: Option<String>| -> Bytes {
             let mut capabilities = self.capabilities.clone();
             capabilities.adapt(Revision::V2026_07_28);
             let mut meta = Meta::default();
@@ -124,14 +143,15 @@ impl Profile {
                 self.revisions.newest_first().map(|revision| revision.as_str().to_owned()).collect();
             let result = DiscoverResult {
                 result_type: Some(ResultType::Complete),
-                instructions: self.instructions.clone(),
+                instructions,
                 ttl_ms: Some(self.discovery.ttl_ms),
                 cache_scope: Some(self.discovery.scope.clone()),
                 meta: Some(meta),
                 ..DiscoverResult::new(versions, capabilities)
             };
             serde_json::to_vec(&result).unwrap_or_default().into()
-        });
-        encoded.clone()
+        };
+        let encoded = encode(told.instructions.clone());
+        told.discover.insert(encoded).clone()
     }
 }

@@ -12,6 +12,7 @@ use bowline_proto::{
 use bowline_types::{Era, Revision};
 use bytes::Bytes;
 use std::{
+    collections::BTreeSet,
     fmt,
     future::poll_fn,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -48,6 +49,8 @@ pub struct Conversation {
     /// The calls that run, by their serial numbers. Rarely more than a few, so that looking at all is quickest.
     running: Mutex<Vec<(u64, Arc<Exchange>)>>,
     questions: Questions,
+    /// The resources the client wants to hear of.
+    wanted: Mutex<BTreeSet<String>>,
     /// Called when there may be news to send.
     news: Box<dyn Fn() + Send + Sync>,
 }
@@ -68,6 +71,7 @@ impl Conversation {
             ),
             running: Mutex::default(),
             questions: Questions::default(),
+            wanted: Mutex::default(),
             news: Box::new(news),
         });
         let listener: Arc<dyn Listener> = Arc::clone(&conversation) as _;
@@ -98,7 +102,11 @@ impl Conversation {
         // Locked to the end, so that news never overtake the acknowledgment of who listens for them, and a cancellation
         // finds the call it is for.
         let mut session = self.session();
-        match session.accept(frame, unix_time) {
+        let inbound = session.accept(frame, unix_time);
+        if let Some(wanted) = session.take_wanted() {
+            self.want(wanted);
+        }
+        match inbound {
             Inbound::Call(ticket, call, notices) => {
                 Started::Call(self.start(ticket, call, notices, sink, None))
             }
@@ -112,6 +120,12 @@ impl Conversation {
                 Started::Nothing
             }
         }
+    }
+
+    fn want(&self, now: BTreeSet<String>) {
+        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        self.server.want(&wanted, &now);
+        *wanted = now;
     }
 
     fn start_batch(self: &Arc<Self>, items: Vec<Inbound>, sink: &Arc<dyn Sink>) -> Started {
@@ -276,6 +290,7 @@ impl Conversation {
 
 impl Drop for Conversation {
     fn drop(&mut self) {
+        self.want(BTreeSet::new());
         self.server.leave();
     }
 }

@@ -1,0 +1,202 @@
+//! Everything that is offered to one caller, and whose it is.
+
+use super::{names, uris};
+use crate::{
+    policy::Definition,
+    upstream::Instance,
+};
+use bowline_proto::uri::UriTemplate;
+use bowline_types::{Prompt, Resource, ResourceTemplate, Tool};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    sync::Arc,
+};
+
+/// What one server offers.
+pub(crate) struct Offer {
+    pub(crate) instance: Arc<Instance>,
+    pub(crate) tools: Arc<Vec<Tool>>,
+    pub(crate) prompts: Arc<Vec<Prompt>>,
+    pub(crate) resources: Arc<Vec<Resource>>,
+    pub(crate) templates: Arc<Vec<ResourceTemplate>>,
+}
+
+/// Something that is offered, and what its server calls it.
+pub(crate) struct Entry<T> {
+    pub(crate) instance: Arc<Instance>,
+    /// The name or URI at its server.
+    pub(crate) original: String,
+    /// As it is shown.
+    pub(crate) shown: T,
+}
+
+/// A tool, with its definition as its server gives it: what is pinned.
+pub(crate) struct ToolEntry {
+    pub(crate) entry: Entry<Tool>,
+    pub(crate) definition: Definition,
+}
+
+/// Everything that is offered.
+#[derive(Default)]
+pub(crate) struct Catalog {
+    pub(crate) tools: Vec<ToolEntry>,
+    tool_index: HashMap<String, usize>,
+    pub(crate) prompts: Vec<Entry<Prompt>>,
+    prompt_index: HashMap<String, usize>,
+    pub(crate) resources: Vec<Entry<Resource>>,
+    resource_index: HashMap<String, usize>,
+    pub(crate) templates: Vec<(Entry<ResourceTemplate>, Option<UriTemplate>)>,
+    /// The URIs of each server that are shown with a prefix, by instance.
+    prefixed: HashMap<u64, HashSet<String>>,
+    /// Names that met although they follow the rule, and so had to be made longer.
+    pub(crate) collisions: Vec<String>,
+}
+
+impl Catalog {
+    /// Puts together what servers offer. Their order does not matter but for URIs that several have.
+    pub(crate) fn of(offers: &[Offer]) -> Self {
+        let mut catalog = Self::default();
+        for offer in offers {
+            catalog.add_tools(offer);
+            catalog.add_prompts(offer);
+            catalog.add_resources(offer);
+            catalog.add_templates(offer);
+        }
+        catalog
+    }
+
+    /// A free name, compared without case as some clients do.
+    fn name(&mut self, taken: fn(&Self, &str) -> bool, server: &str, name: &str) -> Option<String> {
+        let shown = names::exposed_name(server, name);
+        if !taken(self, &shown) {
+            return Some(shown);
+        }
+        let longer = names::longer_name(server, name);
+        self.collisions.push(shown);
+        // Two tools of one name at one server are a fault of the server: the first one counts.
+        (!taken(self, &longer)).then_some(longer)
+    }
+
+    fn add_tools(&mut self, offer: &Offer) {
+        let (instance, spec) = (&offer.instance, &offer.instance.spec);
+        for tool in offer.tools.iter().filter(|tool| spec.shows(&tool.name)) {
+            let called = spec.rename.get(&tool.name).unwrap_or(&tool.name);
+            let taken = |catalog: &Self, name: &str| catalog.tool_index.contains_key(&name.to_lowercase());
+            let Some(name) = self.name(taken, &instance.name, called) else { continue };
+            let definition = Definition::of(tool);
+            let mut shown = Tool { name: name.clone(), ..tool.clone() };
+            if let Some(description) = spec.describe.get(&tool.name) {
+                shown.description = Some(description.clone());
+            }
+            self.tool_index.insert(name.to_lowercase(), self.tools.len());
+            let entry = Entry { instance: Arc::clone(instance), original: tool.name.clone(), shown };
+            self.tools.push(ToolEntry { entry, definition });
+        }
+    }
+
+    fn add_prompts(&mut self, offer: &Offer) {
+        let instance = &offer.instance;
+        for prompt in offer.prompts.iter().filter(|prompt| instance.spec.shows(&prompt.name)) {
+            let taken = |catalog: &Self, name: &str| catalog.prompt_index.contains_key(&name.to_lowercase());
+            let Some(name) = self.name(taken, &instance.name, &prompt.name) else { continue };
+            let shown = Prompt { name: name.clone(), ..prompt.clone() };
+            self.prompt_index.insert(name.to_lowercase(), self.prompts.len());
+            self.prompts.push(Entry { instance: Arc::clone(instance), original: prompt.name.clone(), shown });
+        }
+    }
+
+    fn add_resources(&mut self, offer: &Offer) {
+        let instance = &offer.instance;
+        for resource in offer.resources.iter().filter(|resource| instance.spec.shows(&resource.uri)) {
+            let mut uri = resource.uri.clone();
+            if self.resource_index.contains_key(&uri) {
+                uri = uris::prefixed(&instance.name, &uri);
+                if self.resource_index.contains_key(&uri) {
+                    continue;
+                }
+                self.prefixed.entry(instance.id).or_default().insert(resource.uri.clone());
+            }
+            self.resource_index.insert(uri.clone(), self.resources.len());
+            let shown = Resource { uri, ..resource.clone() };
+            self.resources.push(Entry { instance: Arc::clone(instance), original: resource.uri.clone(), shown });
+        }
+    }
+
+    fn add_templates(&mut self, offer: &Offer) {
+        let instance = &offer.instance;
+        for template in offer.templates.iter().filter(|template| instance.spec.shows(&template.uri_template)) {
+            let known = |(entry, _): &(Entry<ResourceTemplate>, _)| entry.shown.uri_template == template.uri_template;
+            let uri_template = if self.templates.iter().any(known) {
+                uris::prefixed(&instance.name, &template.uri_template)
+            } else {
+                template.uri_template.clone()
+            };
+            let parsed = UriTemplate::parse(&uri_template).ok();
+            let shown = ResourceTemplate { uri_template, ..template.clone() };
+            let original = template.uri_template.clone();
+            self.templates.push((Entry { instance: Arc::clone(instance), original, shown }, parsed));
+        }
+    }
+
+    /// The tool of this name.
+    pub(crate) fn tool(&self, name: &str) -> Option<&ToolEntry> {
+        let found = self.tools.get(*self.tool_index.get(&name.to_lowercase())?)?;
+        (found.entry.shown.name == name).then_some(found)
+    }
+
+    /// The prompt of this name.
+    pub(crate) fn prompt(&self, name: &str) -> Option<&Entry<Prompt>> {
+        let found = self.prompts.get(*self.prompt_index.get(&name.to_lowercase())?)?;
+        (found.shown.name == name).then_some(found)
+    }
+
+    /// The template of this text.
+    pub(crate) fn template(&self, uri_template: &str) -> Option<&Entry<ResourceTemplate>> {
+        let mut templates = self.templates.iter().map(|(entry, _)| entry);
+        templates.find(|entry| entry.shown.uri_template == uri_template)
+    }
+
+    /// Whose a URI is, and what its server calls it: by a resource that is listed, a template that covers it, or the
+    /// name of a server before its scheme.
+    pub(crate) fn owner(&self, uri: &str) -> Option<(Arc<Instance>, String)> {
+        if let Some(entry) = self.resource_index.get(uri).and_then(|place| self.resources.get(*place)) {
+            return Some((Arc::clone(&entry.instance), entry.original.clone()));
+        }
+        let covers = |(_, template): &&(Entry<ResourceTemplate>, Option<UriTemplate>)| {
+            template.as_ref().is_some_and(|template| template.match_uri(uri).is_some())
+        };
+        if let Some((entry, _)) = self.templates.iter().find(covers) {
+            let original = uris::without_prefix(&entry.instance.name, uri).unwrap_or(uri);
+            let prefixed = entry.shown.uri_template != entry.original;
+            return Some((Arc::clone(&entry.instance), if prefixed { original } else { uri }.to_owned()));
+        }
+        let servers = self.resources.iter().map(|entry| &entry.instance);
+        let mut servers = servers.chain(self.templates.iter().map(|(entry, _)| &entry.instance));
+        servers.find_map(|instance| {
+            let original = uris::without_prefix(&instance.name, uri)?;
+            Some((Arc::clone(instance), original.to_owned()))
+        })
+    }
+
+    /// How a URI of a server is shown.
+    pub(crate) fn shown_uri(&self, instance: &Instance, uri: &str) -> String {
+        let prefixed = self.prefixed.get(&instance.id).is_some_and(|uris| uris.contains(uri));
+        if prefixed { uris::prefixed(&instance.name, uri) } else { uri.to_owned() }
+    }
+
+    /// Whether any URI of a server is shown otherwise than the server says it.
+    pub(crate) fn renames_uris(&self, instance: &Instance) -> bool {
+        self.prefixed.contains_key(&instance.id)
+    }
+}
+
+impl fmt::Debug for Catalog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Catalog")
+            .field("tools", &self.tools.len())
+            .field("prompts", &self.prompts.len())
+            .field("resources", &self.resources.len())
+            .finish_non_exhaustive()
+    }
+}

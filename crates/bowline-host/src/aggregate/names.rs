@@ -1,0 +1,127 @@
+//! Under which names the tools and prompts of many servers are shown as one.
+//!
+//! A name depends on its server and itself and on nothing else: adding a server renames nothing. `server__tool` where that
+//! is a name every client takes; where it is not, what has to go is replaced and a digest of the original added.
+
+use bowline_proto::seal::digest;
+
+/// The longest name shown. Some clients cut or refuse longer ones.
+pub const MAX_NAME: usize = 60;
+/// Between server and name. It never stands in a server's part, so the two can be told apart.
+const SEPARATOR: &str = "__";
+/// How many characters of a digest are added to a name that had to be changed.
+const DIGEST: usize = 8;
+
+/// The name under which `name` of `server` is shown.
+///
+/// ```
+/// use bowline_host::exposed_name;
+///
+/// assert_eq!(exposed_name("files", "read_file"), "files__read_file");
+/// assert_eq!(exposed_name("my files", "read"), "my_files__read_0de2fb1f");
+/// ```
+pub fn exposed_name(server: &str, name: &str) -> String {
+    let plain = format!("{server}{SEPARATOR}{name}");
+    if plain.len() <= MAX_NAME && is_plain_server(server) && is_plain_name(name) {
+        return plain;
+    }
+    marked(server, name, DIGEST)
+}
+
+/// The name for one that collides with another although both follow the rule.
+pub(crate) fn longer_name(server: &str, name: &str) -> String {
+    marked(server, name, 2 * DIGEST)
+}
+
+fn marked(server: &str, name: &str, characters: usize) -> String {
+    let full = digest(&[server.as_bytes(), name.as_bytes()]);
+    let mark: String = full.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let mark = mark.get(..characters).unwrap_or(&mark);
+    let server: String = cut(&tame(server).replace(SEPARATOR, "_"), 20);
+    let server = server.trim_end_matches('_');
+    let room = MAX_NAME.saturating_sub(server.len() + SEPARATOR.len() + 1 + mark.len());
+    let name = cut(&tame(name), room);
+    format!("{server}{SEPARATOR}{name}_{mark}")
+}
+
+fn is_plain_server(server: &str) -> bool {
+    is_plain_name(server) && !server.contains(SEPARATOR) && !server.ends_with('_')
+}
+
+fn is_plain_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(is_taken_everywhere) && !looks_marked(name)
+}
+
+/// Letters, digits, `_` and `-`: what no known client refuses.
+fn is_taken_everywhere(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
+}
+
+/// A name that ends like one that was changed could be taken for it, so it is changed as well.
+fn looks_marked(name: &str) -> bool {
+    name.rsplit_once('_').is_some_and(|(_, mark)| {
+        matches!(mark.len(), 8 | 16) && mark.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    })
+}
+
+fn tame(text: &str) -> String {
+    let mut tamed = String::with_capacity(text.len());
+    for character in text.chars() {
+        let taken = u8::try_from(character).is_ok_and(is_taken_everywhere);
+        let next = if taken { character } else { '_' };
+        // A run of what is replaced is one `_`, so that nothing looks like the separator.
+        if next != '_' || !tamed.ends_with('_') {
+            tamed.push(next);
+        }
+    }
+    tamed
+}
+
+fn cut(text: &str, length: usize) -> String {
+    text.chars().take(length).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn plain_names_stay_readable() {
+        assert_eq!(exposed_name("git", "commit-all"), "git__commit-all");
+        assert_eq!(exposed_name("a_b", "c__d"), "a_b__c__d");
+    }
+
+    #[test]
+    fn what_clients_refuse_is_replaced_and_told_apart() {
+        // V-102
+        let dotted = exposed_name("git", "repo.commit");
+        assert!(dotted.starts_with("git__repo_commit_"), "{dotted}");
+        assert_ne!(dotted, exposed_name("git", "repo/commit"));
+        for name in [exposed_name("a__b", "c"), exposed_name("a", "b__c"), exposed_name("a_", "_b__c")] {
+            assert!(name.len() <= MAX_NAME, "{name}");
+        }
+    }
+
+    #[test]
+    fn no_two_originals_share_a_name() {
+        let servers = ["a", "a_", "a__b", "A", "a b", "a-b", "ä", "", "files_0de2fb1f"];
+        let tools = ["b", "b__c", "c", "_b", "é", "b c", "b_c", "x_0de2fb1f", "", "b.c"];
+        let mut seen = HashSet::new();
+        for server in servers {
+            for tool in tools {
+                let name = exposed_name(server, tool);
+                assert!(name.len() <= MAX_NAME && name.bytes().all(is_taken_everywhere), "{name}");
+                assert!(seen.insert(name.clone()), "{name} for {server} and {tool}");
+            }
+        }
+    }
+
+    #[test]
+    fn long_names_fit() {
+        let (server, tool) = ("s".repeat(100), "t".repeat(200));
+        let name = exposed_name(&server, &tool);
+        assert_eq!(name.len(), MAX_NAME, "{name}");
+        assert_ne!(name, exposed_name(&server, &format!("{tool}x")));
+    }
+}

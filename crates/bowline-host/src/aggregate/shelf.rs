@@ -1,0 +1,192 @@
+//! What one server offers, as it was last listed.
+
+use crate::upstream::Instance;
+use bowline_client::{Client, RelayWith, Relayed};
+use bowline_types::{
+    Capability, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Method, Prompt,
+    RawJson, Resource, ResourceTemplate, RpcError, Tool,
+};
+use serde::de::DeserializeOwned;
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+/// How many pages a list may have, and how many entries.
+const MAX_PAGES: usize = 10_000;
+const MAX_ENTRIES: usize = 100_000;
+/// For how long a list is good whose server says nothing of that and does not tell when it changes.
+const DEFAULT_TTL: Duration = Duration::from_secs(5);
+
+/// The lists of one server.
+#[derive(Debug, Default)]
+pub(crate) struct Shelf {
+    pub(crate) tools: Slot<Tool>,
+    pub(crate) prompts: Slot<Prompt>,
+    pub(crate) resources: Slot<Resource>,
+    pub(crate) templates: Slot<ResourceTemplate>,
+}
+
+impl Shelf {
+    /// Everything has to be listed anew.
+    pub(crate) fn forget(&self) {
+        self.tools.forget();
+        self.prompts.forget();
+        self.resources.forget();
+        self.templates.forget();
+    }
+}
+
+/// One list.
+#[derive(Debug)]
+pub(crate) struct Slot<T> {
+    kept: Mutex<Option<Kept<T>>>,
+    /// Counts how often the list was told to have changed.
+    changes: AtomicU64,
+    /// Held while it is listed, so that it is listed once.
+    listing: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug)]
+struct Kept<T> {
+    items: Arc<Vec<T>>,
+    changes: u64,
+    until: Option<Instant>,
+}
+
+impl<T> Default for Slot<T> {
+    fn default() -> Self {
+        Self { kept: Mutex::default(), changes: AtomicU64::new(0), listing: tokio::sync::Mutex::new(()) }
+    }
+}
+
+/// An entry of a list.
+pub(crate) trait Listed: DeserializeOwned + Send + Sync + 'static {
+    const METHOD: Method;
+    const HAS: Capability;
+    const TELLS: Capability;
+
+    /// The entries of a page, the cursor of the next one, and for how long they are good.
+    fn page(result: &RawJson) -> serde_json::Result<(Vec<Self>, Option<String>, Option<u64>)>;
+}
+
+macro_rules! listed {
+    ($($Item:ident in $Result:ident.$items:ident by $method:ident, $has:ident, $tells:ident;)*) => { $(
+        impl Listed for $Item {
+            const METHOD: Method = Method::$method;
+            const HAS: Capability = Capability::$has;
+            const TELLS: Capability = Capability::$tells;
+
+            fn page(result: &RawJson) -> serde_json::Result<(Vec<Self>, Option<String>, Option<u64>)> {
+                let page: $Result = result.decode()?;
+                Ok((page.$items, page.next_cursor, page.ttl_ms))
+            }
+        }
+    )* };
+}
+
+listed! {
+    Tool in ListToolsResult.tools by ListTools, Tools, ToolsListChanged;
+    Prompt in ListPromptsResult.prompts by ListPrompts, Prompts, PromptsListChanged;
+    Resource in ListResourcesResult.resources by ListResources, Resources, ResourcesListChanged;
+    ResourceTemplate in ListResourceTemplatesResult.resource_templates
+        by ListResourceTemplates, Resources, ResourcesListChanged;
+}
+
+impl<T: Listed> Slot<T> {
+    /// The list has changed.
+    pub(crate) fn forget(&self) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The list as it was last seen, however long ago.
+    pub(crate) fn last(&self) -> Option<Arc<Vec<T>>> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.as_ref().map(|kept| Arc::clone(&kept.items))
+    }
+
+    /// The list, if it is still good.
+    pub(crate) fn fresh(&self) -> Option<Arc<Vec<T>>> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = kept.as_ref()?;
+        let good = kept.changes == self.changes.load(Ordering::Relaxed)
+            && kept.until.is_none_or(|until| Instant::now() < until);
+        good.then(|| Arc::clone(&kept.items))
+    }
+
+    /// The list, asked for where it is not good any more.
+    pub(crate) async fn get(&self, instance: &Arc<Instance>) -> Result<Arc<Vec<T>>, RpcError> {
+        if let Some(items) = self.fresh() {
+            return Ok(items);
+        }
+        let _listing = self.listing.lock().await;
+        if let Some(items) = self.fresh() {
+            return Ok(items);
+        }
+        let changes = self.changes.load(Ordering::Relaxed);
+        let client = instance.client().await?;
+        let (items, ttl) = if client.server().capabilities.has(T::HAS) {
+            all::<T>(&client).await?
+        } else {
+            (Vec::new(), None)
+        };
+        // Who tells of changes is believed for longer than it says.
+        let tells = client.server().capabilities.has(T::TELLS);
+        let until = match ttl {
+            Some(ttl) => Some(Instant::now() + Duration::from_millis(ttl).clamp(Duration::from_secs(1), MAX_TTL)),
+            None if tells => None,
+            None => Some(Instant::now() + DEFAULT_TTL),
+        };
+        let items = Arc::new(items);
+        let kept = Kept { items: Arc::clone(&items), changes, until: if tells { None } else { until } };
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
+        Ok(items)
+    }
+}
+
+/// As long as a list may be good without being asked for again.
+const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
+
+async fn all<T: Listed>(client: &Client) -> Result<(Vec<T>, Option<u64>), RpcError> {
+    let malformed = |reason: String| RpcError::internal(format!("the result of `{}`: {reason}", T::METHOD));
+    let (mut items, mut shortest, mut cursor, mut seen) = (Vec::new(), None, None::<String>, HashSet::new());
+    loop {
+        let params = match &cursor {
+            Some(cursor) => serde_json::json!({ "cursor": cursor }).into(),
+            None => RawJson::empty_object(),
+        };
+        let relayed = client.relay(T::METHOD, params, RelayWith::default()).await;
+        let result = match relayed {
+            Ok(Relayed::Complete(result)) => result,
+            Ok(Relayed::InputRequired { .. }) => return Err(malformed("a list cannot ask".into())),
+            // Many servers declare resources and have no templates.
+            Err(error) if error.as_rpc().is_some_and(|error| error.code == METHOD_NOT_FOUND) => break,
+            Err(error) => return Err(RpcError::internal(error.to_string())),
+        };
+        let (page, next, ttl) = T::page(&result).map_err(|error| malformed(error.to_string()))?;
+        items.extend(page);
+        shortest = match (shortest, ttl) {
+            (Some(one), Some(other)) => Some(std::cmp::min::<u64>(one, other)),
+            (one, other) => one.or(other),
+        };
+        if items.len() > MAX_ENTRIES || seen.len() >= MAX_PAGES {
+            return Err(malformed("it does not end".into()));
+        }
+        match next {
+            None => break,
+            Some(next) => {
+                if !seen.insert(next.clone()) {
+                    return Err(malformed("its cursors go in circles".into()));
+                }
+                cursor = Some(next);
+            }
+        }
+    }
+    Ok((items, shortest))
+}
+
+const METHOD_NOT_FOUND: i64 = bowline_types::error_code::METHOD_NOT_FOUND;

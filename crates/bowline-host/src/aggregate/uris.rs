@@ -1,0 +1,51 @@
+//! Under which URIs the resources of many servers are shown as one.
+//!
+//! A URI stays as it is, unless two servers have it. Then the server whose name comes first keeps it, and each other one is
+//! shown with the server's name before its scheme: `notes+file:///a.txt`.
+
+use std::fmt::Write as _;
+
+/// The URI with its server's name before the scheme.
+pub(crate) fn prefixed(server: &str, uri: &str) -> String {
+    format!("{}+{uri}", scheme_part(server))
+}
+
+/// The original of a URI that was shown with the name of `server`.
+pub(crate) fn without_prefix<'a>(server: &str, uri: &'a str) -> Option<&'a str> {
+    uri.strip_prefix(&*scheme_part(server))?.strip_prefix('+')
+}
+
+/// The server's name as a part of a scheme, which begins with a letter and holds few signs.
+fn scheme_part(server: &str) -> String {
+    let mut part = String::from("s-");
+    for byte in server.bytes() {
+        if byte.is_ascii_lowercase() || byte.is_ascii_digit() {
+            part.push(char::from(byte));
+        } else {
+            // Schemes are compared without case, so that upper case is written out as well.
+            let _ = write!(part, ".{byte:02x}");
+        }
+    }
+    match part.strip_prefix("s-") {
+        Some(rest) if rest.starts_with(|first: char| first.is_ascii_lowercase()) => rest.to_owned(),
+        _ => part,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_part_of_the_scheme_and_comes_off_again() {
+        for (server, shown) in
+            [("notes", "notes+file:///a"), ("My Notes", "s-.4dy.20.4eotes+file:///a"), ("7", "s-7+file:///a")]
+        {
+            assert_eq!(prefixed(server, "file:///a"), shown);
+            assert_eq!(without_prefix(server, shown), Some("file:///a"));
+            assert_eq!(bowline_proto::uri::validate_uri(shown).map_err(|error| error.to_string()), Ok(()));
+        }
+        assert_eq!(without_prefix("note", "notes+file:///a"), None);
+        assert_eq!(without_prefix("notes", "file:///a"), None);
+    }
+}

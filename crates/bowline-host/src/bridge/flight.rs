@@ -1,0 +1,201 @@
+//! One call to a server, from the first round to its end.
+
+use super::{
+    pilot::{Asking, Pilot},
+};
+use crate::upstream::{CallerKey, Instance};
+use bowline_client::{CallKey, RelayWith, Relayed};
+use bowline_proto::{
+    replay::{Answer, Question},
+    service::{BoxFuture, Call, Outlet},
+};
+use bowline_types::{
+    ClientCapabilities, ElicitResult, Implementation, InputRequest, InputRequests, Meta, Method, RawJson, RpcError,
+};
+use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Instant};
+use tokio::sync::{mpsc, oneshot};
+
+/// What a call is sent with.
+pub(crate) struct Leg {
+    pub(crate) method: Method,
+    /// The parameters as the server knows them, without `_meta`.
+    pub(crate) params: RawJson,
+    /// The caller's metadata that is for the server.
+    pub(crate) meta: Meta,
+    /// What the caller and the host together can be asked.
+    pub(crate) capabilities: ClientCapabilities,
+    pub(crate) client_info: Option<Implementation>,
+}
+
+/// How a round of a call ended.
+pub(crate) enum Landing {
+    /// With its result.
+    Done(RawJson),
+    /// A modern server needs input; it is called anew with it.
+    Needs { requests: InputRequests, state: Option<String> },
+    /// A legacy server asks; the call waits.
+    Asks(Vec<Question>),
+    /// With an error.
+    Failed(RpcError),
+}
+
+/// A call under way. Dropping it cancels it at the server.
+pub(crate) struct Flight {
+    pub(crate) instance: Arc<Instance>,
+    relay: BoxFuture<'static, Result<Relayed, RpcError>>,
+    pilot: Pilot,
+    asked: mpsc::Receiver<Asking>,
+    /// Questions that were put to the caller, by their keys.
+    open: Vec<(String, InputRequest, oneshot::Sender<Answer>)>,
+    questions: usize,
+}
+
+impl Flight {
+    /// A call that begins when it is first waited for.
+    pub(crate) fn new(instance: &Arc<Instance>, call: &Call, outlet: Outlet, leg: Leg) -> Self {
+        let (pilot, asked) = Pilot::new(Arc::clone(&call.client), outlet);
+        let wants_progress = call.progress_token.is_some();
+        let relay = relay(
+            Arc::clone(instance),
+            CallerKey::of(call),
+            pilot.clone(),
+            leg,
+            call.log_level,
+            wants_progress,
+        );
+        Self {
+            instance: Arc::clone(instance),
+            relay: Box::pin(relay),
+            pilot,
+            asked,
+            open: Vec::new(),
+            questions: 0,
+        }
+    }
+
+    /// Whether its caller has gone.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.pilot.outlet().is_cancelled()
+    }
+
+    /// Goes on with what the caller answered.
+    pub(crate) fn resume<'a>(&mut self, outlet: Outlet, answers: impl Iterator<Item = (&'a str, &'a Answer)>) {
+        self.pilot.board(outlet);
+        for (key, answer) in answers {
+            let Some(place) = self.open.iter().position(|(known, ..)| known == key) else { continue };
+            let (_, request, reply) = self.open.swap_remove(place);
+            // The server may have taken its question back meanwhile.
+            let _ = reply.send(acceptable(&request, answer.clone()));
+        }
+        for (_, request, reply) in self.open.drain(..) {
+            let _ = reply.send(acceptable(&request, Err(RpcError::internal("the client gave no answer"))));
+        }
+    }
+
+    /// Waits for the next thing to happen.
+    pub(crate) async fn next(&mut self) -> Landing {
+        let silence = self.instance.spec.silence;
+        loop {
+            let deadline = self.pilot.heard() + silence;
+            tokio::select! {
+                biased;
+                done = Pin::new(&mut self.relay) => return match done {
+                    Ok(Relayed::Complete(result)) => Landing::Done(result),
+                    Ok(Relayed::InputRequired { requests, state }) => Landing::Needs { requests, state },
+                    Err(error) => Landing::Failed(error),
+                },
+                Some(first) = self.asked.recv() => {
+                    self.open(first);
+                    // Questions that came together are put together.
+                    while let Ok(more) = self.asked.try_recv() {
+                        self.open(more);
+                    }
+                    let questions =
+                        self.open.iter().map(|(key, request, _)| Question::new(key.clone(), request.clone()));
+                    return Landing::Asks(questions.collect());
+                }
+                () = tokio::time::sleep_until(deadline.into()) => {
+                    if Instant::now() >= self.pilot.heard() + silence {
+                        let reason = format!("`{}` said nothing for {silence:?}", self.instance.name);
+                        return Landing::Failed(RpcError::internal(reason));
+                    }
+                }
+            }
+        }
+    }
+
+    fn open(&mut self, Asking { request, reply }: Asking) {
+        let key = format!("b{}", self.questions);
+        self.questions += 1;
+        self.open.push((key, request, reply));
+    }
+}
+
+/// A user who could not be asked has not agreed to anything; a server is told so in its own words.
+fn acceptable(request: &InputRequest, answer: Answer) -> Answer {
+    match (request, answer) {
+        (InputRequest::Elicit(_), Err(error)) => {
+            tracing::debug!(%error, "a question was not answered and counts as cancelled");
+            RawJson::of(&ElicitResult::cancel()).map_err(|error| RpcError::internal(error.to_string()))
+        }
+        (_, answer) => answer,
+    }
+}
+
+fn relay(
+    instance: Arc<Instance>,
+    caller: CallerKey,
+    pilot: Pilot,
+    leg: Leg,
+    log_level: Option<bowline_types::LoggingLevel>,
+    wants_progress: bool,
+) -> impl Future<Output = Result<Relayed, RpcError>> + Send {
+    async move {
+        let client = instance.client().await?;
+        let key = instance.flights.take_off(caller, pilot.clone()).await;
+        let _aloft = Aloft { instance: &instance, key };
+        let legacy = !client.revision().is_modern();
+        if let Some(level) = log_level.filter(|_| legacy) {
+            instance.listen_to_logs(&client, level).await;
+        }
+        let mut with = RelayWith::default();
+        with.key = Some(key);
+        with.progress = wants_progress.then(|| {
+            let pilot = pilot.clone();
+            Arc::new(move |progress| pilot.progress(progress)) as _
+        });
+        with.log_level = log_level.filter(|_| !legacy);
+        with.meta = leg.meta;
+        with.capabilities = Some(leg.capabilities);
+        with.client_info = leg.client_info;
+        // The host has a clock of its own, which stands still while a user thinks.
+        with.timeout = Some(FOREVER);
+        let relayed = client.relay(leg.method, leg.params, with).await;
+        instance.count(relayed.is_err());
+        relayed.map_err(|error| match error.as_rpc() {
+            Some(error) => error.clone(),
+            None => RpcError::internal(format!("the server `{}`: {error}", instance.name)),
+        })
+    }
+}
+
+/// As long as a call may take altogether.
+const FOREVER: std::time::Duration = std::time::Duration::from_secs(3600);
+
+/// Takes a call off those that run when it is over, however it ends.
+struct Aloft<'a> {
+    instance: &'a Instance,
+    key: CallKey,
+}
+
+impl Drop for Aloft<'_> {
+    fn drop(&mut self) {
+        self.instance.flights.land(self.key);
+    }
+}
+
+impl fmt::Debug for Flight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Flight").field("instance", &self.instance).finish_non_exhaustive()
+    }
+}

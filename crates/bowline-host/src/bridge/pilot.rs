@@ -1,0 +1,107 @@
+//! The handle by which a running call is reached: where its notices go, and whom its server may ask.
+
+use bowline_proto::service::{ClientView, Notice, Outlet};
+use bowline_types::{InputRequest, LogMessageParams, ProgressParams, RawJson, RpcError};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+use tokio::sync::{mpsc, oneshot};
+
+/// How many questions of one call may wait to be looked at.
+const WAITING: usize = 16;
+
+/// A question that a server put while a call was under way.
+#[derive(Debug)]
+pub(super) struct Asking {
+    pub(super) request: InputRequest,
+    pub(super) reply: oneshot::Sender<Result<RawJson, RpcError>>,
+}
+
+/// Reaches a running call. Clones reach the same one.
+#[derive(Clone)]
+pub(crate) struct Pilot(Arc<Shared>);
+
+struct Shared {
+    client: Arc<ClientView>,
+    asking: mpsc::Sender<Asking>,
+    seat: Mutex<Seat>,
+}
+
+struct Seat {
+    outlet: Outlet,
+    /// When something was last heard of the call.
+    heard: Instant,
+}
+
+impl Pilot {
+    pub(super) fn new(client: Arc<ClientView>, outlet: Outlet) -> (Self, mpsc::Receiver<Asking>) {
+        let (asking, asked) = mpsc::channel(WAITING);
+        let seat = Mutex::new(Seat { outlet, heard: Instant::now() });
+        (Self(Arc::new(Shared { client, asking, seat })), asked)
+    }
+
+    fn seat<T>(&self, look: impl FnOnce(&mut Seat) -> T) -> T {
+        look(&mut self.0.seat.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whose call it is.
+    pub(crate) fn client(&self) -> &Arc<ClientView> {
+        &self.0.client
+    }
+
+    /// From here on notices go to the outlet of another round.
+    pub(super) fn board(&self, outlet: Outlet) {
+        self.seat(|seat| *seat = Seat { outlet, heard: Instant::now() });
+    }
+
+    pub(super) fn outlet(&self) -> Outlet {
+        self.seat(|seat| seat.outlet.clone())
+    }
+
+    /// When something was last heard of the call.
+    pub(super) fn heard(&self) -> Instant {
+        self.seat(|seat| seat.heard)
+    }
+
+    fn emit(&self, notice: Notice) {
+        let outlet = self.seat(|seat| {
+            seat.heard = Instant::now();
+            seat.outlet.clone()
+        });
+        outlet.emit(notice);
+    }
+
+    /// Passes progress on.
+    pub(super) fn progress(&self, progress: ProgressParams) {
+        let ProgressParams { progress, total, message, .. } = progress;
+        self.emit(Notice::Progress { progress, total, message });
+    }
+
+    /// Passes a log message on, with the name of the server it is from.
+    pub(crate) fn log(&self, server: &str, message: LogMessageParams) {
+        let LogMessageParams { level, logger, data, .. } = message;
+        let logger = logger.map_or_else(|| server.to_owned(), |logger| format!("{server}/{logger}"));
+        self.emit(Notice::Log { level, logger: Some(logger), data });
+    }
+
+    /// Tells that the user has finished with a page.
+    pub(crate) fn visited(&self, elicitation_id: String) {
+        self.emit(Notice::ElicitationComplete { elicitation_id });
+    }
+
+    /// Puts a question to the caller, in the course of its call.
+    pub(crate) async fn ask(&self, request: InputRequest) -> Result<RawJson, RpcError> {
+        let over = || RpcError::internal("the call this belongs to is over");
+        let (reply, answer) = oneshot::channel();
+        self.0.asking.send(Asking { request, reply }).await.map_err(|_| over())?;
+        answer.await.unwrap_or_else(|_| Err(over()))
+    }
+}
+
+impl fmt::Debug for Pilot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pilot").field("client", &self.0.client).finish_non_exhaustive()
+    }
+}

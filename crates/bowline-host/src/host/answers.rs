@@ -1,0 +1,164 @@
+//! Who answers what servers ask: the caller where it can, the host where it may, nobody otherwise.
+
+use super::Inner;
+use crate::{
+    bridge::Pilot,
+    upstream::{Instance, Owner},
+};
+use bowline_client::{BoxFuture, Notification};
+use bowline_proto::service::ClientView;
+use bowline_types::{
+    ClientCapabilities, ElicitParams, ElicitResult, ElicitationCapability, InputRequest, ListRootsResult, RawJson, RawMap,
+    RootsCapability, RpcError, SamplingCapability,
+};
+use serde::Serialize;
+use std::sync::{Arc, Weak};
+
+/// Who answers a question.
+pub(super) enum Answerer {
+    /// Whoever made the call.
+    Caller,
+    /// The host itself: its user, its models, what was configured.
+    Host,
+    /// Nobody can.
+    Nobody(RpcError),
+}
+
+/// What a caller and the host together can be asked.
+pub(super) fn abilities(inner: &Inner, instance: &Instance, client: &ClientView) -> ClientCapabilities {
+    let declared = client.capabilities();
+    let mut able = ClientCapabilities {
+        elicitation: declared.elicitation.clone(),
+        sampling: declared.sampling.clone(),
+        roots: declared.roots.clone(),
+        // Extensions would change what comes back in ways the host cannot pass on.
+        ..ClientCapabilities::default()
+    };
+    if able.elicitation.is_none() && inner.attended {
+        let (form, url) = (Some(RawMap::new()), Some(RawMap::new()));
+        able.elicitation = Some(ElicitationCapability { form, url, ..ElicitationCapability::default() });
+    }
+    if able.sampling.is_none() && inner.broker.is_some() {
+        able.sampling =
+            Some(SamplingCapability { tools: Some(RawMap::new()), ..SamplingCapability::default() });
+    }
+    if able.roots.is_none() && !instance.spec.roots.is_empty() {
+        able.roots = Some(RootsCapability::new());
+    }
+    able
+}
+
+impl Inner {
+    /// Who answers `request` in the course of a call of `client`.
+    pub(super) fn answerer(&self, instance: &Instance, client: &ClientView, request: &InputRequest) -> Answerer {
+        let able = client.capabilities();
+        let (caller, host, what) = match request {
+            InputRequest::Elicit(ElicitParams::Form(_)) => {
+                (able.has_form_elicitation(), self.attended, "a user who could be asked")
+            }
+            InputRequest::Elicit(ElicitParams::Url(_)) => {
+                (able.has_url_elicitation(), self.attended, "a user who could be sent to a page")
+            }
+            InputRequest::CreateMessage(params) => {
+                let with_tools = params.tools.is_none() || able.has_sampling_tools();
+                (able.sampling.is_some() && with_tools, self.broker.is_some(), "a model that could be asked")
+            }
+            InputRequest::ListRoots => (able.roots.is_some(), !instance.spec.roots.is_empty(), "roots"),
+        };
+        match (caller, host) {
+            (true, _) => Answerer::Caller,
+            (false, true) => Answerer::Host,
+            (false, false) => {
+                Answerer::Nobody(RpcError::method_not_found(format!("the client has not declared {what}")))
+            }
+        }
+    }
+
+    /// Answers for the host.
+    pub(super) async fn answer(
+        &self,
+        instance: &Instance,
+        client: &ClientView,
+        request: InputRequest,
+    ) -> Result<RawJson, RpcError> {
+        let facts = self.facts(instance, client);
+        let refused = |refusal: crate::policy::Refusal| RpcError::new(DECLINED, refusal.reason().to_owned());
+        match request {
+            InputRequest::Elicit(params) => {
+                written(&self.guard.elicit(&facts, params).await.map_err(refused)?)
+            }
+            InputRequest::CreateMessage(params) => {
+                let Some(broker) = &self.broker else {
+                    return Err(RpcError::method_not_found("sampling/createMessage"));
+                };
+                let sampling = self.guard.sample(&facts, *params).await.map_err(refused)?;
+                let result = broker.answer(&*instance.name, sampling.request.clone()).await?;
+                written(&self.guard.sampled(&facts, &sampling, result).await.map_err(refused)?)
+            }
+            InputRequest::ListRoots => {
+                let roots = instance.spec.roots.clone();
+                self.guard.roots(&facts, &roots).await.map_err(refused)?;
+                written(&ListRootsResult::new(roots))
+            }
+        }
+    }
+}
+
+/// The code that the protocol's examples give to a user's refusal.
+const DECLINED: i64 = -1;
+
+/// A user who was not asked has agreed to nothing.
+pub(super) fn unanswered(error: RpcError) -> Result<RawJson, RpcError> {
+    tracing::debug!(%error, "a question was not answered and counts as cancelled");
+    written(&ElicitResult::cancel())
+}
+
+fn written(result: &impl Serialize) -> Result<RawJson, RpcError> {
+    RawJson::of(result).map_err(|error| RpcError::internal(error.to_string()))
+}
+
+/// Where instances turn to.
+pub(super) struct Desk(pub(super) Weak<Inner>);
+
+impl Owner for Desk {
+    fn ask(
+        &self,
+        instance: Arc<Instance>,
+        pilot: Pilot,
+        request: InputRequest,
+    ) -> BoxFuture<'static, Result<RawJson, RpcError>> {
+        let inner = self.0.clone();
+        Box::pin(async move {
+            let Some(inner) = inner.upgrade() else { return Err(RpcError::internal("the host has ended")) };
+            let client = Arc::clone(pilot.client());
+            match inner.answerer(&instance, &client, &request) {
+                Answerer::Caller => {
+                    // Not held while a user thinks.
+                    drop(inner);
+                    pilot.ask(request).await
+                }
+                Answerer::Host => {
+                    let is_form = matches!(request, InputRequest::Elicit(_));
+                    let answer = inner.answer(&instance, &client, request).await;
+                    if is_form { answer.or_else(unanswered) } else { answer }
+                }
+                Answerer::Nobody(error) => match request {
+                    InputRequest::Elicit(_) => unanswered(error),
+                    InputRequest::CreateMessage(_) | InputRequest::ListRoots => Err(error),
+                },
+            }
+        })
+    }
+
+    fn changed(&self, instance: &Arc<Instance>, notification: Notification) {
+        if let Some(inner) = self.0.upgrade() {
+            inner.hear(instance, notification);
+        }
+    }
+
+    fn turned(&self, instance: &Arc<Instance>) {
+        if let Some(inner) = self.0.upgrade() {
+            inner.instance_turned(instance);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! How a host is set up.
+
+use super::{Host, Inner};
+use crate::{
+    bridge::Parking,
+    policy::Guard,
+    sampling::Broker,
+    upstream::Upstream,
+};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    sync::{Arc, Mutex, OnceLock, RwLock, atomic::AtomicU64},
+};
+
+/// Sets a [`Host`] up.
+pub struct HostBuilder {
+    upstreams: Vec<(String, Upstream)>,
+    guard: Option<Guard>,
+    broker: Option<Broker>,
+    attended: bool,
+    project: Option<String>,
+}
+
+impl HostBuilder {
+    pub(super) fn new() -> Self {
+        Self { upstreams: Vec::new(), guard: None, broker: None, attended: false, project: None }
+    }
+
+    /// Adds a server under a name. A later one of the same name replaces the earlier.
+    pub fn add(mut self, name: impl Into<String>, upstream: impl Into<Upstream>) -> Self {
+        self.upstreams.push((name.into(), upstream.into()));
+        self
+    }
+
+    /// Who decides what may happen. Default: the default policy, with nobody to ask.
+    pub fn guard(mut self, guard: Guard) -> Self {
+        self.guard = Some(guard);
+        self
+    }
+
+    /// Someone sits at the guard's gate: questions of servers whose caller cannot be asked are put there.
+    pub fn attended(mut self) -> Self {
+        self.attended = true;
+        self
+    }
+
+    /// The models that answer for callers that have none. Without, sampling is the callers' own.
+    pub fn broker(mut self, broker: Broker) -> Self {
+        self.broker = Some(broker);
+        self
+    }
+
+    /// The project that remembered answers may be bound to; usually the path of its folder.
+    pub fn project(mut self, project: impl Into<String>) -> Self {
+        self.project = Some(project.into());
+        self
+    }
+
+    /// The host. Nothing is started yet.
+    pub fn build(self) -> Host {
+        let inner = Arc::new_cyclic(|me| Inner {
+            me: me.clone(),
+            members: RwLock::new(BTreeMap::new()),
+            catalogs: Mutex::new(HashMap::new()),
+            epoch: AtomicU64::new(0),
+            parking: Parking::default(),
+            guard: self.guard.unwrap_or_else(|| Guard::builder().build()),
+            broker: self.broker,
+            attended: self.attended,
+            project: self.project,
+            server: OnceLock::new(),
+            tasks: Mutex::default(),
+        });
+        for (name, upstream) in self.upstreams {
+            let member = inner.member(&name, upstream);
+            inner.write_members(|members| members.insert(name.into(), member));
+        }
+        Host { inner }
+    }
+}
+
+impl fmt::Debug for HostBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.upstreams.iter().map(|(name, _)| name).collect();
+        f.debug_struct("HostBuilder").field("servers", &names).finish_non_exhaustive()
+    }
+}

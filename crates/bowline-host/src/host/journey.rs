@@ -1,0 +1,359 @@
+//! A call through the host: whose it is, whether it may be made, and its rounds until the end.
+
+use super::{
+    Inner,
+    answers::{Answerer, abilities, unanswered},
+};
+use crate::{
+    aggregate::Catalog,
+    bridge::{Flight, Landing, Leg},
+    policy::{Action, CallFacts, Definition, Ended, Permit, Refusal},
+    upstream::{CallerKey, Instance},
+};
+use bowline_proto::{
+    replay::{Asked, Question, Replay},
+    service::{Call, Outcome, Outlet, Reply},
+};
+use bowline_types::{
+    CallToolResult, ContentBlock, InputRequest, Meta, Method, RawJson, RawMap, Reference, RpcError, meta,
+};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// How often a call may ask before it counts as endless.
+const MAX_ROUNDS: u32 = 10;
+/// Under which name the stage of a call is kept between its rounds.
+const STAGE: &str = "host";
+
+/// Where a call stands between two rounds. It travels sealed, so that nobody but the host reads or makes one.
+#[derive(Debug, Serialize, Deserialize)]
+struct Stage {
+    /// How many rounds came before.
+    rounds: u32,
+    /// The call waits in this host under this key.
+    parked: Option<String>,
+    /// The server has to be called again, with its state and what the host has answered itself.
+    state: Option<String>,
+    answers: RawMap,
+}
+
+/// Where a call goes.
+struct Route {
+    instance: Arc<Instance>,
+    /// As the server knows them, without `_meta` and what belongs to a retry.
+    params: RawJson,
+    catalog: Arc<Catalog>,
+    subject: Subject,
+}
+
+/// What a call is about, for the policy.
+enum Subject {
+    Tool(Definition),
+    Resource(String),
+    Prompt(String),
+    /// Proposals are asked for what may be used.
+    Completion,
+}
+
+impl Inner {
+    /// Makes a call, or goes on with one.
+    pub(super) async fn travel(&self, call: Call, outlet: Outlet) -> Outcome {
+        match self.try_travel(&call, outlet).await {
+            Ok(outcome) => outcome,
+            Err(error) => Outcome::Failed(error),
+        }
+    }
+
+    async fn try_travel(&self, call: &Call, outlet: Outlet) -> Result<Outcome, RpcError> {
+        let stage: Option<Stage> = call.replay.kept(STAGE).and_then(|stage| stage.decode().ok());
+        let route = self.route(call).await?;
+        let (mut flight, mut rounds, permit) = match stage {
+            Some(Stage { parked: Some(key), rounds, .. }) => {
+                let gone = || RpcError::invalid_params("the call this answers has ended; start it again");
+                let mut flight = self.parking.take(&key).ok_or_else(gone)?;
+                flight.resume(outlet.clone(), call.replay.answers());
+                (flight, rounds, None)
+            }
+            Some(Stage { rounds, state, mut answers, .. }) => {
+                for (key, answer) in call.replay.answers() {
+                    answers.insert(key, answer.clone().or_else(unanswered)?);
+                }
+                let params = again(&route.params, &answers, state.as_deref())?;
+                (self.flight(&route, call, &outlet, params)?, rounds, None)
+            }
+            None => {
+                let permit = match self.permit(&route, call).await {
+                    Ok(permit) => permit,
+                    Err(refusal) => return Ok(refused(call.method, &refusal)),
+                };
+                (self.flight(&route, call, &outlet, route.params.clone())?, 0, permit)
+            }
+        };
+        loop {
+            let landing = flight.next().await;
+            if matches!(landing, Landing::Asks(_) | Landing::Needs { .. }) {
+                rounds += 1;
+                if rounds > MAX_ROUNDS {
+                    let name = &route.instance.name;
+                    let reason = format!("the server `{name}` asks in more than {MAX_ROUNDS} rounds");
+                    return Err(RpcError::internal(reason));
+                }
+            }
+            match landing {
+                Landing::Done(result) => {
+                    let outcome = arrive(&route, call.method, result);
+                    finish(permit, &outcome);
+                    return Ok(outcome);
+                }
+                Landing::Failed(error) => {
+                    let outcome = Outcome::Failed(error);
+                    finish(permit, &outcome);
+                    return Ok(outcome);
+                }
+                Landing::Asks(questions) => match self.parking.park(flight, &call.client) {
+                    Ok(key) => {
+                        let stage = Stage { rounds, parked: Some(key), state: None, answers: RawMap::new() };
+                        finish_asking(permit);
+                        return needs(questions, &stage);
+                    }
+                    Err(full) => {
+                        tracing::warn!("too many calls wait for answers; a question is not put");
+                        flight = *full;
+                        flight.resume(outlet.clone(), std::iter::empty());
+                    }
+                },
+                Landing::Needs { requests, state } => {
+                    let (mut answers, mut questions) = (RawMap::new(), Vec::new());
+                    for (key, request) in &requests {
+                        match self.answerer(&route.instance, &call.client, request) {
+                            Answerer::Caller => questions.push(Question::new(key.to_owned(), request.clone())),
+                            Answerer::Host => {
+                                let answer =
+                                    self.answer(&route.instance, &call.client, request.clone()).await;
+                                let answer = match (request, answer) {
+                                    (InputRequest::Elicit(_), Err(error)) => unanswered(error)?,
+                                    (_, answer) => answer?,
+                                };
+                                answers.insert(key, answer);
+                            }
+                            Answerer::Nobody(error) => match request {
+                                InputRequest::Elicit(_) => drop(answers.insert(key, unanswered(error)?)),
+                                _ => return Err(error),
+                            },
+                        }
+                    }
+                    if !questions.is_empty() {
+                        finish_asking(permit);
+                        return needs(questions, &Stage { rounds, parked: None, state, answers });
+                    }
+                    let params = again(&route.params, &answers, state.as_deref())?;
+                    flight = self.flight(&route, call, &outlet, params)?;
+                }
+            }
+        }
+    }
+
+    fn flight(&self, route: &Route, call: &Call, outlet: &Outlet, params: RawJson) -> Result<Flight, RpcError> {
+        let leg = Leg {
+            method: call.method,
+            params,
+            meta: passed_on(call)?,
+            capabilities: abilities(self, &route.instance, &call.client),
+            client_info: call.client.info().cloned(),
+        };
+        Ok(Flight::new(&route.instance, call, outlet.clone(), leg))
+    }
+
+    /// Finds whose the call is. What is not known is looked for once more in fresh lists.
+    async fn route(&self, call: &Call) -> Result<Route, RpcError> {
+        let caller = CallerKey::of(call);
+        let catalog = self.catalog(&caller, false).await;
+        if let Some(route) = route_in(&catalog, call)? {
+            return Ok(route);
+        }
+        let catalog = self.catalog(&caller, true).await;
+        if let Some(route) = route_in(&catalog, call)? {
+            return Ok(route);
+        }
+        Err(match call.method {
+            Method::ReadResource => RpcError::resource_not_found(&call.params.uri()?),
+            Method::GetPrompt => RpcError::invalid_params(format!("unknown prompt `{}`", call.params.name()?)),
+            Method::CallTool => RpcError::invalid_params(format!("unknown tool `{}`", call.params.name()?)),
+            _ => RpcError::invalid_params("`ref` names nothing that is offered"),
+        })
+    }
+
+    async fn permit(&self, route: &Route, call: &Call) -> Result<Option<Permit>, Refusal> {
+        let facts = self.facts(&route.instance, &call.client);
+        match &route.subject {
+            Subject::Tool(definition) => {
+                let arguments = call.params.arguments().ok().flatten().unwrap_or_else(RawJson::empty_object);
+                let call = CallFacts { facts, definition, arguments: &arguments };
+                self.guard.check(&call).await.map(Some)
+            }
+            Subject::Resource(uri) => self.guard.access(&facts, Action::Read, uri).await.map(Some),
+            Subject::Prompt(name) => self.guard.access(&facts, Action::Prompt, name).await.map(Some),
+            Subject::Completion => Ok(None),
+        }
+    }
+}
+
+fn route_in(catalog: &Arc<Catalog>, call: &Call) -> Result<Option<Route>, RpcError> {
+    let found = match call.method {
+        Method::CallTool => catalog.tool(&call.params.name()?).map(|tool| {
+            let (entry, definition) = (&tool.entry, tool.definition.clone());
+            (Arc::clone(&entry.instance), with(call, "name", &entry.original), Subject::Tool(definition))
+        }),
+        Method::GetPrompt => catalog.prompt(&call.params.name()?).map(|entry| {
+            let subject = Subject::Prompt(entry.original.clone());
+            (Arc::clone(&entry.instance), with(call, "name", &entry.original), subject)
+        }),
+        Method::ReadResource => catalog.owner(&call.params.uri()?).map(|(instance, original)| {
+            (instance, with(call, "uri", &original), Subject::Resource(original))
+        }),
+        _ => {
+            let mut params: bowline_types::CompleteParams = call.params.decode()?;
+            let instance = match &mut params.reference {
+                Reference::Prompt(reference) => catalog.prompt(&reference.name).map(|entry| {
+                    reference.name.clone_from(&entry.original);
+                    Arc::clone(&entry.instance)
+                }),
+                Reference::Resource(reference) => match catalog.template(&reference.uri) {
+                    Some(entry) => {
+                        reference.uri.clone_from(&entry.original);
+                        Some(Arc::clone(&entry.instance))
+                    }
+                    None => catalog.owner(&reference.uri).map(|(instance, original)| {
+                        reference.uri = original;
+                        instance
+                    }),
+                },
+            };
+            params.meta = None;
+            let params = RawJson::of(&params).map_err(|error| RpcError::internal(error.to_string()));
+            instance.map(|instance| (instance, params, Subject::Completion))
+        }
+    };
+    let Some((instance, params, subject)) = found else { return Ok(None) };
+    Ok(Some(Route { instance, params: params?, catalog: Arc::clone(catalog), subject }))
+}
+
+/// The parameters of a call with a member replaced, and without what is not for the server.
+fn with(call: &Call, member: &str, value: &str) -> Result<RawJson, RpcError> {
+    let invalid = |error: serde_json::Error| RpcError::invalid_params(error.to_string());
+    let mut members = call.params.raw().members().map_err(invalid)?;
+    for own in ["_meta", "inputResponses", "requestState"] {
+        members.remove(own);
+    }
+    members.insert(member, RawJson::of(value).map_err(invalid)?);
+    RawJson::of(&members).map_err(invalid)
+}
+
+/// The parameters of a retry.
+fn again(params: &RawJson, answers: &RawMap, state: Option<&str>) -> Result<RawJson, RpcError> {
+    let invalid = |error: serde_json::Error| RpcError::internal(error.to_string());
+    let mut members = params.members().map_err(invalid)?;
+    if !answers.is_empty() {
+        members.insert("inputResponses", RawJson::of(answers).map_err(invalid)?);
+    }
+    if let Some(state) = state {
+        members.insert("requestState", RawJson::of(state).map_err(invalid)?);
+    }
+    RawJson::of(&members).map_err(invalid)
+}
+
+/// What of the caller's metadata is for the server: all but what describes the caller's own connection.
+fn passed_on(call: &Call) -> Result<Meta, RpcError> {
+    const OWN: [&str; 6] = [
+        meta::key::PROGRESS_TOKEN,
+        meta::key::PROTOCOL_VERSION,
+        meta::key::CLIENT_INFO,
+        meta::key::CLIENT_CAPABILITIES,
+        meta::key::LOG_LEVEL,
+        meta::key::SUBSCRIPTION_ID,
+    ];
+    let Some(meta) = call.params.meta()? else { return Ok(Meta::new()) };
+    let mut members = meta.members().map_err(|error| RpcError::invalid_params(error.to_string()))?;
+    members.retain(|key, _| !OWN.contains(&key));
+    Ok(members.into())
+}
+
+fn needs(questions: Vec<Question>, stage: &Stage) -> Result<Outcome, RpcError> {
+    let mut replay = Replay::default();
+    replay.keep(STAGE, RawJson::of(stage).map_err(|error| RpcError::internal(error.to_string()))?);
+    Ok(Outcome::NeedsInput(Box::new(Asked { questions, replay })))
+}
+
+/// A refusal, where the model can read it if it was the one that called.
+fn refused(method: Method, refusal: &Refusal) -> Outcome {
+    if method == Method::CallTool {
+        let result = CallToolResult::error(refusal.reason());
+        return Outcome::Complete(Reply::Tool(Box::new(result)));
+    }
+    Outcome::Failed(RpcError::internal(refusal.reason().to_owned()))
+}
+
+/// The result of a server as the host's own: adapted to its caller on the way out, with all its members.
+fn arrive(route: &Route, method: Method, result: RawJson) -> Outcome {
+    let read = |result: &RawJson| -> serde_json::Result<Reply> {
+        Ok(match method {
+            Method::CallTool => {
+                let mut found: CallToolResult = result.decode()?;
+                if route.catalog.renames_uris(&route.instance) {
+                    found.content.iter_mut().for_each(|block| rename(route, block));
+                }
+                Reply::Tool(Box::new(found))
+            }
+            Method::ReadResource => {
+                let mut found: bowline_types::ReadResourceResult = result.decode()?;
+                if route.catalog.renames_uris(&route.instance) {
+                    for contents in &mut found.contents {
+                        let shown = route.catalog.shown_uri(&route.instance, contents.uri());
+                        contents.set_uri(shown);
+                    }
+                }
+                Reply::Resource(Box::new(found))
+            }
+            Method::GetPrompt => Reply::Prompt(Box::new(result.decode()?)),
+            Method::Complete => Reply::Completion(Box::new(result.decode()?)),
+            _ => Reply::Raw(result.clone()),
+        })
+    };
+    match read(&result) {
+        Ok(reply) => Outcome::Complete(reply),
+        Err(error) => {
+            let name = &route.instance.name;
+            Outcome::Failed(RpcError::internal(format!("the server `{name}` sent a result that is none: {error}")))
+        }
+    }
+}
+
+fn rename(route: &Route, block: &mut ContentBlock) {
+    match block {
+        ContentBlock::ResourceLink(link) => {
+            link.uri = route.catalog.shown_uri(&route.instance, &link.uri);
+        }
+        ContentBlock::Resource(embedded) => {
+            let shown = route.catalog.shown_uri(&route.instance, embedded.resource.uri());
+            embedded.resource.set_uri(shown);
+        }
+        _ => {}
+    }
+}
+
+fn finish(permit: Option<Permit>, outcome: &Outcome) {
+    let Some(permit) = permit else { return };
+    let (ended, bytes) = match outcome {
+        Outcome::Failed(error) => (Ended::Failed { code: error.code, message: error.message.to_string() }, 0),
+        Outcome::Complete(Reply::Tool(result)) if result.failed() => (Ended::ToolFailed, 0),
+        Outcome::Complete(_) | Outcome::NeedsInput(_) => (Ended::Completed, 0),
+    };
+    permit.finish(ended, bytes);
+}
+
+/// The rest of the call belongs to the round that the answers bring.
+fn finish_asking(permit: Option<Permit>) {
+    if let Some(permit) = permit {
+        permit.finish(Ended::Completed, 0);
+    }
+}

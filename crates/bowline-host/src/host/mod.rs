@@ -1,0 +1,384 @@
+//! The host: it owns the servers, decides for the user, and is itself a service.
+
+mod answers;
+mod builder;
+mod journey;
+mod lists;
+mod news;
+
+pub use builder::HostBuilder;
+
+use crate::{
+    aggregate::{Catalog, Offer},
+    bridge::Parking,
+    config::{Share, Start},
+    policy::{Caller, Facts, Guard, Trust},
+    sampling::Broker,
+    upstream::{CallerKey, Instance, Member, Upstream, UpstreamStatus},
+};
+use bowline_proto::{
+    service::{BoxFuture, Call, ClientView, Outcome, Outlet, Service},
+    subscribe::Change,
+};
+use bowline_server::{Server, ServerHandle};
+use bowline_types::{
+    Method, PromptsCapability, RawMap, ResourcesCapability, RpcError, ServerCapabilities, ToolsCapability,
+};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::task::AbortHandle;
+
+/// How often what nobody needs any more is looked for.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// Many servers as one, under one policy. Clones share everything.
+///
+/// ```no_run
+/// use bowline_client::command;
+/// use bowline_host::{Host, policy::{Guard, Policy, Rule}};
+/// use bowline_server::Server;
+///
+/// # async fn run() -> bowline_server::Result {
+/// let guard = Guard::builder().policy(Policy::new([Rule::allow().server("files")])).build();
+/// let host = Host::builder()
+///     .add("files", command("bowline", ["serve", "files", "/srv"]))
+///     .add("tickets", "https://tickets.example.com/mcp")
+///     .guard(guard)
+///     .build();
+/// host.open(Server::new("gateway"))?.serve_stdio().await
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Host {
+    inner: Arc<Inner>,
+}
+
+/// What the host is made of.
+pub(crate) struct Inner {
+    me: std::sync::Weak<Self>,
+    members: RwLock<BTreeMap<Arc<str>, Arc<Member>>>,
+    /// What is offered to whom, as it was last put together. One entry where all servers are shared.
+    catalogs: Mutex<HashMap<Option<CallerKey>, (u64, Arc<Catalog>)>>,
+    /// Counts everything that may change what is offered.
+    epoch: AtomicU64,
+    parking: Parking,
+    guard: Guard,
+    broker: Option<Broker>,
+    /// Whether someone sits at the gate and can be asked.
+    attended: bool,
+    project: Option<String>,
+    server: OnceLock<ServerHandle>,
+    tasks: Mutex<Vec<AbortHandle>>,
+}
+
+impl Host {
+    /// Sets a host up.
+    pub fn builder() -> HostBuilder {
+        HostBuilder::new()
+    }
+
+    /// Has `server` stand for all servers of this host. What was added to it is not offered; its name, limits, keys and
+    /// middleware hold. Servers that are to start with the host are started.
+    ///
+    /// Needs a tokio runtime.
+    pub fn open(&self, server: Server) -> bowline_server::Result<ServerHandle> {
+        let handle = server.capabilities(offered()).backend(self.clone()).build()?;
+        self.inner.attach(&handle);
+        Ok(handle)
+    }
+
+    /// How each server is doing, by name.
+    pub fn status(&self) -> Vec<UpstreamStatus> {
+        let instances = self.inner.members().into_iter().flat_map(|member| member.all());
+        instances.map(|instance| instance.status()).collect()
+    }
+
+    /// Adds a server, or puts it in the place of one of its name. Calls that run at the old one come to their end.
+    pub fn add(&self, name: &str, upstream: impl Into<Upstream>) {
+        let member = self.inner.member(name, upstream.into());
+        let start = member.spec.start;
+        let replaced = self.inner.write_members(|members| members.insert(name.into(), Arc::clone(&member)));
+        self.inner.retire(replaced);
+        if start == Start::Eager {
+            self.inner.start(&member);
+        }
+    }
+
+    /// Removes a server. Calls that run at it come to their end. False when there is none of that name.
+    pub fn remove(&self, name: &str) -> bool {
+        let removed = self.inner.write_members(|members| members.remove(name));
+        let found = removed.is_some();
+        self.inner.retire(removed);
+        found
+    }
+
+    /// The names of the servers.
+    pub fn names(&self) -> Vec<String> {
+        self.inner.members().iter().map(|member| member.name.to_string()).collect()
+    }
+
+    /// How many calls wait for an answer of their caller.
+    pub fn parked(&self) -> usize {
+        self.inner.parking.len()
+    }
+
+    /// Decides what may happen.
+    pub fn guard(&self) -> &Guard {
+        &self.inner.guard
+    }
+
+    /// Ends every server, in good order.
+    pub async fn close(&self) {
+        for task in self.inner.tasks.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            task.abort();
+        }
+        let members = self.inner.members();
+        futures_util::future::join_all(members.iter().map(|member| member.stop())).await;
+    }
+}
+
+/// What a host declares: whatever its servers have, now or later.
+fn offered() -> ServerCapabilities {
+    ServerCapabilities {
+        logging: Some(RawMap::default()),
+        completions: Some(RawMap::default()),
+        tools: Some(ToolsCapability { list_changed: Some(true), ..ToolsCapability::default() }),
+        prompts: Some(PromptsCapability { list_changed: Some(true), ..PromptsCapability::default() }),
+        resources: Some(ResourcesCapability {
+            subscribe: Some(true),
+            list_changed: Some(true),
+            ..ResourcesCapability::default()
+        }),
+        ..ServerCapabilities::default()
+    }
+}
+
+impl Inner {
+    fn members(&self) -> Vec<Arc<Member>> {
+        self.members.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    fn write_members<T>(&self, write: impl FnOnce(&mut BTreeMap<Arc<str>, Arc<Member>>) -> T) -> T {
+        let written = write(&mut self.members.write().unwrap_or_else(PoisonError::into_inner));
+        self.turn();
+        written
+    }
+
+    fn member(&self, name: &str, upstream: Upstream) -> Arc<Member> {
+        Arc::new(Member::new(name.into(), upstream, Arc::new(answers::Desk(self.me.clone()))))
+    }
+
+    /// Something that is offered may have changed.
+    fn turn(&self) {
+        self.epoch.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Spawns a task that ends with the host.
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let handle = tokio::spawn(task).abort_handle();
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.retain(|task| !task.is_finished());
+        tasks.push(handle);
+    }
+
+    fn start(&self, member: &Arc<Member>) {
+        if member.spec.share == Share::Shared {
+            let instance = member.instance(&CallerKey::User(None));
+            self.spawn(async move { drop(instance.client().await) });
+        }
+    }
+
+    fn retire(&self, member: Option<Arc<Member>>) {
+        let Some(member) = member else { return };
+        self.publish_lists();
+        self.spawn(async move {
+            // Its calls come to their end first.
+            for instance in member.all() {
+                while instance.flights.len() > 0 {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            }
+            member.stop().await;
+        });
+    }
+
+    /// From now on changes are told to the clients of `handle`, and what nobody needs is swept.
+    fn attach(&self, handle: &ServerHandle) {
+        if self.server.set(handle.clone()).is_err() {
+            return;
+        }
+        let me = self.me.clone();
+        self.spawn(async move {
+            loop {
+                tokio::time::sleep(SWEEP).await;
+                let Some(inner) = me.upgrade() else { return };
+                inner.parking.sweep();
+                for member in inner.members() {
+                    member.sweep().await;
+                }
+            }
+        });
+        self.spawn(news::follow(self.me.clone(), handle.wanted()));
+        for member in self.members() {
+            if member.spec.start == Start::Eager {
+                self.start(&member);
+            }
+        }
+    }
+
+    fn publish(&self, change: &Change) {
+        if let Some(server) = self.server.get() {
+            server.publish(change);
+        }
+    }
+
+    fn publish_lists(&self) {
+        for change in [Change::Tools, Change::Prompts, Change::Resources] {
+            self.publish(&change);
+        }
+    }
+
+    /// Who calls, for the policy.
+    fn caller(client: &ClientView) -> Caller<'_> {
+        Caller {
+            client: client.info().map(|info| info.name.as_str()),
+            principal: client.principal.as_deref(),
+        }
+    }
+
+    fn facts<'a>(&'a self, instance: &'a Instance, client: &'a ClientView) -> Facts<'a> {
+        Facts {
+            server: &instance.name,
+            trust: if instance.spec.trusted { Trust::Trusted } else { Trust::Untrusted },
+            caller: Self::caller(client),
+            project: self.project.as_deref(),
+        }
+    }
+
+    /// What is offered to a caller. With `fresh`, lists that are not good any more are asked for again.
+    async fn catalog(&self, caller: &CallerKey, fresh: bool) -> Arc<Catalog> {
+        let members = self.members();
+        let key = members.iter().any(|member| member.is_per_client()).then(|| caller.clone());
+        let epoch = self.epoch.load(Ordering::Relaxed);
+        let known = || {
+            let catalogs = self.catalogs.lock().unwrap_or_else(PoisonError::into_inner);
+            catalogs.get(&key).filter(|(built, _)| *built == epoch).map(|(_, catalog)| Arc::clone(catalog))
+        };
+        if let Some(catalog) = known()
+            && (!fresh || members.iter().all(|member| is_fresh(&member.instance(caller))))
+        {
+            return catalog;
+        }
+        let offers = members.iter().map(|member| self.offer(member.instance(caller)));
+        let offers: Vec<_> =
+            futures_util::future::join_all(offers).await.into_iter().flatten().collect();
+        let catalog = Arc::new(Catalog::of(&offers));
+        for name in &catalog.collisions {
+            tracing::warn!(name, "two servers offer something under this name; one is shown under a longer name");
+        }
+        let mut catalogs = self.catalogs.lock().unwrap_or_else(PoisonError::into_inner);
+        catalogs.retain(|key, _| !key.as_ref().is_some_and(CallerKey::is_gone));
+        catalogs.insert(key, (epoch, Arc::clone(&catalog)));
+        catalog
+    }
+
+    /// What one server offers. One that cannot be reached offers what it last did, or nothing, and spoils no other's.
+    async fn offer(&self, instance: Arc<Instance>) -> Option<Offer> {
+        let shelf = &instance.shelf;
+        let limit = instance.spec.startup + instance.spec.silence;
+        let listing = async {
+            let tools = shelf.tools.get(&instance).await?;
+            let (prompts, resources, templates) = tokio::join!(
+                shelf.prompts.get(&instance),
+                shelf.resources.get(&instance),
+                shelf.templates.get(&instance),
+            );
+            Ok::<_, RpcError>((tools, prompts?, resources?, templates?))
+        };
+        let listed = tokio::time::timeout(limit, listing).await;
+        let (tools, prompts, resources, templates) = match listed {
+            Ok(Ok(listed)) => listed,
+            Ok(Err(error)) => {
+                tracing::warn!(server = &*instance.name, %error, "a server is left out of the lists");
+                last(shelf)?
+            }
+            Err(_) => {
+                tracing::warn!(server = &*instance.name, ?limit, "a server does not list what it has");
+                last(shelf)?
+            }
+        };
+        let definitions: Vec<_> = tools.iter().map(crate::policy::Definition::of).collect();
+        match self.guard.listed(&instance.name, &definitions).await {
+            Ok(differences) => {
+                for difference in differences {
+                    tracing::warn!(server = &*instance.name, %difference, "a tool is not what it was");
+                }
+            }
+            Err(refusal) => {
+                tracing::warn!(server = &*instance.name, reason = refusal.reason(), "tools cannot be pinned");
+            }
+        }
+        Some(Offer { instance: Arc::clone(&instance), tools, prompts, resources, templates })
+    }
+}
+
+fn is_fresh(instance: &Instance) -> bool {
+    let shelf = &instance.shelf;
+    shelf.tools.fresh().is_some()
+        && shelf.prompts.fresh().is_some()
+        && shelf.resources.fresh().is_some()
+        && shelf.templates.fresh().is_some()
+}
+
+type Lists = (
+    Arc<Vec<bowline_types::Tool>>,
+    Arc<Vec<bowline_types::Prompt>>,
+    Arc<Vec<bowline_types::Resource>>,
+    Arc<Vec<bowline_types::ResourceTemplate>>,
+);
+
+fn last(shelf: &crate::aggregate::Shelf) -> Option<Lists> {
+    Some((
+        shelf.tools.last()?,
+        shelf.prompts.last().unwrap_or_default(),
+        shelf.resources.last().unwrap_or_default(),
+        shelf.templates.last().unwrap_or_default(),
+    ))
+}
+
+impl Service for Host {
+    fn call(&self, call: Call, outlet: Outlet) -> BoxFuture<'_, Outcome> {
+        let inner = &self.inner;
+        match call.method {
+            Method::ListTools
+            | Method::ListPrompts
+            | Method::ListResources
+            | Method::ListResourceTemplates => Box::pin(inner.list(call)),
+            Method::CallTool | Method::ReadResource | Method::GetPrompt | Method::Complete => {
+                Box::pin(inner.travel(call, outlet))
+            }
+            method => Box::pin(std::future::ready(Outcome::Failed(RpcError::method_not_found(method.as_str())))),
+        }
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").field("servers", &self.names()).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        for task in self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            task.abort();
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! One running instance of a server: connected when needed, watched, and stopped when nobody needs it.
+
+use super::{Flights, Health, Upstream, UpstreamStatus};
+use crate::{aggregate::Shelf, bridge::Pilot};
+use bowline_client::{BoxFuture, CallKey, Client, Notification, Relay};
+use bowline_types::{
+    ClientCapabilities, ElicitationCapability, InputRequest, LogMessageParams, LoggingLevel, RawJson, RawMap,
+    RootsCapability, RpcError, SamplingCapability,
+};
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tokio::task::AbortHandle;
+
+/// For how long a server that could not be started is left alone.
+const COOL_DOWN: Duration = Duration::from_secs(5);
+
+/// Whoever owns instances: hears what they say, and answers what they ask.
+pub(crate) trait Owner: Send + Sync + 'static {
+    /// A server asks its client something in the course of a call.
+    fn ask(
+        &self,
+        instance: Arc<Instance>,
+        pilot: Pilot,
+        request: InputRequest,
+    ) -> BoxFuture<'static, Result<RawJson, RpcError>>;
+
+    /// A server tells that something changed.
+    fn changed(&self, instance: &Arc<Instance>, notification: Notification);
+
+    /// An instance was started or lost.
+    fn turned(&self, instance: &Arc<Instance>);
+}
+
+/// One instance.
+pub(crate) struct Instance {
+    pub(crate) id: u64,
+    pub(crate) name: Arc<str>,
+    pub(crate) spec: Upstream,
+    pub(crate) flights: Flights<Pilot>,
+    pub(crate) shelf: Shelf,
+    owner: Arc<dyn Owner>,
+    /// Held while the server is being started, so that it is started once.
+    connecting: tokio::sync::Mutex<()>,
+    state: Mutex<State>,
+    /// The most talkative level of log that was asked of a legacy server.
+    level: Mutex<Option<LoggingLevel>>,
+    calls: AtomicU64,
+    errors: AtomicU64,
+    starts: AtomicU64,
+}
+
+struct State {
+    phase: Phase,
+    since: Instant,
+    used: Instant,
+}
+
+enum Phase {
+    Idle,
+    Starting,
+    Ready(Client, AbortHandle),
+    Failed(String),
+}
+
+impl Instance {
+    pub(super) fn new(id: u64, name: Arc<str>, spec: Upstream, owner: Arc<dyn Owner>) -> Arc<Self> {
+        let now = Instant::now();
+        Arc::new(Self {
+            id,
+            name,
+            spec,
+            flights: Flights::default(),
+            shelf: Shelf::default(),
+            owner,
+            connecting: tokio::sync::Mutex::new(()),
+            state: Mutex::new(State { phase: Phase::Idle, since: now, used: now }),
+            level: Mutex::default(),
+            calls: AtomicU64::new(0),
+            errors: AtomicU64::new(0),
+            starts: AtomicU64::new(0),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn enter(&self, phase: Phase) {
+        let mut state = self.state();
+        let before = std::mem::replace(&mut state.phase, phase);
+        state.since = Instant::now();
+        drop(state);
+        if let Phase::Ready(_, watch) = before {
+            watch.abort();
+        }
+    }
+
+    /// The client, if the server runs.
+    pub(crate) fn running(&self) -> Option<Client> {
+        match &self.state().phase {
+            Phase::Ready(client, _) => Some(client.clone()),
+            Phase::Idle | Phase::Starting | Phase::Failed(_) => None,
+        }
+    }
+
+    /// The client, after the server was started if it was not. A server that just failed is left alone for a moment.
+    pub(crate) async fn client(self: &Arc<Self>) -> Result<Client, RpcError> {
+        self.state().used = Instant::now();
+        if let Some(client) = self.running() {
+            return Ok(client);
+        }
+        let _starting = self.connecting.lock().await;
+        if let Some(client) = self.running() {
+            return Ok(client);
+        }
+        if let State { phase: Phase::Failed(reason), since, .. } = &*self.state()
+            && since.elapsed() < COOL_DOWN
+        {
+            return Err(self.unavailable(reason));
+        }
+        self.enter(Phase::Starting);
+        let result = self.connect().await;
+        match &result {
+            Ok(client) => {
+                let watch = tokio::spawn(watch(Arc::downgrade(self), client.clone()));
+                self.enter(Phase::Ready(client.clone(), watch.abort_handle()));
+            }
+            Err(reason) => {
+                tracing::warn!(server = &*self.name, reason, "a server could not be started");
+                self.enter(Phase::Failed(reason.clone()));
+            }
+        }
+        self.owner.turned(self);
+        result.map_err(|reason| self.unavailable(&reason))
+    }
+
+    async fn connect(self: &Arc<Self>) -> Result<Client, String> {
+        self.starts.fetch_add(1, Ordering::Relaxed);
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let ear = Ear(Arc::downgrade(self));
+        let mut builder = Client::builder()
+            .name("bowline")
+            .title("Bowline")
+            .version(env!("CARGO_PKG_VERSION"))
+            .timeout(self.spec.silence)
+            .relay(Arc::new(ear))
+            .capabilities(everything());
+        if let Some(revision) = self.spec.revision {
+            builder = builder.revisions([revision]);
+        }
+        let connecting = builder.connect(Arc::clone(&self.spec.target));
+        match tokio::time::timeout(self.spec.startup, connecting).await {
+            Ok(connected) => connected.map_err(|error| error.to_string()),
+            Err(_) => Err(format!("it did not start within {:?}", self.spec.startup)),
+        }
+    }
+
+    fn unavailable(&self, reason: &str) -> RpcError {
+        RpcError::internal(format!("the server `{}` is not available: {reason}", self.name))
+    }
+
+    /// Has a legacy server send log messages from this level on, if it does not already.
+    pub(crate) async fn listen_to_logs(&self, client: &Client, level: LoggingLevel) {
+        {
+            let mut known = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+            if known.is_some_and(|known| known <= level) {
+                return;
+            }
+            *known = Some(level);
+        }
+        // A server without logging has none to send.
+        let _ = client.set_level(level).await;
+    }
+
+    /// Counts a call that has ended.
+    pub(crate) fn count(&self, failed: bool) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        if failed {
+            self.errors.fetch_add(1, Ordering::Relaxed);
+        }
+        self.state().used = Instant::now();
+    }
+
+    /// How it is doing.
+    pub(crate) fn status(&self) -> UpstreamStatus {
+        let state = self.state();
+        let (health, revision) = match &state.phase {
+            Phase::Idle => (Health::Idle, None),
+            Phase::Starting => (Health::Starting, None),
+            Phase::Ready(client, _) => (Health::Ready, Some(client.revision())),
+            Phase::Failed(reason) => (Health::Failed(reason.clone()), None),
+        };
+        UpstreamStatus {
+            name: self.name.to_string(),
+            health,
+            revision,
+            starts: self.starts.load(Ordering::Relaxed),
+            calls: self.calls.load(Ordering::Relaxed),
+            errors: self.errors.load(Ordering::Relaxed),
+            running: self.flights.len(),
+            since: state.since.elapsed(),
+        }
+    }
+
+    /// Ends it when nobody has used it for as long as its user allows.
+    pub(super) async fn stop_when_idle(&self) {
+        let Some(limit) = self.spec.idle else { return };
+        let idle = self.flights.len() == 0 && self.state().used.elapsed() >= limit;
+        if idle && self.running().is_some() {
+            tracing::info!(server = &*self.name, "stopping a server that nobody uses");
+            self.stop().await;
+        }
+    }
+
+    /// Ends it.
+    pub(crate) async fn stop(&self) {
+        let _starting = self.connecting.lock().await;
+        let client = self.running();
+        self.enter(Phase::Idle);
+        if let Some(client) = client {
+            client.close().await;
+        }
+    }
+}
+
+/// Notes when a connection is gone for good.
+async fn watch(instance: Weak<Instance>, client: Client) {
+    let reason = client.closed().await;
+    let Some(instance) = instance.upgrade() else { return };
+    tracing::warn!(server = &*instance.name, %reason, "a server was lost");
+    {
+        let mut state = instance.state();
+        state.phase = Phase::Failed(reason.to_string());
+        state.since = Instant::now();
+    }
+    instance.owner.turned(&instance);
+}
+
+/// What a host can be asked on behalf of whoever calls. What the caller of a moment cannot do is refused at that moment.
+fn everything() -> ClientCapabilities {
+    ClientCapabilities {
+        elicitation: Some(ElicitationCapability {
+            form: Some(RawMap::new()),
+            url: Some(RawMap::new()),
+            ..ElicitationCapability::default()
+        }),
+        sampling: Some(SamplingCapability { tools: Some(RawMap::new()), ..SamplingCapability::default() }),
+        roots: Some(RootsCapability::new().list_changed(true)),
+        ..ClientCapabilities::default()
+    }
+}
+
+impl fmt::Debug for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Instance").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Hears for an instance.
+struct Ear(Weak<Instance>);
+
+impl Relay for Ear {
+    fn ask(
+        &self,
+        call: Option<CallKey>,
+        request: InputRequest,
+    ) -> BoxFuture<'static, Result<RawJson, RpcError>> {
+        let Some(instance) = self.0.upgrade() else {
+            return Box::pin(std::future::ready(Err(RpcError::internal("the host has ended"))));
+        };
+        let Some(pilot) = instance.flights.find(call) else {
+            instance.flights.note_asking();
+            let reason = "nobody can tell on whose behalf this is asked: several clients have calls under way";
+            return Box::pin(std::future::ready(Err(RpcError::internal(reason))));
+        };
+        let owner = Arc::clone(&instance.owner);
+        owner.ask(instance, pilot, request)
+    }
+
+    fn log(&self, call: Option<CallKey>, message: LogMessageParams) {
+        let Some(instance) = self.0.upgrade() else { return };
+        match instance.flights.find(call) {
+            Some(pilot) => pilot.log(&instance.name, message),
+            None => tracing::debug!(server = &*instance.name, "a log message belongs to no call"),
+        }
+    }
+
+    fn notify(&self, notification: Notification) {
+        if let Some(instance) = self.0.upgrade() {
+            instance.owner.changed(&instance, notification);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! From configuration to something that can be connected to.
+
+use super::Upstream;
+use crate::config::{self, CommandLaunch, Launch, UpstreamConfig, UrlLaunch};
+use bowline_client::Command;
+use bowline_types::Root;
+use std::{fmt, path::Path};
+
+/// Why a server of the configuration cannot be launched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaunchError(String);
+
+impl fmt::Display for LaunchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for LaunchError {}
+
+/// The server that an entry of the configuration describes. Reads its file of variables, if it names one.
+pub(crate) fn from_config(entry: &UpstreamConfig, workspace: Option<&Path>) -> Result<Upstream, LaunchError> {
+    let upstream = match &entry.launch {
+        Launch::Command(launch) => Upstream::to(program(launch, workspace)?),
+        Launch::Url(launch) => Upstream::to(page(launch)),
+    };
+    let settings = &entry.settings;
+    let mut upstream = upstream
+        .start(settings.start)
+        .share(settings.share)
+        .startup_timeout(settings.startup_timeout)
+        .timeout(settings.request_timeout)
+        .idle_stop(settings.idle_stop)
+        .roots(settings.roots.iter().map(root));
+    upstream.trusted = settings.trusted;
+    upstream.revision = settings.revision;
+    upstream.allow.clone_from(&settings.allow);
+    upstream.deny.clone_from(&settings.deny);
+    upstream.rename.clone_from(&settings.rename);
+    upstream.describe.clone_from(&settings.describe);
+    Ok(upstream)
+}
+
+/// A root as the protocol has it; a path becomes its URI.
+fn root(root: &config::RootConfig) -> Root {
+    let uri = root.uri.expose();
+    let uri = if uri.starts_with('/') { format!("file://{uri}") } else { uri.to_owned() };
+    Root { name: root.name.clone(), ..Root::new(uri) }
+}
+
+fn program(launch: &CommandLaunch, workspace: Option<&Path>) -> Result<Command, LaunchError> {
+    let mut command = Command::new(launch.program.expose());
+    command = command.args(launch.args.iter().map(config::Text::expose));
+    if let Some(file) = &launch.env_file {
+        let path = Path::new(file.expose());
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| LaunchError(format!("cannot read `{}`: {error}", path.display())))?;
+        let (variables, errors) = config::parse_env_file(path, &text);
+        if let Some(error) = errors.first() {
+            return Err(LaunchError(error.to_string()));
+        }
+        for (name, value) in variables {
+            command = command.env(name, value.expose());
+        }
+    }
+    for (name, value) in &launch.env {
+        command = match value {
+            Some(value) => command.env(name, value.expose()),
+            None => command.env_remove(name),
+        };
+    }
+    if let Some(folder) = launch.cwd.as_ref().map(config::Text::expose).map(Path::new).or(workspace) {
+        command = command.current_dir(folder);
+    }
+    Ok(command)
+}
+
+fn page(launch: &UrlLaunch) -> bowline_http::HttpTarget {
+    launch
+        .headers
+        .iter()
+        .fold(bowline_http::http(launch.url.expose()), |target, (name, value)| target.header(name, value.expose()))
+}

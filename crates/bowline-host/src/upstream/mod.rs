@@ -1,0 +1,91 @@
+//! The servers behind the host: how each is reached, started, watched and stopped.
+
+mod attribution;
+mod instance;
+mod launch;
+mod spec;
+mod status;
+
+pub(crate) use attribution::{CallerKey, Flights};
+pub(crate) use instance::{Instance, Owner};
+pub use launch::LaunchError;
+pub(crate) use launch::from_config;
+pub use spec::Upstream;
+pub use status::{Health, UpstreamStatus};
+
+use crate::config::Share;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+/// One server by its name, with the processes or connections that stand for it.
+pub(crate) struct Member {
+    pub(crate) name: Arc<str>,
+    pub(crate) spec: Upstream,
+    owner: Arc<dyn Owner>,
+    instances: Mutex<HashMap<Option<CallerKey>, Arc<Instance>>>,
+}
+
+/// Tells every instance from every other, also from those that are gone.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+impl Member {
+    pub(crate) fn new(name: Arc<str>, spec: Upstream, owner: Arc<dyn Owner>) -> Self {
+        Self { name, spec, owner, instances: Mutex::default() }
+    }
+
+    fn instances(&self) -> MutexGuard<'_, HashMap<Option<CallerKey>, Arc<Instance>>> {
+        self.instances.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether every caller gets an instance of its own.
+    pub(crate) fn is_per_client(&self) -> bool {
+        self.spec.share == Share::PerClient
+    }
+
+    /// The instance that answers this caller. It is not started by that.
+    pub(crate) fn instance(&self, caller: &CallerKey) -> Arc<Instance> {
+        let key = self.is_per_client().then(|| caller.clone());
+        let mut instances = self.instances();
+        if let Some(known) = instances.get(&key) {
+            return Arc::clone(known);
+        }
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let made = Instance::new(id, Arc::clone(&self.name), self.spec.clone(), Arc::clone(&self.owner));
+        instances.insert(key, Arc::clone(&made));
+        made
+    }
+
+    /// The instances there are.
+    pub(crate) fn all(&self) -> Vec<Arc<Instance>> {
+        self.instances().values().cloned().collect()
+    }
+
+    /// Stops what nobody has used for a while, and what belonged to callers that are gone.
+    pub(crate) async fn sweep(&self) {
+        let orphaned: Vec<_> = {
+            let mut instances = self.instances();
+            let gone: Vec<_> =
+                instances.keys().filter(|key| key.as_ref().is_some_and(CallerKey::is_gone)).cloned().collect();
+            gone.iter().filter_map(|key| instances.remove(key)).collect()
+        };
+        for instance in orphaned {
+            instance.stop().await;
+        }
+        for instance in self.all() {
+            instance.stop_when_idle().await;
+        }
+    }
+
+    /// Ends every instance.
+    pub(crate) async fn stop(&self) {
+        let all: Vec<_> = self.instances().drain().map(|(_, instance)| instance).collect();
+        for instance in all {
+            instance.stop().await;
+        }
+    }
+}

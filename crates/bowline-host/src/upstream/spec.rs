@@ -1,0 +1,190 @@
+//! What the user says of one server: where it is, and how it is to be treated.
+
+use crate::config::{Pattern, Share, Start};
+use bowline_client::{Command, Connect, Inbox, Stream, Transport};
+use bowline_http::HttpTarget;
+use bowline_proto::service::BoxFuture;
+use bowline_server::ServerHandle;
+use bowline_types::{Revision, Root};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+
+/// A server behind the host: a command, a URL or a server in this process, and how it is to be treated.
+///
+/// ```
+/// use bowline_client::command;
+/// use bowline_host::Upstream;
+///
+/// let files = Upstream::from(command("bowline", ["serve", "files", "/srv"])).trusted().deny("write_*");
+/// ```
+#[derive(Clone)]
+pub struct Upstream {
+    pub(crate) target: Arc<dyn Connect>,
+    pub(crate) start: Start,
+    pub(crate) share: Share,
+    pub(crate) startup: Duration,
+    pub(crate) silence: Duration,
+    pub(crate) idle: Option<Duration>,
+    pub(crate) trusted: bool,
+    pub(crate) revision: Option<Revision>,
+    pub(crate) allow: Vec<Pattern>,
+    pub(crate) deny: Vec<Pattern>,
+    pub(crate) rename: BTreeMap<String, String>,
+    pub(crate) describe: BTreeMap<String, String>,
+    pub(crate) roots: Vec<Root>,
+}
+
+impl Upstream {
+    /// A server that is reached in this way.
+    pub fn to(target: impl Connect) -> Self {
+        Self {
+            target: Arc::new(target),
+            start: Start::default(),
+            share: Share::default(),
+            startup: Duration::from_secs(30),
+            silence: Duration::from_secs(60),
+            idle: Some(Duration::from_secs(600)),
+            trusted: false,
+            revision: None,
+            allow: Vec::new(),
+            deny: Vec::new(),
+            rename: BTreeMap::new(),
+            describe: BTreeMap::new(),
+            roots: Vec::new(),
+        }
+    }
+
+    /// When it is started. Default: when it is first needed.
+    pub fn start(mut self, start: Start) -> Self {
+        self.start = start;
+        self
+    }
+
+    /// Whether its clients share one instance, as by default, or each has its own. Clients of 2026-07-28, which have no
+    /// session, are told apart by their user.
+    pub fn share(mut self, share: Share) -> Self {
+        self.share = share;
+        self
+    }
+
+    /// How long it may take to start. Default: 30 s.
+    pub fn startup_timeout(mut self, limit: Duration) -> Self {
+        self.startup = limit;
+        self
+    }
+
+    /// How long a call may go without an answer or progress. Default: 60 s.
+    pub fn timeout(mut self, silence: Duration) -> Self {
+        self.silence = silence;
+        self
+    }
+
+    /// After how long without a call it is stopped; `None` for never. Default: 10 min.
+    pub fn idle_stop(mut self, idle: Option<Duration>) -> Self {
+        self.idle = idle;
+        self
+    }
+
+    /// The user trusts what it says of its tools: those it calls read-only may be called without asking.
+    pub fn trusted(mut self) -> Self {
+        self.trusted = true;
+        self
+    }
+
+    /// Speaks this revision with it and no other.
+    pub fn revision(mut self, revision: Revision) -> Self {
+        self.revision = Some(revision);
+        self
+    }
+
+    /// Shows only tools, prompts and resources whose names fit one of the patterns given. `*` stands for anything.
+    pub fn allow(mut self, pattern: &str) -> Self {
+        self.allow.push(Pattern::new(pattern));
+        self
+    }
+
+    /// Hides those whose names fit, allowed or not.
+    pub fn deny(mut self, pattern: &str) -> Self {
+        self.deny.push(Pattern::new(pattern));
+        self
+    }
+
+    /// Shows a tool under another name.
+    pub fn rename(mut self, tool: impl Into<String>, name: impl Into<String>) -> Self {
+        self.rename.insert(tool.into(), name.into());
+        self
+    }
+
+    /// Tells models something else of a tool than its server does.
+    pub fn describe(mut self, tool: impl Into<String>, description: impl Into<String>) -> Self {
+        self.describe.insert(tool.into(), description.into());
+        self
+    }
+
+    /// The folders it may know of when its caller has none to show.
+    pub fn roots(mut self, roots: impl IntoIterator<Item = Root>) -> Self {
+        self.roots = roots.into_iter().collect();
+        self
+    }
+
+    /// Whether something of this name is shown.
+    pub(crate) fn shows(&self, name: &str) -> bool {
+        let fits = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(name));
+        (self.allow.is_empty() || fits(&self.allow)) && !fits(&self.deny)
+    }
+}
+
+impl fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upstream")
+            .field("start", &self.start)
+            .field("share", &self.share)
+            .field("trusted", &self.trusted)
+            .finish_non_exhaustive()
+    }
+}
+
+impl From<Command> for Upstream {
+    fn from(command: Command) -> Self {
+        Self::to(command)
+    }
+}
+
+impl From<HttpTarget> for Upstream {
+    fn from(target: HttpTarget) -> Self {
+        Self::to(target)
+    }
+}
+
+impl From<&str> for Upstream {
+    /// A server at this URL.
+    fn from(url: &str) -> Self {
+        Self::to(bowline_http::http(url))
+    }
+}
+
+impl From<ServerHandle> for Upstream {
+    fn from(server: ServerHandle) -> Self {
+        Self::to(InProcess(server))
+    }
+}
+
+/// A server in this process. Every connection is a pair of byte streams, as to any other.
+struct InProcess(ServerHandle);
+
+/// How many bytes one side may be ahead of the other.
+const BUFFER: usize = 64 * 1024;
+
+impl Connect for InProcess {
+    fn connect(&self, inbox: Inbox) -> BoxFuture<'_, bowline_client::Result<Box<dyn Transport>>> {
+        let (to_server, read) = tokio::io::duplex(BUFFER);
+        let (write, from_server) = tokio::io::duplex(BUFFER);
+        let server = self.0.clone();
+        // It ends with the streams, which the client holds the other ends of.
+        tokio::spawn(async move {
+            if let Err(error) = server.serve(read, write).await {
+                tracing::debug!(%error, "a server in this process ended");
+            }
+        });
+        Box::pin(async move { Stream::new(from_server, to_server).connect(inbox).await })
+    }
+}
