@@ -13,6 +13,8 @@ use std::{
     sync::{Arc, Mutex, OnceLock, RwLock, atomic::AtomicU64},
 };
 
+use tokio::sync::Notify;
+
 /// Sets a [`Host`] up.
 pub struct HostBuilder {
     upstreams: Vec<(String, Upstream)>,
@@ -70,7 +72,9 @@ impl HostBuilder {
             attended: self.attended,
             project: self.project,
             server: OnceLock::new(),
+            turned: Arc::new(Notify::new()),
             tasks: Mutex::default(),
+            retired: Mutex::default(),
         });
         for (name, upstream) in self.upstreams {
             let member = inner.member(&name, upstream);

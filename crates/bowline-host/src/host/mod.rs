@@ -9,10 +9,10 @@ mod news;
 pub use builder::HostBuilder;
 
 use crate::{
-    aggregate::{Catalog, Offer},
+    aggregate::{Catalog, Offer, Shelf},
     bridge::Parking,
     config::{Share, Start},
-    policy::{Caller, Facts, Guard, Trust},
+    policy::{Caller, Definition, Facts, Guard, Trust},
     sampling::Broker,
     upstream::{CallerKey, Instance, Member, Upstream, UpstreamStatus},
 };
@@ -20,7 +20,7 @@ use bowline_proto::{
     service::{BoxFuture, Call, ClientView, Outcome, Outlet, Service},
     subscribe::Change,
 };
-use bowline_server::{Server, ServerHandle};
+use bowline_server::{Announcer, Server, ServerHandle};
 use bowline_types::{
     Method, PromptsCapability, RawMap, ResourcesCapability, RpcError, ServerCapabilities, ToolsCapability,
 };
@@ -33,7 +33,7 @@ use std::{
     },
     time::Duration,
 };
-use tokio::task::AbortHandle;
+use tokio::{sync::Notify, task::AbortHandle};
 
 /// How often what nobody needs any more is looked for.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -68,14 +68,18 @@ pub(crate) struct Inner {
     catalogs: Mutex<HashMap<Option<CallerKey>, (u64, Arc<Catalog>)>>,
     /// Counts everything that may change what is offered.
     epoch: AtomicU64,
-    parking: Parking,
+    parking: Parking<journey::Cargo>,
     guard: Guard,
     broker: Option<Broker>,
     /// Whether someone sits at the gate and can be asked.
     attended: bool,
     project: Option<String>,
-    server: OnceLock<ServerHandle>,
+    server: OnceLock<Announcer>,
+    /// Wakes who follows resources when a server was started or lost.
+    turned: Arc<Notify>,
     tasks: Mutex<Vec<AbortHandle>>,
+    /// Servers that were removed and have calls to finish.
+    retired: Mutex<Vec<Arc<Member>>>,
 }
 
 impl Host {
@@ -87,10 +91,12 @@ impl Host {
     /// Has `server` stand for all servers of this host. What was added to it is not offered; its name, limits, keys and
     /// middleware hold. Servers that are to start with the host are started.
     ///
-    /// Needs a tokio runtime.
+    /// Needs a tokio runtime. Fails when the host was opened before: one handle serves any number of clients.
     pub fn open(&self, server: Server) -> bowline_server::Result<ServerHandle> {
         let handle = server.capabilities(offered()).backend(self.clone()).build()?;
-        self.inner.attach(&handle);
+        if !self.inner.attach(handle.announcer()) {
+            return Err(bowline_server::Error::internal("the host was opened before"));
+        }
         Ok(handle)
     }
 
@@ -106,6 +112,7 @@ impl Host {
         let start = member.spec.start;
         let replaced = self.inner.write_members(|members| members.insert(name.into(), Arc::clone(&member)));
         self.inner.retire(replaced);
+        self.inner.publish_lists();
         if start == Start::Eager {
             self.inner.start(&member);
         }
@@ -134,12 +141,14 @@ impl Host {
         &self.inner.guard
     }
 
-    /// Ends every server, in good order.
+    /// Ends every server, in good order, and calls that wait for an answer with them.
     pub async fn close(&self) {
         for task in self.inner.tasks.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             task.abort();
         }
-        let members = self.inner.members();
+        self.inner.parking.clear();
+        let mut members = self.inner.members();
+        members.append(&mut self.inner.retired.lock().unwrap_or_else(PoisonError::into_inner));
         futures_util::future::join_all(members.iter().map(|member| member.stop())).await;
     }
 }
@@ -198,6 +207,8 @@ impl Inner {
     fn retire(&self, member: Option<Arc<Member>>) {
         let Some(member) = member else { return };
         self.publish_lists();
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&member));
+        let me = self.me.clone();
         self.spawn(async move {
             // Its calls come to their end first.
             for instance in member.all() {
@@ -206,13 +217,18 @@ impl Inner {
                 }
             }
             member.stop().await;
+            if let Some(inner) = me.upgrade() {
+                let mut retired = inner.retired.lock().unwrap_or_else(PoisonError::into_inner);
+                retired.retain(|other| !Arc::ptr_eq(other, &member));
+            }
         });
     }
 
-    /// From now on changes are told to the clients of `handle`, and what nobody needs is swept.
-    fn attach(&self, handle: &ServerHandle) {
-        if self.server.set(handle.clone()).is_err() {
-            return;
+    /// From now on changes are told to clients, and what nobody needs is swept. False when that was so before.
+    fn attach(&self, announcer: Announcer) -> bool {
+        let wanted = announcer.wanted();
+        if self.server.set(announcer).is_err() {
+            return false;
         }
         let me = self.me.clone();
         self.spawn(async move {
@@ -225,12 +241,13 @@ impl Inner {
                 }
             }
         });
-        self.spawn(news::follow(self.me.clone(), handle.wanted()));
+        self.spawn(news::follow(self.me.clone(), wanted));
         for member in self.members() {
             if member.spec.start == Start::Eager {
                 self.start(&member);
             }
         }
+        true
     }
 
     fn publish(&self, change: &Change) {
@@ -262,35 +279,53 @@ impl Inner {
         }
     }
 
-    /// What is offered to a caller. With `fresh`, lists that are not good any more are asked for again.
-    async fn catalog(&self, caller: &CallerKey, fresh: bool) -> Arc<Catalog> {
+    /// What is offered to a tenant: as it was last put together, or put together after asking those that `wait` names.
+    async fn catalog(&self, tenant: &CallerKey, wait: Wait) -> Arc<Catalog> {
         let members = self.members();
-        let key = members.iter().any(|member| member.is_per_client()).then(|| caller.clone());
+        let key = members.iter().any(|member| member.is_per_client()).then(|| tenant.clone());
         let epoch = self.epoch.load(Ordering::Relaxed);
-        let known = || {
-            let catalogs = self.catalogs.lock().unwrap_or_else(PoisonError::into_inner);
-            catalogs.get(&key).filter(|(built, _)| *built == epoch).map(|(_, catalog)| Arc::clone(catalog))
+        let known = self.known(key.as_ref());
+        let wait = match (known, wait) {
+            (None, Wait::Nobody) => Wait::Everybody,
+            (Some((built, catalog)), Wait::Nobody) if built == epoch => return catalog,
+            (Some((built, catalog)), Wait::Everybody)
+                if built == epoch && members.iter().all(|member| is_fresh(&member.instance(tenant))) =>
+            {
+                return catalog;
+            }
+            (_, wait) => wait,
         };
-        if let Some(catalog) = known()
-            && (!fresh || members.iter().all(|member| is_fresh(&member.instance(caller))))
-        {
-            return catalog;
-        }
-        let offers = members.iter().map(|member| self.offer(member.instance(caller)));
-        let offers: Vec<_> =
-            futures_util::future::join_all(offers).await.into_iter().flatten().collect();
+        let offers = members.iter().map(|member| {
+            let instance = member.instance(tenant);
+            let asked = match wait {
+                Wait::Nobody => false,
+                Wait::Only(id) => instance.id == id,
+                Wait::Everybody => true,
+            };
+            self.offer(instance, asked)
+        });
+        let offers: Vec<_> = futures_util::future::join_all(offers).await.into_iter().flatten().collect();
         let catalog = Arc::new(Catalog::of(&offers));
         for name in &catalog.collisions {
             tracing::warn!(name, "two servers offer something under this name; one is shown under a longer name");
         }
         let mut catalogs = self.catalogs.lock().unwrap_or_else(PoisonError::into_inner);
         catalogs.retain(|key, _| !key.as_ref().is_some_and(CallerKey::is_gone));
+        if catalogs.len() >= MAX_CATALOGS {
+            catalogs.clear();
+        }
         catalogs.insert(key, (epoch, Arc::clone(&catalog)));
         catalog
     }
 
-    /// What one server offers. One that cannot be reached offers what it last did, or nothing, and spoils no other's.
-    async fn offer(&self, instance: Arc<Instance>) -> Option<Offer> {
+    fn known(&self, key: Option<&CallerKey>) -> Option<(u64, Arc<Catalog>)> {
+        let catalogs = self.catalogs.lock().unwrap_or_else(PoisonError::into_inner);
+        catalogs.get(&key.cloned()).map(|(built, catalog)| (*built, Arc::clone(catalog)))
+    }
+
+    /// What one server offers. One that is not asked, or cannot be reached, offers what it last did, or nothing, and
+    /// spoils no other's.
+    async fn offer(&self, instance: Arc<Instance>, ask: bool) -> Option<Offer> {
         let shelf = &instance.shelf;
         let limit = instance.spec.startup + instance.spec.silence;
         let listing = async {
@@ -302,20 +337,31 @@ impl Inner {
             );
             Ok::<_, RpcError>((tools, prompts?, resources?, templates?))
         };
-        let listed = tokio::time::timeout(limit, listing).await;
-        let (tools, prompts, resources, templates) = match listed {
-            Ok(Ok(listed)) => listed,
-            Ok(Err(error)) => {
-                tracing::warn!(server = &*instance.name, %error, "a server is left out of the lists");
-                last(shelf)?
+        let (tools, prompts, resources, templates) = if ask {
+            match tokio::time::timeout(limit, listing).await {
+                Ok(Ok(listed)) => listed,
+                Ok(Err(error)) => {
+                    tracing::warn!(server = &*instance.name, %error, "a server is left out of the lists");
+                    last(shelf)?
+                }
+                Err(_) => {
+                    tracing::warn!(server = &*instance.name, ?limit, "a server does not list what it has");
+                    last(shelf)?
+                }
             }
-            Err(_) => {
-                tracing::warn!(server = &*instance.name, ?limit, "a server does not list what it has");
-                last(shelf)?
-            }
+        } else {
+            last(shelf)?
         };
-        let definitions: Vec<_> = tools.iter().map(crate::policy::Definition::of).collect();
-        match self.guard.listed(&instance.name, &definitions).await {
+        let definitions = shelf.definitions(&tools);
+        if ask {
+            self.pin(&instance, &definitions).await;
+        }
+        Some(Offer { instance: Arc::clone(&instance), tools, definitions, prompts, resources, templates })
+    }
+
+    /// Has the guard look at what a server lists now.
+    async fn pin(&self, instance: &Instance, definitions: &[Definition]) {
+        match self.guard.listed(&instance.name, definitions).await {
             Ok(differences) => {
                 for difference in differences {
                     tracing::warn!(server = &*instance.name, %difference, "a tool is not what it was");
@@ -325,9 +371,22 @@ impl Inner {
                 tracing::warn!(server = &*instance.name, reason = refusal.reason(), "tools cannot be pinned");
             }
         }
-        Some(Offer { instance: Arc::clone(&instance), tools, prompts, resources, templates })
     }
 }
+
+/// Whom to ask what it offers before an answer is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    /// Nobody, unless nothing is known yet.
+    Nobody,
+    /// The instance of this number.
+    Only(u64),
+    /// All servers.
+    Everybody,
+}
+
+/// For how many tenants it is kept what they are offered.
+const MAX_CATALOGS: usize = 1000;
 
 fn is_fresh(instance: &Instance) -> bool {
     let shelf = &instance.shelf;
@@ -344,7 +403,7 @@ type Lists = (
     Arc<Vec<bowline_types::ResourceTemplate>>,
 );
 
-fn last(shelf: &crate::aggregate::Shelf) -> Option<Lists> {
+fn last(shelf: &Shelf) -> Option<Lists> {
     Some((
         shelf.tools.last()?,
         shelf.prompts.last().unwrap_or_default(),
