@@ -1,1 +1,3 @@
 //! The host: many servers as one, under one policy.
+
+pub mod search;

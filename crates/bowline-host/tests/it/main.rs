@@ -1,0 +1,4 @@
+//! What the parts of the host do together.
+
+mod catalog;
+mod search;
