@@ -5,7 +5,11 @@
 )]
 
 mod bridge;
+mod catalog;
+mod collector;
 mod config;
 mod policy_guard;
 mod policy_terminal;
 mod sampling;
+mod search;
+mod telemetry;
