@@ -79,7 +79,7 @@ impl Inner {
             }
         }
         let told = told.trim_end();
-        server.profile().set_instructions((!told.is_empty()).then(|| told.to_owned()));
+        server.set_instructions((!told.is_empty()).then(|| told.to_owned()));
     }
 }
 
