@@ -65,7 +65,7 @@ pub(crate) struct Inner {
     me: std::sync::Weak<Self>,
     members: RwLock<BTreeMap<Arc<str>, Arc<Member>>>,
     /// What is offered to whom, as it was last put together. One entry where all servers are shared.
-    catalogs: Mutex<HashMap<Option<CallerKey>, (u64, Arc<Catalog>)>>,
+    catalogs: Mutex<Catalogs>,
     /// Counts everything that may change what is offered.
     epoch: AtomicU64,
     parking: Parking<journey::Cargo>,
@@ -81,6 +81,9 @@ pub(crate) struct Inner {
     /// Servers that were removed and have calls to finish.
     retired: Mutex<Vec<Arc<Member>>>,
 }
+
+/// Catalogs by tenant, each with the epoch in which it was put together.
+type Catalogs = HashMap<Option<CallerKey>, (u64, Arc<Catalog>)>;
 
 impl Host {
     /// Sets a host up.
@@ -307,7 +310,10 @@ impl Inner {
         let offers: Vec<_> = futures_util::future::join_all(offers).await.into_iter().flatten().collect();
         let catalog = Arc::new(Catalog::of(&offers));
         for name in &catalog.collisions {
-            tracing::warn!(name, "two servers offer something under this name; one is shown under a longer name");
+            tracing::warn!(
+                name,
+                "two servers offer something under this name; one is shown under a longer name"
+            );
         }
         let mut catalogs = self.catalogs.lock().unwrap_or_else(PoisonError::into_inner);
         catalogs.retain(|key, _| !key.as_ref().is_some_and(CallerKey::is_gone));
@@ -423,7 +429,9 @@ impl Service for Host {
             Method::CallTool | Method::ReadResource | Method::GetPrompt | Method::Complete => {
                 Box::pin(inner.travel(call, outlet))
             }
-            method => Box::pin(std::future::ready(Outcome::Failed(RpcError::method_not_found(method.as_str())))),
+            method => {
+                Box::pin(std::future::ready(Outcome::Failed(RpcError::method_not_found(method.as_str()))))
+            }
         }
     }
 }
