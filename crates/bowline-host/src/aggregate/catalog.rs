@@ -151,6 +151,11 @@ impl Catalog {
         (found.shown.name == name).then_some(found)
     }
 
+    /// Whether there is a tool or a prompt of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.tool(name).is_some() || self.prompt(name).is_some()
+    }
+
     /// The template of this text.
     pub(crate) fn template(&self, uri_template: &str) -> Option<&Entry<ResourceTemplate>> {
         let mut templates = self.templates.iter().map(|(entry, _)| entry);

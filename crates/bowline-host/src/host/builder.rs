@@ -69,7 +69,7 @@ impl HostBuilder {
             broker: self.broker,
             attended: self.attended,
             project: self.project,
-            server: OnceLock::new(),
+            face: OnceLock::new(),
             tasks: Mutex::default(),
         });
         for (name, upstream) in self.upstreams {

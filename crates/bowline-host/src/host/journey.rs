@@ -1,11 +1,11 @@
 //! A call through the host: whose it is, whether it may be made, and its rounds until the end.
 
 use super::{
-    Inner,
+    Inner, Need,
     answers::{Answerer, abilities, unanswered},
 };
 use crate::{
-    aggregate::Catalog,
+    aggregate::{Catalog, may_be_of},
     bridge::{Flight, Landing, Leg},
     policy::{Action, CallFacts, Definition, Ended, Permit, Refusal},
     upstream::{CallerKey, Instance},
@@ -167,20 +167,33 @@ impl Inner {
     /// Finds whose the call is. What is not known is looked for once more in fresh lists.
     async fn route(&self, call: &Call) -> Result<Route, RpcError> {
         let caller = CallerKey::of(call);
-        let catalog = self.catalog(&caller, false).await;
+        let catalog = match call.method {
+            Method::CallTool | Method::GetPrompt => {
+                self.catalog(&caller, Need::Named(&call.params.name()?)).await
+            }
+            _ => self.catalog(&caller, Need::Known).await,
+        };
         if let Some(route) = route_in(&catalog, call)? {
             return Ok(route);
         }
-        let catalog = self.catalog(&caller, true).await;
+        let catalog = self.catalog(&caller, Need::Fresh).await;
         if let Some(route) = route_in(&catalog, call)? {
             return Ok(route);
         }
         Err(match call.method {
             Method::ReadResource => RpcError::resource_not_found(&call.params.uri()?),
-            Method::GetPrompt => RpcError::invalid_params(format!("unknown prompt `{}`", call.params.name()?)),
-            Method::CallTool => RpcError::invalid_params(format!("unknown tool `{}`", call.params.name()?)),
+            Method::GetPrompt => self.unknown("prompt", &call.params.name()?, &caller),
+            Method::CallTool => self.unknown("tool", &call.params.name()?, &caller),
             _ => RpcError::invalid_params("`ref` names nothing that is offered"),
         })
+    }
+
+    /// Why there is nothing of this name: its server may just not be there.
+    fn unknown(&self, what: &str, name: &str, caller: &CallerKey) -> RpcError {
+        let members = self.members();
+        let mut owners = members.iter().filter(|member| may_be_of(&member.name, name));
+        let failure = owners.find_map(|member| member.instance(caller).failure());
+        failure.unwrap_or_else(|| RpcError::invalid_params(format!("unknown {what} `{name}`")))
     }
 
     async fn permit(&self, route: &Route, call: &Call) -> Result<Option<Permit>, Refusal> {

@@ -9,7 +9,7 @@ mod news;
 pub use builder::HostBuilder;
 
 use crate::{
-    aggregate::{Catalog, Offer},
+    aggregate::{Catalog, Offer, may_be_of},
     bridge::Parking,
     config::{Share, Start},
     policy::{Caller, Facts, Guard, Trust},
@@ -17,10 +17,11 @@ use crate::{
     upstream::{CallerKey, Instance, Member, Upstream, UpstreamStatus},
 };
 use bowline_proto::{
+    server::Profile,
     service::{BoxFuture, Call, ClientView, Outcome, Outlet, Service},
     subscribe::Change,
 };
-use bowline_server::{Server, ServerHandle};
+use bowline_server::{Registry, Server, ServerHandle};
 use bowline_types::{
     Method, PromptsCapability, RawMap, ResourcesCapability, RpcError, ServerCapabilities, ToolsCapability,
 };
@@ -65,7 +66,7 @@ pub(crate) struct Inner {
     me: std::sync::Weak<Self>,
     members: RwLock<BTreeMap<Arc<str>, Arc<Member>>>,
     /// What is offered to whom, as it was last put together. One entry where all servers are shared.
-    catalogs: Mutex<HashMap<Option<CallerKey>, (u64, Arc<Catalog>)>>,
+    catalogs: Mutex<HashMap<Option<CallerKey>, Kept>>,
     /// Counts everything that may change what is offered.
     epoch: AtomicU64,
     parking: Parking,
@@ -74,8 +75,35 @@ pub(crate) struct Inner {
     /// Whether someone sits at the gate and can be asked.
     attended: bool,
     project: Option<String>,
-    server: OnceLock<ServerHandle>,
+    face: OnceLock<Face>,
     tasks: Mutex<Vec<AbortHandle>>,
+}
+
+/// A catalog as it was put together.
+#[derive(Clone)]
+struct Kept {
+    epoch: u64,
+    /// Whether every server was asked. One that has some is good for what it has.
+    whole: bool,
+    catalog: Arc<Catalog>,
+}
+
+/// What has to be in a catalog.
+#[derive(Clone, Copy)]
+enum Need<'a> {
+    /// Everything; lists that are not good any more are asked for again.
+    Fresh,
+    /// Everything, as it was last listed.
+    Known,
+    /// The tool or prompt of this name. A server that it cannot be of is not waited for, and not started.
+    Named(&'a str),
+}
+
+/// The server that stands for the host, as far as the host speaks to its clients. Not the server itself: that holds the
+/// host, and both would be there for ever.
+struct Face {
+    profile: Arc<Profile>,
+    registry: Registry,
 }
 
 impl Host {
@@ -89,8 +117,9 @@ impl Host {
     ///
     /// Needs a tokio runtime.
     pub fn open(&self, server: Server) -> bowline_server::Result<ServerHandle> {
+        let registry = server.registry();
         let handle = server.capabilities(offered()).backend(self.clone()).build()?;
-        self.inner.attach(&handle);
+        self.inner.attach(&handle, registry);
         Ok(handle)
     }
 
@@ -210,8 +239,9 @@ impl Inner {
     }
 
     /// From now on changes are told to the clients of `handle`, and what nobody needs is swept.
-    fn attach(&self, handle: &ServerHandle) {
-        if self.server.set(handle.clone()).is_err() {
+    fn attach(&self, handle: &ServerHandle, registry: Registry) {
+        let face = Face { profile: Arc::clone(handle.profile()), registry };
+        if self.face.set(face).is_err() {
             return;
         }
         let me = self.me.clone();
@@ -234,8 +264,8 @@ impl Inner {
     }
 
     fn publish(&self, change: &Change) {
-        if let Some(server) = self.server.get() {
-            server.publish(change);
+        if let Some(face) = self.face.get() {
+            face.registry.publish(change);
         }
     }
 
@@ -262,30 +292,40 @@ impl Inner {
         }
     }
 
-    /// What is offered to a caller. With `fresh`, lists that are not good any more are asked for again.
-    async fn catalog(&self, caller: &CallerKey, fresh: bool) -> Arc<Catalog> {
+    /// What is offered to a caller.
+    async fn catalog(&self, caller: &CallerKey, need: Need<'_>) -> Arc<Catalog> {
         let members = self.members();
         let key = members.iter().any(|member| member.is_per_client()).then(|| caller.clone());
         let epoch = self.epoch.load(Ordering::Relaxed);
-        let known = || {
-            let catalogs = self.catalogs.lock().unwrap_or_else(PoisonError::into_inner);
-            catalogs.get(&key).filter(|(built, _)| *built == epoch).map(|(_, catalog)| Arc::clone(catalog))
-        };
-        if let Some(catalog) = known()
-            && (!fresh || members.iter().all(|member| is_fresh(&member.instance(caller))))
-        {
-            return catalog;
+        let kept = self.catalogs.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        if let Some(Kept { whole, catalog, .. }) = kept.filter(|kept| kept.epoch == epoch) {
+            let enough = match need {
+                Need::Fresh => whole && members.iter().all(|member| is_fresh(&member.instance(caller))),
+                Need::Known => whole,
+                Need::Named(name) => whole || catalog.has(name),
+            };
+            if enough {
+                return catalog;
+            }
         }
-        let offers = members.iter().map(|member| self.offer(member.instance(caller)));
-        let offers: Vec<_> =
-            futures_util::future::join_all(offers).await.into_iter().flatten().collect();
+        let offers = members.iter().map(|member| {
+            let instance = member.instance(caller);
+            let asked = match need {
+                Need::Fresh | Need::Known => true,
+                Need::Named(name) => may_be_of(&member.name, name) || is_fresh(&instance),
+            };
+            async move { (if asked { self.offer(instance).await } else { Some(uris_of(instance)) }, asked) }
+        });
+        let offers = futures_util::future::join_all(offers).await;
+        let whole = offers.iter().all(|(_, asked)| *asked);
+        let offers: Vec<_> = offers.into_iter().filter_map(|(offer, _)| offer).collect();
         let catalog = Arc::new(Catalog::of(&offers));
         for name in &catalog.collisions {
             tracing::warn!(name, "two servers offer something under this name; one is shown under a longer name");
         }
         let mut catalogs = self.catalogs.lock().unwrap_or_else(PoisonError::into_inner);
         catalogs.retain(|key, _| !key.as_ref().is_some_and(CallerKey::is_gone));
-        catalogs.insert(key, (epoch, Arc::clone(&catalog)));
+        catalogs.insert(key, Kept { epoch, whole, catalog: Arc::clone(&catalog) });
         catalog
     }
 
@@ -327,6 +367,13 @@ impl Inner {
         }
         Some(Offer { instance: Arc::clone(&instance), tools, prompts, resources, templates })
     }
+}
+
+/// The resources a server was last known to have, so that theirs are told from others'.
+fn uris_of(instance: Arc<Instance>) -> Offer {
+    let resources = instance.shelf.resources.last().unwrap_or_default();
+    let templates = instance.shelf.templates.last().unwrap_or_default();
+    Offer { instance, tools: Arc::default(), prompts: Arc::default(), resources, templates }
 }
 
 fn is_fresh(instance: &Instance) -> bool {

@@ -1,6 +1,6 @@
 //! What servers tell of their own accord, and who wants to hear it.
 
-use super::Inner;
+use super::{Inner, Need};
 use crate::upstream::{CallerKey, Instance};
 use bowline_client::Notification;
 use bowline_proto::subscribe::Change;
@@ -34,7 +34,7 @@ impl Inner {
             Notification::ResourceUpdated(params) => {
                 let catalogs = self.catalogs.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 let shown: BTreeSet<_> =
-                    catalogs.values().map(|(_, catalog)| catalog.shown_uri(instance, &params.uri)).collect();
+                    catalogs.values().map(|kept| kept.catalog.shown_uri(instance, &params.uri)).collect();
                 drop(catalogs);
                 for uri in shown {
                     self.publish(&Change::Resource(uri));
@@ -59,7 +59,7 @@ impl Inner {
 
     /// Tells clients that come from now on how to use the servers, each under its name.
     fn tell_instructions(&self) {
-        let Some(server) = self.server.get() else { return };
+        let Some(face) = self.face.get() else { return };
         let mut told = String::new();
         for member in self.members() {
             let running = member.all().into_iter().find_map(|instance| instance.running());
@@ -68,7 +68,7 @@ impl Inner {
             }
         }
         let told = told.trim_end();
-        server.profile().set_instructions((!told.is_empty()).then(|| told.to_owned()));
+        face.profile.set_instructions((!told.is_empty()).then(|| told.to_owned()));
     }
 }
 
@@ -86,8 +86,13 @@ pub(super) async fn follow(inner: Weak<Inner>, mut wanted: watch::Receiver<Arc<B
                 let _ = client.unsubscribe(&original).await;
             }
         }
-        let catalog = host.catalog(&CallerKey::User(None), false).await;
-        for uri in now.iter().filter(|uri| !held.contains_key(*uri)).cloned().collect::<Vec<_>>() {
+        let new: Vec<_> = now.iter().filter(|uri| !held.contains_key(*uri)).cloned().collect();
+        // Whose a resource is, is asked of servers that this may start: not when nobody wants to know.
+        let catalog = match new.is_empty() {
+            true => Arc::default(),
+            false => host.catalog(&CallerKey::User(None), Need::Known).await,
+        };
+        for uri in new {
             let Some((instance, original)) = catalog.owner(&uri) else { continue };
             let Ok(client) = instance.client().await else { continue };
             match client.subscribe(&original).await {

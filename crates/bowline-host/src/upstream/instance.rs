@@ -15,7 +15,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use tokio::task::AbortHandle;
+use tokio::{sync::watch, task::AbortHandle};
 
 /// For how long a server that could not be started is left alone.
 const COOL_DOWN: Duration = Duration::from_secs(5);
@@ -47,6 +47,8 @@ pub(crate) struct Instance {
     owner: Arc<dyn Owner>,
     /// Held while the server is being started, so that it is started once.
     connecting: tokio::sync::Mutex<()>,
+    /// Counts how often it was told to stop, so that a start under way is given up.
+    stops: watch::Sender<u64>,
     state: Mutex<State>,
     /// The most talkative level of log that was asked of a legacy server.
     level: Mutex<Option<LoggingLevel>>,
@@ -68,6 +70,15 @@ enum Phase {
     Failed(String),
 }
 
+impl Phase {
+    fn client(&self) -> Option<&Client> {
+        match self {
+            Self::Ready(client, _) => Some(client),
+            Self::Idle | Self::Starting | Self::Failed(_) => None,
+        }
+    }
+}
+
 impl Instance {
     pub(super) fn new(id: u64, name: Arc<str>, spec: Upstream, owner: Arc<dyn Owner>) -> Arc<Self> {
         let now = Instant::now();
@@ -79,6 +90,7 @@ impl Instance {
             shelf: Shelf::default(),
             owner,
             connecting: tokio::sync::Mutex::new(()),
+            stops: watch::Sender::new(0),
             state: Mutex::new(State { phase: Phase::Idle, since: now, used: now }),
             level: Mutex::default(),
             calls: AtomicU64::new(0),
@@ -103,20 +115,24 @@ impl Instance {
 
     /// The client, if the server runs.
     pub(crate) fn running(&self) -> Option<Client> {
-        match &self.state().phase {
-            Phase::Ready(client, _) => Some(client.clone()),
-            Phase::Idle | Phase::Starting | Phase::Failed(_) => None,
-        }
+        self.state().phase.client().cloned()
+    }
+
+    /// The same for somebody who is going to use it: from now on it counts as used, so that it is not stopped as idle.
+    fn used(&self) -> Option<Client> {
+        let mut state = self.state();
+        state.used = Instant::now();
+        state.phase.client().cloned()
     }
 
     /// The client, after the server was started if it was not. A server that just failed is left alone for a moment.
     pub(crate) async fn client(self: &Arc<Self>) -> Result<Client, RpcError> {
-        self.state().used = Instant::now();
-        if let Some(client) = self.running() {
+        if let Some(client) = self.used() {
             return Ok(client);
         }
+        let mut stops = self.stops.subscribe();
         let _starting = self.connecting.lock().await;
-        if let Some(client) = self.running() {
+        if let Some(client) = self.used() {
             return Ok(client);
         }
         if let State { phase: Phase::Failed(reason), since, .. } = &*self.state()
@@ -125,10 +141,17 @@ impl Instance {
             return Err(self.unavailable(reason));
         }
         self.enter(Phase::Starting);
-        let result = self.connect().await;
+        let result = tokio::select! {
+            biased;
+            _ = stops.changed() => {
+                self.enter(Phase::Idle);
+                return Err(self.unavailable("it was stopped"));
+            }
+            result = self.connect() => result,
+        };
         match &result {
             Ok(client) => {
-                let watch = tokio::spawn(watch(Arc::downgrade(self), client.clone()));
+                let watch = tokio::spawn(look_after(Arc::downgrade(self), client.clone()));
                 self.enter(Phase::Ready(client.clone(), watch.abort_handle()));
             }
             Err(reason) => {
@@ -158,6 +181,14 @@ impl Instance {
         match tokio::time::timeout(self.spec.startup, connecting).await {
             Ok(connected) => connected.map_err(|error| error.to_string()),
             Err(_) => Err(format!("it did not start within {:?}", self.spec.startup)),
+        }
+    }
+
+    /// Why it cannot be called, if it is known that it cannot.
+    pub(crate) fn failure(&self) -> Option<RpcError> {
+        match &self.state().phase {
+            Phase::Failed(reason) => Some(self.unavailable(reason)),
+            Phase::Idle | Phase::Starting | Phase::Ready(..) => None,
         }
     }
 
@@ -211,15 +242,25 @@ impl Instance {
     /// Ends it when nobody has used it for as long as its user allows.
     pub(super) async fn stop_when_idle(&self) {
         let Some(limit) = self.spec.idle else { return };
-        let idle = self.flights.len() == 0 && self.state().used.elapsed() >= limit;
-        if idle && self.running().is_some() {
+        let phase = {
+            let mut state = self.state();
+            if self.flights.len() > 0 || state.used.elapsed() < limit || state.phase.client().is_none() {
+                return;
+            }
+            // Looked at and left in one step, so that nobody is given a client that is about to be closed.
+            state.since = Instant::now();
+            std::mem::replace(&mut state.phase, Phase::Idle)
+        };
+        if let Phase::Ready(client, watch) = phase {
             tracing::info!(server = &*self.name, "stopping a server that nobody uses");
-            self.stop().await;
+            watch.abort();
+            client.close().await;
         }
     }
 
     /// Ends it.
     pub(crate) async fn stop(&self) {
+        self.stops.send_modify(|stops| *stops += 1);
         let _starting = self.connecting.lock().await;
         let client = self.running();
         self.enter(Phase::Idle);
@@ -229,8 +270,15 @@ impl Instance {
     }
 }
 
+impl Drop for Instance {
+    /// Whoever watches holds a client, and with it the server.
+    fn drop(&mut self) {
+        self.enter(Phase::Idle);
+    }
+}
+
 /// Notes when a connection is gone for good.
-async fn watch(instance: Weak<Instance>, client: Client) {
+async fn look_after(instance: Weak<Instance>, client: Client) {
     let reason = client.closed().await;
     let Some(instance) = instance.upgrade() else { return };
     tracing::warn!(server = &*instance.name, %reason, "a server was lost");

@@ -6,6 +6,8 @@
 
 mod bridge;
 mod config;
+#[cfg(target_os = "linux")]
+mod lifecycle;
 mod policy_guard;
 mod policy_terminal;
 mod sampling;
