@@ -73,6 +73,9 @@ impl Hub {
 
     /// One connection wants to hear of other resources than before.
     pub(crate) fn want(&self, before: &BTreeSet<String>, now: &BTreeSet<String>) {
+        if before == now {
+            return;
+        }
         let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         for uri in now.difference(before) {
             *wanted.entry(uri.clone()).or_default() += 1;

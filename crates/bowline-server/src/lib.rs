@@ -52,5 +52,5 @@ pub use prompt::{IntoPromptEntry, Prompt};
 pub use registry::Registry;
 pub use resource::{IntoResource, Resource, ResourceSource};
 pub use schema::{FromJson, ToJson};
-pub use server::{Server, ServerHandle};
+pub use server::{Announcer, Server, ServerHandle};
 pub use tool::{IntoTool, Tool, Toolset};

@@ -266,11 +266,6 @@ impl Registry {
         self.shared.hub.publish(&Change::Resource(uri.into()));
     }
 
-    /// Tells every client that wants to hear of it that something changed, of what a backend offers.
-    pub fn publish(&self, change: &Change) {
-        self.shared.hub.publish(change);
-    }
-
     /// Tells clients that a [`ResourceSource`] lists something else than before.
     pub fn resources_changed(&self) {
         self.change(&Change::Resources, |_| ());

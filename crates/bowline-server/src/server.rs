@@ -253,8 +253,7 @@ impl Server {
     /// and other servers that find out what they offer when they are asked. See [`capabilities`](Self::capabilities).
     ///
     /// The protocol's own chores, sealed states and middleware stay with this server, and so do subscriptions: the
-    /// service tells of changes through [`ServerHandle::publish`] and learns through [`ServerHandle::wanted`] which
-    /// resources someone wants to hear of.
+    /// service tells of changes and learns which resources someone wants to hear of through [`ServerHandle::announcer`].
     pub fn backend(mut self, service: impl Service) -> Self {
         self.backend = Some(Arc::new(service));
         self
@@ -403,14 +402,9 @@ impl ServerHandle {
         Sealing { random: random::bytes(), expires }
     }
 
-    /// Tells every client that wants to hear of it that something changed.
-    pub fn publish(&self, change: &Change) {
-        self.core.registry.hub().publish(change);
-    }
-
-    /// The resources whose changes some client wants to hear of, always as of now.
-    pub fn wanted(&self) -> watch::Receiver<Arc<BTreeSet<String>>> {
-        self.core.registry.hub().wanted()
+    /// The way by which a [`Server::backend`] speaks to the clients of this server. It does not keep the backend alive.
+    pub fn announcer(&self) -> Announcer {
+        Announcer { core: Arc::clone(&self.core) }
     }
 
     /// Notes which resources one connection wants to hear of, in the place of what it wanted before.
@@ -450,6 +444,35 @@ impl ServerHandle {
         write: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Result<()> {
         connection::serve(self, principal, read, write).await.map_err(Into::into)
+    }
+}
+
+/// Tells the clients of a server what changes behind it.
+#[derive(Clone)]
+pub struct Announcer {
+    core: Arc<Core>,
+}
+
+impl Announcer {
+    /// Tells every client that wants to hear of it that something changed.
+    pub fn publish(&self, change: &Change) {
+        self.core.registry.hub().publish(change);
+    }
+
+    /// The resources whose changes some client wants to hear of, always as of now.
+    pub fn wanted(&self) -> watch::Receiver<Arc<BTreeSet<String>>> {
+        self.core.registry.hub().wanted()
+    }
+
+    /// Changes how to use the server, for whoever asks from now on.
+    pub fn set_instructions(&self, instructions: Option<String>) {
+        self.core.profile.set_instructions(instructions);
+    }
+}
+
+impl fmt::Debug for Announcer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Announcer").finish_non_exhaustive()
     }
 }
 

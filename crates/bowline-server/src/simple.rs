@@ -46,7 +46,8 @@ fn inline(root: &mut Map<String, Value>) {
     for schema in definitions.values_mut().filter_map(Value::as_object_mut) {
         resolve(schema, &mut once);
     }
-    // What is left refers only to itself, and nobody to it.
+    // Those that could not be put anywhere stay what they were.
+    definitions.extend(once);
     if !definitions.is_empty() {
         root.insert("$defs".into(), definitions.into());
     }
@@ -66,8 +67,9 @@ fn count(schema: &Map<String, Value>, uses: &mut HashMap<String, usize>) {
 }
 
 fn resolve(schema: &mut Map<String, Value>, once: &mut Map<String, Value>) {
-    while let Some(Value::Object(definition)) =
-        target(schema).map(str::to_owned).and_then(|name| once.shift_remove(&name))
+    while let Some(name) = target(schema).map(str::to_owned)
+        && once.get(&name).and_then(Value::as_object).is_some_and(|definition| fits(schema, definition))
+        && let Some(Value::Object(definition)) = once.shift_remove(&name)
     {
         schema.shift_remove("$ref");
         merge(schema, definition);
@@ -75,6 +77,14 @@ fn resolve(schema: &mut Map<String, Value>, once: &mut Map<String, Value>) {
     for inner in schema.values_mut() {
         each_mut(inner, &mut |schema| resolve(schema, once));
     }
+}
+
+/// Whether two schemas say together what each says alone: they share no keyword but such as only describe.
+fn fits(schema: &Map<String, Value>, other: &Map<String, Value>) -> bool {
+    let describes = |keyword: &str| {
+        matches!(keyword, "title" | "description" | "default" | "examples" | "deprecated" | "$comment")
+    };
+    other.keys().all(|keyword| describes(keyword) || !schema.contains_key(keyword))
 }
 
 /// Adds what another schema says. What is said of this place, such as a description, is nearer.
@@ -155,8 +165,10 @@ fn forbid_null(schema: &mut Map<String, Value>) {
         options.retain(|option| option.get("type").is_none_or(|kind| kind != "null"));
         if let [Value::Object(only)] = options.as_slice() {
             let only = only.clone();
-            schema.shift_remove("anyOf");
-            merge(schema, only);
+            if fits(schema, &only) {
+                schema.shift_remove("anyOf");
+                merge(schema, only);
+            }
         }
     }
 }
@@ -201,6 +213,20 @@ mod tests {
     #[expect(dead_code, reason = "only its schema is looked at")]
     struct Tree {
         children: Vec<Self>,
+    }
+
+    #[derive(JsonSchema)]
+    #[serde(tag = "kind")]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    enum Shape {
+        Point(Place),
+    }
+
+    #[test]
+    fn a_definition_is_not_put_where_it_would_lose_a_part() {
+        let shown = shown(&crate::schema::of::<Shape>(), Side::Arguments).to_value().unwrap();
+        assert_eq!(shown.pointer("/$defs/Place/properties/x/type"), Some(&"number".into()), "{shown}");
+        assert_eq!(shown.pointer("/oneOf/0/$ref"), Some(&"#/$defs/Place".into()), "{shown}");
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "snapshots are written in place")]

@@ -17,6 +17,8 @@ use std::{
 pub(crate) struct Offer {
     pub(crate) instance: Arc<Instance>,
     pub(crate) tools: Arc<Vec<Tool>>,
+    /// What is pinned of each tool.
+    pub(crate) definitions: Arc<Vec<Definition>>,
     pub(crate) prompts: Arc<Vec<Prompt>>,
     pub(crate) resources: Arc<Vec<Resource>>,
     pub(crate) templates: Arc<Vec<ResourceTemplate>>,
@@ -49,6 +51,8 @@ pub(crate) struct Catalog {
     pub(crate) templates: Vec<(Entry<ResourceTemplate>, Option<UriTemplate>)>,
     /// The URIs of each server that are shown with a prefix, by instance.
     prefixed: HashMap<u64, HashSet<String>>,
+    /// The same for templates.
+    prefixed_templates: Vec<(u64, UriTemplate)>,
     /// Names that met although they follow the rule, and so had to be made longer.
     pub(crate) collisions: Vec<String>,
 }
@@ -74,17 +78,21 @@ impl Catalog {
         }
         let longer = names::longer_name(server, name);
         self.collisions.push(shown);
-        // Two tools of one name at one server are a fault of the server: the first one counts.
         (!taken(self, &longer)).then_some(longer)
     }
 
     fn add_tools(&mut self, offer: &Offer) {
         let (instance, spec) = (&offer.instance, &offer.instance.spec);
-        for tool in offer.tools.iter().filter(|tool| spec.shows(&tool.name)) {
+        let mut seen = HashSet::new();
+        for (tool, definition) in offer.tools.iter().zip(&*offer.definitions) {
+            // Two tools of one name are a fault of their server: the first one counts.
+            if !spec.shows(&tool.name) || !seen.insert(&tool.name) {
+                continue;
+            }
             let called = spec.rename.get(&tool.name).unwrap_or(&tool.name);
             let taken = |catalog: &Self, name: &str| catalog.tool_index.contains_key(&name.to_lowercase());
             let Some(name) = self.name(taken, &instance.name, called) else { continue };
-            let definition = Definition::of(tool);
+            let definition = definition.clone();
             let mut shown = Tool { name: name.clone(), ..tool.clone() };
             if let Some(description) = spec.describe.get(&tool.name) {
                 shown.description = Some(description.clone());
@@ -132,6 +140,10 @@ impl Catalog {
             } else {
                 template.uri_template.clone()
             };
+            if uri_template != template.uri_template {
+                self.prefixed_templates
+                    .extend(UriTemplate::parse(&template.uri_template).ok().map(|parsed| (instance.id, parsed)));
+            }
             let parsed = UriTemplate::parse(&uri_template).ok();
             let shown = ResourceTemplate { uri_template, ..template.clone() };
             let original = template.uri_template.clone();
@@ -151,48 +163,41 @@ impl Catalog {
         (found.shown.name == name).then_some(found)
     }
 
-    /// Whether there is a tool or a prompt of this name.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.tool(name).is_some() || self.prompt(name).is_some()
-    }
-
     /// The template of this text.
     pub(crate) fn template(&self, uri_template: &str) -> Option<&Entry<ResourceTemplate>> {
         let mut templates = self.templates.iter().map(|(entry, _)| entry);
         templates.find(|entry| entry.shown.uri_template == uri_template)
     }
 
-    /// Whose a URI is, and what its server calls it: by a resource that is listed, a template that covers it, or the
-    /// name of a server before its scheme.
+    /// Whose a URI is, and what its server calls it: by a resource that is listed, or a template that covers it. What a
+    /// server is told not to show is nobody's, by whatever way it is asked for.
     pub(crate) fn owner(&self, uri: &str) -> Option<(Arc<Instance>, String)> {
-        if let Some(entry) = self.resource_index.get(uri).and_then(|place| self.resources.get(*place)) {
-            return Some((Arc::clone(&entry.instance), entry.original.clone()));
-        }
-        let covers = |(_, template): &&(Entry<ResourceTemplate>, Option<UriTemplate>)| {
-            template.as_ref().is_some_and(|template| template.match_uri(uri).is_some())
+        let shown = |instance: &Arc<Instance>, original: &str| {
+            instance.spec.shows(original).then(|| (Arc::clone(instance), original.to_owned()))
         };
-        if let Some((entry, _)) = self.templates.iter().find(covers) {
-            let original = uris::without_prefix(&entry.instance.name, uri).unwrap_or(uri);
-            let prefixed = entry.shown.uri_template != entry.original;
-            return Some((Arc::clone(&entry.instance), if prefixed { original } else { uri }.to_owned()));
+        if let Some(entry) = self.resource_index.get(uri).and_then(|place| self.resources.get(*place)) {
+            return shown(&entry.instance, &entry.original);
         }
-        let servers = self.resources.iter().map(|entry| &entry.instance);
-        let mut servers = servers.chain(self.templates.iter().map(|(entry, _)| &entry.instance));
-        servers.find_map(|instance| {
-            let original = uris::without_prefix(&instance.name, uri)?;
-            Some((Arc::clone(instance), original.to_owned()))
+        self.templates.iter().find_map(|(entry, template)| {
+            template.as_ref()?.match_uri(uri)?;
+            let is_prefixed = entry.shown.uri_template != entry.original;
+            let original = if is_prefixed { uris::without_prefix(&entry.instance.name, uri)? } else { uri };
+            shown(&entry.instance, original)
         })
     }
 
     /// How a URI of a server is shown.
     pub(crate) fn shown_uri(&self, instance: &Instance, uri: &str) -> String {
-        let prefixed = self.prefixed.get(&instance.id).is_some_and(|uris| uris.contains(uri));
-        if prefixed { uris::prefixed(&instance.name, uri) } else { uri.to_owned() }
+        let listed = self.prefixed.get(&instance.id).is_some_and(|uris| uris.contains(uri));
+        let mut templates = self.prefixed_templates.iter().filter(|(id, _)| *id == instance.id);
+        let is_prefixed = listed || templates.any(|(_, template)| template.match_uri(uri).is_some());
+        if is_prefixed { uris::prefixed(&instance.name, uri) } else { uri.to_owned() }
     }
 
     /// Whether any URI of a server is shown otherwise than the server says it.
     pub(crate) fn renames_uris(&self, instance: &Instance) -> bool {
         self.prefixed.contains_key(&instance.id)
+            || self.prefixed_templates.iter().any(|(id, _)| *id == instance.id)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What one server offers, as it was last listed.
 
-use crate::upstream::Instance;
+use crate::{policy::Definition, upstream::Instance};
 use bowline_client::{Client, RelayWith, Relayed};
 use bowline_types::{
     Capability, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Method, Prompt,
@@ -19,19 +19,36 @@ use std::{
 /// How many pages a list may have, and how many entries.
 const MAX_PAGES: usize = 10_000;
 const MAX_ENTRIES: usize = 100_000;
+/// For how long a list is good whose server tells when it changes.
+const TOLD_TTL: Duration = Duration::from_secs(300);
 /// For how long a list is good whose server says nothing of that and does not tell when it changes.
 const DEFAULT_TTL: Duration = Duration::from_secs(5);
 
 /// The lists of one server.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Shelf {
     pub(crate) tools: Slot<Tool>,
     pub(crate) prompts: Slot<Prompt>,
     pub(crate) resources: Slot<Resource>,
     pub(crate) templates: Slot<ResourceTemplate>,
+    /// What is pinned of the tools, made once per list.
+    definitions: Mutex<Option<(Arc<Vec<Tool>>, Arc<Vec<Definition>>)>>,
 }
 
 impl Shelf {
+    /// What is pinned of these tools, in their order.
+    pub(crate) fn definitions(&self, tools: &Arc<Vec<Tool>>) -> Arc<Vec<Definition>> {
+        let mut known = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, definitions)) = &*known
+            && Arc::ptr_eq(of, tools)
+        {
+            return Arc::clone(definitions);
+        }
+        let made: Arc<Vec<_>> = Arc::new(tools.iter().map(Definition::of).collect());
+        *known = Some((Arc::clone(tools), Arc::clone(&made)));
+        made
+    }
+
     /// Everything has to be listed anew.
     pub(crate) fn forget(&self) {
         self.tools.forget();
@@ -55,7 +72,7 @@ pub(crate) struct Slot<T> {
 struct Kept<T> {
     items: Arc<Vec<T>>,
     changes: u64,
-    until: Option<Instant>,
+    until: Instant,
 }
 
 impl<T> Default for Slot<T> {
@@ -109,12 +126,18 @@ impl<T: Listed> Slot<T> {
         kept.as_ref().map(|kept| Arc::clone(&kept.items))
     }
 
+    /// Whether the list has changed since it was last seen, as far as its server told.
+    pub(crate) fn has_turned(&self) -> bool {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.as_ref().is_none_or(|kept| kept.changes != self.changes.load(Ordering::Relaxed))
+    }
+
     /// The list, if it is still good.
     pub(crate) fn fresh(&self) -> Option<Arc<Vec<T>>> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = kept.as_ref()?;
         let good = kept.changes == self.changes.load(Ordering::Relaxed)
-            && kept.until.is_none_or(|until| Instant::now() < until);
+            && Instant::now() < kept.until;
         good.then(|| Arc::clone(&kept.items))
     }
 
@@ -127,22 +150,20 @@ impl<T: Listed> Slot<T> {
         if let Some(items) = self.fresh() {
             return Ok(items);
         }
-        let changes = self.changes.load(Ordering::Relaxed);
         let client = instance.client().await?;
+        // Behind the start, which forgets what an earlier process had.
+        let changes = self.changes.load(Ordering::Relaxed);
         let (items, ttl) = if client.server().capabilities.has(T::HAS) {
             all::<T>(&client).await?
         } else {
             (Vec::new(), None)
         };
-        // Who tells of changes is believed for longer than it says.
+        // Who tells of changes is believed for longer than it says, but not for ever: news can be lost.
         let tells = client.server().capabilities.has(T::TELLS);
-        let until = match ttl {
-            Some(ttl) => Some(Instant::now() + Duration::from_millis(ttl).clamp(Duration::from_secs(1), MAX_TTL)),
-            None if tells => None,
-            None => Some(Instant::now() + DEFAULT_TTL),
-        };
+        let least = if tells { TOLD_TTL } else { DEFAULT_TTL };
+        let good = ttl.map_or(least, |ttl| Duration::from_millis(ttl).clamp(least, MAX_TTL));
         let items = Arc::new(items);
-        let kept = Kept { items: Arc::clone(&items), changes, until: if tells { None } else { until } };
+        let kept = Kept { items: Arc::clone(&items), changes, until: Instant::now() + good };
         *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
         Ok(items)
     }

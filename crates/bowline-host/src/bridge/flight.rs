@@ -1,8 +1,6 @@
 //! One call to a server, from the first round to its end.
 
-use super::{
-    pilot::{Asking, Pilot},
-};
+use super::pilot::{Asking, Pilot};
 use crate::upstream::{CallerKey, Instance};
 use bowline_client::{CallKey, RelayWith, Relayed};
 use bowline_proto::{
@@ -10,7 +8,7 @@ use bowline_proto::{
     service::{BoxFuture, Call, Outlet},
 };
 use bowline_types::{
-    ClientCapabilities, ElicitResult, Implementation, InputRequest, InputRequests, Meta, Method, RawJson, RpcError,
+    ClientCapabilities, ElicitResult, Implementation, error_code, InputRequest, InputRequests, Meta, Method, RawJson, RpcError,
 };
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Instant};
 use tokio::sync::{mpsc, oneshot};
@@ -151,9 +149,11 @@ fn relay(
     wants_progress: bool,
 ) -> impl Future<Output = Result<Relayed, RpcError>> + Send {
     async move {
-        let client = instance.client().await?;
+        let waiting = pilot.pause();
         let key = instance.flights.take_off(caller, pilot.clone()).await;
-        let _aloft = Aloft { instance: &instance, key };
+        let mut aloft = Aloft { instance: &instance, key, answered: false };
+        let client = instance.client().await?;
+        drop(waiting);
         let legacy = !client.revision().is_modern();
         if let Some(level) = log_level.filter(|_| legacy) {
             instance.listen_to_logs(&client, level).await;
@@ -171,12 +171,31 @@ fn relay(
         // The host has a clock of its own, which stands still while a user thinks.
         with.timeout = Some(FOREVER);
         let relayed = client.relay(leg.method, leg.params, with).await;
+        aloft.answered = relayed.as_ref().err().is_none_or(|error| error.as_rpc().is_some());
         instance.count(relayed.is_err());
         relayed.map_err(|error| match error.as_rpc() {
-            Some(error) => error.clone(),
+            Some(error) => foreign(&instance.name, error),
             None => RpcError::internal(format!("the server `{}`: {error}", instance.name)),
         })
     }
+}
+
+/// An error of a server as one of the host. Codes by which connections and versions are managed are about the server's
+/// connection, not the caller's.
+fn foreign(server: &str, error: &RpcError) -> RpcError {
+    let about_the_connection = matches!(
+        error.code,
+        error_code::PARSE_ERROR
+            | error_code::INVALID_REQUEST
+            | error_code::METHOD_NOT_FOUND
+            | error_code::HEADER_MISMATCH
+            | error_code::MISSING_CLIENT_CAPABILITY
+            | error_code::UNSUPPORTED_PROTOCOL_VERSION
+    );
+    if about_the_connection {
+        return RpcError::internal(format!("the server `{server}`: {}", error.message));
+    }
+    error.clone()
 }
 
 /// As long as a call may take altogether.
@@ -186,11 +205,12 @@ const FOREVER: std::time::Duration = std::time::Duration::from_secs(3600);
 struct Aloft<'a> {
     instance: &'a Instance,
     key: CallKey,
+    answered: bool,
 }
 
 impl Drop for Aloft<'_> {
     fn drop(&mut self) {
-        self.instance.flights.land(self.key);
+        self.instance.flights.land(self.key, self.answered);
     }
 }
 

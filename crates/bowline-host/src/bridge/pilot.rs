@@ -33,12 +33,14 @@ struct Seat {
     outlet: Outlet,
     /// When something was last heard of the call.
     heard: Instant,
+    /// How many wait for something that is not the server's to hurry: its start, its turn, a user.
+    paused: usize,
 }
 
 impl Pilot {
     pub(super) fn new(client: Arc<ClientView>, outlet: Outlet) -> (Self, mpsc::Receiver<Asking>) {
         let (asking, asked) = mpsc::channel(WAITING);
-        let seat = Mutex::new(Seat { outlet, heard: Instant::now() });
+        let seat = Mutex::new(Seat { outlet, heard: Instant::now(), paused: 0 });
         (Self(Arc::new(Shared { client, asking, seat })), asked)
     }
 
@@ -53,16 +55,22 @@ impl Pilot {
 
     /// From here on notices go to the outlet of another round.
     pub(super) fn board(&self, outlet: Outlet) {
-        self.seat(|seat| *seat = Seat { outlet, heard: Instant::now() });
+        self.seat(|seat| (seat.outlet, seat.heard) = (outlet, Instant::now()));
     }
 
     pub(super) fn outlet(&self) -> Outlet {
         self.seat(|seat| seat.outlet.clone())
     }
 
-    /// When something was last heard of the call.
+    /// When something was last heard of the call: now, while it waits for something else than its server.
     pub(super) fn heard(&self) -> Instant {
-        self.seat(|seat| seat.heard)
+        self.seat(|seat| if seat.paused > 0 { Instant::now() } else { seat.heard })
+    }
+
+    /// Stops the clock of the call until what is given is dropped.
+    pub(crate) fn pause(&self) -> Paused {
+        self.seat(|seat| seat.paused += 1);
+        Paused(self.clone())
     }
 
     fn emit(&self, notice: Notice) {
@@ -97,6 +105,15 @@ impl Pilot {
         let (reply, answer) = oneshot::channel();
         self.0.asking.send(Asking { request, reply }).await.map_err(|_| over())?;
         answer.await.unwrap_or_else(|_| Err(over()))
+    }
+}
+
+/// While it lives, the silence of the server does not count.
+pub(crate) struct Paused(Pilot);
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        self.0.seat(|seat| (seat.paused, seat.heard) = (seat.paused.saturating_sub(1), Instant::now()));
     }
 }
 

@@ -49,8 +49,19 @@ pub(super) fn abilities(inner: &Inner, instance: &Instance, client: &ClientView)
 }
 
 impl Inner {
-    /// Who answers `request` in the course of a call of `client`.
+    /// Who answers `request` in the course of a call of `client`. What a rule denies, or is not safe to show, goes to nobody.
     pub(super) fn answerer(&self, instance: &Instance, client: &ClientView, request: &InputRequest) -> Answerer {
+        let answerer = self.able(instance, client, request);
+        if matches!(answerer, Answerer::Caller)
+            && let Err(refusal) = self.guard.forward(&self.facts(instance, client), request)
+        {
+            return Answerer::Nobody(RpcError::new(DECLINED, refusal.reason().to_owned()));
+        }
+        answerer
+    }
+
+    /// Who could answer.
+    fn able(&self, instance: &Instance, client: &ClientView, request: &InputRequest) -> Answerer {
         let able = client.capabilities();
         let (caller, host, what) = match request {
             InputRequest::Elicit(ElicitParams::Form(_)) => {
@@ -63,7 +74,10 @@ impl Inner {
                 let with_tools = params.tools.is_none() || able.has_sampling_tools();
                 (able.sampling.is_some() && with_tools, self.broker.is_some(), "a model that could be asked")
             }
-            InputRequest::ListRoots => (able.roots.is_some(), !instance.spec.roots.is_empty(), "roots"),
+            // A legacy server that many share would take the folders of one caller for those of all.
+            InputRequest::ListRoots => {
+                (able.roots.is_some() && !instance.mixes_roots(), !instance.spec.roots.is_empty(), "roots")
+            }
         };
         match (caller, host) {
             (true, _) => Answerer::Caller,
@@ -104,6 +118,17 @@ impl Inner {
     }
 }
 
+/// A question to a user says whose it is: the caller knows the host only.
+pub(super) fn with_origin(instance: &Instance, mut request: InputRequest) -> InputRequest {
+    let named = |message: &str| format!("[{}] {message}", instance.name);
+    match &mut request {
+        InputRequest::Elicit(ElicitParams::Form(form)) => form.message = named(&form.message),
+        InputRequest::Elicit(ElicitParams::Url(page)) => page.message = named(&page.message),
+        InputRequest::CreateMessage(_) | InputRequest::ListRoots => {}
+    }
+    request
+}
+
 /// The code that the protocol's examples give to a user's refusal.
 const DECLINED: i64 = -1;
 
@@ -135,9 +160,10 @@ impl Owner for Desk {
                 Answerer::Caller => {
                     // Not held while a user thinks.
                     drop(inner);
-                    pilot.ask(request).await
+                    pilot.ask(with_origin(&instance, request)).await
                 }
                 Answerer::Host => {
+                    let _thinking = pilot.pause();
                     let is_form = matches!(request, InputRequest::Elicit(_));
                     let answer = inner.answer(&instance, &client, request).await;
                     if is_form { answer.or_else(unanswered) } else { answer }
@@ -148,6 +174,16 @@ impl Owner for Desk {
                 },
             }
         })
+    }
+
+    fn ask_aside(&self, instance: &Arc<Instance>, request: &InputRequest) -> Result<RawJson, RpcError> {
+        match request {
+            // Many servers ask for their folders as soon as they have started.
+            InputRequest::ListRoots => written(&ListRootsResult::new(instance.spec.roots.clone())),
+            InputRequest::Elicit(_) | InputRequest::CreateMessage(_) => {
+                Err(RpcError::internal("nobody has a call under way that this could belong to"))
+            }
+        }
     }
 
     fn changed(&self, instance: &Arc<Instance>, notification: Notification) {

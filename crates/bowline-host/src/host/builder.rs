@@ -13,6 +13,8 @@ use std::{
     sync::{Arc, Mutex, OnceLock, RwLock, atomic::AtomicU64},
 };
 
+use tokio::sync::Notify;
+
 /// Sets a [`Host`] up.
 pub struct HostBuilder {
     upstreams: Vec<(String, Upstream)>,
@@ -69,8 +71,10 @@ impl HostBuilder {
             broker: self.broker,
             attended: self.attended,
             project: self.project,
-            face: OnceLock::new(),
+            server: OnceLock::new(),
+            turned: Arc::new(Notify::new()),
             tasks: Mutex::default(),
+            retired: Mutex::default(),
         });
         for (name, upstream) in self.upstreams {
             let member = inner.member(&name, upstream);

@@ -1,8 +1,8 @@
 //! A call through the host: whose it is, whether it may be made, and its rounds until the end.
 
 use super::{
-    Inner, Need,
-    answers::{Answerer, abilities, unanswered},
+    Inner, Wait,
+    answers::{Answerer, abilities, unanswered, with_origin},
 };
 use crate::{
     aggregate::{Catalog, may_be_of},
@@ -35,10 +35,14 @@ struct Stage {
     /// The server has to be called again, with its state and what the host has answered itself.
     state: Option<String>,
     answers: RawMap,
+    /// The questions that were put to a user.
+    forms: Vec<String>,
+    /// Whose questions these are: what is called again has to be the same.
+    target: String,
 }
 
 /// Where a call goes.
-struct Route {
+pub(super) struct Route {
     instance: Arc<Instance>,
     /// As the server knows them, without `_meta` and what belongs to a retry.
     params: RawJson,
@@ -51,8 +55,23 @@ enum Subject {
     Tool(Definition),
     Resource(String),
     Prompt(String),
-    /// Proposals are asked for what may be used.
-    Completion,
+}
+
+impl Route {
+    /// Names what is called, in all that could be swapped between two rounds.
+    fn target(&self) -> String {
+        let subject = match &self.subject {
+            Subject::Tool(definition) => definition.digest().as_str(),
+            Subject::Resource(name) | Subject::Prompt(name) => name,
+        };
+        format!("{} {subject}", self.instance.name)
+    }
+}
+
+/// What belongs to a call that waits.
+pub(crate) struct Cargo {
+    route: Route,
+    permit: Option<Permit>,
 }
 
 impl Inner {
@@ -66,27 +85,34 @@ impl Inner {
 
     async fn try_travel(&self, call: &Call, outlet: Outlet) -> Result<Outcome, RpcError> {
         let stage: Option<Stage> = call.replay.kept(STAGE).and_then(|stage| stage.decode().ok());
-        let route = self.route(call).await?;
-        let (mut flight, mut rounds, permit) = match stage {
+        let (mut flight, mut rounds, mut cargo) = match stage {
             Some(Stage { parked: Some(key), rounds, .. }) => {
                 let gone = || RpcError::invalid_params("the call this answers has ended; start it again");
-                let mut flight = self.parking.take(&key).ok_or_else(gone)?;
+                let (mut flight, cargo) = self.parking.take(&key).ok_or_else(gone)?;
                 flight.resume(outlet.clone(), call.replay.answers());
-                (flight, rounds, None)
+                (flight, rounds, cargo)
             }
-            Some(Stage { rounds, state, mut answers, .. }) => {
+            Some(Stage { rounds, state, mut answers, forms, target, .. }) => {
+                let route = self.route(call).await?;
+                if route.target() != target {
+                    return Err(RpcError::invalid_params("what this answers is not what it was; start the call again"));
+                }
                 for (key, answer) in call.replay.answers() {
-                    answers.insert(key, answer.clone().or_else(unanswered)?);
+                    let answer = answer.clone();
+                    let is_form = forms.iter().any(|form| form == key);
+                    answers.insert(key, if is_form { answer.or_else(unanswered)? } else { answer? });
                 }
                 let params = again(&route.params, &answers, state.as_deref())?;
-                (self.flight(&route, call, &outlet, params)?, rounds, None)
+                (self.flight(&route, call, &outlet, params)?, rounds, Cargo { route, permit: None })
             }
             None => {
+                let route = self.route(call).await?;
                 let permit = match self.permit(&route, call).await {
                     Ok(permit) => permit,
                     Err(refusal) => return Ok(refused(call.method, &refusal)),
                 };
-                (self.flight(&route, call, &outlet, route.params.clone())?, 0, permit)
+                let flight = self.flight(&route, call, &outlet, route.params.clone())?;
+                (flight, 0, Cargo { route, permit: Some(permit) })
             }
         };
         loop {
@@ -94,60 +120,62 @@ impl Inner {
             if matches!(landing, Landing::Asks(_) | Landing::Needs { .. }) {
                 rounds += 1;
                 if rounds > MAX_ROUNDS {
-                    let name = &route.instance.name;
+                    let name = &cargo.route.instance.name;
                     let reason = format!("the server `{name}` asks in more than {MAX_ROUNDS} rounds");
                     return Err(RpcError::internal(reason));
                 }
             }
+            let Cargo { route, .. } = &cargo;
+            let stage = Stage {
+                rounds,
+                parked: None,
+                state: None,
+                answers: RawMap::new(),
+                forms: Vec::new(),
+                target: route.target(),
+            };
             match landing {
                 Landing::Done(result) => {
-                    let outcome = arrive(&route, call.method, result);
-                    finish(permit, &outcome);
+                    let bytes = result.as_bytes().len();
+                    let outcome = arrive(route, call.method, result);
+                    finish(cargo.permit, &outcome, bytes);
                     return Ok(outcome);
                 }
                 Landing::Failed(error) => {
                     let outcome = Outcome::Failed(error);
-                    finish(permit, &outcome);
+                    finish(cargo.permit, &outcome, 0);
                     return Ok(outcome);
                 }
-                Landing::Asks(questions) => match self.parking.park(flight, &call.client) {
-                    Ok(key) => {
-                        let stage = Stage { rounds, parked: Some(key), state: None, answers: RawMap::new() };
-                        finish_asking(permit);
-                        return needs(questions, &stage);
-                    }
+                Landing::Asks(questions) => match self.parking.park(flight, cargo, &call.client) {
+                    Ok(key) => return needs(questions, &Stage { parked: Some(key), ..stage }),
                     Err(full) => {
                         tracing::warn!("too many calls wait for answers; a question is not put");
-                        flight = *full;
+                        (flight, cargo) = *full;
                         flight.resume(outlet.clone(), std::iter::empty());
                     }
                 },
                 Landing::Needs { requests, state } => {
-                    let (mut answers, mut questions) = (RawMap::new(), Vec::new());
+                    let (mut answers, mut forms, mut questions) = (RawMap::new(), Vec::new(), Vec::new());
                     for (key, request) in &requests {
-                        match self.answerer(&route.instance, &call.client, request) {
-                            Answerer::Caller => questions.push(Question::new(key.to_owned(), request.clone())),
-                            Answerer::Host => {
-                                let answer =
-                                    self.answer(&route.instance, &call.client, request.clone()).await;
-                                let answer = match (request, answer) {
-                                    (InputRequest::Elicit(_), Err(error)) => unanswered(error)?,
-                                    (_, answer) => answer?,
-                                };
-                                answers.insert(key, answer);
+                        let is_form = matches!(request, InputRequest::Elicit(_));
+                        let answer = match self.answerer(&route.instance, &call.client, request) {
+                            Answerer::Caller => {
+                                let request = with_origin(&route.instance, request.clone());
+                                questions.push(Question::new(key.to_owned(), request));
+                                forms.extend(is_form.then(|| key.to_owned()));
+                                continue;
                             }
-                            Answerer::Nobody(error) => match request {
-                                InputRequest::Elicit(_) => drop(answers.insert(key, unanswered(error)?)),
-                                _ => return Err(error),
-                            },
-                        }
+                            Answerer::Host => self.answer(&route.instance, &call.client, request.clone()).await,
+                            Answerer::Nobody(error) => Err(error),
+                        };
+                        answers.insert(key, if is_form { answer.or_else(unanswered)? } else { answer? });
                     }
                     if !questions.is_empty() {
-                        finish_asking(permit);
-                        return needs(questions, &Stage { rounds, parked: None, state, answers });
+                        finish_asking(cargo.permit);
+                        return needs(questions, &Stage { state, answers, forms, ..stage });
                     }
                     let params = again(&route.params, &answers, state.as_deref())?;
-                    flight = self.flight(&route, call, &outlet, params)?;
+                    flight = self.flight(route, call, &outlet, params)?;
                 }
             }
         }
@@ -164,49 +192,59 @@ impl Inner {
         Ok(Flight::new(&route.instance, call, outlet.clone(), leg))
     }
 
-    /// Finds whose the call is. What is not known is looked for once more in fresh lists.
+    /// Finds whose the call is. A server that told of a change is asked for its list first, and nobody else is waited for;
+    /// what is not known is looked for once more in fresh lists.
     async fn route(&self, call: &Call) -> Result<Route, RpcError> {
-        let caller = CallerKey::of(call);
-        let catalog = match call.method {
-            Method::CallTool | Method::GetPrompt => {
-                self.catalog(&caller, Need::Named(&call.params.name()?)).await
-            }
-            _ => self.catalog(&caller, Need::Known).await,
+        let tenant = CallerKey::tenant(call);
+        let name = match call.method {
+            Method::CallTool | Method::GetPrompt => Some(call.params.name()?),
+            _ => None,
         };
+        // A name tells whose it is, so that others need not be there.
+        let (at_first, at_last) = match &name {
+            Some(name) => (Wait::Never, Wait::Owners(name)),
+            None => (Wait::Nobody, Wait::Everybody),
+        };
+        let catalog = self.catalog(&tenant, at_first).await;
+        if let Some(route) = route_in(&catalog, call)? {
+            if !route.instance.shelf.tools.has_turned() {
+                return Ok(route);
+            }
+            let catalog = self.catalog(&tenant, Wait::Only(route.instance.id)).await;
+            if let Some(route) = route_in(&catalog, call)? {
+                return Ok(route);
+            }
+        }
+        let catalog = self.catalog(&tenant, at_last).await;
         if let Some(route) = route_in(&catalog, call)? {
             return Ok(route);
         }
-        let catalog = self.catalog(&caller, Need::Fresh).await;
-        if let Some(route) = route_in(&catalog, call)? {
-            return Ok(route);
-        }
-        Err(match call.method {
-            Method::ReadResource => RpcError::resource_not_found(&call.params.uri()?),
-            Method::GetPrompt => self.unknown("prompt", &call.params.name()?, &caller),
-            Method::CallTool => self.unknown("tool", &call.params.name()?, &caller),
+        Err(match (call.method, &name) {
+            (Method::ReadResource, _) => RpcError::resource_not_found(&call.params.uri()?),
+            (method, Some(name)) => self.unknown(method, name, &tenant),
             _ => RpcError::invalid_params("`ref` names nothing that is offered"),
         })
     }
 
     /// Why there is nothing of this name: its server may just not be there.
-    fn unknown(&self, what: &str, name: &str, caller: &CallerKey) -> RpcError {
+    fn unknown(&self, method: Method, name: &str, tenant: &CallerKey) -> RpcError {
         let members = self.members();
         let mut owners = members.iter().filter(|member| may_be_of(&member.name, name));
-        let failure = owners.find_map(|member| member.instance(caller).failure());
-        failure.unwrap_or_else(|| RpcError::invalid_params(format!("unknown {what} `{name}`")))
+        let what = if method == Method::GetPrompt { "prompt" } else { "tool" };
+        let unknown = || RpcError::invalid_params(format!("unknown {what} `{name}`"));
+        owners.find_map(|member| member.instance(tenant).failure()).unwrap_or_else(unknown)
     }
 
-    async fn permit(&self, route: &Route, call: &Call) -> Result<Option<Permit>, Refusal> {
+    async fn permit(&self, route: &Route, call: &Call) -> Result<Permit, Refusal> {
         let facts = self.facts(&route.instance, &call.client);
         match &route.subject {
             Subject::Tool(definition) => {
                 let arguments = call.params.arguments().ok().flatten().unwrap_or_else(RawJson::empty_object);
                 let call = CallFacts { facts, definition, arguments: &arguments };
-                self.guard.check(&call).await.map(Some)
+                self.guard.check(&call).await
             }
-            Subject::Resource(uri) => self.guard.access(&facts, Action::Read, uri).await.map(Some),
-            Subject::Prompt(name) => self.guard.access(&facts, Action::Prompt, name).await.map(Some),
-            Subject::Completion => Ok(None),
+            Subject::Resource(uri) => self.guard.access(&facts, Action::Read, uri).await,
+            Subject::Prompt(name) => self.guard.access(&facts, Action::Prompt, name).await,
         }
     }
 }
@@ -226,25 +264,26 @@ fn route_in(catalog: &Arc<Catalog>, call: &Call) -> Result<Option<Route>, RpcErr
         }),
         _ => {
             let mut params: bowline_types::CompleteParams = call.params.decode()?;
-            let instance = match &mut params.reference {
+            // Whoever may not use something is proposed nothing for it.
+            let found = match &mut params.reference {
                 Reference::Prompt(reference) => catalog.prompt(&reference.name).map(|entry| {
                     reference.name.clone_from(&entry.original);
-                    Arc::clone(&entry.instance)
+                    (Arc::clone(&entry.instance), Subject::Prompt(entry.original.clone()))
                 }),
                 Reference::Resource(reference) => match catalog.template(&reference.uri) {
                     Some(entry) => {
                         reference.uri.clone_from(&entry.original);
-                        Some(Arc::clone(&entry.instance))
+                        Some((Arc::clone(&entry.instance), Subject::Resource(entry.original.clone())))
                     }
                     None => catalog.owner(&reference.uri).map(|(instance, original)| {
-                        reference.uri = original;
-                        instance
+                        reference.uri.clone_from(&original);
+                        (instance, Subject::Resource(original))
                     }),
                 },
             };
             params.meta = None;
             let params = RawJson::of(&params).map_err(|error| RpcError::internal(error.to_string()));
-            instance.map(|instance| (instance, params, Subject::Completion))
+            found.map(|(instance, subject)| (instance, params, subject))
         }
     };
     let Some((instance, params, subject)) = found else { return Ok(None) };
@@ -255,7 +294,8 @@ fn route_in(catalog: &Arc<Catalog>, call: &Call) -> Result<Option<Route>, RpcErr
 fn with(call: &Call, member: &str, value: &str) -> Result<RawJson, RpcError> {
     let invalid = |error: serde_json::Error| RpcError::invalid_params(error.to_string());
     let mut members = call.params.raw().members().map_err(invalid)?;
-    for own in ["_meta", "inputResponses", "requestState"] {
+    // Tasks are no part of what the host declares.
+    for own in ["_meta", "inputResponses", "requestState", "task"] {
         members.remove(own);
     }
     members.insert(member, RawJson::of(value).map_err(invalid)?);
@@ -312,6 +352,10 @@ fn arrive(route: &Route, method: Method, result: RawJson) -> Outcome {
         Ok(match method {
             Method::CallTool => {
                 let mut found: CallToolResult = result.decode()?;
+                // A question in the name of the host is the host's to ask.
+                found.result_type = None;
+                found.extra.remove("inputRequests");
+                found.extra.remove("requestState");
                 if route.catalog.renames_uris(&route.instance) {
                     found.content.iter_mut().for_each(|block| rename(route, block));
                 }
@@ -319,6 +363,9 @@ fn arrive(route: &Route, method: Method, result: RawJson) -> Outcome {
             }
             Method::ReadResource => {
                 let mut found: bowline_types::ReadResourceResult = result.decode()?;
+                found.result_type = None;
+                // Who may read it is decided anew for everybody.
+                found.cache_scope = found.cache_scope.map(|_| bowline_types::CacheScope::Private);
                 if route.catalog.renames_uris(&route.instance) {
                     for contents in &mut found.contents {
                         let shown = route.catalog.shown_uri(&route.instance, contents.uri());
@@ -354,14 +401,14 @@ fn rename(route: &Route, block: &mut ContentBlock) {
     }
 }
 
-fn finish(permit: Option<Permit>, outcome: &Outcome) {
+fn finish(permit: Option<Permit>, outcome: &Outcome, bytes: usize) {
     let Some(permit) = permit else { return };
-    let (ended, bytes) = match outcome {
-        Outcome::Failed(error) => (Ended::Failed { code: error.code, message: error.message.to_string() }, 0),
-        Outcome::Complete(Reply::Tool(result)) if result.failed() => (Ended::ToolFailed, 0),
-        Outcome::Complete(_) | Outcome::NeedsInput(_) => (Ended::Completed, 0),
+    let ended = match outcome {
+        Outcome::Failed(error) => Ended::Failed { code: error.code, message: error.message.to_string() },
+        Outcome::Complete(Reply::Tool(result)) if result.failed() => Ended::ToolFailed,
+        Outcome::Complete(_) | Outcome::NeedsInput(_) => Ended::Completed,
     };
-    permit.finish(ended, bytes);
+    permit.finish(ended, bytes as u64);
 }
 
 /// The rest of the call belongs to the round that the answers bring.

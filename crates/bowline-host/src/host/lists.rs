@@ -1,6 +1,6 @@
 //! Lists of everything that is offered.
 
-use super::{Inner, Need};
+use super::{Inner, Wait};
 use crate::upstream::CallerKey;
 use bowline_proto::service::{Call, Outcome, Reply};
 use bowline_types::{
@@ -29,7 +29,7 @@ impl Inner {
             Ok(Some(_)) => return Outcome::Failed(RpcError::invalid_params("`cursor`: there is one page only")),
             Err(error) => return Outcome::Failed(error),
         }
-        let catalog = self.catalog(&CallerKey::of(&call), Need::Fresh).await;
+        let catalog = self.catalog(&CallerKey::tenant(&call), Wait::Everybody).await;
         let result = match call.method {
             Method::ListTools => {
                 let tools = catalog.tools.iter().map(|tool| tool.entry.shown.clone()).collect();

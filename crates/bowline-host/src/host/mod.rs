@@ -9,19 +9,18 @@ mod news;
 pub use builder::HostBuilder;
 
 use crate::{
-    aggregate::{Catalog, Offer, may_be_of},
+    aggregate::{Catalog, Offer, Shelf, may_be_of},
     bridge::Parking,
     config::{Share, Start},
-    policy::{Caller, Facts, Guard, Trust},
+    policy::{Caller, Definition, Facts, Guard, Trust},
     sampling::Broker,
     upstream::{CallerKey, Instance, Member, Upstream, UpstreamStatus},
 };
 use bowline_proto::{
-    server::Profile,
     service::{BoxFuture, Call, ClientView, Outcome, Outlet, Service},
     subscribe::Change,
 };
-use bowline_server::{Registry, Server, ServerHandle};
+use bowline_server::{Announcer, Server, ServerHandle};
 use bowline_types::{
     Method, PromptsCapability, RawMap, ResourcesCapability, RpcError, ServerCapabilities, ToolsCapability,
 };
@@ -34,7 +33,7 @@ use std::{
     },
     time::Duration,
 };
-use tokio::task::AbortHandle;
+use tokio::{sync::Notify, task::AbortHandle};
 
 /// How often what nobody needs any more is looked for.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -69,41 +68,27 @@ pub(crate) struct Inner {
     catalogs: Mutex<HashMap<Option<CallerKey>, Kept>>,
     /// Counts everything that may change what is offered.
     epoch: AtomicU64,
-    parking: Parking,
+    parking: Parking<journey::Cargo>,
     guard: Guard,
     broker: Option<Broker>,
     /// Whether someone sits at the gate and can be asked.
     attended: bool,
     project: Option<String>,
-    face: OnceLock<Face>,
+    server: OnceLock<Announcer>,
+    /// Wakes who follows resources when a server was started or lost.
+    turned: Arc<Notify>,
     tasks: Mutex<Vec<AbortHandle>>,
+    /// Servers that were removed and have calls to finish.
+    retired: Mutex<Vec<Arc<Member>>>,
 }
 
 /// A catalog as it was put together.
 #[derive(Clone)]
 struct Kept {
     epoch: u64,
-    /// Whether every server was asked. One that has some is good for what it has.
+    /// Whether every server was ever asked for it. Otherwise it is good for what it has only.
     whole: bool,
     catalog: Arc<Catalog>,
-}
-
-/// What has to be in a catalog.
-#[derive(Clone, Copy)]
-enum Need<'a> {
-    /// Everything; lists that are not good any more are asked for again.
-    Fresh,
-    /// Everything, as it was last listed.
-    Known,
-    /// The tool or prompt of this name. A server that it cannot be of is not waited for, and not started.
-    Named(&'a str),
-}
-
-/// The server that stands for the host, as far as the host speaks to its clients. Not the server itself: that holds the
-/// host, and both would be there for ever.
-struct Face {
-    profile: Arc<Profile>,
-    registry: Registry,
 }
 
 impl Host {
@@ -115,11 +100,12 @@ impl Host {
     /// Has `server` stand for all servers of this host. What was added to it is not offered; its name, limits, keys and
     /// middleware hold. Servers that are to start with the host are started.
     ///
-    /// Needs a tokio runtime.
+    /// Needs a tokio runtime. Fails when the host was opened before: one handle serves any number of clients.
     pub fn open(&self, server: Server) -> bowline_server::Result<ServerHandle> {
-        let registry = server.registry();
         let handle = server.capabilities(offered()).backend(self.clone()).build()?;
-        self.inner.attach(&handle, registry);
+        if !self.inner.attach(handle.announcer()) {
+            return Err(bowline_server::Error::internal("the host was opened before"));
+        }
         Ok(handle)
     }
 
@@ -135,6 +121,7 @@ impl Host {
         let start = member.spec.start;
         let replaced = self.inner.write_members(|members| members.insert(name.into(), Arc::clone(&member)));
         self.inner.retire(replaced);
+        self.inner.publish_lists();
         if start == Start::Eager {
             self.inner.start(&member);
         }
@@ -163,12 +150,14 @@ impl Host {
         &self.inner.guard
     }
 
-    /// Ends every server, in good order.
+    /// Ends every server, in good order, and calls that wait for an answer with them.
     pub async fn close(&self) {
         for task in self.inner.tasks.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             task.abort();
         }
-        let members = self.inner.members();
+        self.inner.parking.clear();
+        let mut members = self.inner.members();
+        members.append(&mut self.inner.retired.lock().unwrap_or_else(PoisonError::into_inner));
         futures_util::future::join_all(members.iter().map(|member| member.stop())).await;
     }
 }
@@ -227,6 +216,8 @@ impl Inner {
     fn retire(&self, member: Option<Arc<Member>>) {
         let Some(member) = member else { return };
         self.publish_lists();
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&member));
+        let me = self.me.clone();
         self.spawn(async move {
             // Its calls come to their end first.
             for instance in member.all() {
@@ -235,14 +226,18 @@ impl Inner {
                 }
             }
             member.stop().await;
+            if let Some(inner) = me.upgrade() {
+                let mut retired = inner.retired.lock().unwrap_or_else(PoisonError::into_inner);
+                retired.retain(|other| !Arc::ptr_eq(other, &member));
+            }
         });
     }
 
-    /// From now on changes are told to the clients of `handle`, and what nobody needs is swept.
-    fn attach(&self, handle: &ServerHandle, registry: Registry) {
-        let face = Face { profile: Arc::clone(handle.profile()), registry };
-        if self.face.set(face).is_err() {
-            return;
+    /// From now on changes are told to clients, and what nobody needs is swept. False when that was so before.
+    fn attach(&self, announcer: Announcer) -> bool {
+        let wanted = announcer.wanted();
+        if self.server.set(announcer).is_err() {
+            return false;
         }
         let me = self.me.clone();
         self.spawn(async move {
@@ -255,17 +250,18 @@ impl Inner {
                 }
             }
         });
-        self.spawn(news::follow(self.me.clone(), handle.wanted()));
+        self.spawn(news::follow(self.me.clone(), wanted));
         for member in self.members() {
             if member.spec.start == Start::Eager {
                 self.start(&member);
             }
         }
+        true
     }
 
     fn publish(&self, change: &Change) {
-        if let Some(face) = self.face.get() {
-            face.registry.publish(change);
+        if let Some(server) = self.server.get() {
+            server.publish(change);
         }
     }
 
@@ -292,45 +288,56 @@ impl Inner {
         }
     }
 
-    /// What is offered to a caller.
-    async fn catalog(&self, caller: &CallerKey, need: Need<'_>) -> Arc<Catalog> {
+    /// What is offered to a tenant: as it was last put together, or put together after asking those that `wait` names.
+    async fn catalog(&self, tenant: &CallerKey, wait: Wait<'_>) -> Arc<Catalog> {
         let members = self.members();
-        let key = members.iter().any(|member| member.is_per_client()).then(|| caller.clone());
+        let key = members.iter().any(|member| member.is_per_client()).then(|| tenant.clone());
         let epoch = self.epoch.load(Ordering::Relaxed);
-        let kept = self.catalogs.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-        if let Some(Kept { whole, catalog, .. }) = kept.filter(|kept| kept.epoch == epoch) {
-            let enough = match need {
-                Need::Fresh => whole && members.iter().all(|member| is_fresh(&member.instance(caller))),
-                Need::Known => whole,
-                Need::Named(name) => whole || catalog.has(name),
+        let known = self.known(key.as_ref());
+        let was_whole = known.as_ref().is_some_and(|known| known.whole);
+        let wait = if wait == Wait::Nobody && !was_whole { Wait::Everybody } else { wait };
+        if let Some(Kept { catalog, .. }) = known.filter(|known| known.epoch == epoch) {
+            let enough = match wait {
+                Wait::Never | Wait::Nobody => true,
+                Wait::Only(_) | Wait::Owners(_) => false,
+                Wait::Everybody => was_whole && members.iter().all(|member| is_fresh(&member.instance(tenant))),
             };
             if enough {
                 return catalog;
             }
         }
         let offers = members.iter().map(|member| {
-            let instance = member.instance(caller);
-            let asked = match need {
-                Need::Fresh | Need::Known => true,
-                Need::Named(name) => may_be_of(&member.name, name) || is_fresh(&instance),
+            let instance = member.instance(tenant);
+            let asked = match wait {
+                Wait::Never | Wait::Nobody => false,
+                Wait::Only(id) => instance.id == id,
+                Wait::Owners(name) => may_be_of(&member.name, name),
+                Wait::Everybody => true,
             };
-            async move { (if asked { self.offer(instance).await } else { Some(uris_of(instance)) }, asked) }
+            self.offer(instance, asked)
         });
-        let offers = futures_util::future::join_all(offers).await;
-        let whole = offers.iter().all(|(_, asked)| *asked);
-        let offers: Vec<_> = offers.into_iter().filter_map(|(offer, _)| offer).collect();
+        let offers: Vec<_> = futures_util::future::join_all(offers).await.into_iter().flatten().collect();
         let catalog = Arc::new(Catalog::of(&offers));
         for name in &catalog.collisions {
             tracing::warn!(name, "two servers offer something under this name; one is shown under a longer name");
         }
         let mut catalogs = self.catalogs.lock().unwrap_or_else(PoisonError::into_inner);
         catalogs.retain(|key, _| !key.as_ref().is_some_and(CallerKey::is_gone));
+        if catalogs.len() >= MAX_CATALOGS {
+            catalogs.clear();
+        }
+        let whole = was_whole || wait == Wait::Everybody;
         catalogs.insert(key, Kept { epoch, whole, catalog: Arc::clone(&catalog) });
         catalog
     }
 
-    /// What one server offers. One that cannot be reached offers what it last did, or nothing, and spoils no other's.
-    async fn offer(&self, instance: Arc<Instance>) -> Option<Offer> {
+    fn known(&self, key: Option<&CallerKey>) -> Option<Kept> {
+        self.catalogs.lock().unwrap_or_else(PoisonError::into_inner).get(&key.cloned()).cloned()
+    }
+
+    /// What one server offers. One that is not asked, or cannot be reached, offers what it last did, or nothing, and
+    /// spoils no other's.
+    async fn offer(&self, instance: Arc<Instance>, ask: bool) -> Option<Offer> {
         let shelf = &instance.shelf;
         let limit = instance.spec.startup + instance.spec.silence;
         let listing = async {
@@ -342,20 +349,31 @@ impl Inner {
             );
             Ok::<_, RpcError>((tools, prompts?, resources?, templates?))
         };
-        let listed = tokio::time::timeout(limit, listing).await;
-        let (tools, prompts, resources, templates) = match listed {
-            Ok(Ok(listed)) => listed,
-            Ok(Err(error)) => {
-                tracing::warn!(server = &*instance.name, %error, "a server is left out of the lists");
-                last(shelf)?
+        let (tools, prompts, resources, templates) = if ask {
+            match tokio::time::timeout(limit, listing).await {
+                Ok(Ok(listed)) => listed,
+                Ok(Err(error)) => {
+                    tracing::warn!(server = &*instance.name, %error, "a server is left out of the lists");
+                    last(shelf)?
+                }
+                Err(_) => {
+                    tracing::warn!(server = &*instance.name, ?limit, "a server does not list what it has");
+                    last(shelf)?
+                }
             }
-            Err(_) => {
-                tracing::warn!(server = &*instance.name, ?limit, "a server does not list what it has");
-                last(shelf)?
-            }
+        } else {
+            last(shelf)?
         };
-        let definitions: Vec<_> = tools.iter().map(crate::policy::Definition::of).collect();
-        match self.guard.listed(&instance.name, &definitions).await {
+        let definitions = shelf.definitions(&tools);
+        if ask {
+            self.pin(&instance, &definitions).await;
+        }
+        Some(Offer { instance: Arc::clone(&instance), tools, definitions, prompts, resources, templates })
+    }
+
+    /// Has the guard look at what a server lists now.
+    async fn pin(&self, instance: &Instance, definitions: &[Definition]) {
+        match self.guard.listed(&instance.name, definitions).await {
             Ok(differences) => {
                 for difference in differences {
                     tracing::warn!(server = &*instance.name, %difference, "a tool is not what it was");
@@ -365,16 +383,26 @@ impl Inner {
                 tracing::warn!(server = &*instance.name, reason = refusal.reason(), "tools cannot be pinned");
             }
         }
-        Some(Offer { instance: Arc::clone(&instance), tools, prompts, resources, templates })
     }
 }
 
-/// The resources a server was last known to have, so that theirs are told from others'.
-fn uris_of(instance: Arc<Instance>) -> Offer {
-    let resources = instance.shelf.resources.last().unwrap_or_default();
-    let templates = instance.shelf.templates.last().unwrap_or_default();
-    Offer { instance, tools: Arc::default(), prompts: Arc::default(), resources, templates }
+/// Whom to ask what it offers before an answer is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait<'a> {
+    /// Nobody at all.
+    Never,
+    /// Nobody, unless there is someone who was never asked.
+    Nobody,
+    /// The instance of this number.
+    Only(u64),
+    /// Those that something of this name may be of.
+    Owners(&'a str),
+    /// All servers.
+    Everybody,
 }
+
+/// For how many tenants it is kept what they are offered.
+const MAX_CATALOGS: usize = 1000;
 
 fn is_fresh(instance: &Instance) -> bool {
     let shelf = &instance.shelf;
@@ -391,7 +419,7 @@ type Lists = (
     Arc<Vec<bowline_types::ResourceTemplate>>,
 );
 
-fn last(shelf: &crate::aggregate::Shelf) -> Option<Lists> {
+fn last(shelf: &Shelf) -> Option<Lists> {
     Some((
         shelf.tools.last()?,
         shelf.prompts.last().unwrap_or_default(),
@@ -426,6 +454,11 @@ impl Drop for Inner {
     fn drop(&mut self) {
         for task in self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
             task.abort();
+        }
+        let mut members = self.members();
+        members.append(self.retired.get_mut().unwrap_or_else(PoisonError::into_inner));
+        for instance in members.iter().flat_map(|member| member.all()) {
+            instance.retire();
         }
     }
 }

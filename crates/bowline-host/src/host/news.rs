@@ -1,12 +1,17 @@
 //! What servers tell of their own accord, and who wants to hear it.
 
-use super::{Inner, Need};
-use crate::upstream::{CallerKey, Instance};
+use super::{Inner, Kept, Wait};
+use crate::{
+    config::Share,
+    upstream::{CallerKey, Instance},
+};
 use bowline_client::Notification;
 use bowline_proto::subscribe::Change;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Weak},
+    fmt::Write as _,
+    sync::{Arc, Weak, atomic::Ordering},
+    time::Duration,
 };
 use tokio::sync::watch;
 
@@ -32,11 +37,10 @@ impl Inner {
                 self.publish(&Change::Resources);
             }
             Notification::ResourceUpdated(params) => {
-                let catalogs = self.catalogs.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                let shown: BTreeSet<_> =
-                    catalogs.values().map(|kept| kept.catalog.shown_uri(instance, &params.uri)).collect();
-                drop(catalogs);
-                for uri in shown {
+                let Some(Kept { catalog, .. }) = self.known(None) else { return };
+                let uri = catalog.shown_uri(instance, &params.uri);
+                // Of another server's resources it has nothing to tell.
+                if catalog.owner(&uri).is_some_and(|(owner, _)| Arc::ptr_eq(&owner, instance)) {
                     self.publish(&Change::Resource(uri));
                 }
             }
@@ -55,54 +59,108 @@ impl Inner {
         self.turn();
         self.tell_instructions();
         self.publish_lists();
+        self.turned.notify_waiters();
     }
 
     /// Tells clients that come from now on how to use the servers, each under its name.
     fn tell_instructions(&self) {
-        let Some(face) = self.face.get() else { return };
+        let Some(server) = self.server.get() else { return };
         let mut told = String::new();
-        for member in self.members() {
+        for member in self.members().into_iter().filter(|member| !member.is_per_client()) {
             let running = member.all().into_iter().find_map(|instance| instance.running());
             if let Some(text) = running.and_then(|client| client.server().instructions.clone()) {
-                told.push_str(&format!("# {}\n\n{}\n\n", member.name, text.trim()));
+                // Indented, so that no server can begin a section in another's name.
+                let text: String = text.chars().take(MAX_INSTRUCTIONS).collect();
+                let _ = writeln!(told, "# {}\n", member.name);
+                for line in text.trim().lines() {
+                    let _ = writeln!(told, "    {line}");
+                }
+                told.push('\n');
             }
         }
         let told = told.trim_end();
-        face.profile.set_instructions((!told.is_empty()).then(|| told.to_owned()));
+        server.set_instructions((!told.is_empty()).then(|| told.to_owned()));
     }
 }
 
-/// Subscribes, at the servers whose they are, to the resources that some client wants to hear of.
+/// Subscribes, at the servers whose they are, to the resources that some client wants to hear of. Servers that are not
+/// shared tell nobody: whose news it is could not be told.
 pub(super) async fn follow(inner: Weak<Inner>, mut wanted: watch::Receiver<Arc<BTreeSet<String>>>) {
-    let mut held: BTreeMap<String, (Arc<Instance>, String)> = BTreeMap::new();
+    let mut held: BTreeMap<String, Held> = BTreeMap::new();
     loop {
         let now = Arc::clone(&wanted.borrow_and_update());
         let Some(host) = inner.upgrade() else { return };
-        let gone: Vec<_> = held.keys().filter(|uri| !now.contains(*uri)).cloned().collect();
-        for uri in gone {
-            if let Some((instance, original)) = held.remove(&uri)
-                && let Some(client) = instance.running()
-            {
-                let _ = client.unsubscribe(&original).await;
+        let (kept, gone): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            std::mem::take(&mut held).into_iter().partition(|(uri, held)| now.contains(uri) && held.holds());
+        held = kept;
+        let let_go = gone.into_values().map(|held| async move {
+            if let Some(client) = held.instance.running().filter(|_| held.holds()) {
+                let _ = tokio::time::timeout(PATIENCE, client.unsubscribe(&held.original)).await;
             }
+        });
+        futures_util::future::join_all(let_go).await;
+        if now.iter().any(|uri| !held.contains_key(uri)) {
+            let catalog = host.catalog(&CallerKey::User(None), Wait::Nobody).await;
+            let new = now.iter().filter(|uri| !held.contains_key(*uri)).filter_map(|uri| {
+                let (instance, original) = catalog.owner(uri)?;
+                (instance.spec.share == Share::Shared).then(|| subscribe(uri.clone(), instance, original))
+            });
+            held.extend(futures_util::future::join_all(new).await.into_iter().flatten());
         }
-        let new: Vec<_> = now.iter().filter(|uri| !held.contains_key(*uri)).cloned().collect();
-        // Whose a resource is, is asked of servers that this may start: not when nobody wants to know.
-        let catalog = match new.is_empty() {
-            true => Arc::default(),
-            false => host.catalog(&CallerKey::User(None), Need::Known).await,
-        };
-        for uri in new {
-            let Some((instance, original)) = catalog.owner(&uri) else { continue };
-            let Ok(client) = instance.client().await else { continue };
-            match client.subscribe(&original).await {
-                Ok(()) => drop(held.insert(uri, (instance, original))),
-                Err(error) => tracing::debug!(uri, %error, "a server does not tell of a resource"),
-            }
-        }
+        let turned = Arc::clone(&host.turned);
+        let turned = turned.notified();
+        // Following does not keep the host.
         drop(host);
-        if wanted.changed().await.is_err() {
-            return;
+        tokio::select! {
+            changed = wanted.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+            }
+            () = turned => {}
         }
     }
 }
+
+/// A resource that is followed. Its server is not stopped meanwhile.
+struct Held {
+    instance: Arc<Instance>,
+    original: String,
+    /// Which process of the server was told.
+    start: u64,
+}
+
+impl Held {
+    /// Whether the process that was told still runs.
+    fn holds(&self) -> bool {
+        self.instance.starts() == self.start && self.instance.running().is_some()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.instance.followed.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+async fn subscribe(uri: String, instance: Arc<Instance>, original: String) -> Option<(String, Held)> {
+    let subscribing = async {
+        let client = instance.client().await.ok()?;
+        match client.subscribe(&original).await {
+            Ok(()) => Some(()),
+            Err(error) => {
+                tracing::debug!(uri, %error, "a server does not tell of a resource");
+                None
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, subscribing).await.ok()??;
+    instance.followed.fetch_add(1, Ordering::Relaxed);
+    let start = instance.starts();
+    Some((uri, Held { instance, original, start }))
+}
+
+/// How long a server may take to agree to tell of a resource.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How much of a server's instructions is passed on, in characters.
+const MAX_INSTRUCTIONS: usize = 16 * 1024;

@@ -1,7 +1,7 @@
 //! One running instance of a server: connected when needed, watched, and stopped when nobody needs it.
 
-use super::{Flights, Health, Upstream, UpstreamStatus};
-use crate::{aggregate::Shelf, bridge::Pilot};
+use super::{Flights, Health, Upstream, UpstreamStatus, attribution::Belongs};
+use crate::{aggregate::Shelf, bridge::Pilot, config::Share};
 use bowline_client::{BoxFuture, CallKey, Client, Notification, Relay};
 use bowline_types::{
     ClientCapabilities, ElicitationCapability, InputRequest, LogMessageParams, LoggingLevel, RawJson, RawMap,
@@ -11,12 +11,14 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 use tokio::{sync::watch, task::AbortHandle};
 
+/// Why a server is not started that nobody wants any more.
+const REMOVED: &str = "it was removed";
 /// For how long a server that could not be started is left alone.
 const COOL_DOWN: Duration = Duration::from_secs(5);
 
@@ -29,6 +31,9 @@ pub(crate) trait Owner: Send + Sync + 'static {
         pilot: Pilot,
         request: InputRequest,
     ) -> BoxFuture<'static, Result<RawJson, RpcError>>;
+
+    /// A server asks something of its own accord.
+    fn ask_aside(&self, instance: &Arc<Instance>, request: &InputRequest) -> Result<RawJson, RpcError>;
 
     /// A server tells that something changed.
     fn changed(&self, instance: &Arc<Instance>, notification: Notification);
@@ -47,14 +52,16 @@ pub(crate) struct Instance {
     owner: Arc<dyn Owner>,
     /// Held while the server is being started, so that it is started once.
     connecting: tokio::sync::Mutex<()>,
-    /// Counts how often it was told to stop, so that a start under way is given up.
-    stops: watch::Sender<u64>,
     state: Mutex<State>,
     /// The most talkative level of log that was asked of a legacy server.
     level: Mutex<Option<LoggingLevel>>,
     calls: AtomicU64,
     errors: AtomicU64,
     starts: AtomicU64,
+    /// How many resources someone wants to hear of from it.
+    pub(crate) followed: AtomicUsize,
+    /// Set when it is not to be started any more, and a start under way is to be given up.
+    retired: watch::Sender<bool>,
 }
 
 struct State {
@@ -67,16 +74,8 @@ enum Phase {
     Idle,
     Starting,
     Ready(Client, AbortHandle),
-    Failed(String),
-}
-
-impl Phase {
-    fn client(&self) -> Option<&Client> {
-        match self {
-            Self::Ready(client, _) => Some(client),
-            Self::Idle | Self::Starting | Self::Failed(_) => None,
-        }
-    }
+    /// It could not be started, or was lost. Only the former is no reason to try again at once.
+    Failed { reason: String, cools: bool },
 }
 
 impl Instance {
@@ -90,12 +89,13 @@ impl Instance {
             shelf: Shelf::default(),
             owner,
             connecting: tokio::sync::Mutex::new(()),
-            stops: watch::Sender::new(0),
             state: Mutex::new(State { phase: Phase::Idle, since: now, used: now }),
             level: Mutex::default(),
             calls: AtomicU64::new(0),
             errors: AtomicU64::new(0),
             starts: AtomicU64::new(0),
+            followed: AtomicUsize::new(0),
+            retired: watch::Sender::new(false),
         })
     }
 
@@ -115,52 +115,64 @@ impl Instance {
 
     /// The client, if the server runs.
     pub(crate) fn running(&self) -> Option<Client> {
-        self.state().phase.client().cloned()
+        match &self.state().phase {
+            Phase::Ready(client, _) => Some(client.clone()),
+            Phase::Idle | Phase::Starting | Phase::Failed { .. } => None,
+        }
     }
 
-    /// The same for somebody who is going to use it: from now on it counts as used, so that it is not stopped as idle.
-    fn used(&self) -> Option<Client> {
-        let mut state = self.state();
-        state.used = Instant::now();
-        state.phase.client().cloned()
-    }
-
-    /// The client, after the server was started if it was not. A server that just failed is left alone for a moment.
+    /// The client, after the server was started if it was not. A server that could not be started is left alone for a
+    /// moment. The start goes on when whoever wanted it gives up.
     pub(crate) async fn client(self: &Arc<Self>) -> Result<Client, RpcError> {
-        if let Some(client) = self.used() {
+        self.state().used = Instant::now();
+        if let Some(client) = self.running() {
             return Ok(client);
         }
-        let mut stops = self.stops.subscribe();
+        let started = tokio::spawn(Arc::clone(self).started()).await;
+        started.unwrap_or_else(|error| Err(error.to_string())).map_err(|reason| self.unavailable(&reason))
+    }
+
+    async fn started(self: Arc<Self>) -> Result<Client, String> {
         let _starting = self.connecting.lock().await;
-        if let Some(client) = self.used() {
+        if let Some(client) = self.running() {
             return Ok(client);
         }
-        if let State { phase: Phase::Failed(reason), since, .. } = &*self.state()
+        if *self.retired.borrow() {
+            return Err(REMOVED.into());
+        }
+        if let State { phase: Phase::Failed { reason, cools: true }, since, .. } = &*self.state()
             && since.elapsed() < COOL_DOWN
         {
-            return Err(self.unavailable(reason));
+            return Err(reason.clone());
         }
         self.enter(Phase::Starting);
+        let mut retired = self.retired.subscribe();
         let result = tokio::select! {
             biased;
-            _ = stops.changed() => {
+            _ = retired.wait_for(|retired| *retired) => {
                 self.enter(Phase::Idle);
-                return Err(self.unavailable("it was stopped"));
+                return Err(REMOVED.into());
             }
             result = self.connect() => result,
         };
         match &result {
             Ok(client) => {
-                let watch = tokio::spawn(look_after(Arc::downgrade(self), client.clone()));
+                let start = self.starts();
+                let watch = tokio::spawn(look_after(Arc::downgrade(&self), client.clone(), start));
                 self.enter(Phase::Ready(client.clone(), watch.abort_handle()));
             }
             Err(reason) => {
                 tracing::warn!(server = &*self.name, reason, "a server could not be started");
-                self.enter(Phase::Failed(reason.clone()));
+                self.enter(Phase::Failed { reason: reason.clone(), cools: true });
             }
         }
-        self.owner.turned(self);
-        result.map_err(|reason| self.unavailable(&reason))
+        self.owner.turned(&self);
+        result
+    }
+
+    /// How often it was started.
+    pub(crate) fn starts(&self) -> u64 {
+        self.starts.load(Ordering::Relaxed)
     }
 
     async fn connect(self: &Arc<Self>) -> Result<Client, String> {
@@ -187,7 +199,7 @@ impl Instance {
     /// Why it cannot be called, if it is known that it cannot.
     pub(crate) fn failure(&self) -> Option<RpcError> {
         match &self.state().phase {
-            Phase::Failed(reason) => Some(self.unavailable(reason)),
+            Phase::Failed { reason, .. } => Some(self.unavailable(reason)),
             Phase::Idle | Phase::Starting | Phase::Ready(..) => None,
         }
     }
@@ -209,6 +221,14 @@ impl Instance {
         let _ = client.set_level(level).await;
     }
 
+    /// Whether it would take the folders of one caller for those of another: it is shared, and of a revision whose servers
+    /// keep what they were told.
+    pub(crate) fn mixes_roots(&self) -> bool {
+        self.spec.share == Share::Shared
+            && !self.spec.roots.is_empty()
+            && self.running().is_some_and(|client| !client.revision().is_modern())
+    }
+
     /// Counts a call that has ended.
     pub(crate) fn count(&self, failed: bool) {
         self.calls.fetch_add(1, Ordering::Relaxed);
@@ -225,13 +245,13 @@ impl Instance {
             Phase::Idle => (Health::Idle, None),
             Phase::Starting => (Health::Starting, None),
             Phase::Ready(client, _) => (Health::Ready, Some(client.revision())),
-            Phase::Failed(reason) => (Health::Failed(reason.clone()), None),
+            Phase::Failed { reason, .. } => (Health::Failed(reason.clone()), None),
         };
         UpstreamStatus {
             name: self.name.to_string(),
             health,
             revision,
-            starts: self.starts.load(Ordering::Relaxed),
+            starts: self.starts(),
             calls: self.calls.load(Ordering::Relaxed),
             errors: self.errors.load(Ordering::Relaxed),
             running: self.flights.len(),
@@ -242,25 +262,35 @@ impl Instance {
     /// Ends it when nobody has used it for as long as its user allows.
     pub(super) async fn stop_when_idle(&self) {
         let Some(limit) = self.spec.idle else { return };
-        let phase = {
-            let mut state = self.state();
-            if self.flights.len() > 0 || state.used.elapsed() < limit || state.phase.client().is_none() {
-                return;
-            }
-            // Looked at and left in one step, so that nobody is given a client that is about to be closed.
-            state.since = Instant::now();
-            std::mem::replace(&mut state.phase, Phase::Idle)
-        };
-        if let Phase::Ready(client, watch) = phase {
-            tracing::info!(server = &*self.name, "stopping a server that nobody uses");
-            watch.abort();
-            client.close().await;
+        if !self.is_idle(limit) {
+            return;
         }
+        let _starting = self.connecting.lock().await;
+        let Some(client) = self.running() else { return };
+        // A call is noted before it takes the client, so that none is on its way now.
+        if !self.is_idle(limit) {
+            return;
+        }
+        tracing::info!(server = &*self.name, "stopping a server that nobody uses");
+        self.enter(Phase::Idle);
+        client.close().await;
     }
 
-    /// Ends it.
+    /// Whether nobody has used it for so long.
+    pub(super) fn is_idle(&self, limit: Duration) -> bool {
+        self.flights.len() == 0
+            && self.followed.load(Ordering::Relaxed) == 0
+            && self.state().used.elapsed() >= limit
+    }
+
+    /// Has it not started any more. One that runs ends with whoever holds it.
+    pub(crate) fn retire(&self) {
+        self.retired.send_replace(true);
+    }
+
+    /// Ends it for good.
     pub(crate) async fn stop(&self) {
-        self.stops.send_modify(|stops| *stops += 1);
+        self.retire();
         let _starting = self.connecting.lock().await;
         let client = self.running();
         self.enter(Phase::Idle);
@@ -271,22 +301,28 @@ impl Instance {
 }
 
 impl Drop for Instance {
-    /// Whoever watches holds a client, and with it the server.
     fn drop(&mut self) {
-        self.enter(Phase::Idle);
+        // What watches the client holds it, and with it the server.
+        if let Phase::Ready(_, watch) = &self.state.get_mut().unwrap_or_else(PoisonError::into_inner).phase {
+            watch.abort();
+        }
     }
 }
 
 /// Notes when a connection is gone for good.
-async fn look_after(instance: Weak<Instance>, client: Client) {
+async fn look_after(instance: Weak<Instance>, client: Client, start: u64) {
     let reason = client.closed().await;
     let Some(instance) = instance.upgrade() else { return };
-    tracing::warn!(server = &*instance.name, %reason, "a server was lost");
     {
         let mut state = instance.state();
-        state.phase = Phase::Failed(reason.to_string());
+        // Another start may have followed.
+        if instance.starts() != start || !matches!(state.phase, Phase::Ready(..)) {
+            return;
+        }
+        state.phase = Phase::Failed { reason: reason.to_string(), cools: false };
         state.since = Instant::now();
     }
+    tracing::warn!(server = &*instance.name, %reason, "a server was lost");
     instance.owner.turned(&instance);
 }
 
@@ -299,7 +335,7 @@ fn everything() -> ClientCapabilities {
             ..ElicitationCapability::default()
         }),
         sampling: Some(SamplingCapability { tools: Some(RawMap::new()), ..SamplingCapability::default() }),
-        roots: Some(RootsCapability::new().list_changed(true)),
+        roots: Some(RootsCapability::new()),
         ..ClientCapabilities::default()
     }
 }
@@ -322,20 +358,23 @@ impl Relay for Ear {
         let Some(instance) = self.0.upgrade() else {
             return Box::pin(std::future::ready(Err(RpcError::internal("the host has ended"))));
         };
-        let Some(pilot) = instance.flights.find(call) else {
-            instance.flights.note_asking();
-            let reason = "nobody can tell on whose behalf this is asked: several clients have calls under way";
-            return Box::pin(std::future::ready(Err(RpcError::internal(reason))));
-        };
         let owner = Arc::clone(&instance.owner);
-        owner.ask(instance, pilot, request)
+        match instance.flights.find(call) {
+            Belongs::To(pilot) => owner.ask(instance, pilot, request),
+            Belongs::ToNone => Box::pin(std::future::ready(owner.ask_aside(&instance, &request))),
+            Belongs::Unclear => {
+                instance.flights.note_asking();
+                let reason = "nobody can tell on whose behalf this is asked: several clients have calls under way";
+                Box::pin(std::future::ready(Err(RpcError::internal(reason))))
+            }
+        }
     }
 
     fn log(&self, call: Option<CallKey>, message: LogMessageParams) {
         let Some(instance) = self.0.upgrade() else { return };
         match instance.flights.find(call) {
-            Some(pilot) => pilot.log(&instance.name, message),
-            None => tracing::debug!(server = &*instance.name, "a log message belongs to no call"),
+            Belongs::To(pilot) => pilot.log(&instance.name, message),
+            Belongs::ToNone | Belongs::Unclear => tracing::debug!(server = &*instance.name, "a log message belongs to no call"),
         }
     }
 

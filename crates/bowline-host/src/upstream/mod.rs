@@ -20,6 +20,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 /// One server by its name, with the processes or connections that stand for it.
@@ -29,6 +30,9 @@ pub(crate) struct Member {
     owner: Arc<dyn Owner>,
     instances: Mutex<HashMap<Option<CallerKey>, Arc<Instance>>>,
 }
+
+/// For how long the instance of a client that is not heard of is kept where its user set no limit.
+const KEPT: Duration = Duration::from_secs(3600);
 
 /// Tells every instance from every other, also from those that are gone.
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -47,9 +51,9 @@ impl Member {
         self.spec.share == Share::PerClient
     }
 
-    /// The instance that answers this caller. It is not started by that.
-    pub(crate) fn instance(&self, caller: &CallerKey) -> Arc<Instance> {
-        let key = self.is_per_client().then(|| caller.clone());
+    /// The instance that answers this tenant. It is not started by that.
+    pub(crate) fn instance(&self, tenant: &CallerKey) -> Arc<Instance> {
+        let key = self.is_per_client().then(|| tenant.clone());
         let mut instances = self.instances();
         if let Some(known) = instances.get(&key) {
             return Arc::clone(known);
@@ -65,12 +69,15 @@ impl Member {
         self.instances().values().cloned().collect()
     }
 
-    /// Stops what nobody has used for a while, and what belonged to callers that are gone.
+    /// Stops what nobody has used for a while, and what belonged to callers that are gone or have been quiet for long.
     pub(crate) async fn sweep(&self) {
+        let limit = self.spec.idle.unwrap_or(KEPT);
         let orphaned: Vec<_> = {
             let mut instances = self.instances();
-            let gone: Vec<_> =
-                instances.keys().filter(|key| key.as_ref().is_some_and(CallerKey::is_gone)).cloned().collect();
+            let is_orphaned = |(key, instance): &(&Option<CallerKey>, &Arc<Instance>)| {
+                key.as_ref().is_some_and(|key| key.is_gone() || instance.is_idle(limit))
+            };
+            let gone: Vec<_> = instances.iter().filter(is_orphaned).map(|(key, _)| key.clone()).collect();
             gone.iter().filter_map(|key| instances.remove(key)).collect()
         };
         for instance in orphaned {

@@ -28,7 +28,7 @@ use crate::{
     subscribe::{Change, Channel, Subscriptions},
 };
 use bowline_types::{
-    CancelledParams, Id, Method, ProgressParams, ProgressToken, RawJson, Revision, RpcError,
+    CancelledParams, Id, LoggingLevel, Method, ProgressParams, ProgressToken, RawJson, Revision, RpcError,
 };
 use bytes::Bytes;
 use std::{collections::BTreeSet, sync::Arc};

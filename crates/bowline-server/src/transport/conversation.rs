@@ -184,6 +184,8 @@ impl Conversation {
         batch: Option<Arc<Batch>>,
     ) {
         let outlet = Outlet::new(Arc::clone(&exchange) as _);
+        // What runs elsewhere because of the call learns that it is given up, also when the session ends.
+        let watched = Watched(&exchange);
         // The batch it came in may have taken it back already.
         let mut outcome = if exchange.is_cancelled() {
             None
@@ -196,6 +198,7 @@ impl Conversation {
             // Few calls ask, so that what it takes does not grow the others.
             outcome = or_cancelled(&exchange, Box::pin(self.ask(&ticket, *asked, outlet, &sink))).await;
         }
+        std::mem::forget(watched);
         exchange.end();
         self.forget(ticket.serial());
         let Some(outcome) = outcome else {
@@ -332,6 +335,15 @@ impl Batch {
         }
         frame.push(b']');
         self.sink.push(&frame);
+    }
+}
+
+/// Gives a call up when it is dropped before its end.
+struct Watched<'a>(&'a Exchange);
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        self.0.cancel();
     }
 }
 

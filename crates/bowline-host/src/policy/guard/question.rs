@@ -1,8 +1,8 @@
 //! What servers ask of the host: the model, the user, the roots.
 
 use bowline_types::{
-    CreateMessageParams, CreateMessageResult, ElicitFormParams, ElicitParams, ElicitResult, ElicitUrlParams,
-    PrimitiveSchema, Root, StringFormat,
+    CreateMessageParams, CreateMessageResult, ElicitFormParams, ElicitParams, ElicitResult, ElicitSchema,
+    ElicitUrlParams, InputRequest, PrimitiveSchema, Root, StringFormat,
 };
 
 use super::call::{request, topic};
@@ -139,6 +139,32 @@ impl Guard {
         }
     }
 
+    /// Decides whether a server's question may go to whoever made the call, whose own host asks its user: not what a rule
+    /// denies, and nothing that is not safe to show.
+    pub fn forward(&self, facts: &Facts<'_>, asked: &InputRequest) -> Result<(), Refusal> {
+        let (action, name) = match asked {
+            InputRequest::Elicit(ElicitParams::Form(_)) => (Action::Form, ""),
+            InputRequest::Elicit(ElicitParams::Url(page)) => (Action::Visit, page.url.as_str()),
+            InputRequest::CreateMessage(_) => (Action::Sample, ""),
+            InputRequest::ListRoots => (Action::Roots, ""),
+        };
+        let trail = Trail::begin(self, facts, action, name, None);
+        let checked = self.refuse_denied(facts, action, name).and_then(|()| match asked {
+            InputRequest::Elicit(ElicitParams::Form(form)) => check_form(&form.requested_schema),
+            InputRequest::Elicit(ElicitParams::Url(page)) => {
+                ShownUrl::parse(&page.url).map(drop).map_err(|error| not_safe(error.to_string()))
+            }
+            InputRequest::CreateMessage(_) | InputRequest::ListRoots => Ok(()),
+        });
+        match checked {
+            Ok(()) => {
+                trail.allowed(DecidedBy::Check, "left to the caller");
+                Ok(())
+            }
+            Err(refusal) => Err(trail.refused(refusal)),
+        }
+    }
+
     async fn fill(
         &self,
         facts: &Facts<'_>,
@@ -146,12 +172,7 @@ impl Guard {
     ) -> Result<(ElicitResult, &'static str), Refusal> {
         self.refuse_denied(facts, Action::Form, "")?;
         let ElicitFormParams { message, requested_schema: schema, .. } = form;
-        if schema.properties.len() > MAX_FIELDS {
-            return Err(not_safe(format!("expected a form of at most {MAX_FIELDS} fields")));
-        }
-        if let Some((name, _)) = schema.properties.iter().find(|(name, field)| is_for_secret(name, field)) {
-            return Err(not_safe(format!("a form must not ask for a secret, and `{name}` seems to be one")));
-        }
+        check_form(&schema)?;
         let question =
             Question::Form { server: facts.server.to_owned(), message, schema: Box::new(schema.clone()) };
         match self.put(question).await? {
@@ -204,6 +225,18 @@ impl Guard {
             Effect::Deny => Err(Refusal::new(RefusalKind::Denied, decision.by, decision.reason)),
             Effect::Allow | Effect::Ask => Ok(()),
         }
+    }
+}
+
+fn check_form(schema: &ElicitSchema) -> Result<(), Refusal> {
+    if schema.properties.len() > MAX_FIELDS {
+        return Err(not_safe(format!("expected a form of at most {MAX_FIELDS} fields")));
+    }
+    match schema.properties.iter().find(|(name, field)| is_for_secret(name, field)) {
+        Some((name, _)) => {
+            Err(not_safe(format!("a form must not ask for a secret, and `{name}` seems to be one")))
+        }
+        None => Ok(()),
     }
 }
 
