@@ -43,7 +43,8 @@ impl Census {
 
 /// Whether the process of this number is a watchdog.
 pub(crate) fn is_watchdog(id: u32) -> bool {
-    read(id, "cmdline").is_ok_and(|line| line.split(|byte| *byte == 0).any(|word| word == WATCHDOG.as_bytes()))
+    read(id, "cmdline")
+        .is_ok_and(|line| line.split(|byte| *byte == 0).any(|word| word == WATCHDOG.as_bytes()))
 }
 
 /// A file of a process; empty when the process is gone, or is not ours to look into.

@@ -33,7 +33,7 @@ pub(crate) async fn run(count: usize) -> Result<ExitCode> {
         builder = builder.add(name.clone(), Upstream::from(tree(temper)?).start(Start::Eager));
     }
     let host = builder.build();
-    let handle = host.open(Server::new("gateway"))?;
+    let handle = host.open(Server::new("gateway")).map_err(|error| error.to_string())?;
     let (near, far) = memory();
     // It ends with the client, which holds the other ends.
     tokio::spawn(async move { handle.serve(far.read, far.write).await });

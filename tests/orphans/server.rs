@@ -43,7 +43,7 @@ pub(crate) async fn run(temper: Temper) -> Result<ExitCode> {
     // It has the output of the server, so that the pipe does not end with the server.
     let _program = Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn()?;
     let id = Tool::new("id").handler(|| std::process::id().to_string());
-    Server::new("tree").tool(id).serve_stdio().await?;
+    Server::new("tree").tool(id).serve_stdio().await.map_err(|error| error.to_string())?;
     match temper {
         Temper::Gentle => Ok(ExitCode::SUCCESS),
         Temper::Stubborn => std::future::pending().await,

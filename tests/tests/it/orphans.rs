@@ -10,7 +10,8 @@ fn no_process_of_a_server_outlives_its_host() {
     // V-72
     let output = Command::new(env!("CARGO_BIN_EXE_orphans")).args(["5", "1", SECONDS]).output();
     let output = output.expect("the program can be started");
-    let (told, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (told, complaint) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{told}{complaint}");
     assert!(told.ends_with("4 passed, 0 failed\n"), "{told}{complaint}");
 }

@@ -22,7 +22,8 @@ async fn use_both(one: &Program, other: &Program) {
     }
     // A URI that both have is shown with the name of one of them.
     let listed = ask(&mut peer, "resources/list", json!({})).await.unwrap();
-    let uris = listed["resources"].as_array().into_iter().flatten().filter_map(|resource| resource["uri"].as_str());
+    let uris =
+        listed["resources"].as_array().into_iter().flatten().filter_map(|resource| resource["uri"].as_str());
     let shared: Vec<_> = uris.filter(|uri| uri.ends_with("/shared")).map(str::to_owned).collect();
     assert_eq!(shared.len(), 2);
     for uri in shared {

@@ -54,17 +54,18 @@ async fn calls_of_a_neighbor_succeed_while_a_server_keeps_crashing() {
         }
         answered
     });
-    // Often enough that it is given up in the end.
-    for _ in 0..6 {
+    // Often enough that its client gives it up.
+    for _ in 0..5 {
         call(&mut peer, "frail__die").await.unwrap_err();
     }
+    let is_lost = |health: Option<Health>| matches!(health, Some(Health::Failed(reason)) if reason.contains("exited with code 3"));
+    until("it is given up", || is_lost(health(&host, "frail"))).await;
+    // Who needs it has it started again.
+    assert!(call(&mut peer, "frail__id").await.is_ok());
     drop(end);
     assert!(calls.await.expect("the calls come to an end") > 0);
-    until("it is given up", || matches!(health(&host, "frail"), Some(Health::Failed(_)))).await;
-    // What a server that is lost had is still known, and who calls it learns why it is not there.
-    assert_eq!(tools(&mut peer).await.len(), 8);
-    let error = call(&mut peer, "frail__id").await.unwrap_err();
-    assert!(error.contains("`frail` is not available") && error.contains("exited with code 3"), "{error}");
+    assert_eq!((frail.starts().len(), frail.alive()), (6, 1));
+    assert_eq!((firm.starts().len(), firm.alive()), (1, 1));
     host.close().await;
     assert_eq!((frail.alive(), firm.alive()), (0, 0));
 }
@@ -130,7 +131,8 @@ async fn a_host_that_is_closed_waits_for_no_start() {
 
 #[tokio::test]
 async fn lazy_servers_start_when_they_are_needed_and_eager_ones_at_once() {
-    let (lazy, eager, other) = (Program::new("start", "lazy"), Program::new("start", "eager"), Program::new("start", "other"));
+    let (lazy, eager, other) =
+        (Program::new("start", "lazy"), Program::new("start", "eager"), Program::new("start", "other"));
     let upstreams = [
         ("lazy", lazy.upstream().start(Start::Lazy)),
         ("eager", eager.upstream().start(Start::Eager)),
@@ -154,22 +156,21 @@ async fn lazy_servers_start_when_they_are_needed_and_eager_ones_at_once() {
 async fn an_idle_server_is_stopped_and_started_again_by_the_next_call() {
     let (idle, busy) = (Program::new("idle", "idle"), Program::new("idle", "busy"));
     let limit = Some(Duration::from_millis(100));
-    let (host, handle) = host([("idle", idle.upstream().idle_stop(limit)), ("busy", busy.upstream().idle_stop(limit))]);
+    let (host, handle) =
+        host([("idle", idle.upstream().idle_stop(limit)), ("busy", busy.upstream().idle_stop(limit))]);
     let mut peer = caller(&handle).await;
     assert_eq!(tools(&mut peer).await.len(), 8);
     let mut neighbor = caller(&handle).await;
     let waiting = neighbor.start("tools/call", serde_json::json!({ "name": "busy__wait" })).await.unwrap();
     until("the neighbor is called", || busy.has("waiting")).await;
-    let mut seen = Vec::new();
-    for starts in 1..=2 {
-        seen.push(call(&mut peer, "idle__id").await.unwrap());
-        assert_eq!(idle.starts().len(), starts);
-        until("it is stopped", || health(&host, "idle") == Some(Health::Idle) && idle.alive() == 0).await;
-        // What it has is known without it.
-        assert_eq!(tools(&mut peer).await.len(), 8);
-        assert_eq!(idle.starts().len(), starts);
-    }
-    assert_ne!(seen[0], seen[1]);
+    let first = call(&mut peer, "idle__id").await.unwrap();
+    until("it is stopped", || health(&host, "idle") == Some(Health::Idle) && idle.alive() == 0).await;
+    // What it has is known without it.
+    assert_eq!(tools(&mut peer).await.len(), 8);
+    assert_eq!(idle.starts().len(), 1);
+    assert_ne!(call(&mut peer, "idle__id").await.unwrap(), first);
+    assert_eq!(idle.starts().len(), 2);
+    until("it is stopped again", || health(&host, "idle") == Some(Health::Idle) && idle.alive() == 0).await;
     // One that has a call under way is not idle.
     assert_eq!((busy.starts().len(), busy.alive()), (1, 1));
     busy.tell("go");
@@ -181,7 +182,8 @@ async fn an_idle_server_is_stopped_and_started_again_by_the_next_call() {
 async fn each_session_has_a_process_of_its_own_that_ends_with_it() {
     // V-111
     let (own, common) = (Program::new("session", "own"), Program::new("session", "common"));
-    let (host, handle) = host([("own", own.upstream().share(Share::PerClient)), ("common", common.upstream())]);
+    let (host, handle) =
+        host([("own", own.upstream().share(Share::PerClient)), ("common", common.upstream())]);
     let (mut first, mut second) = (caller(&handle).await, caller(&handle).await);
     let ids = [call(&mut first, "own__id").await.unwrap(), call(&mut second, "own__id").await.unwrap()];
     assert_ne!(ids[0], ids[1]);
@@ -218,7 +220,9 @@ async fn a_server_that_is_removed_ends_after_its_calls() {
     let waiting = peer.start("tools/call", serde_json::json!({ "name": "one__wait" })).await.unwrap();
     until("it is called", || program.has("waiting")).await;
     assert!(host.remove("one"));
-    let error = ask(&mut caller(&handle).await, "tools/call", serde_json::json!({ "name": "one__id" })).await.unwrap_err();
+    let error = ask(&mut caller(&handle).await, "tools/call", serde_json::json!({ "name": "one__id" }))
+        .await
+        .unwrap_err();
     assert_eq!(error, "unknown tool `one__id`");
     program.tell("go");
     assert_eq!(peer.response(&waiting).await.unwrap()["result"]["content"][0]["text"], "waited");

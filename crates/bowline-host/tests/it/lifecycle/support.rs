@@ -92,7 +92,8 @@ impl Drop for Program {
 pub(super) fn host<const N: usize>(upstreams: [(&str, Upstream); N]) -> (Host, ServerHandle) {
     let guard = Guard::builder().policy(Policy::new([Rule::allow()])).build();
     let builder = Host::builder().guard(guard);
-    let host = upstreams.into_iter().fold(builder, |builder, (name, upstream)| builder.add(name, upstream)).build();
+    let host =
+        upstreams.into_iter().fold(builder, |builder, (name, upstream)| builder.add(name, upstream)).build();
     let handle = host.open(Server::new("gateway")).expect("the gateway can be built");
     (host, handle)
 }
