@@ -8,7 +8,7 @@ import re
 from harness.place import BENCH, HOME, say
 from harness.programs import versions
 
-ORDER = ["http", "stdio", "instr", "memory", "cold", "build", "client", "growth"]
+ORDER = ["http", "stdio", "instr", "memory", "cold", "build", "client", "growth", "pairs"]
 TITLES = {
     "http": "HTTP under load",
     "stdio": "stdio under load",
@@ -18,6 +18,7 @@ TITLES = {
     "build": "Building",
     "client": "Clients",
     "growth": "How cost grows",
+    "pairs": "Ratios",
 }
 INTRO = """# Results
 
@@ -46,7 +47,8 @@ def section(name, tables, records, packages, sources, quick):
     for old in charts.glob(f"{name}-*.svg"):
         old.unlink()
     for table in tables:
-        (charts / f"{table.slug}.svg").write_text(table.svg())
+        if table.bars:
+            (charts / f"{table.slug}.svg").write_text(table.svg())
     measured = ", ".join(f"{what} {version}" for what, version in versions(packages).items())
     day = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
     parts = [f"## {TITLES[name]}\n", f"{day}, sources at {sources}, on {host()}.  ", f"Measured: {measured}.\n"]

@@ -12,6 +12,8 @@ pub mod config;
 mod host;
 pub mod policy;
 pub mod sampling;
+pub mod search;
+pub mod telemetry;
 mod upstream;
 
 pub use aggregate::{MAX_NAME, exposed_name};

@@ -1,0 +1,146 @@
+//! Which words of an index a question asks for: those it has, and those it may mean.
+
+use super::{
+    kindred,
+    words::{each_word, is_filler},
+};
+use std::collections::HashMap;
+
+/// How much a word counts that only means about the same as the one asked for.
+const KINDRED: f32 = 0.5;
+/// How much a word counts that begins with the one asked for: `azure` in `azureblob`.
+const BEGINNING: f32 = 0.2;
+/// The shortest beginning.
+const SHORTEST: usize = 4;
+/// How many words of a question are looked at.
+const MAX_WORDS: usize = 64;
+
+/// A word of the index, by its place, and how much it counts.
+pub(super) struct Asked {
+    pub(super) term: usize,
+    pub(super) weight: f32,
+}
+
+/// What `query` asks for among `words`, which are in order.
+pub(super) fn asked(query: &str, words: &[(Box<str>, usize)]) -> Vec<Asked> {
+    let mut wanted: Vec<String> = Vec::new();
+    each_word(query, |word| {
+        if wanted.len() < MAX_WORDS {
+            wanted.push(word.to_owned());
+        }
+    });
+    let mut asking = Asking { words, weights: HashMap::new() };
+    for pair in wanted.windows(2) {
+        // `web hook` finds `webhook`.
+        asking.ask(&pair.concat(), 1.0);
+    }
+    if wanted.iter().any(|word| !is_filler(word)) {
+        // The few descriptions that hold a `my` or a `please` are no better for it.
+        wanted.retain(|word| !is_filler(word));
+    }
+    for word in &wanted {
+        asking.ask(word, 1.0);
+        asking.ask_relatives(word);
+        for kindred in kindred::of(word) {
+            asking.ask(kindred, KINDRED);
+        }
+    }
+    let mut asked: Vec<Asked> =
+        asking.weights.into_iter().map(|(term, weight)| Asked { term, weight }).collect();
+    // Sums of fractions depend on their order, and results must not.
+    asked.sort_unstable_by_key(|asked| asked.term);
+    asked
+}
+
+struct Asking<'a> {
+    words: &'a [(Box<str>, usize)],
+    weights: HashMap<usize, f32>,
+}
+
+impl Asking<'_> {
+    fn ask(&mut self, word: &str, weight: f32) {
+        if let Ok(place) = self.words.binary_search_by(|(known, _)| known.as_ref().cmp(word)) {
+            self.add(place, weight);
+        }
+    }
+
+    fn add(&mut self, place: usize, weight: f32) {
+        if let Some((_, term)) = self.words.get(place) {
+            let known = self.weights.entry(*term).or_default();
+            *known = known.max(weight);
+        }
+    }
+
+    /// Asks for what was derived from a word, or what it was derived from, and for longer words that begin with it.
+    fn ask_relatives(&mut self, word: &str) {
+        if word.len() < SHORTEST {
+            return;
+        }
+        let first = self.words.partition_point(|(known, _)| known.as_ref() <= word);
+        for (offset, (known, _)) in self.words.iter().skip(first).enumerate() {
+            let Some(ending) = known.strip_prefix(word) else { break };
+            self.add(first + offset, if is_ending(ending) { 1.0 } else { BEGINNING });
+        }
+        for (end, _) in word.char_indices().skip(SHORTEST) {
+            if let Some((beginning, ending)) = word.split_at_checked(end)
+                && is_ending(ending)
+            {
+                self.ask(beginning, 1.0);
+            }
+        }
+    }
+}
+
+/// Whether words that differ in this ending are of one family: `attach` and `attachment`.
+fn is_ending(ending: &str) -> bool {
+    ENDINGS.contains(&ending)
+}
+
+/// As they are left by [`stem`](super::stem::stem).
+const ENDINGS: [&str; 18] = [
+    "abl", "al", "anc", "ation", "enc", "er", "ic", "ication", "ing", "ion", "ity", "iv", "ly", "ment",
+    "ness", "or", "ship", "y",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(query: &str, known: &[&str], expected: &[(&str, f32)]) {
+        let mut words: Vec<(Box<str>, usize)> =
+            known.iter().enumerate().map(|(term, word)| ((*word).into(), term)).collect();
+        words.sort_unstable();
+        let asked = asked(query, &words);
+        let found: Vec<(&str, f32)> = asked.iter().map(|asked| (known[asked.term], asked.weight)).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn families_of_words_meet() {
+        check(
+            "attach invitations",
+            &["attach", "attachment", "attack", "invit"],
+            &[("attach", 1.0), ("attachment", 1.0), ("invit", 1.0)],
+        );
+        check("azure", &["azureblob", "azur"], &[("azureblob", BEGINNING), ("azur", 1.0)]);
+        check("log", &["logic", "log"], &[("log", 1.0)]);
+    }
+
+    #[test]
+    fn neighbors_may_be_one_word() {
+        check("web hooks", &["webhook", "web"], &[("webhook", 1.0), ("web", 1.0)]);
+    }
+
+    #[test]
+    fn fillers_count_only_alone() {
+        check("what is my id", &["what", "my", "id"], &[("id", 1.0)]);
+        check("what is my", &["what", "my", "id"], &[("what", 1.0), ("my", 1.0)]);
+    }
+
+    #[test]
+    fn kindred_words_count_for_less() {
+        check("remove", &["remov", "delet"], &[("remov", 1.0), ("delet", KINDRED)]);
+        check("remove or delete", &["remov", "delet"], &[("remov", 1.0), ("delet", 1.0)]);
+    }
+}

@@ -1,0 +1,48 @@
+//! How names that others chose are made fit to be labels.
+
+/// The most characters of a name that are kept.
+const LONGEST: usize = 128;
+
+/// The name, shortened, and with `\u{fffd}` for characters that are none of print.
+pub(super) fn tame(name: &str) -> String {
+    let tamed = name.chars().take(LONGEST).map(|char| if is_unfit(char) { '\u{fffd}' } else { char });
+    tamed.collect()
+}
+
+fn is_unfit(char: char) -> bool {
+    char.is_control() || matches!(char, '\u{2028}' | '\u{2029}')
+}
+
+/// Writes a label's value as Prometheus reads it, without the quotes around it.
+pub(super) fn escape(value: &str, out: &mut String) {
+    for char in value.chars() {
+        match char {
+            '\\' => out.push_str("\\\\"),
+            '"' => out.push_str("\\\""),
+            '\n' => out.push_str("\\n"),
+            _ => out.push(char),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stay_on_one_line_and_short() {
+        assert_eq!(
+            tame("a\nb\r\u{0}\u{1b}c\u{85}\u{2028}"),
+            "a\u{fffd}b\u{fffd}\u{fffd}\u{fffd}c\u{fffd}\u{fffd}"
+        );
+        assert_eq!(tame(&"é".repeat(500)).chars().count(), LONGEST);
+        assert_eq!(tame("github"), "github");
+    }
+
+    #[test]
+    fn values_are_escaped() {
+        let mut out = String::new();
+        escape("a\\b\"c\nd", &mut out);
+        assert_eq!(out, r#"a\\b\"c\nd"#);
+    }
+}

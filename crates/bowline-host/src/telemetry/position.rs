@@ -1,0 +1,94 @@
+//! Where a span stands in a trace: the ids of W3C Trace Context.
+
+use bowline_types::TraceContext;
+use std::fmt::Write as _;
+
+/// The flag that says a trace is recorded.
+const SAMPLED: u8 = 1;
+
+/// A place in a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Position {
+    pub(super) trace: [u8; 16],
+    pub(super) span: [u8; 8],
+    pub(super) flags: u8,
+}
+
+impl Position {
+    /// The place that a context names. Versions to come keep the parts of the first one.
+    pub(super) fn of(context: &TraceContext) -> Option<Self> {
+        let mut parts = context.traceparent.split('-').skip(1);
+        let (trace, span, flags) = (parts.next()?, parts.next()?, parts.next()?);
+        let [flags] = bytes(flags)?;
+        Some(Self { trace: bytes(trace)?, span: bytes(span)?, flags })
+    }
+
+    pub(super) fn is_sampled(self) -> bool {
+        self.flags & SAMPLED != 0
+    }
+
+    /// The place as it is sent on.
+    pub(super) fn traceparent(self) -> String {
+        // Only the flags of the first version are passed on.
+        format!("00-{}-{}-{:02x}", hex(&self.trace), hex(&self.span), self.flags & 0x03)
+    }
+}
+
+/// The beginning of a trace of one's own.
+pub(super) fn flags(is_sampled: bool) -> u8 {
+    // The second flag says that the id is random.
+    2 | if is_sampled { SAMPLED } else { 0 }
+}
+
+/// An id, which is not zero whatever the source of randomness gives.
+pub(super) fn id<const N: usize>(random: &(dyn Fn(&mut [u8]) + Send + Sync)) -> [u8; N] {
+    let mut id = [0; N];
+    random(&mut id);
+    if id.iter().all(|byte| *byte == 0)
+        && let Some(last) = id.last_mut()
+    {
+        *last = 1;
+    }
+    id
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    if text.len() != N * 2 {
+        return None;
+    }
+    for (place, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(place * 2..place * 2 + 2)?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_context_becomes_a_place_and_back() {
+        let text = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+        let position = Position::of(&TraceContext::new(text).unwrap()).unwrap();
+        assert!(position.is_sampled());
+        assert_eq!(position.span, [0x00, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0xb7]);
+        assert_eq!(position.traceparent(), text);
+        let later = "cc-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-fc-later";
+        let position = Position::of(&TraceContext::new(later).unwrap()).unwrap();
+        assert_eq!(position.traceparent(), "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-00");
+    }
+
+    #[test]
+    fn an_id_is_never_zero() {
+        assert_eq!(id::<4>(&|_| {}), [0, 0, 0, 1]);
+        assert_eq!(id::<2>(&|bytes| bytes.fill(7)), [7, 7]);
+    }
+}

@@ -1,0 +1,205 @@
+//! The task that sends spans: how they are gathered, and what is done when a collector does not take them.
+
+use super::{
+    exporter::Counts,
+    otlp::{Resource, body},
+    span::{Random, Recorded},
+};
+use bowline_http::{Post, PostAnswer};
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode, header};
+use serde::Deserialize;
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+use tokio::{
+    sync::{mpsc, watch},
+    time::{Instant, sleep, sleep_until, timeout},
+};
+
+/// How long the first repetition waits when the collector does not say.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+
+pub(super) struct Sending {
+    pub(super) post: Arc<dyn Post>,
+    pub(super) url: String,
+    pub(super) headers: HeaderMap,
+    pub(super) resource: Resource,
+    pub(super) batch: usize,
+    pub(super) interval: Duration,
+    pub(super) timeout: Duration,
+    pub(super) attempts: u32,
+    pub(super) max_wait: Duration,
+    pub(super) random: Random,
+    pub(super) counts: Arc<Counts>,
+    pub(super) stopped: watch::Receiver<bool>,
+    pub(super) is_failing: bool,
+}
+
+/// How an attempt went.
+enum Attempt {
+    /// The collector took all but so many spans.
+    Taken { rejected: u64 },
+    /// It may take them later.
+    Later { reason: String, wait: Option<Duration> },
+    /// It will not take them.
+    Never { reason: String },
+}
+
+impl Sending {
+    pub(super) async fn run(mut self, mut spans: mpsc::Receiver<Recorded>) {
+        let mut batch = Vec::new();
+        loop {
+            if self.is_stopped() {
+                spans.close();
+            }
+            let more = self.gather(&mut spans, &mut batch).await;
+            if !batch.is_empty() {
+                self.send(&batch).await;
+                batch.clear();
+            }
+            if !more {
+                return;
+            }
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        *self.stopped.borrow() || self.stopped.has_changed().is_err()
+    }
+
+    /// Fills a batch. Whether there may be more is the answer.
+    async fn gather(&mut self, spans: &mut mpsc::Receiver<Recorded>, batch: &mut Vec<Recorded>) -> bool {
+        let mut deadline: Option<Instant> = None;
+        while batch.len() < self.batch {
+            let left = self.batch - batch.len();
+            let is_stopped = self.is_stopped();
+            let due = async {
+                match deadline {
+                    Some(deadline) => sleep_until(deadline).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                taken = spans.recv_many(batch, left) => {
+                    if taken == 0 {
+                        return false;
+                    }
+                    deadline = deadline.or_else(|| Some(Instant::now() + self.interval));
+                }
+                () = due => return true,
+                _ = self.stopped.changed(), if !is_stopped => return true,
+            }
+        }
+        true
+    }
+
+    /// Sends a batch, as often as it takes and is allowed.
+    async fn send(&mut self, batch: &[Recorded]) {
+        let count = u64::try_from(batch.len()).unwrap_or(u64::MAX);
+        let body = match body(&self.resource, batch) {
+            Ok(body) => Bytes::from(body),
+            Err(error) => return self.give_up(count, &error.to_string()),
+        };
+        let mut wait = FIRST_WAIT;
+        for attempt in 1..=self.attempts {
+            match self.attempt(body.clone()).await {
+                Attempt::Taken { rejected } => {
+                    let rejected = rejected.min(count);
+                    self.counts.exported.fetch_add(count - rejected, Ordering::Relaxed);
+                    self.counts.failed.fetch_add(rejected, Ordering::Relaxed);
+                    if std::mem::take(&mut self.is_failing) {
+                        tracing::info!("traces are exported again");
+                    }
+                    return;
+                }
+                Attempt::Never { reason } => return self.give_up(count, &reason),
+                Attempt::Later { reason, .. } if attempt == self.attempts => {
+                    return self.give_up(count, &reason);
+                }
+                // There is no later when the host stops: one more attempt at once, and no other.
+                Attempt::Later { reason, .. } if self.is_stopped() && attempt > 1 => {
+                    return self.give_up(count, &reason);
+                }
+                Attempt::Later { wait: asked, .. } => {
+                    let pause = asked.unwrap_or_else(|| self.jittered(wait)).min(self.max_wait);
+                    wait = wait.saturating_mul(2).min(self.max_wait);
+                    self.pause(pause).await;
+                }
+            }
+        }
+    }
+
+    /// Waits, but not once the host stops.
+    async fn pause(&mut self, pause: Duration) {
+        if !self.is_stopped() {
+            tokio::select! {
+                () = sleep(pause) => {}
+                _ = self.stopped.changed() => {}
+            }
+        }
+    }
+
+    /// From half of a duration to all of it, so that many hosts do not come back together.
+    fn jittered(&self, wait: Duration) -> Duration {
+        let mut byte = [0];
+        (self.random)(&mut byte);
+        let [share] = byte;
+        wait / 2 + wait / 2 * u32::from(share) / u32::from(u8::MAX)
+    }
+
+    fn give_up(&mut self, count: u64, reason: &str) {
+        self.counts.failed.fetch_add(count, Ordering::Relaxed);
+        // A collector that is away for a day is worth one line.
+        if !std::mem::replace(&mut self.is_failing, true) {
+            tracing::warn!(reason, "traces cannot be exported");
+        }
+    }
+
+    async fn attempt(&self, body: Bytes) -> Attempt {
+        let later = |reason: String| Attempt::Later { reason, wait: None };
+        match timeout(self.timeout, self.post.post(&self.url, self.headers.clone(), body)).await {
+            Ok(Ok(answer)) => judge(&answer),
+            Ok(Err(error)) => later(error.to_string()),
+            Err(_) => later(format!("no answer within {:?}", self.timeout)),
+        }
+    }
+}
+
+fn judge(answer: &PostAnswer) -> Attempt {
+    let reason = format!("the collector answers {}", answer.status);
+    match answer.status {
+        status if status.is_success() => Attempt::Taken { rejected: rejected(&answer.body) },
+        StatusCode::TOO_MANY_REQUESTS
+        | StatusCode::BAD_GATEWAY
+        | StatusCode::SERVICE_UNAVAILABLE
+        | StatusCode::GATEWAY_TIMEOUT => Attempt::Later { reason, wait: retry_after(&answer.headers) },
+        _ => Attempt::Never { reason },
+    }
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+/// How many spans a collector says it did not take, as a number or, as OTLP has it, a number in a string.
+fn rejected(body: &[u8]) -> u64 {
+    #[derive(Deserialize, Default)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Answer {
+        partial_success: Partial,
+    }
+
+    #[derive(Deserialize, Default)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Partial {
+        rejected_spans: serde_json::Value,
+    }
+
+    let answer: Answer = serde_json::from_slice(body).unwrap_or_default();
+    let count = answer.partial_success.rejected_spans;
+    count.as_u64().or_else(|| count.as_str()?.parse().ok()).unwrap_or_default()
+}

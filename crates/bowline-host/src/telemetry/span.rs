@@ -1,0 +1,235 @@
+//! Spans: from when to when a call was under way, within which trace.
+//!
+//! The caller's trace comes with the message, and goes on with what is sent upstream, so that one trace leads through
+//! the host. A trace that its caller does not record is not recorded here either.
+
+use super::{
+    exporter::Queue,
+    operation::{Attributes, Operation, Value, short},
+    position::{Position, flags, id},
+};
+use bowline_types::TraceContext;
+use std::{fmt, sync::Arc, time::SystemTime};
+
+/// Fills bytes at random.
+pub type Random = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
+
+/// What a tracer cannot know by itself.
+#[derive(Clone)]
+pub struct Sources {
+    /// Where the ids of traces come from.
+    pub random: Random,
+    /// Tells the time.
+    pub now: Arc<dyn Fn() -> SystemTime + Send + Sync>,
+}
+
+impl fmt::Debug for Sources {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Sources").finish_non_exhaustive()
+    }
+}
+
+/// Makes spans. The default one is off: its spans only pass on the trace they were given.
+#[derive(Clone, Debug, Default)]
+pub struct Tracer(Option<Arc<Recorder>>);
+
+#[derive(Debug)]
+pub(super) struct Recorder {
+    pub(super) queue: Queue,
+    pub(super) sources: Sources,
+    /// Of how many traces that begin here one is recorded.
+    pub(super) one_in: u32,
+}
+
+/// The side of a call that a span tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Server,
+    Client,
+}
+
+/// How a call ended, as its span tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SpanEnd {
+    /// With a result.
+    Ok,
+    /// With a result that says the tool failed.
+    ToolError,
+    /// With an error of JSON-RPC.
+    Rpc {
+        /// Its code.
+        code: i64,
+        /// Its message.
+        message: String,
+    },
+    /// In another way, such as `timeout` or `denied`.
+    Failed {
+        /// A word for it.
+        kind: &'static str,
+        /// What happened.
+        message: String,
+    },
+}
+
+impl Tracer {
+    pub(super) fn new(recorder: Recorder) -> Self {
+        Self(Some(Arc::new(recorder)))
+    }
+
+    /// Whether spans are recorded at all.
+    pub fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// A span for a call that a client makes of the host, in the trace that came with it.
+    pub fn server(&self, operation: Operation, caller: Option<TraceContext>) -> Span {
+        let Some(recorder) = &self.0 else { return Span { context: caller, record: None } };
+        let from = caller.as_ref().and_then(Position::of);
+        let random = recorder.sources.random.as_ref();
+        let position = match from {
+            Some(from) => Position { span: id(random), ..from },
+            None => recorder.root(),
+        };
+        let remote = from.map(|from| Parent { span: from.span, is_remote: true });
+        recorder.begin(Kind::Server, operation, position, remote, caller)
+    }
+}
+
+impl Recorder {
+    fn root(&self) -> Position {
+        let random = self.sources.random.as_ref();
+        let trace: [u8; 16] = id(random);
+        let [.., a, b, c, d] = trace;
+        let is_sampled = u32::from_be_bytes([a, b, c, d]).is_multiple_of(self.one_in.max(1));
+        Position { trace, span: id(random), flags: flags(is_sampled) }
+    }
+
+    fn begin(
+        self: &Arc<Self>,
+        kind: Kind,
+        operation: Operation,
+        position: Position,
+        parent: Option<Parent>,
+        caller: Option<TraceContext>,
+    ) -> Span {
+        let context = TraceContext::new(position.traceparent()).map(|context| match caller {
+            Some(TraceContext { tracestate, baggage, .. }) => TraceContext { tracestate, baggage, ..context },
+            None => context,
+        });
+        let record = position.is_sampled().then(|| Record {
+            recorder: Arc::clone(self),
+            span: Some(Recorded {
+                position,
+                parent,
+                tracestate: context.as_ref().and_then(|context| context.tracestate.clone()),
+                kind,
+                name: operation.name,
+                attributes: operation.attributes,
+                started: (self.sources.now)(),
+                ended: SystemTime::UNIX_EPOCH,
+                failure: None,
+            }),
+        });
+        Span { context, record: Some(Standing { recorder: Arc::clone(self), position, record }) }
+    }
+}
+
+/// A call under way. Dropping it unfinished records that the call was cancelled.
+#[derive(Debug)]
+pub struct Span {
+    context: Option<TraceContext>,
+    record: Option<Standing>,
+}
+
+/// A span that has a place of its own, recorded or not.
+#[derive(Debug)]
+struct Standing {
+    recorder: Arc<Recorder>,
+    position: Position,
+    record: Option<Record>,
+}
+
+/// A span that will be exported, at the latest when it is dropped.
+#[derive(Debug)]
+struct Record {
+    recorder: Arc<Recorder>,
+    span: Option<Recorded>,
+}
+
+/// What came before a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Parent {
+    pub(super) span: [u8; 8],
+    pub(super) is_remote: bool,
+}
+
+/// A span as it is exported.
+#[derive(Debug)]
+pub(super) struct Recorded {
+    pub(super) position: Position,
+    pub(super) parent: Option<Parent>,
+    pub(super) tracestate: Option<String>,
+    pub(super) kind: Kind,
+    pub(super) name: String,
+    pub(super) attributes: Attributes,
+    pub(super) started: SystemTime,
+    pub(super) ended: SystemTime,
+    /// What went wrong, if something did.
+    pub(super) failure: Option<String>,
+}
+
+impl Span {
+    /// The trace to send on: it belongs into the `_meta` of messages that this call causes.
+    pub fn context(&self) -> Option<&TraceContext> {
+        self.context.as_ref()
+    }
+
+    /// A span for a call that the host makes of an upstream, because of this one.
+    pub fn client(&self, operation: Operation) -> Self {
+        let Some(Standing { recorder, position, .. }) = &self.record else {
+            return Self { context: self.context.clone(), record: None };
+        };
+        let parent = Parent { span: position.span, is_remote: false };
+        let position = Position { span: id(recorder.sources.random.as_ref()), ..*position };
+        recorder.begin(Kind::Client, operation, position, Some(parent), self.context.clone())
+    }
+
+    /// The call has ended.
+    pub fn finish(self, end: SpanEnd) {
+        if let Some(record) = self.record.and_then(|standing| standing.record) {
+            record.finish(end);
+        }
+    }
+}
+
+impl Record {
+    fn finish(mut self, end: SpanEnd) {
+        self.export(end);
+    }
+
+    fn export(&mut self, end: SpanEnd) {
+        let Some(mut span) = self.span.take() else { return };
+        let (kind, message) = match end {
+            SpanEnd::Ok => (None, None),
+            SpanEnd::ToolError => (Some(Value::Static("tool_error")), Some(String::new())),
+            SpanEnd::Rpc { code, message } => {
+                let code = Value::Text(code.to_string());
+                span.attributes.push(("rpc.response.status_code", code.clone()));
+                (Some(code), Some(message))
+            }
+            SpanEnd::Failed { kind, message } => (Some(Value::Static(kind)), Some(message)),
+        };
+        span.attributes.extend(kind.map(|kind| ("error.type", kind)));
+        span.failure = message.map(|message| short(&message));
+        span.ended = (self.recorder.sources.now)().max(span.started);
+        self.recorder.queue.offer(span);
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        let cancelled = "the call was cancelled".to_owned();
+        self.export(SpanEnd::Failed { kind: "cancelled", message: cancelled });
+    }
+}

@@ -1,0 +1,246 @@
+//! What is counted about one upstream.
+
+use super::{
+    cells::{Counter, Histogram},
+    label::tame,
+};
+use bowline_types::Method;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, OnceLock, PoisonError, RwLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+/// The label of what has none of its own any more.
+pub(super) const OTHER: &str = "_other";
+
+/// Declares an enum whose variants have a label.
+macro_rules! labels {
+    ($(#[$attribute:meta])* $name:ident { $($(#[$variant_attribute:meta])* $variant:ident = $label:literal,)* }) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$variant_attribute])* $variant,)*
+        }
+
+        impl $name {
+            pub(super) const LABELS: [&str; [$($label),*].len()] = [$($label),*];
+
+            /// Its place among the labels.
+            const fn place(self) -> usize {
+                self as usize
+            }
+        }
+    };
+}
+
+labels! {
+    /// How a call ended.
+    CallEnd {
+        /// With a result.
+        Ok = "ok",
+        /// With a result that says the tool failed.
+        ToolError = "tool_error",
+        /// With an error of JSON-RPC.
+        Error = "error",
+        /// By policy or consent, before the upstream saw it.
+        Denied = "denied",
+        /// By waiting too long.
+        Timeout = "timeout",
+        /// By the caller.
+        Cancelled = "cancelled",
+    }
+}
+
+labels! {
+    /// What an upstream is doing.
+    UpstreamState {
+        /// It is not running, and nobody needs it.
+        Stopped = "stopped",
+        /// It is being started, or connected to.
+        Starting = "starting",
+        /// It answers.
+        Ready = "ready",
+        /// It answers, but not as it should.
+        Degraded = "degraded",
+        /// It cannot be had.
+        Failed = "failed",
+    }
+}
+
+labels! {
+    /// What was decided when consent was needed.
+    ConsentDecision {
+        /// A person or a rule agreed.
+        Allowed = "allowed",
+        /// A person or a rule did not.
+        Denied = "denied",
+        /// Nobody answered in time.
+        Expired = "expired",
+    }
+}
+
+/// The numbers of one upstream; made by [`Metrics::upstream`](super::Metrics::upstream).
+///
+/// Counting takes no lock, except for the names of tools.
+#[derive(Debug)]
+pub struct UpstreamMetrics {
+    /// By method; most are never called.
+    methods: Vec<OnceLock<Box<MethodCells>>>,
+    tools: RwLock<HashMap<Box<str>, Arc<ToolCells>>>,
+    max_tools: usize,
+    state: AtomicUsize,
+    pub(super) restarts: Counter,
+    pub(super) consent: [Counter; ConsentDecision::LABELS.len()],
+    pub(super) input_tokens: Counter,
+    pub(super) output_tokens: Counter,
+    pub(super) sent: Counter,
+    pub(super) received: Counter,
+}
+
+/// The numbers of one method.
+#[derive(Debug, Default)]
+pub(super) struct MethodCells {
+    pub(super) ends: [Counter; CallEnd::LABELS.len()],
+    pub(super) duration: Histogram,
+}
+
+/// The numbers of one tool.
+#[derive(Debug, Default)]
+pub(super) struct ToolCells {
+    pub(super) ends: [Counter; CallEnd::LABELS.len()],
+}
+
+impl UpstreamMetrics {
+    pub(super) fn new(max_tools: usize) -> Self {
+        Self {
+            methods: Method::ALL.iter().map(|_| OnceLock::new()).collect(),
+            tools: RwLock::default(),
+            max_tools,
+            state: AtomicUsize::new(UpstreamState::Stopped.place()),
+            restarts: Counter::default(),
+            consent: Default::default(),
+            input_tokens: Counter::default(),
+            output_tokens: Counter::default(),
+            sent: Counter::default(),
+            received: Counter::default(),
+        }
+    }
+
+    /// A call ended.
+    pub fn called(&self, method: Method, end: CallEnd, took: Duration) {
+        let Some(cells) = self.methods.get(method as usize) else { return };
+        let cells = cells.get_or_init(Box::default);
+        cells.duration.record(took);
+        if let Some(counter) = cells.ends.get(end.place()) {
+            counter.add(1);
+        }
+    }
+
+    /// A call of a tool ended. Tools beyond the limit are counted together, so give names that are listed, not any a
+    /// caller makes up.
+    pub fn called_tool(&self, tool: &str, end: CallEnd) {
+        if let Some(counter) = self.tool(tool).ends.get(end.place()) {
+            counter.add(1);
+        }
+    }
+
+    fn tool(&self, name: &str) -> Arc<ToolCells> {
+        let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cells) = tools.get(name) {
+            return Arc::clone(cells);
+        }
+        drop(tools);
+        let tame = tame(name);
+        let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+        let is_full = tools.len() >= self.max_tools;
+        let name = if is_full && !tools.contains_key(tame.as_str()) { OTHER } else { tame.as_str() };
+        if let Some(cells) = tools.get(name) {
+            return Arc::clone(cells);
+        }
+        Arc::clone(tools.entry(name.into()).or_default())
+    }
+
+    /// What the upstream is doing from now on.
+    pub fn is_now(&self, state: UpstreamState) {
+        self.state.store(state.place(), Ordering::Relaxed);
+    }
+
+    /// The upstream was started again after it went away.
+    pub fn restarted(&self) {
+        self.restarts.add(1);
+    }
+
+    /// Consent was needed for a call.
+    pub fn consent(&self, decision: ConsentDecision) {
+        if let Some(counter) = self.consent.get(decision.place()) {
+            counter.add(1);
+        }
+    }
+
+    /// A model answered for the upstream, and this is what it cost.
+    pub fn sampled(&self, input_tokens: u64, output_tokens: u64) {
+        self.input_tokens.add(input_tokens);
+        self.output_tokens.add(output_tokens);
+    }
+
+    /// Bytes of messages went to the upstream.
+    pub fn sent(&self, bytes: u64) {
+        self.sent.add(bytes);
+    }
+
+    /// Bytes of messages came from the upstream.
+    pub fn received(&self, bytes: u64) {
+        self.received.add(bytes);
+    }
+
+    pub(super) fn state(&self) -> usize {
+        self.state.load(Ordering::Relaxed)
+    }
+
+    /// The methods that were called, in order.
+    pub(super) fn methods(&self) -> impl Iterator<Item = (Method, &MethodCells)> {
+        Method::ALL
+            .iter()
+            .zip(&self.methods)
+            .filter_map(|(method, cells)| Some((*method, cells.get()?.as_ref())))
+    }
+
+    /// The tools that were called, in order.
+    pub(super) fn tools(&self) -> Vec<(Box<str>, Arc<ToolCells>)> {
+        let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
+        let mut tools: Vec<_> = tools.iter().map(|(name, cells)| (name.clone(), Arc::clone(cells))).collect();
+        tools.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
+        tools
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_method_has_its_own_place() {
+        let metrics = UpstreamMetrics::new(0);
+        for method in Method::ALL {
+            metrics.called(*method, CallEnd::Ok, Duration::ZERO);
+        }
+        let counted: Vec<(Method, u64)> =
+            metrics.methods().map(|(method, cells)| (method, cells.ends[0].value())).collect();
+        assert_eq!(counted, Method::ALL.iter().map(|method| (*method, 1)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn made_up_names_of_tools_are_counted_together() {
+        let metrics = UpstreamMetrics::new(2);
+        for name in ["b", "a", "c", "d\n", "b", "_other"] {
+            metrics.called_tool(name, CallEnd::Error);
+        }
+        let counted: Vec<(String, u64)> =
+            metrics.tools().into_iter().map(|(name, cells)| (name.into(), cells.ends[2].value())).collect();
+        assert_eq!(counted, [("_other".into(), 3), ("a".into(), 1), ("b".into(), 2)]);
+    }
+}
