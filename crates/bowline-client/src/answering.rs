@@ -1,7 +1,7 @@
 //! What the server asks back, and how it is answered: by a request in the legacy eras, inside a result in the modern.
 
 use crate::{
-    Answer, Error, Result,
+    Answer, CallKey, Error, Relay, Result,
     error::Kind,
     handlers::{Ask, AskUrl},
     shared::Shared,
@@ -11,7 +11,7 @@ use bowline_proto::{client::Negotiated, envelope::MethodName, sampling};
 use bowline_types::{
     Adapt, ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitFormParams, ElicitParams,
     ElicitResult, ElicitUrlParams, InputRequest, InputRequests, InputResponses, ListRootsResult, Method,
-    RawJson, RawMap, RpcError,
+    RawJson, RawMap, Revision, RpcError,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use std::{future::Future, pin::pin, sync::Arc, task::Poll};
@@ -45,6 +45,7 @@ pub(crate) async fn answer_request(
     negotiated: &Negotiated,
     method: &MethodName,
     params: Option<RawJson>,
+    call: Option<CallKey>,
 ) -> Result<Answered, Refusal> {
     let revision = negotiated.revision;
     let known = match method {
@@ -60,7 +61,7 @@ pub(crate) async fn answer_request(
         Method::CreateMessage => InputRequest::CreateMessage(Box::new(decode(params)?)),
         _ => InputRequest::ListRoots,
     };
-    answer(shared, negotiated, request).await
+    answer(shared, negotiated, request, call).await
 }
 
 fn decode<T: DeserializeOwned>(params: Option<RawJson>) -> Result<T, RpcError> {
@@ -82,7 +83,7 @@ pub(crate) async fn answer_all(
     for (position, (key, request)) in requests.iter().enumerate() {
         answers.push((key.to_owned(), None));
         let (shared, negotiated, request) = (Arc::clone(shared), Arc::clone(negotiated), request.clone());
-        tasks.spawn(async move { (position, answer(&shared, &negotiated, request).await) });
+        tasks.spawn(async move { (position, answer(&shared, &negotiated, request, None).await) });
     }
     while let Some(done) = tasks.join_next().await {
         let (position, answer) = done.map_err(|error| Kind::Unanswerable(error.to_string()))?;
@@ -105,34 +106,84 @@ async fn answer(
     shared: &Arc<Shared>,
     negotiated: &Negotiated,
     request: InputRequest,
+    call: Option<CallKey>,
 ) -> Result<Answered, Refusal> {
-    let capabilities = declared(shared, negotiated);
+    permit(&declared(shared, negotiated), &request)?;
+    if let Some(relay) = &shared.handlers.relay {
+        let answer = pass_on(relay, negotiated.revision, request, call).await?;
+        return Ok((answer, None));
+    }
     match request {
-        InputRequest::Elicit(params) => elicit(shared, negotiated, &capabilities, params).await,
+        InputRequest::Elicit(params) => elicit(shared, negotiated, params).await,
         InputRequest::CreateMessage(params) => {
-            sample(shared, negotiated, &capabilities, *params).await.map(|result| (result, None))
-        }
-        InputRequest::ListRoots if capabilities.roots.is_none() => {
-            Err(RpcError::method_not_found(Method::ListRoots).into())
+            sample(shared, negotiated, *params).await.map(|result| (result, None))
         }
         InputRequest::ListRoots => list_roots(shared, negotiated).await.map(|result| (result, None)),
     }
 }
 
-async fn elicit(
-    shared: &Shared,
-    negotiated: &Negotiated,
-    capabilities: &ClientCapabilities,
-    params: ElicitParams,
-) -> Result<Answered, Refusal> {
-    if capabilities.elicitation.is_none() {
-        return Err(RpcError::method_not_found(Method::Elicit).into());
-    }
+/// Refuses what was not declared.
+fn permit(capabilities: &ClientCapabilities, request: &InputRequest) -> Result<(), RpcError> {
     let undeclared =
         |mode: &str| RpcError::invalid_params(format!("the elicitation mode `{mode}` was not declared"));
+    let declared = match request {
+        InputRequest::Elicit(_) => capabilities.elicitation.is_some(),
+        InputRequest::CreateMessage(_) => capabilities.sampling.is_some(),
+        InputRequest::ListRoots => capabilities.roots.is_some(),
+    };
+    if !declared {
+        return Err(RpcError::method_not_found(request.method()));
+    }
+    match request {
+        InputRequest::Elicit(ElicitParams::Form(_)) if !capabilities.has_form_elicitation() => {
+            Err(undeclared("form"))
+        }
+        InputRequest::Elicit(ElicitParams::Url(_)) if !capabilities.has_url_elicitation() => {
+            Err(undeclared("url"))
+        }
+        InputRequest::CreateMessage(params)
+            if (params.tools.is_some() || params.tool_choice.is_some())
+                && !capabilities.has_sampling_tools() =>
+        {
+            Err(RpcError::invalid_params("tools in sampling were not declared"))
+        }
+        InputRequest::Elicit(_) | InputRequest::CreateMessage(_) | InputRequest::ListRoots => Ok(()),
+    }
+}
+
+/// Lets a relay answer, and says it as the server's revision does.
+async fn pass_on(
+    relay: &Arc<dyn Relay>,
+    revision: Revision,
+    request: InputRequest,
+    call: Option<CallKey>,
+) -> Result<RawJson, RpcError> {
+    let method = request.method();
+    let answer = caught(async { relay.ask(call, request).await }).await??;
+    let adapted = match method {
+        Method::Elicit => adapted::<ElicitResult>(&answer, revision),
+        Method::CreateMessage => adapted::<CreateMessageResult>(&answer, revision),
+        _ => adapted::<ListRootsResult>(&answer, revision),
+    };
+    adapted.map_err(|error| {
+        tracing::warn!(%error, %method, "an answer is not passed on, for it has the wrong shape");
+        RpcError::internal(format!("the answer to `{method}` has the wrong shape"))
+    })
+}
+
+fn adapted<T: Adapt + DeserializeOwned + Serialize>(
+    answer: &RawJson,
+    revision: Revision,
+) -> serde_json::Result<RawJson> {
+    let mut result: T = answer.decode()?;
+    result.adapt(revision);
+    RawJson::of(&result)
+}
+
+async fn elicit(shared: &Shared, negotiated: &Negotiated, params: ElicitParams) -> Result<Answered, Refusal> {
     let mut visit = None;
     let mut result = match (params, &shared.handlers.ask, &shared.handlers.url) {
-        (ElicitParams::Form(form), Some(handler), _) if capabilities.has_form_elicitation() => {
+        (ElicitParams::Form(form), Some(handler), _) => {
             let ElicitFormParams { message, requested_schema: schema, .. } = form;
             let question = Ask { message, schema: schema.clone(), server: negotiated.server_info.clone() };
             match caught(handler(question)).await? {
@@ -141,7 +192,7 @@ async fn elicit(
                 Answer::Cancel => ElicitResult::cancel(),
             }
         }
-        (ElicitParams::Url(page), _, Some(handler)) if capabilities.has_url_elicitation() => {
+        (ElicitParams::Url(page), _, Some(handler)) => {
             let ElicitUrlParams { message, url, elicitation_id, .. } = page;
             if let Err(reason) = web::check_page(&url) {
                 tracing::warn!(reason, "declined to visit a page");
@@ -159,8 +210,9 @@ async fn elicit(
                 }
             }
         }
-        (ElicitParams::Form(_), ..) => return Err(undeclared("form").into()),
-        (ElicitParams::Url(_), ..) => return Err(undeclared("url").into()),
+        (ElicitParams::Form(_) | ElicitParams::Url(_), ..) => {
+            return Err(RpcError::method_not_found(Method::Elicit).into());
+        }
     };
     result.adapt(negotiated.revision);
     Ok((written(&result)?, visit))
@@ -184,15 +236,11 @@ fn accepted(schema: &bowline_types::ElicitSchema, content: &RawJson) -> ElicitRe
 async fn sample(
     shared: &Shared,
     negotiated: &Negotiated,
-    capabilities: &ClientCapabilities,
     params: CreateMessageParams,
 ) -> Result<RawJson, Refusal> {
-    let Some(handler) = shared.handlers.sample.as_ref().filter(|_| capabilities.sampling.is_some()) else {
+    let Some(handler) = &shared.handlers.sample else {
         return Err(RpcError::method_not_found(Method::CreateMessage).into());
     };
-    if (params.tools.is_some() || params.tool_choice.is_some()) && !capabilities.has_sampling_tools() {
-        return Err(RpcError::invalid_params("tools in sampling were not declared").into());
-    }
     sampling::check(&params).map_err(RpcError::invalid_params)?;
     if negotiated.revision.is_modern() {
         shared.warn_deprecated("sampling");

@@ -1,15 +1,15 @@
 //! How a client is set up before it connects.
 
 use crate::{
-    Answer, Client, Connect, Error, Restart, Result,
+    Answer, Client, Connect, Error, Relay, Restart, Result,
     handlers::{Ask, AskUrl, Handlers, Notification},
     web,
 };
 use bowline_proto::{client::ClientProfile, pending::Patience, server::RevisionSet};
 use bowline_types::{
-    CreateMessageParams, CreateMessageResult, ElicitationCapability, Era, Implementation, LogMessageParams,
-    LoggingLevel, ProgressParams, RawJson, RawMap, Revision, Root, RootsCapability, RpcError,
-    SamplingCapability, meta,
+    ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitationCapability, Era, Implementation,
+    LogMessageParams, LoggingLevel, ProgressParams, RawJson, RawMap, Revision, Root, RootsCapability,
+    RpcError, SamplingCapability, meta,
 };
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -27,12 +27,14 @@ pub(crate) struct Settings {
 
 /// Sets up a client.
 ///
-/// What the client can be asked is declared to the server exactly as handlers are set here, and nothing else.
+/// What the client can be asked is declared to the server exactly as handlers are set here, and nothing else. A client with
+/// a [`relay`](Self::relay) declares what it is told to.
 #[derive(Clone, Debug)]
 pub struct ClientBuilder {
     pub(crate) info: Implementation,
     pub(crate) revisions: RevisionSet,
     pub(crate) handlers: Handlers,
+    pub(crate) capabilities: Option<ClientCapabilities>,
     pub(crate) sampling_tools: bool,
     pub(crate) roots: Option<Vec<Root>>,
     pub(crate) log_level: Option<LoggingLevel>,
@@ -47,6 +49,7 @@ impl ClientBuilder {
             info: Implementation::new("bowline", env!("CARGO_PKG_VERSION")),
             revisions: RevisionSet::ALL,
             handlers: Handlers::default(),
+            capabilities: None,
             sampling_tools: false,
             roots: None,
             log_level: None,
@@ -157,6 +160,22 @@ impl ClientBuilder {
         self
     }
 
+    /// Passes on what the server asks and tells, instead of handling it here. See [`Client::relay`] for the calls.
+    ///
+    /// Excludes `on_ask`, `on_url`, `on_sample`, `roots`, `on_log` and `on_notification`. What the server may ask is what
+    /// [`capabilities`](Self::capabilities) declares. With a modern server this opens a subscription to the lists whose
+    /// changes the server announces.
+    pub fn relay(mut self, relay: Arc<dyn Relay>) -> Self {
+        self.handlers.relay = Some(relay);
+        self
+    }
+
+    /// Declares what a client with a [`relay`](Self::relay) can be asked; nothing by default.
+    pub fn capabilities(mut self, capabilities: ClientCapabilities) -> Self {
+        self.capabilities = Some(capabilities);
+        self
+    }
+
     /// The least level of log messages the client wants. A modern server sends none unless this is set.
     pub fn log_level(mut self, level: LoggingLevel) -> Self {
         self.log_level = Some(level);
@@ -233,15 +252,40 @@ impl ClientBuilder {
         Client::start(self, profile, Box::new(target)).await
     }
 
-    /// What the client says of itself: capabilities follow from the handlers.
+    /// A relay handles everything or nothing, and only a relay can answer for what is declared without handlers.
+    fn check_relay(&self) -> Result<()> {
+        let Handlers { ask, url, sample, progress: _, log, notification, relay } = &self.handlers;
+        let handled = ask.is_some()
+            || url.is_some()
+            || sample.is_some()
+            || log.is_some()
+            || notification.is_some()
+            || self.roots.is_some()
+            || self.sampling_tools;
+        match relay {
+            Some(_) if handled => {
+                Err(Error::misuse("a client with a relay has no other handlers, and no roots"))
+            }
+            None if self.capabilities.is_some() => {
+                Err(Error::misuse("capabilities follow from the handlers of a client without a relay"))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// What the client says of itself: capabilities follow from the handlers, or are those of the relay.
     fn profile(&self) -> Result<ClientProfile> {
         let mut profile =
             ClientProfile { revisions: self.revisions, ..ClientProfile::new(self.info.clone()) };
         if self.revisions == RevisionSet::NONE {
             return Err(Error::misuse("a client has to speak at least one revision"));
         }
+        self.check_relay()?;
         let when = |handled: bool| handled.then(RawMap::new);
         let capabilities = &mut profile.capabilities;
+        if let Some(declared) = &self.capabilities {
+            capabilities.clone_from(declared);
+        }
         let (form, url) = (self.handlers.ask.is_some(), self.handlers.url.is_some());
         if form || url {
             let elicitation =
@@ -264,9 +308,11 @@ impl ClientBuilder {
                     "expected the settings of `{identifier}` to be an object"
                 )));
             }
+            capabilities.extensions.insert(identifier, settings.clone());
         }
-        capabilities.extensions = self.extensions.clone();
-        capabilities.experimental = self.experimental.clone();
+        for (name, settings) in &self.experimental {
+            capabilities.experimental.insert(name, settings.clone());
+        }
         Ok(profile)
     }
 }

@@ -189,7 +189,7 @@ impl Client {
     }
 
     /// Asks to be told when a resource changes. The news goes to the handler of
-    /// [`on_notification`](ClientBuilder::on_notification).
+    /// [`on_notification`](ClientBuilder::on_notification), or to the relay.
     ///
     /// Fails without asking when the server does not declare that it can.
     pub async fn subscribe(&self, uri: &str) -> Result<()> {
@@ -225,7 +225,7 @@ impl Client {
         let core = self.core();
         let roots: Vec<Root> = roots.into_iter().collect();
         builder::check_roots(&roots)?;
-        if core.shared.profile.capabilities.roots.is_none() {
+        if core.shared.profile.capabilities.roots.is_none() || core.shared.handlers.relay.is_some() {
             return Err(Error::misuse("the client was set up without roots"));
         }
         core.shared.set_roots(roots);

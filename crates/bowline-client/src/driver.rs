@@ -206,7 +206,7 @@ async fn open(core: &Core, connection: &Arc<Connection>, known: Option<Era>) -> 
                 if is_question_of_era {
                     patience.silence = shared.settings.probe;
                 }
-                let ticket = Ticket { patience, progress: None, is_opening: true };
+                let ticket = Ticket { patience, progress: None, key: None, is_opening: true };
                 let answer = connection.request(method.as_str(), |_| params, ticket).await;
                 let reaction = match answer {
                     Ok(result) => Reaction::Result(result),

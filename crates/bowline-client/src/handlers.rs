@@ -1,5 +1,6 @@
 //! What a client can be asked and told, and who answers.
 
+use crate::Relay;
 use bowline_proto::service::BoxFuture;
 use bowline_types::{
     Answer, CreateMessageParams, CreateMessageResult, ElicitSchema, ElicitationCompleteParams,
@@ -89,6 +90,15 @@ pub(crate) struct Handlers {
     pub(crate) progress: Option<OnProgress>,
     pub(crate) log: Option<OnLog>,
     pub(crate) notification: Option<OnNotification>,
+    /// Instead of all others but progress.
+    pub(crate) relay: Option<Arc<dyn Relay>>,
+}
+
+impl Handlers {
+    /// Whether someone hears of changes that the client did not ask about.
+    pub(crate) fn hear_news(&self) -> bool {
+        self.notification.is_some() || self.relay.is_some()
+    }
 }
 
 impl fmt::Debug for Handlers {
@@ -100,6 +110,7 @@ impl fmt::Debug for Handlers {
             .field("progress", &self.progress.is_some())
             .field("log", &self.log.is_some())
             .field("notification", &self.notification.is_some())
+            .field("relay", &self.relay.is_some())
             .finish()
     }
 }

@@ -1,8 +1,9 @@
 //! The client side of the Model Context Protocol.
 //!
 //! A [`Client`] speaks with one server, whatever its revision: the era is found by itself, and calls look the same in
-//! each. What the server may ask back is what handlers were set for in the [`ClientBuilder`]. Servers are reached through
-//! a [`Connect`]: a child process ([`command`]), any pair of byte streams ([`Stream`]), or a pair in memory ([`memory`]).
+//! each. What the server may ask back is what handlers were set for in the [`ClientBuilder`]; a client for a gateway has a
+//! [`Relay`] instead, and passes calls on with [`Client::relay`]. Servers are reached through a [`Connect`]: a child process
+//! ([`command`]), any pair of byte streams ([`Stream`]), or a pair in memory ([`memory`]).
 
 mod answering;
 mod builder;
@@ -17,8 +18,8 @@ mod handlers;
 mod lists;
 mod models;
 mod process;
+mod relay;
 mod request;
-mod service;
 mod shared;
 mod subscriptions;
 mod tools;
@@ -41,6 +42,7 @@ pub use models::choose_model;
 pub use process::{
     Backoff, Child, Command, Environment, Exit, ProcessError, Restart, Retry, Stderr, StderrMode, command,
 };
+pub use relay::{CallKey, Relay, RelayWith, Relayed};
 pub use request::Request;
 pub use shared::Noise;
 pub use subscriptions::Listen;

@@ -1,7 +1,7 @@
 //! One request: how it is set up, sent, asked back about, and answered.
 
 use crate::{
-    Error, Result, answering,
+    CallKey, Error, Result, answering,
     cache::Key,
     client::Client,
     connection::{Connection, Ticket},
@@ -11,7 +11,7 @@ use crate::{
     shared::Shared,
 };
 use bowline_proto::{
-    client::{Fulfilled, RequestOptions, classify},
+    client::{ClientProfile, Fulfilled, Negotiated, RequestOptions, classify},
     pending::Patience,
     service::BoxFuture,
 };
@@ -35,6 +35,10 @@ pub(crate) struct Options {
     pub(crate) progress: Option<OnProgress>,
     pub(crate) log_level: Option<LoggingLevel>,
     pub(crate) meta: Meta,
+    /// What is told of the client instead of what it says of itself.
+    pub(crate) profile: Option<Arc<ClientProfile>>,
+    /// What a relay knows the request by.
+    pub(crate) key: Option<CallKey>,
 }
 
 impl Options {
@@ -45,7 +49,14 @@ impl Options {
             progress: shared.handlers.progress.clone(),
             log_level: shared.log_level(),
             meta: Meta::new(),
+            profile: None,
+            key: None,
         }
+    }
+
+    /// What is told of the client.
+    fn profile<'a>(&'a self, shared: &'a Shared) -> &'a ClientProfile {
+        self.profile.as_ref().unwrap_or(&shared.profile)
     }
 
     /// As the protocol wants it: progress is asked for only where someone hears it.
@@ -229,38 +240,50 @@ impl Core {
     ) -> Result<(RawJson, u32)> {
         let mut params = object.clone();
         for round in 0..=MAX_ROUNDS {
-            let mut connection = self.connection().await?;
-            let mut result = self.send_on(&connection, method, &params, options.clone()).await;
-            if result.as_ref().is_err_and(|error| error.is_expired() && changes_nothing(method)) {
-                connection = self.connection().await?;
-                result = self.send_on(&connection, method, &params, options.clone()).await;
-            }
-            let result = result?;
-            let Some(negotiated) = connection.negotiated() else {
-                return Err(Error::closed("it is not open yet"));
-            };
-            let tasks = self.shared.profile.capabilities.has_extension(TASKS_EXTENSION)
-                && negotiated.capabilities.has_extension(TASKS_EXTENSION);
-            let extensions: &[&str] = if tasks { &["task"] } else { &[] };
-            let required = match classify(negotiated.revision, result, extensions)? {
+            let (fulfilled, negotiated) = self.round(method, &params, &options).await?;
+            let required = match fulfilled {
                 Fulfilled::Complete(result) | Fulfilled::Extension(_, result) => return Ok((result, round)),
                 Fulfilled::InputRequired(required) => *required,
             };
-            let asks_back = [Method::CallTool, Method::ReadResource, Method::GetPrompt];
-            if !asks_back.iter().any(|known| known.as_str() == method) {
-                return Err(Error::malformed("the result", format!("`{method}` cannot ask back")));
-            }
             if round == MAX_ROUNDS {
                 break;
             }
             tracing::debug!(method, round, "the server asks back");
             let responses = match required.input_requests {
-                Some(requests) => Some(answering::answer_all(&self.shared, negotiated, requests).await?),
+                Some(requests) => Some(answering::answer_all(&self.shared, &negotiated, requests).await?),
                 None => None,
             };
             params = with_answers(object, responses.as_ref(), required.request_state.as_deref())?;
         }
         Err(Error::malformed(method, format!("the server asks back more than {MAX_ROUNDS} times")))
+    }
+
+    /// Asks once, and gives what that means, with what was agreed on with who answered. What changes nothing is asked again
+    /// when the session ends under it.
+    pub(crate) async fn round(
+        &self,
+        method: &str,
+        params: &RawJson,
+        options: &Options,
+    ) -> Result<(Fulfilled, Arc<Negotiated>)> {
+        let mut connection = self.connection().await?;
+        let mut result = self.send_on(&connection, method, params, options.clone()).await;
+        if result.as_ref().is_err_and(|error| error.is_expired() && changes_nothing(method)) {
+            connection = self.connection().await?;
+            result = self.send_on(&connection, method, params, options.clone()).await;
+        }
+        let result = result?;
+        let Some(negotiated) = connection.negotiated() else {
+            return Err(Error::closed("it is not open yet"));
+        };
+        let tasks = options.profile(&self.shared).capabilities.has_extension(TASKS_EXTENSION)
+            && negotiated.capabilities.has_extension(TASKS_EXTENSION);
+        let extensions: &[&str] = if tasks { &["task"] } else { &[] };
+        let fulfilled = classify(negotiated.revision, result, extensions)?;
+        if matches!(fulfilled, Fulfilled::InputRequired(_)) && !asks_back(method) {
+            return Err(Error::malformed("the result", format!("`{method}` cannot ask back")));
+        }
+        Ok((fulfilled, Arc::clone(negotiated)))
     }
 
     /// Sends one request on one connection.
@@ -272,13 +295,23 @@ impl Core {
         options: Options,
     ) -> Result<RawJson> {
         let Some(revision) = connection.revision() else { return Err(Error::closed("it is not open yet")) };
-        let profile = &self.shared.profile;
+        let profile = options.profile(&self.shared);
         let fill = |id: &Id| profile.params(revision, object.as_bytes(), options.for_proto(Some(id)));
         tracing::debug!(method, %revision, "sending a request");
-        let ticket =
-            Ticket { patience: options.patience, progress: options.progress.clone(), is_opening: false };
+        let ticket = Ticket {
+            patience: options.patience,
+            progress: options.progress.clone(),
+            key: options.key,
+            is_opening: false,
+        };
         connection.request(method, fill, ticket).await
     }
+}
+
+/// Whether a modern server may answer a request with questions.
+fn asks_back(method: &str) -> bool {
+    let asking = [Method::CallTool, Method::ReadResource, Method::GetPrompt];
+    asking.iter().any(|known| known.as_str() == method)
 }
 
 /// Whether a request may be sent a second time although the first may have been carried out.

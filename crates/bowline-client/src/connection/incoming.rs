@@ -2,7 +2,7 @@
 
 use super::{Connection, ENDLESS, WaiterKind};
 use crate::{
-    Error,
+    CallKey, Error,
     answering::{self, MAX_QUESTIONS, Refusal},
     handlers::{Notification, guarded},
     shared::{lock, now},
@@ -23,8 +23,8 @@ use serde::Deserialize;
 use std::sync::Arc;
 
 impl Connection {
-    /// Takes in a frame.
-    pub(crate) fn accept(self: &Arc<Self>, frame: &Bytes) {
+    /// Takes in a frame, which came on the stream of `request` where that is known.
+    pub(crate) fn accept(self: &Arc<Self>, frame: &Bytes, request: Option<&Id>) {
         if frame.first() == Some(&b'[')
             && self.revision().is_some_and(|revision| revision >= Revision::V2025_06_18)
         {
@@ -37,8 +37,10 @@ impl Connection {
                         tracing::debug!(%id, "ignored an answer to no request of ours");
                     }
                 }
-                Inbound::Request { id, method, params } => self.asked(id, method, params),
-                Inbound::Notification { method, params } => self.told(&method, params),
+                Inbound::Request { id, method, params } => {
+                    self.asked(id, method, params, self.call_of(request));
+                }
+                Inbound::Notification { method, params } => self.told(&method, params, request),
                 Inbound::Complaint(error) => tracing::warn!(%error, "the server could not read a message"),
                 Inbound::Noise(rejected) => self.hear_noise(frame, &rejected),
             }
@@ -68,7 +70,7 @@ impl Connection {
     }
 
     /// The server asks.
-    fn asked(self: &Arc<Self>, id: Id, method: MethodName, params: Option<RawJson>) {
+    fn asked(self: &Arc<Self>, id: Id, method: MethodName, params: Option<RawJson>, call: Option<CallKey>) {
         if self.is_modern() {
             tracing::warn!(method = method.as_str(), "ignored a request: 2026-07-28 servers send none");
             return;
@@ -90,7 +92,7 @@ impl Connection {
                 let Some(negotiated) = strong.opened().await else { return };
                 let shared = Arc::clone(&strong.shared);
                 drop(strong);
-                let answer = answering::answer_request(&shared, &negotiated, &method, params).await;
+                let answer = answering::answer_request(&shared, &negotiated, &method, params, call).await;
                 let Some(connection) = connection.upgrade() else { return };
                 // A cancellation has taken it out: then nothing may be sent.
                 if lock(&connection.answering).running.remove(&id).is_none() {
@@ -114,18 +116,12 @@ impl Connection {
     }
 
     /// The server tells.
-    fn told(&self, method: &MethodName, params: Option<RawJson>) {
+    fn told(&self, method: &MethodName, params: Option<RawJson>, request: Option<&Id>) {
         let MethodName::Known(known) = method else { return self.pass_on(other(method, params)) };
         match known {
             Method::Cancelled => self.cancelled(decode(params.as_ref())),
             Method::Progress => self.progress(decode(params.as_ref())),
-            Method::Message => {
-                if let (Some(handler), Some(message)) =
-                    (&self.shared.handlers.log, decode::<LogMessageParams>(params.as_ref()))
-                {
-                    guarded(|| handler(message));
-                }
-            }
+            Method::Message => self.logged(params.as_ref(), request),
             Method::ToolsListChanged => {
                 self.changed(&Change::Tools, Notification::ToolsChanged, params.as_ref());
             }
@@ -144,7 +140,9 @@ impl Connection {
             Method::SubscriptionsAcknowledged => self.acknowledged(params.as_ref()),
             Method::ElicitationComplete => {
                 let Some(complete) = decode::<ElicitationCompleteParams>(params.as_ref()) else { return };
-                if lock(&self.visits).remove(&complete.elicitation_id) {
+                // Behind a relay, who was asked to visit the page is not known here.
+                if self.shared.handlers.relay.is_some() || lock(&self.visits).remove(&complete.elicitation_id)
+                {
                     self.pass_on(Notification::ElicitationComplete(complete));
                 }
             }
@@ -152,8 +150,25 @@ impl Connection {
         }
     }
 
+    fn logged(&self, params: Option<&RawJson>, request: Option<&Id>) {
+        let handlers = &self.shared.handlers;
+        if handlers.log.is_none() && handlers.relay.is_none() {
+            return;
+        }
+        let Some(message) = decode::<LogMessageParams>(params) else { return };
+        if let Some(relay) = &handlers.relay {
+            let call = self.call_of(request);
+            guarded(|| relay.log(call, message));
+        } else if let Some(handler) = &handlers.log {
+            guarded(|| handler(message));
+        }
+    }
+
     fn pass_on(&self, notification: Notification) {
-        if let Some(handler) = &self.shared.handlers.notification {
+        let handlers = &self.shared.handlers;
+        if let Some(relay) = &handlers.relay {
+            guarded(|| relay.notify(notification));
+        } else if let Some(handler) = &handlers.notification {
             guarded(|| handler(notification));
         }
     }

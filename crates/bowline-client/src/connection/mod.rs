@@ -7,7 +7,7 @@ mod incoming;
 mod wire;
 
 use crate::{
-    Error, Result,
+    CallKey, Error, Result,
     error::Kind,
     handlers::OnProgress,
     shared::{Shared, lock, now},
@@ -48,6 +48,8 @@ pub(crate) struct Connection {
     /// Wakes who waits for the connection to be open or closed.
     turned: Notify,
     pending: Mutex<Pending<Waiter>>,
+    /// The requests under way about which the server may ask, with what a relay knows them by. Only kept for a relay.
+    calls: Mutex<HashMap<Id, Option<CallKey>>>,
     answering: Mutex<Answering>,
     routes: Mutex<HashMap<Id, Arc<Route>>>,
     /// The pages this client consented to visit and has not heard the end of.
@@ -82,6 +84,8 @@ enum WaiterKind {
 pub(crate) struct Ticket {
     pub(crate) patience: Patience,
     pub(crate) progress: Option<OnProgress>,
+    /// What a relay knows the request by.
+    pub(crate) key: Option<CallKey>,
     /// The opening is never cancelled.
     pub(crate) is_opening: bool,
 }
@@ -96,6 +100,7 @@ impl Connection {
             closed: OnceLock::new(),
             turned: Notify::new(),
             pending: Mutex::default(),
+            calls: Mutex::default(),
             answering: Mutex::default(),
             routes: Mutex::default(),
             visits: Mutex::default(),
@@ -198,7 +203,13 @@ impl Connection {
         let (reply, answer) = oneshot::channel();
         let tells = !ticket.is_opening;
         let kind = WaiterKind::Call { reply, progress: ticket.progress };
-        let in_flight = self.start(method, fill, ticket.patience, tells, |_| kind)?;
+        let is_call = self.shared.handlers.relay.is_some() && (ticket.key.is_some() || may_make_ask(method));
+        let in_flight = self.start(method, fill, ticket.patience, tells, |id| {
+            if is_call {
+                lock(&self.calls).insert(id.clone(), ticket.key);
+            }
+            kind
+        })?;
         let answer = answer.await.unwrap_or_else(|_| Err(self.reason()));
         drop(in_flight);
         if answer.is_ok() && tells {
@@ -293,7 +304,7 @@ impl Connection {
 
     /// Settles a request. False when it was settled before or never sent.
     fn settle(&self, id: &Id, result: Result<RawJson>) -> bool {
-        let Some(waiter) = lock(&self.pending).take(id) else { return false };
+        let Some(waiter) = self.take(id) else { return false };
         match waiter.kind {
             // Whoever asked may have gone meanwhile.
             WaiterKind::Call { reply, .. } => drop(reply.send(result)),
@@ -308,9 +319,28 @@ impl Connection {
         true
     }
 
+    /// Takes a request out of those under way. Whoever gets it settles it.
+    fn take(&self, id: &Id) -> Option<Waiter> {
+        let waiter = lock(&self.pending).take(id)?;
+        lock(&self.calls).remove(id);
+        Some(waiter)
+    }
+
+    /// The call that something of the server belongs to, where that is known: the request on whose stream it came, or else
+    /// the only call there is.
+    fn call_of(&self, request: Option<&Id>) -> Option<CallKey> {
+        let calls = lock(&self.calls);
+        if let Some(request) = request {
+            return calls.get(request).copied().flatten();
+        }
+        let mut keys = calls.values();
+        let only = keys.next().filter(|_| keys.next().is_none());
+        only.copied().flatten()
+    }
+
     /// The caller gave up.
     fn give_up(&self, id: &Id) {
-        let waiter = lock(&self.pending).take(id);
+        let waiter = self.take(id);
         lock(&self.routes).remove(id);
         if waiter.is_some_and(|waiter| waiter.tells) {
             self.cancel(id, "the caller gave up");
@@ -341,6 +371,7 @@ impl Connection {
             (pending.expire(now), pending.deadline())
         };
         for (id, waiter) in expired {
+            lock(&self.calls).remove(&id);
             if waiter.tells {
                 self.cancel(&id, "no answer in time");
             }
@@ -373,6 +404,7 @@ impl Connection {
                 WaiterKind::Listen(route) => route.interrupt(reason),
             }
         }
+        lock(&self.calls).clear();
         lock(&self.routes).clear();
         let mut answering = lock(&self.answering);
         answering.tasks.abort_all();
@@ -402,6 +434,14 @@ impl fmt::Debug for Connection {
             .field("closed", &self.closed)
             .finish_non_exhaustive()
     }
+}
+
+/// Whether a legacy server may ask something while it works on a request. What the client needs for itself is answered
+/// without.
+fn may_make_ask(method: &str) -> bool {
+    Method::parse(method).is_none_or(|known| {
+        matches!(known, Method::CallTool | Method::ReadResource | Method::GetPrompt | Method::Complete)
+    })
 }
 
 /// A request under way. Dropping it before its answer is there gives it up.

@@ -28,7 +28,7 @@ pub(crate) struct Views {
     all: Mutex<Vec<Arc<View>>>,
     /// How many want to hear of a resource from a legacy server.
     pub(crate) subscribed: Mutex<BTreeMap<String, usize>>,
-    /// The one subscription that `subscribe` and `on_notification` share in the modern era.
+    /// The one subscription that `subscribe` and the handler of notifications share in the modern era.
     pub(crate) managed: AsyncMutex<Managed>,
     /// The subscriptions that broke off while the connection as such goes on.
     lost: Mutex<Lost>,

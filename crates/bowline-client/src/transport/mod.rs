@@ -163,9 +163,20 @@ impl Inbox {
     }
 
     /// Takes in a frame. Never blocks, and never fails: what is no message is counted as noise.
+    ///
+    /// For transports with one channel for everything. A transport that knows more says it with
+    /// [`accept_on`](Self::accept_on).
     pub fn accept(&self, frame: &Bytes) {
         if let Some(connection) = self.connection.upgrade() {
-            connection.accept(frame);
+            connection.accept(frame, None);
+        }
+    }
+
+    /// Takes in a frame that came on the stream of a request of this client: what the server asks or tells in it is about
+    /// that request.
+    pub fn accept_on(&self, request: &Id, frame: &Bytes) {
+        if let Some(connection) = self.connection.upgrade() {
+            connection.accept(frame, Some(request));
         }
     }
 

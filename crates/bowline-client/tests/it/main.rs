@@ -9,11 +9,12 @@ mod opening;
 #[cfg(unix)]
 mod process;
 mod reconnect;
+mod relay;
+mod relayed;
 mod requests;
 #[cfg(unix)]
 mod restart;
 mod rounds;
-mod service;
 mod subscriptions;
 mod support;
 mod transport;

@@ -10,7 +10,7 @@ use bowline_proto::{
 use bowline_types::{
     ClientCapabilities, ElicitResult, Implementation, error_code, InputRequest, InputRequests, Meta, Method, RawJson, RpcError,
 };
-use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Instant};
+use std::{fmt, future::Future, sync::Arc, time::Instant};
 use tokio::sync::{mpsc, oneshot};
 
 /// What a call is sent with.
@@ -97,7 +97,7 @@ impl Flight {
             let deadline = self.pilot.heard() + silence;
             tokio::select! {
                 biased;
-                done = Pin::new(&mut self.relay) => return match done {
+                done = &mut self.relay => return match done {
                     Ok(Relayed::Complete(result)) => Landing::Done(result),
                     Ok(Relayed::InputRequired { requests, state }) => Landing::Needs { requests, state },
                     Err(error) => Landing::Failed(error),

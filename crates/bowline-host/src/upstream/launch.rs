@@ -18,8 +18,15 @@ impl fmt::Display for LaunchError {
 
 impl std::error::Error for LaunchError {}
 
-/// The server that an entry of the configuration describes. Reads its file of variables, if it names one.
-pub(crate) fn from_config(entry: &UpstreamConfig, workspace: Option<&Path>) -> Result<Upstream, LaunchError> {
+impl Upstream {
+    /// The server that an entry of the configuration describes. Reads its file of variables, if it names one; programs
+    /// start in `workspace` unless the entry says otherwise.
+    pub fn from_config(entry: &UpstreamConfig, workspace: Option<&Path>) -> Result<Self, LaunchError> {
+        from_config(entry, workspace)
+    }
+}
+
+fn from_config(entry: &UpstreamConfig, workspace: Option<&Path>) -> Result<Upstream, LaunchError> {
     let upstream = match &entry.launch {
         Launch::Command(launch) => Upstream::to(program(launch, workspace)?),
         Launch::Url(launch) => Upstream::to(page(launch)),

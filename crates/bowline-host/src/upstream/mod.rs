@@ -9,7 +9,6 @@ mod status;
 pub(crate) use attribution::{CallerKey, Flights};
 pub(crate) use instance::{Instance, Owner};
 pub use launch::LaunchError;
-pub(crate) use launch::from_config;
 pub use spec::Upstream;
 pub use status::{Health, UpstreamStatus};
 

@@ -75,7 +75,7 @@ async fn take_in(line: &Line, id: &Id, reply: Reply) -> Result<Answer> {
         return two_endpoints::posted(line, id, reply).await;
     }
     match reply.media() {
-        Media::Json => take_whole(line, id, reply, |frame| line.inbox.accept(&frame)).await,
+        Media::Json => take_whole(line, id, reply, |frame| line.inbox.accept_on(id, &frame)).await,
         Media::Events => read(line, id, reply.events()).await,
         Media::Other(kind) => Err(reply.misfit(&kind).await),
     }
@@ -97,7 +97,7 @@ async fn read(line: &Line, id: &Id, mut events: Events) -> Result<Answer> {
                     }
                     let Some(frame) = message(event) else { continue };
                     pace.succeeded();
-                    line.inbox.accept(&frame);
+                    line.inbox.accept_on(id, &frame);
                     if !line.inbox.awaits(id) {
                         events.drain().await;
                         return Ok(Answer::Here);

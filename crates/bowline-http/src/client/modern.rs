@@ -102,7 +102,7 @@ async fn post(
 async fn deliver(line: &Line, id: &Id, method: &str, reply: Reply) -> Result<Answer> {
     let accept = |frame: Bytes| {
         let lists = method == Method::ListTools.as_str();
-        line.inbox.accept(&if lists { line.mirrors.screen(frame) } else { frame });
+        line.inbox.accept_on(id, &if lists { line.mirrors.screen(frame) } else { frame });
     };
     match reply.media() {
         Media::Json => take_whole(line, id, reply, accept).await,

@@ -78,7 +78,7 @@ pub(super) async fn posted(line: &Line, id: &Id, reply: Reply) -> Result<Answer>
     }
     let body = reply.whole().await?;
     if !body.trim_ascii().is_empty() {
-        line.inbox.accept(&body.slice_ref(body.trim_ascii()));
+        line.inbox.accept_on(id, &body.slice_ref(body.trim_ascii()));
         tracing::debug!(%id, "the answer came along with the acknowledgment");
     }
     Ok(Answer::Elsewhere)

@@ -11,6 +11,7 @@ mod client_peer;
 mod client_post;
 mod client_proxy;
 mod client_redirects;
+mod client_relay;
 mod client_replies;
 mod client_sessions;
 mod client_tls;
