@@ -5,6 +5,7 @@
     reason = "a command line program reports on its terminal"
 )]
 
+mod bridge;
 mod features;
 mod files;
 mod finding;
@@ -27,6 +28,8 @@ usage: cargo xtask <command>
       --require <percent>   fail when fewer of the MUST and MUST NOT rows are proven
       --areas <a,b,..>      the areas that --require and the list of unproven rows look at (all unless given)
   size        build examples/minimal and hold its crates and bytes against their limits
+  bridge      test every revision with every other through the host, and write docs/BRIDGE.md
+      --check               write nothing; fail when docs/BRIDGE.md is out of date
   features    list the features of the facade, one per line
 ";
 
@@ -63,6 +66,7 @@ fn run(arguments: &[String]) -> Result<Verdict, String> {
         ("tidy", []) => tidy::run(&workspace::root()?),
         ("trace", options) => trace::run(&workspace::root()?, options),
         ("size", []) => size::run(&workspace::root()?),
+        ("bridge", options) => bridge::run(&workspace::root()?, options),
         ("features", []) => features::run(&workspace::root()?),
         ("help" | "--help" | "-h", _) => {
             print!("{USAGE}");

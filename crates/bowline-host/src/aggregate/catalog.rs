@@ -1,10 +1,7 @@
 //! Everything that is offered to one caller, and whose it is.
 
 use super::{names, uris};
-use crate::{
-    policy::Definition,
-    upstream::Instance,
-};
+use crate::{policy::Definition, upstream::Instance};
 use bowline_proto::uri::UriTemplate;
 use bowline_types::{Prompt, Resource, ResourceTemplate, Tool};
 use std::{
@@ -127,22 +124,29 @@ impl Catalog {
             }
             self.resource_index.insert(uri.clone(), self.resources.len());
             let shown = Resource { uri, ..resource.clone() };
-            self.resources.push(Entry { instance: Arc::clone(instance), original: resource.uri.clone(), shown });
+            self.resources.push(Entry {
+                instance: Arc::clone(instance),
+                original: resource.uri.clone(),
+                shown,
+            });
         }
     }
 
     fn add_templates(&mut self, offer: &Offer) {
         let instance = &offer.instance;
-        for template in offer.templates.iter().filter(|template| instance.spec.shows(&template.uri_template)) {
-            let known = |(entry, _): &(Entry<ResourceTemplate>, _)| entry.shown.uri_template == template.uri_template;
+        for template in offer.templates.iter().filter(|template| instance.spec.shows(&template.uri_template))
+        {
+            let known =
+                |(entry, _): &(Entry<ResourceTemplate>, _)| entry.shown.uri_template == template.uri_template;
             let uri_template = if self.templates.iter().any(known) {
                 uris::prefixed(&instance.name, &template.uri_template)
             } else {
                 template.uri_template.clone()
             };
             if uri_template != template.uri_template {
-                self.prefixed_templates
-                    .extend(UriTemplate::parse(&template.uri_template).ok().map(|parsed| (instance.id, parsed)));
+                self.prefixed_templates.extend(
+                    UriTemplate::parse(&template.uri_template).ok().map(|parsed| (instance.id, parsed)),
+                );
             }
             let parsed = UriTemplate::parse(&uri_template).ok();
             let shown = ResourceTemplate { uri_template, ..template.clone() };

@@ -18,7 +18,7 @@ const DIGEST: usize = 8;
 /// use bowline_host::exposed_name;
 ///
 /// assert_eq!(exposed_name("files", "read_file"), "files__read_file");
-/// assert_eq!(exposed_name("my files", "read"), "my_files__read_0de2fb1f");
+/// assert_eq!(exposed_name("my files", "read"), "my_files__read_976dccaf");
 /// ```
 pub fn exposed_name(server: &str, name: &str) -> String {
     let plain = format!("{server}{SEPARATOR}{name}");
@@ -35,8 +35,9 @@ pub(crate) fn longer_name(server: &str, name: &str) -> String {
 
 fn marked(server: &str, name: &str, characters: usize) -> String {
     let full = digest(&[server.as_bytes(), name.as_bytes()]);
-    let mark: String = full.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let mark = mark.get(..characters).unwrap_or(&mark);
+    let digits = full.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    let mark: String =
+        digits.filter_map(|digit| char::from_digit(digit.into(), 16)).take(characters).collect();
     let server = short(server);
     let room = MAX_NAME.saturating_sub(server.len() + SEPARATOR.len() + 1 + mark.len());
     let name = cut(&tame(name), room);

@@ -3,8 +3,8 @@
 use crate::{policy::Definition, upstream::Instance};
 use bowline_client::{Client, RelayWith, Relayed};
 use bowline_types::{
-    Capability, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Method, Prompt,
-    RawJson, Resource, ResourceTemplate, RpcError, Tool,
+    Capability, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Method,
+    Prompt, RawJson, Resource, ResourceTemplate, RpcError, Tool,
 };
 use serde::de::DeserializeOwned;
 use std::{
@@ -32,8 +32,11 @@ pub(crate) struct Shelf {
     pub(crate) resources: Slot<Resource>,
     pub(crate) templates: Slot<ResourceTemplate>,
     /// What is pinned of the tools, made once per list.
-    definitions: Mutex<Option<(Arc<Vec<Tool>>, Arc<Vec<Definition>>)>>,
+    definitions: Mutex<Option<Defined>>,
 }
+
+/// A list of tools, and what is pinned of each.
+type Defined = (Arc<Vec<Tool>>, Arc<Vec<Definition>>);
 
 impl Shelf {
     /// What is pinned of these tools, in their order.
@@ -136,8 +139,7 @@ impl<T: Listed> Slot<T> {
     pub(crate) fn fresh(&self) -> Option<Arc<Vec<T>>> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = kept.as_ref()?;
-        let good = kept.changes == self.changes.load(Ordering::Relaxed)
-            && Instant::now() < kept.until;
+        let good = kept.changes == self.changes.load(Ordering::Relaxed) && Instant::now() < kept.until;
         good.then(|| Arc::clone(&kept.items))
     }
 

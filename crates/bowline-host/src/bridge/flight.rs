@@ -8,9 +8,10 @@ use bowline_proto::{
     service::{BoxFuture, Call, Outlet},
 };
 use bowline_types::{
-    ClientCapabilities, ElicitResult, Implementation, error_code, InputRequest, InputRequests, Meta, Method, RawJson, RpcError,
+    ClientCapabilities, ElicitResult, Implementation, InputRequest, InputRequests, Meta, Method, RawJson,
+    RpcError, error_code,
 };
-use std::{fmt, future::Future, sync::Arc, time::Instant};
+use std::{fmt, sync::Arc, time::Instant};
 use tokio::sync::{mpsc, oneshot};
 
 /// What a call is sent with.
@@ -77,7 +78,11 @@ impl Flight {
     }
 
     /// Goes on with what the caller answered.
-    pub(crate) fn resume<'a>(&mut self, outlet: Outlet, answers: impl Iterator<Item = (&'a str, &'a Answer)>) {
+    pub(crate) fn resume<'a>(
+        &mut self,
+        outlet: Outlet,
+        answers: impl Iterator<Item = (&'a str, &'a Answer)>,
+    ) {
         self.pilot.board(outlet);
         for (key, answer) in answers {
             let Some(place) = self.open.iter().position(|(known, ..)| known == key) else { continue };
@@ -140,44 +145,42 @@ fn acceptable(request: &InputRequest, answer: Answer) -> Answer {
     }
 }
 
-fn relay(
+async fn relay(
     instance: Arc<Instance>,
     caller: CallerKey,
     pilot: Pilot,
     leg: Leg,
     log_level: Option<bowline_types::LoggingLevel>,
     wants_progress: bool,
-) -> impl Future<Output = Result<Relayed, RpcError>> + Send {
-    async move {
-        let waiting = pilot.pause();
-        let key = instance.flights.take_off(caller, pilot.clone()).await;
-        let mut aloft = Aloft { instance: &instance, key, answered: false };
-        let client = instance.client().await?;
-        drop(waiting);
-        let legacy = !client.revision().is_modern();
-        if let Some(level) = log_level.filter(|_| legacy) {
-            instance.listen_to_logs(&client, level).await;
-        }
-        let mut with = RelayWith::default();
-        with.key = Some(key);
-        with.progress = wants_progress.then(|| {
-            let pilot = pilot.clone();
-            Arc::new(move |progress| pilot.progress(progress)) as _
-        });
-        with.log_level = log_level.filter(|_| !legacy);
-        with.meta = leg.meta;
-        with.capabilities = Some(leg.capabilities);
-        with.client_info = leg.client_info;
-        // The host has a clock of its own, which stands still while a user thinks.
-        with.timeout = Some(FOREVER);
-        let relayed = client.relay(leg.method, leg.params, with).await;
-        aloft.answered = relayed.as_ref().err().is_none_or(|error| error.as_rpc().is_some());
-        instance.count(relayed.is_err());
-        relayed.map_err(|error| match error.as_rpc() {
-            Some(error) => foreign(&instance.name, error),
-            None => RpcError::internal(format!("the server `{}`: {error}", instance.name)),
-        })
+) -> Result<Relayed, RpcError> {
+    let waiting = pilot.pause();
+    let key = instance.flights.take_off(caller, pilot.clone()).await;
+    let mut aloft = Aloft { instance: &instance, key, answered: false };
+    let client = instance.client().await?;
+    drop(waiting);
+    let legacy = !client.revision().is_modern();
+    if let Some(level) = log_level.filter(|_| legacy) {
+        instance.listen_to_logs(&client, level).await;
     }
+    let mut with = RelayWith::default();
+    with.key = Some(key);
+    with.progress = wants_progress.then(|| {
+        let pilot = pilot.clone();
+        Arc::new(move |progress| pilot.progress(progress)) as _
+    });
+    with.log_level = log_level.filter(|_| !legacy);
+    with.meta = leg.meta;
+    with.capabilities = Some(leg.capabilities);
+    with.client_info = leg.client_info;
+    // The host has a clock of its own, which stands still while a user thinks.
+    with.timeout = Some(FOREVER);
+    let relayed = client.relay(leg.method, leg.params, with).await;
+    aloft.answered = relayed.as_ref().err().is_none_or(|error| error.as_rpc().is_some());
+    instance.count(relayed.is_err());
+    relayed.map_err(|error| match error.as_rpc() {
+        Some(error) => foreign(&instance.name, error),
+        None => RpcError::internal(format!("the server `{}`: {error}", instance.name)),
+    })
 }
 
 /// An error of a server as one of the host. Codes by which connections and versions are managed are about the server's

@@ -44,7 +44,12 @@ impl<T> Parking<T> {
     }
 
     /// Parks a call, and gives the key to find it by; the call itself when there is no room.
-    pub(crate) fn park(&self, flight: Flight, cargo: T, client: &ClientView) -> Result<String, Box<(Flight, T)>> {
+    pub(crate) fn park(
+        &self,
+        flight: Flight,
+        cargo: T,
+        client: &ClientView,
+    ) -> Result<String, Box<(Flight, T)>> {
         self.sweep();
         let mut parked = self.parked();
         let of_one = parked.values().filter(|other| other.user == client.principal).count();

@@ -8,8 +8,8 @@ use crate::{
 use bowline_client::{BoxFuture, Notification};
 use bowline_proto::service::ClientView;
 use bowline_types::{
-    ClientCapabilities, ElicitParams, ElicitResult, ElicitationCapability, InputRequest, ListRootsResult, RawJson, RawMap,
-    RootsCapability, RpcError, SamplingCapability,
+    ClientCapabilities, ElicitParams, ElicitResult, ElicitationCapability, InputRequest, ListRootsResult,
+    RawJson, RawMap, RootsCapability, RpcError, SamplingCapability,
 };
 use serde::Serialize;
 use std::sync::{Arc, Weak};
@@ -50,7 +50,12 @@ pub(super) fn abilities(inner: &Inner, instance: &Instance, client: &ClientView)
 
 impl Inner {
     /// Who answers `request` in the course of a call of `client`. What a rule denies, or is not safe to show, goes to nobody.
-    pub(super) fn answerer(&self, instance: &Instance, client: &ClientView, request: &InputRequest) -> Answerer {
+    pub(super) fn answerer(
+        &self,
+        instance: &Instance,
+        client: &ClientView,
+        request: &InputRequest,
+    ) -> Answerer {
         let answerer = self.able(instance, client, request);
         if matches!(answerer, Answerer::Caller)
             && let Err(refusal) = self.guard.forward(&self.facts(instance, client), request)
@@ -133,6 +138,7 @@ pub(super) fn with_origin(instance: &Instance, mut request: InputRequest) -> Inp
 const DECLINED: i64 = -1;
 
 /// A user who was not asked has agreed to nothing.
+#[expect(clippy::needless_pass_by_value, reason = "it stands behind `or_else`")]
 pub(super) fn unanswered(error: RpcError) -> Result<RawJson, RpcError> {
     tracing::debug!(%error, "a question was not answered and counts as cancelled");
     written(&ElicitResult::cancel())

@@ -1,12 +1,7 @@
 //! How a host is set up.
 
 use super::{Host, Inner};
-use crate::{
-    bridge::Parking,
-    policy::Guard,
-    sampling::Broker,
-    upstream::Upstream,
-};
+use crate::{bridge::Parking, policy::Guard, sampling::Broker, upstream::Upstream};
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,

@@ -95,7 +95,9 @@ impl Inner {
             Some(Stage { rounds, state, mut answers, forms, target, .. }) => {
                 let route = self.route(call).await?;
                 if route.target() != target {
-                    return Err(RpcError::invalid_params("what this answers is not what it was; start the call again"));
+                    return Err(RpcError::invalid_params(
+                        "what this answers is not what it was; start the call again",
+                    ));
                 }
                 for (key, answer) in call.replay.answers() {
                     let answer = answer.clone();
@@ -137,7 +139,7 @@ impl Inner {
             match landing {
                 Landing::Done(result) => {
                     let bytes = result.as_bytes().len();
-                    let outcome = arrive(route, call.method, result);
+                    let outcome = arrive(route, call.method, &result);
                     finish(cargo.permit, &outcome, bytes);
                     return Ok(outcome);
                 }
@@ -165,7 +167,9 @@ impl Inner {
                                 forms.extend(is_form.then(|| key.to_owned()));
                                 continue;
                             }
-                            Answerer::Host => self.answer(&route.instance, &call.client, request.clone()).await,
+                            Answerer::Host => {
+                                self.answer(&route.instance, &call.client, request.clone()).await
+                            }
                             Answerer::Nobody(error) => Err(error),
                         };
                         answers.insert(key, if is_form { answer.or_else(unanswered)? } else { answer? });
@@ -181,7 +185,13 @@ impl Inner {
         }
     }
 
-    fn flight(&self, route: &Route, call: &Call, outlet: &Outlet, params: RawJson) -> Result<Flight, RpcError> {
+    fn flight(
+        &self,
+        route: &Route,
+        call: &Call,
+        outlet: &Outlet,
+        params: RawJson,
+    ) -> Result<Flight, RpcError> {
         let leg = Leg {
             method: call.method,
             params,
@@ -347,7 +357,7 @@ fn refused(method: Method, refusal: &Refusal) -> Outcome {
 }
 
 /// The result of a server as the host's own: adapted to its caller on the way out, with all its members.
-fn arrive(route: &Route, method: Method, result: RawJson) -> Outcome {
+fn arrive(route: &Route, method: Method, result: &RawJson) -> Outcome {
     let read = |result: &RawJson| -> serde_json::Result<Reply> {
         Ok(match method {
             Method::CallTool => {
@@ -379,11 +389,13 @@ fn arrive(route: &Route, method: Method, result: RawJson) -> Outcome {
             _ => Reply::Raw(result.clone()),
         })
     };
-    match read(&result) {
+    match read(result) {
         Ok(reply) => Outcome::Complete(reply),
         Err(error) => {
             let name = &route.instance.name;
-            Outcome::Failed(RpcError::internal(format!("the server `{name}` sent a result that is none: {error}")))
+            Outcome::Failed(RpcError::internal(format!(
+                "the server `{name}` sent a result that is none: {error}"
+            )))
         }
     }
 }

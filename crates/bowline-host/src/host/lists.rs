@@ -4,8 +4,8 @@ use super::{Inner, Wait};
 use crate::upstream::CallerKey;
 use bowline_proto::service::{Call, Outcome, Reply};
 use bowline_types::{
-    Adapt, CacheScope, Era, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    Method, RawJson, RpcError,
+    Adapt, CacheScope, Era, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, Method, RawJson, RpcError,
 };
 
 /// Builds a list result of the given type.
@@ -26,7 +26,9 @@ impl Inner {
     pub(super) async fn list(&self, call: Call) -> Outcome {
         match call.params.cursor() {
             Ok(None) => {}
-            Ok(Some(_)) => return Outcome::Failed(RpcError::invalid_params("`cursor`: there is one page only")),
+            Ok(Some(_)) => {
+                return Outcome::Failed(RpcError::invalid_params("`cursor`: there is one page only"));
+            }
             Err(error) => return Outcome::Failed(error),
         }
         let catalog = self.catalog(&CallerKey::tenant(&call), Wait::Everybody).await;

@@ -319,7 +319,10 @@ impl Inner {
         let offers: Vec<_> = futures_util::future::join_all(offers).await.into_iter().flatten().collect();
         let catalog = Arc::new(Catalog::of(&offers));
         for name in &catalog.collisions {
-            tracing::warn!(name, "two servers offer something under this name; one is shown under a longer name");
+            tracing::warn!(
+                name,
+                "two servers offer something under this name; one is shown under a longer name"
+            );
         }
         let mut catalogs = self.catalogs.lock().unwrap_or_else(PoisonError::into_inner);
         catalogs.retain(|key, _| !key.as_ref().is_some_and(CallerKey::is_gone));
@@ -439,7 +442,9 @@ impl Service for Host {
             Method::CallTool | Method::ReadResource | Method::GetPrompt | Method::Complete => {
                 Box::pin(inner.travel(call, outlet))
             }
-            method => Box::pin(std::future::ready(Outcome::Failed(RpcError::method_not_found(method.as_str())))),
+            method => {
+                Box::pin(std::future::ready(Outcome::Failed(RpcError::method_not_found(method.as_str()))))
+            }
         }
     }
 }

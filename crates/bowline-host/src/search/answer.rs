@@ -156,11 +156,11 @@ mod tests {
         check(
             &search_result(&tools, &hits),
             &expect![[r"
-            github__create_issue(repo: string, title: string|null, any?, labels?: array): Create an issue. It is opened at once.
-            github__list_issues()
-            Call one with call_tool."]],
+                github__create_issue(repo: string, title: string|null, labels?: array, any?): Create an issue. It is opened at once.
+                github__list_issues()
+                Call one with call_tool."]],
             &expect![[
-                r#"{"tools":[{"name":"github__create_issue","signature":"(repo: string, title: string|null, any?, labels?: array)","description":"Create an issue. It is opened at once."},{"name":"github__list_issues","signature":"()"}],"total":3}"#
+                r#"{"tools":[{"name":"github__create_issue","signature":"(repo: string, title: string|null, labels?: array, any?)","description":"Create an issue. It is opened at once."},{"name":"github__list_issues","signature":"()"}],"total":3}"#
             ]],
         );
         check(

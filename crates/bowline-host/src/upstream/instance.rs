@@ -75,7 +75,10 @@ enum Phase {
     Starting,
     Ready(Client, AbortHandle),
     /// It could not be started, or was lost. Only the former is no reason to try again at once.
-    Failed { reason: String, cools: bool },
+    Failed {
+        reason: String,
+        cools: bool,
+    },
 }
 
 impl Instance {
@@ -364,7 +367,8 @@ impl Relay for Ear {
             Belongs::ToNone => Box::pin(std::future::ready(owner.ask_aside(&instance, &request))),
             Belongs::Unclear => {
                 instance.flights.note_asking();
-                let reason = "nobody can tell on whose behalf this is asked: several clients have calls under way";
+                let reason =
+                    "nobody can tell on whose behalf this is asked: several clients have calls under way";
                 Box::pin(std::future::ready(Err(RpcError::internal(reason))))
             }
         }
@@ -374,7 +378,9 @@ impl Relay for Ear {
         let Some(instance) = self.0.upgrade() else { return };
         match instance.flights.find(call) {
             Belongs::To(pilot) => pilot.log(&instance.name, message),
-            Belongs::ToNone | Belongs::Unclear => tracing::debug!(server = &*instance.name, "a log message belongs to no call"),
+            Belongs::ToNone | Belongs::Unclear => {
+                tracing::debug!(server = &*instance.name, "a log message belongs to no call");
+            }
         }
     }
 

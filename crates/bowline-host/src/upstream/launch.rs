@@ -83,8 +83,7 @@ fn program(launch: &CommandLaunch, workspace: Option<&Path>) -> Result<Command, 
 }
 
 fn page(launch: &UrlLaunch) -> bowline_http::HttpTarget {
-    launch
-        .headers
-        .iter()
-        .fold(bowline_http::http(launch.url.expose()), |target, (name, value)| target.header(name, value.expose()))
+    launch.headers.iter().fold(bowline_http::http(launch.url.expose()), |target, (name, value)| {
+        target.header(name, value.expose())
+    })
 }

@@ -180,6 +180,15 @@ async fn spans_arrive_as_otlp_has_them() {
                   },
                   "spans": [
                     {
+                      "traceId": "0af7651916cd43dd8448eb211c80319c",
+                      "spanId": "0000000000000002",
+                      "traceState": "rojo=1",
+                      "parentSpanId": "0000000000000001",
+                      "flags": 257,
+                      "name": "tools/call create_issue",
+                      "kind": 3,
+                      "startTimeUnixNano": "1700000001000000000",
+                      "endTimeUnixNano": "1700000002000000000",
                       "attributes": [
                         {
                           "key": "mcp.method.name",
@@ -224,21 +233,21 @@ async fn spans_arrive_as_otlp_has_them() {
                           }
                         }
                       ],
-                      "endTimeUnixNano": "1700000002000000000",
-                      "flags": 257,
-                      "kind": 3,
-                      "name": "tools/call create_issue",
-                      "parentSpanId": "0000000000000001",
-                      "spanId": "0000000000000002",
-                      "startTimeUnixNano": "1700000001000000000",
                       "status": {
-                        "code": 2,
-                        "message": "no \"repo\""
-                      },
-                      "traceId": "0af7651916cd43dd8448eb211c80319c",
-                      "traceState": "rojo=1"
+                        "message": "no \"repo\"",
+                        "code": 2
+                      }
                     },
                     {
+                      "traceId": "0af7651916cd43dd8448eb211c80319c",
+                      "spanId": "0000000000000001",
+                      "traceState": "rojo=1",
+                      "parentSpanId": "00f067aa0ba902b7",
+                      "flags": 769,
+                      "name": "tools/call create_issue",
+                      "kind": 2,
+                      "startTimeUnixNano": "1700000000000000000",
+                      "endTimeUnixNano": "1700000003000000000",
                       "attributes": [
                         {
                           "key": "mcp.method.name",
@@ -289,18 +298,9 @@ async fn spans_arrive_as_otlp_has_them() {
                           }
                         }
                       ],
-                      "endTimeUnixNano": "1700000003000000000",
-                      "flags": 769,
-                      "kind": 2,
-                      "name": "tools/call create_issue",
-                      "parentSpanId": "00f067aa0ba902b7",
-                      "spanId": "0000000000000001",
-                      "startTimeUnixNano": "1700000000000000000",
                       "status": {
                         "code": 2
-                      },
-                      "traceId": "0af7651916cd43dd8448eb211c80319c",
-                      "traceState": "rojo=1"
+                      }
                     }
                   ]
                 }

@@ -58,7 +58,14 @@ pub fn admit(
     }
     let client = Arc::new(ClientView::new(revision, principal.cloned(), capabilities, info));
     let replay = open_state(profile, &client, known, &params, now)?;
-    let call = Call { method: known, params, client, progress_token: meta.progress_token, log_level: meta.log_level, replay };
+    let call = Call {
+        method: known,
+        params,
+        client,
+        progress_token: meta.progress_token,
+        log_level: meta.log_level,
+        replay,
+    };
     Ok(Admitted::Call(call, Threshold::request(meta.log_level)))
 }
 

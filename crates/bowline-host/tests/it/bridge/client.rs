@@ -60,15 +60,6 @@ impl Caller {
         tried.unwrap_or_else(Said::Wrong)
     }
 
-    /// The parameters of a call, self-describing where the revision wants it.
-    fn params(&self, name: &str, more: Value) -> Value {
-        let mut params = json!({ "name": name, "arguments": {} });
-        if let (Some(params), Value::Object(more)) = (params.as_object_mut(), more) {
-            params.extend(more);
-        }
-        params
-    }
-
     async fn start(&mut self, method: &str, params: Value) -> Result<Value, String> {
         let params = if self.revision.is_modern() { self.described(params) } else { params };
         self.peer.start(method, params).await.map_err(|error| error.to_string())
@@ -84,7 +75,7 @@ impl Caller {
 
     /// Calls a tool and answers all it asks.
     async fn call(&mut self, name: &str, more: Value) -> Result<Said, String> {
-        let mut params = self.params(name, more);
+        let mut params = params(name, more);
         for _ in 0..5 {
             let id = self.start("tools/call", params.clone()).await?;
             let result = self.settle(&id).await?;
@@ -124,7 +115,7 @@ impl Caller {
     }
 
     async fn progress(&mut self) -> Result<Said, String> {
-        let params = self.params("far__progress", json!({ "_meta": { "progressToken": "p" } }));
+        let params = params("far__progress", json!({ "_meta": { "progressToken": "p" } }));
         let id = self.start("tools/call", params).await?;
         let mut seen = Vec::new();
         loop {
@@ -140,14 +131,15 @@ impl Caller {
 
     async fn log(&mut self) -> Result<Said, String> {
         let level = json!({ "_meta": { "io.modelcontextprotocol/logLevel": "debug" } });
-        let params = self.params("far__log", if self.revision.is_modern() { level } else { json!({}) });
+        let params = params("far__log", if self.revision.is_modern() { level } else { json!({}) });
         self.start("tools/call", params).await?;
-        let frame = self.peer.recv_method("notifications/message").await.map_err(|error| error.to_string())?;
+        let frame =
+            self.peer.recv_method("notifications/message").await.map_err(|error| error.to_string())?;
         Ok(Said::Log(frame["params"]["data"].as_str().unwrap_or_default().to_owned()))
     }
 
     async fn cancel(&mut self, far: &Scripted) -> Result<Said, String> {
-        let params = self.params("far__hang", json!({}));
+        let params = params("far__hang", json!({}));
         let id = self.start("tools/call", params).await?;
         let waited = async {
             far.seen.called.notified().await;
@@ -166,7 +158,8 @@ impl Caller {
             self.start("subscriptions/listen", wanted).await?;
         } else {
             let id = self.start("resources/subscribe", json!({ "uri": "note:///a" })).await?;
-            self.settle(&id).await?;
+            // What the server tells may come before its answer.
+            self.peer.response(&id).await.map_err(|error| error.to_string())?;
         }
         let subscribed = tokio::time::timeout(Duration::from_secs(10), far.seen.subscribed.notified()).await;
         subscribed.map_err(|_| "the server is not subscribed to".to_owned())?;
@@ -174,6 +167,15 @@ impl Caller {
         let frame = frame.map_err(|error| error.to_string())?;
         Ok(Said::Updated(frame["params"]["uri"].as_str().unwrap_or_default().to_owned()))
     }
+}
+
+/// The parameters of a call.
+fn params(name: &str, more: Value) -> Value {
+    let mut params = json!({ "name": name, "arguments": {} });
+    if let (Some(params), Value::Object(more)) = (params.as_object_mut(), more) {
+        params.extend(more);
+    }
+    params
 }
 
 /// What the user, the model and the folders of this client are.

@@ -14,7 +14,7 @@ use bowline_testing::Peer;
 use bowline_types::Revision;
 use client::{Caller, Said};
 use server::Scripted;
-use std::fmt::Write as _;
+use std::{fmt::Write as _, io::Write as _};
 
 /// What is carried across.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,13 +98,32 @@ async fn matrix(wire: Wire) {
             for feature in FEATURES {
                 let said = cell(feature, client, server, wire).await;
                 let expected = expected(feature, client, server);
+                report(feature, client, server, wire, &said);
                 if said != expected {
-                    let _ = writeln!(wrong, "{feature:?}, client {client}, server {server}: {said:?}, not {expected:?}");
+                    let _ = writeln!(
+                        wrong,
+                        "{feature:?}, client {client}, server {server}: {said:?}, not {expected:?}"
+                    );
                 }
             }
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// Adds a cell to the file that `cargo xtask bridge` makes its page from.
+fn report(feature: Feature, client: Revision, server: Revision, wire: Wire, said: &Said) {
+    let Some(file) = std::env::var_os("BOWLINE_BRIDGE") else { return };
+    let said = match said {
+        Said::NotInServer => "not in the server's revision",
+        Said::Text(text) if text == "cancel" => "cancelled for the user",
+        Said::Wrong(_) => "wrong",
+        _ => "carried",
+    };
+    let line = format!("{feature:?}\t{client}\t{server}\t{wire:?}\t{said}\n");
+    let mut file =
+        std::fs::File::options().append(true).create(true).open(file).expect("the report can be written");
+    file.write_all(line.as_bytes()).expect("the report can be written");
 }
 
 #[tokio::test]

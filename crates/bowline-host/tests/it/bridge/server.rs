@@ -63,18 +63,19 @@ async fn serve(revision: Revision, mut peer: Peer, seen: Arc<Seen>) {
                 "ttlMs": 0,
                 "cacheScope": "private",
             }),
-            "tools/list" => complete(revision, json!({ "tools": tools(), "ttlMs": 60000, "cacheScope": "private" })),
+            "tools/list" => {
+                complete(revision, json!({ "tools": tools(), "ttlMs": 60000, "cacheScope": "private" }))
+            }
             "prompts/list" => complete(revision, json!({ "prompts": [] })),
             "resources/list" => {
                 complete(revision, json!({ "resources": [{ "uri": "note:///a", "name": "a" }] }))
             }
             "resources/templates/list" => complete(revision, json!({ "resourceTemplates": [] })),
-            "logging/setLevel" | "ping" if !modern => json!({}),
+            "logging/setLevel" | "ping" | "resources/unsubscribe" if !modern => json!({}),
             "resources/subscribe" if !modern => {
                 subscribed = true;
                 json!({})
             }
-            "resources/unsubscribe" if !modern => json!({}),
             "subscriptions/listen" if modern => {
                 let id = frame["id"].clone();
                 let wanted = frame["params"]["notifications"].clone();
@@ -166,7 +167,8 @@ async fn call(revision: Revision, peer: &mut Peer, frame: &Value, seen: &Seen) -
             ("elicitation/create", asked)
         }
         "visit" => {
-            let mut asked = json!({ "mode": "url", "message": "Sign in", "url": "https://example.com/login" });
+            let mut asked =
+                json!({ "mode": "url", "message": "Sign in", "url": "https://example.com/login" });
             if !revision.is_modern() {
                 asked["elicitationId"] = "e1".into();
             }
@@ -187,7 +189,8 @@ async fn call(revision: Revision, peer: &mut Peer, frame: &Value, seen: &Seen) -
             return Some(text(revision, "done"));
         }
         "log" => {
-            let _ = peer.notify("notifications/message", json!({ "level": "error", "data": "it works" })).await;
+            let _ =
+                peer.notify("notifications/message", json!({ "level": "error", "data": "it works" })).await;
             return Some(text(revision, "done"));
         }
         "hang" => {

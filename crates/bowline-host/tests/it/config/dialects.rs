@@ -217,8 +217,8 @@ fn zed() {
             command = "/usr/bin/nested"  # settings.json:7
             args = ["--stdio"]  # settings.json:7
             env.A = "***"  # settings.json:7
-            settings = …  # kept, means nothing here
             source = …  # kept, means nothing here
+            settings = …  # kept, means nothing here
 
             [servers.remote]  # settings.json:10, Zed
             url = "https://remote.example.com/mcp"  # settings.json:10
@@ -285,11 +285,11 @@ fn registry_npm() {
             env.LOG_LEVEL = "***"  # server.json:25
             env.SEARCH_KEY = "{SEARCH_KEY}"  # server.json:24
             description = "Searches the web"  # server.json:5
-            "$schema" = …  # kept, means nothing here
-            _meta = …  # kept, means nothing here
-            repository = …  # kept, means nothing here
             title = …  # kept, means nothing here
             version = …  # kept, means nothing here
+            repository = …  # kept, means nothing here
+            "$schema" = …  # kept, means nothing here
+            _meta = …  # kept, means nothing here
             Command: server.json:9: packages[0]: published by io.github.ada; runs `npx -y @ada/search@1.0.2 start --region eu --safe /srv`"#]],
     );
 }

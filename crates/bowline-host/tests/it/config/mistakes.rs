@@ -106,7 +106,7 @@ fn unknown_members_are_told_once_and_kept() {
     );
     let config = load(&[("mcp.json", Scope::User, text)]);
     let kept = serde_json::to_string(&config.upstreams[0].unknown.0).expect("a map of JSON is JSON");
-    expect![[r#"{"$comment":"x","agrs":[],"colour":"red","comand":"x"}"#]].assert_eq(&kept);
+    expect![[r#"{"comand":"x","agrs":[],"colour":"red","$comment":"x"}"#]].assert_eq(&kept);
 }
 
 #[test]
@@ -350,7 +350,7 @@ mode = true
             bowline.toml:13:21: servers.a.limits.memory: expected a size such as `512MiB` or a number of bytes, got `lots`; write `memory = "512MiB"`
             bowline.toml:14:28: servers.a.rename.y: expected each new name once, `same` is given to `x` too; choose another name
             bowline.toml:14:40: servers.a.rename.z: expected a name of letters, digits, `_`, `-` and `.`, got `with space`; choose another name
-            bowline.toml:15:9: servers.a.roots: expected an array of roots, got `~/x`; write `roots = [{ name = "project", uri = "file:///srv/project" }]`
+            bowline.toml:15:9: servers.a.roots: expected an array of roots, got `~/x`; write `roots = [{ uri = "file:///srv/project", name = "project" }]`
             bowline.toml:16:1: servers.a.headers: `headers` means something only beside `url`, which is not there; add `url` or remove `headers`
             bowline.toml:20:13: servers.b.transport: expected one of `auto`, `http`, `sse`, got `ws`; write `transport = "auto"`
             bowline.toml:21:1: servers.b.args: `args` means something only beside `command`, which is not there; add `command` or remove `args`

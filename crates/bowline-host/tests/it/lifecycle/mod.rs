@@ -213,6 +213,18 @@ async fn a_host_that_is_dropped_leaves_no_process() {
 }
 
 #[tokio::test]
+async fn a_host_that_is_dropped_gives_up_what_it_starts() {
+    // V-72
+    let hung = Program::new("drop-start", "hung");
+    hung.tell("hung");
+    let upstream = hung.upstream().startup_timeout(PATIENCE * 10).start(Start::Eager);
+    let (host, handle) = host([("hung", upstream)]);
+    until("it begins to start", || hung.starts().len() == 1).await;
+    drop((host, handle));
+    until("nothing is left", || hung.alive() == 0).await;
+}
+
+#[tokio::test]
 async fn a_server_that_is_removed_ends_after_its_calls() {
     let program = Program::new("remove", "one");
     let (host, handle) = host([("one", program.upstream())]);
