@@ -300,7 +300,9 @@ impl Inner {
             let enough = match wait {
                 Wait::Never | Wait::Nobody => true,
                 Wait::Only(_) | Wait::Owners(_) => false,
-                Wait::Everybody => was_whole && members.iter().all(|member| is_fresh(&member.instance(tenant))),
+                Wait::Everybody => {
+                    was_whole && members.iter().all(|member| is_fresh(&member.instance(tenant)))
+                }
             };
             if enough {
                 return catalog;
