@@ -8,6 +8,8 @@ mod features;
 mod independent;
 mod matrix;
 mod oracle;
+#[cfg(target_os = "linux")]
+mod orphans;
 mod security;
 mod signals;
 mod transcripts;

@@ -38,11 +38,22 @@ fn marked(server: &str, name: &str, characters: usize) -> String {
     let digits = full.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     let mark: String =
         digits.filter_map(|digit| char::from_digit(digit.into(), 16)).take(characters).collect();
-    let server: String = cut(&tame(server).replace(SEPARATOR, "_"), 20);
-    let server = server.trim_end_matches('_');
+    let server = short(server);
     let room = MAX_NAME.saturating_sub(server.len() + SEPARATOR.len() + 1 + mark.len());
     let name = cut(&tame(name), room);
     format!("{server}{SEPARATOR}{name}_{mark}")
+}
+
+/// Whether something shown under this name may be of this server.
+pub(crate) fn may_be_of(server: &str, shown: &str) -> bool {
+    let is_before = |part: &str| shown.strip_prefix(part).is_some_and(|rest| rest.starts_with(SEPARATOR));
+    is_before(server) || is_before(&short(server))
+}
+
+/// The server's part of a name that had to be changed.
+fn short(server: &str) -> String {
+    let server = cut(&tame(server).replace(SEPARATOR, "_"), 20);
+    server.trim_end_matches('_').to_owned()
 }
 
 fn is_plain_server(server: &str) -> bool {
@@ -101,6 +112,17 @@ mod tests {
         assert_ne!(dotted, exposed_name("git", "repo/commit"));
         for name in [exposed_name("a__b", "c"), exposed_name("a", "b__c"), exposed_name("a_", "_b__c")] {
             assert!(name.len() <= MAX_NAME, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_tells_its_server() {
+        for server in ["git", "a_b", "a__b", "my files", &"s".repeat(100)] {
+            for tool in ["commit", "b__c", "repo.commit"] {
+                let name = exposed_name(server, tool);
+                assert!(may_be_of(server, &name), "{name} of {server}");
+                assert!(!may_be_of("other", &name) && !may_be_of("gi", &name), "{name}");
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use super::{
     answers::{Answerer, abilities, unanswered, with_origin},
 };
 use crate::{
-    aggregate::Catalog,
+    aggregate::{Catalog, may_be_of},
     bridge::{Flight, Landing, Leg},
     policy::{Action, CallFacts, Definition, Ended, Permit, Refusal},
     upstream::{CallerKey, Instance},
@@ -206,7 +206,16 @@ impl Inner {
     /// what is not known is looked for once more in fresh lists.
     async fn route(&self, call: &Call) -> Result<Route, RpcError> {
         let tenant = CallerKey::tenant(call);
-        let catalog = self.catalog(&tenant, Wait::Nobody).await;
+        let name = match call.method {
+            Method::CallTool | Method::GetPrompt => Some(call.params.name()?),
+            _ => None,
+        };
+        // A name tells whose it is, so that others need not be there.
+        let (at_first, at_last) = match &name {
+            Some(name) => (Wait::Never, Wait::Owners(name)),
+            None => (Wait::Nobody, Wait::Everybody),
+        };
+        let catalog = self.catalog(&tenant, at_first).await;
         if let Some(route) = route_in(&catalog, call)? {
             if !route.instance.shelf.tools.has_turned() {
                 return Ok(route);
@@ -216,18 +225,24 @@ impl Inner {
                 return Ok(route);
             }
         }
-        let catalog = self.catalog(&tenant, Wait::Everybody).await;
+        let catalog = self.catalog(&tenant, at_last).await;
         if let Some(route) = route_in(&catalog, call)? {
             return Ok(route);
         }
-        Err(match call.method {
-            Method::ReadResource => RpcError::resource_not_found(&call.params.uri()?),
-            Method::GetPrompt => {
-                RpcError::invalid_params(format!("unknown prompt `{}`", call.params.name()?))
-            }
-            Method::CallTool => RpcError::invalid_params(format!("unknown tool `{}`", call.params.name()?)),
+        Err(match (call.method, &name) {
+            (Method::ReadResource, _) => RpcError::resource_not_found(&call.params.uri()?),
+            (method, Some(name)) => self.unknown(method, name, &tenant),
             _ => RpcError::invalid_params("`ref` names nothing that is offered"),
         })
+    }
+
+    /// Why there is nothing of this name: its server may just not be there.
+    fn unknown(&self, method: Method, name: &str, tenant: &CallerKey) -> RpcError {
+        let members = self.members();
+        let mut owners = members.iter().filter(|member| may_be_of(&member.name, name));
+        let what = if method == Method::GetPrompt { "prompt" } else { "tool" };
+        let unknown = || RpcError::invalid_params(format!("unknown {what} `{name}`"));
+        owners.find_map(|member| member.instance(tenant).failure()).unwrap_or_else(unknown)
     }
 
     async fn permit(&self, route: &Route, call: &Call) -> Result<Permit, Refusal> {

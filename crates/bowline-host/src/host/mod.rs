@@ -9,7 +9,7 @@ mod news;
 pub use builder::HostBuilder;
 
 use crate::{
-    aggregate::{Catalog, Offer, Shelf},
+    aggregate::{Catalog, Offer, Shelf, may_be_of},
     bridge::Parking,
     config::{Share, Start},
     policy::{Caller, Definition, Facts, Guard, Trust},
@@ -65,7 +65,7 @@ pub(crate) struct Inner {
     me: std::sync::Weak<Self>,
     members: RwLock<BTreeMap<Arc<str>, Arc<Member>>>,
     /// What is offered to whom, as it was last put together. One entry where all servers are shared.
-    catalogs: Mutex<Catalogs>,
+    catalogs: Mutex<HashMap<Option<CallerKey>, Kept>>,
     /// Counts everything that may change what is offered.
     epoch: AtomicU64,
     parking: Parking<journey::Cargo>,
@@ -82,8 +82,14 @@ pub(crate) struct Inner {
     retired: Mutex<Vec<Arc<Member>>>,
 }
 
-/// Catalogs by tenant, each with the epoch in which it was put together.
-type Catalogs = HashMap<Option<CallerKey>, (u64, Arc<Catalog>)>;
+/// A catalog as it was put together.
+#[derive(Clone)]
+struct Kept {
+    epoch: u64,
+    /// Whether every server was ever asked for it. Otherwise it is good for what it has only.
+    whole: bool,
+    catalog: Arc<Catalog>,
+}
 
 impl Host {
     /// Sets a host up.
@@ -283,26 +289,31 @@ impl Inner {
     }
 
     /// What is offered to a tenant: as it was last put together, or put together after asking those that `wait` names.
-    async fn catalog(&self, tenant: &CallerKey, wait: Wait) -> Arc<Catalog> {
+    async fn catalog(&self, tenant: &CallerKey, wait: Wait<'_>) -> Arc<Catalog> {
         let members = self.members();
         let key = members.iter().any(|member| member.is_per_client()).then(|| tenant.clone());
         let epoch = self.epoch.load(Ordering::Relaxed);
         let known = self.known(key.as_ref());
-        let wait = match (known, wait) {
-            (None, Wait::Nobody) => Wait::Everybody,
-            (Some((built, catalog)), Wait::Nobody) if built == epoch => return catalog,
-            (Some((built, catalog)), Wait::Everybody)
-                if built == epoch && members.iter().all(|member| is_fresh(&member.instance(tenant))) =>
-            {
+        let was_whole = known.as_ref().is_some_and(|known| known.whole);
+        let wait = if wait == Wait::Nobody && !was_whole { Wait::Everybody } else { wait };
+        if let Some(Kept { catalog, .. }) = known.filter(|known| known.epoch == epoch) {
+            let enough = match wait {
+                Wait::Never | Wait::Nobody => true,
+                Wait::Only(_) | Wait::Owners(_) => false,
+                Wait::Everybody => {
+                    was_whole && members.iter().all(|member| is_fresh(&member.instance(tenant)))
+                }
+            };
+            if enough {
                 return catalog;
             }
-            (_, wait) => wait,
-        };
+        }
         let offers = members.iter().map(|member| {
             let instance = member.instance(tenant);
             let asked = match wait {
-                Wait::Nobody => false,
+                Wait::Never | Wait::Nobody => false,
                 Wait::Only(id) => instance.id == id,
+                Wait::Owners(name) => may_be_of(&member.name, name),
                 Wait::Everybody => true,
             };
             self.offer(instance, asked)
@@ -320,13 +331,13 @@ impl Inner {
         if catalogs.len() >= MAX_CATALOGS {
             catalogs.clear();
         }
-        catalogs.insert(key, (epoch, Arc::clone(&catalog)));
+        let whole = was_whole || wait == Wait::Everybody;
+        catalogs.insert(key, Kept { epoch, whole, catalog: Arc::clone(&catalog) });
         catalog
     }
 
-    fn known(&self, key: Option<&CallerKey>) -> Option<(u64, Arc<Catalog>)> {
-        let catalogs = self.catalogs.lock().unwrap_or_else(PoisonError::into_inner);
-        catalogs.get(&key.cloned()).map(|(built, catalog)| (*built, Arc::clone(catalog)))
+    fn known(&self, key: Option<&CallerKey>) -> Option<Kept> {
+        self.catalogs.lock().unwrap_or_else(PoisonError::into_inner).get(&key.cloned()).cloned()
     }
 
     /// What one server offers. One that is not asked, or cannot be reached, offers what it last did, or nothing, and
@@ -382,11 +393,15 @@ impl Inner {
 
 /// Whom to ask what it offers before an answer is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wait {
-    /// Nobody, unless nothing is known yet.
+enum Wait<'a> {
+    /// Nobody at all.
+    Never,
+    /// Nobody, unless there is someone who was never asked.
     Nobody,
     /// The instance of this number.
     Only(u64),
+    /// Those that something of this name may be of.
+    Owners(&'a str),
     /// All servers.
     Everybody,
 }
@@ -446,6 +461,11 @@ impl Drop for Inner {
     fn drop(&mut self) {
         for task in self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
             task.abort();
+        }
+        let mut members = self.members();
+        members.append(self.retired.get_mut().unwrap_or_else(PoisonError::into_inner));
+        for instance in members.iter().flat_map(|member| member.all()) {
+            instance.retire();
         }
     }
 }

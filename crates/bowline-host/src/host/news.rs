@@ -1,6 +1,6 @@
 //! What servers tell of their own accord, and who wants to hear it.
 
-use super::{Inner, Wait};
+use super::{Inner, Kept, Wait};
 use crate::{
     config::Share,
     upstream::{CallerKey, Instance},
@@ -37,7 +37,7 @@ impl Inner {
                 self.publish(&Change::Resources);
             }
             Notification::ResourceUpdated(params) => {
-                let Some((_, catalog)) = self.known(None) else { return };
+                let Some(Kept { catalog, .. }) = self.known(None) else { return };
                 let uri = catalog.shown_uri(instance, &params.uri);
                 // Of another server's resources it has nothing to tell.
                 if catalog.owner(&uri).is_some_and(|(owner, _)| Arc::ptr_eq(&owner, instance)) {

@@ -11,12 +11,14 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
-use tokio::task::AbortHandle;
+use tokio::{sync::watch, task::AbortHandle};
 
+/// Why a server is not started that nobody wants any more.
+const REMOVED: &str = "it was removed";
 /// For how long a server that could not be started is left alone.
 const COOL_DOWN: Duration = Duration::from_secs(5);
 
@@ -58,8 +60,8 @@ pub(crate) struct Instance {
     starts: AtomicU64,
     /// How many resources someone wants to hear of from it.
     pub(crate) followed: AtomicUsize,
-    /// Set when it is not to be started any more.
-    retired: AtomicBool,
+    /// Set when it is not to be started any more, and a start under way is to be given up.
+    retired: watch::Sender<bool>,
 }
 
 struct State {
@@ -96,7 +98,7 @@ impl Instance {
             errors: AtomicU64::new(0),
             starts: AtomicU64::new(0),
             followed: AtomicUsize::new(0),
-            retired: AtomicBool::new(false),
+            retired: watch::Sender::new(false),
         })
     }
 
@@ -138,8 +140,8 @@ impl Instance {
         if let Some(client) = self.running() {
             return Ok(client);
         }
-        if self.retired.load(Ordering::Relaxed) {
-            return Err("it was removed".into());
+        if *self.retired.borrow() {
+            return Err(REMOVED.into());
         }
         if let State { phase: Phase::Failed { reason, cools: true }, since, .. } = &*self.state()
             && since.elapsed() < COOL_DOWN
@@ -147,11 +149,19 @@ impl Instance {
             return Err(reason.clone());
         }
         self.enter(Phase::Starting);
-        let result = self.connect().await;
+        let mut retired = self.retired.subscribe();
+        let result = tokio::select! {
+            biased;
+            _ = retired.wait_for(|retired| *retired) => {
+                self.enter(Phase::Idle);
+                return Err(REMOVED.into());
+            }
+            result = self.connect() => result,
+        };
         match &result {
             Ok(client) => {
                 let start = self.starts();
-                let watch = tokio::spawn(watch(Arc::downgrade(&self), client.clone(), start));
+                let watch = tokio::spawn(look_after(Arc::downgrade(&self), client.clone(), start));
                 self.enter(Phase::Ready(client.clone(), watch.abort_handle()));
             }
             Err(reason) => {
@@ -186,6 +196,14 @@ impl Instance {
         match tokio::time::timeout(self.spec.startup, connecting).await {
             Ok(connected) => connected.map_err(|error| error.to_string()),
             Err(_) => Err(format!("it did not start within {:?}", self.spec.startup)),
+        }
+    }
+
+    /// Why it cannot be called, if it is known that it cannot.
+    pub(crate) fn failure(&self) -> Option<RpcError> {
+        match &self.state().phase {
+            Phase::Failed { reason, .. } => Some(self.unavailable(reason)),
+            Phase::Idle | Phase::Starting | Phase::Ready(..) => None,
         }
     }
 
@@ -268,9 +286,14 @@ impl Instance {
             && self.state().used.elapsed() >= limit
     }
 
+    /// Has it not started any more. One that runs ends with whoever holds it.
+    pub(crate) fn retire(&self) {
+        self.retired.send_replace(true);
+    }
+
     /// Ends it for good.
     pub(crate) async fn stop(&self) {
-        self.retired.store(true, Ordering::Relaxed);
+        self.retire();
         let _starting = self.connecting.lock().await;
         let client = self.running();
         self.enter(Phase::Idle);
@@ -290,7 +313,7 @@ impl Drop for Instance {
 }
 
 /// Notes when a connection is gone for good.
-async fn watch(instance: Weak<Instance>, client: Client, start: u64) {
+async fn look_after(instance: Weak<Instance>, client: Client, start: u64) {
     let reason = client.closed().await;
     let Some(instance) = instance.upgrade() else { return };
     {

@@ -8,6 +8,8 @@ mod bridge;
 mod catalog;
 mod collector;
 mod config;
+#[cfg(target_os = "linux")]
+mod lifecycle;
 mod policy_guard;
 mod policy_terminal;
 mod sampling;
