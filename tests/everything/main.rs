@@ -191,8 +191,16 @@ async fn differences(alone: &Client, through: &Client, names: &[&str]) -> Result
             );
         }
     }
-    for uri in direct.resources.keys() {
-        hold(format!("resource {uri}"), gathered.resources.contains_key(uri));
+    // What both servers have is shown with the name of each.
+    let shown_as = |name: &str, uri: &str| match names {
+        [_] => uri.to_owned(),
+        _ => format!("{name}+{uri}"),
+    };
+    for name in names {
+        for uri in direct.resources.keys() {
+            let known = gathered.resources.contains_key(&shown_as(name, uri));
+            hold(format!("resource {uri} of {name}"), known);
+        }
     }
     hold("the number of resources".into(), gathered.resources.len() == direct.resources.len() * names.len());
     hold("the number of templates".into(), gathered.templates == direct.templates * names.len());
@@ -221,10 +229,13 @@ async fn differences(alone: &Client, through: &Client, names: &[&str]) -> Result
             settle(&mut found, &format!("prompt {prompt} of {name}"), &one, &two, &other);
         }
     }
-    for uri in direct.resources.keys().take(10) {
-        let read = |client: &Client| client.request("resources/read", json!({ "uri": uri }));
-        let (one, two) = (read(alone).await, read(alone).await);
-        settle(&mut found, &format!("resource {uri}"), &one, &two, &read(through).await);
+    for name in names {
+        for uri in direct.resources.keys().take(10) {
+            let read = |client: &Client, uri: &str| client.request("resources/read", json!({ "uri": uri }));
+            let (one, two) = (read(alone, uri).await, read(alone, uri).await);
+            let other = read(through, &shown_as(name, uri)).await;
+            settle(&mut found, &format!("resource {uri} of {name}"), &one, &two, &other);
+        }
     }
     Ok(found)
 }
@@ -237,8 +248,9 @@ fn settle(
     other: &Result<RawJson, bowline::client::Error>,
 ) {
     let (one, two, mut other) = (plain(one), plain(two), plain(other));
-    // The second server's URIs are shown with its name, because the first one has the same.
-    if let Ok(same) = serde_json::from_str(&other.to_string().replace("\"two+", "\"")) {
+    // URIs that both servers have are shown with the name of each.
+    let unnamed = other.to_string().replace("\"one+", "\"").replace("\"two+", "\"");
+    if let Ok(same) = serde_json::from_str(&unnamed) {
         other = same;
     }
     if one == other {

@@ -36,6 +36,29 @@ pub(crate) struct ToolEntry {
     pub(crate) definition: Definition,
 }
 
+/// What more than one server has: nobody's under its own name, so that no server takes what is another's.
+struct Shared<'a> {
+    resources: HashSet<&'a str>,
+    templates: HashSet<&'a str>,
+}
+
+impl<'a> Shared<'a> {
+    fn of(offers: &'a [Offer]) -> Self {
+        let resources =
+            |offer: &'a Offer| offer.resources.iter().map(|resource| resource.uri.as_str()).collect();
+        let templates = |offer: &'a Offer| {
+            offer.templates.iter().map(|template| template.uri_template.as_str()).collect()
+        };
+        Self { resources: several(offers, resources), templates: several(offers, templates) }
+    }
+}
+
+/// The names that more than one offer has.
+fn several<'a>(offers: &'a [Offer], names: impl Fn(&'a Offer) -> HashSet<&'a str>) -> HashSet<&'a str> {
+    let mut seen = HashSet::new();
+    offers.iter().flat_map(names).filter(|name| !seen.insert(*name)).collect()
+}
+
 /// Everything that is offered.
 #[derive(Default)]
 pub(crate) struct Catalog {
@@ -58,11 +81,12 @@ impl Catalog {
     /// Puts together what servers offer. Their order does not matter but for URIs that several have.
     pub(crate) fn of(offers: &[Offer]) -> Self {
         let mut catalog = Self::default();
+        let shared = Shared::of(offers);
         for offer in offers {
             catalog.add_tools(offer);
             catalog.add_prompts(offer);
-            catalog.add_resources(offer);
-            catalog.add_templates(offer);
+            catalog.add_resources(offer, &shared);
+            catalog.add_templates(offer, &shared);
         }
         catalog
     }
@@ -111,16 +135,17 @@ impl Catalog {
         }
     }
 
-    fn add_resources(&mut self, offer: &Offer) {
+    fn add_resources(&mut self, offer: &Offer, shared: &Shared<'_>) {
         let instance = &offer.instance;
         for resource in offer.resources.iter().filter(|resource| instance.spec.shows(&resource.uri)) {
             let mut uri = resource.uri.clone();
-            if self.resource_index.contains_key(&uri) {
+            if shared.resources.contains(&*uri) {
                 uri = uris::prefixed(&instance.name, &uri);
-                if self.resource_index.contains_key(&uri) {
-                    continue;
-                }
                 self.prefixed.entry(instance.id).or_default().insert(resource.uri.clone());
+            }
+            // A server that lists one twice has it once.
+            if self.resource_index.contains_key(&uri) {
+                continue;
             }
             self.resource_index.insert(uri.clone(), self.resources.len());
             let shown = Resource { uri, ..resource.clone() };
@@ -132,13 +157,11 @@ impl Catalog {
         }
     }
 
-    fn add_templates(&mut self, offer: &Offer) {
+    fn add_templates(&mut self, offer: &Offer, shared: &Shared<'_>) {
         let instance = &offer.instance;
         for template in offer.templates.iter().filter(|template| instance.spec.shows(&template.uri_template))
         {
-            let known =
-                |(entry, _): &(Entry<ResourceTemplate>, _)| entry.shown.uri_template == template.uri_template;
-            let uri_template = if self.templates.iter().any(known) {
+            let uri_template = if shared.templates.contains(&*template.uri_template) {
                 uris::prefixed(&instance.name, &template.uri_template)
             } else {
                 template.uri_template.clone()
@@ -182,12 +205,15 @@ impl Catalog {
         if let Some(entry) = self.resource_index.get(uri).and_then(|place| self.resources.get(*place)) {
             return shown(&entry.instance, &entry.original);
         }
-        self.templates.iter().find_map(|(entry, template)| {
+        let mut covering = self.templates.iter().filter_map(|(entry, template)| {
             template.as_ref()?.match_uri(uri)?;
             let is_prefixed = entry.shown.uri_template != entry.original;
             let original = if is_prefixed { uris::without_prefix(&entry.instance.name, uri)? } else { uri };
             shown(&entry.instance, original)
-        })
+        });
+        let first = covering.next()?;
+        // A template that covers what another server's covers as well does not take it: nobody knows whose it is.
+        covering.all(|(instance, _)| Arc::ptr_eq(&instance, &first.0)).then_some(first)
     }
 
     /// How a URI of a server is shown.

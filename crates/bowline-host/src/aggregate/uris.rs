@@ -1,7 +1,7 @@
 //! Under which URIs the resources of many servers are shown as one.
 //!
-//! A URI stays as it is, unless two servers have it. Then the server whose name comes first keeps it, and each other one is
-//! shown with the server's name before its scheme: `notes+file:///a.txt`.
+//! A URI stays as it is, unless two servers have it. Then each of them is shown with its server's name before the scheme:
+//! `notes+file:///a.txt`. So no server takes a URI from another by listing it.
 
 use std::fmt::Write as _;
 
