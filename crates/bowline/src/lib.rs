@@ -87,19 +87,22 @@
 //! What is met every day is in [`prelude`]; where both sides have a type of the same name (`Error`, `Result`) it
 //! is the server's, unless only `client` is on. The rest is in the modules that the crates behind this one are known by:
 //! [`types`] is the vocabulary, [`proto`] the protocol without IO, `server` and `client` the two sides, `http` both over
-//! HTTP.
+//! HTTP, `host` what stands between many of them.
 //!
 //! | feature | default | gives |
 //! |---|---|---|
 //! | `server` | yes | `server`, and `macros` with it |
 //! | `client` | yes | `client` |
 //! | `http` | yes | `http`, for whichever of the two sides there are |
+//! | `host` | no | `host`: many servers as one, and with it the three before |
 //! | `macros` | yes | the attributes |
 //! | `validate` | yes | JSON Schema validation beyond what types say |
 //! | `tracing` | yes | the middleware that opens a span per call |
 
 #[cfg(feature = "client")]
 pub use bowline_client as client;
+#[cfg(feature = "host")]
+pub use bowline_host as host;
 #[cfg(feature = "http")]
 pub use bowline_http as http;
 pub use bowline_proto as proto;
