@@ -1,6 +1,7 @@
 //! What the user says of one server: where it is, and how it is to be treated.
 
-use crate::config::{Pattern, Share, Start};
+use crate::config::{Share, Start};
+use crate::policy::Pattern;
 use bowline_client::{Command, Connect, Inbox, Stream, Transport};
 use bowline_http::HttpTarget;
 use bowline_proto::service::BoxFuture;
