@@ -32,6 +32,7 @@ pub struct Upstream {
     pub(crate) rename: BTreeMap<String, String>,
     pub(crate) describe: BTreeMap<String, String>,
     pub(crate) roots: Vec<Root>,
+    pub(crate) always_listed: bool,
 }
 
 impl Upstream {
@@ -51,6 +52,7 @@ impl Upstream {
             rename: BTreeMap::new(),
             describe: BTreeMap::new(),
             roots: Vec::new(),
+            always_listed: false,
         }
     }
 
@@ -124,6 +126,12 @@ impl Upstream {
     /// The folders it may know of when its caller has none to show.
     pub fn roots(mut self, roots: impl IntoIterator<Item = Root>) -> Self {
         self.roots = roots.into_iter().collect();
+        self
+    }
+
+    /// Lists its tools even to clients that search for tools.
+    pub fn always_listed(mut self) -> Self {
+        self.always_listed = true;
         self
     }
 
