@@ -8,7 +8,7 @@
 //!
 //! | feature | default | gives |
 //! |---|---|---|
-//! | `server` | yes | `HttpService`, `ServeHttp`, `Settings` |
+//! | `server` | yes | `HttpService`, `ServeHttp`, `Settings`; `Front` for what else is answered on the socket |
 //! | `client` | yes | `http`, `HttpTarget`; `Poster` for requests beside the protocol |
 
 #[cfg(feature = "client")]
@@ -19,4 +19,6 @@ mod server;
 #[cfg(feature = "client")]
 pub use client::{Challenge, HttpTarget, Post, PostAnswer, PostError, Poster, Proxy, http};
 #[cfg(feature = "server")]
-pub use server::{Body, EventLog, EventStore, HttpService, MemoryEvents, Principal, ServeHttp, Settings};
+pub use server::{
+    Body, EventLog, EventStore, Front, HttpService, MemoryEvents, Principal, ServeHttp, Settings,
+};

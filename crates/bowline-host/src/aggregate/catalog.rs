@@ -1,13 +1,17 @@
 //! Everything that is offered to one caller, and whose it is.
 
 use super::{names, uris};
-use crate::{policy::Definition, upstream::Instance};
+use crate::{
+    policy::Definition,
+    search::{Index, MetaTool, Source, estimate_tokens},
+    upstream::Instance,
+};
 use bowline_proto::uri::UriTemplate;
-use bowline_types::{Prompt, Resource, ResourceTemplate, Tool};
+use bowline_types::{Prompt, RawJson, Resource, ResourceTemplate, Tool};
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     fmt,
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 /// What one server offers.
@@ -75,12 +79,22 @@ pub(crate) struct Catalog {
     prefixed_templates: Vec<(u64, UriTemplate)>,
     /// Names that met although they follow the rule, and so had to be made longer.
     pub(crate) collisions: Vec<String>,
+    max_name: usize,
+    tokens: OnceLock<usize>,
+    search: OnceLock<Search>,
+}
+
+/// The tools, ready to be searched.
+pub(crate) struct Search {
+    /// In the order of the catalog.
+    pub(crate) tools: Vec<Tool>,
+    pub(crate) index: Index,
 }
 
 impl Catalog {
-    /// Puts together what servers offer. Their order does not matter but for URIs that several have.
-    pub(crate) fn of(offers: &[Offer]) -> Self {
-        let mut catalog = Self::default();
+    /// Puts together what servers offer, in whatever order.
+    pub(crate) fn of(offers: &[Offer], max_name: usize) -> Self {
+        let mut catalog = Self { max_name, ..Self::default() };
         let shared = Shared::of(offers);
         for offer in offers {
             catalog.add_tools(offer);
@@ -93,11 +107,11 @@ impl Catalog {
 
     /// A free name, compared without case as some clients do.
     fn name(&mut self, taken: fn(&Self, &str) -> bool, server: &str, name: &str) -> Option<String> {
-        let shown = names::exposed_name(server, name);
+        let shown = names::name_within(self.max_name, server, name);
         if !taken(self, &shown) {
             return Some(shown);
         }
-        let longer = names::longer_name(server, name);
+        let longer = names::longer_name(self.max_name, server, name);
         self.collisions.push(shown);
         (!taken(self, &longer)).then_some(longer)
     }
@@ -176,6 +190,35 @@ impl Catalog {
             let original = template.uri_template.clone();
             self.templates.push((Entry { instance: Arc::clone(instance), original, shown }, parsed));
         }
+    }
+
+    /// What the list of all tools costs a model, estimated.
+    pub(crate) fn tokens(&self) -> usize {
+        let cost = |tool: &ToolEntry| {
+            RawJson::of(&tool.entry.shown).map_or(0, |definition| estimate_tokens(definition.as_str()))
+        };
+        *self.tokens.get_or_init(|| self.tools.iter().map(cost).sum())
+    }
+
+    /// The tools, ready to be searched. Made when it is first needed, and gone with the catalog.
+    pub(crate) fn search(&self) -> &Search {
+        self.search.get_or_init(|| {
+            let tools: Vec<_> = self.tools.iter().map(|tool| tool.entry.shown.clone()).collect();
+            let index = Index::of(&tools);
+            Search { tools, index }
+        })
+    }
+
+    /// What is listed where tools are searched for: the means to search, and what is always to be listed.
+    pub(crate) fn for_search(&self) -> Vec<Tool> {
+        let mut counts = BTreeMap::new();
+        for tool in &self.tools {
+            *counts.entry(&*tool.entry.instance.name).or_insert(0) += 1;
+        }
+        let sources: Vec<_> = counts.into_iter().map(|(name, tools)| Source { name, tools }).collect();
+        let always = self.tools.iter().filter(|tool| tool.entry.instance.spec.always_listed);
+        let always = always.map(|tool| tool.entry.shown.clone());
+        MetaTool::ALL.into_iter().map(|tool| tool.definition(&sources)).chain(always).collect()
     }
 
     /// The tool of this name.

@@ -5,7 +5,7 @@
 
 use bowline_proto::seal::digest;
 
-/// The longest name shown. Some clients cut or refuse longer ones.
+/// The longest name shown, unless a host is told otherwise. Some clients cut or refuse longer ones.
 pub const MAX_NAME: usize = 60;
 /// Between server and name. It never stands in a server's part, so the two can be told apart.
 const SEPARATOR: &str = "__";
@@ -21,38 +21,43 @@ const DIGEST: usize = 8;
 /// assert_eq!(exposed_name("my files", "read"), "my_files__read_976dccaf");
 /// ```
 pub fn exposed_name(server: &str, name: &str) -> String {
+    name_within(MAX_NAME, server, name)
+}
+
+/// The same, with another longest name; from 16 characters on all of it fits.
+pub(crate) fn name_within(max: usize, server: &str, name: &str) -> String {
     let plain = format!("{server}{SEPARATOR}{name}");
-    if plain.len() <= MAX_NAME && is_plain_server(server) && is_plain_name(name) {
+    if plain.len() <= max && is_plain_server(server) && is_plain_name(name) {
         return plain;
     }
-    marked(server, name, DIGEST)
+    marked(max, server, name, DIGEST)
 }
 
 /// The name for one that collides with another although both follow the rule.
-pub(crate) fn longer_name(server: &str, name: &str) -> String {
-    marked(server, name, 2 * DIGEST)
+pub(crate) fn longer_name(max: usize, server: &str, name: &str) -> String {
+    marked(max, server, name, (2 * DIGEST).min(max / 2))
 }
 
-fn marked(server: &str, name: &str, characters: usize) -> String {
+fn marked(max: usize, server: &str, name: &str, characters: usize) -> String {
     let full = digest(&[server.as_bytes(), name.as_bytes()]);
     let digits = full.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     let mark: String =
         digits.filter_map(|digit| char::from_digit(digit.into(), 16)).take(characters).collect();
-    let server = short(server);
-    let room = MAX_NAME.saturating_sub(server.len() + SEPARATOR.len() + 1 + mark.len());
+    let server = short(max, server);
+    let room = max.saturating_sub(server.len() + SEPARATOR.len() + 1 + mark.len());
     let name = cut(&tame(name), room);
     format!("{server}{SEPARATOR}{name}_{mark}")
 }
 
 /// Whether something shown under this name may be of this server.
-pub(crate) fn may_be_of(server: &str, shown: &str) -> bool {
+pub(crate) fn may_be_of(max: usize, server: &str, shown: &str) -> bool {
     let is_before = |part: &str| shown.strip_prefix(part).is_some_and(|rest| rest.starts_with(SEPARATOR));
-    is_before(server) || is_before(&short(server))
+    is_before(server) || is_before(&short(max, server))
 }
 
 /// The server's part of a name that had to be changed.
-fn short(server: &str) -> String {
-    let server = cut(&tame(server).replace(SEPARATOR, "_"), 20);
+fn short(max: usize, server: &str) -> String {
+    let server = cut(&tame(server).replace(SEPARATOR, "_"), (max / 3).min(20));
     server.trim_end_matches('_').to_owned()
 }
 
@@ -72,7 +77,8 @@ fn is_taken_everywhere(byte: u8) -> bool {
 /// A name that ends like one that was changed could be taken for it, so it is changed as well.
 fn looks_marked(name: &str) -> bool {
     name.rsplit_once('_').is_some_and(|(_, mark)| {
-        matches!(mark.len(), 8 | 16) && mark.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        (DIGEST..=2 * DIGEST).contains(&mark.len())
+            && mark.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
     })
 }
 
@@ -119,9 +125,11 @@ mod tests {
     fn a_name_tells_its_server() {
         for server in ["git", "a_b", "a__b", "my files", &"s".repeat(100)] {
             for tool in ["commit", "b__c", "repo.commit"] {
-                let name = exposed_name(server, tool);
-                assert!(may_be_of(server, &name), "{name} of {server}");
-                assert!(!may_be_of("other", &name) && !may_be_of("gi", &name), "{name}");
+                for max in [16, 24, MAX_NAME] {
+                    let name = name_within(max, server, tool);
+                    assert!(may_be_of(max, server, &name), "{name} of {server}");
+                    assert!(!may_be_of(max, "other", &name) && !may_be_of(max, "gi", &name), "{name}");
+                }
             }
         }
     }
@@ -138,6 +146,17 @@ mod tests {
                 assert!(seen.insert(name.clone()), "{name} for {server} and {tool}");
             }
         }
+    }
+
+    #[test]
+    fn names_fit_whatever_fits_is() {
+        let (server, tool) = ("tickets".repeat(3), "create".repeat(5));
+        for max in [16, 17, 24, 32, 60, 128] {
+            let names = [name_within(max, &server, &tool), longer_name(max, &server, &tool)];
+            assert!(names.iter().all(|name| name.len() <= max), "{max}: {names:?}");
+            assert_ne!(names[0], name_within(max, &server, &format!("{tool}x")));
+        }
+        assert_eq!(name_within(128, &server, &tool), format!("{server}__{tool}"));
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub(crate) enum Landing {
     Asks(Vec<Question>),
     /// With an error.
     Failed(RpcError),
+    /// With nothing, for too long.
+    Silent(RpcError),
 }
 
 /// A call under way. Dropping it cancels it at the server.
@@ -120,7 +122,7 @@ impl Flight {
                 () = tokio::time::sleep_until(deadline.into()) => {
                     if Instant::now() >= self.pilot.heard() + silence {
                         let reason = format!("`{}` said nothing for {silence:?}", self.instance.name);
-                        return Landing::Failed(RpcError::internal(reason));
+                        return Landing::Silent(RpcError::internal(reason));
                     }
                 }
             }

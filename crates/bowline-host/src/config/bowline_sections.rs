@@ -11,12 +11,10 @@ use super::expand::absolute;
 use super::fields::{Fields, Null, Sited, Unit};
 use super::model::Config;
 use super::node::Node;
-use super::pattern::Pattern;
 use super::report::{NoticeKind, Origin};
-use super::sections::{
-    AnnotationsConfig, DisclosureMode, Effect, KeySource, ModelConfig, ProviderConfig, ProviderKind,
-    RuleConfig,
-};
+use super::sections::{AnnotationsConfig, KeySource, ModelConfig, ProviderConfig, ProviderKind, RuleConfig};
+use crate::policy::{Action, Effect, Pattern};
+use crate::search::DisclosureMode;
 
 /// Applies the sections of a file to what files of lower precedence said.
 pub(crate) fn apply(context: &Context<'_>, root: &Node, config: &mut Config) {
@@ -311,6 +309,7 @@ fn rule(context: &Context<'_>, node: &Node, index: usize) -> Option<RuleConfig> 
         let help = format!("write {}", report.example("effect", &json!("ask")));
         report.error_with(&node.origin, &fields.path, "expected `effect`, got none", help);
     }
+    let action = fields.choice("action", &Action::ALL.map(|action| (action.as_str(), action)));
     let pattern = |name: &str| fields.string(name, "*").map(|text| Pattern::new(text.value));
     let (server, tool, caller) = (pattern("server"), pattern("tool"), pattern("caller"));
     let arguments = fields.map("arguments", Null::IsWrong).unwrap_or_default();
@@ -346,5 +345,6 @@ fn rule(context: &Context<'_>, node: &Node, index: usize) -> Option<RuleConfig> 
     }
     let annotations = annotations.unwrap_or_default();
     let origin = node.origin.clone();
-    Some(RuleConfig { origin, effect, server, tool, arguments, annotations, caller, reason })
+    let action = action.map(|action| action.value);
+    Some(RuleConfig { origin, effect, action, server, tool, arguments, annotations, caller, reason })
 }

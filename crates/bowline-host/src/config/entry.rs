@@ -15,9 +15,9 @@ use super::model::{
     CommandLaunch, Launch, Prefer, Scope, Unknown, UpstreamConfig, UpstreamSettings, UrlLaunch,
 };
 use super::node::{Member, Node};
-use super::pattern::Pattern;
 use super::report::{NoticeKind, Origin, Report};
 use super::text::is_unseen;
+use crate::policy::Pattern;
 
 /// Names that stand for something else: the host itself, and what Claude Code keeps for itself.
 const RESERVED: [&str; 2] = ["bowline", "workspace"];

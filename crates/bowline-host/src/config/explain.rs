@@ -7,8 +7,10 @@ use serde_json::json;
 use super::model::{CommandLaunch, Config, Launch, Prefer, Share, Start, UpstreamConfig, UrlLaunch};
 use super::quantity::{show_bytes, show_duration};
 use super::report::Origin;
-use super::sections::{DisclosureMode, Effect, KeySource, ProviderKind, RuleConfig};
+use super::sections::{KeySource, ProviderKind, RuleConfig};
 use super::text::{Text, visible};
+use crate::policy::Pattern;
+use crate::search::DisclosureMode;
 
 /// Writes the configuration in the notation of `bowline.toml`, with the origin of each value behind it. Values that
 /// nobody wrote are marked as defaults; secrets are masked.
@@ -101,8 +103,7 @@ fn explain_upstream<'a>(page: &mut Page<'a>, upstream: &'a UpstreamConfig) {
     page.value("request_timeout", &json!(show_duration(settings.request_timeout)));
     page.value("idle_stop", &json!(settings.idle_stop.map_or_else(|| "never".to_owned(), show_duration)));
     page.value("trusted", &json!(settings.trusted));
-    let patterns =
-        |patterns: &[super::Pattern]| json!(patterns.iter().map(super::Pattern::as_str).collect::<Vec<_>>());
+    let patterns = |patterns: &[Pattern]| json!(patterns.iter().map(Pattern::as_str).collect::<Vec<_>>());
     page.written("allow", &patterns(&settings.allow));
     page.written("deny", &patterns(&settings.deny));
     page.written("auto_approve", &patterns(&settings.auto_approve));
@@ -256,13 +257,11 @@ fn sections(page: &mut Page<'_>, config: &Config) {
 
 fn explain_rule(page: &mut Page<'_>, rule: &RuleConfig) {
     page.head("[[rules]]", &rule.origin.short());
-    let effect = match rule.effect {
-        Effect::Allow => "allow",
-        Effect::Ask => "ask",
-        Effect::Deny => "deny",
-    };
     let mut line = |name: &str, value: String| page.push([name, " = ", &value]);
-    line("effect", json!(effect).to_string());
+    line("effect", json!(rule.effect.as_str()).to_string());
+    if let Some(action) = rule.action {
+        line("action", json!(action.as_str()).to_string());
+    }
     for (name, pattern) in [("server", &rule.server), ("tool", &rule.tool), ("caller", &rule.caller)] {
         if let Some(pattern) = pattern {
             line(name, json!(pattern.as_str()).to_string());

@@ -9,8 +9,8 @@ use super::environment::Input;
 use super::fields::{Null, Sited, Unit};
 use super::model::{Launch, Prefer};
 use super::node::{Member, Node, Value};
-use super::pattern::Pattern;
 use super::report::NoticeKind;
+use crate::policy::Pattern;
 
 const NAMES: Names = Names { program: "cmd", args: "args", env: "envs", env_file: "" };
 

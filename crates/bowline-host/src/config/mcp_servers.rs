@@ -10,9 +10,9 @@ use super::expand::Class;
 use super::fields::{Fields, Null, Sited, Unit};
 use super::model::{Launch, OauthConfig, Prefer, RootConfig, Scope, UrlLaunch};
 use super::node::{Member, Node, Value};
-use super::pattern::Pattern;
 use super::report::NoticeKind;
 use super::text::Text;
+use crate::policy::Pattern;
 
 const NAMES: Names = Names { program: "command", args: "args", env: "env", env_file: "envFile" };
 

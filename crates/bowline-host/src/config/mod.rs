@@ -24,7 +24,6 @@ mod mcp_servers;
 mod model;
 mod near;
 mod node;
-mod pattern;
 mod quantity;
 mod registry;
 mod registry_input;
@@ -49,10 +48,9 @@ pub use self::model::{
     CommandLaunch, Config, Launch, LimitsConfig, OauthConfig, Prefer, RootConfig, Scope, Share, Start,
     Unknown, UpstreamConfig, UpstreamSettings, UrlLaunch,
 };
-pub use self::pattern::Pattern;
 pub use self::report::{ConfigError, Notice, NoticeKind, Origin};
 pub use self::sections::{
-    AnnotationsConfig, AuditConfig, DisclosureConfig, DisclosureMode, Effect, GatewayConfig, KeySource,
-    ModelConfig, ProviderConfig, ProviderKind, RuleConfig, SamplingConfig,
+    AnnotationsConfig, AuditConfig, DisclosureConfig, GatewayConfig, KeySource, ModelConfig, ProviderConfig,
+    ProviderKind, RuleConfig, SamplingConfig,
 };
 pub use self::text::Text;

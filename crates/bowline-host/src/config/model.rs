@@ -9,10 +9,10 @@ use bowline_types::Revision;
 use serde_json::{Map, Value as Json};
 
 use super::dialect::Dialect;
-use super::pattern::Pattern;
 use super::report::{ConfigError, Notice, Origin};
 use super::sections::{AuditConfig, DisclosureConfig, GatewayConfig, RuleConfig, SamplingConfig};
 use super::text::Text;
+use crate::policy::Pattern;
 
 /// Whose file it is, which decides what it may do and which file wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

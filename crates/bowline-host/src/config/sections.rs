@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::pattern::Pattern;
 use super::report::Origin;
+use crate::policy::{Action, Effect, Pattern};
+use crate::search::DisclosureMode;
 
 /// `[gateway]`: how clients reach the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,16 +45,19 @@ impl Default for GatewayConfig {
     }
 }
 
-/// One of `[[rules]]`: what happens to the calls it matches. An absent condition matches every call.
+/// One of `[[rules]]`: what happens to what it matches. An absent condition matches everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleConfig {
     /// Where the rule is.
     pub origin: Origin,
     /// What happens.
     pub effect: Effect,
+    /// What is about to happen. Without it, a rule that allows or asks is about tool calls, and one that denies is about
+    /// everything.
+    pub action: Option<Action>,
     /// The name of the server.
     pub server: Option<Pattern>,
-    /// The name of the tool.
+    /// The name of the tool; for other actions the name of the prompt, or the URI or URL.
     pub tool: Option<Pattern>,
     /// What the arguments have to look like, by JSON pointer or by the name of a top-level member; `*` is any of them.
     pub arguments: BTreeMap<String, Pattern>,
@@ -63,17 +67,6 @@ pub struct RuleConfig {
     pub caller: Option<Pattern>,
     /// Why, for the one who is refused or asked.
     pub reason: Option<String>,
-}
-
-/// What a rule does to a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Effect {
-    /// It goes through.
-    Allow,
-    /// Somebody is asked.
-    Ask,
-    /// It is refused.
-    Deny,
 }
 
 /// What a server has to say about a tool for a rule to match.
@@ -186,16 +179,4 @@ impl Default for DisclosureConfig {
     fn default() -> Self {
         Self { mode: DisclosureMode::default(), threshold_tokens: 20_000 }
     }
-}
-
-/// Whether tools are searched for instead of listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
-pub enum DisclosureMode {
-    /// For clients that gain from it.
-    #[default]
-    Auto,
-    /// Never.
-    Off,
-    /// Always.
-    On,
 }

@@ -110,13 +110,19 @@ impl Inner {
                 let Some(broker) = &self.broker else {
                     return Err(RpcError::method_not_found("sampling/createMessage"));
                 };
-                let sampling = self.guard.sample(&facts, *params).await.map_err(refused)?;
-                let result = broker.answer(&*instance.name, sampling.request.clone()).await?;
+                let sampling = self.guard.sample(&facts, *params).await;
+                self.count_consent(instance, &sampling);
+                let sampling = sampling.map_err(refused)?;
+                let result = broker.answer(&*instance.name, sampling.request.clone()).await;
+                self.count_tokens(instance);
+                let result = result?;
                 written(&self.guard.sampled(&facts, &sampling, result).await.map_err(refused)?)
             }
             InputRequest::ListRoots => {
                 let roots = instance.spec.roots.clone();
-                self.guard.roots(&facts, &roots).await.map_err(refused)?;
+                let decided = self.guard.roots(&facts, &roots).await;
+                self.count_consent(instance, &decided);
+                decided.map_err(refused)?;
                 written(&ListRootsResult::new(roots))
             }
         }

@@ -1,7 +1,9 @@
 //! How a host is set up.
 
-use super::{Host, Inner};
-use crate::{bridge::Parking, policy::Guard, sampling::Broker, upstream::Upstream};
+use super::{Host, Inner, Telemetry};
+use crate::{
+    MAX_NAME, bridge::Parking, policy::Guard, sampling::Broker, search::Disclosure, upstream::Upstream,
+};
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
@@ -17,11 +19,25 @@ pub struct HostBuilder {
     broker: Option<Broker>,
     attended: bool,
     project: Option<String>,
+    max_name: usize,
+    telemetry: Telemetry,
+    disclosure: Disclosure,
+    preface: Option<String>,
 }
 
 impl HostBuilder {
     pub(super) fn new() -> Self {
-        Self { upstreams: Vec::new(), guard: None, broker: None, attended: false, project: None }
+        Self {
+            upstreams: Vec::new(),
+            guard: None,
+            broker: None,
+            attended: false,
+            project: None,
+            max_name: MAX_NAME,
+            telemetry: Telemetry::default(),
+            disclosure: Disclosure::default(),
+            preface: None,
+        }
     }
 
     /// Adds a server under a name. A later one of the same name replaces the earlier.
@@ -54,6 +70,31 @@ impl HostBuilder {
         self
     }
 
+    /// The longest name of a tool or prompt that clients are given; at least 16. Default: [`MAX_NAME`].
+    pub fn max_name(mut self, characters: usize) -> Self {
+        self.max_name = characters.max(16);
+        self
+    }
+
+    /// Where the host tells what it does. Default: it counts, and records no traces.
+    pub fn telemetry(mut self, telemetry: Telemetry) -> Self {
+        self.telemetry = telemetry;
+        self
+    }
+
+    /// Which clients search for tools instead of being listed them all. Default: those that would be listed very many and
+    /// do not search by themselves.
+    pub fn disclosure(mut self, disclosure: Disclosure) -> Self {
+        self.disclosure = disclosure;
+        self
+    }
+
+    /// What models are told of the host, before what its servers say of themselves.
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        self.preface = Some(text.into());
+        self
+    }
+
     /// The host. Nothing is started yet.
     pub fn build(self) -> Host {
         let inner = Arc::new_cyclic(|me| Inner {
@@ -66,6 +107,12 @@ impl HostBuilder {
             broker: self.broker,
             attended: self.attended,
             project: self.project,
+            max_name: self.max_name,
+            telemetry: self.telemetry,
+            sampled: Mutex::default(),
+            sessions: Mutex::default(),
+            disclosure: RwLock::new(Arc::new(self.disclosure)),
+            preface: self.preface,
             server: OnceLock::new(),
             turned: Arc::new(Notify::new()),
             tasks: Mutex::default(),

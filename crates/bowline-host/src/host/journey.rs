@@ -3,6 +3,8 @@
 use super::{
     Inner, Wait,
     answers::{Answerer, abilities, unanswered, with_origin},
+    disclosure::Disclosed,
+    telemetry::Account,
 };
 use crate::{
     aggregate::{Catalog, may_be_of},
@@ -43,15 +45,27 @@ struct Stage {
 
 /// Where a call goes.
 pub(super) struct Route {
-    instance: Arc<Instance>,
+    pub(super) instance: Arc<Instance>,
     /// As the server knows them, without `_meta` and what belongs to a retry.
     params: RawJson,
     catalog: Arc<Catalog>,
-    subject: Subject,
+    pub(super) subject: Subject,
+}
+
+/// How a round ends.
+enum Ending {
+    /// The call is answered.
+    Done(Outcome),
+    /// The caller is asked.
+    Asks(Outcome),
+    /// It may not be made.
+    Refused(Refusal),
+    /// Its server said nothing for too long.
+    Silent(RpcError),
 }
 
 /// What a call is about, for the policy.
-enum Subject {
+pub(super) enum Subject {
     Tool(Definition),
     Resource(String),
     Prompt(String),
@@ -77,19 +91,48 @@ pub(crate) struct Cargo {
 impl Inner {
     /// Makes a call, or goes on with one.
     pub(super) async fn travel(&self, call: Call, outlet: Outlet) -> Outcome {
-        match self.try_travel(&call, outlet).await {
-            Ok(outcome) => outcome,
-            Err(error) => Outcome::Failed(error),
+        let call = match self.disclosed(call).await {
+            Disclosed::Call(call) => call,
+            Disclosed::Answered(outcome) => return outcome,
+        };
+        let mut account = Account::new(&self.telemetry);
+        match self.round(&call, outlet, &mut account).await {
+            Ok(Ending::Done(outcome)) => {
+                account.end(&outcome);
+                outcome
+            }
+            Ok(Ending::Asks(outcome)) => {
+                account.pause();
+                outcome
+            }
+            Ok(Ending::Refused(refusal)) => {
+                account.denied(&refusal);
+                refused(call.method, &refusal)
+            }
+            Ok(Ending::Silent(error)) => {
+                account.timed_out(&error);
+                Outcome::Failed(error)
+            }
+            Err(error) => {
+                account.failed(&error);
+                Outcome::Failed(error)
+            }
         }
     }
 
-    async fn try_travel(&self, call: &Call, outlet: Outlet) -> Result<Outcome, RpcError> {
+    async fn round(
+        &self,
+        call: &Call,
+        outlet: Outlet,
+        account: &mut Account<'_>,
+    ) -> Result<Ending, RpcError> {
         let stage: Option<Stage> = call.replay.kept(STAGE).and_then(|stage| stage.decode().ok());
         let (mut flight, mut rounds, mut cargo) = match stage {
             Some(Stage { parked: Some(key), rounds, .. }) => {
                 let gone = || RpcError::invalid_params("the call this answers has ended; start it again");
                 let (mut flight, cargo) = self.parking.take(&key).ok_or_else(gone)?;
                 flight.resume(outlet.clone(), call.replay.answers());
+                account.begin(&cargo.route, call);
                 (flight, rounds, cargo)
             }
             Some(Stage { rounds, state, mut answers, forms, target, .. }) => {
@@ -99,21 +142,23 @@ impl Inner {
                         "what this answers is not what it was; start the call again",
                     ));
                 }
+                account.begin(&route, call);
                 for (key, answer) in call.replay.answers() {
                     let answer = answer.clone();
                     let is_form = forms.iter().any(|form| form == key);
                     answers.insert(key, if is_form { answer.or_else(unanswered)? } else { answer? });
                 }
                 let params = again(&route.params, &answers, state.as_deref())?;
-                (self.flight(&route, call, &outlet, params)?, rounds, Cargo { route, permit: None })
+                (self.flight(&route, call, &outlet, params, account)?, rounds, Cargo { route, permit: None })
             }
             None => {
                 let route = self.route(call).await?;
+                account.begin(&route, call);
                 let permit = match self.permit(&route, call).await {
                     Ok(permit) => permit,
-                    Err(refusal) => return Ok(refused(call.method, &refusal)),
+                    Err(refusal) => return Ok(Ending::Refused(refusal)),
                 };
-                let flight = self.flight(&route, call, &outlet, route.params.clone())?;
+                let flight = self.flight(&route, call, &outlet, route.params.clone(), account)?;
                 (flight, 0, Cargo { route, permit: Some(permit) })
             }
         };
@@ -140,13 +185,18 @@ impl Inner {
                 Landing::Done(result) => {
                     let bytes = result.as_bytes().len();
                     let outcome = arrive(route, call.method, &result);
+                    account.received(bytes);
                     finish(cargo.permit, &outcome, bytes);
-                    return Ok(outcome);
+                    return Ok(Ending::Done(outcome));
                 }
                 Landing::Failed(error) => {
                     let outcome = Outcome::Failed(error);
                     finish(cargo.permit, &outcome, 0);
-                    return Ok(outcome);
+                    return Ok(Ending::Done(outcome));
+                }
+                Landing::Silent(error) => {
+                    finish(cargo.permit, &Outcome::Failed(error.clone()), 0);
+                    return Ok(Ending::Silent(error));
                 }
                 Landing::Asks(questions) => match self.parking.park(flight, cargo, &call.client) {
                     Ok(key) => return needs(questions, &Stage { parked: Some(key), ..stage }),
@@ -179,7 +229,7 @@ impl Inner {
                         return needs(questions, &Stage { state, answers, forms, ..stage });
                     }
                     let params = again(&route.params, &answers, state.as_deref())?;
-                    flight = self.flight(route, call, &outlet, params)?;
+                    flight = self.flight(route, call, &outlet, params, account)?;
                 }
             }
         }
@@ -191,11 +241,14 @@ impl Inner {
         call: &Call,
         outlet: &Outlet,
         params: RawJson,
+        account: &mut Account<'_>,
     ) -> Result<Flight, RpcError> {
+        let mut meta = passed_on(call)?;
+        account.depart(route, &mut meta, params.as_bytes().len());
         let leg = Leg {
             method: call.method,
             params,
-            meta: passed_on(call)?,
+            meta,
             capabilities: abilities(self, &route.instance, &call.client),
             client_info: call.client.info().cloned(),
         };
@@ -239,13 +292,19 @@ impl Inner {
     /// Why there is nothing of this name: its server may just not be there.
     fn unknown(&self, method: Method, name: &str, tenant: &CallerKey) -> RpcError {
         let members = self.members();
-        let mut owners = members.iter().filter(|member| may_be_of(&member.name, name));
+        let mut owners = members.iter().filter(|member| may_be_of(self.max_name, &member.name, name));
         let what = if method == Method::GetPrompt { "prompt" } else { "tool" };
         let unknown = || RpcError::invalid_params(format!("unknown {what} `{name}`"));
         owners.find_map(|member| member.instance(tenant).failure()).unwrap_or_else(unknown)
     }
 
     async fn permit(&self, route: &Route, call: &Call) -> Result<Permit, Refusal> {
+        let decided = self.decide(route, call).await;
+        self.count_consent(&route.instance, &decided);
+        decided
+    }
+
+    async fn decide(&self, route: &Route, call: &Call) -> Result<Permit, Refusal> {
         let facts = self.facts(&route.instance, &call.client);
         match &route.subject {
             Subject::Tool(definition) => {
@@ -341,10 +400,10 @@ fn passed_on(call: &Call) -> Result<Meta, RpcError> {
     Ok(members.into())
 }
 
-fn needs(questions: Vec<Question>, stage: &Stage) -> Result<Outcome, RpcError> {
+fn needs(questions: Vec<Question>, stage: &Stage) -> Result<Ending, RpcError> {
     let mut replay = Replay::default();
     replay.keep(STAGE, RawJson::of(stage).map_err(|error| RpcError::internal(error.to_string()))?);
-    Ok(Outcome::NeedsInput(Box::new(Asked { questions, replay })))
+    Ok(Ending::Asks(Outcome::NeedsInput(Box::new(Asked { questions, replay }))))
 }
 
 /// A refusal, where the model can read it if it was the one that called.

@@ -34,7 +34,7 @@ impl Inner {
         let catalog = self.catalog(&CallerKey::tenant(&call), Wait::Everybody).await;
         let result = match call.method {
             Method::ListTools => {
-                let tools = catalog.tools.iter().map(|tool| tool.entry.shown.clone()).collect();
+                let tools = self.listed(&call.client, &catalog);
                 listing!(ListToolsResult, tools: tools, call)
             }
             Method::ListPrompts => {

@@ -2,11 +2,14 @@
 
 mod answers;
 mod builder;
+mod disclosure;
 mod journey;
 mod lists;
 mod news;
+mod telemetry;
 
 pub use builder::HostBuilder;
+pub use telemetry::Telemetry;
 
 use crate::{
     aggregate::{Catalog, Offer, Shelf, may_be_of},
@@ -14,6 +17,8 @@ use crate::{
     config::{Share, Start},
     policy::{Caller, Definition, Facts, Guard, Trust},
     sampling::Broker,
+    search::Disclosure,
+    telemetry::ActiveSession,
     upstream::{CallerKey, Instance, Member, Upstream, UpstreamStatus},
 };
 use bowline_proto::{
@@ -74,6 +79,15 @@ pub(crate) struct Inner {
     /// Whether someone sits at the gate and can be asked.
     attended: bool,
     project: Option<String>,
+    max_name: usize,
+    telemetry: Telemetry,
+    /// How many tokens models have used for each server, as far as it was counted.
+    sampled: Mutex<HashMap<Arc<str>, (u64, u64)>>,
+    /// The sessions that are counted.
+    sessions: Mutex<Vec<ActiveSession>>,
+    disclosure: RwLock<Arc<Disclosure>>,
+    /// What models are told before what servers say.
+    preface: Option<String>,
     server: OnceLock<Announcer>,
     /// Wakes who follows resources when a server was started or lost.
     turned: Arc<Notify>,
@@ -122,7 +136,8 @@ impl Host {
         let replaced = self.inner.write_members(|members| members.insert(name.into(), Arc::clone(&member)));
         self.inner.retire(replaced);
         self.inner.publish_lists();
-        if start == Start::Eager {
+        // Before the host is opened nothing is started.
+        if start == Start::Eager && self.inner.server.get().is_some() {
             self.inner.start(&member);
         }
     }
@@ -132,6 +147,7 @@ impl Host {
         let removed = self.inner.write_members(|members| members.remove(name));
         let found = removed.is_some();
         self.inner.retire(removed);
+        self.inner.telemetry.metrics.forget(name);
         found
     }
 
@@ -143,6 +159,32 @@ impl Host {
     /// How many calls wait for an answer of their caller.
     pub fn parked(&self) -> usize {
         self.inner.parking.len()
+    }
+
+    /// Whether every server that starts with the host has started, or has failed to.
+    pub fn is_ready(&self) -> bool {
+        let is_settled = |member: &Arc<Member>| {
+            let eager = member.spec.start == Start::Eager && !member.is_per_client();
+            !eager || member.all().iter().any(|instance| instance.is_settled())
+        };
+        self.inner.server.get().is_some() && self.inner.members().iter().all(is_settled)
+    }
+
+    /// The numbers of the host as Prometheus reads them. Serve them as
+    /// [`CONTENT_TYPE`](crate::telemetry::CONTENT_TYPE).
+    pub fn metrics(&self) -> String {
+        self.inner.metrics_page()
+    }
+
+    /// Has the numbers tell of so many sessions.
+    pub(crate) fn count_sessions(&self, open: usize) {
+        self.inner.count_sessions(open);
+    }
+
+    /// Decides anew which clients search for tools instead of being listed them all.
+    pub fn set_disclosure(&self, disclosure: Disclosure) {
+        *self.inner.disclosure.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(disclosure);
+        self.inner.publish(&Change::Tools);
     }
 
     /// Decides what may happen.
@@ -190,7 +232,8 @@ impl Inner {
     }
 
     fn member(&self, name: &str, upstream: Upstream) -> Arc<Member> {
-        Arc::new(Member::new(name.into(), upstream, Arc::new(answers::Desk(self.me.clone()))))
+        let metrics = self.telemetry.metrics.upstream(name);
+        Arc::new(Member::new(name.into(), upstream, Arc::new(answers::Desk(self.me.clone())), metrics))
     }
 
     /// Something that is offered may have changed.
@@ -238,6 +281,9 @@ impl Inner {
         let wanted = announcer.wanted();
         if self.server.set(announcer).is_err() {
             return false;
+        }
+        if self.preface.is_some() {
+            self.tell_instructions();
         }
         let me = self.me.clone();
         self.spawn(async move {
@@ -313,13 +359,13 @@ impl Inner {
             let asked = match wait {
                 Wait::Never | Wait::Nobody => false,
                 Wait::Only(id) => instance.id == id,
-                Wait::Owners(name) => may_be_of(&member.name, name),
+                Wait::Owners(name) => may_be_of(self.max_name, &member.name, name),
                 Wait::Everybody => true,
             };
             self.offer(instance, asked)
         });
         let offers: Vec<_> = futures_util::future::join_all(offers).await.into_iter().flatten().collect();
-        let catalog = Arc::new(Catalog::of(&offers));
+        let catalog = Arc::new(Catalog::of(&offers, self.max_name));
         for name in &catalog.collisions {
             tracing::warn!(
                 name,

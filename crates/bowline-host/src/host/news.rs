@@ -63,9 +63,12 @@ impl Inner {
     }
 
     /// Tells clients that come from now on how to use the servers, each under its name.
-    fn tell_instructions(&self) {
+    pub(super) fn tell_instructions(&self) {
         let Some(server) = self.server.get() else { return };
         let mut told = String::new();
+        if let Some(preface) = &self.preface {
+            let _ = writeln!(told, "{}\n", preface.trim());
+        }
         for member in self.members().into_iter().filter(|member| !member.is_per_client()) {
             let running = member.all().into_iter().find_map(|instance| instance.running());
             if let Some(text) = running.and_then(|client| client.server().instructions.clone()) {

@@ -45,7 +45,7 @@ pub use secrets::is_secret_name;
 pub use store::StoreError;
 #[cfg(test)]
 pub(crate) use store::tests::Folder;
-pub(crate) use store::{create_private_folder, private};
+pub(crate) use store::{Document, Others, Store, VERSION, create_private_folder, private};
 pub use terminal::Terminal;
 pub(crate) use time::rfc3339;
 pub use url::{ShownUrl, UrlError, UrlWarning};

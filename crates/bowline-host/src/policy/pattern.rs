@@ -49,6 +49,11 @@ impl Pattern {
         Self { text, pieces }
     }
 
+    /// The pattern that this text matches, and no other.
+    pub fn exact(text: &str) -> Self {
+        Self::new(text.replace('\\', r"\\").replace('*', r"\*"))
+    }
+
     /// The pattern as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
@@ -117,8 +122,22 @@ mod tests {
             (r"a\\*", r"a\b", true),
             (r"a\b", r"a\b", true),
             ("é*", "éa", true),
+            ("read", "reads", false),
+            ("read_*", "read_", true),
+            ("*_file", "read_file", true),
+            ("a*b*c", "a1b2b3c", true),
+            ("Read", "read", false),
         ] {
             assert_eq!(Pattern::new(pattern).matches(text), matches, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn an_exact_pattern_matches_one_text() {
+        for text in ["", "a", "*", r"a\*b", r"\\", "files*"] {
+            let pattern = Pattern::exact(text);
+            assert!(pattern.matches(text), "{text}");
+            assert!(!pattern.matches(&format!("{text}x")), "{text}");
         }
     }
 
@@ -126,5 +145,7 @@ mod tests {
     fn no_pattern_runs_long() {
         let pattern = Pattern::new("a*".repeat(1000) + "b");
         assert!(!pattern.matches(&"a".repeat(100_000)));
+        let pattern = Pattern::new("*a".repeat(200));
+        assert!(!pattern.matches(&format!("{}b", "a".repeat(10_000))));
     }
 }

@@ -27,6 +27,10 @@ pub enum Action {
 }
 
 impl Action {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Call, Self::Read, Self::Prompt, Self::Sample, Self::Form, Self::Visit, Self::Roots];
+
     /// The word for it in files and logs.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
 //! One running instance of a server: connected when needed, watched, and stopped when nobody needs it.
 
 use super::{Flights, Health, Upstream, UpstreamStatus, attribution::Belongs};
-use crate::{aggregate::Shelf, bridge::Pilot, config::Share};
+use crate::{aggregate::Shelf, bridge::Pilot, config::Share, telemetry::UpstreamMetrics};
 use bowline_client::{BoxFuture, CallKey, Client, Notification, Relay};
 use bowline_types::{
     ClientCapabilities, ElicitationCapability, InputRequest, LogMessageParams, LoggingLevel, RawJson, RawMap,
@@ -50,6 +50,7 @@ pub(crate) struct Instance {
     pub(crate) flights: Flights<Pilot>,
     pub(crate) shelf: Shelf,
     owner: Arc<dyn Owner>,
+    metrics: Arc<UpstreamMetrics>,
     /// Held while the server is being started, so that it is started once.
     connecting: tokio::sync::Mutex<()>,
     state: Mutex<State>,
@@ -82,7 +83,13 @@ enum Phase {
 }
 
 impl Instance {
-    pub(super) fn new(id: u64, name: Arc<str>, spec: Upstream, owner: Arc<dyn Owner>) -> Arc<Self> {
+    pub(super) fn new(
+        id: u64,
+        name: Arc<str>,
+        spec: Upstream,
+        owner: Arc<dyn Owner>,
+        metrics: Arc<UpstreamMetrics>,
+    ) -> Arc<Self> {
         let now = Instant::now();
         Arc::new(Self {
             id,
@@ -91,6 +98,7 @@ impl Instance {
             flights: Flights::default(),
             shelf: Shelf::default(),
             owner,
+            metrics,
             connecting: tokio::sync::Mutex::new(()),
             state: Mutex::new(State { phase: Phase::Idle, since: now, used: now }),
             level: Mutex::default(),
@@ -179,7 +187,9 @@ impl Instance {
     }
 
     async fn connect(self: &Arc<Self>) -> Result<Client, String> {
-        self.starts.fetch_add(1, Ordering::Relaxed);
+        if self.starts.fetch_add(1, Ordering::Relaxed) > 0 {
+            self.metrics.restarted();
+        }
         *self.level.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let ear = Ear(Arc::downgrade(self));
         let mut builder = Client::builder()
@@ -259,6 +269,15 @@ impl Instance {
             errors: self.errors.load(Ordering::Relaxed),
             running: self.flights.len(),
             since: state.since.elapsed(),
+        }
+    }
+
+    /// Whether its first start has come to an end, a good one or a bad one.
+    pub(crate) fn is_settled(&self) -> bool {
+        match self.starts.load(Ordering::Relaxed) {
+            0 => false,
+            1 => !matches!(self.state().phase, Phase::Starting),
+            _ => true,
         }
     }
 

@@ -40,6 +40,7 @@ fn from_config(entry: &UpstreamConfig, workspace: Option<&Path>) -> Result<Upstr
         .idle_stop(settings.idle_stop)
         .roots(settings.roots.iter().map(root));
     upstream.trusted = settings.trusted;
+    upstream.always_listed = settings.always_load;
     upstream.revision = settings.revision;
     upstream.allow.clone_from(&settings.allow);
     upstream.deny.clone_from(&settings.deny);

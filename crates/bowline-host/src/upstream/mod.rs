@@ -12,7 +12,7 @@ pub use launch::LaunchError;
 pub use spec::Upstream;
 pub use status::{Health, UpstreamStatus};
 
-use crate::config::Share;
+use crate::{config::Share, telemetry::UpstreamMetrics};
 use std::{
     collections::HashMap,
     sync::{
@@ -27,6 +27,7 @@ pub(crate) struct Member {
     pub(crate) name: Arc<str>,
     pub(crate) spec: Upstream,
     owner: Arc<dyn Owner>,
+    metrics: Arc<UpstreamMetrics>,
     instances: Mutex<HashMap<Option<CallerKey>, Arc<Instance>>>,
 }
 
@@ -37,8 +38,13 @@ const KEPT: Duration = Duration::from_secs(3600);
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 impl Member {
-    pub(crate) fn new(name: Arc<str>, spec: Upstream, owner: Arc<dyn Owner>) -> Self {
-        Self { name, spec, owner, instances: Mutex::default() }
+    pub(crate) fn new(
+        name: Arc<str>,
+        spec: Upstream,
+        owner: Arc<dyn Owner>,
+        metrics: Arc<UpstreamMetrics>,
+    ) -> Self {
+        Self { name, spec, owner, metrics, instances: Mutex::default() }
     }
 
     fn instances(&self) -> MutexGuard<'_, HashMap<Option<CallerKey>, Arc<Instance>>> {
@@ -58,7 +64,8 @@ impl Member {
             return Arc::clone(known);
         }
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        let made = Instance::new(id, Arc::clone(&self.name), self.spec.clone(), Arc::clone(&self.owner));
+        let (owner, metrics) = (Arc::clone(&self.owner), Arc::clone(&self.metrics));
+        let made = Instance::new(id, Arc::clone(&self.name), self.spec.clone(), owner, metrics);
         instances.insert(key, Arc::clone(&made));
         made
     }

@@ -1,6 +1,7 @@
 //! What the user says of one server: where it is, and how it is to be treated.
 
-use crate::config::{Pattern, Share, Start};
+use crate::config::{Share, Start};
+use crate::policy::Pattern;
 use bowline_client::{Command, Connect, Inbox, Stream, Transport};
 use bowline_http::HttpTarget;
 use bowline_proto::service::BoxFuture;
@@ -31,6 +32,7 @@ pub struct Upstream {
     pub(crate) rename: BTreeMap<String, String>,
     pub(crate) describe: BTreeMap<String, String>,
     pub(crate) roots: Vec<Root>,
+    pub(crate) always_listed: bool,
 }
 
 impl Upstream {
@@ -50,6 +52,7 @@ impl Upstream {
             rename: BTreeMap::new(),
             describe: BTreeMap::new(),
             roots: Vec::new(),
+            always_listed: false,
         }
     }
 
@@ -123,6 +126,12 @@ impl Upstream {
     /// The folders it may know of when its caller has none to show.
     pub fn roots(mut self, roots: impl IntoIterator<Item = Root>) -> Self {
         self.roots = roots.into_iter().collect();
+        self
+    }
+
+    /// Lists its tools even to clients that search for tools.
+    pub fn always_listed(mut self) -> Self {
+        self.always_listed = true;
         self
     }
 

@@ -8,6 +8,7 @@ mod bridge;
 mod catalog;
 mod collector;
 mod config;
+mod gateway;
 #[cfg(target_os = "linux")]
 mod lifecycle;
 mod policy_guard;

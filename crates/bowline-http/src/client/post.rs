@@ -34,6 +34,17 @@ pub trait Post: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<PostAnswer, PostError>>;
 }
 
+impl<P: Post + ?Sized> Post for Arc<P> {
+    fn post<'a>(
+        &'a self,
+        url: &'a str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> BoxFuture<'a, Result<PostAnswer, PostError>> {
+        (**self).post(url, headers, body)
+    }
+}
+
 /// What came back for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostAnswer {

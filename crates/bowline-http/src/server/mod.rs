@@ -3,6 +3,7 @@
 mod body;
 mod budget;
 mod events;
+mod front;
 mod guard;
 mod legacy;
 mod listen;
@@ -13,6 +14,7 @@ mod service;
 mod settings;
 
 pub use body::Body;
+pub use front::Front;
 pub use legacy::{EventLog, EventStore, MemoryEvents};
 pub use serve::ServeHttp;
 pub use service::{HttpService, Principal};

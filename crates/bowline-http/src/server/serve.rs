@@ -1,8 +1,8 @@
 //! Serving the endpoint on a socket.
 
-use super::{HttpService, Settings, reply};
+use super::{HttpService, Settings};
 use bowline_server::{BoxFuture, Result, Server};
-use http::{Request, StatusCode};
+use http::Request;
 use hyper::{
     body::Incoming,
     server::conn::{http1, http2},
@@ -150,7 +150,7 @@ fn longer(pause: Duration) -> Duration {
     (pause * 2).min(HEAD_TIME / 50)
 }
 
-/// The endpoint at its path; nothing anywhere else.
+/// The endpoint at its path; what stands before it anywhere else.
 #[derive(Clone)]
 struct AtPath(HttpService);
 
@@ -165,7 +165,7 @@ impl Service<Request<Incoming>> for AtPath {
             let endpoint = self.0.clone();
             return Box::pin(async move { Ok(endpoint.respond(request).await) });
         }
-        Box::pin(std::future::ready(Ok(reply::refusal(StatusCode::NOT_FOUND, "there is nothing here"))))
+        Box::pin(std::future::ready(Ok(self.0.beside(request))))
     }
 }
 

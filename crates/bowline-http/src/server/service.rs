@@ -101,6 +101,12 @@ impl HttpService {
         self.shared.sessions.len()
     }
 
+    /// Tells the same whenever it is asked, without keeping the endpoint.
+    pub fn session_counter(&self) -> impl Fn() -> usize + Send + Sync + use<> {
+        let shared = Arc::downgrade(&self.shared);
+        move || shared.upgrade().map_or(0, |shared| shared.sessions.len())
+    }
+
     pub(super) fn end_sessions(&self) {
         self.shared.sessions.clear();
     }
@@ -110,13 +116,9 @@ impl HttpService {
     where
         B: http_body::Body<Error: std::error::Error>,
     {
-        let (parts, body) = request.into_parts();
-        if let Err(refusal) = guard::check(&self.shared.settings, &parts.uri, &parts.headers) {
-            let status = match refusal {
-                Refusal::BadHost => StatusCode::BAD_REQUEST,
-                Refusal::ForeignHost | Refusal::ForeignOrigin => StatusCode::FORBIDDEN,
-            };
-            return reply::refusal(status, refusal.reason());
+        let (mut parts, body) = request.into_parts();
+        if let Some(response) = self.turn_away(&mut parts) {
+            return response;
         }
         // What belongs to a session may still be needed by a call that is to finish: an answer, a cancellation, a stream
         // that is come back to.
@@ -159,6 +161,25 @@ impl HttpService {
             _ if self.speaks_legacy() => not_allowed("GET, POST, DELETE"),
             _ => not_allowed("POST"),
         }
+    }
+
+    /// Answers what is not for the endpoint.
+    pub(super) fn beside<B>(&self, request: Request<B>) -> Response<Body> {
+        let mut parts = request.into_parts().0;
+        let answered = self.shared.settings.front.as_ref().and_then(|_| self.turn_away(&mut parts));
+        answered.unwrap_or_else(|| reply::refusal(StatusCode::NOT_FOUND, "there is nothing here"))
+    }
+
+    /// What is said to a request that the endpoint does not get to see.
+    fn turn_away(&self, parts: &mut Parts) -> Option<Response<Body>> {
+        if let Err(refusal) = guard::check(&self.shared.settings, &parts.uri, &parts.headers) {
+            let status = match refusal {
+                Refusal::BadHost => StatusCode::BAD_REQUEST,
+                Refusal::ForeignHost | Refusal::ForeignOrigin => StatusCode::FORBIDDEN,
+            };
+            return Some(reply::refusal(status, refusal.reason()));
+        }
+        self.shared.settings.front.as_ref().and_then(|front| front.look(parts))
     }
 
     fn speaks_legacy(&self) -> bool {

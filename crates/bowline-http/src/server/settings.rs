@@ -1,6 +1,9 @@
 //! How an endpoint is set up, with defaults that are safe.
 
-use super::legacy::{EventStore, MemoryEvents};
+use super::{
+    front::Front,
+    legacy::{EventStore, MemoryEvents},
+};
 use std::{sync::Arc, time::Duration};
 
 /// How an endpoint is set up.
@@ -28,6 +31,7 @@ pub struct Settings {
     pub(super) events: Arc<dyn EventStore>,
     pub(super) retry: Duration,
     pub(super) sse_path: Option<String>,
+    pub(super) front: Option<Arc<dyn Front>>,
 }
 
 impl Default for Settings {
@@ -55,6 +59,7 @@ impl Default for Settings {
             events: Arc::new(MemoryEvents),
             retry: Duration::from_millis(500),
             sse_path: None,
+            front: None,
         }
     }
 }
@@ -172,6 +177,12 @@ impl Settings {
     /// Serves the two-endpoint transport of 2024-11-05 as well: its stream at this path. Messages go to the same path.
     pub fn sse_path(mut self, path: impl Into<String>) -> Self {
         self.sse_path = Some(path.into());
+        self
+    }
+
+    /// What looks at every request before the endpoint does: authentication, or further paths on the same socket.
+    pub fn front(mut self, front: impl Front) -> Self {
+        self.front = Some(Arc::new(front));
         self
     }
 

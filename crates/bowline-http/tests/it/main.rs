@@ -16,6 +16,7 @@ mod client_replies;
 mod client_sessions;
 mod client_tls;
 mod client_two_endpoints;
+mod front;
 mod leaks;
 mod legacy;
 mod modern;

@@ -505,5 +505,10 @@ fn bowline_toml_says_everything() {
         caller = "editor*"
         annotations.read_only = true
         annotations.open_world = false
+
+        [[rules]]  # /srv/ada/.config/bowline/bowline.toml:98
+        effect = "ask"
+        action = "sample"
+        server = "files"
     "#]].assert_eq(&shown);
 }

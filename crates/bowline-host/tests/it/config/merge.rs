@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use bowline_host::config::{
-    Config, Disk, Effect, Launch, Loader, Platform, Scope, Source, diff, known_files,
-};
+use bowline_host::config::{Config, Disk, Launch, Loader, Platform, Scope, Source, diff, known_files};
+use bowline_host::policy::Effect;
 use expect_test::expect;
 
 use super::{environment, load};

@@ -312,6 +312,7 @@ port = 80
 
 [[rules]]
 effect = "forbid"
+action = "smaple"
 
 [[rules]]
 effect = "allow"
@@ -359,20 +360,21 @@ mode = true
             bowline.toml:31:8: gateway.path: expected a path that begins with `/`, got `mcp`; write `path = "/mcp"`
             bowline.toml:32:12: gateway.max_name: expected a length between 16 and 128, got `1000`; write `max_name = 60`
             bowline.toml:36:10: rules[0].effect: expected one of `ask`, `deny`, `allow`, got `forbid`; write `effect = "ask"`
-            bowline.toml:40:17: rules[1].annotations.readonly: expected one of `destructive`, `idempotent`, `open_world`, `read_only`, got `readonly`; did you mean `read_only`?
-            bowline.toml:41:1: rules[1].tools: expected one of `annotations`, `arguments`, `caller`, `effect`, `reason`, `server`, `tool`, got `tools`; did you mean `tool`?
-            bowline.toml:46:51: sampling.models[0].cost: expected a number between 0 and 1, got `3`; write `cost = 0.5`
-            bowline.toml:46:56: sampling.models[1]: expected `name`, got none; write `name = "model-name"`
-            bowline.toml:46:80: sampling.models: the model `n` is of the provider `locl`, which is not there; add `[sampling.providers.locl]`
-            bowline.toml:49:8: sampling.providers.local.kind: expected one of `openai`, `anthropic`, got `ollama`; write `kind = "openai"`
-            bowline.toml:53:1: sampling.providers.cloud.api_key: expected the place of the key, got the key itself; write `key_env = "OPENAI_API_KEY"`
-            bowline.toml:55:12: sampling.providers.cloud: expected either `key_env` or `key_file`, got both; keep the one that is meant
-            bowline.toml:58:8: audit.keep: expected a whole number, got `-1`; write `keep = 5`
-            bowline.toml:61:8: disclosure.mode: expected one of `auto`, `off`, `on`, got `true`; write `mode = "auto"`
+            bowline.toml:37:10: rules[0].action: expected one of `call`, `read`, `prompt`, `sample`, `form`, `visit`, `roots`, got `smaple`; write `action = "sample"`
+            bowline.toml:41:17: rules[1].annotations.readonly: expected one of `destructive`, `idempotent`, `open_world`, `read_only`, got `readonly`; did you mean `read_only`?
+            bowline.toml:42:1: rules[1].tools: expected one of `action`, `annotations`, `arguments`, `caller`, `effect`, `reason`, `server`, `tool`, got `tools`; did you mean `tool`?
+            bowline.toml:47:51: sampling.models[0].cost: expected a number between 0 and 1, got `3`; write `cost = 0.5`
+            bowline.toml:47:56: sampling.models[1]: expected `name`, got none; write `name = "model-name"`
+            bowline.toml:47:80: sampling.models: the model `n` is of the provider `locl`, which is not there; add `[sampling.providers.locl]`
+            bowline.toml:50:8: sampling.providers.local.kind: expected one of `openai`, `anthropic`, got `ollama`; write `kind = "openai"`
+            bowline.toml:54:1: sampling.providers.cloud.api_key: expected the place of the key, got the key itself; write `key_env = "OPENAI_API_KEY"`
+            bowline.toml:56:12: sampling.providers.cloud: expected either `key_env` or `key_file`, got both; keep the one that is meant
+            bowline.toml:59:8: audit.keep: expected a whole number, got `-1`; write `keep = 5`
+            bowline.toml:62:8: disclosure.mode: expected one of `auto`, `off`, `on`, got `true`; write `mode = "auto"`
             bowline.toml:23:10: servers.c: expected `command` or `url`, since no other file has a server of this name; write `command = "npx"` or `url = "https://example.com/mcp"`
             (Unknown) bowline.toml:13: servers.a.limits.file: unknown member, kept as it is; did you mean `files`?
             (Unknown) bowline.toml:33: gateway.port: unknown member, kept as it is
-            (Unknown) bowline.toml:43: rules2: unknown member, kept as it is
+            (Unknown) bowline.toml:44: rules2: unknown member, kept as it is
         "#]],
     );
 }

@@ -1,0 +1,377 @@
+//! Servers that somebody else wrote into the configuration: what has to be looked at before they are used.
+//!
+//! An approval is for content, not for a name: the program and where it was found, every argument, the variables, the
+//! folder; or the URL and its headers. What differs in any of it is something else, and has to be approved again.
+
+use crate::{
+    config::{CommandLaunch, Environment, Launch, Text, UpstreamConfig, UrlLaunch},
+    policy::{Document, Others, Store, StoreError, VERSION, visible},
+};
+use bowline_proto::seal::digest;
+use serde::{Deserialize, Serialize};
+use std::{
+    fmt::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+/// A server that waits to be approved.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Candidate {
+    server: String,
+    origin: String,
+    digest: String,
+    description: Vec<String>,
+}
+
+impl Candidate {
+    /// What an entry of the configuration would start or connect to.
+    pub(super) fn of(entry: &UpstreamConfig, environment: &Environment, workspace: Option<&Path>) -> Self {
+        let mut content = Content::default();
+        match &entry.launch {
+            Launch::Command(launch) => content.command(launch, environment, workspace),
+            Launch::Url(launch) => content.url(launch),
+        }
+        for name in &entry.uses {
+            content.part("reads", name);
+        }
+        let parts: Vec<&[u8]> = content.parts.iter().map(Vec::as_slice).collect();
+        Self {
+            server: entry.name.clone(),
+            origin: entry.origin.short(),
+            digest: hex(&digest(&parts)),
+            description: content.lines,
+        }
+    }
+
+    /// The name of the server.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// Where it is configured.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// Stands for all that is approved.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// What is approved, line by line and complete, for people: nothing hidden in it, and no secrets.
+    pub fn description(&self) -> &[String] {
+        &self.description
+    }
+}
+
+impl fmt::Debug for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Candidate")
+            .field("server", &self.server)
+            .field("digest", &self.digest)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Knows what was approved.
+pub trait Approve: Send + Sync + 'static {
+    /// Whether exactly this was approved. Asked whenever the configuration is read; it must not take long, and must not turn
+    /// to the gateway itself.
+    fn is_approved(&self, candidate: &Candidate) -> bool;
+}
+
+impl<F: Fn(&Candidate) -> bool + Send + Sync + 'static> Approve for F {
+    fn is_approved(&self, candidate: &Candidate) -> bool {
+        self(candidate)
+    }
+}
+
+/// What makes up a candidate, for the digest and for people.
+#[derive(Default)]
+struct Content {
+    parts: Vec<Vec<u8>>,
+    lines: Vec<String>,
+}
+
+impl Content {
+    /// Something that anybody may see.
+    fn part(&mut self, what: &str, value: &str) {
+        self.mark(what, value.as_bytes());
+        self.lines.push(format!("{what}: {}", visible(value)));
+    }
+
+    fn mark(&mut self, what: &str, value: &[u8]) {
+        self.parts.extend([what.as_bytes().to_vec(), value.to_vec()]);
+    }
+
+    /// A text, which may hold secrets: as it was written, so that a variable may get another value; and as it is where
+    /// that is hidden, so that nothing changes unseen.
+    fn text(&mut self, what: &str, text: &Text) {
+        self.part(what, text.shown());
+        if !text.is_secret() || text.shown().contains("***") {
+            self.mark("value", text.expose().as_bytes());
+        }
+    }
+
+    fn command(&mut self, launch: &CommandLaunch, environment: &Environment, workspace: Option<&Path>) {
+        let folder = launch.cwd.as_ref().map(|folder| Path::new(folder.expose())).or(workspace);
+        let search = match launch.env.get("PATH") {
+            Some(path) => path.as_ref().map(Text::expose),
+            None => environment.variable("PATH"),
+        };
+        self.text("command", &launch.program);
+        let found = resolve(launch.program.expose(), search, folder);
+        self.part(
+            "program",
+            &found.map_or_else(|| "not found".to_owned(), |path| path.display().to_string()),
+        );
+        for argument in &launch.args {
+            self.text("argument", argument);
+        }
+        for (name, value) in &launch.env {
+            match value {
+                Some(value) => self.text(&format!("variable {}", visible(name)), value),
+                None => self.part("without variable", name),
+            }
+        }
+        if let Some(file) = &launch.env_file {
+            self.text("variables of", file);
+            // What is in it decides what runs as much as the command does.
+            let content = std::fs::read(file.expose()).unwrap_or_default();
+            self.mark("content", &digest(&[&content]));
+        }
+        match &launch.cwd {
+            Some(folder) => self.text("folder", folder),
+            None => {
+                self.part("folder", &workspace.map(|path| path.display().to_string()).unwrap_or_default());
+            }
+        }
+    }
+
+    fn url(&mut self, launch: &UrlLaunch) {
+        self.text("url", &launch.url);
+        for (name, value) in &launch.headers {
+            self.text(&format!("header {}", visible(name)), value);
+        }
+        for word in launch.headers_helper.iter().flatten() {
+            self.text("command for headers", word);
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// The file that would be run for a program.
+fn resolve(program: &str, search: Option<&str>, folder: Option<&Path>) -> Option<PathBuf> {
+    let within = |path: &Path| folder.map_or_else(|| path.to_owned(), |folder| folder.join(path));
+    if program.contains(std::path::is_separator) {
+        return Some(within(Path::new(program)));
+    }
+    let folders =
+        std::env::split_paths(search?).map(|entry| within(&entry).join(program)).collect::<Vec<_>>();
+    folders.into_iter().find(|path| is_program(path))
+}
+
+#[cfg(unix)]
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_program(path: &Path) -> bool {
+    ["", "exe", "cmd", "bat"].iter().any(|ending| path.with_extension(ending).is_file())
+}
+
+/// Approvals in a file, shared by all processes of the user.
+#[derive(Clone, Debug)]
+pub struct Approvals {
+    file: Store,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct File {
+    version: u32,
+    approvals: Vec<Approved>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Approved {
+    server: String,
+    digest: String,
+}
+
+impl Default for File {
+    fn default() -> Self {
+        Self { version: VERSION, approvals: Vec::new() }
+    }
+}
+
+impl Document for File {
+    fn version(&self) -> u32 {
+        self.version
+    }
+}
+
+impl Approvals {
+    /// Approvals in this file, which need not be there yet. Fails when it is there and cannot be understood, or when others
+    /// may write it.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        let approvals = Self { file: Store::new(path, Others::MustNotWrite) };
+        approvals.file.read::<File>()?;
+        Ok(approvals)
+    }
+
+    /// Approves a candidate, in place of what was approved under its name. Blocks.
+    pub fn approve(&self, candidate: &Candidate) -> Result<(), StoreError> {
+        self.file.update(|file: &mut File| {
+            file.approvals.retain(|known| known.server != candidate.server);
+            let (server, digest) = (candidate.server.clone(), candidate.digest.clone());
+            file.approvals.push(Approved { server, digest });
+            file.approvals.sort_by(|one, other| one.server.cmp(&other.server));
+        })
+    }
+
+    /// Takes back what was approved under this name. Blocks.
+    pub fn revoke(&self, server: &str) -> Result<(), StoreError> {
+        self.file.update(|file: &mut File| file.approvals.retain(|known| known.server != server))
+    }
+}
+
+impl Approve for Approvals {
+    fn is_approved(&self, candidate: &Candidate) -> bool {
+        match self.file.read::<File>() {
+            Ok(file) => file.is_some_and(|(file, _)| {
+                file.approvals
+                    .iter()
+                    .any(|known| known.server == candidate.server && known.digest == candidate.digest)
+            }),
+            Err(error) => {
+                tracing::warn!(%error, "nothing counts as approved");
+                false
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        config::{Loader, Scope, Source},
+        policy::Folder,
+    };
+    use expect_test::expect;
+    use std::collections::BTreeMap;
+
+    fn candidate_in(text: &str, variables: &[(&str, &str)]) -> Candidate {
+        let files = BTreeMap::from([(PathBuf::from("/shop/.mcp.json"), text.to_owned())]);
+        let environment =
+            Environment::new(variables.iter().copied().chain([("HOME", "/"), ("PATH", "/nowhere")]));
+        let loader = Loader::new(environment.clone()).source(Source::new("/shop/.mcp.json", Scope::Project));
+        let config = loader.load(&files);
+        assert_eq!(config.errors, []);
+        Candidate::of(&config.upstreams[0], &environment, Some(Path::new("/shop")))
+    }
+
+    fn candidate(entry: &str) -> Candidate {
+        candidate_in(&format!(r#"{{ "mcpServers": {{ "a": {entry} }} }}"#), &[("TOKEN", "one")])
+    }
+
+    #[test]
+    fn what_is_approved_is_shown_as_it_is() {
+        // V-70
+        let candidate = candidate(
+            "{ \"command\": \"npx\", \"args\": [\"-c\", \"x\u{202e}y\"], \"env\": { \"NODE_OPTIONS\": \"--require=./evil.js\" } }",
+        );
+        expect![[r"
+            command: npx
+            program: not found
+            argument: -c
+            argument: x<U+202E>y
+            variable NODE_OPTIONS: ***
+            folder: /shop"]]
+        .assert_eq(&candidate.description().join("\n"));
+        assert_eq!(candidate.origin(), "/shop/.mcp.json:1");
+    }
+
+    #[test]
+    fn whatever_is_changed_is_something_else() {
+        // V-70
+        let entry = r#"{ "command": "npx", "args": ["-y", "pkg"], "env": { "A": "1" }, "cwd": "/w" }"#;
+        let approved = candidate(entry);
+        assert_eq!(candidate(entry).digest(), approved.digest());
+        for (from, to) in [
+            ("npx", "npx2"),
+            ("\"pkg\"", "\"pkg2\""),
+            ("\"-y\", \"pkg\"", "\"-y pkg\""),
+            ("\"A\"", "\"B\""),
+            ("\"1\"", "\"2\""),
+            ("/w", "/v"),
+            ("\"-y\"", "\"-y\", \"-c\""),
+        ] {
+            let changed = candidate(&entry.replace(from, to));
+            assert_ne!(changed.digest(), approved.digest(), "{to}");
+        }
+        let remote = r#"{ "url": "https://a.example/mcp", "headers": { "X": "1" } }"#;
+        for (from, to) in [("a.example", "b.example"), ("\"X\"", "\"Y\""), ("\"1\"", "\"2\"")] {
+            let changed = candidate(&remote.replace(from, to));
+            assert_ne!(changed.digest(), candidate(remote).digest(), "{to}");
+        }
+    }
+
+    #[test]
+    fn a_variable_may_get_another_value_but_not_be_another_one() {
+        let entry = |variable: &str| {
+            format!(
+                r#"{{ "mcpServers": {{ "a": {{ "command": "x", "env": {{ "T": "${{{variable}}}" }} }} }} }}"#
+            )
+        };
+        let one = candidate_in(&entry("TOKEN"), &[("TOKEN", "one")]);
+        assert_eq!(one.digest(), candidate_in(&entry("TOKEN"), &[("TOKEN", "two")]).digest());
+        let other = [("TOKEN", "one"), ("SECRET", "one")];
+        assert_ne!(one.digest(), candidate_in(&entry("SECRET"), &other).digest());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_program_that_is_found_elsewhere_is_another_one() {
+        use std::os::unix::fs::PermissionsExt;
+        let (first, second) = (Folder::new("approval-first"), Folder::new("approval-second"));
+        let put = |folder: &Folder| {
+            let path = folder.join("tool");
+            std::fs::write(&path, "").unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        put(&second);
+        let search = format!("{}:{}", first.join("").display(), second.join("").display());
+        assert_eq!(resolve("tool", Some(&search), None), Some(second.join("tool")));
+        put(&first);
+        assert_eq!(resolve("tool", Some(&search), None), Some(first.join("tool")));
+        assert_eq!(resolve("./tool", Some(&search), Some(Path::new("/w"))), Some(PathBuf::from("/w/./tool")));
+        assert_eq!(resolve("other", Some(&search), None), None);
+    }
+
+    #[test]
+    fn approvals_are_kept_by_content() {
+        // V-70
+        let folder = Folder::new("approval-kept");
+        let approvals = Approvals::open(folder.join("approvals.json")).unwrap();
+        let (one, two) = (candidate(r#"{ "command": "x" }"#), candidate(r#"{ "command": "y" }"#));
+        assert!(!approvals.is_approved(&one));
+        approvals.approve(&one).unwrap();
+        assert!(approvals.is_approved(&one) && !approvals.is_approved(&two));
+        approvals.approve(&two).unwrap();
+        assert!(!approvals.is_approved(&one) && approvals.is_approved(&two));
+        approvals.revoke("a").unwrap();
+        assert!(!approvals.is_approved(&two));
+        std::fs::write(folder.join("approvals.json"), "[]").unwrap();
+        assert!(!approvals.is_approved(&two));
+        assert!(Approvals::open(folder.join("approvals.json")).is_err());
+    }
+}

@@ -1,0 +1,282 @@
+//! How a gateway is set up: a configuration, and what no configuration can say.
+
+use super::{
+    Gateway, Inner,
+    approval::{Approvals, Approve, Candidate},
+    edge::Token,
+    models::{self, Models},
+    problem::{self, GatewayError, Problem},
+    reload::{self, State},
+    rules,
+};
+use crate::{
+    Host, Telemetry,
+    audit::{Audit, AuditSettings},
+    config::{Config, Environment, Launch, Text},
+    policy::{Answers, Gate, Guard, GuardBuilder, Opener, Pins},
+    telemetry::{Exporter, Sources, Traces},
+};
+use bowline_http::{Post, Poster};
+use ring::rand::{SecureRandom, SystemRandom};
+use std::{
+    fmt,
+    path::PathBuf,
+    sync::{Arc, Mutex, atomic::AtomicBool},
+    time::SystemTime,
+};
+
+/// Sets a [`Gateway`] up.
+pub struct GatewayBuilder {
+    config: Config,
+    environment: Environment,
+    workspace: Option<PathBuf>,
+    folder: Option<PathBuf>,
+    guard: GuardBuilder,
+    attended: bool,
+    approve: Option<Arc<dyn Approve>>,
+    post: Option<Arc<dyn Post>>,
+    telemetry: Telemetry,
+    traces: Option<Traces>,
+}
+
+impl GatewayBuilder {
+    pub(super) fn new(config: Config) -> Self {
+        Self {
+            config,
+            environment: Environment::new(std::iter::empty::<(String, String)>()),
+            workspace: None,
+            folder: None,
+            guard: Guard::builder(),
+            attended: false,
+            approve: None,
+            post: None,
+            telemetry: Telemetry::default(),
+            traces: None,
+        }
+    }
+
+    /// Where keys and tokens are found that the configuration names. Default: nowhere.
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.environment = environment;
+        self
+    }
+
+    /// The folder that is worked in: programs start there, and remembered answers may be bound to it.
+    pub fn workspace(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.workspace = Some(folder.into());
+        self
+    }
+
+    /// The folder of remembered answers, pinned tools and approvals. Default: they are forgotten at the end, and nothing is
+    /// approved.
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Where questions about calls go. Default: nowhere, which declines them.
+    pub fn gate(mut self, gate: impl Gate + 'static) -> Self {
+        self.guard = self.guard.gate(gate);
+        self
+    }
+
+    /// Someone sits at the gate: questions of servers whose caller cannot be asked are put there.
+    pub fn attended(mut self) -> Self {
+        self.attended = true;
+        self
+    }
+
+    /// How pages are opened that servers send the user to. Default: not at all.
+    pub fn opener(mut self, opener: impl Opener + 'static) -> Self {
+        self.guard = self.guard.opener(opener);
+        self
+    }
+
+    /// Who knows which servers of others were approved. Default: the [`Approvals`] in the folder.
+    pub fn approve(mut self, approve: impl Approve) -> Self {
+        self.approve = Some(Arc::new(approve));
+        self
+    }
+
+    /// How providers of models and collectors of traces are reached. Default: by HTTP, as servers are.
+    pub fn post(mut self, post: Arc<dyn Post>) -> Self {
+        self.post = Some(post);
+        self
+    }
+
+    /// Where the gateway tells what it does. Default: it counts, and records no traces.
+    pub fn telemetry(mut self, telemetry: Telemetry) -> Self {
+        self.telemetry = telemetry;
+        self
+    }
+
+    /// Sends traces to a collector, from when the gateway is built until it is closed.
+    pub fn traces(mut self, traces: Traces) -> Self {
+        self.traces = Some(traces);
+        self
+    }
+
+    /// The gateway. No server is started yet.
+    ///
+    /// Fails when it would protect less than was meant: a rule that cannot be read, an audit log that cannot be written,
+    /// files of answers or pins that are damaged. Whatever else is wrong costs the server or model that it is about, and is
+    /// told in [`Gateway::problems`].
+    ///
+    /// Needs a tokio runtime if traces are sent.
+    pub fn build(mut self) -> Result<Gateway, GatewayError> {
+        let mut fatal = problem::fatal(&self.config);
+        let post = self.post.take().unwrap_or_else(|| Arc::new(Poster::new()));
+        let Models { broker, keys, problems: mut made_once } =
+            models::models(&self.config.sampling, &self.environment, &post);
+        let (token, secret) = self.token(&mut made_once);
+        let mut guard =
+            std::mem::replace(&mut self.guard, Guard::builder()).policy(rules::policy(&self.config));
+        let mut secrets: Vec<String> = keys.iter().map(|key| key.expose().to_owned()).collect();
+        secrets.extend(secret);
+        match self.audit(secrets) {
+            Ok(Some(audit)) => guard = guard.audit(audit),
+            Ok(None) => {}
+            Err(problem) => fatal.push(problem),
+        }
+        let mut approve = self.approve.take();
+        if let Some(folder) = &self.folder {
+            let unusable = |error| Problem::new("folder", error);
+            match Answers::open(folder.join("answers.json")) {
+                Ok(answers) => guard = guard.answers(answers),
+                Err(error) => fatal.push(unusable(error)),
+            }
+            match Pins::open(folder.join("pins.json")) {
+                Ok(pins) => guard = guard.pins(pins),
+                Err(error) => fatal.push(unusable(error)),
+            }
+            if approve.is_none() {
+                match Approvals::open(folder.join("approvals.json")) {
+                    Ok(approvals) => approve = Some(Arc::new(approvals)),
+                    Err(error) => fatal.push(unusable(error)),
+                }
+            }
+        } else {
+            guard = guard.pins(Pins::in_memory());
+        }
+        let exporter = self.exporter(post).unwrap_or_else(|problem| {
+            made_once.push(problem);
+            None
+        });
+        if !fatal.is_empty() {
+            return Err(GatewayError::new(fatal));
+        }
+
+        let mut host = Host::builder()
+            .guard(guard.build())
+            .telemetry(self.telemetry)
+            .max_name(usize::from(self.config.gateway.max_name))
+            .disclosure(reload::disclosure(&self.config.disclosure));
+        if self.attended {
+            host = host.attended();
+        }
+        if let Some(broker) = broker {
+            host = host.broker(broker);
+        }
+        if let Some(workspace) = &self.workspace {
+            host = host.project(workspace.display().to_string());
+        }
+        if let Some(text) = &self.config.gateway.instructions {
+            host = host.instructions(text);
+        }
+        let nobody = Arc::new(|_: &Candidate| false);
+        let inner = Inner {
+            host: host.build(),
+            environment: self.environment,
+            workspace: self.workspace,
+            approve: approve.unwrap_or(nobody),
+            token,
+            ending: Arc::new(AtomicBool::new(false)),
+            made_once,
+            state: Mutex::default(),
+            handle: Mutex::default(),
+            watcher: Mutex::default(),
+            exporter: Mutex::new(exporter),
+        };
+        let problems = self.config.errors.iter().map(Problem::from).collect();
+        let mut state = State { problems, ..State::default() };
+        for entry in &self.config.upstreams {
+            let (standing, upstream) = inner.judge(&self.config, entry);
+            if let Some(upstream) = upstream {
+                inner.host.add(&entry.name, upstream);
+            }
+            state.problems.extend(reload::complaints(entry, &standing));
+            state.standing.insert(entry.name.clone(), standing);
+        }
+        state.config = Arc::new(self.config);
+        *inner.state() = state;
+        Ok(Gateway { inner: Arc::new(inner) })
+    }
+
+    /// The token that clients have to send. One that is configured and cannot be had lets nobody in.
+    fn token(&self, problems: &mut Vec<Problem>) -> (Result<Option<Token>, Problem>, Option<String>) {
+        let gateway = &self.config.gateway;
+        let Some(name) = &gateway.token_env else {
+            if !gateway.listen.ip().is_loopback() {
+                let message = "others than this machine can connect, and nobody has to send a token";
+                problems.push(Problem::new("gateway", message));
+            }
+            return (Ok(None), None);
+        };
+        let value = self.environment.variable(name).map(str::trim).filter(|value| !value.is_empty());
+        let missing = || Problem::new("gateway.token_env", format!("there is no variable `{name}`"));
+        let found = value.and_then(|value| Some((Token::new(value)?, value.to_owned())));
+        let Some((token, value)) = found else {
+            problems.push(missing());
+            return (Err(missing()), None);
+        };
+        (Ok(Some(token)), Some(value))
+    }
+
+    fn audit(&self, secrets: Vec<String>) -> Result<Option<Audit>, Problem> {
+        let config = &self.config.audit;
+        let Some(file) = &config.file else { return Ok(None) };
+        let mut settings = AuditSettings::new(file)
+            .max_bytes(config.max_bytes)
+            .keep(usize::try_from(config.keep).unwrap_or(usize::MAX));
+        let of_servers = self.config.upstreams.iter().flat_map(|entry| secrets_of(&entry.launch));
+        for secret in secrets.into_iter().chain(of_servers) {
+            settings = settings.secret(secret);
+        }
+        let open = |error| Problem::new("audit", format!("cannot write `{}`: {error}", file.display()));
+        Audit::open(settings).map(Some).map_err(open)
+    }
+
+    fn exporter(&mut self, post: Arc<dyn Post>) -> Result<Option<Exporter>, Problem> {
+        let Some(traces) = self.traces.take() else { return Ok(None) };
+        let source = SystemRandom::new();
+        let random = move |bytes: &mut [u8]| {
+            // Without randomness ids repeat, and traces are mixed up; nothing else depends on them.
+            let _ = source.fill(bytes);
+        };
+        let sources = Sources { random: Arc::new(random), now: Arc::new(SystemTime::now) };
+        let started = traces.start(post, sources).map_err(|error| Problem::new("traces", error));
+        let (tracer, exporter) = started?;
+        self.telemetry.metrics.with_traces(&exporter);
+        self.telemetry.tracer = tracer;
+        Ok(Some(exporter))
+    }
+}
+
+/// What must not be written down of how a server is reached.
+fn secrets_of(launch: &Launch) -> Vec<String> {
+    let texts: Vec<&Text> = match launch {
+        Launch::Command(launch) => launch.env.values().flatten().chain(&launch.args).collect(),
+        Launch::Url(launch) => launch.headers.values().chain([&launch.url]).collect(),
+    };
+    texts.into_iter().filter(|text| text.is_secret()).map(|text| text.expose().to_owned()).collect()
+}
+
+impl fmt::Debug for GatewayBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GatewayBuilder")
+            .field("workspace", &self.workspace)
+            .field("folder", &self.folder)
+            .field("attended", &self.attended)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,153 @@
+//! What stands before the endpoint on its socket: the token, and what operators look at.
+//!
+//! `/healthz` tells that the process is alive and `/readyz` whether its servers are up; whoever watches over processes may
+//! ask both without a token. `/metrics` names servers and tools, and wants one.
+
+use crate::{Host, telemetry::CONTENT_TYPE};
+use bowline_http::{Body, Front};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, request::Parts};
+use ring::{hmac, rand::SystemRandom};
+use std::{
+    fmt,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+/// What clients have to send. It is kept as a tag under a key of this process, so that comparing takes as long whatever
+/// is sent.
+#[derive(Clone)]
+pub(super) struct Token {
+    key: Arc<hmac::Key>,
+    tag: hmac::Tag,
+}
+
+impl Token {
+    /// A token; `None` without randomness.
+    pub(super) fn new(token: &str) -> Option<Self> {
+        let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).ok()?;
+        let tag = hmac::sign(&key, token.as_bytes());
+        Some(Self { key: Arc::new(key), tag })
+    }
+
+    fn is(&self, sent: &[u8]) -> bool {
+        hmac::verify(&self.key, sent, self.tag.as_ref()).is_ok()
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// Counts something when it is asked.
+pub(super) type Counter = Box<dyn Fn() -> usize + Send + Sync>;
+
+/// What stands before the endpoint.
+pub(super) struct Edge {
+    pub(super) host: Host,
+    pub(super) endpoint: String,
+    pub(super) token: Option<Token>,
+    /// Counts the sessions of the endpoint, once there is one.
+    pub(super) sessions: Arc<OnceLock<Counter>>,
+    /// Whether the socket is about to be closed.
+    pub(super) ending: Arc<AtomicBool>,
+}
+
+impl Front for Edge {
+    fn look(&self, request: &mut Parts) -> Option<Response<Body>> {
+        let reads = matches!(request.method, Method::GET | Method::HEAD);
+        let path = request.uri.path();
+        // A path that the user gave to the endpoint is the endpoint's.
+        let page = if reads && path != self.endpoint { path } else { "" };
+        match page {
+            "/healthz" => return Some(plain(StatusCode::OK, "ok\n")),
+            "/readyz" if self.ending.load(Ordering::Relaxed) => {
+                return Some(plain(StatusCode::SERVICE_UNAVAILABLE, "ending\n"));
+            }
+            "/readyz" if self.host.is_ready() => return Some(plain(StatusCode::OK, "ready\n")),
+            "/readyz" => return Some(plain(StatusCode::SERVICE_UNAVAILABLE, "starting\n")),
+            _ => {}
+        }
+        if let Some(token) = &self.token
+            && let Err(challenge) = check(token, &request.headers)
+        {
+            let mut response = plain(StatusCode::UNAUTHORIZED, "a token is needed\n");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+            return Some(response);
+        }
+        if page == "/metrics" {
+            self.host.count_sessions(self.sessions.get().map_or(0, |count| count()));
+            let mut response = plain(StatusCode::OK, self.host.metrics());
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE));
+            return Some(response);
+        }
+        None
+    }
+}
+
+impl fmt::Debug for Edge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Edge")
+            .field("endpoint", &self.endpoint)
+            .field("token", &self.token)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Lets a request pass that has the token, once; otherwise the challenge to answer with.
+fn check(token: &Token, headers: &HeaderMap) -> Result<(), &'static str> {
+    let mut sent = headers.get_all(header::AUTHORIZATION).iter();
+    let Some(value) = sent.next() else { return Err("Bearer realm=\"bowline\"") };
+    let wrong = "Bearer realm=\"bowline\", error=\"invalid_token\"";
+    let (scheme, credentials) = value.as_bytes().split_at_checked(7).ok_or(wrong)?;
+    let is_bearer = scheme.eq_ignore_ascii_case(b"bearer ") && sent.next().is_none();
+    if is_bearer && token.is(credentials.trim_ascii()) { Ok(()) } else { Err(wrong) }
+}
+
+fn plain(status: StatusCode, text: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(text.into());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_token_is_let_through() {
+        let token = Token::new("s3cret-token").unwrap();
+        assert_eq!(format!("{token:?}"), "***");
+        let verdict = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(header::AUTHORIZATION, HeaderValue::from_str(value).unwrap());
+            }
+            check(&token, &headers)
+        };
+        assert_eq!(verdict(&["Bearer s3cret-token"]), Ok(()));
+        assert_eq!(verdict(&["bearer  s3cret-token"]), Ok(()));
+        assert_eq!(verdict(&[]), Err("Bearer realm=\"bowline\""));
+        for values in [
+            &["Bearer s3cret-toke"][..],
+            &["Bearer s3cret-token2"],
+            &["Bearer "],
+            &["Bearer"],
+            &["s3cret-token"],
+            &["Basic s3cret-token"],
+            &["Bearer s3cret-token", "Bearer s3cret-token"],
+        ] {
+            assert_eq!(
+                verdict(values),
+                Err("Bearer realm=\"bowline\", error=\"invalid_token\""),
+                "{values:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! The gateway: a host as a configuration describes it, kept in step with its files and served to whoever may call.
+//!
+//! ```no_run
+//! use bowline_host::{
+//!     Gateway,
+//!     config::{Disk, Environment, Loader, Scope, Source},
+//! };
+//!
+//! # async fn run() -> bowline_server::Result {
+//! let environment = Environment::new(std::env::vars());
+//! let loader = Loader::new(environment.clone()).source(Source::new("bowline.toml", Scope::User));
+//! let gateway = Gateway::builder(loader.load(&Disk)).environment(environment).build()?;
+//! gateway.watch(loader);
+//! gateway.open()?.serve_stdio().await?;
+//! gateway.close().await;
+//! # Ok(())
+//! # }
+//! ```
+
+mod approval;
+mod builder;
+mod edge;
+mod models;
+mod problem;
+mod reload;
+mod rules;
+mod watch;
+
+pub use approval::{Approvals, Approve, Candidate};
+pub use builder::GatewayBuilder;
+pub use problem::{GatewayError, Problem};
+pub use reload::{Applied, Standing};
+
+use crate::{
+    Host, UpstreamStatus,
+    config::{Config, Environment},
+    telemetry::Exporter,
+};
+use bowline_http::{HttpService, Settings};
+use bowline_server::{Server, ServerHandle};
+use edge::{Counter, Edge, Token};
+use reload::State;
+use std::{
+    fmt,
+    future::Future,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{net::TcpListener, task::AbortHandle};
+
+/// How long traces may take to be sent at the end.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// A host as a configuration describes it. Clones share everything.
+#[derive(Clone)]
+pub struct Gateway {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    host: Host,
+    environment: Environment,
+    workspace: Option<PathBuf>,
+    approve: Arc<dyn Approve>,
+    token: Result<Option<Token>, Problem>,
+    ending: Arc<AtomicBool>,
+    /// What is wrong with what is made once.
+    made_once: Vec<Problem>,
+    state: Mutex<State>,
+    handle: Mutex<Option<ServerHandle>>,
+    watcher: Mutex<Option<AbortHandle>>,
+    exporter: Mutex<Option<Exporter>>,
+}
+
+/// How one server of the configuration is doing.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EntryStatus {
+    /// The name the user gave it.
+    pub name: String,
+    /// Whether it is used, and why not.
+    pub standing: Standing,
+    /// Its instances.
+    pub instances: Vec<UpstreamStatus>,
+}
+
+impl Gateway {
+    /// Sets up what a configuration describes.
+    pub fn builder(config: Config) -> GatewayBuilder {
+        GatewayBuilder::new(config)
+    }
+
+    /// The configuration that holds.
+    pub fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.inner.state().config)
+    }
+
+    /// The host behind it. What is added to it by hand is not in the configuration, and goes when that names it.
+    pub fn host(&self) -> &Host {
+        &self.inner.host
+    }
+
+    /// What could not be done as it is configured: in the configuration that holds, and in a later one that was not taken.
+    pub fn problems(&self) -> Vec<Problem> {
+        let state = self.inner.state();
+        self.inner.made_once.iter().chain(&state.problems).chain(&state.refused).cloned().collect()
+    }
+
+    /// How the servers of the configuration are doing, by name.
+    pub fn status(&self) -> Vec<EntryStatus> {
+        let running = self.inner.host.status();
+        let of = |name: &str| running.iter().filter(|status| status.name == name).cloned().collect();
+        let state = self.inner.state();
+        let entries = state.standing.iter().map(|(name, standing)| EntryStatus {
+            name: name.clone(),
+            standing: standing.clone(),
+            instances: of(name),
+        });
+        entries.collect()
+    }
+
+    /// The server that stands for all servers of the configuration. Those that start with the host are started when it is
+    /// asked for first.
+    ///
+    /// It is one server however often it is asked for, so it can be served over standard streams and over HTTP at once.
+    ///
+    /// Needs a tokio runtime.
+    pub fn open(&self) -> bowline_server::Result<ServerHandle> {
+        let mut opened = self.inner.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(handle) = &*opened {
+            return Ok(handle.clone());
+        }
+        let name = self.config().gateway.name.clone();
+        let handle = self.inner.host.open(Server::new(name).version(env!("CARGO_PKG_VERSION")))?;
+        Ok(opened.insert(handle).clone())
+    }
+
+    /// The endpoint of HTTP, with the token of the configuration before it, and `/healthz`, `/readyz` and `/metrics`
+    /// beside it.
+    ///
+    /// Fails when a token is configured that cannot be had.
+    ///
+    /// Needs a tokio runtime.
+    pub fn http(&self) -> Result<HttpService, GatewayError> {
+        let token = self.inner.token.clone().map_err(|problem| GatewayError::new(vec![problem]))?;
+        let handle = self.open().map_err(|error| GatewayError::of("gateway", error))?;
+        let config = self.config();
+        let gateway = &config.gateway;
+        let sessions = Arc::new(OnceLock::<Counter>::new());
+        let edge = Edge {
+            host: self.inner.host.clone(),
+            endpoint: gateway.path.clone(),
+            token,
+            sessions: Arc::clone(&sessions),
+            ending: Arc::clone(&self.inner.ending),
+        };
+        let settings = Settings::new()
+            .path(&gateway.path)
+            .hosts(&gateway.allowed_hosts)
+            .origins(&gateway.allowed_origins)
+            .front(edge);
+        let service = HttpService::with(handle, settings);
+        let _ = sessions.set(Box::new(service.session_counter()));
+        Ok(service)
+    }
+
+    /// Serves HTTP on a socket until `end` completes, then lets running calls finish.
+    pub async fn serve_http(
+        &self,
+        listener: TcpListener,
+        end: impl Future<Output = ()>,
+    ) -> Result<(), GatewayError> {
+        let end = async {
+            end.await;
+            self.inner.ending.store(true, Ordering::Relaxed);
+        };
+        let service = self.http()?;
+        let served = service.serve(listener, end).await;
+        served.map_err(|error| GatewayError::of("gateway", error))
+    }
+
+    /// Ends every server and whatever else runs for the gateway, in good order.
+    pub async fn close(&self) {
+        if let Some(watcher) = self.inner.watcher.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            watcher.abort();
+        }
+        self.inner.host.close().await;
+        let exporter = self.inner.exporter.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(exporter) = exporter {
+            exporter.shutdown(FAREWELL).await;
+        }
+    }
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gateway").field("host", &self.inner.host).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(watcher) = self.watcher.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            watcher.abort();
+        }
+    }
+}

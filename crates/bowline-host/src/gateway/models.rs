@@ -1,0 +1,165 @@
+//! From the models of a configuration to who answers servers that ask for one.
+
+use super::problem::Problem;
+use crate::{
+    config::{Environment, KeySource, ProviderConfig, ProviderKind, SamplingConfig},
+    sampling::{Broker, Caps, Model, Pace, Provider, Secret, Settings},
+};
+use bowline_http::Post;
+use std::{collections::BTreeSet, sync::Arc};
+
+/// What came of the models of a configuration.
+#[derive(Debug, Default)]
+pub(super) struct Models {
+    pub(super) broker: Option<Broker>,
+    /// The keys, which nobody is to see.
+    pub(super) keys: Vec<Secret>,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// The broker that a configuration describes. A provider whose key cannot be had is left out, with its models.
+pub(super) fn models(config: &SamplingConfig, environment: &Environment, post: &Arc<dyn Post>) -> Models {
+    let mut models = Models::default();
+    let mut settings = Settings::new().caps(caps(config));
+    if let Some(timeout) = config.timeout {
+        settings = settings.pace(Pace::new().timeout(timeout));
+    }
+    let mut known = BTreeSet::new();
+    for (name, provider) in &config.providers {
+        let key = match key(provider, environment) {
+            Ok(key) => key,
+            Err(reason) => {
+                models.problems.push(Problem::new(format!("sampling.providers.{name}"), reason));
+                continue;
+            }
+        };
+        models.keys.extend(key.clone());
+        known.insert(name.as_str());
+        settings = settings.provider(described(name, provider, key));
+    }
+    let mut count = 0_usize;
+    for model in config.models.iter().filter(|model| known.contains(model.provider.as_str())) {
+        let described = Model::new(&model.provider, &model.name)
+            .cost(model.cost)
+            .speed(model.speed)
+            .intelligence(model.intelligence);
+        settings = settings.model(model.aliases.iter().fold(described, Model::alias));
+        count += 1;
+    }
+    if settings.is_empty() {
+        return models;
+    }
+    if count == 0 {
+        models.problems.push(Problem::new("sampling", "there is no model that could be asked"));
+        return models;
+    }
+    match Broker::new(settings, Arc::clone(post)) {
+        Ok(broker) => models.broker = broker,
+        Err(error) => models.problems.push(Problem::new("sampling", error)),
+    }
+    models
+}
+
+fn caps(config: &SamplingConfig) -> Caps {
+    let mut caps = Caps::new();
+    if let Some(tokens) = config.max_tokens_per_call {
+        caps = caps.tokens_per_call(tokens);
+    }
+    if let Some(tokens) = config.max_tokens_per_server {
+        caps = caps.tokens_per_run(tokens);
+    }
+    if let Some(tokens) = config.max_tokens_per_hour {
+        caps = caps.tokens_per_hour(tokens);
+    }
+    caps
+}
+
+fn described(name: &str, config: &ProviderConfig, key: Option<Secret>) -> Provider {
+    let mut provider = match config.kind {
+        ProviderKind::OpenAi => Provider::open_ai(name),
+        ProviderKind::Anthropic => Provider::anthropic(name),
+    };
+    if let Some(url) = &config.base_url {
+        provider = provider.base_url(url);
+    }
+    match key {
+        Some(key) => provider.key(key),
+        None => provider,
+    }
+}
+
+fn key(config: &ProviderConfig, environment: &Environment) -> Result<Option<Secret>, String> {
+    let key = match &config.key {
+        None => return Ok(None),
+        Some(KeySource::Env(name)) => {
+            let value = environment.variable(name);
+            Secret::new(value.ok_or_else(|| format!("left out, because there is no variable `{name}`"))?)
+        }
+        Some(KeySource::File(path)) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| format!("left out, because `{}` cannot be read: {error}", path.display()))?;
+            Secret::new(text)
+        }
+    };
+    if key.is_empty() { Err("left out, because its key is empty".to_owned()) } else { Ok(Some(key)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Loader, Scope, Source};
+    use bowline_http::Poster;
+    use std::{collections::BTreeMap, path::PathBuf};
+
+    fn load(text: &str) -> Models {
+        let files = BTreeMap::from([(PathBuf::from("bowline.toml"), text.to_owned())]);
+        let environment = Environment::new([("HOME", "/"), ("KEY", "sk-canary-1"), ("EMPTY", " ")]);
+        let loader = Loader::new(environment.clone()).source(Source::new("bowline.toml", Scope::User));
+        let config = loader.load(&files);
+        assert_eq!(config.errors, []);
+        let post: Arc<dyn Post> = Arc::new(Poster::new());
+        models(&config.sampling, &environment, &post)
+    }
+
+    #[test]
+    fn a_provider_without_its_key_is_left_out_and_the_others_are_not() {
+        let models = load(
+            r#"
+            [sampling.providers.good]
+            kind = "openai"
+            key_env = "KEY"
+            [sampling.providers.bad]
+            kind = "anthropic"
+            key_env = "NOT_THERE"
+            [sampling.providers.empty]
+            kind = "openai"
+            key_env = "EMPTY"
+            [[sampling.models]]
+            name = "a"
+            provider = "good"
+            [[sampling.models]]
+            name = "b"
+            provider = "bad"
+            "#,
+        );
+        assert!(models.broker.is_some());
+        assert_eq!(models.keys, [Secret::new("sk-canary-1")]);
+        let told: Vec<_> = models.problems.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "sampling.providers.bad: left out, because there is no variable `NOT_THERE`",
+                "sampling.providers.empty: left out, because its key is empty",
+            ]
+        );
+    }
+
+    #[test]
+    fn without_a_model_nobody_is_asked() {
+        assert!(load("").broker.is_none());
+        assert_eq!(load("").problems, []);
+        let models = load("[sampling.providers.local]\nkind = \"openai\"\n");
+        assert!(models.broker.is_none());
+        assert_eq!(models.problems.len(), 1);
+    }
+}

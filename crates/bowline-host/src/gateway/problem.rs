@@ -1,0 +1,152 @@
+//! What is wrong with a configuration: what costs one server, and what costs everything.
+
+use crate::config::{Config, ConfigError};
+use std::fmt;
+
+/// Something that could not be done as it is configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// What it is about, such as `servers.files` or `audit`.
+    pub about: String,
+    /// What is wrong and with what, for people.
+    pub message: String,
+}
+
+impl Problem {
+    pub(super) fn new(about: impl Into<String>, message: impl fmt::Display) -> Self {
+        let about = about.into();
+        Self { message: format!("{about}: {message}"), about }
+    }
+
+    pub(super) fn server(name: &str, message: impl fmt::Display) -> Self {
+        Self::new(format!("servers.{name}"), message)
+    }
+}
+
+impl From<&ConfigError> for Problem {
+    fn from(error: &ConfigError) -> Self {
+        Self { about: error.field.clone(), message: error.to_string() }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// Why there is no gateway, or no new configuration for the one there is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatewayError {
+    problems: Vec<Problem>,
+}
+
+impl GatewayError {
+    pub(super) fn new(problems: Vec<Problem>) -> Self {
+        Self { problems }
+    }
+
+    pub(super) fn of(about: &str, message: impl fmt::Display) -> Self {
+        Self::new(vec![Problem::new(about, message)])
+    }
+
+    /// Everything that is wrong.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+}
+
+impl fmt::Display for GatewayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, problem) in self.problems.iter().enumerate() {
+            write!(f, "{}{problem}", if place == 0 { "" } else { "\n" })?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for GatewayError {}
+
+/// The mistakes that may have lost a rule, the token or the audit log. With less protection than was meant nothing is
+/// started.
+pub(super) fn fatal(config: &Config) -> Vec<Problem> {
+    config.errors.iter().filter(|error| may_lose_protection(error)).map(Problem::from).collect()
+}
+
+/// The mistakes for which a configuration does not take the place of one that works: those, and whole files that are lost.
+pub(super) fn refused(config: &Config) -> Vec<Problem> {
+    let is_refused = |error: &&ConfigError| error.field.is_empty() || may_lose_protection(error);
+    config.errors.iter().filter(is_refused).map(Problem::from).collect()
+}
+
+fn may_lose_protection(error: &ConfigError) -> bool {
+    let section = error.field.split(['.', '[']).next().unwrap_or_default();
+    match section {
+        "rules" | "gateway" | "audit" | "include" => true,
+        // Only files in this notation hold rules.
+        "" => error.origin.file.extension().is_some_and(|extension| extension == "toml"),
+        _ => false,
+    }
+}
+
+/// The sections that are not about servers.
+const SECTIONS: [&str; 5] = ["gateway", "sampling", "audit", "disclosure", "inputs"];
+
+/// The mistake in what some file says of a server, if there is one. What was meant by it, such as a tool that is not to be
+/// shown, would be missing.
+pub(super) fn about_server<'a>(config: &'a Config, name: &str) -> Option<&'a ConfigError> {
+    config.errors.iter().find(|error| {
+        let Some((section, rest)) = error.field.split_once('.') else { return false };
+        if SECTIONS.contains(&section) {
+            return false;
+        }
+        let Some(behind) = rest.strip_prefix(name) else { return false };
+        behind.is_empty() || behind.starts_with(['.', '['])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Origin;
+    use std::path::Path;
+
+    fn error(file: &str, field: &str) -> ConfigError {
+        ConfigError {
+            origin: Origin::start(Path::new(file)),
+            field: field.to_owned(),
+            message: "expected".to_owned(),
+            help: None,
+        }
+    }
+
+    #[test]
+    fn what_may_lose_protection_costs_everything() {
+        for (file, field, is_fatal) in [
+            ("bowline.toml", "rules[0].effect", true),
+            ("bowline.toml", "gateway.token_env", true),
+            ("bowline.toml", "audit.file", true),
+            ("bowline.toml", "include", true),
+            ("bowline.toml", "", true),
+            ("mcp.json", "", false),
+            ("bowline.toml", "servers.rules", false),
+            ("bowline.toml", "sampling.models", false),
+            ("mcp.json", "mcpServers.a.args", false),
+        ] {
+            let config = Config { errors: vec![error(file, field)], ..Config::default() };
+            assert_eq!(fatal(&config).len(), usize::from(is_fatal), "{file} {field}");
+        }
+    }
+
+    #[test]
+    fn a_mistake_belongs_to_the_server_it_names() {
+        let config =
+            Config { errors: vec![error("mcp.json", "mcpServers.a.b.args[0]")], ..Config::default() };
+        for (name, concerns) in [("a.b", true), ("a", true), ("a.b.args", true), ("b", false), ("a.", false)]
+        {
+            assert_eq!(about_server(&config, name).is_some(), concerns, "{name}");
+        }
+        let config = Config { errors: vec![error("bowline.toml", "sampling.models")], ..Config::default() };
+        assert_eq!(about_server(&config, "models"), None);
+    }
+}

@@ -1,0 +1,189 @@
+//! A new configuration in the place of the old one, while everything runs.
+
+use super::{
+    Gateway, Inner,
+    approval::Candidate,
+    problem::{self, GatewayError, Problem},
+    rules,
+};
+use crate::{
+    config::{Config, Diff, DisclosureConfig, Launch, LimitsConfig, UpstreamConfig, diff},
+    search::Disclosure,
+    upstream::Upstream,
+};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, MutexGuard, PoisonError},
+};
+
+/// How a server of the configuration stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Standing {
+    /// It is used.
+    Active,
+    /// The user has turned it off.
+    Disabled,
+    /// It is not used before somebody has approved it.
+    NeedsApproval(Candidate),
+    /// It cannot be used: why.
+    Broken(String),
+}
+
+/// What came of a new configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Applied {
+    /// What is different.
+    pub diff: Diff,
+    /// The sections whose changes count from the next start on.
+    pub restart: Vec<&'static str>,
+    /// What could not be done as it is configured.
+    pub problems: Vec<Problem>,
+}
+
+/// The sections that are made once.
+const MADE_ONCE: [&str; 3] = ["gateway", "sampling", "audit"];
+
+/// What holds now.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) config: Arc<Config>,
+    pub(super) standing: BTreeMap<String, Standing>,
+    /// What is wrong with the servers.
+    pub(super) problems: Vec<Problem>,
+    /// What was wrong with a configuration that was not taken.
+    pub(super) refused: Vec<Problem>,
+}
+
+impl Inner {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How a server stands, and what to reach it by if it is to be used.
+    pub(super) fn judge(&self, config: &Config, entry: &UpstreamConfig) -> (Standing, Option<Upstream>) {
+        if !entry.settings.enabled {
+            return (Standing::Disabled, None);
+        }
+        if let Some(error) = problem::about_server(config, &entry.name) {
+            return (Standing::Broken(error.to_string()), None);
+        }
+        if entry.needs_approval() {
+            let candidate = Candidate::of(entry, &self.environment, self.workspace.as_deref());
+            if !self.approve.is_approved(&candidate) {
+                return (Standing::NeedsApproval(candidate), None);
+            }
+        }
+        match Upstream::from_config(entry, self.workspace.as_deref()) {
+            Ok(upstream) => (Standing::Active, Some(upstream)),
+            Err(error) => (Standing::Broken(error.to_string()), None),
+        }
+    }
+}
+
+impl Gateway {
+    /// Puts a new configuration in the place of the old one. Only what is different is touched: other servers go on as they
+    /// are, and calls at a server that is replaced come to their end there.
+    ///
+    /// Fails, and changes nothing, when a file cannot be read as a whole or when a rule, the token or the audit log may be
+    /// lost. A server whose entry has become wrong goes on with what it had.
+    ///
+    /// Needs a tokio runtime.
+    pub fn apply(&self, config: Config) -> Result<Applied, GatewayError> {
+        let refused = problem::refused(&config);
+        let mut state = self.inner.state();
+        if !refused.is_empty() {
+            state.refused.clone_from(&refused);
+            return Err(GatewayError::new(refused));
+        }
+        state.refused.clear();
+        Ok(self.replace(&mut state, config))
+    }
+
+    /// Looks at the present configuration again: for servers that were approved meanwhile, or whose files are there now.
+    ///
+    /// Needs a tokio runtime.
+    pub fn review(&self) -> Applied {
+        let mut state = self.inner.state();
+        let config = Config::clone(&state.config);
+        self.replace(&mut state, config)
+    }
+
+    fn replace(&self, state: &mut State, mut config: Config) -> Applied {
+        let inner = &self.inner;
+        let mut problems: Vec<_> = config.errors.iter().map(Problem::from).collect();
+        keep_wronged(state, &mut config);
+        let diff = diff(&state.config, &config);
+
+        // A new server must not run under the old rules.
+        inner.host.guard().set_policy(rules::policy(&config));
+        for name in &diff.removed {
+            inner.host.remove(name);
+            state.standing.remove(name);
+        }
+        for entry in &config.upstreams {
+            let name = &entry.name;
+            let was_active = state.standing.get(name) == Some(&Standing::Active);
+            if was_active && problem::about_server(&config, name).is_some() {
+                continue;
+            }
+            let is_touched = diff.added.contains(name) || diff.changed.contains(name);
+            let (standing, upstream) = inner.judge(&config, entry);
+            match upstream {
+                Some(upstream) if is_touched || !was_active => inner.host.add(name, upstream),
+                None if was_active => drop(inner.host.remove(name)),
+                Some(_) | None => {}
+            }
+            problems.extend(complaints(entry, &standing));
+            state.standing.insert(name.clone(), standing);
+        }
+        if diff.sections.contains(&"disclosure") {
+            inner.host.set_disclosure(disclosure(&config.disclosure));
+        }
+        let restart = diff.sections.iter().copied().filter(|section| MADE_ONCE.contains(section)).collect();
+        state.config = Arc::new(config);
+        state.problems.clone_from(&problems);
+        Applied { diff, restart, problems }
+    }
+}
+
+/// Keeps what was said before of servers that are active and whose entries have become wrong.
+fn keep_wronged(state: &State, config: &mut Config) {
+    for (name, standing) in &state.standing {
+        if *standing != Standing::Active || problem::about_server(config, name).is_none() {
+            continue;
+        }
+        let Some(before) = state.config.upstream(name) else { continue };
+        match config.upstreams.iter_mut().find(|entry| entry.name == *name) {
+            Some(entry) => entry.clone_from(before),
+            None => config.upstreams.push(before.clone()),
+        }
+    }
+}
+
+/// What is to be told of a server: why it cannot be used, and what of its settings has no effect.
+pub(super) fn complaints(entry: &UpstreamConfig, standing: &Standing) -> Vec<Problem> {
+    let tell = |message: &str| Problem::server(&entry.name, message);
+    match standing {
+        Standing::Broken(reason) => return vec![tell(reason)],
+        Standing::Disabled | Standing::NeedsApproval(_) => return Vec::new(),
+        Standing::Active => {}
+    }
+    let mut told = Vec::new();
+    if entry.settings.limits != LimitsConfig::default() {
+        told.push(tell("`limits` have no effect"));
+    }
+    if let Launch::Url(launch) = &entry.launch {
+        told.extend(launch.headers_helper.as_ref().map(|_| tell("the command for headers is not run")));
+        told.extend(launch.oauth.as_ref().map(|_| tell("`oauth` has no effect")));
+    }
+    told
+}
+
+/// Which clients search for tools, as it is configured.
+pub(super) fn disclosure(config: &DisclosureConfig) -> Disclosure {
+    Disclosure::new()
+        .mode(config.mode)
+        .threshold(usize::try_from(config.threshold_tokens).unwrap_or(usize::MAX))
+}

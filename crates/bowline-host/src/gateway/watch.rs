@@ -1,0 +1,240 @@
+//! When the files of a configuration have changed.
+//!
+//! Files are looked at once a second, which works on every system and for files that editors replace. A change counts once
+//! nothing has changed for another second, so that nobody reads what is half written.
+
+use super::{Gateway, Inner};
+use crate::config::{Disk, Loader};
+use bowline_proto::seal::digest;
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::{PoisonError, Weak},
+    time::{Duration, SystemTime},
+};
+
+/// How often files are looked at.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// A file that was changed so lately may be changed again without looking different.
+const FRESH: Duration = Duration::from_secs(3);
+
+impl Gateway {
+    /// Reads the configuration anew whenever one of its files changes, and applies it. One that cannot be used is told in
+    /// the log and in [`problems`](Self::problems), and the old one stays. Ends with the gateway.
+    ///
+    /// Needs a tokio runtime.
+    pub fn watch(&self, loader: Loader) {
+        let files = self.config().files.clone();
+        let task = tokio::spawn(watch(std::sync::Arc::downgrade(&self.inner), loader, files)).abort_handle();
+        let mut watcher = self.inner.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = watcher.replace(task) {
+            before.abort();
+        }
+    }
+}
+
+async fn watch(gateway: Weak<Inner>, loader: Loader, files: Vec<PathBuf>) {
+    let mut watched = Watched::new(files);
+    // What they are like now is what was read.
+    (watched, _) = look(watched).await;
+    watched.pending = false;
+    loop {
+        tokio::time::sleep(INTERVAL).await;
+        let is_due;
+        (watched, is_due) = look(watched).await;
+        if !is_due {
+            continue;
+        }
+        let reading = loader.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let config = reading.load(&Disk);
+            watched.follow(config.files.clone());
+            (watched, config)
+        });
+        let Ok((following, config)) = read.await else { return };
+        watched = following;
+        let Some(inner) = gateway.upgrade() else { return };
+        match (Gateway { inner }).apply(config) {
+            Ok(applied) => {
+                let (diff, problems) = (&applied.diff, applied.problems.len());
+                tracing::info!(?diff, problems, "the configuration was read anew");
+                for section in applied.restart {
+                    tracing::warn!(section, "a change of this section counts from the next start on");
+                }
+            }
+            Err(error) => tracing::warn!(%error, "the new configuration cannot be used; the old one stays"),
+        }
+    }
+}
+
+/// Looks at the files where that holds nobody up.
+async fn look(mut watched: Watched) -> (Watched, bool) {
+    let looked = tokio::task::spawn_blocking(move || {
+        let is_due = watched.look(SystemTime::now(), &stamp, &|path| fs::read(path).ok());
+        (watched, is_due)
+    });
+    match looked.await {
+        Ok(looked) => looked,
+        // Only when the runtime ends.
+        Err(_) => std::future::pending().await,
+    }
+}
+
+/// When a file was changed, and its length; nothing if there is none.
+type Stamp = Option<(SystemTime, u64)>;
+
+fn stamp(path: &Path) -> Stamp {
+    let found = fs::metadata(path).ok()?;
+    Some((found.modified().ok()?, found.len()))
+}
+
+/// The files, as they were when they were last looked at.
+struct Watched {
+    files: BTreeMap<PathBuf, Seen>,
+    /// Whether something has changed that was not told yet.
+    pending: bool,
+}
+
+#[derive(Clone, Default, PartialEq)]
+struct Seen {
+    stamp: Stamp,
+    content: Option<[u8; 32]>,
+}
+
+impl Watched {
+    fn new(files: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self { files: files.into_iter().map(|file| (file, Seen::default())).collect(), pending: false }
+    }
+
+    /// Watches these files from now on.
+    fn follow(&mut self, files: Vec<PathBuf>) {
+        // What is new was read just now, and is taken as it is when it is first looked at.
+        let known = std::mem::take(&mut self.files);
+        self.files = files
+            .into_iter()
+            .map(|file| {
+                let seen = known.get(&file).cloned();
+                let seen = seen.unwrap_or_else(|| Seen { stamp: stamp(&file), content: content(&file) });
+                (file, seen)
+            })
+            .collect();
+    }
+
+    /// Whether something has changed since it was last told, and has stayed as it is since the last look.
+    fn look(
+        &mut self,
+        now: SystemTime,
+        stamp: &dyn Fn(&Path) -> Stamp,
+        read: &dyn Fn(&Path) -> Option<Vec<u8>>,
+    ) -> bool {
+        let mut changed = false;
+        for (path, seen) in &mut self.files {
+            let stamp = stamp(path);
+            let is_old = |time| now.duration_since(time).is_ok_and(|age| age >= FRESH);
+            let is_fresh = stamp.is_some_and(|(time, _)| !is_old(time));
+            if stamp == seen.stamp && !is_fresh {
+                continue;
+            }
+            let content = stamp.and_then(|_| read(path)).map(|bytes| digest(&[&bytes]));
+            changed |= content != seen.content;
+            *seen = Seen { stamp, content };
+        }
+        if changed {
+            self.pending = true;
+            return false;
+        }
+        std::mem::take(&mut self.pending)
+    }
+}
+
+fn content(path: &Path) -> Option<[u8; 32]> {
+    fs::read(path).ok().map(|bytes| digest(&[&bytes]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{cell::RefCell, time::UNIX_EPOCH};
+
+    /// Files with their times, and a clock.
+    struct Desk {
+        files: RefCell<BTreeMap<PathBuf, (u64, &'static str)>>,
+        now: u64,
+        watched: Watched,
+    }
+
+    impl Desk {
+        fn new() -> Self {
+            let files = BTreeMap::from([(PathBuf::from("a"), (1, "one"))]);
+            let mut desk = Self {
+                files: RefCell::new(files),
+                now: 100,
+                watched: Watched::new(["a", "b"].map(PathBuf::from)),
+            };
+            // What is there at first is no change.
+            desk.tick();
+            desk.watched.pending = false;
+            desk
+        }
+
+        fn put(&self, path: &str, time: u64, text: &'static str) {
+            self.files.borrow_mut().insert(path.into(), (time, text));
+        }
+
+        fn tick(&mut self) -> bool {
+            self.now += 1;
+            let at = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
+            let stamp = |path: &Path| {
+                self.files
+                    .borrow()
+                    .get(path)
+                    .map(|(time, text)| (at(*time), u64::try_from(text.len()).unwrap()))
+            };
+            let read = |path: &Path| self.files.borrow().get(path).map(|(_, text)| text.as_bytes().to_vec());
+            self.watched.look(at(self.now), &stamp, &read)
+        }
+    }
+
+    #[test]
+    fn a_change_counts_once_and_only_when_it_is_over() {
+        let mut desk = Desk::new();
+        assert!(!desk.tick());
+        desk.put("a", 101, "two, half");
+        assert!(!desk.tick());
+        desk.put("a", 102, "two, whole");
+        assert!(!desk.tick());
+        assert!(desk.tick());
+        assert!(!desk.tick());
+    }
+
+    #[test]
+    fn a_file_that_is_touched_or_written_as_it_was_is_no_change() {
+        let mut desk = Desk::new();
+        desk.put("a", 101, "one");
+        assert!(!desk.tick());
+        assert!(!desk.tick());
+    }
+
+    #[test]
+    fn a_change_that_keeps_length_and_time_is_noticed() {
+        let mut desk = Desk::new();
+        desk.put("a", 102, "two");
+        assert!(!desk.tick());
+        assert!(desk.tick());
+        desk.put("a", 102, "six");
+        assert!(!desk.tick());
+        assert!(desk.tick());
+    }
+
+    #[test]
+    fn files_come_and_go() {
+        let mut desk = Desk::new();
+        desk.put("b", 50, "new");
+        assert!(!desk.tick());
+        assert!(desk.tick());
+        desk.files.borrow_mut().clear();
+        assert!(!desk.tick());
+        assert!(desk.tick());
+    }
+}

@@ -1,0 +1,170 @@
+//! The socket of a gateway: the token, health, readiness and numbers, with stdio beside it.
+
+use super::{Far, call, client, config, gateway, open_file, text};
+use bowline_host::Gateway;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::oneshot,
+    task::JoinHandle,
+};
+
+struct Served {
+    address: SocketAddr,
+    end: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+async fn serve(gateway: &Gateway) -> Served {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (end, told) = oneshot::channel::<()>();
+    let gateway = gateway.clone();
+    let task = tokio::spawn(async move {
+        gateway.serve_http(listener, async { drop(told.await) }).await.unwrap();
+    });
+    Served { address, end, task }
+}
+
+impl Served {
+    async fn send(&self, request: &str) -> String {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).await.unwrap();
+        reply
+    }
+
+    async fn get(&self, path: &str, headers: &str) -> String {
+        let host = if headers.contains("Host:") { "" } else { "Host: localhost\r\n" };
+        self.send(&format!("GET {path} HTTP/1.1\r\n{host}{headers}Connection: close\r\n\r\n")).await
+    }
+
+    async fn call(&self, name: &str, headers: &str) -> String {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let params = json!({ "name": name, "arguments": {}, "_meta": meta });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        let modern =
+            format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {name}\r\n");
+        self.post(&body, &format!("{modern}{headers}")).await
+    }
+
+    async fn post(&self, body: &Value, headers: &str) -> String {
+        let body = body.to_string();
+        self.send(&format!(
+            "POST /gate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\nConnection: close\r\n{headers}\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+        .await
+    }
+}
+
+const TOKEN: &str = "Authorization: Bearer s3cret-token\r\n";
+
+#[track_caller]
+fn check(reply: &str, status: &str, part: &str) {
+    assert!(
+        reply.starts_with(&format!("HTTP/1.1 {status}")) && reply.contains(part),
+        "{status} {part}: {reply}"
+    );
+}
+
+#[tokio::test]
+async fn one_gateway_is_served_over_http_and_standard_streams() {
+    let far = Far::start().await;
+    let file = format!("[gateway]\npath = \"/gate\"\ntoken_env = \"GATE_TOKEN\"\n{}", open_file(&far));
+    let gateway = gateway(&file);
+    let served = serve(&gateway).await;
+    let mut peer = client(gateway.open().unwrap()).await;
+    assert_eq!(text(&call(&mut peer, "far__fast", json!({})).await), "fast is done");
+    check(&served.call("far__fast", TOKEN).await, "200", "fast is done");
+    // Both are one gateway, with one server behind it.
+    let status = gateway.status();
+    assert_eq!((status[0].instances[0].starts, status[0].instances[0].calls), (1, 2));
+    drop(served.end);
+    served.task.await.unwrap();
+    gateway.close().await;
+}
+
+#[tokio::test]
+async fn the_token_opens_what_is_not_for_everybody() {
+    let far = Far::start().await;
+    let file = format!("[gateway]\npath = \"/gate\"\ntoken_env = \"GATE_TOKEN\"\n{}", open_file(&far));
+    let gateway = gateway(&file);
+    let served = serve(&gateway).await;
+    check(&served.get("/healthz", "").await, "200", "ok");
+    check(&served.get("/readyz", "").await, "200", "ready");
+    check(&served.get("/healthz", "Host: evil.example\r\n").await, "403", "Host");
+    check(&served.get("/readyz", "Origin: https://evil.example\r\n").await, "403", "Origin");
+    check(&served.call("far__fast", "").await, "401", "www-authenticate: Bearer realm=\"bowline\"\r\n");
+    let wrong = "Authorization: Bearer s3cret-tokem\r\n";
+    check(&served.call("far__fast", wrong).await, "401", "error=\"invalid_token\"");
+    check(&served.get("/metrics", "").await, "401", "www-authenticate");
+    check(&served.get("/elsewhere", "").await, "401", "www-authenticate");
+    check(&served.get("/elsewhere", TOKEN).await, "404", "nothing here");
+    check(&served.call("far__fast", TOKEN).await, "200", "fast is done");
+    let numbers = served.get("/metrics", TOKEN).await;
+    check(&numbers, "200", "content-type: text/plain; version=0.0.4");
+    check(&numbers, "200", "bowline_sessions_active 0");
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" },
+    } });
+    check(&served.post(&hello, TOKEN).await, "200", "mcp-session-id");
+    check(&served.get("/metrics", TOKEN).await, "200", "bowline_sessions_active 1");
+    check(&numbers, "200", r#"bowline_calls_total{upstream="far",method="tools/call",outcome="ok"} 1"#);
+    gateway.close().await;
+}
+
+#[tokio::test]
+async fn a_token_that_is_not_there_lets_nobody_in() {
+    // V-66
+    let gateway = gateway("[gateway]\ntoken_env = \"NOT_THERE\"\n");
+    let error = gateway.http().unwrap_err();
+    assert_eq!(error.to_string(), "gateway.token_env: there is no variable `NOT_THERE`");
+    assert_eq!(gateway.problems(), error.problems());
+    // Whoever started the process may still talk to it.
+    assert!(gateway.open().is_ok());
+    gateway.close().await;
+}
+
+#[tokio::test]
+async fn a_gateway_is_ready_when_its_servers_are_up_or_known_to_be_down() {
+    // It takes connections and says nothing.
+    let mute = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let far = Far::start().await;
+    let file = format!(
+        "[servers.mute]\nurl = \"http://{}/mcp\"\nstart = \"eager\"\n\
+         [servers.far]\nurl = \"{}\"\nstart = \"eager\"\n[servers.lazy]\ncommand = \"nothing\"\n",
+        mute.local_addr().unwrap(),
+        far.url
+    );
+    let gateway = gateway(&file);
+    assert!(!gateway.host().is_ready());
+    let served = serve(&gateway).await;
+    check(&served.get("/readyz", "").await, "503", "starting");
+    check(&served.get("/healthz", "").await, "200", "ok");
+    // Its end resets the connection.
+    drop(mute.accept().await.unwrap());
+    drop(mute);
+    while !gateway.host().is_ready() {
+        tokio::task::yield_now().await;
+    }
+    check(&served.get("/readyz", "").await, "200", "ready");
+    gateway.close().await;
+}
+
+#[test]
+fn whoever_opens_a_door_to_the_network_without_a_token_is_told() {
+    let open = Gateway::builder(config("[gateway]\nlisten = \"0.0.0.0:8080\"\n")).build().unwrap();
+    assert_eq!(open.problems().len(), 1);
+    let closed = "[gateway]\nlisten = \"0.0.0.0:8080\"\ntoken_env = \"GATE_TOKEN\"\n";
+    let closed = Gateway::builder(config(closed)).environment(super::environment()).build().unwrap();
+    assert_eq!(closed.problems(), []);
+}

@@ -1,0 +1,75 @@
+//! What a configuration says is what a gateway does.
+
+use super::{Far, Folder, call, client, config, environment, gateway, open_file, text, tools};
+use bowline_host::{Gateway, gateway::Standing};
+use bowline_testing::Peer;
+use bowline_types::Revision;
+use serde_json::json;
+
+#[tokio::test]
+async fn one_bad_entry_costs_itself_and_nothing_else() {
+    let far = Far::start().await;
+    let file = format!(
+        "{}[servers.bad]\ncommand = \"bad\"\nenv_file = \"/nowhere/.env\"\n\
+         [servers.off]\ncommand = \"off\"\nenabled = false\n\
+         [sampling.providers.cloud]\nkind = \"openai\"\nkey_env = \"NOT_THERE\"\n",
+        open_file(&far)
+    );
+    let gateway = gateway(&file);
+    let standing: Vec<_> = gateway.status().into_iter().map(|status| status.standing).collect();
+    assert!(
+        matches!(&standing[..], [Standing::Broken(reason), Standing::Active, Standing::Disabled]
+            if reason.contains("/nowhere/.env")),
+        "{standing:?}"
+    );
+    let limited = format!("{file}[servers.slim]\ncommand = \"slim\"\nlimits = {{ memory = \"64MiB\" }}\n");
+    let told = super::gateway(&limited).problems().pop().unwrap().to_string();
+    assert_eq!(told, "servers.slim: `limits` have no effect");
+    let about: Vec<_> = gateway.problems().into_iter().map(|problem| problem.about).collect();
+    assert_eq!(about, ["sampling.providers.cloud", "servers.bad"]);
+    let mut peer = client(gateway.open().unwrap()).await;
+    assert_eq!(text(&call(&mut peer, "far__fast", json!({})).await), "fast is done");
+    gateway.close().await;
+}
+
+#[tokio::test]
+async fn names_and_instructions_are_as_configured() {
+    let far = Far::start().await;
+    let file = open_file(&far).replace("servers.far", "servers.a-server-with-a-long-name");
+    let gateway = gateway(&format!(
+        "[gateway]\nname = \"shop\"\ninstructions = \"All a shop needs.\"\nmax_name = 24\n{file}"
+    ));
+    let mut peer = Peer::memory(gateway.open().unwrap()).unwrap();
+    let hello = peer.initialize(Revision::V2025_11_25).await.unwrap().to_string();
+    assert!(hello.contains(r#""instructions":"All a shop needs.""#), "{hello}");
+    assert!(hello.contains(r#""name":"shop""#), "{hello}");
+    let names = tools(&mut peer).await;
+    assert!(names.len() == 3 && names.iter().all(|name| name.len() <= 24), "{names:?}");
+    assert_eq!(text(&call(&mut peer, &names[0], json!({})).await), "fast is done");
+    gateway.close().await;
+}
+
+#[tokio::test]
+async fn calls_are_written_down_without_secrets() {
+    // V-57
+    let (far, folder) = (Far::start().await, Folder::new("audit"));
+    let path = folder.path().join("audit.jsonl");
+    let file = format!(
+        "[audit]\nfile = {:?}\n[gateway]\ntoken_env = \"GATE_TOKEN\"\n[[rules]]\neffect = \"deny\"\ntool = \"fast\"\n\
+         reason = \"the token is s3cret-token\"\n{}",
+        path.to_str().unwrap(),
+        open_file(&far)
+    );
+    let gateway = Gateway::builder(config(&file)).environment(environment()).build().unwrap();
+    let mut peer = client(gateway.open().unwrap()).await;
+    call(&mut peer, "far__fast", json!({})).await;
+    call(&mut peer, "far__trace", json!({})).await;
+    let written = || std::fs::read_to_string(&path).unwrap_or_default();
+    while !written().contains(r#""event":"call""#) {
+        tokio::task::yield_now().await;
+    }
+    let log = written();
+    assert!(log.contains(r#""decision":"deny""#) && log.contains(r#""name":"trace""#), "{log}");
+    assert!(!log.contains("s3cret"), "{log}");
+    gateway.close().await;
+}
