@@ -39,7 +39,7 @@ pub enum Arguments {
 impl Arguments {
     fn decode<A: DeserializeOwned>(&self) -> Result<A, Error> {
         match self {
-            Self::Json(raw) => raw.decode().map_err(Error::arguments),
+            Self::Json(raw) => raw.read().map_err(Error::arguments),
             Self::Strings(pairs) => crate::strings::decode(pairs).map_err(Error::arguments),
         }
     }
