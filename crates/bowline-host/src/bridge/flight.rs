@@ -136,15 +136,18 @@ impl Flight {
     }
 }
 
-/// A user who could not be asked has not agreed to anything; a server is told so in its own words.
 fn acceptable(request: &InputRequest, answer: Answer) -> Answer {
-    match (request, answer) {
-        (InputRequest::Elicit(_), Err(error)) => {
-            tracing::debug!(%error, "a question was not answered and counts as cancelled");
-            RawJson::of(&ElicitResult::cancel()).map_err(|error| RpcError::internal(error.to_string()))
-        }
-        (_, answer) => answer,
+    match request {
+        InputRequest::Elicit(_) => answer.or_else(unanswered),
+        InputRequest::CreateMessage(_) | InputRequest::ListRoots => answer,
     }
+}
+
+/// A user who could not be asked has not agreed to anything; a server is told so in its own words.
+#[expect(clippy::needless_pass_by_value, reason = "it stands behind `or_else`")]
+pub(crate) fn unanswered(error: RpcError) -> Answer {
+    tracing::debug!(%error, "a question was not answered and counts as cancelled");
+    RawJson::of(&ElicitResult::cancel()).map_err(|error| RpcError::internal(error.to_string()))
 }
 
 async fn relay(

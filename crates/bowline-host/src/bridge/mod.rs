@@ -8,6 +8,6 @@ mod flight;
 mod parking;
 mod pilot;
 
-pub(crate) use flight::{Flight, Landing, Leg};
+pub(crate) use flight::{Flight, Landing, Leg, unanswered};
 pub(crate) use parking::Parking;
 pub(crate) use pilot::Pilot;

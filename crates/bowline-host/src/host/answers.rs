@@ -2,14 +2,14 @@
 
 use super::Inner;
 use crate::{
-    bridge::Pilot,
+    bridge::{Pilot, unanswered},
     upstream::{Instance, Owner},
 };
 use bowline_client::{BoxFuture, Notification};
 use bowline_proto::service::ClientView;
 use bowline_types::{
-    ClientCapabilities, ElicitParams, ElicitResult, ElicitationCapability, InputRequest, ListRootsResult,
-    RawJson, RawMap, RootsCapability, RpcError, SamplingCapability,
+    ClientCapabilities, ElicitParams, ElicitationCapability, InputRequest, ListRootsResult, RawJson, RawMap,
+    RootsCapability, RpcError, SamplingCapability,
 };
 use serde::Serialize;
 use std::sync::{Arc, Weak};
@@ -142,13 +142,6 @@ pub(super) fn with_origin(instance: &Instance, mut request: InputRequest) -> Inp
 
 /// The code that the protocol's examples give to a user's refusal.
 const DECLINED: i64 = -1;
-
-/// A user who was not asked has agreed to nothing.
-#[expect(clippy::needless_pass_by_value, reason = "it stands behind `or_else`")]
-pub(super) fn unanswered(error: RpcError) -> Result<RawJson, RpcError> {
-    tracing::debug!(%error, "a question was not answered and counts as cancelled");
-    written(&ElicitResult::cancel())
-}
 
 fn written(result: &impl Serialize) -> Result<RawJson, RpcError> {
     RawJson::of(result).map_err(|error| RpcError::internal(error.to_string()))

@@ -2,13 +2,13 @@
 
 use super::{
     Inner, Wait,
-    answers::{Answerer, abilities, unanswered, with_origin},
+    answers::{Answerer, abilities, with_origin},
     disclosure::Disclosed,
     telemetry::Account,
 };
 use crate::{
     aggregate::{Catalog, may_be_of},
-    bridge::{Flight, Landing, Leg},
+    bridge::{Flight, Landing, Leg, unanswered},
     policy::{Action, CallFacts, Definition, Ended, Permit, Refusal},
     upstream::{CallerKey, Instance},
 };
@@ -17,7 +17,7 @@ use bowline_proto::{
     service::{Call, Outcome, Outlet, Reply},
 };
 use bowline_types::{
-    CallToolResult, ContentBlock, InputRequest, Meta, Method, RawJson, RawMap, Reference, RpcError, meta,
+    CallToolResult, ContentBlock, InputRequest, Meta, Method, RawJson, RawMap, Reference, RpcError,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -41,6 +41,13 @@ struct Stage {
     forms: Vec<String>,
     /// Whose questions these are: what is called again has to be the same.
     target: String,
+}
+
+impl Stage {
+    fn new(rounds: u32, route: &Route) -> Self {
+        let (parked, state, target) = (None, None, route.target());
+        Self { rounds, parked, state, answers: RawMap::new(), forms: Vec::new(), target }
+    }
 }
 
 /// Where a call goes.
@@ -173,14 +180,6 @@ impl Inner {
                 }
             }
             let Cargo { route, .. } = &cargo;
-            let stage = Stage {
-                rounds,
-                parked: None,
-                state: None,
-                answers: RawMap::new(),
-                forms: Vec::new(),
-                target: route.target(),
-            };
             match landing {
                 Landing::Done(result) => {
                     let bytes = result.as_bytes().len();
@@ -198,14 +197,17 @@ impl Inner {
                     finish(cargo.permit, &Outcome::Failed(error.clone()), 0);
                     return Ok(Ending::Silent(error));
                 }
-                Landing::Asks(questions) => match self.parking.park(flight, cargo, &call.client) {
-                    Ok(key) => return needs(questions, &Stage { parked: Some(key), ..stage }),
-                    Err(full) => {
-                        tracing::warn!("too many calls wait for answers; a question is not put");
-                        (flight, cargo) = *full;
-                        flight.resume(outlet.clone(), std::iter::empty());
+                Landing::Asks(questions) => {
+                    let stage = Stage::new(rounds, route);
+                    match self.parking.park(flight, cargo, &call.client) {
+                        Ok(key) => return needs(questions, &Stage { parked: Some(key), ..stage }),
+                        Err(full) => {
+                            tracing::warn!("too many calls wait for answers; a question is not put");
+                            (flight, cargo) = *full;
+                            flight.resume(outlet.clone(), std::iter::empty());
+                        }
                     }
-                },
+                }
                 Landing::Needs { requests, state } => {
                     let (mut answers, mut forms, mut questions) = (RawMap::new(), Vec::new(), Vec::new());
                     for (key, request) in &requests {
@@ -225,8 +227,9 @@ impl Inner {
                         answers.insert(key, if is_form { answer.or_else(unanswered)? } else { answer? });
                     }
                     if !questions.is_empty() {
+                        let stage = Stage { state, answers, forms, ..Stage::new(rounds, route) };
                         finish_asking(cargo.permit);
-                        return needs(questions, &Stage { state, answers, forms, ..stage });
+                        return needs(questions, &stage);
                     }
                     let params = again(&route.params, &answers, state.as_deref())?;
                     flight = self.flight(route, call, &outlet, params, account)?;
@@ -243,7 +246,7 @@ impl Inner {
         params: RawJson,
         account: &mut Account<'_>,
     ) -> Result<Flight, RpcError> {
-        let mut meta = passed_on(call)?;
+        let mut meta = meta_of(call)?;
         account.depart(route, &mut meta, params.as_bytes().len());
         let leg = Leg {
             method: call.method,
@@ -384,19 +387,10 @@ fn again(params: &RawJson, answers: &RawMap, state: Option<&str>) -> Result<RawJ
     RawJson::of(&members).map_err(invalid)
 }
 
-/// What of the caller's metadata is for the server: all but what describes the caller's own connection.
-fn passed_on(call: &Call) -> Result<Meta, RpcError> {
-    const OWN: [&str; 6] = [
-        meta::key::PROGRESS_TOKEN,
-        meta::key::PROTOCOL_VERSION,
-        meta::key::CLIENT_INFO,
-        meta::key::CLIENT_CAPABILITIES,
-        meta::key::LOG_LEVEL,
-        meta::key::SUBSCRIPTION_ID,
-    ];
+/// The caller's metadata. What of it describes the caller's own connection, the relaying client leaves out.
+fn meta_of(call: &Call) -> Result<Meta, RpcError> {
     let Some(meta) = call.params.meta()? else { return Ok(Meta::new()) };
-    let mut members = meta.members().map_err(|error| RpcError::invalid_params(error.to_string()))?;
-    members.retain(|key, _| !OWN.contains(&key));
+    let members = meta.members().map_err(|error| RpcError::invalid_params(error.to_string()))?;
     Ok(members.into())
 }
 
