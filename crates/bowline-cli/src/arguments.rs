@@ -1,92 +1,54 @@
-//! What the words on the command line ask for.
+//! The words of the command line: what all commands share, and which commands there are.
 
-use std::ffi::OsString;
+use crate::commands;
+use bowline_types::Revision;
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
 
-pub(crate) const HELP: &str = "\
-The Model Context Protocol from the command line.
-
-Usage: bowline [COMMAND]
-
-Commands:
-  tour [--trace]  Start the demo server once per revision of the protocol, and show what a client of that
-                  revision sees of it; with --trace, every message as well. This is the default.
-  serve demo      Serve the demo over standard input and output, for any client.
-
-Options:
-  -h, --help      Show this.
-  -V, --version   Show the version.
-";
-
-/// What to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Request {
-    Help,
-    Version,
-    ServeDemo,
-    Tour(Frames),
+/// The Model Context Protocol from the command line
+///
+/// Without a command it is `bowline up`: a host with its gateway, and the servers of the configuration behind it.
+#[derive(Debug, Parser)]
+#[command(name = "bowline", version, max_term_width = 100, disable_help_subcommand = true)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
 }
 
-/// Whether the tour shows the messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Frames {
-    Hidden,
-    Shown,
+/// What every command understands.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Common {
+    /// Write results as JSON, in a form that stays the same
+    #[arg(long, global = true, help_heading = "Common options")]
+    pub(crate) json: bool,
+    /// Read this configuration instead of searching for one; may be given more than once
+    #[arg(long, short = 'c', global = true, value_name = "FILE", help_heading = "Common options")]
+    pub(crate) config: Vec<PathBuf>,
+    /// Speak only this revision of the protocol
+    #[arg(long, global = true, value_name = "DATE", value_parser = revision, help_heading = "Common options")]
+    pub(crate) revision: Option<Revision>,
+    /// Show every message that passes, on standard error
+    #[arg(long, global = true, help_heading = "Common options")]
+    pub(crate) trace: bool,
+    /// Never ask anything, even at a terminal
+    #[arg(long, global = true, help_heading = "Common options")]
+    pub(crate) no_input: bool,
+    /// Whether to use color: `auto` does so at a terminal, unless NO_COLOR is set
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Common options")]
+    pub(crate) color: clap::ColorChoice,
 }
 
-/// Reads the words behind the name of the program. The error is a sentence for the user.
-pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Request, String> {
-    let words: Vec<String> = words.into_iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    Ok(match words.as_slice() {
-        [] | ["tour"] => Request::Tour(Frames::Hidden),
-        ["--trace"] | ["tour", "--trace"] => Request::Tour(Frames::Shown),
-        ["serve", "demo"] => Request::ServeDemo,
-        ["-h" | "--help" | "help"] | ["tour" | "serve", "-h" | "--help"] => Request::Help,
-        ["-V" | "--version"] => Request::Version,
-        ["serve"] => return Err("expected the name of a server after `serve`: there is `demo`".into()),
-        ["serve", "demo", other, ..] | ["serve", other, ..] => {
-            return Err(format!("expected `serve demo`, got `{other}` in its place; try `bowline --help`"));
-        }
-        ["tour", "--trace", other, ..] | ["--trace" | "tour", other, ..] | [other, ..] => {
-            return Err(format!("expected a command or an option, got `{other}`; try `bowline --help`"));
-        }
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// See whether a server answers
+    Ping(commands::ping::Arguments),
+}
+
+fn revision(text: &str) -> Result<Revision, String> {
+    text.parse().map_err(|_| {
+        let known: Vec<&str> = Revision::ALL.iter().map(|revision| revision.as_str()).collect();
+        format!("expected one of {}", known.join(", "))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(line: &str, expected: Result<Request, &str>) {
-        let parsed = parse(line.split_whitespace().map(OsString::from));
-        assert_eq!(
-            parsed.as_ref().map_err(String::as_str),
-            expected.as_ref().map_err(|error| *error),
-            "{line}"
-        );
-    }
-
-    #[test]
-    fn the_tour_is_what_happens_by_default() {
-        check("", Ok(Request::Tour(Frames::Hidden)));
-        check("tour", Ok(Request::Tour(Frames::Hidden)));
-        check("--trace", Ok(Request::Tour(Frames::Shown)));
-        check("tour --trace", Ok(Request::Tour(Frames::Shown)));
-    }
-
-    #[test]
-    fn commands_and_options_are_known() {
-        check("serve demo", Ok(Request::ServeDemo));
-        check("--help", Ok(Request::Help));
-        check("tour -h", Ok(Request::Help));
-        check("-V", Ok(Request::Version));
-    }
-
-    #[test]
-    fn what_is_unknown_is_named() {
-        check("--fast", Err("expected a command or an option, got `--fast`; try `bowline --help`"));
-        check("tour --trace now", Err("expected a command or an option, got `now`; try `bowline --help`"));
-        check("serve", Err("expected the name of a server after `serve`: there is `demo`"));
-        check("serve files", Err("expected `serve demo`, got `files` in its place; try `bowline --help`"));
-    }
 }

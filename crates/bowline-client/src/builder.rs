@@ -2,7 +2,7 @@
 
 use crate::{
     Answer, Client, Connect, Error, Relay, Restart, Result,
-    handlers::{Ask, AskUrl, Handlers, Notification},
+    handlers::{Ask, AskUrl, Direction, Handlers, Notification},
     web,
 };
 use bowline_proto::{client::ClientProfile, pending::Patience, server::RevisionSet};
@@ -65,6 +65,14 @@ impl ClientBuilder {
                 restart: None,
             },
         }
+    }
+
+    /// Is shown every message as it goes out and comes in, whatever the transport: for traces and recordings.
+    ///
+    /// It runs in the task that reads and writes, so it has to be quick.
+    pub fn on_frame(mut self, handler: impl Fn(Direction, &[u8]) + Send + Sync + 'static) -> Self {
+        self.handlers.frame = Some(Arc::new(handler));
+        self
     }
 
     /// The name the client goes by.
@@ -254,7 +262,7 @@ impl ClientBuilder {
 
     /// A relay handles everything or nothing, and only a relay can answer for what is declared without handlers.
     fn check_relay(&self) -> Result<()> {
-        let Handlers { ask, url, sample, progress: _, log, notification, relay } = &self.handlers;
+        let Handlers { ask, url, sample, progress: _, log, notification, frame: _, relay } = &self.handlers;
         let handled = ask.is_some()
             || url.is_some()
             || sample.is_some()

@@ -81,6 +81,17 @@ pub(crate) type OnProgress = Arc<dyn Fn(ProgressParams) + Send + Sync>;
 pub(crate) type OnLog = Arc<dyn Fn(LogMessageParams) + Send + Sync>;
 pub(crate) type OnNotification = Arc<dyn Fn(Notification) + Send + Sync>;
 
+/// Which way a message went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From this client to the server.
+    Sent,
+    /// From the server to this client.
+    Received,
+}
+
+pub(crate) type OnFrame = Arc<dyn Fn(Direction, &[u8]) + Send + Sync>;
+
 /// Everything the user of the client has set.
 #[derive(Clone, Default)]
 pub(crate) struct Handlers {
@@ -90,11 +101,19 @@ pub(crate) struct Handlers {
     pub(crate) progress: Option<OnProgress>,
     pub(crate) log: Option<OnLog>,
     pub(crate) notification: Option<OnNotification>,
-    /// Instead of all others but progress.
+    pub(crate) frame: Option<OnFrame>,
+    /// Instead of all others but progress and frames.
     pub(crate) relay: Option<Arc<dyn Relay>>,
 }
 
 impl Handlers {
+    /// Shows a message to whoever looks on.
+    pub(crate) fn show(&self, direction: Direction, frame: &[u8]) {
+        if let Some(handler) = &self.frame {
+            guarded(|| handler(direction, frame));
+        }
+    }
+
     /// Whether someone hears of changes that the client did not ask about.
     pub(crate) fn hear_news(&self) -> bool {
         self.notification.is_some() || self.relay.is_some()
@@ -110,6 +129,7 @@ impl fmt::Debug for Handlers {
             .field("progress", &self.progress.is_some())
             .field("log", &self.log.is_some())
             .field("notification", &self.notification.is_some())
+            .field("frame", &self.frame.is_some())
             .field("relay", &self.relay.is_some())
             .finish()
     }

@@ -36,7 +36,7 @@ pub use builder::ClientBuilder;
 pub use called::Called;
 pub use client::Client;
 pub use error::{Error, Result};
-pub use handlers::{Ask, AskUrl, Notification};
+pub use handlers::{Ask, AskUrl, Direction, Notification};
 pub use lists::{Items, Page};
 pub use models::choose_model;
 pub use process::{

@@ -4,7 +4,7 @@ use super::{Connection, ENDLESS, WaiterKind};
 use crate::{
     CallKey, Error,
     answering::{self, MAX_QUESTIONS, Refusal},
-    handlers::{Notification, guarded},
+    handlers::{Direction, Notification, guarded},
     shared::{lock, now},
     transport::OutgoingKind,
 };
@@ -25,6 +25,7 @@ use std::sync::Arc;
 impl Connection {
     /// Takes in a frame, which came on the stream of `request` where that is known.
     pub(crate) fn accept(self: &Arc<Self>, frame: &Bytes, request: Option<&Id>) {
+        self.shared.handlers.show(Direction::Received, frame);
         if frame.first() == Some(&b'[')
             && self.revision().is_some_and(|revision| revision >= Revision::V2025_06_18)
         {

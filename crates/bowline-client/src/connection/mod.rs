@@ -9,7 +9,7 @@ mod wire;
 use crate::{
     CallKey, Error, Result,
     error::Kind,
-    handlers::OnProgress,
+    handlers::{Direction, OnProgress},
     shared::{Shared, lock, now},
     subscriptions::Route,
     transport::{CancelWay, Outgoing, OutgoingKind, Transport},
@@ -180,6 +180,7 @@ impl Connection {
 
     fn send(&self, frame: bytes::Bytes, kind: OutgoingKind) {
         if let Some(transport) = self.transport() {
+            self.shared.handlers.show(Direction::Sent, &frame);
             transport.send(Outgoing { frame, kind });
         }
     }

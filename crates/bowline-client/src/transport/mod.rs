@@ -60,6 +60,10 @@ impl<C: Connect + ?Sized> Connect for Box<C> {
     fn restart(&self) -> Restart {
         (**self).restart()
     }
+
+    fn known_era(&self) -> Option<Era> {
+        (**self).known_era()
+    }
 }
 
 /// One connection, seen from above: frames go out. Dropping it ends the connection at once.

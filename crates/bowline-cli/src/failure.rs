@@ -1,0 +1,87 @@
+//! How a command ends other than well: a sentence, advice, and the exit code that scripts look at.
+
+use std::{io, process::ExitCode};
+
+/// The exit codes, which are documented and stay as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Code {
+    /// It was done, and went wrong: a tool reports failure, a file cannot be written.
+    Failed = 1,
+    /// The command line cannot be understood.
+    Misused = 2,
+    /// The configuration has mistakes, or lacks the server that was named.
+    Config = 3,
+    /// The server cannot be started or reached, or went away.
+    Unreachable = 4,
+    /// The server answered with an error of the protocol, or broke its rules.
+    Protocol = 5,
+    /// No answer in time.
+    TimedOut = 6,
+    /// Someone who was asked said no, or there was nobody to ask.
+    Denied = 7,
+    /// A check found something: `doctor`, `replay`, `config check`.
+    Found = 8,
+    /// Ended by the user.
+    Interrupted = 130,
+}
+
+impl From<Code> for ExitCode {
+    fn from(code: Code) -> Self {
+        Self::from(code as u8)
+    }
+}
+
+/// Why a command ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: Code,
+    /// What went wrong, in a sentence without a capital and a full stop.
+    pub(crate) sentence: String,
+    /// What to do about it, a line each.
+    pub(crate) advice: Vec<String>,
+    /// Whether there is nobody left to tell: the reader of standard output has gone, or it was told already.
+    pub(crate) silent: bool,
+}
+
+impl Failure {
+    pub(crate) fn new(code: Code, sentence: impl Into<String>) -> Self {
+        Self { code, sentence: sentence.into(), advice: Vec::new(), silent: false }
+    }
+
+    pub(crate) fn misused(sentence: impl Into<String>) -> Self {
+        Self::new(Code::Misused, sentence)
+    }
+
+    /// Adds a line of advice.
+    pub(crate) fn advise(mut self, line: impl Into<String>) -> Self {
+        self.advice.push(line.into());
+        self
+    }
+}
+
+impl From<bowline_client::Error> for Failure {
+    fn from(error: bowline_client::Error) -> Self {
+        let code = if error.is_timeout() {
+            Code::TimedOut
+        } else if error.is_tool() {
+            Code::Failed
+        } else if error.is_cancelled() {
+            Code::Interrupted
+        } else if error.is_unanswerable() {
+            Code::Denied
+        } else if error.is_rpc() || error.is_malformed() || error.is_unsupported() || error.open().is_some() {
+            Code::Protocol
+        } else {
+            Code::Unreachable
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        let silent = error.kind() == io::ErrorKind::BrokenPipe;
+        Self { silent, ..Self::new(Code::Failed, error.to_string()) }
+    }
+}
