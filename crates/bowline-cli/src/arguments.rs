@@ -44,6 +44,9 @@ pub(crate) struct Common {
 pub(crate) enum Command {
     /// See whether a server answers
     Ping(commands::ping::Arguments),
+    /// Write a reference page of the book
+    #[command(name = "__reference", hide = true)]
+    Reference(commands::reference::Arguments),
 }
 
 fn revision(text: &str) -> Result<Revision, String> {
