@@ -102,3 +102,29 @@ async fn a_late_question_of_a_call_that_was_given_up_reaches_nobody_else() {
     assert_eq!(other.close().await.unwrap(), Vec::<Value>::new());
     host.close().await;
 }
+
+#[tokio::test]
+async fn while_a_user_thinks_others_call_what_does_not_ask() {
+    let (host, handle, mut far) = hosted().await;
+    let (mut one, mut other) = (caller(&handle).await, caller(&handle).await);
+    let asking = start(&mut one, "ask").await;
+    let asked_about = called(&mut far, "ask").await;
+    let asked = question(&mut far).await;
+    let shown = one.recv_method("elicitation/create").await.unwrap();
+    // What has asked waits for its turn, what has not does not.
+    let waiting = start(&mut other, "ask").await;
+    let plain = start(&mut other, "plain").await;
+    let call = called(&mut far, "plain").await;
+    done(&mut far, &call).await;
+    finished(&mut other, &plain).await;
+    let answer = json!({ "action": "accept", "content": { "name": "Ada" } });
+    one.reply(&shown, answer).await.unwrap();
+    let answer = far.response(&asked).await.unwrap();
+    assert_eq!(answer["result"]["content"]["name"], "Ada", "{answer}");
+    done(&mut far, &asked_about).await;
+    finished(&mut one, &asking).await;
+    let call = called(&mut far, "ask").await;
+    done(&mut far, &call).await;
+    finished(&mut other, &waiting).await;
+    host.close().await;
+}
