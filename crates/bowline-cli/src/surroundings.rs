@@ -43,6 +43,11 @@ impl Surroundings {
         loader.sources(own)
     }
 
+    /// The files the user named.
+    pub(crate) fn named(&self) -> &[PathBuf] {
+        &self.named
+    }
+
     pub(crate) fn config(&self) -> Config {
         self.loader().load(&Disk)
     }

@@ -171,6 +171,7 @@ impl Instance {
                 let start = self.starts();
                 let watch = tokio::spawn(look_after(Arc::downgrade(&self), client.clone(), start));
                 self.enter(Phase::Ready(client.clone(), watch.abort_handle()));
+                tracing::info!(server = &*self.name, revision = %client.revision(), "a server is ready");
             }
             Err(reason) => {
                 tracing::warn!(server = &*self.name, reason, "a server could not be started");
@@ -260,10 +261,12 @@ impl Instance {
             Phase::Ready(client, _) => (Health::Ready, Some(client.revision())),
             Phase::Failed { reason, .. } => (Health::Failed(reason.clone()), None),
         };
+        let tools = self.shelf.tools.last();
         UpstreamStatus {
             name: self.name.to_string(),
             health,
             revision,
+            tools: tools.map(|tools| tools.iter().filter(|tool| self.spec.shows(&tool.name)).count()),
             starts: self.starts(),
             calls: self.calls.load(Ordering::Relaxed),
             errors: self.errors.load(Ordering::Relaxed),
