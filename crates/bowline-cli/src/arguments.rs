@@ -42,6 +42,12 @@ pub(crate) struct Common {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Run the host with its gateway, and show how its servers are doing
+    Up(commands::up::Arguments),
+    /// Run the host without a person: as a service, or as the one server of another program
+    Gateway(commands::gateway::Arguments),
+    /// See what the configuration says, look for mistakes in it, take over that of other programs
+    Config(commands::config::Arguments),
     /// See whether a server answers
     Ping(commands::ping::Arguments),
     /// Write a reference page of the book

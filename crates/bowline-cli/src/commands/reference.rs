@@ -1,6 +1,6 @@
 //! The reference pages of the book: the commands as they are defined, and the configuration as it is read.
 
-use crate::{arguments, context::Context, failure::Failure};
+use crate::{arguments, failure::Failure};
 use clap::{Arg, Command, CommandFactory as _, ValueEnum};
 use std::{fmt::Write as _, io::Write as _};
 
@@ -17,8 +17,7 @@ enum Page {
     Configuration,
 }
 
-#[expect(clippy::needless_pass_by_value, clippy::unused_async, reason = "all commands are run alike")]
-pub(crate) async fn run(arguments: Arguments, _: &Context) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let page = match arguments.page {
         Page::Commands => commands(),
         Page::Configuration => bowline_host::config::reference(),

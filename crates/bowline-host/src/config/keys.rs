@@ -233,7 +233,7 @@ const GATEWAY: &[Key] = &[
     key(
         "listen",
         "address and port",
-        Default("\"127.0.0.1:8080\""),
+        Default("\"127.0.0.1:7337\""),
         "\"127.0.0.1:9000\"",
         "Where clients connect.",
     ),
