@@ -1,5 +1,6 @@
 //! `bowline`: the Model Context Protocol from the command line.
 
+mod answers;
 mod arguments;
 mod commands;
 mod context;
@@ -16,10 +17,7 @@ mod target;
 use arguments::Arguments;
 use clap::Parser;
 use context::Context;
-use std::{process::ExitCode, time::Duration};
-
-/// How long what still runs may take to end.
-const FAREWELL: Duration = Duration::from_millis(100);
+use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -32,8 +30,8 @@ fn main() -> ExitCode {
         Err(error) => return context.screen.tell_failure(&error.into()),
     };
     let ended = runtime.block_on(commands::run(arguments.command, &context));
-    // A read of the terminal that nobody answers any more is not waited for.
-    runtime.shutdown_timeout(FAREWELL);
+    // A thread that waits for a line to be typed does not keep the program.
+    runtime.shutdown_background();
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => context.screen.tell_failure(&failure),

@@ -25,7 +25,7 @@ pub struct Candidate {
 
 impl Candidate {
     /// What an entry of the configuration would start or connect to.
-    pub(super) fn of(entry: &UpstreamConfig, environment: &Environment, workspace: Option<&Path>) -> Self {
+    pub fn of(entry: &UpstreamConfig, environment: &Environment, workspace: Option<&Path>) -> Self {
         let mut content = Content::default();
         match &entry.launch {
             Launch::Command(launch) => content.command(launch, environment, workspace),

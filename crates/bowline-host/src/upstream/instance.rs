@@ -385,7 +385,16 @@ impl Relay for Ear {
         };
         let owner = Arc::clone(&instance.owner);
         match instance.flights.find(call) {
-            Belongs::To(pilot) => owner.ask(instance, pilot, request),
+            Belongs::To(_, pilot) if call.is_some() => owner.ask(instance, pilot, request),
+            Belongs::To(key, pilot) => {
+                instance.flights.note_asking();
+                let answer = owner.ask(Arc::clone(&instance), pilot.clone(), request);
+                Box::pin(async move {
+                    // That others are waited for is not the server's silence.
+                    let answer = async { (answer.await, pilot.pause()) };
+                    instance.flights.answered(key, answer).await.0
+                })
+            }
             Belongs::ToNone => Box::pin(std::future::ready(owner.ask_aside(&instance, &request))),
             Belongs::Unclear => {
                 instance.flights.note_asking();
@@ -399,7 +408,7 @@ impl Relay for Ear {
     fn log(&self, call: Option<CallKey>, message: LogMessageParams) {
         let Some(instance) = self.0.upgrade() else { return };
         match instance.flights.find(call) {
-            Belongs::To(pilot) => pilot.log(&instance.name, message),
+            Belongs::To(_, pilot) => pilot.log(&instance.name, message),
             Belongs::ToNone | Belongs::Unclear => {
                 tracing::debug!(server = &*instance.name, "a log message belongs to no call");
             }
