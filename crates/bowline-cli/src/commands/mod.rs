@@ -3,6 +3,7 @@
 pub(crate) mod config;
 pub(crate) mod gateway;
 pub(crate) mod ping;
+pub(crate) mod serve;
 pub(crate) mod up;
 
 use crate::{arguments::Command, context::Context, failure::Failure};
@@ -13,6 +14,7 @@ pub(crate) async fn run(command: Option<Command>, context: &Context) -> Result<(
         None => up::run(up::Arguments::default(), context).await,
         Some(Command::Up(arguments)) => up::run(arguments, context).await,
         Some(Command::Gateway(arguments)) => gateway::run(arguments, context).await,
+        Some(Command::Serve(arguments)) => serve::run(arguments, context).await,
         Some(Command::Config(arguments)) => config::run(&arguments, context),
         Some(Command::Ping(arguments)) => ping::run(arguments, context).await,
     }
