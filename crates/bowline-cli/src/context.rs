@@ -52,7 +52,8 @@ impl Context {
                     Direction::Sent => '>',
                     Direction::Received => '<',
                 };
-                screen.aside(&format!("{mark} {}", visible(&String::from_utf8_lossy(frame.trim_ascii_end()))));
+                screen
+                    .aside(&format!("{mark} {}", visible(&String::from_utf8_lossy(frame.trim_ascii_end()))));
             });
         }
         builder

@@ -2,12 +2,20 @@
 
 mod answers;
 mod arguments;
+mod cache;
 mod commands;
+mod content;
 mod context;
 mod failure;
+mod picture;
+mod progress;
+mod schema;
 mod screen;
+mod session;
 mod surroundings;
+mod table;
 mod target;
+mod words;
 
 use arguments::Arguments;
 use clap::Parser;
