@@ -42,6 +42,12 @@ pub(crate) struct Common {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Run the host with its gateway, and show how its servers are doing
+    Up(commands::up::Arguments),
+    /// Run the host without a person: as a service, or as the one server of another program
+    Gateway(commands::gateway::Arguments),
+    /// See what the configuration says, look for mistakes in it, take over that of other programs
+    Config(commands::config::Arguments),
     /// Show who a server is and what it can do
     Info(commands::info::Arguments),
     /// List the tools of a server, or show one in full

@@ -3,6 +3,7 @@
 use crate::{
     answers::{Desk, answering},
     context::Context,
+    ending::Ending,
     failure::{Code, Failure},
     target::Target,
 };
@@ -23,7 +24,7 @@ pub(crate) struct Session<'a> {
 
 impl<'a> Session<'a> {
     /// Does something with a server. Whatever becomes of it, the connection is closed after it; who presses Ctrl-C gives up
-    /// what is under way, and the server is told.
+    /// what is under way, and the server is told; who presses it again does not wait for that.
     pub(crate) async fn with<T>(
         target: Target,
         context: &'a Context,
@@ -39,9 +40,13 @@ impl<'a> Session<'a> {
         prepare: impl FnOnce(ClientBuilder) -> ClientBuilder,
         work: impl AsyncFnOnce(&Self) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let session = interruptible(Self::open(target, context, prepare)).await?;
-        let done = interruptible(work(&session)).await;
-        session.client.close().await;
+        let ending = Ending::listen()?;
+        let session = interruptible(&ending, Self::open(target, context, prepare)).await?;
+        let done = interruptible(&ending, work(&session)).await;
+        tokio::select! {
+            () = session.client.close() => {}
+            () = ending.times(2) => {}
+        }
         done
     }
 
@@ -59,14 +64,14 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Does something until Ctrl-C is pressed.
-pub(crate) async fn interruptible<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+/// Does something until the program is told to end.
+async fn interruptible<T>(
+    ending: &Ending,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
     tokio::select! {
         biased;
         done = work => done,
-        pressed = tokio::signal::ctrl_c() => {
-            pressed?;
-            Err(Failure::new(Code::Interrupted, "interrupted"))
-        }
+        () = ending.times(1) => Err(Failure::new(Code::Interrupted, "interrupted")),
     }
 }

@@ -2,6 +2,8 @@
 
 pub(crate) mod call;
 pub(crate) mod complete;
+pub(crate) mod config;
+pub(crate) mod gateway;
 pub(crate) mod info;
 pub(crate) mod ping;
 pub(crate) mod prompt;
@@ -9,6 +11,7 @@ pub(crate) mod prompts;
 pub(crate) mod read;
 pub(crate) mod resources;
 pub(crate) mod tools;
+pub(crate) mod up;
 pub(crate) mod watch;
 
 use crate::{arguments::Command, context::Context, failure::Failure};
@@ -16,7 +19,10 @@ use crate::{arguments::Command, context::Context, failure::Failure};
 /// Runs a command; none is `up`.
 pub(crate) async fn run(command: Option<Command>, context: &Context) -> Result<(), Failure> {
     match command {
-        None => Err(Failure::misused("there is no `up` yet")),
+        None => up::run(up::Arguments::default(), context).await,
+        Some(Command::Up(arguments)) => up::run(arguments, context).await,
+        Some(Command::Gateway(arguments)) => gateway::run(arguments, context).await,
+        Some(Command::Config(arguments)) => config::run(&arguments, context),
         Some(Command::Info(arguments)) => info::run(arguments, context).await,
         Some(Command::Tools(arguments)) => tools::run(arguments, context).await,
         Some(Command::Call(arguments)) => call::run(arguments, context).await,

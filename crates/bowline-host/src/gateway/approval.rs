@@ -5,7 +5,7 @@
 
 use crate::{
     config::{CommandLaunch, Environment, Launch, Text, UpstreamConfig, UrlLaunch},
-    policy::{Document, Others, Store, StoreError, VERSION, visible},
+    policy::{Document, Others, Question, Store, StoreError, VERSION, visible},
 };
 use bowline_proto::seal::digest;
 use serde::{Deserialize, Serialize};
@@ -56,6 +56,15 @@ impl Candidate {
     /// Stands for all that is approved.
     pub fn digest(&self) -> &str {
         &self.digest
+    }
+
+    /// What to ask whoever may approve it.
+    pub fn question(&self) -> Question {
+        Question::Start {
+            server: self.server.clone(),
+            origin: self.origin.clone(),
+            description: self.description.clone(),
+        }
     }
 
     /// What is approved, line by line and complete, for people: nothing hidden in it, and no secrets.
