@@ -1,5 +1,9 @@
 //! The program as its users run it.
 
+mod config;
+#[cfg(unix)]
+mod pty;
+
 use std::process::{Command, Stdio};
 
 /// The program, with neither a home nor a terminal nor anything else of whoever runs the tests.

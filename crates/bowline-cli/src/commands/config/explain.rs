@@ -9,7 +9,7 @@ pub(super) fn run(context: &Context) -> Result<(), Failure> {
     if context.json() {
         return context.screen.json(&described(&config));
     }
-    context.screen.line("# The files, the weakest first:")?;
+    context.screen.line("# The files that are read:")?;
     for file in &config.files {
         let state = if file.exists() { "" } else { " (not there)" };
         context.screen.line(&format!("#   {}{state}", file.display()))?;

@@ -148,7 +148,8 @@ fn search(context: &Context, files: &[&KnownFile], own: &Config) -> (Vec<Found>,
                 .map(|own| (own.name.as_str(), &own.launch))
                 .chain(found.iter().map(|found| (found.name.as_str(), &found.entry.launch)))
                 .collect();
-            if is_this_program(&entry.launch) || present.iter().any(|(_, launch)| **launch == entry.launch) {
+            let is_there = present.iter().any(|(_, launch)| written::is_same(launch, &entry.launch));
+            if is_there || is_this_program(&entry.launch) {
                 continue;
             }
             let is_taken = |name: &str| present.iter().any(|(present, _)| *present == name);
