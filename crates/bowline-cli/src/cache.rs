@@ -1,6 +1,6 @@
 //! What servers offer, remembered for the completion of command lines: it never starts a server to find out.
 
-use crate::{context::Context, folders, schema::Schema};
+use crate::{context::Context, schema::Schema};
 use bowline_types::{Prompt, Tool};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -83,7 +83,7 @@ pub(crate) fn remember(context: &Context, server: &str, change: impl FnOnce(&mut
 }
 
 fn file(context: &Context) -> Option<PathBuf> {
-    Some(folders::cache(&context.surroundings)?.join("names.json"))
+    Some(context.surroundings.cache_folder()?.join("names.json"))
 }
 
 fn read(path: &Path) -> Option<Cache> {

@@ -21,20 +21,6 @@ pub(crate) fn state(surroundings: &Surroundings) -> Option<PathBuf> {
     beneath.map(|folder| folder.join("bowline"))
 }
 
-/// The folder of what can be found out again, whether it is there yet or not. None without a home.
-pub(crate) fn cache(surroundings: &Surroundings) -> Option<PathBuf> {
-    let named = absolute(surroundings, "XDG_CACHE_HOME");
-    let beneath = named.or_else(|| {
-        let home = surroundings.home.as_deref()?;
-        Some(match Platform::current() {
-            Platform::Linux => home.join(".cache"),
-            Platform::MacOs => home.join("Library").join("Caches"),
-            Platform::Windows => home.join("AppData").join("Local"),
-        })
-    });
-    beneath.map(|folder| folder.join("bowline"))
-}
-
 /// The folders of what lasts as long as a login, the best one first. The last needs neither a login nor a home.
 pub(crate) fn runtime(surroundings: &Surroundings) -> Vec<PathBuf> {
     let login = absolute(surroundings, "XDG_RUNTIME_DIR").map(|folder| folder.join("bowline"));

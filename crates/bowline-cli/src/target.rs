@@ -3,8 +3,6 @@
 use crate::{
     context::Context,
     failure::{Code, Failure},
-    folders,
-    running::{PORT, Running},
 };
 use bowline_client::{Client, ClientBuilder, Command, Connect, Environment, StderrMode, command};
 use bowline_host::{
@@ -26,6 +24,9 @@ use std::{
 
 /// The name of the gateway that `bowline up` runs.
 const GATEWAY: &str = "up";
+
+/// Where that gateway is unless it says otherwise.
+const GATEWAY_URL: &str = "http://127.0.0.1:7337/mcp";
 
 /// How long a program may take for each of the two steps of its end, when a command only wants its answer.
 const HASTE: Duration = Duration::from_millis(20);
@@ -84,7 +85,7 @@ impl ReachArguments {
                 let name = self.program.first().map(|name| name.to_string_lossy().into_owned());
                 Target::new(name.unwrap_or_default(), Way::Program(program))
             }
-            (None, None | Some(GATEWAY)) => gateway(context),
+            (None, None | Some(GATEWAY)) => gateway(),
             (None, Some(url)) if is_url(url) => Target::new(url, Way::Page(bowline_http::http(url))),
             (None, Some(name)) => configured(name, context)?,
         };
@@ -161,9 +162,8 @@ impl Target {
                 }
                 if context.trace() {
                     let screen = context.screen;
-                    program = program.stderr(StderrMode::callback(move |line| {
-                        screen.aside(&format!("! {}", visible(line)))
-                    }));
+                    program =
+                        program.stderr(StderrMode::callback(move |line| screen.aside(&format!("! {}", visible(line)))));
                 }
                 Box::new(program)
             }
@@ -190,25 +190,16 @@ impl Target {
             let unreachable = error.is_unreachable();
             let failure = Failure::from(error);
             match name.as_str() {
-                GATEWAY if unreachable => {
-                    failure.advise("no target was named, which means the gateway; `bowline up` starts it")
-                }
+                GATEWAY if unreachable => failure
+                    .advise("no target was named, which means the gateway; `bowline up` starts it"),
                 _ => failure,
             }
         })
     }
 }
 
-/// The gateway that runs, or where it would be.
-fn gateway(context: &Context) -> Target {
-    let running = Running::find(&context.surroundings);
-    let url = running.as_ref().map_or_else(|| format!("http://127.0.0.1:{PORT}/mcp"), |it| it.url.clone());
-    let page = bowline_http::http(url);
-    let page = match running.and_then(|running| running.token) {
-        Some(token) => page.header("Authorization", format!("Bearer {token}")),
-        None => page,
-    };
-    Target::new(GATEWAY, Way::Page(page))
+fn gateway() -> Target {
+    Target::new(GATEWAY, Way::Page(bowline_http::http(GATEWAY_URL)))
 }
 
 /// The server of that name in the configuration.
@@ -255,7 +246,7 @@ fn approve(entry: &UpstreamConfig, context: &Context) -> Result<(), Failure> {
     let surroundings = &context.surroundings;
     let candidate = Candidate::of(entry, &surroundings.environment, surroundings.workspace.as_deref());
     let unusable = |error: &dyn std::fmt::Display| Failure::new(Code::Config, error.to_string());
-    let file = folders::state(surroundings).map(|folder| folder.join("approvals.json"));
+    let file = surroundings.state_folder().map(|folder| folder.join("approvals.json"));
     let approvals = file.map(Approvals::open).transpose().map_err(|error| unusable(&error))?;
     if approvals.as_ref().is_some_and(|approvals| approvals.is_approved(&candidate)) {
         return Ok(());
@@ -304,8 +295,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         "h" => Some(3_600_000),
         _ => None,
     };
-    let time =
-        number.parse::<u64>().ok().zip(milliseconds).and_then(|(number, unit)| number.checked_mul(unit));
+    let time = number.parse::<u64>().ok().zip(milliseconds).and_then(|(number, unit)| number.checked_mul(unit));
     match time {
         Some(time) if time > 0 => Ok(Duration::from_millis(time)),
         _ => Err("expected a time such as 500ms, 10s, 5m or 1h".to_owned()),
