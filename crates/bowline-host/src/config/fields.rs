@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::near::nearest;
 use super::node::{Member, Node, Value};
 use super::quantity;
 use super::report::{NoticeKind, Origin, Report};
 use super::text::{names_a_secret, shown_words};
+use crate::near::nearest;
 
 /// A value and where it was written.
 #[derive(Debug, Clone)]
