@@ -1,0 +1,8 @@
+//! The servers as their clients see them.
+
+mod files;
+mod files_escape;
+mod files_resources;
+mod git;
+mod git_hostile;
+mod support;
