@@ -1,3 +1,9 @@
 //! The servers as their clients see them.
 
 mod everything;
+mod files;
+mod files_escape;
+mod files_resources;
+mod git;
+mod git_hostile;
+mod support;
