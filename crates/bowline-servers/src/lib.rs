@@ -1,1 +1,6 @@
-//! The servers people install first.
+//! The servers that people install first, written with the crate `bowline` the way anyone would write one.
+//!
+//! - [`database`]: the tables of SQLite and PostgreSQL, to look at, to query, and to change once the user agrees.
+
+pub mod database;
+mod percent;

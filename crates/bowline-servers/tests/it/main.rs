@@ -1,0 +1,3 @@
+//! The servers, spoken to frame by frame.
+
+mod database;
