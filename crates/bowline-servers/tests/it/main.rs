@@ -1,5 +1,6 @@
 //! The servers as their clients see them.
 
+mod database;
 mod everything;
 mod files;
 mod files_escape;
