@@ -46,8 +46,30 @@ pub(crate) enum Command {
     Up(commands::up::Arguments),
     /// Run the host without a person: as a service, or as the one server of another program
     Gateway(commands::gateway::Arguments),
+    /// Run one of the servers that come with the program
+    Serve(commands::serve::Arguments),
     /// See what the configuration says, look for mistakes in it, take over that of other programs
     Config(commands::config::Arguments),
+    /// Show who a server is and what it can do
+    Info(commands::info::Arguments),
+    /// List the tools of a server, or show one in full
+    Tools(commands::tools::Arguments),
+    /// Call a tool
+    Call(commands::call::Arguments),
+    /// List the resources of a server
+    Resources(commands::resources::Arguments),
+    /// List the resource templates of a server
+    Templates(commands::resources::Arguments),
+    /// Read a resource
+    Read(commands::read::Arguments),
+    /// List the prompts of a server
+    Prompts(commands::prompts::Arguments),
+    /// Fill in a prompt
+    Prompt(commands::prompt::Arguments),
+    /// Ask a server what it proposes for an argument
+    Complete(commands::complete::Arguments),
+    /// Show what a server tells by itself: log messages and changes
+    Watch(commands::watch::Arguments),
     /// See whether a server answers
     Ping(commands::ping::Arguments),
     /// Write a reference page of the book

@@ -1,6 +1,9 @@
 //! The program as its users run it.
 
 mod book;
+mod config;
+#[cfg(unix)]
+mod pty;
 
 use std::process::{Command, Stdio};
 
