@@ -139,7 +139,7 @@ fn fences(root: &Path, page: &TextFile) -> Result<Vec<Finding>, String> {
                     format!("there is no `{included}` to include"),
                 ));
             }
-        } else if language.split(',').any(|word| word == "ignore") {
+        } else if !line.is_empty() && language.split(',').any(|word| word == "ignore") {
             let sentence = "expected a snippet that is tested, or included from a file that is";
             findings.push(Finding::new(&page.path, number, sentence));
         }
