@@ -46,6 +46,8 @@ pub(crate) enum Command {
     Up(commands::up::Arguments),
     /// Run the host without a person: as a service, or as the one server of another program
     Gateway(commands::gateway::Arguments),
+    /// Run one of the servers that come with the program
+    Serve(commands::serve::Arguments),
     /// See what the configuration says, look for mistakes in it, take over that of other programs
     Config(commands::config::Arguments),
     /// Show who a server is and what it can do

@@ -2,6 +2,7 @@
 
 mod answers;
 mod arguments;
+mod builtin;
 mod cache;
 mod commands;
 mod content;

@@ -46,6 +46,11 @@ impl std::fmt::Debug for Running {
 }
 
 impl Running {
+    /// One that has not told that it runs, where it would be.
+    pub(crate) fn usual() -> Self {
+        Self { url: url(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)), "/mcp"), pid: 0, token: None }
+    }
+
     /// The one that commands without a target mean: at the usual port, or else the one that was started last.
     pub(crate) fn find(surroundings: &Surroundings) -> Option<Self> {
         let folders = folders::runtime(surroundings);

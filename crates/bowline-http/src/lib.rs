@@ -17,7 +17,9 @@ mod client;
 mod server;
 
 #[cfg(feature = "client")]
-pub use client::{Challenge, HttpTarget, Post, PostAnswer, PostError, Poster, Proxy, http};
+pub use client::{
+    Challenge, HttpTarget, Post, PostAnswer, PostError, Poster, Proxy, Redirect, Resolve, http,
+};
 #[cfg(feature = "server")]
 pub use server::{
     Body, EventLog, EventStore, Front, HttpService, MemoryEvents, Principal, ServeHttp, Settings,

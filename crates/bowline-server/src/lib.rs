@@ -45,6 +45,7 @@ pub use error::{Error, Result};
 pub use handler::{
     Args, Arguments, CtxArgs, CtxOnly, Nothing, PromptHandler, ResourceHandler, Running, Sync, ToolHandler,
 };
+pub use hub::Updates;
 pub use limits::Limits;
 pub use messages::IntoPrompt;
 pub use output::{IntoOutput, Json};

@@ -8,6 +8,7 @@ pub(crate) mod gateway;
 pub(crate) mod info;
 pub(crate) mod man;
 pub(crate) mod ping;
+pub(crate) mod serve;
 pub(crate) mod prompt;
 pub(crate) mod prompts;
 pub(crate) mod read;
@@ -25,6 +26,7 @@ pub(crate) async fn run(command: Option<Command>, context: &Context) -> Result<(
         None => up::run(up::Arguments::default(), context).await,
         Some(Command::Up(arguments)) => up::run(arguments, context).await,
         Some(Command::Gateway(arguments)) => gateway::run(arguments, context).await,
+        Some(Command::Serve(arguments)) => serve::run(arguments, context).await,
         Some(Command::Config(arguments)) => config::run(&arguments, context),
         Some(Command::Info(arguments)) => info::run(arguments, context).await,
         Some(Command::Tools(arguments)) => tools::run(arguments, context).await,

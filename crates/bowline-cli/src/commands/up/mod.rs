@@ -82,12 +82,12 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     hosting.gateway.watch(loader);
 
     for line in hosting.complaints(address).iter().chain(&hosting.notices()) {
-        context.screen.aside(&hosting::warning(context, line));
+        context.screen.warn(line);
     }
     if let Err(error) = &told {
         let line =
             format!("other commands have to be given the URL, since it cannot be written down: {error}");
-        context.screen.aside(&hosting::warning(context, &line));
+        context.screen.warn(&line);
     }
     if is_live {
         context.screen.aside(&intro::page(context, &url, is_demo, &demo));
