@@ -1,3 +1,4 @@
 //! The servers, spoken to frame by frame.
 
 mod database;
+mod postgres;
