@@ -1,6 +1,6 @@
 //! The words of the command line: what all commands share, and which commands there are.
 
-use crate::commands;
+use crate::{commands, failure};
 use bowline_types::Revision;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 ///
 /// Without a command it is `bowline up`: a host with its gateway, and the servers of the configuration behind it.
 #[derive(Debug, Parser)]
-#[command(name = "bowline", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "bowline", version, max_term_width = 100, disable_help_subcommand = true, after_long_help = failure::CODES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) common: Common,
@@ -75,6 +75,14 @@ pub(crate) enum Command {
     /// Write a reference page of the book
     #[command(name = "__reference", hide = true)]
     Reference(commands::reference::Arguments),
+    /// Keep a connection open and give it one command after the other
+    Repl(commands::repl::Arguments),
+    /// Print what makes a shell complete command lines
+    Completions(commands::completions::Arguments),
+    /// Print or write the manual
+    Man(commands::man::Arguments),
+    #[command(name = "__complete", hide = true)]
+    Offer(commands::completions::Asked),
 }
 
 fn revision(text: &str) -> Result<Revision, String> {

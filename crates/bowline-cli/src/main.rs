@@ -12,6 +12,7 @@ mod failure;
 mod folders;
 mod hosting;
 mod logging;
+mod offers;
 mod picture;
 mod progress;
 mod running;

@@ -50,7 +50,8 @@ impl<'a> Session<'a> {
         done
     }
 
-    async fn open(
+    /// Connects.
+    pub(crate) async fn open(
         target: Target,
         context: &'a Context,
         prepare: impl FnOnce(ClientBuilder) -> ClientBuilder,

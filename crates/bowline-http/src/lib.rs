@@ -41,7 +41,7 @@ mod server;
 
 #[cfg(feature = "client")]
 pub use client::{
-    Challenge, HttpTarget, Post, PostAnswer, PostError, Poster, Proxy, Redirect, Resolve, http,
+    Challenge, HttpTarget, Post, PostAnswer, PostError, Poster, Proxy, Reference, Resolve, http,
 };
 #[cfg(feature = "server")]
 pub use server::{

@@ -2,14 +2,17 @@
 
 pub(crate) mod call;
 pub(crate) mod complete;
+pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod gateway;
 pub(crate) mod info;
+pub(crate) mod man;
 pub(crate) mod ping;
 pub(crate) mod prompt;
 pub(crate) mod prompts;
 pub(crate) mod read;
 pub(crate) mod reference;
+pub(crate) mod repl;
 pub(crate) mod resources;
 pub(crate) mod serve;
 pub(crate) mod tools;
@@ -38,5 +41,9 @@ pub(crate) async fn run(command: Option<Command>, context: &Context) -> Result<(
         Some(Command::Watch(arguments)) => watch::run(arguments, context).await,
         Some(Command::Ping(arguments)) => ping::run(arguments, context).await,
         Some(Command::Reference(arguments)) => reference::run(&arguments),
+        Some(Command::Repl(arguments)) => repl::run(arguments, context).await,
+        Some(Command::Completions(arguments)) => completions::run(&arguments, context),
+        Some(Command::Man(arguments)) => man::run(&arguments, context),
+        Some(Command::Offer(arguments)) => completions::answer(&arguments, context),
     }
 }
