@@ -17,3 +17,5 @@ mod policy_terminal;
 mod sampling;
 mod search;
 mod telemetry;
+mod visits;
+mod wired;
