@@ -1,8 +1,8 @@
 //! From configuration to something that can be connected to.
 
-use super::Upstream;
-use crate::config::{self, CommandLaunch, Launch, UpstreamConfig, UrlLaunch};
-use bowline_client::Command;
+use super::{Upstream, helper::Helped};
+use crate::config::{self, CommandLaunch, Launch, LimitsConfig, UpstreamConfig, UrlLaunch};
+use bowline_client::{Command, Limits};
 use bowline_types::Root;
 use std::{fmt, path::Path};
 
@@ -28,8 +28,13 @@ impl Upstream {
 
 fn from_config(entry: &UpstreamConfig, workspace: Option<&Path>) -> Result<Upstream, LaunchError> {
     let upstream = match &entry.launch {
-        Launch::Command(launch) => Upstream::to(program(launch, workspace)?),
-        Launch::Url(launch) => Upstream::to(page(launch)),
+        Launch::Command(launch) => {
+            Upstream::to(program(launch, workspace)?.limits(limits(&entry.settings.limits)))
+        }
+        Launch::Url(launch) => match &launch.headers_helper {
+            Some(words) => Upstream::to(Helped::new(page(launch), words)),
+            None => Upstream::to(page(launch)),
+        },
     };
     let settings = &entry.settings;
     let mut upstream = upstream
@@ -81,6 +86,15 @@ fn program(launch: &CommandLaunch, workspace: Option<&Path>) -> Result<Command, 
         command = command.current_dir(folder);
     }
     Ok(command)
+}
+
+/// What the process may use; nothing where the system cannot see to it, which the configuration is told.
+fn limits(config: &LimitsConfig) -> Limits {
+    let mut limits = Limits::new();
+    if Limits::SUPPORTED {
+        (limits.memory, limits.cpu_time, limits.files) = (config.memory, config.cpu_time, config.files);
+    }
+    limits
 }
 
 fn page(launch: &UrlLaunch) -> bowline_http::HttpTarget {

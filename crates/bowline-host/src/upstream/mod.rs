@@ -1,6 +1,7 @@
 //! The servers behind the host: how each is reached, started, watched and stopped.
 
 mod attribution;
+mod helper;
 mod instance;
 mod launch;
 mod spec;
