@@ -7,5 +7,5 @@ mod files_escape;
 mod files_resources;
 mod git;
 mod git_hostile;
-mod support;
 mod postgres;
+mod support;
