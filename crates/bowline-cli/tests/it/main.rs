@@ -1,8 +1,13 @@
 //! The program as its users run it.
 
 mod config;
+mod place;
 #[cfg(unix)]
 mod pty;
+#[cfg(unix)]
+mod serving;
+#[cfg(unix)]
+mod up;
 
 use std::process::{Command, Stdio};
 

@@ -25,7 +25,7 @@ pub(super) fn page(context: &Context, url: &str, is_demo: bool, demo: &[Shown]) 
         }
     }
     let _ = writeln!(page, "\n{}", heading("To connect another program:"));
-    for (client, line) in connections(url, is_demo) {
+    for (client, line) in connections(context, url, is_demo) {
         let _ = writeln!(page, "  {client:<16}{line}");
     }
     let _ = writeln!(page, "\n{}", heading("To try in a second terminal:"));
@@ -40,11 +40,15 @@ pub(super) fn page(context: &Context, url: &str, is_demo: bool, demo: &[Shown]) 
 }
 
 /// What to paste where.
-fn connections(url: &str, is_demo: bool) -> [(&'static str, String); 4] {
+fn connections(context: &Context, url: &str, is_demo: bool) -> [(&'static str, String); 4] {
     let program =
         std::env::current_exe().map_or_else(|_| "bowline".into(), |path| path.display().to_string());
     // It starts its servers itself, over standard streams.
-    let words = if is_demo { ["serve", "everything"] } else { ["gateway", "--stdio"] };
+    let folder = context.surroundings.workspace.as_ref().filter(|_| is_demo);
+    let words = match folder {
+        Some(folder) => vec!["serve".to_owned(), "files".to_owned(), folder.display().to_string()],
+        None => vec!["gateway".to_owned(), "--stdio".to_owned()],
+    };
     [
         ("Claude Code", format!("claude mcp add --transport http bowline {url}")),
         ("Cursor", json!({ "mcpServers": { "bowline": { "url": url } } }).to_string()),

@@ -81,7 +81,8 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let told = tell(context, &hosting, &url, address.port());
     hosting.gateway.watch(loader);
 
-    for line in hosting.complaints(address).iter().chain(&hosting.notices()) {
+    let unapproved = if is_live { Vec::new() } else { hosting.unapproved() };
+    for line in [hosting.complaints(address), unapproved, hosting.notices()].iter().flatten() {
         context.screen.warn(line);
     }
     if let Err(error) = &told {
