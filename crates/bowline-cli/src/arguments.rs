@@ -72,6 +72,9 @@ pub(crate) enum Command {
     Watch(commands::watch::Arguments),
     /// See whether a server answers
     Ping(commands::ping::Arguments),
+    /// Write a reference page of the book
+    #[command(name = "__reference", hide = true)]
+    Reference(commands::reference::Arguments),
     /// Keep a connection open and give it one command after the other
     Repl(commands::repl::Arguments),
     /// Print what makes a shell complete command lines

@@ -11,6 +11,7 @@ pub(crate) mod ping;
 pub(crate) mod prompt;
 pub(crate) mod prompts;
 pub(crate) mod read;
+pub(crate) mod reference;
 pub(crate) mod repl;
 pub(crate) mod resources;
 pub(crate) mod serve;
@@ -39,6 +40,7 @@ pub(crate) async fn run(command: Option<Command>, context: &Context) -> Result<(
         Some(Command::Complete(arguments)) => complete::run(arguments, context).await,
         Some(Command::Watch(arguments)) => watch::run(arguments, context).await,
         Some(Command::Ping(arguments)) => ping::run(arguments, context).await,
+        Some(Command::Reference(arguments)) => reference::run(&arguments),
         Some(Command::Repl(arguments)) => repl::run(arguments, context).await,
         Some(Command::Completions(arguments)) => completions::run(&arguments, context),
         Some(Command::Man(arguments)) => man::run(&arguments, context),

@@ -42,7 +42,9 @@ fn everything_it_says_to_try_works() {
     let mut up = Pty::sized(place.program(&["up", "--port", "0"]), 40, 120);
     let servers = ["database", "files"];
     up.wait("all servers", |screen| {
-        servers.iter().all(|server| row(screen, server).get(1) == Some(&"ready"))
+        let is_there =
+            |server: &&str| matches!(row(screen, server)[..], [_, "ready", _, tools, ..] if tools != "-");
+        servers.iter().all(is_there)
     });
     let screen = place.masked(&without_port(&up.screen()));
     let program = format!("{:?}", env!("CARGO_BIN_EXE_bowline"));
@@ -52,7 +54,7 @@ fn everything_it_says_to_try_works() {
         There is no configuration yet, so these servers show what it does:
           files     the files of /work, read-only
           database  a small shop in SQLite, in memory
-        Cursor is configured on this computer: `bowline config import` takes their servers over.
+        Cursor is configured on this computer: `bowline config import` takes over its servers.
 
         To connect another program:
           Claude Code     claude mcp add --transport http bowline http://127.0.0.1:PORT/mcp

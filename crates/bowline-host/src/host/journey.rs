@@ -334,6 +334,8 @@ impl Inner {
 }
 
 fn route_in(catalog: &Arc<Catalog>, call: &Call) -> Result<Option<Route>, RpcError> {
+    // What is no object no rule can look at, and a server may take it all the same.
+    call.params.arguments()?;
     let found = match call.method {
         Method::CallTool => catalog.tool(&call.params.name()?).map(|tool| {
             let (entry, definition) = (&tool.entry, tool.definition.clone());

@@ -86,7 +86,7 @@ fn program(launch: &CommandLaunch, workspace: Option<&Path>) -> Result<Command, 
     command = command.args(launch.args.iter().map(config::Text::expose));
     if let Some(file) = &launch.env_file {
         let path = Path::new(file.expose());
-        let text = std::fs::read_to_string(path)
+        let text = config::read_env_file(path)
             .map_err(|error| LaunchError(format!("cannot read `{}`: {error}", path.display())))?;
         let (variables, errors) = config::parse_env_file(path, &text);
         if let Some(error) = errors.first() {

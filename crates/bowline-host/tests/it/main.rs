@@ -4,6 +4,7 @@
     reason = "snapshots are written by a tool that always puts them"
 )]
 
+mod aside;
 mod bridge;
 mod catalog;
 mod channel;

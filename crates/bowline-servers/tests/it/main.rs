@@ -8,3 +8,4 @@ mod files_resources;
 mod git;
 mod git_hostile;
 mod support;
+mod postgres;

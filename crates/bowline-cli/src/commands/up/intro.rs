@@ -19,8 +19,9 @@ pub(super) fn page(context: &Context, url: &str, is_demo: bool, demo: &[Shown]) 
         if !found.is_empty() {
             let _ = writeln!(
                 page,
-                "{} configured on this computer: `bowline config import` takes their servers over.",
-                listed(&found)
+                "{} configured on this computer: `bowline config import` takes over {} servers.",
+                listed(&found),
+                if found.len() == 1 { "its" } else { "their" },
             );
         }
     }
