@@ -1,16 +1,8 @@
 //! `bowline config`: what it says, what it finds, and what it takes over.
 
 use crate::place::Place;
-use expect_test::{Expect, expect};
+use expect_test::expect;
 use std::fs;
-
-impl Place {
-    fn check(&self, words: &[&str], code: i32, expected: &Expect) {
-        let (told, ended) = self.run(words);
-        expected.assert_eq(&told);
-        assert_eq!(ended, Some(code), "{words:?}");
-    }
-}
 
 const MISTAKEN: &str = r#"
 [gateway]

@@ -1,6 +1,7 @@
 //! A home and a folder to work in that are a test's own, and the program in them.
 
 use crate::program;
+use expect_test::Expect;
 use std::{
     fs,
     io::{BufRead, BufReader, Read},
@@ -74,7 +75,14 @@ impl Place {
     pub(crate) fn masked(&self, text: &str) -> String {
         let real = fs::canonicalize(self.0.path()).expect("it is there");
         let place = |path: &Path| path.display().to_string();
-        text.replace(&place(&real), "").replace(&place(self.0.path()), "")
+        let text = text.replace(&place(&real), "").replace(&place(self.0.path()), "");
+        text.replace(env!("CARGO_BIN_EXE_bowline"), "bowline")
+    }
+
+    pub(crate) fn check(&self, words: &[&str], code: i32, expected: &Expect) {
+        let (told, ended) = self.run(words);
+        expected.assert_eq(&told);
+        assert_eq!(ended, Some(code), "{words:?}");
     }
 }
 

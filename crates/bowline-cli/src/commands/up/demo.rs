@@ -10,7 +10,7 @@ use bowline_servers::{Files, Git, database::Database, files_and_git};
 pub(super) struct Shown {
     pub(super) name: &'static str,
     pub(super) about: String,
-    /// What to try.
+    /// What to try, without the name of the program.
     pub(super) commands: Vec<String>,
 }
 
@@ -31,11 +31,11 @@ pub(super) fn add(gateway: &Gateway, context: &Context) -> Result<Vec<Shown>, Fa
 fn files(context: &Context) -> Option<(Server, Shown)> {
     let folder = context.surroundings.workspace.as_deref()?;
     let files = Files::new([folder]).ok()?;
-    let mut commands = vec!["bowline call up files__list_directory".to_owned()];
+    let mut commands = vec!["call up files__list_directory".to_owned()];
     let shown = folder.display();
     let (server, about) = match Git::at(folder) {
         Ok(git) => {
-            commands.push("bowline call up files__git_log".to_owned());
+            commands.push("call up files__git_log".to_owned());
             (files_and_git(files, git), format!("the files and the git repository of {shown}, read-only"))
         }
         Err(_) => (files.server(), format!("the files of {shown}, read-only")),
@@ -50,8 +50,8 @@ fn database() -> Result<(Server, Shown), Failure> {
         name: "database",
         about: "a small shop in SQLite, in memory".to_owned(),
         commands: vec![
-            "bowline call up database__tables".to_owned(),
-            format!("bowline call up database__query sql='{query}'"),
+            "call up database__tables".to_owned(),
+            format!("call up database__query sql='{query}'"),
         ],
     };
     Ok((server, shown))

@@ -217,7 +217,7 @@ mod tests {
         let screen = Screen::new(clap::ColorChoice::Never);
         let lines = lines(screen, &rows, width);
         assert!(lines.iter().all(|(line, taken)| columns(line) == *taken && *taken <= width));
-        let lines: Vec<&str> = lines.iter().map(|(line, _)| line.trim_end()).collect();
+        let lines: Vec<String> = lines.iter().map(|(line, _)| format!("|{}", line.trim_end())).collect();
         expected.assert_eq(&lines.join("\n"));
     }
 
