@@ -110,6 +110,7 @@ fn servers_of_the_program_are_served() {
         (&["files", "--write", "below"], "write_file"),
         (&["database"], "query"),
         (&["database", "--sample", "--write"], "execute"),
+        (&["web"], "fetch"),
         (&["everything"], "echo"),
     ] {
         let (told, code) = place.run(&[&["tools", "--", "bowline", "serve"][..], words].concat());
@@ -139,6 +140,7 @@ fn what_cannot_be_served_is_an_error() {
         (&["serve", "database", "--sqlite", "nowhere.db"], 1),
         (&["serve", "database", "--postgres-env", "NOT_SET"], 2),
         (&["serve", "database", "--sqlite", "a", "--sample"], 2),
+        (&["serve", "web", "--openapi", "nowhere.json"], 1),
         (&["serve", "nothing"], 2),
     ] {
         let (told, ended) = place.run(words);

@@ -40,7 +40,7 @@ fn everything_it_says_to_try_works() {
     place.put("work/README.md", "Hello\n");
     place.put("home/.cursor/mcp.json", "{}");
     let mut up = Pty::sized(place.program(&["up", "--port", "0"]), 40, 120);
-    let servers = ["database", "files"];
+    let servers = ["database", "files", "web"];
     up.wait("all servers", |screen| {
         let is_there =
             |server: &&str| matches!(row(screen, server)[..], [_, "ready", _, tools, ..] if tools != "-");
@@ -82,7 +82,7 @@ fn everything_it_says_to_try_works() {
         assert_eq!(code, Some(0), "{command}: {output}");
         told.push_str(&output);
     }
-    for wanted in ["files__read_file", "README.md", "customers"] {
+    for wanted in ["files__read_file", "README.md", "customers", "ok"] {
         assert!(told.contains(wanted), "{told}");
     }
     up.wait("the calls", |screen| row(screen, "database").get(4) == Some(&"2"));

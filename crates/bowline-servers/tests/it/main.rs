@@ -9,3 +9,4 @@ mod git;
 mod git_hostile;
 mod support;
 mod postgres;
+mod web;

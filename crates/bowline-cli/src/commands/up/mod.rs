@@ -76,7 +76,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         if is_live { Some(Arc::new(AtTerminal::new(board.clone()))) } else { None };
     let memory = if is_demo { Memory::Forgotten } else { Memory::Kept };
     let hosting = Hosting::new(context, config, memory, gate.clone())?;
-    let demo = if is_demo { Some(demo::add(&hosting.gateway, context)?) } else { None };
+    let demo = if is_demo { Some(demo::add(&hosting.gateway, context, address)?) } else { None };
     let url = running::url(address, &hosting.gateway.config().gateway.path);
     let told = tell(context, &hosting, &url, address.port());
     hosting.gateway.watch(loader);
