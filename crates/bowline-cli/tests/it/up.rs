@@ -53,6 +53,7 @@ fn everything_it_says_to_try_works() {
         There is no configuration yet, so these servers show what it does:
           files     the files of /work, read-only
           database  a small shop in SQLite, in memory
+          web       pages of the internet
         Cursor is configured on this computer: `bowline config import` takes over its servers.
 
         To connect another program:
@@ -66,12 +67,14 @@ fn everything_it_says_to_try_works() {
           bowline call up files__list_directory
           bowline call up database__tables
           bowline call up database__query sql='SELECT city, count(*) AS customers FROM customers GROUP BY city'
+          bowline call up web__fetch url=http://127.0.0.1:PORT/healthz
 
         Ctrl-C ends it.
 
           SERVER    STATE         REVISION    TOOLS  CALLS  ERRORS  RUNNING
           database  ready         2026-07-28      4      0       0        0
-          files     ready         2026-07-28      4      0       0        0"#]].assert_eq(&screen);
+          files     ready         2026-07-28      4      0       0        0
+          web       ready         2026-07-28      1      0       0        0"#]].assert_eq(&screen);
 
     let shown = up.screen();
     let commands: Vec<&str> =

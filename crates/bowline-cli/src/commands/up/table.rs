@@ -226,20 +226,20 @@ mod tests {
         check(
             100,
             &expect![[r#"
-                  SERVER                            STATE         REVISION    TOOLS  CALLS  ERRORS  RUNNING
-                  files                             ready         2026-07-28     12      3       0        0
-                  ti<U+001B>[2Jckets                failed        -               -      0       0        0
-                  very-long-name-of-a-server-that…  not approved  -               -      0       0        0
-                  ! ti<U+001B>[2Jckets: exited with 1: no <U+0007>token"#]],
+                |  SERVER                            STATE         REVISION    TOOLS  CALLS  ERRORS  RUNNING
+                |  files                             ready         2026-07-28     12      3       0        0
+                |  ti<U+001B>[2Jckets                failed        -               -      0       0        0
+                |  very-long-name-of-a-server-that…  not approved  -               -      0       0        0
+                |  ! ti<U+001B>[2Jckets: exited with 1: no <U+0007>token"#]],
         );
         check(
             40,
             &expect![[r#"
-                  SERVER         STATE         REVISION…
-                  files          ready         2026-07-…
-                  ti<U+001B>[2…  failed        -       …
-                  very-long-na…  not approved  -       …
-                  ! ti<U+001B>[2…: exited with 1: no <U…"#]],
+                |  SERVER         STATE         REVISION…
+                |  files          ready         2026-07-…
+                |  ti<U+001B>[2…  failed        -       …
+                |  very-long-na…  not approved  -       …
+                |  ! ti<U+001B>[2…: exited with 1: no <U…"#]],
         );
     }
 }
