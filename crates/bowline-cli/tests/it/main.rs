@@ -2,8 +2,13 @@
 
 mod book;
 mod config;
+mod place;
 #[cfg(unix)]
 mod pty;
+#[cfg(unix)]
+mod serving;
+#[cfg(unix)]
+mod up;
 
 use std::process::{Command, Stdio};
 
