@@ -16,8 +16,11 @@
 //! are decided by who starts them, never by who calls them.
 
 mod client_roots;
+pub mod database;
+pub mod everything;
 pub mod files;
 pub mod git;
+mod percent;
 mod text;
 
 pub use files::Files;

@@ -5,6 +5,7 @@ use super::{
     approval::Candidate,
     problem::{self, GatewayError, Problem},
     rules,
+    secrets::secrets,
 };
 use crate::{
     config::{Config, Diff, DisclosureConfig, Launch, LimitsConfig, UpstreamConfig, diff},
@@ -116,6 +117,9 @@ impl Gateway {
         keep_wronged(state, &mut config);
         let diff = diff(&state.config, &config);
 
+        if let Some(audit) = inner.host.guard().audit() {
+            audit.hide(secrets(&config.upstreams));
+        }
         // A new server must not run under the old rules.
         inner.host.guard().set_policy(rules::policy(&config));
         for name in &diff.removed {

@@ -3,6 +3,7 @@
 use super::Inner;
 use crate::{
     bridge::{Pilot, unanswered},
+    policy::Facts,
     upstream::{Instance, Owner},
 };
 use bowline_client::{BoxFuture, Notification};
@@ -184,7 +185,16 @@ impl Owner for Desk {
     fn ask_aside(&self, instance: &Arc<Instance>, request: &InputRequest) -> Result<RawJson, RpcError> {
         match request {
             // Many servers ask for their folders as soon as they have started.
-            InputRequest::ListRoots => written(&ListRootsResult::new(instance.spec.roots.clone())),
+            InputRequest::ListRoots => {
+                let Some(inner) = self.0.upgrade() else {
+                    return Err(RpcError::internal("the host has ended"));
+                };
+                let project = inner.project.as_deref();
+                let facts = Facts { server: &instance.name, project, ..Facts::default() };
+                let decided = inner.guard.disclose(&facts);
+                decided.map_err(|refusal| RpcError::new(DECLINED, refusal.reason().to_owned()))?;
+                written(&ListRootsResult::new(instance.spec.roots.clone()))
+            }
             InputRequest::Elicit(_) | InputRequest::CreateMessage(_) => {
                 Err(RpcError::internal("nobody has a call under way that this could belong to"))
             }

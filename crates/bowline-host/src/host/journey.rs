@@ -78,6 +78,17 @@ pub(super) enum Subject {
     Prompt(String),
 }
 
+impl Subject {
+    /// Names what may ask: each tool and each prompt by itself, resources together.
+    fn kind(&self) -> Box<str> {
+        match self {
+            Self::Tool(definition) => format!("tool {}", definition.name()).into(),
+            Self::Resource(_) => "resource".into(),
+            Self::Prompt(name) => format!("prompt {name}").into(),
+        }
+    }
+}
+
 impl Route {
     /// Names what is called, in all that could be swapped between two rounds.
     fn target(&self) -> String {
@@ -250,6 +261,7 @@ impl Inner {
         account.depart(route, &mut meta, params.as_bytes().len());
         let leg = Leg {
             method: call.method,
+            subject: route.subject.kind(),
             params,
             meta,
             capabilities: abilities(self, &route.instance, &call.client),
@@ -322,6 +334,8 @@ impl Inner {
 }
 
 fn route_in(catalog: &Arc<Catalog>, call: &Call) -> Result<Option<Route>, RpcError> {
+    // What is no object no rule can look at, and a server may take it all the same.
+    call.params.arguments()?;
     let found = match call.method {
         Method::CallTool => catalog.tool(&call.params.name()?).map(|tool| {
             let (entry, definition) = (&tool.entry, tool.definition.clone());

@@ -73,3 +73,33 @@ async fn calls_are_written_down_without_secrets() {
     assert!(!log.contains("s3cret"), "{log}");
     gateway.close().await;
 }
+
+#[tokio::test]
+async fn secrets_of_servers_that_came_later_are_not_written_down_either() {
+    // V-57
+    let (far, folder) = (Far::start().await, Folder::new("audit-later"));
+    let path = folder.path().join("audit.jsonl");
+    let variables = folder.path().join(".env");
+    std::fs::write(&variables, "KEY=canary-of-a-file\n").unwrap();
+    let before = format!("[audit]\nfile = {:?}\n{}", path.to_str().unwrap(), open_file(&far));
+    let later = format!(
+        "{before}headers = {{ Authorization = \"Bearer canary-of-a-header\" }}\n\
+         [servers.near]\ncommand = \"near\"\nargs = [\"--token=canary-of-an-argument\"]\nenv_file = {:?}\n",
+        variables.to_str().unwrap()
+    )
+    .replace(
+        "effect = \"allow\"",
+        "effect = \"deny\"\nreason = \"canary-of-a-header, canary-of-an-argument, canary-of-a-file\"",
+    );
+    let gateway = Gateway::builder(config(&before)).environment(environment()).build().unwrap();
+    let applied = gateway.apply(config(&later)).unwrap();
+    assert_eq!(applied.problems, []);
+    let mut peer = client(gateway.open().unwrap()).await;
+    call(&mut peer, "far__fast", json!({})).await;
+    let written = || std::fs::read_to_string(&path).unwrap_or_default();
+    while !written().contains(r#""decision":"deny""#) {
+        tokio::task::yield_now().await;
+    }
+    assert!(!written().contains("canary"), "{}", written());
+    gateway.close().await;
+}
