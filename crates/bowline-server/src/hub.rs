@@ -169,15 +169,14 @@ mod tests {
     #[test]
     fn a_follower_hears_of_all_that_is_wanted_and_can_tell_of_changes() {
         let hub = Arc::new(Hub::default());
-        let told: Arc<Mutex<Vec<(BTreeSet<String>, Updates)>>> = Arc::default();
-        let notes = Arc::clone(&told);
-        hub.follow(Box::new(move |all, updates| notes.lock().unwrap().push((all.clone(), updates.clone()))));
+        let (note, told) = std::sync::mpsc::channel();
+        hub.follow(Box::new(move |all, updates| note.send((all.clone(), updates.clone())).unwrap()));
         let set = |uris: &[&str]| uris.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
         // One client wants both, another the second; then the first goes.
         hub.want(&set(&[]), &set(&["a:1", "a:2"]));
         hub.want(&set(&[]), &set(&["a:2"]));
         hub.want(&set(&["a:1", "a:2"]), &set(&[]));
-        let told = std::mem::take(&mut *told.lock().unwrap());
+        let told: Vec<_> = told.try_iter().collect();
         let all: Vec<_> = told.iter().map(|(all, _)| all.clone()).collect();
         assert_eq!(all, [set(&["a:1", "a:2"]), set(&["a:1", "a:2"]), set(&["a:2"])]);
 
