@@ -118,7 +118,8 @@ impl DatabaseOptions {
             WhichDatabase { sqlite: Some(file), .. } => Database::sqlite(file),
             WhichDatabase { postgres: Some(url), .. } => Database::postgres(url),
             WhichDatabase { postgres_env: Some(name), .. } => {
-                let missing = || Failure::misused(format!("expected a URL in the variable `{name}`, which is not set"));
+                let missing =
+                    || Failure::misused(format!("expected a URL in the variable `{name}`, which is not set"));
                 Database::postgres(environment.variable(name).ok_or_else(missing)?)
             }
             WhichDatabase { .. } => Database::sqlite_sample(),

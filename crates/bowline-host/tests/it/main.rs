@@ -18,3 +18,5 @@ mod policy_terminal;
 mod sampling;
 mod search;
 mod telemetry;
+mod visits;
+mod wired;
