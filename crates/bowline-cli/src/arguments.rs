@@ -32,6 +32,9 @@ pub(crate) struct Common {
     /// Show every message that passes, on standard error
     #[arg(long, global = true, help_heading = "Common options")]
     pub(crate) trace: bool,
+    /// Write every message that passes to this file, as a transcript that `bowline replay` understands
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Common options")]
+    pub(crate) record: Option<PathBuf>,
     /// Never ask anything, even at a terminal
     #[arg(long, global = true, help_heading = "Common options")]
     pub(crate) no_input: bool,
@@ -44,6 +47,9 @@ pub(crate) struct Common {
 pub(crate) enum Command {
     /// See whether a server answers
     Ping(commands::ping::Arguments),
+    Doctor(commands::doctor::Arguments),
+    Record(commands::record::Arguments),
+    Replay(commands::replay::Arguments),
 }
 
 fn revision(text: &str) -> Result<Revision, String> {

@@ -4,6 +4,7 @@ mod arguments;
 mod commands;
 mod context;
 mod failure;
+mod recording;
 mod screen;
 mod surroundings;
 mod target;
@@ -19,8 +20,11 @@ async fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return screen::tell_usage(&error),
     };
-    let context = Context::new(arguments.common);
-    let ended = commands::run(arguments.command, &context).await;
+    let mut context = Context::new(arguments.common);
+    let ended = match context.begin_recording() {
+        Ok(()) => commands::run(arguments.command, &context).await,
+        Err(failure) => Err(failure),
+    };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => context.screen.tell_failure(&failure),

@@ -4,9 +4,9 @@ use crate::{
     context::Context,
     failure::{Code, Failure},
 };
-use bowline_client::{Client, ClientBuilder, Connect};
+use bowline_client::{Client, ClientBuilder, Command, Connect};
 use clap::Args;
-use std::ffi::OsString;
+use std::{ffi::OsString, sync::Arc};
 
 /// A target on the command line.
 #[derive(Args, Debug)]
@@ -23,18 +23,32 @@ pub(crate) struct TargetArguments {
 pub(crate) struct Target {
     /// What the user calls it.
     pub(crate) name: String,
-    connect: Box<dyn Connect>,
+    connect: Arc<dyn Connect>,
+    /// The program, if the server is one.
+    pub(crate) program: Option<Command>,
+    /// The URL, if the server has one.
+    pub(crate) url: Option<String>,
 }
 
 impl TargetArguments {
     pub(crate) fn target(&self, context: &Context) -> Result<Target, Failure> {
         if let Some((program, arguments)) = self.program.split_first() {
             let command = bowline_client::command(program, arguments);
-            return Ok(Target { name: program.to_string_lossy().into_owned(), connect: Box::new(command) });
+            return Ok(Target {
+                name: program.to_string_lossy().into_owned(),
+                connect: Arc::new(command.clone()),
+                program: Some(command),
+                url: None,
+            });
         }
         let name = self.target.as_deref().unwrap_or_default();
         if name.starts_with("http://") || name.starts_with("https://") {
-            return Ok(Target { name: name.to_owned(), connect: Box::new(bowline_http::http(name)) });
+            return Ok(Target {
+                name: name.to_owned(),
+                connect: Arc::new(bowline_http::http(name)),
+                program: None,
+                url: Some(name.to_owned()),
+            });
         }
         let config = context.surroundings.config();
         let known: Vec<&str> = config.upstreams.iter().map(|entry| entry.name.as_str()).collect();
@@ -48,8 +62,8 @@ impl TargetArguments {
 }
 
 impl Target {
-    pub(crate) async fn connect(self, context: &Context, builder: ClientBuilder) -> Result<Client, Failure> {
+    pub(crate) async fn connect(&self, context: &Context, builder: ClientBuilder) -> Result<Client, Failure> {
         let _ = context;
-        Ok(builder.connect(self.connect).await?)
+        Ok(builder.connect(Arc::clone(&self.connect)).await?)
     }
 }
