@@ -45,10 +45,19 @@ pub(crate) struct Common {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Run the host with its gateway, and show how its servers are doing
+    Up(commands::up::Arguments),
+    /// Run the host without a person: as a service, or as the one server of another program
+    Gateway(commands::gateway::Arguments),
+    /// See what the configuration says, look for mistakes in it, take over that of other programs
+    Config(commands::config::Arguments),
     /// See whether a server answers
     Ping(commands::ping::Arguments),
+    /// See what is wrong with a server, and what other clients will not take
     Doctor(commands::doctor::Arguments),
+    /// Stand between a client and a server, and write down what they say
     Record(commands::record::Arguments),
+    /// Serve a recording, or say it again to a server and compare the answers
     Replay(commands::replay::Arguments),
 }
 

@@ -4,7 +4,9 @@ use crate::{
     arguments::Common, failure::Failure, recording::Recording, screen::Screen, surroundings::Surroundings,
 };
 use bowline_client::{Client, ClientBuilder, Direction};
+use bowline_host::policy::visible;
 use bowline_testing::transcript::Side;
+use bowline_types::Revision;
 use std::{path::Path, sync::Arc};
 
 #[derive(Debug)]
@@ -47,6 +49,16 @@ impl Context {
         self.common.json
     }
 
+    /// Whether every message is shown.
+    pub(crate) fn trace(&self) -> bool {
+        self.common.trace
+    }
+
+    /// The only revision that is to be spoken.
+    pub(crate) fn revision(&self) -> Option<Revision> {
+        self.common.revision
+    }
+
     /// Whether the user can be asked.
     pub(crate) fn interactive(&self) -> bool {
         !self.common.no_input && self.surroundings.terminal
@@ -55,10 +67,10 @@ impl Context {
     /// A client as the common options want it; handlers are the command's to add.
     pub(crate) fn client(&self) -> ClientBuilder {
         let mut builder = Client::builder().name("bowline").version(env!("CARGO_PKG_VERSION"));
-        if let Some(revision) = self.common.revision {
+        if let Some(revision) = self.revision() {
             builder = builder.revisions([revision]);
         }
-        if self.common.trace || self.recording.is_some() {
+        if self.trace() || self.recording.is_some() {
             let frames = self.frames();
             builder = builder.on_frame(move |direction, frame| frames.show(direction, frame));
         }
@@ -67,7 +79,7 @@ impl Context {
 
     /// What becomes of every message, for a command that has its own use for them as well.
     pub(crate) fn frames(&self) -> Frames {
-        Frames { screen: self.screen, trace: self.common.trace, recording: self.recording.clone() }
+        Frames { screen: self.screen, trace: self.trace(), recording: self.recording.clone() }
     }
 }
 
@@ -86,7 +98,8 @@ impl Frames {
             Direction::Received => ('<', Side::Server),
         };
         if self.trace {
-            self.screen.aside(&format!("{mark} {}", String::from_utf8_lossy(frame.trim_ascii_end())));
+            let text = String::from_utf8_lossy(frame.trim_ascii_end());
+            self.screen.aside(&format!("{mark} {}", visible(&text)));
         }
         if let Some(recording) = &self.recording
             && let Err(error) = recording.frame(side, frame)

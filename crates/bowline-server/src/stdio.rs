@@ -13,15 +13,6 @@ pub(crate) async fn serve(server: &ServerHandle) -> Result<()> {
     server.serve(input(), output()).await
 }
 
-/// Standard input and output, for a program that speaks frames itself. Pipes and sockets are read and written without
-/// a thread, so nothing is left waiting when the streams are dropped.
-///
-/// Panics outside of a runtime of tokio with IO.
-pub fn standard_streams()
--> (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static) {
-    (input(), output())
-}
-
 /// Standard input: a pipe or socket is read as it is, anything else (a file, a terminal) through a thread.
 fn input() -> Input {
     #[cfg(unix)]

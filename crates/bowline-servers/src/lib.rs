@@ -1,1 +1,3 @@
 //! The servers people install first.
+
+pub mod everything;

@@ -2,12 +2,12 @@
 
 use crate::{
     context::Context,
+    ending::Ending,
     failure::{Code, Failure},
     recording::Recording,
 };
 use bowline_client::{Child, Command, Environment, Exit, StderrMode};
 use bowline_proto::lines::{Line, Lines};
-use bowline_server::transport::standard_streams;
 use bowline_testing::transcript::Side;
 use clap::Args;
 use std::{ffi::OsString, io, path::PathBuf};
@@ -50,10 +50,11 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
 
 /// Passes on everything until the server closes its output, or this process is told to end.
 async fn pass(child: &mut Child, recording: &Recording, context: &Context) -> Result<(), Failure> {
+    let ending = Ending::listen()?;
     let (Some(to_server), Some(from_server)) = (child.take_stdin(), child.take_stdout()) else {
         return Err(Failure::new(Code::Unreachable, "the program was started without pipes"));
     };
-    let (from_client, to_client) = standard_streams();
+    let (from_client, to_client) = (tokio::io::stdin(), tokio::io::stdout());
     let note = |side| {
         move |frame: &[u8]| {
             if let Err(error) = recording.frame(side, frame) {
@@ -70,7 +71,7 @@ async fn pass(child: &mut Child, recording: &Recording, context: &Context) -> Re
     tokio::select! {
         ended = answered => Ok(ended?),
         () = asked => Ok(()),
-        () = told_to_end() => Ok(()),
+        () = ending.times(1) => Ok(()),
     }
 }
 
@@ -102,24 +103,6 @@ async fn carry(
         tell(line);
     }
     to.shutdown().await
-}
-
-/// Completes when this process is asked to end.
-async fn told_to_end() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = terminate.recv() => return,
-                _ = tokio::signal::ctrl_c() => return,
-            }
-        }
-    }
-    // Without signals nobody asks.
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
-    }
 }
 
 #[cfg(test)]

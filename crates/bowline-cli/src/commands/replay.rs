@@ -6,9 +6,8 @@ use crate::{
     screen::Tone,
     target::TargetArguments,
 };
-use bowline_client::{Command, Environment};
+use bowline_client::Command;
 use bowline_proto::lines::{Line, Lines};
-use bowline_server::transport::standard_streams;
 use bowline_testing::{
     Peer, Transcript,
     transcript::{Difference, Ignore, Mock},
@@ -18,6 +17,8 @@ use serde_json::{Value, json};
 use std::{path::PathBuf, time::Duration};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+/// How long an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// The longest frame a client may send.
 const LONGEST: usize = 64 * 1024 * 1024;
 
@@ -30,13 +31,10 @@ pub(crate) struct Arguments {
     /// The recording
     file: PathBuf,
     #[command(flatten)]
-    target: Option<TargetArguments>,
+    target: TargetArguments,
     /// Do not compare this part of the answers: a JSON pointer in which `*` stands for any member; may be repeated
     #[arg(long, value_name = "POINTER")]
     ignore: Vec<String>,
-    /// How long to wait for an answer, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
-    patience: u64,
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
@@ -45,19 +43,18 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         .map_err(|error| Failure::new(Code::Failed, format!("cannot read `{name}`: {error}")))?;
     let transcript =
         Transcript::parse(&name, &text).map_err(|error| Failure::new(Code::Failed, error.to_string()))?;
-    let Some(target) = &arguments.target else {
-        let (input, output) = standard_streams();
-        return serve(Mock::new(&transcript), input, output, context).await;
-    };
+    if !arguments.target.is_given() {
+        return serve(Mock::new(&transcript), tokio::io::stdin(), tokio::io::stdout(), context).await;
+    }
     let ignore = Ignore::parse(&arguments.ignore).map_err(Failure::misused)?;
-    let target = target.target(context)?;
-    let Some(program) = target.program else {
+    let target = arguments.target.target(context)?;
+    let Some(program) = target.program() else {
         return Err(Failure::misused(format!(
             "`{}` is no program, and only to those a recording can be said",
             target.name
         )));
     };
-    let found = compare(&transcript, program, &ignore, Duration::from_secs(arguments.patience)).await?;
+    let found = compare(&transcript, program, &ignore, target.timeout.unwrap_or(PATIENCE)).await?;
     tell(&name, &found, context)
 }
 
@@ -109,13 +106,13 @@ async fn serve(
 /// Says the client's side to a program.
 async fn compare(
     transcript: &Transcript,
-    program: Command,
+    program: &Command,
     ignore: &Ignore,
     patience: Duration,
 ) -> Result<Vec<Difference>, Failure> {
     let unreachable = |error: String| Failure::new(Code::Unreachable, error);
     let mut child =
-        program.environment(Environment::Inherit).spawn().map_err(|error| unreachable(error.to_string()))?;
+        program.spawn().map_err(|error| unreachable(error.to_string()))?;
     let (Some(write), Some(read)) = (child.take_stdin(), child.take_stdout()) else {
         return Err(unreachable("the program was started without pipes".into()));
     };

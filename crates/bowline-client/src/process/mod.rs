@@ -5,6 +5,8 @@
 
 mod child;
 mod command;
+#[cfg(unix)]
+mod cradle;
 mod error;
 mod group;
 mod restart;

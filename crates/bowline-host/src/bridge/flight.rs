@@ -17,6 +17,8 @@ use tokio::sync::{mpsc, oneshot};
 /// What a call is sent with.
 pub(crate) struct Leg {
     pub(crate) method: Method,
+    /// What is called, such as a tool, for telling apart what asks from what does not.
+    pub(crate) subject: Box<str>,
     /// The parameters as the server knows them, without `_meta`.
     pub(crate) params: RawJson,
     /// The caller's metadata that is for the server.
@@ -159,7 +161,7 @@ async fn relay(
     wants_progress: bool,
 ) -> Result<Relayed, RpcError> {
     let waiting = pilot.pause();
-    let key = instance.flights.take_off(caller, pilot.clone()).await;
+    let key = instance.flights.take_off(caller, leg.subject, pilot.clone()).await;
     let mut aloft = Aloft { instance: &instance, key, answered: false };
     let client = instance.client().await?;
     drop(waiting);

@@ -180,7 +180,7 @@ fn sampling(reader: &mut Reader<'_>, sampling: &mut super::sections::SamplingCon
     }
     for model in &sampling.models {
         if !sampling.providers.contains_key(&model.provider) {
-            let near = super::near::nearest(&model.provider, sampling.providers.keys().map(String::as_str));
+            let near = crate::near::nearest(&model.provider, sampling.providers.keys().map(String::as_str));
             let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("add `[sampling.providers.{}]`", model.provider),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use super::near::nearest;
+use crate::near::nearest;
 use super::node::{Node, Value};
 use super::report::{Format, Report};
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::commands::split_words;
 use super::environment::{Environment, Input};
 use super::model::Scope;
-use super::near::nearest;
+use crate::near::nearest;
 use super::report::{Origin, Report};
 use super::text::{Text, mask_url, secret_part};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::near::nearest;
+use crate::near::nearest;
 use super::node::{Member, Node, Value};
 use super::quantity;
 use super::report::{NoticeKind, Origin, Report};

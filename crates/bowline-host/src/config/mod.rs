@@ -22,7 +22,6 @@ mod lint;
 mod load;
 mod mcp_servers;
 mod model;
-mod near;
 mod node;
 mod quantity;
 mod registry;

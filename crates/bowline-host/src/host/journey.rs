@@ -78,6 +78,17 @@ pub(super) enum Subject {
     Prompt(String),
 }
 
+impl Subject {
+    /// Names what may ask: each tool and each prompt by itself, resources together.
+    fn kind(&self) -> Box<str> {
+        match self {
+            Self::Tool(definition) => format!("tool {}", definition.name()).into(),
+            Self::Resource(_) => "resource".into(),
+            Self::Prompt(name) => format!("prompt {name}").into(),
+        }
+    }
+}
+
 impl Route {
     /// Names what is called, in all that could be swapped between two rounds.
     fn target(&self) -> String {
@@ -250,6 +261,7 @@ impl Inner {
         account.depart(route, &mut meta, params.as_bytes().len());
         let leg = Leg {
             method: call.method,
+            subject: route.subject.kind(),
             params,
             meta,
             capabilities: abilities(self, &route.instance, &call.client),

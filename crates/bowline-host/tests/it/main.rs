@@ -6,6 +6,7 @@
 
 mod bridge;
 mod catalog;
+mod channel;
 mod collector;
 mod config;
 mod gateway;

@@ -182,27 +182,13 @@ impl Poster {
         Ok(origin)
     }
 
-    /// Sends a request of any method, and gives what came back without its body, which may have no end.
-    ///
-    /// Dropping the future aborts the request.
-    pub async fn knock(
-        &self,
-        method: Method,
-        url: &str,
-        headers: HeaderMap,
-        body: Bytes,
-    ) -> Result<PostAnswer, PostError> {
-        let (head, _) = self.ask(method, url, headers, body).await?.into_parts();
-        Ok(PostAnswer { status: head.status, headers: head.headers, body: Bytes::new() })
-    }
-
     async fn send(&self, url: &str, headers: HeaderMap, body: Bytes) -> Result<PostAnswer, PostError> {
         let (head, body) = self.ask(Method::POST, url, headers, body).await?.into_parts();
         let body = whole(body, self.max_answer).await?;
         Ok(PostAnswer { status: head.status, headers: head.headers, body })
     }
 
-    async fn ask(
+    pub(super) async fn ask(
         &self,
         method: Method,
         url: &str,

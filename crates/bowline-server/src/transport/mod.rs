@@ -8,7 +8,7 @@ mod conversation;
 mod exchange;
 mod question;
 
-pub use crate::{hub::Listener, random::id as random_id, stdio::standard_streams};
+pub use crate::{hub::Listener, random::id as random_id};
 use bowline_proto::encode;
 use bowline_types::Id;
 use bytes::Bytes;

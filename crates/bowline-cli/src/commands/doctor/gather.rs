@@ -121,8 +121,8 @@ async fn open(
         builder = builder.revisions([revision]);
     }
     let start = Instant::now();
-    let Some(program) = &target.program else {
-        let client = target.connect(context, builder).await?;
+    let Some(program) = target.program() else {
+        let client = target.clone().connect(context, builder).await?;
         return Ok(Session { client, child: None, watch, start, opened: start.elapsed() });
     };
     let started = |reason: String| Failure::new(Code::Unreachable, reason);

@@ -25,6 +25,9 @@ use facts::Facts;
 use finding::{Finding, Level};
 use std::time::Duration;
 
+/// How long an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(15);
+
 /// Opens a server in every revision, looks at what it offers, and tells what is wrong with it
 ///
 /// Nothing is called or changed; a program is started several times. Findings are errors (it breaks the protocol or does
@@ -40,18 +43,15 @@ pub(crate) struct Arguments {
     /// Also call the tools that say they change nothing and that need no arguments
     #[arg(long)]
     call: bool,
-    /// How long to wait for an answer, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 15)]
-    patience: u64,
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
     let target = arguments.target.target(context)?;
-    let patience = Duration::from_secs(arguments.patience);
+    let patience = target.timeout.unwrap_or(PATIENCE);
     let wishes = gather::Wishes { timeout: patience, call: arguments.call };
     let mut facts = gather::gather(&target, context, wishes).await?;
-    if let Some(url) = &target.url {
-        facts.web = Some(web::gather(url, facts.revision, patience).await);
+    if let Some(page) = target.page() {
+        facts.web = Some(web::gather(page, facts.revision, patience).await);
     }
     let findings = judge(&facts);
     report::tell(&target.name, &facts, &findings, context)?;

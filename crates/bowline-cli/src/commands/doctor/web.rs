@@ -1,7 +1,7 @@
 //! Learning how a server speaks HTTP: requests that only a mistaken or hostile client sends.
 
 use super::facts::{Knock, KnockKind, Web};
-use bowline_http::{PostError, Poster, Proxy};
+use bowline_http::{HttpTarget, PostError};
 use bowline_types::{Revision, meta};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
@@ -14,8 +14,8 @@ const STRANGER: &str = "bowline-doctor.invalid";
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
 
-pub(super) async fn gather(url: &str, revision: Revision, patience: Duration) -> Web {
-    let visit = Visit { poster: Poster::new().proxy(Proxy::environment()), url, revision, patience };
+pub(super) async fn gather(page: &HttpTarget, revision: Revision, patience: Duration) -> Web {
+    let visit = Visit { page, revision, patience };
     let session = visit.open().await;
     let opening = visit.opening();
     let mut knocks = Vec::new();
@@ -46,12 +46,11 @@ pub(super) async fn gather(url: &str, revision: Revision, patience: Duration) ->
         // What was opened is ended; how the server takes it does not matter.
         visit.send(Method::DELETE, &visit.named(Some(session)), "").await.ok();
     }
-    Web { local: is_local(url), session, knocks }
+    Web { local: is_local(page.url()), session, knocks }
 }
 
 struct Visit<'a> {
-    poster: Poster,
-    url: &'a str,
+    page: &'a HttpTarget,
     revision: Revision,
     patience: Duration,
 }
@@ -142,7 +141,7 @@ impl Visit<'_> {
             let value = HeaderValue::from_str(value).map_err(|error| error.to_string())?;
             all.insert(HeaderName::from_static(name), value);
         }
-        let sent = self.poster.knock(method, self.url, all, Bytes::from(body.to_owned()));
+        let sent = self.page.knock(method, all, Bytes::from(body.to_owned()));
         match timeout(self.patience, sent).await {
             Ok(Ok(answer)) => Ok((answer.status.as_u16(), answer.headers)),
             Ok(Err(error)) => Err(PostError::to_string(&error)),

@@ -9,21 +9,27 @@ const LONGEST: usize = 128;
 /// behind the name of a server, and those a few slips of the pen away.
 ///
 /// ```
-/// use bowline_host::search::nearest;
+/// use bowline_host::near::nearest_few;
 ///
 /// let names = ["github__create_issue", "github__list_issues", "slack__send"];
-/// assert_eq!(nearest("create_isue", names, 3), ["github__create_issue"]);
+/// assert_eq!(nearest_few("create_isue", names, 3), ["github__create_issue"]);
 /// ```
-pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>, limit: usize) -> Vec<&'a str> {
-    let wanted = Spelled::of(wanted);
+pub fn nearest_few<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>, limit: usize) -> Vec<&'a str> {
+    let spelled = Spelled::of(wanted);
+    let others = names.into_iter().filter(|name| *name != wanted);
     let mut near: Vec<(u32, &str)> =
-        names.into_iter().filter_map(|name| Some((wanted.distance(name)?, name))).collect();
+        others.filter_map(|name| Some((spelled.distance(name)?, name))).collect();
     near.sort_unstable_by(|(left, one), (right, other)| match left.cmp(right) {
         Ordering::Equal => one.cmp(other),
         order => order,
     });
     near.truncate(limit);
     near.into_iter().map(|(_, name)| name).collect()
+}
+
+/// The name that was most likely meant, if one is near enough to ask.
+pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    nearest_few(wanted, names, 1).into_iter().next()
 }
 
 /// A name without what people do not remember of names.
@@ -100,18 +106,30 @@ mod tests {
     #[test]
     fn names_are_found_without_server_separators_and_case() {
         assert_eq!(
-            nearest("createIssue", NAMES, 3),
+            nearest_few("createIssue", NAMES, 3),
             ["github__create_issue", "gitlab__create-issue", "jira__createIssue"],
         );
-        assert_eq!(nearest("GITHUB.create.issue", NAMES, 1), ["github__create_issue"]);
-        assert_eq!(nearest("get_tied", NAMES, 3), ["atlas__get_tide"]);
+        assert_eq!(nearest_few("GITHUB.create.issue", NAMES, 1), ["github__create_issue"]);
+        assert_eq!(nearest_few("get_tied", NAMES, 3), ["atlas__get_tide"]);
     }
 
     #[test]
     fn strangers_are_not_offered() {
-        assert_eq!(nearest("weather", NAMES, 3), [""; 0]);
-        assert_eq!(nearest("", NAMES, 3), [""; 0]);
-        assert_eq!(nearest("___", NAMES, 3), [""; 0]);
+        assert_eq!(nearest_few("weather", NAMES, 3), [""; 0]);
+        assert_eq!(nearest_few("", NAMES, 3), [""; 0]);
+        assert_eq!(nearest_few("___", NAMES, 3), [""; 0]);
+    }
+
+    #[test]
+    fn a_typing_mistake_is_near_and_another_word_is_not() {
+        assert_eq!(nearest("env_file", ["envFile", "env"]), Some("envFile"));
+        assert_eq!(nearest("Command", ["command"]), Some("command"));
+        assert_eq!(nearest("comand", ["args", "command"]), Some("command"));
+        assert_eq!(nearest("agrs", ["args", "env"]), Some("args"));
+        assert_eq!(nearest("colour", ["command", "args", "env"]), None);
+        assert_eq!(nearest("url", ["env", "cwd"]), None);
+        assert_eq!(nearest("NONE", ["HOME"]), None);
+        assert_eq!(nearest("home", ["home"]), None);
     }
 
     #[test]

@@ -1,14 +1,15 @@
 //! Tools that change what the server offers, so that those who listen hear of it.
 
+use super::resources::WATCHED;
 use bowline::prelude::*;
 
 /// What is offered, to be changed while it is.
-pub(crate) struct Changes {
+pub(super) struct Changes {
     registry: Registry,
 }
 
 impl Changes {
-    pub(crate) fn new(registry: Registry) -> Self {
+    pub(super) fn new(registry: Registry) -> Self {
         Self { registry }
     }
 }
@@ -29,5 +30,12 @@ impl Changes {
         self.registry.add_prompt(Prompt::new("passing").handler(|| "gone soon"))?;
         self.registry.remove_prompt("passing");
         Ok("the list of prompts has changed")
+    }
+
+    /// Change the watched resource, so that its subscribers hear of it.
+    #[tool(title = "Touch")]
+    fn touch(&self) -> &'static str {
+        self.registry.resource_updated(WATCHED);
+        "the watched resource has changed"
     }
 }

@@ -3,7 +3,7 @@
 use bowline::{prelude::*, types::RawJson};
 use serde_json::Value;
 
-pub(crate) fn add(server: Server) -> Server {
+pub(super) fn add(server: Server) -> Server {
     server.tool(json_schema_2020_12_tool()).tool(test_custom_header)
 }
 

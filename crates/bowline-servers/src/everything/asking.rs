@@ -1,36 +1,13 @@
-//! Tools that ask: the user by forms, the client's model by sampling.
+//! Tools that ask the user: by forms, with defaults and choices, and by a page to visit.
 
-use bowline::{
-    prelude::*,
-    types::{CreateMessageParams, CreateMessageResult, SamplingMessage},
-};
+use bowline::prelude::*;
 
-pub(crate) fn add(server: Server) -> Server {
+pub(super) fn add(server: Server) -> Server {
     server
-        .tool(test_sampling)
-        .tool(test_missing_capability)
         .tool(test_elicitation)
         .tool(test_elicitation_sep1034_defaults)
         .tool(test_elicitation_sep1330_enums)
-}
-
-/// Has the client's model answer.
-pub(crate) async fn sample(ctx: &Ctx, prompt: impl Into<String>) -> Result<String> {
-    let request = CreateMessageParams::new(vec![SamplingMessage::user(prompt.into())], 100_u64);
-    let CreateMessageResult { content, .. } = ctx.sample(request).await?;
-    Ok(content.iter().filter_map(Content::as_text).collect::<Vec<_>>().join(" "))
-}
-
-/// Have the client's model answer a prompt.
-#[tool(read_only)]
-async fn test_sampling(ctx: Ctx, prompt: String) -> Result<String> {
-    Ok(format!("LLM response: {}", sample(&ctx, prompt).await?))
-}
-
-/// Need a client that can sample; callers without are told so.
-#[tool(read_only)]
-async fn test_missing_capability(ctx: Ctx) -> Result<String> {
-    sample(&ctx, "Say something.").await
+        .tool(sign_in)
 }
 
 /// What the user did, in words.
@@ -152,4 +129,18 @@ struct Choices {
 #[tool(read_only)]
 async fn test_elicitation_sep1330_enums(ctx: Ctx) -> Result<String> {
     Ok(told(ctx.ask::<Choices>("Please select options from the enum fields").await?))
+}
+
+/// Send the user to a page, for what must not pass through the client.
+#[tool(title = "Sign in", open_world = false)]
+async fn sign_in(ctx: Ctx) -> Result<String> {
+    Ok(match ctx.ask_url("Please sign in.", "https://example.com/sign-in").await? {
+        Answer::Accept(visit) => {
+            // A real server waits until the page tells it who has signed in.
+            ctx.visit_done(&visit);
+            "the page was opened".into()
+        }
+        Answer::Decline => "the user would rather not".into(),
+        Answer::Cancel => "the user went away".into(),
+    })
 }

@@ -1,9 +1,9 @@
 //! Tools and a prompt that need input before they can answer, for the rounds of 2026-07-28.
 
-use crate::asking::sample;
+use super::model::sample;
 use bowline::prelude::*;
 
-pub(crate) fn add(server: Server) -> Server {
+pub(super) fn add(server: Server) -> Server {
     server
         .tool(test_input_required_result_elicitation)
         .tool(test_input_required_result_sampling)

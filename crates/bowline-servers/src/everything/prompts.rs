@@ -1,48 +1,15 @@
-//! Resources and prompts.
+//! Prompts: with and without arguments, with suggestions for them, with pictures and resources.
 
-use crate::content::{PIXEL, embedded};
+use super::content::{PIXEL, embedded};
 use bowline::prelude::*;
 
-pub(crate) fn add(server: Server) -> Server {
+pub(super) fn add(server: Server) -> Server {
     server
-        .resource(static_text)
-        .resource(static_binary)
-        .resource(watched_resource)
-        .resource(template)
         .prompt(test_simple_prompt)
         .prompt(test_prompt_with_arguments)
         .prompt(test_prompt_with_embedded_resource)
         .prompt(test_prompt_with_image)
-}
-
-/// A text.
-#[resource("test://static-text", mime_type = "text/plain")]
-fn static_text() -> &'static str {
-    "This is the content of the static text resource."
-}
-
-/// A picture.
-#[resource("test://static-binary", mime_type = "image/png")]
-fn static_binary() -> Vec<u8> {
-    PIXEL.to_vec()
-}
-
-/// A text to subscribe to.
-#[resource("test://watched-resource", mime_type = "text/plain")]
-fn watched_resource() -> &'static str {
-    "Watched resource content"
-}
-
-#[data]
-struct Row {
-    id: String,
-    data: String,
-}
-
-/// A row of data, by its id.
-#[resource("test://template/{id}/data")]
-fn template(id: String) -> Json<Row> {
-    Json(Row { data: format!("Data for ID: {id}"), id })
+        .prompt(travel)
 }
 
 /// A prompt without arguments.
@@ -89,5 +56,35 @@ fn test_prompt_with_image() -> Vec<PromptMessage> {
     vec![
         PromptMessage::new(Role::User, Content::image(PIXEL, "image/png")),
         PromptMessage::new(Role::User, Content::text("Please analyze the image above.")),
+    ]
+}
+
+fn countries(Typing { value, .. }: Typing) -> Vec<&'static str> {
+    ["France", "Italy"].into_iter().filter(|name| name.starts_with(&value)).collect()
+}
+
+fn cities(Typing { value, arguments }: Typing) -> Vec<&'static str> {
+    let known: &[&str] = match arguments.get("country").map(String::as_str) {
+        Some("France") => &["Lyon", "Paris"],
+        Some("Italy") => &["Pisa", "Rome"],
+        _ => &["Lyon", "Paris", "Pisa", "Rome"],
+    };
+    known.iter().copied().filter(|name| name.starts_with(&value)).collect()
+}
+
+/// Plan a journey; the suggestions for the city depend on the country.
+#[prompt(title = "Plan a journey")]
+fn travel(
+    /// The country.
+    #[complete(countries)]
+    country: String,
+    /// The city, or anywhere.
+    #[complete(cities)]
+    city: Option<String>,
+) -> Vec<PromptMessage> {
+    let place = city.map_or_else(|| country.clone(), |city| format!("{city}, {country}"));
+    vec![
+        PromptMessage::user(Content::text(format!("Plan a weekend in {place}."))),
+        PromptMessage::assistant(Content::text("Gladly. What do you like to see?")),
     ]
 }

@@ -4,7 +4,7 @@ use bowline::prelude::*;
 use std::time::Duration;
 use tokio::time::sleep;
 
-pub(crate) fn add(server: Server) -> Server {
+pub(super) fn add(server: Server) -> Server {
     server
         .tool(test_tool_with_logging)
         .tool(test_tool_with_progress)

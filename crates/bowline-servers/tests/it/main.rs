@@ -1,0 +1,3 @@
+//! The servers as their clients see them.
+
+mod everything;
