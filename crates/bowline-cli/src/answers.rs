@@ -51,7 +51,12 @@ impl fmt::Debug for Desk {
 
 /// Sets the handlers of a client: forms and pages go to the user, where there is one; models are asked only where the
 /// configuration names one, and with the user's consent.
-pub(crate) fn answering(context: &Context, desk: &Desk, server: &str, builder: ClientBuilder) -> ClientBuilder {
+pub(crate) fn answering(
+    context: &Context,
+    desk: &Desk,
+    server: &str,
+    builder: ClientBuilder,
+) -> ClientBuilder {
     if !context.interactive() {
         return builder;
     }
@@ -127,4 +132,3 @@ impl Answers {
         self.guard.sampled(&self.facts(), &sampling, result).await.map_err(refused)
     }
 }
-

@@ -183,8 +183,9 @@ impl Target {
                 }
                 if context.trace() {
                     let screen = context.screen;
-                    program =
-                        program.stderr(StderrMode::callback(move |line| screen.aside(&format!("! {}", visible(line)))));
+                    program = program.stderr(StderrMode::callback(move |line| {
+                        screen.aside(&format!("! {}", visible(line)))
+                    }));
                 }
                 Box::new(program)
             }
@@ -211,8 +212,9 @@ impl Target {
             let unreachable = error.is_unreachable();
             let failure = Failure::from(error);
             match name.as_str() {
-                GATEWAY if unreachable => failure
-                    .advise("no target was named, which means the gateway; `bowline up` starts it"),
+                GATEWAY if unreachable => {
+                    failure.advise("no target was named, which means the gateway; `bowline up` starts it")
+                }
                 _ => failure,
             }
         })
@@ -316,7 +318,8 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         "h" => Some(3_600_000),
         _ => None,
     };
-    let time = number.parse::<u64>().ok().zip(milliseconds).and_then(|(number, unit)| number.checked_mul(unit));
+    let time =
+        number.parse::<u64>().ok().zip(milliseconds).and_then(|(number, unit)| number.checked_mul(unit));
     match time {
         Some(time) if time > 0 => Ok(Duration::from_millis(time)),
         _ => Err("expected a time such as 500ms, 10s, 5m or 1h".to_owned()),

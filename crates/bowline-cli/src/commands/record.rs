@@ -9,12 +9,15 @@ use crate::{
 use bowline_client::{Child, Command, Environment, Exit, StderrMode};
 use bowline_proto::lines::{Line, Lines};
 use bowline_testing::transcript::Side;
+use bytes::BytesMut;
 use clap::Args;
 use std::{ffi::OsString, io, path::PathBuf};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// The longest frame that is written down; longer ones only pass.
 const LONGEST: usize = 64 * 1024 * 1024;
+/// How much is carried at once.
+const CHUNK: usize = 16 * 1024;
 
 /// Stands between a client and a server that is a program: give it to the client in place of the server
 ///
@@ -75,29 +78,29 @@ async fn pass(child: &mut Child, recording: &Recording, context: &Context) -> Re
     }
 }
 
-/// Carries bytes from one to the other, and shows each line of them.
+/// Carries bytes from one to the other, and shows each line before its end gets there: what answers it comes later.
 async fn carry(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     show: impl Fn(&[u8]),
 ) -> io::Result<()> {
     let mut lines = Lines::new(LONGEST);
+    let mut chunk = BytesMut::with_capacity(CHUNK);
     let tell = |line| match line {
         Line::Frame(frame) => show(&frame),
         Line::TooLong => show(b"a line that is too long to be kept"),
     };
     loop {
-        let space = lines.space();
-        let before = space.len();
-        let read = from.read_buf(space).await?;
-        if read == 0 {
+        chunk.clear();
+        if from.read_buf(&mut chunk).await? == 0 {
             break;
         }
-        to.write_all(space.get(before..).unwrap_or_default()).await?;
-        to.flush().await?;
+        lines.space().extend_from_slice(&chunk);
         while let Some(line) = lines.next_line() {
             tell(line);
         }
+        to.write_all(&chunk).await?;
+        to.flush().await?;
     }
     if let Some(line) = lines.rest() {
         tell(line);

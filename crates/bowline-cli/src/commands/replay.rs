@@ -111,8 +111,7 @@ async fn compare(
     patience: Duration,
 ) -> Result<Vec<Difference>, Failure> {
     let unreachable = |error: String| Failure::new(Code::Unreachable, error);
-    let mut child =
-        program.spawn().map_err(|error| unreachable(error.to_string()))?;
+    let mut child = program.spawn().map_err(|error| unreachable(error.to_string()))?;
     let (Some(write), Some(read)) = (child.take_stdin(), child.take_stdout()) else {
         return Err(unreachable("the program was started without pipes".into()));
     };

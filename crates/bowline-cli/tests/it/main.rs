@@ -1,5 +1,10 @@
 //! The program as its users run it.
 
+#[cfg(unix)]
+mod doctor;
+#[cfg(unix)]
+mod record;
+
 use std::process::{Command, Stdio};
 
 /// The program, with neither a home nor a terminal nor anything else of whoever runs the tests.

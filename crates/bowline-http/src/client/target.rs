@@ -151,7 +151,8 @@ impl HttpTarget {
         if let Some(proxy) = &self.proxy {
             poster = poster.proxy(proxy.clone());
         }
-        let poster = self.trusted.iter().fold(poster, |poster, certificate| poster.trust(certificate.clone()));
+        let poster =
+            self.trusted.iter().fold(poster, |poster, certificate| poster.trust(certificate.clone()));
         let (head, _) = poster.ask(method, &self.url, headers, body).await?.into_parts();
         Ok(PostAnswer { status: head.status, headers: head.headers, body: Bytes::new() })
     }

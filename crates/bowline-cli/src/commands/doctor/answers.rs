@@ -90,9 +90,9 @@ fn judge(probe: &Probe) -> Option<Finding> {
             &format!("`{}` with a cursor it never gave", kind.method()),
             "refuse it: a client with an old cursor would read the first page again",
         ),
-        ProbeKind::AliveAfterwards if matches!(probe.answer, Answer::Result(_)) => None,
+        ProbeKind::AliveAfterwards if !is_none => None,
         ProbeKind::AliveAfterwards => expected(
-            "a result",
+            "an answer",
             Level::Error,
             "dead-afterwards",
             "a question after the mistaken ones",

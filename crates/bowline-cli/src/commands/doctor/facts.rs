@@ -26,7 +26,8 @@ pub(super) struct Facts {
     pub(super) lists: Vec<List>,
     pub(super) probes: Vec<Probe>,
     pub(super) calls: Vec<Call>,
-    pub(super) web: Option<Web>,
+    /// One for each era that it speaks over HTTP.
+    pub(super) web: Vec<Web>,
 }
 
 /// A frame that passed.
@@ -197,6 +198,15 @@ impl Facts {
         self.lists.iter().filter(move |list| list.kind == kind).flat_map(|list| &list.items)
     }
 
+    /// The newest revision of each era that it answers.
+    pub(super) fn spoken(&self) -> Vec<Revision> {
+        let answered = self.revisions.iter().filter(|(revision, agreed)| agreed.as_ref() == Ok(revision));
+        let answered: Vec<Revision> = answered.map(|(revision, _)| *revision).collect();
+        let newest = |of: fn(&&Revision) -> bool| answered.iter().rfind(of).copied();
+        let newest = [newest(|revision| revision.is_modern()), newest(|revision| revision.is_legacy())];
+        newest.into_iter().flatten().collect()
+    }
+
     pub(super) fn tools(&self) -> impl Iterator<Item = &Value> {
         self.list(ListKind::Tools)
     }
@@ -227,7 +237,7 @@ impl Facts {
             lists: Vec::new(),
             probes: Vec::new(),
             calls: Vec::new(),
-            web: None,
+            web: Vec::new(),
         }
     }
 

@@ -94,7 +94,7 @@ pub(super) async fn gather(target: &Target, context: &Context, wishes: Wishes) -
         lists,
         probes,
         calls,
-        web: None,
+        web: Vec::new(),
     })
 }
 

@@ -6,10 +6,16 @@ use super::{
 };
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
-    let Some(web) = &facts.web else { return Vec::new() };
-    let mut found: Vec<Finding> = web.knocks.iter().filter_map(|knock| judge(knock, web)).collect();
-    found.extend(readable(web));
-    found.extend(session(web));
+    let mut found: Vec<Finding> = Vec::new();
+    for web in &facts.web {
+        let judged = web.knocks.iter().filter_map(|knock| judge(knock, web));
+        for finding in judged.chain(readable(web)).chain(session(web)) {
+            // What is the same in both eras is told once.
+            if !found.contains(&finding) {
+                found.push(finding);
+            }
+        }
+    }
     found
 }
 
@@ -154,7 +160,7 @@ mod tests {
     #[expect(clippy::needless_pass_by_value, reason = "an inline snapshot is made where it is checked")]
     fn check_one(local: bool, knock: Knock, expected: Expect) {
         let mut facts = Facts::quiet();
-        facts.web = Some(Web { local, session: None, knocks: vec![knock] });
+        facts.web = vec![Web { local, session: None, knocks: vec![knock] }];
         expected.assert_eq(&told(&check(&facts)));
     }
 
@@ -252,7 +258,7 @@ mod tests {
     fn names_of_sessions_are_looked_at() {
         let told_of = |session: &str| {
             let mut facts = Facts::quiet();
-            facts.web = Some(Web { local: true, session: Some(session.into()), knocks: Vec::new() });
+            facts.web = vec![Web { local: true, session: Some(session.into()), knocks: Vec::new() }];
             told(&check(&facts))
         };
         assert_eq!(told_of("0123456789abcdef"), "");

@@ -38,7 +38,7 @@ fn revisions(facts: &Facts) -> Vec<Finding> {
     let gone: Vec<String> = facts
         .revisions
         .iter()
-        .filter(|(revision, agreed)| revision.is_legacy() && agreed.is_err())
+        .filter(|(revision, agreed)| revision.is_legacy() && revision < newest && agreed.is_err())
         .map(|(revision, agreed)| {
             let reason = agreed.as_ref().err().map_or("", String::as_str);
             format!("{revision}: {}", reason.lines().next().unwrap_or_default())

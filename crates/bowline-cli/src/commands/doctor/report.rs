@@ -39,7 +39,7 @@ pub(super) fn tell(
 
 fn summary(name: &str, facts: &Facts) -> Vec<(&'static str, String)> {
     let server = match &facts.info {
-        Some((server, version)) => format!("{} {}", visible(server), visible(version)),
+        Some((server, version)) => visible(&format!("{server} {version}")).trim_end().to_owned(),
         None => visible(name),
     };
     let answered: Vec<&str> = facts
@@ -93,7 +93,13 @@ fn lines(finding: &Finding, context: &Context) -> Vec<String> {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        lines.push(format!("  in {}{more}", shown.join(", ")));
+        // Names fit on a line; whatever else gets lines of its own.
+        if shown.iter().all(|place| !place.contains([' ', ','])) {
+            lines.push(format!("  in {}{more}", shown.join(", ")));
+        } else {
+            lines.extend(shown.iter().map(|place| format!("  in {place}")));
+            lines.extend((!more.is_empty()).then(|| format!("  {}", more.trim_start())));
+        }
     }
     lines.push(format!("  {}", context.screen.paint(Tone::Faint, finding.advice)));
     lines

@@ -25,8 +25,11 @@ fn tools_where(facts: &Facts, wrong: impl Fn(&Value) -> bool) -> Vec<String> {
 
 fn root(facts: &Facts) -> Option<Finding> {
     let advice = "write `\"type\": \"object\"` at the root, also for a tool without parameters";
-    Finding::new(Level::Error, "schema-root", "an `inputSchema` whose root is no object", advice)
-        .at_all(tools_where(facts, |tool| schema(tool).get("type") != Some(&json!("object"))))
+    Finding::new(Level::Error, "schema-root", "an `inputSchema` whose root is no object", advice).at_all(
+        tools_where(facts, |tool| {
+            tool.get("inputSchema").is_some_and(|schema| schema.get("type") != Some(&json!("object")))
+        }),
+    )
 }
 
 /// Schemas that no validator takes.

@@ -14,7 +14,16 @@ const STRANGER: &str = "bowline-doctor.invalid";
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
 
-pub(super) async fn gather(page: &HttpTarget, revision: Revision, patience: Duration) -> Web {
+/// Knocks once in every revision.
+pub(super) async fn gather(page: &HttpTarget, revisions: &[Revision], patience: Duration) -> Vec<Web> {
+    let mut webs = Vec::new();
+    for revision in revisions {
+        webs.push(knock(page, *revision, patience).await);
+    }
+    webs
+}
+
+async fn knock(page: &HttpTarget, revision: Revision, patience: Duration) -> Web {
     let visit = Visit { page, revision, patience };
     let session = visit.open().await;
     let opening = visit.opening();
