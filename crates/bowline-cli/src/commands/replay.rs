@@ -12,6 +12,7 @@ use bowline_testing::{
     Peer, Transcript,
     transcript::{Difference, Ignore, Mock},
 };
+use bowline_types::error_code;
 use clap::Args;
 use serde_json::{Value, json};
 use std::{path::PathBuf, time::Duration};
@@ -50,7 +51,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let target = arguments.target.target(context)?;
     let Some(program) = target.program() else {
         return Err(Failure::misused(format!(
-            "`{}` is no program, and only to those a recording can be said",
+            "a recording can be said to a program only, and `{}` is none",
             target.name
         )));
     };
@@ -90,7 +91,7 @@ async fn serve(
             None => vec![json!({
                 "jsonrpc": "2.0",
                 "id": null,
-                "error": { "code": -32700, "message": "this is no JSON" },
+                "error": { "code": error_code::PARSE_ERROR, "message": "this is no JSON" },
             })],
         };
     }

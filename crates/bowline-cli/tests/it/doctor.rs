@@ -40,7 +40,7 @@ fn checks(output: &Output) -> Vec<String> {
 #[test]
 fn a_server_that_is_well_has_a_clean_bill() {
     let output = doctor(&[], "good", &[]);
-    expect![[r#"
+    expect![[r"
         server       good 1.0
         revisions    2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25 (spoken here: 2025-11-25)
         capabilities tools
@@ -51,7 +51,7 @@ fn a_server_that_is_well_has_a_clean_bill() {
           no harm yet; the newest clients will speak an older revision with it
 
         0 errors, 0 warnings, 1 hint
-    "#]]
+    "]]
     .assert_eq(&told(&output));
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(doctor(&["--fail-on", "hint"], "good", &[]).status.code(), Some(8));
@@ -203,7 +203,7 @@ async fn a_server_behind_a_url_is_knocked_at() {
     let output = tokio::task::spawn_blocking(run).await.expect("the program runs");
     stop.send(()).expect("the server runs");
     serving.await.expect("it was not aborted").expect("it ends well");
-    expect![[r#"
+    expect![[r"
         server       web 1
         revisions    2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28 (spoken here: 2026-07-28)
         capabilities logging, tools
@@ -211,7 +211,7 @@ async fn a_server_behind_a_url_is_knocked_at() {
         times        opened after N ms, a ping takes N ms
 
         nothing to complain about
-    "#]]
+    "]]
     .assert_eq(&told(&output));
     assert_eq!(output.status.code(), Some(0));
 }

@@ -4,7 +4,7 @@ use super::{
     Side, Transcript,
     matching::{Kept, compare},
 };
-use bowline_types::meta;
+use bowline_types::{error_code, meta};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -88,7 +88,7 @@ impl Mock {
                 (Side::Server, false, Some(id)) => {
                     let is_answered = |owner: &usize| {
                         let asked = mock.scripts.get(*owner).and_then(|script| script.message.get("id"));
-                        asked.is_some_and(|asked| asked.to_string() == id)
+                        asked.map(Value::to_string).as_ref() == Some(&id)
                     };
                     if let Some(position) = in_flight.iter().position(is_answered) {
                         let owner = in_flight.remove(position);
@@ -162,7 +162,7 @@ impl Mock {
             && !items.iter().any(is_response)
             && !self.was_cancelled(id)
         {
-            let error = json!({ "code": -32603, "message": "the recording ends before the answer" });
+            let error = json!({ "code": error_code::INTERNAL_ERROR, "message": "the recording ends before the answer" });
             items.push_back(Item::Say(json!({ "jsonrpc": "2.0", "id": id, "error": error })));
         }
         let running = Running {
@@ -208,25 +208,17 @@ impl Mock {
             return vec![json!({ "jsonrpc": "2.0", "id": id, "result": {} })];
         }
         let near = self.scripts.iter().find(|script| same_method(&script.message, message));
-        let (code, reason) = match near.map(|script| compare_messages(&script.message, message)) {
-            Some(Err(differences)) => {
-                let reason = format!(
-                    "the recording has `{method}`, but not with these parameters: {}",
-                    differences.join("; ")
-                );
-                (-32602, reason)
-            }
-            _ => {
-                let known: Vec<&str> = self
-                    .scripts
-                    .iter()
-                    .filter(|script| script.message.get("id").is_some())
-                    .filter_map(|script| script.message.get("method")?.as_str())
-                    .collect::<BTreeSet<_>>()
-                    .into_iter()
-                    .collect();
-                (-32601, format!("the recording has no `{method}`; it has {}", known.join(", ")))
-            }
+        let differences = near.and_then(|script| compare_messages(&script.message, message).err());
+        let (code, reason) = if let Some(differences) = differences {
+            let differences = differences.join("; ");
+            let reason = format!("the recording has `{method}`, but not with these parameters: {differences}");
+            (error_code::INVALID_PARAMS, reason)
+        } else {
+            let requests = self.scripts.iter().filter(|script| script.message.get("id").is_some());
+            let known: BTreeSet<&str> =
+                requests.filter_map(|script| script.message.get("method")?.as_str()).collect();
+            let known = known.into_iter().collect::<Vec<_>>().join(", ");
+            (error_code::METHOD_NOT_FOUND, format!("the recording has no `{method}`; it has {known}"))
         };
         // Clients ask this to find out whether a server is of the newest kind.
         if method != "server/discover" {

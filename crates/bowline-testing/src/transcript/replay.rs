@@ -243,6 +243,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    #[expect(clippy::needless_pass_by_value, reason = "values are made where they are checked")]
     fn check(pointers: &[&str], expected: Value) {
         let mut frame = json!({ "a": [{ "b": 1, "c": 2 }, { "b": 3 }], "d/e": 4 });
         Ignore::parse(pointers).unwrap().apply(&mut frame);

@@ -4,14 +4,12 @@ use super::{
     facts::{Answer, Facts, Probe, ProbeKind},
     finding::{Finding, Level},
 };
+use bowline_types::error_code::{INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND};
 use serde_json::{Value, json};
-
-const METHOD_NOT_FOUND: i64 = -32601;
-const INVALID_PARAMS: i64 = -32602;
-const RESOURCE_NOT_FOUND: i64 = -32002;
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     let mut found: Vec<Finding> = facts.probes.iter().filter_map(judge).collect();
+    found.extend(cursors(facts));
     for call in &facts.calls {
         if let Some(reason) = &call.failed {
             let advice = "a result has to be what the tool's `outputSchema` says, and an answer has to come";
@@ -33,6 +31,7 @@ fn judge(probe: &Probe) -> Option<Finding> {
     };
     let is_none = matches!(probe.answer, Answer::None(_));
     match probe.kind {
+        ProbeKind::CallWithoutName | ProbeKind::UnknownPrompt if code == Some(INVALID_PARAMS) => None,
         ProbeKind::Ping if matches!(probe.answer, Answer::Result(_)) => None,
         ProbeKind::Ping => expected(
             "an empty result",
@@ -49,7 +48,6 @@ fn judge(probe: &Probe) -> Option<Finding> {
             "an unknown method",
             "clients find out by this code what a server has; the newest ones also whether it is of their era",
         ),
-        ProbeKind::CallWithoutName if code == Some(INVALID_PARAMS) => None,
         ProbeKind::CallWithoutName => expected(
             "error -32602",
             if is_none { Level::Error } else { Level::Warning },
@@ -66,7 +64,6 @@ fn judge(probe: &Probe) -> Option<Finding> {
             "a tool that does not exist",
             "refuse with this code, so that a client does not take it for a failure of the tool",
         ),
-        ProbeKind::UnknownPrompt if code == Some(INVALID_PARAMS) => None,
         ProbeKind::UnknownPrompt => expected(
             "error -32602",
             if code.is_some() { Level::Hint } else { Level::Warning },
@@ -82,14 +79,7 @@ fn judge(probe: &Probe) -> Option<Finding> {
             "a resource that does not exist",
             "refuse with this code: an empty result looks like an empty resource",
         ),
-        ProbeKind::BadCursor(_) if code == Some(INVALID_PARAMS) => None,
-        ProbeKind::BadCursor(kind) => expected(
-            "error -32602",
-            Level::Hint,
-            "bad-cursor",
-            &format!("`{}` with a cursor it never gave", kind.method()),
-            "refuse it: a client with an old cursor would read the first page again",
-        ),
+        ProbeKind::BadCursor(_) => None,
         ProbeKind::AliveAfterwards if !is_none => None,
         ProbeKind::AliveAfterwards => expected(
             "an answer",
@@ -99,6 +89,19 @@ fn judge(probe: &Probe) -> Option<Finding> {
             "a mistaken request must not end the connection",
         ),
     }
+}
+
+/// Lists that take a cursor which they never gave.
+fn cursors(facts: &Facts) -> Option<Finding> {
+    let taken = |probe: &Probe| match (probe.kind, &probe.answer) {
+        (ProbeKind::BadCursor(_), Answer::Error { code: INVALID_PARAMS, .. }) => None,
+        (ProbeKind::BadCursor(kind), _) => Some(kind.method().to_owned()),
+        _ => None,
+    };
+    let what = "a cursor that it never gave is not refused with error -32602";
+    let advice = "refuse it: a client with an old cursor would read the first page again";
+    Finding::new(Level::Hint, "bad-cursor", what, advice)
+        .at_all(facts.probes.iter().filter_map(taken).collect())
 }
 
 fn is_tool_error(answer: &Answer) -> bool {

@@ -5,6 +5,9 @@ use bowline_types::Revision;
 use serde_json::Value;
 use std::time::Duration;
 
+/// How much of a text or frame is shown.
+const SHOWN: usize = 120;
+
 /// Everything that the checks look at.
 #[derive(Debug)]
 pub(super) struct Facts {
@@ -128,9 +131,19 @@ impl Answer {
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Result(_) => "a result".to_owned(),
-            Self::Error { code, message } => format!("error {code} ({message})"),
-            Self::None(reason) => format!("no answer ({reason})"),
+            Self::Error { code, message } => format!("error {code} ({})", shortened(message)),
+            Self::None(reason) => format!("no answer ({})", shortened(reason)),
         }
+    }
+}
+
+/// The beginning of a text, on one line.
+pub(super) fn shortened(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line,
     }
 }
 

@@ -1,16 +1,13 @@
 //! Whether every frame of the server is one that the protocol knows.
 
 use super::{
-    facts::{Facts, Seen},
+    facts::{Facts, Seen, shortened},
     finding::{Finding, Level},
 };
 use bowline_client::Direction;
 use bowline_types::{Method, MethodKind, Revision};
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashSet};
-
-/// How much of a frame is shown.
-const SHOWN: usize = 120;
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     let advice = "the frame breaks the protocol: see the specification of the revision";
@@ -23,7 +20,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
             }
             Direction::Received => {
                 for wrong in judge(frame, &asked, facts.revision) {
-                    let place = shortened(frame);
+                    let place = shortened(&frame.to_string());
                     match found.iter_mut().find(|(known, _)| *known == wrong) {
                         Some((_, places)) => places.push(place),
                         None => found.push((wrong, vec![place])),
@@ -115,18 +112,11 @@ fn judge_message(method: &Value, id: Option<&Value>, revision: Revision) -> Opti
     }
 }
 
-fn shortened(frame: &Value) -> String {
-    let text = frame.to_string();
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "values are made where they are checked")]
     fn check_one(frame: Value, expected: &[&str]) {
         let asked = HashSet::from(["1".to_owned(), "\"a\"".to_owned()]);
         let wrong = judge(&frame, &asked, Revision::V2025_06_18);

@@ -182,13 +182,11 @@ async fn list(client: &Client, kind: ListKind, declared: bool) -> List {
                 return list;
             }
         };
-        match page.get_mut(kind.member()).map(Value::take) {
-            Some(Value::Array(items)) => list.items.extend(items),
-            _ => {
-                list.failed = Some(Answer::None(format!("the result has no list `{}`", kind.member())));
-                return list;
-            }
-        }
+        let Some(Value::Array(items)) = page.get_mut(kind.member()).map(Value::take) else {
+            list.failed = Some(Answer::None(format!("the result has no list `{}`", kind.member())));
+            return list;
+        };
+        list.items.extend(items);
         match page.get("nextCursor") {
             None | Some(Value::Null) => return list,
             Some(cursor) => params = json!({ "cursor": cursor }),

@@ -5,7 +5,7 @@ use super::{
     finding::{Finding, Level},
 };
 use bowline_host::search::estimate_tokens;
-use bowline_types::{Prompt, RawJson, Resource, ResourceTemplate, Tool};
+use bowline_types::{Prompt, RawJson, Resource, ResourceTemplate, Tool, error_code::METHOD_NOT_FOUND};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -15,8 +15,6 @@ const MANY_TOOLS: usize = 40;
 const MANY_TOKENS: usize = 10_000;
 /// How much one may take.
 const LARGE_TOOL: usize = 1_500;
-
-const METHOD_NOT_FOUND: i64 = -32601;
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     let mut found: Vec<Finding> = facts
@@ -158,6 +156,7 @@ mod tests {
         expected.assert_eq(&told(&check(&facts)));
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "values are made where they are checked")]
     fn list(kind: ListKind, items: Value) -> List {
         List { kind, declared: true, items: items.as_array().cloned().unwrap_or_default(), failed: None }
     }
@@ -199,9 +198,9 @@ mod tests {
     fn entries_have_to_be_readable_and_unique() {
         check_one(
             list(ListKind::Tools, json!([tool("a"), tool("a"), { "name": "b" }, {}])),
-            expect![[r#"
+            expect![[r"
                 error bad-entry: `tools/list` has entries of the wrong shape [b, (without a name)]
-                error duplicate: more than one tool of the same `name` [a]"#]],
+                error duplicate: more than one tool of the same `name` [a]"]],
         );
         check_one(
             list(ListKind::Resources, json!([{ "name": "x", "uri": "a:1" }, { "name": "x", "uri": "a:2" }])),

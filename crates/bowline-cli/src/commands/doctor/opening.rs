@@ -1,7 +1,7 @@
 //! Whether a server opens as it should: which revisions it answers, and what it says of itself.
 
 use super::{
-    facts::Facts,
+    facts::{Facts, shortened},
     finding::{Finding, Level},
 };
 use bowline_client::Direction;
@@ -41,7 +41,7 @@ fn revisions(facts: &Facts) -> Vec<Finding> {
         .filter(|(revision, agreed)| revision.is_legacy() && revision < newest && agreed.is_err())
         .map(|(revision, agreed)| {
             let reason = agreed.as_ref().err().map_or("", String::as_str);
-            format!("{revision}: {}", reason.lines().next().unwrap_or_default())
+            format!("{revision}: {}", shortened(reason))
         })
         .collect();
     let what = "older clients cannot open it";
@@ -128,7 +128,7 @@ mod tests {
         );
         check_one(
             |facts| facts.revisions[0].1 = Err("no\nway".into()),
-            expect!["hint older-clients: older clients cannot open it [2024-11-05: no]"],
+            expect!["hint older-clients: older clients cannot open it [2024-11-05: no way]"],
         );
     }
 
@@ -157,9 +157,9 @@ mod tests {
                 facts.info = Some(("x".into(), String::new()));
                 facts.instructions = Some("x".repeat(8_001));
             },
-            expect![[r#"
+            expect![[r"
                 hint no-identity: it does not say its name and version []
-                hint long-instructions: its instructions have 8001 characters []"#]],
+                hint long-instructions: its instructions have 8001 characters []"]],
         );
     }
 }

@@ -131,9 +131,9 @@ mod tests {
         );
         check_one(
             with_process(Process { stderr_lines: 101, ended: None }),
-            expect![[r#"
+            expect![[r"
                 hint stderr-volume: at least 101 lines on standard error for a short conversation []
-                warning no-end: it does not end when standard input is closed []"#]],
+                warning no-end: it does not end when standard input is closed []"]],
         );
         check_one(
             with_process(Process { stderr_lines: 0, ended: Some((Duration::ZERO, Exit::Code(3))) }),

@@ -190,9 +190,9 @@ mod tests {
         check_one(json!({}), expect!["error schema-root: an `inputSchema` whose root is no object [t]"]);
         check_one(
             json!({ "type": "object", "properties": { "a": { "type": "strnig" } } }),
-            expect![[r#"
+            expect![[r"
                 error schema-broken: a schema that is no JSON Schema [t.inputSchema/properties/a/type]
-                hint schema-strict: a schema that OpenAI's strict mode does not take [t]"#]],
+                hint schema-strict: a schema that OpenAI's strict mode does not take [t]"]],
         );
         check_one(
             json!({ "type": "object", "$defs": { "x": { "type": ["string", "null"], "format": "uri" } }, "anyOf": [{ "$ref": "#/$defs/x" }] }),

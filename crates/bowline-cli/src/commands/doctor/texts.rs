@@ -131,10 +131,10 @@ mod tests {
     fn what_is_not_said_is_told() {
         check_one(
             json!({ "name": "a", "inputSchema": { "properties": { "path": { "type": "string" } } } }),
-            expect![[r#"
+            expect![[r"
                 warning no-description: a tool without a description [a]
                 hint undescribed-parameter: a parameter without a description [a.path]
-                hint no-annotations: a tool that does not say whether it changes anything [a]"#]],
+                hint no-annotations: a tool that does not say whether it changes anything [a]"]],
         );
         check_one(
             json!({ "name": "a", "description": "Adds.", "annotations": { "readOnlyHint": true } }),

@@ -36,7 +36,7 @@ async fn knock(page: &HttpTarget, revision: Revision, patience: Duration) -> Web
         (KnockKind::WrongAccept, vec![("accept", "image/png")], &*opening),
         (
             KnockKind::WrongVersion,
-            [vec![(VERSION, "1999-01-01")], visit.named(session.as_deref())].concat(),
+            [vec![(VERSION, "1999-01-01")], named(session.as_deref())].concat(),
             &*visit.ping(),
         ),
         (KnockKind::NotJson, vec![], "{"),
@@ -49,11 +49,11 @@ async fn knock(page: &HttpTarget, revision: Revision, patience: Duration) -> Web
         knocks.push(visit.knock(KnockKind::UnknownSession, Method::POST, &unknown, &visit.ping()).await);
         knocks.push(visit.knock(KnockKind::DeleteUnknownSession, Method::DELETE, &unknown, "").await);
     }
-    let get = [visit.named(session.as_deref()), vec![("accept", "text/event-stream")]].concat();
+    let get = [named(session.as_deref()), vec![("accept", "text/event-stream")]].concat();
     knocks.push(visit.knock(KnockKind::Get, Method::GET, &get, "").await);
     if let Some(session) = &session {
         // What was opened is ended; how the server takes it does not matter.
-        visit.send(Method::DELETE, &visit.named(Some(session)), "").await.ok();
+        visit.send(Method::DELETE, &named(Some(session)), "").await.ok();
     }
     Web { local: is_local(page.url()), session, knocks }
 }
@@ -91,11 +91,6 @@ impl Visit<'_> {
             });
         }
         json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string()
-    }
-
-    /// The headers of a request in a session.
-    fn named<'h>(&self, session: Option<&'h str>) -> Vec<(&'static str, &'h str)> {
-        session.map(|session| (SESSION, session)).into_iter().collect()
     }
 
     /// Opens a session, and gives its name if it has one.
@@ -157,6 +152,11 @@ impl Visit<'_> {
             Err(_) => Err(format!("no answer within {} s", self.patience.as_secs())),
         }
     }
+}
+
+/// The headers of a request in a session.
+fn named(session: Option<&str>) -> Vec<(&'static str, &str)> {
+    session.map(|session| (SESSION, session)).into_iter().collect()
 }
 
 /// Whether a URL names this computer or its own network, where a page in a browser could reach it in someone's name.

@@ -222,17 +222,23 @@ mod tests {
 
     #[test]
     fn a_table_fits_its_width_and_shows_what_hides() {
-        check(100, &expect![[r#"
+        check(
+            100,
+            &expect![[r#"
               SERVER                            STATE         REVISION    TOOLS  CALLS  ERRORS  RUNNING
               files                             ready         2026-07-28     12      3       0        0
               ti<U+001B>[2Jckets                failed        -               -      0       0        0
               very-long-name-of-a-server-that…  not approved  -               -      0       0        0
-              ! ti<U+001B>[2Jckets: exited with 1: no <U+0007>token"#]]);
-        check(40, &expect![[r#"
+              ! ti<U+001B>[2Jckets: exited with 1: no <U+0007>token"#]],
+        );
+        check(
+            40,
+            &expect![[r#"
               SERVER                            STA…
               files                             rea…
               ti<U+001B>[2Jckets                fai…
               very-long-name-of-a-server-that…  not…
-              ! ti<U+001B>[2Jckets: exited with 1: …"#]]);
+              ! ti<U+001B>[2Jckets: exited with 1: …"#]],
+        );
     }
 }
