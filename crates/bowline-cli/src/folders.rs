@@ -1,32 +1,19 @@
-//! Where the program keeps what is the user's own: remembered answers, history, and what runs.
+//! Folders for what lasts as long as a login, which nobody else can write.
 
 use crate::surroundings::Surroundings;
-use bowline_host::config::Platform;
 use std::{
     fs, io,
     path::{Path, PathBuf},
 };
 
-/// The folder of what outlives a run, whether it is there yet or not. None without a home.
-pub(crate) fn state(surroundings: &Surroundings) -> Option<PathBuf> {
-    let named = absolute(surroundings, "XDG_STATE_HOME");
-    let beneath = named.or_else(|| {
-        let home = surroundings.home.as_deref()?;
-        Some(match Platform::current() {
-            Platform::Linux => home.join(".local").join("state"),
-            Platform::MacOs => home.join("Library").join("Application Support"),
-            Platform::Windows => home.join("AppData").join("Local"),
-        })
-    });
-    beneath.map(|folder| folder.join("bowline"))
-}
-
 /// The folders of what lasts as long as a login, the best one first. The last needs neither a login nor a home.
 pub(crate) fn runtime(surroundings: &Surroundings) -> Vec<PathBuf> {
-    let login = absolute(surroundings, "XDG_RUNTIME_DIR").map(|folder| folder.join("bowline"));
+    let login = surroundings.environment.variable("XDG_RUNTIME_DIR").map(PathBuf::from);
+    // A relative one would be another one in every folder.
+    let login = login.filter(|folder| folder.is_absolute()).map(|folder| folder.join("bowline"));
     // Others may write there, so the name says whose it is; whose it really is, is checked.
     let shared = std::env::temp_dir().join(format!("bowline-{}", owner()));
-    login.into_iter().chain(state(surroundings)).chain([shared]).collect()
+    login.into_iter().chain(surroundings.state_folder()).chain([shared]).collect()
 }
 
 /// Creates a folder that only its owner may look into. One that is there has to be like that already.
@@ -68,11 +55,6 @@ fn owner() -> u32 {
 #[cfg(not(unix))]
 fn owner() -> String {
     std::env::var("USERNAME").unwrap_or_default()
-}
-
-/// A folder that a variable names. A relative one means nothing, since it would be another one in every folder.
-fn absolute(surroundings: &Surroundings, variable: &str) -> Option<PathBuf> {
-    surroundings.environment.variable(variable).map(PathBuf::from).filter(|folder| folder.is_absolute())
 }
 
 #[cfg(all(test, unix))]

@@ -3,8 +3,6 @@
 use crate::{
     context::Context,
     failure::{Code, Failure},
-    folders,
-    screen::Tone,
 };
 use bowline_host::{
     Gateway,
@@ -42,7 +40,7 @@ impl Hosting {
         gate: Option<Arc<dyn Gate>>,
     ) -> Result<Self, Failure> {
         let surroundings = &context.surroundings;
-        let folder = folders::state(surroundings).filter(|_| memory == Memory::Kept);
+        let folder = surroundings.state_folder().filter(|_| memory == Memory::Kept);
         let file = folder.as_ref().map(|folder| Approvals::open(folder.join("approvals.json"))).transpose();
         let approved = Approved { file: file.map_err(unusable)?, run: Arc::default() };
         let mut builder =
@@ -95,11 +93,6 @@ impl Hosting {
 /// Whether nobody has configured anything.
 pub(crate) fn is_absent(config: &Config) -> bool {
     config.upstreams.is_empty() && !config.files.iter().any(|file| file.exists()) && config.errors.is_empty()
-}
-
-/// A line of warning.
-pub(crate) fn warning(context: &Context, text: &str) -> String {
-    format!("{} {text}", context.screen.paint_aside(Tone::Warning, "warning:"))
 }
 
 /// Why there is no gateway.

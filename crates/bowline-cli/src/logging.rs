@@ -10,10 +10,10 @@ use tracing_subscriber::{
 #[derive(Args, Debug, Default)]
 pub(crate) struct LogArguments {
     /// How much to tell: error, warn, info, debug or trace, or as in `warn,bowline_host=debug`; BOWLINE_LOG says it as well
-    #[arg(long, value_name = "LEVEL", help_heading = "Log")]
+    #[arg(long, global = true, value_name = "LEVEL", help_heading = "Log")]
     log: Option<String>,
     /// How to write it: lines for people, or a JSON object each
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text, help_heading = "Log")]
+    #[arg(long, value_name = "FORMAT", global = true, value_enum, default_value_t = Format::Text, help_heading = "Log")]
     log_format: Format,
 }
 

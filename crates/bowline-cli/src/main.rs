@@ -2,18 +2,28 @@
 
 mod answers;
 mod arguments;
+mod builtin;
+mod cache;
 mod commands;
+mod content;
 mod context;
 mod ending;
 mod failure;
 mod folders;
 mod hosting;
 mod logging;
+mod offers;
+mod picture;
+mod progress;
 mod recording;
 mod running;
+mod schema;
 mod screen;
+mod session;
 mod surroundings;
+mod table;
 mod target;
+mod words;
 
 use arguments::Arguments;
 use clap::Parser;

@@ -7,12 +7,25 @@ use crate::{folders, surroundings::Surroundings};
 use serde::{Deserialize, Serialize};
 use std::{
     fs, io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::{Path, PathBuf},
     time::SystemTime,
 };
 
 /// The port that is used unless another one is asked for.
 pub(crate) const PORT: u16 = 7337;
+
+/// The endpoint, as clients on this machine reach it.
+pub(crate) fn url(address: SocketAddr, path: &str) -> String {
+    let mut reached = address;
+    if address.ip().is_unspecified() {
+        reached.set_ip(match address.ip() {
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    format!("http://{reached}{path}")
+}
 
 /// A host that runs.
 #[derive(Clone, Deserialize, PartialEq, Eq, Serialize)]
@@ -33,6 +46,11 @@ impl std::fmt::Debug for Running {
 }
 
 impl Running {
+    /// One that has not told that it runs, where it would be.
+    pub(crate) fn usual() -> Self {
+        Self { url: url(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)), "/mcp"), pid: 0, token: None }
+    }
+
     /// The one that commands without a target mean: at the usual port, or else the one that was started last.
     pub(crate) fn find(surroundings: &Surroundings) -> Option<Self> {
         let folders = folders::runtime(surroundings);
@@ -148,6 +166,16 @@ mod tests {
 
     fn at(port: u16, pid: u32) -> Running {
         Running { url: format!("http://127.0.0.1:{port}/mcp"), pid, token: Some("s3cret".to_owned()) }
+    }
+
+    #[test]
+    fn an_address_for_everybody_is_reached_on_this_machine() {
+        let check = |address: &str, expected: &str| {
+            assert_eq!(url(address.parse().expect("an address"), "/mcp"), expected);
+        };
+        check("127.0.0.1:7337", "http://127.0.0.1:7337/mcp");
+        check("0.0.0.0:80", "http://127.0.0.1:80/mcp");
+        check("[::]:80", "http://[::1]:80/mcp");
     }
 
     #[test]

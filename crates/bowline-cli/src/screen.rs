@@ -96,6 +96,12 @@ impl Screen {
         Ok(writeln!(io::stdout().lock(), "{text}")?)
     }
 
+    /// Writes bytes that only a terminal understands.
+    pub(crate) fn raw(self, bytes: &[u8]) -> Result<(), Failure> {
+        let _passing = self.cleared();
+        Ok(io::stdout().lock().write_all(bytes)?)
+    }
+
     /// Writes text of the server, line by line, in which every character can be seen.
     pub(crate) fn foreign(self, text: &str) -> Result<(), Failure> {
         visible_lines(text).try_for_each(|line| self.line(&line))

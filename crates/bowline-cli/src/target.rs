@@ -1,12 +1,14 @@
 //! Which server a command is about: a name, a URL, or a program to start; and how it is reached.
 
 use crate::{
+    builtin::Builtin,
     context::Context,
     failure::{Code, Failure},
+    running::Running,
 };
 use bowline_client::{Client, ClientBuilder, Command, Connect, Environment, StderrMode, command};
 use bowline_host::{
-    Reach,
+    InProcess, Reach,
     config::{Config, UpstreamConfig},
     gateway::{Approvals, Approve, Candidate},
     near::nearest,
@@ -25,16 +27,13 @@ use std::{
 /// The name of the gateway that `bowline up` runs.
 const GATEWAY: &str = "up";
 
-/// Where that gateway is unless it says otherwise.
-const GATEWAY_URL: &str = "http://127.0.0.1:7337/mcp";
-
 /// How long a program may take for each of the two steps of its end, when a command only wants its answer.
 const HASTE: Duration = Duration::from_millis(20);
 
 /// A target on the command line.
 #[derive(Args, Debug)]
 pub(crate) struct TargetArguments {
-    /// The server: a name of the configuration, or a URL; `up`, or nothing, is the gateway that `bowline up` runs
+    /// The server: a name of the configuration or of `bowline serve`, or a URL; `up`, or nothing, is the gateway that `bowline up` runs
     #[arg(value_name = "TARGET", conflicts_with = "program")]
     target: Option<String>,
     #[command(flatten)]
@@ -90,7 +89,7 @@ impl ReachArguments {
                 let name = self.program.first().map(|name| name.to_string_lossy().into_owned());
                 Target::new(name.unwrap_or_default(), Way::Program(program))
             }
-            (None, None | Some(GATEWAY)) => gateway(),
+            (None, None | Some(GATEWAY)) => gateway(context),
             (None, Some(url)) if is_url(url) => Target::new(url, Way::Page(bowline_http::http(url))),
             (None, Some(name)) => configured(name, context)?,
         };
@@ -143,6 +142,7 @@ pub(crate) struct Target {
 enum Way {
     Program(Command),
     Page(HttpTarget),
+    Here(InProcess),
 }
 
 impl Target {
@@ -155,14 +155,14 @@ impl Target {
     pub(crate) fn program(&self) -> Option<&Command> {
         match &self.way {
             Way::Program(program) => Some(program),
-            Way::Page(_) => None,
+            Way::Page(_) | Way::Here(_) => None,
         }
     }
 
     /// The page, if the server has a URL.
     pub(crate) fn page(&self) -> Option<&HttpTarget> {
         match &self.way {
-            Way::Program(_) => None,
+            Way::Program(_) | Way::Here(_) => None,
             Way::Page(page) => Some(page),
         }
     }
@@ -177,6 +177,7 @@ impl Target {
     pub(crate) fn into_connect(self, context: &Context) -> Box<dyn Connect> {
         match self.way {
             Way::Page(page) => Box::new(page),
+            Way::Here(server) => Box::new(server),
             Way::Program(mut program) => {
                 if !self.lasts {
                     program = program.grace(HASTE).terminate_grace(HASTE);
@@ -221,14 +222,26 @@ impl Target {
     }
 }
 
-fn gateway() -> Target {
-    Target::new(GATEWAY, Way::Page(bowline_http::http(GATEWAY_URL)))
+/// The gateway that runs; where it usually is, if none has told that it does.
+fn gateway(context: &Context) -> Target {
+    let running = Running::find(&context.surroundings).unwrap_or_else(Running::usual);
+    let page = bowline_http::http(&running.url);
+    let page = match &running.token {
+        Some(token) => page.header("Authorization", format!("Bearer {token}")),
+        None => page,
+    };
+    Target::new(GATEWAY, Way::Page(page))
 }
 
 /// The server of that name in the configuration.
 fn configured(name: &str, context: &Context) -> Result<Target, Failure> {
     let config = context.surroundings.config();
-    let Some(entry) = config.upstream(name) else { return Err(unknown(name, &config)) };
+    let Some(entry) = config.upstream(name) else {
+        let Some(builtin) = Builtin::named(name) else { return Err(unknown(name, &config)) };
+        let server = builtin.server(context)?.build();
+        let server = server.map_err(|error| Failure::new(Code::Failed, error.to_string()))?;
+        return Ok(Target::new(name, Way::Here(InProcess::new(server))));
+    };
     if entry.needs_approval() {
         approve(entry, context)?;
     }
@@ -249,9 +262,10 @@ fn configured(name: &str, context: &Context) -> Result<Target, Failure> {
 
 fn unknown(name: &str, config: &Config) -> Failure {
     let known: Vec<&str> = config.upstreams.iter().map(|entry| entry.name.as_str()).collect();
+    let builtin = Builtin::names();
     let shown = visible(name);
     let mut failure = Failure::new(Code::Config, format!("there is no server `{shown}`"));
-    if let Some(near) = nearest(name, known.iter().copied()) {
+    if let Some(near) = nearest(name, known.iter().copied().chain(builtin.iter().map(String::as_str))) {
         failure = failure.advise(format!("did you mean `{}`?", visible(near)));
     }
     for error in &config.errors {
@@ -261,6 +275,7 @@ fn unknown(name: &str, config: &Config) -> Failure {
         [] => failure.advise("the configuration names no server"),
         known => failure.advise(format!("the configuration has {}", visible(&known.join(", ")))),
     };
+    failure = failure.advise(format!("the program itself has {}", builtin.join(", ")));
     failure.advise(format!("a program is named behind `--`, as in `bowline tools -- {shown}`"))
 }
 

@@ -7,6 +7,7 @@ use rustix::{
 use std::{
     fs::{File, OpenOptions},
     io::{Read, Write},
+    num::NonZero,
     process::{Child, Command},
     sync::mpsc::{self, Receiver},
     thread,
@@ -26,11 +27,16 @@ pub(crate) struct Pty {
 
 impl Pty {
     /// Starts a program at a terminal of 24 lines of 80 columns.
-    pub(crate) fn start(mut command: Command) -> Self {
+    pub(crate) fn start(command: Command) -> Self {
+        Self::sized(command, 24, 80)
+    }
+
+    /// Starts a program at a terminal of so many lines and columns.
+    pub(crate) fn sized(mut command: Command, rows: u16, columns: u16) -> Self {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there are terminals");
         grantpt(&ours).expect("the terminal is ours");
         unlockpt(&ours).expect("the terminal can be used");
-        let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&ours, size).expect("the terminal has a size");
         let name = ptsname(&ours, Vec::new()).expect("the terminal has a name");
         let name = name.to_str().expect("its name is text").to_owned();
@@ -51,17 +57,24 @@ impl Pty {
                 }
             }
         });
-        Self { child, keyboard, shown, screen: vt100::Parser::new(24, 80, 1000) }
+        let some = |count| NonZero::new(count).expect("a terminal has a size");
+        let screen = vt100::Parser::new(some(rows), some(columns), 1000);
+        Self { child, keyboard, shown, screen }
     }
 
     /// Waits until a text stands on the screen.
     pub(crate) fn expect(&mut self, text: &str) -> &mut Self {
+        self.wait(text, |screen| screen.contains(text))
+    }
+
+    /// Waits until the screen is as it is wanted.
+    pub(crate) fn wait(&mut self, what: &str, is_wanted: impl Fn(&str) -> bool) -> &mut Self {
         let deadline = Instant::now() + PATIENCE;
-        while !self.screen().contains(text) {
+        while !is_wanted(&self.screen()) {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.shown.recv_timeout(left) {
                 Ok(bytes) => self.screen.process(&bytes),
-                Err(_) => panic!("`{text}` never appeared; the screen shows:\n{}", self.screen()),
+                Err(_) => panic!("`{what}` never appeared; the screen shows:\n{}", self.screen()),
             }
         }
         self

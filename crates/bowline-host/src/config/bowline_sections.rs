@@ -86,7 +86,7 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
             text.parse::<SocketAddr>().ok()
         });
         if address.is_none() {
-            reader.fields.wrong(node, "listen", "an address and a port", &json!("127.0.0.1:8080"));
+            reader.fields.wrong(node, "listen", "an address and a port", &json!("127.0.0.1:7337"));
         }
         Some(Sited { value: address?, origin: node.origin.clone() })
     });

@@ -170,7 +170,7 @@ impl HttpTarget {
             headers.insert(header::PROXY_AUTHORIZATION, value);
         }
         let tls = connector::tls(&url, &self.trusted)?;
-        let connector = Connector::new(tls, via, self.connect_timeout);
+        let connector = Connector::new(tls, via, None, self.connect_timeout);
         let limit = self.max_message.min(inbox.max_frame());
         let courier = Courier::new(connector, headers, self.authorizer.clone(), limit);
         Ok(HttpTransport::new(Line::new(courier, url, inbox, Arc::clone(&self.found))))

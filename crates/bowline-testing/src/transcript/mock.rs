@@ -211,7 +211,8 @@ impl Mock {
         let differences = near.and_then(|script| compare_messages(&script.message, message).err());
         let (code, reason) = if let Some(differences) = differences {
             let differences = differences.join("; ");
-            let reason = format!("the recording has `{method}`, but not with these parameters: {differences}");
+            let reason =
+                format!("the recording has `{method}`, but not with these parameters: {differences}");
             (error_code::INVALID_PARAMS, reason)
         } else {
             let requests = self.scripts.iter().filter(|script| script.message.get("id").is_some());

@@ -168,7 +168,9 @@ mod tests {
         assert_eq!(transcript.said().count(), 3);
         let raw = transcript.steps.iter().find_map(|step| match step {
             super::super::Step::SendRaw(bytes) => Some(bytes.as_slice()),
-            super::super::Step::Send(_) | super::super::Step::Close | super::super::Step::Expect { .. } => None,
+            super::super::Step::Send(_) | super::super::Step::Close | super::super::Step::Expect { .. } => {
+                None
+            }
         });
         assert_eq!(raw, Some(&b"#\\oops\n"[..]));
     }

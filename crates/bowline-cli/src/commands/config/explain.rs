@@ -1,6 +1,6 @@
 //! `bowline config explain`: the configuration as it is merged, with the origin of every value and without secrets.
 
-use crate::{context::Context, failure::Failure, hosting};
+use crate::{context::Context, failure::Failure};
 use bowline_host::config::{Config, Launch, Origin, Scope, Text, explain};
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ pub(super) fn run(context: &Context) -> Result<(), Failure> {
     if context.json() {
         return context.screen.json(&described(&config));
     }
-    context.screen.line("# The files, the weakest first:")?;
+    context.screen.line("# The files that are read:")?;
     for file in &config.files {
         let state = if file.exists() { "" } else { " (not there)" };
         context.screen.line(&format!("#   {}{state}", file.display()))?;
@@ -17,7 +17,7 @@ pub(super) fn run(context: &Context) -> Result<(), Failure> {
     context.screen.line("")?;
     context.screen.line(explain(&config).trim_end())?;
     for error in &config.errors {
-        context.screen.aside(&hosting::warning(context, &error.to_string()));
+        context.screen.warn(&error.to_string());
     }
     Ok(())
 }

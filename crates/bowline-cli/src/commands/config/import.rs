@@ -4,7 +4,6 @@ use super::written::{self, Secrets};
 use crate::{
     context::Context,
     failure::{Code, Failure},
-    hosting,
 };
 use bowline_host::config::{
     Config, Dialect, Disk, KnownFile, Launch, Loader, Platform, Scope, Source, Strictness, UpstreamConfig,
@@ -53,7 +52,7 @@ pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failur
     }
     let (found, told) = search(context, &chosen(&known, &arguments.from)?, &own_config);
     for line in &told {
-        context.screen.aside(line);
+        context.screen.warn(line);
     }
 
     if context.json() {
@@ -140,7 +139,7 @@ fn search(context: &Context, files: &[&KnownFile], own: &Config) -> (Vec<Found>,
     let mut told = Vec::new();
     for file in files {
         let config = load(context, Source::from((*file).clone()));
-        told.extend(config.errors.iter().map(|error| hosting::warning(context, &error.to_string())));
+        told.extend(config.errors.iter().map(ToString::to_string));
         for entry in config.upstreams {
             let present: Vec<(&str, &Launch)> = own
                 .upstreams
@@ -148,7 +147,8 @@ fn search(context: &Context, files: &[&KnownFile], own: &Config) -> (Vec<Found>,
                 .map(|own| (own.name.as_str(), &own.launch))
                 .chain(found.iter().map(|found| (found.name.as_str(), &found.entry.launch)))
                 .collect();
-            if is_this_program(&entry.launch) || present.iter().any(|(_, launch)| **launch == entry.launch) {
+            let is_there = present.iter().any(|(_, launch)| written::is_same(launch, &entry.launch));
+            if is_there || is_this_program(&entry.launch) {
                 continue;
             }
             let is_taken = |name: &str| present.iter().any(|(present, _)| *present == name);
@@ -156,7 +156,7 @@ fn search(context: &Context, files: &[&KnownFile], own: &Config) -> (Vec<Found>,
             let other = format!("{}-{suffix}", entry.name);
             let name = if is_taken(&entry.name) { other } else { entry.name.clone() };
             if is_taken(&name) {
-                told.push(format!("`{name}` is there already and is left as it is."));
+                told.push(format!("`{name}` is there already and is left as it is"));
                 continue;
             }
             found.push(Found { client: file.client, name, entry });

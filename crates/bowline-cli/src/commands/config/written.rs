@@ -16,26 +16,7 @@ pub(super) enum Secrets {
 /// decided anew where all clients share the server.
 pub(super) fn entry(name: &str, upstream: &UpstreamConfig, secrets: Secrets) -> String {
     let mut page = Page { text: format!("[servers.{}]\n", key(name)), secrets };
-    match &upstream.launch {
-        Launch::Command(launch) => {
-            page.text("command", &launch.program);
-            page.texts("args", &launch.args);
-            let (set, unset): (BTreeMap<_, _>, BTreeMap<_, _>) =
-                launch.env.iter().partition(|(_, value)| value.is_some());
-            page.table("env", set.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_ref()?))));
-            page.list("unset", unset.keys().map(|name| quoted(name)));
-            page.optional("env_file", launch.env_file.as_ref());
-            page.optional("cwd", launch.cwd.as_ref());
-        }
-        Launch::Url(launch) => {
-            page.text("url", &launch.url);
-            page.table("headers", launch.headers.iter().map(|(name, value)| (name.as_str(), value)));
-            page.texts("headers_helper", launch.headers_helper.as_deref().unwrap_or_default());
-            if launch.prefer == Prefer::Sse {
-                page.line("transport", "\"sse\"");
-            }
-        }
-    }
+    page.launch(&upstream.launch);
     let settings = &upstream.settings;
     if let Some(description) = &settings.description {
         page.line("description", &quoted(description));
@@ -57,12 +38,48 @@ pub(super) fn entry(name: &str, upstream: &UpstreamConfig, secrets: Secrets) -> 
     page.text
 }
 
+/// Whether two entries would be written with the same command or URL.
+pub(super) fn is_same(one: &Launch, other: &Launch) -> bool {
+    let written = |launch| {
+        let mut page = Page { text: String::new(), secrets: Secrets::Written };
+        page.launch(launch);
+        page.text
+    };
+    written(one) == written(other)
+}
+
 struct Page {
     text: String,
     secrets: Secrets,
 }
 
 impl Page {
+    fn launch(&mut self, launch: &Launch) {
+        match launch {
+            Launch::Command(launch) => {
+                self.text("command", &launch.program);
+                self.texts("args", &launch.args);
+                let (set, unset): (BTreeMap<_, _>, BTreeMap<_, _>) =
+                    launch.env.iter().partition(|(_, value)| value.is_some());
+                self.table(
+                    "env",
+                    set.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_ref()?))),
+                );
+                self.list("unset", unset.keys().map(|name| quoted(name)));
+                self.optional("env_file", launch.env_file.as_ref());
+                self.optional("cwd", launch.cwd.as_ref());
+            }
+            Launch::Url(launch) => {
+                self.text("url", &launch.url);
+                self.table("headers", launch.headers.iter().map(|(name, value)| (name.as_str(), value)));
+                self.texts("headers_helper", launch.headers_helper.as_deref().unwrap_or_default());
+                if launch.prefer == Prefer::Sse {
+                    self.line("transport", "\"sse\"");
+                }
+            }
+        }
+    }
+
     fn line(&mut self, name: &str, value: &str) {
         let _ = writeln!(self.text, "{name} = {value}");
     }

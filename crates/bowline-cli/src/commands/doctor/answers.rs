@@ -182,7 +182,7 @@ mod tests {
             ProbeKind::BadCursor(ListKind::Tools),
             Answer::Result(json!({})),
             expect![
-                "hint bad-cursor: `tools/list` with a cursor it never gave is answered with a result; expected error -32602 []"
+                "hint bad-cursor: a cursor that it never gave is not refused with error -32602 [tools/list]"
             ],
         );
         check_one(

@@ -12,7 +12,7 @@ use crate::{
     failure::{Code, Failure},
     hosting::{self, Hosting, Memory},
     logging::{self, LogArguments},
-    running::{Running, Told},
+    running::{self, Running, Told},
 };
 use board::{Board, Size};
 use bowline_host::{
@@ -25,7 +25,7 @@ use serde_json::json;
 use std::{
     collections::BTreeSet,
     io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, SocketAddr},
     sync::Arc,
     time::Duration,
 };
@@ -77,17 +77,17 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let memory = if is_demo { Memory::Forgotten } else { Memory::Kept };
     let hosting = Hosting::new(context, config, memory, gate.clone())?;
     let demo = if is_demo { demo::add(&hosting.gateway, context)? } else { Vec::new() };
-    let url = url(address, &hosting.gateway.config().gateway.path);
+    let url = running::url(address, &hosting.gateway.config().gateway.path);
     let told = tell(context, &hosting, &url, address.port());
     hosting.gateway.watch(loader);
 
     for line in hosting.complaints(address).iter().chain(&hosting.notices()) {
-        context.screen.aside(&hosting::warning(context, line));
+        context.screen.warn(line);
     }
     if let Err(error) = &told {
         let line =
             format!("other commands have to be given the URL, since it cannot be written down: {error}");
-        context.screen.aside(&hosting::warning(context, &line));
+        context.screen.warn(&line);
     }
     if is_live {
         context.screen.aside(&intro::page(context, &url, is_demo, &demo));
@@ -97,14 +97,16 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         context.screen.line(&url)?;
     }
 
-    let up = Up { context, hosting: &hosting, board: &board, ending: &ending };
+    let up = Up { context, hosting: &hosting, board: is_live.then_some(&board), ending: &ending };
     let ended = tokio::select! {
         ended = up.serve(listener) => ended,
-        () = up.show(gate) , if is_live => Ok(()),
+        () = up.show(gate) => Ok(()),
         () = up.tell_end() => Ok(()),
         () = ending.times(2) => Err(Failure { silent: true, ..Failure::new(Code::Interrupted, "ended at once") }),
     };
-    board.end();
+    if is_live {
+        board.end();
+    }
     ended
 }
 
@@ -112,7 +114,8 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
 struct Up<'a> {
     context: &'a Context,
     hosting: &'a Hosting,
-    board: &'a Board,
+    /// At a terminal.
+    board: Option<&'a Board>,
     ending: &'a Ending,
 }
 
@@ -127,13 +130,14 @@ impl Up<'_> {
 
     /// Keeps the table up to date, and asks about servers that wait for it. Does not end.
     async fn show(&self, gate: Option<Arc<dyn Gate>>) {
+        let Some(board) = self.board else { return std::future::pending().await };
         let mut asked = BTreeSet::new();
         loop {
             let size = Size::now();
             let rows = table::rows(&self.hosting.gateway);
             let mut lines = table::lines(self.context.screen, &rows, size.columns);
             lines.push((String::new(), 0));
-            self.board.show(lines, size);
+            board.show(lines, size);
             for entry in self.hosting.gateway.status() {
                 if let (Standing::NeedsApproval(candidate), Some(gate)) = (entry.standing, &gate)
                     && asked.insert(candidate.digest().to_owned())
@@ -163,20 +167,11 @@ impl Up<'_> {
     }
 
     fn note(&self, text: &str) {
-        self.board.write(&format!("{text}\n"));
+        match self.board {
+            Some(board) => board.write(&format!("{text}\n")),
+            None => self.context.screen.aside(text),
+        }
     }
-}
-
-/// The endpoint, as clients on this machine reach it.
-fn url(address: SocketAddr, path: &str) -> String {
-    let mut reached = address;
-    if address.ip().is_unspecified() {
-        reached.set_ip(match address.ip() {
-            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-        });
-    }
-    format!("http://{reached}{path}")
 }
 
 fn tell(context: &Context, hosting: &Hosting, url: &str, port: u16) -> io::Result<Told> {
@@ -226,19 +221,4 @@ async fn is_healthy(address: SocketAddr) -> bool {
         Ok::<_, io::Error>(answer.starts_with(b"HTTP/1.1 200 ") && answer.ends_with(b"ok\n"))
     };
     matches!(tokio::time::timeout(Duration::from_secs(2), asking).await, Ok(Ok(true)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_for_everybody_is_reached_on_this_machine() {
-        let check = |address: &str, expected: &str| {
-            assert_eq!(url(address.parse().expect("an address"), "/mcp"), expected);
-        };
-        check("127.0.0.1:7337", "http://127.0.0.1:7337/mcp");
-        check("0.0.0.0:80", "http://127.0.0.1:80/mcp");
-        check("[::]:80", "http://[::1]:80/mcp");
-    }
 }

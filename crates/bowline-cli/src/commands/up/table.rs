@@ -117,7 +117,8 @@ const NAME: usize = 32;
 
 /// The table as lines, none of them wider than `width`, each with the number of columns it takes.
 pub(super) fn lines(screen: Screen, rows: &[Row], width: usize) -> Vec<(String, usize)> {
-    let names: Vec<String> = rows.iter().map(|row| cut(&visible(&row.name), NAME)).collect();
+    let names: Vec<String> =
+        rows.iter().map(|row| cut(&visible(&row.name), NAME.min((width / 3).max(6)))).collect();
     let widest = names.iter().map(|name| columns(name)).chain([6]).max().unwrap_or(6);
     let mut page = Page { screen, width, lines: Vec::new() };
     page.line(&[
@@ -225,20 +226,20 @@ mod tests {
         check(
             100,
             &expect![[r#"
-              SERVER                            STATE         REVISION    TOOLS  CALLS  ERRORS  RUNNING
-              files                             ready         2026-07-28     12      3       0        0
-              ti<U+001B>[2Jckets                failed        -               -      0       0        0
-              very-long-name-of-a-server-that…  not approved  -               -      0       0        0
-              ! ti<U+001B>[2Jckets: exited with 1: no <U+0007>token"#]],
+                  SERVER                            STATE         REVISION    TOOLS  CALLS  ERRORS  RUNNING
+                  files                             ready         2026-07-28     12      3       0        0
+                  ti<U+001B>[2Jckets                failed        -               -      0       0        0
+                  very-long-name-of-a-server-that…  not approved  -               -      0       0        0
+                  ! ti<U+001B>[2Jckets: exited with 1: no <U+0007>token"#]],
         );
         check(
             40,
             &expect![[r#"
-              SERVER                            STA…
-              files                             rea…
-              ti<U+001B>[2Jckets                fai…
-              very-long-name-of-a-server-that…  not…
-              ! ti<U+001B>[2Jckets: exited with 1: …"#]],
+                  SERVER         STATE         REVISION…
+                  files          ready         2026-07-…
+                  ti<U+001B>[2…  failed        -       …
+                  very-long-na…  not approved  -       …
+                  ! ti<U+001B>[2…: exited with 1: no <U…"#]],
         );
     }
 }
