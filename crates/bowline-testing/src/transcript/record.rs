@@ -145,7 +145,7 @@ mod tests {
             (Side::Server, b"{\n  \"id\": 1\n}"),
             (Side::Client, b"#\\oops"),
         ]);
-        expect![[r##"
+        expect![[r#"
             Two lines.
 
             server: demo
@@ -162,7 +162,7 @@ mod tests {
             -- client raw --
             # 0.005 s
             \x23\x5coops
-        "##]]
+        "#]]
         .assert_eq(&text);
         let transcript = Transcript::parse("t", &text).unwrap();
         assert_eq!(transcript.said().count(), 3);
