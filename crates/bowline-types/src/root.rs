@@ -5,6 +5,7 @@ use crate::meta::Meta;
 use crate::record::record;
 use crate::result::ResultType;
 use crate::revision::Revision;
+use std::fmt::Write as _;
 
 record! {
     /// A folder or file the server may work in.
@@ -50,7 +51,9 @@ impl Root {
                 b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' | b':' => {
                     uri.push(char::from(byte));
                 }
-                other => uri.push_str(&format!("%{other:02X}")),
+                other => {
+                    let _ = write!(uri, "%{other:02X}");
+                }
             }
         }
         Self::new(uri)
