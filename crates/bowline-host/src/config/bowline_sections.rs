@@ -93,7 +93,7 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
             text.parse::<SocketAddr>().ok()
         });
         if address.is_none() {
-            reader.fields.wrong(node, "listen", "an address and a port", &json!("127.0.0.1:8080"));
+            reader.fields.wrong(node, "listen", "an address and a port", &json!("127.0.0.1:7337"));
         }
         Some(Sited { value: address?, origin: node.origin.clone() })
     });
@@ -187,7 +187,7 @@ fn sampling(reader: &mut Reader<'_>, sampling: &mut super::sections::SamplingCon
     }
     for model in &sampling.models {
         if !sampling.providers.contains_key(&model.provider) {
-            let near = super::near::nearest(&model.provider, sampling.providers.keys().map(String::as_str));
+            let near = crate::near::nearest(&model.provider, sampling.providers.keys().map(String::as_str));
             let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("add `[sampling.providers.{}]`", model.provider),

@@ -9,7 +9,7 @@ use crate::{
         CommandLaunch, Environment, Launch, Prefer, Text, UpstreamConfig, UpstreamSettings, UrlLaunch,
         read_env_file,
     },
-    policy::{Document, Others, Store, StoreError, VERSION, visible},
+    policy::{Document, Others, Question, Store, StoreError, VERSION, visible},
 };
 use bowline_proto::seal::digest;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub struct Candidate {
 
 impl Candidate {
     /// What an entry of the configuration would start or connect to.
-    pub(super) fn of(entry: &UpstreamConfig, environment: &Environment, workspace: Option<&Path>) -> Self {
+    pub fn of(entry: &UpstreamConfig, environment: &Environment, workspace: Option<&Path>) -> Self {
         let mut content = Content::default();
         match &entry.launch {
             Launch::Command(launch) => content.command(launch, environment, workspace),
@@ -61,6 +61,15 @@ impl Candidate {
     /// Stands for all that is approved.
     pub fn digest(&self) -> &str {
         &self.digest
+    }
+
+    /// What to ask whoever may approve it.
+    pub fn question(&self) -> Question {
+        Question::Start {
+            server: self.server.clone(),
+            origin: self.origin.clone(),
+            description: self.description.clone(),
+        }
     }
 
     /// What is approved, line by line and complete, for people: nothing hidden in it, and no secrets.

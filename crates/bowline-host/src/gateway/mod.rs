@@ -29,6 +29,7 @@ mod watch;
 
 pub use approval::{Approvals, Approve, Candidate};
 pub use builder::GatewayBuilder;
+pub use models::broker;
 pub use problem::{GatewayError, Problem};
 pub use reload::{Applied, Standing};
 

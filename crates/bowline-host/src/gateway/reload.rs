@@ -12,6 +12,7 @@ use crate::{
     search::Disclosure,
     upstream::Upstream,
 };
+use bowline_client::Limits;
 use std::{
     collections::BTreeMap,
     sync::{Arc, MutexGuard, PoisonError},
@@ -175,11 +176,10 @@ pub(super) fn complaints(entry: &UpstreamConfig, standing: &Standing) -> Vec<Pro
         Standing::Active => {}
     }
     let mut told = Vec::new();
-    if entry.settings.limits != LimitsConfig::default() {
-        told.push(tell("`limits` have no effect"));
+    if !Limits::SUPPORTED && entry.settings.limits != LimitsConfig::default() {
+        told.push(tell("`limits` have no effect on this system"));
     }
     if let Launch::Url(launch) = &entry.launch {
-        told.extend(launch.headers_helper.as_ref().map(|_| tell("the command for headers is not run")));
         told.extend(launch.oauth.as_ref().map(|_| tell("`oauth` has no effect")));
     }
     told

@@ -7,6 +7,7 @@
 mod aside;
 mod bridge;
 mod catalog;
+mod channel;
 mod collector;
 mod config;
 mod gateway;
@@ -17,3 +18,5 @@ mod policy_terminal;
 mod sampling;
 mod search;
 mod telemetry;
+mod visits;
+mod wired;

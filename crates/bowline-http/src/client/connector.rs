@@ -1,7 +1,7 @@
 //! How connections are made: TCP, perhaps through a proxy, and TLS above it where the URL says so.
 
-use super::proxy::Via;
-use bowline_client::{Error, Result};
+use super::{proxy::Via, url};
+use bowline_client::{BoxFuture, Error, Result};
 use http::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
@@ -11,8 +11,10 @@ use hyper_util::{
 };
 use rustls::{ClientConfig, RootCertStore, crypto::ring, pki_types::CertificateDer};
 use std::{
+    fmt,
     future::Future,
     io,
+    net::SocketAddr,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -27,6 +29,16 @@ type Connecting<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
 /// A silent connection is asked for a sign of life after this time, so that a server that vanished is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
+/// Finds the addresses of a host, instead of the system: to refuse some of them, or to know others.
+///
+/// Connections are made to what it gives and to nothing else, in that order, and no name is looked up a second time.
+pub trait Resolve: fmt::Debug + Send + Sync {
+    /// The addresses of `host`, which is a name or an address as the URL spells it, IPv6 without brackets.
+    ///
+    /// The reason of a failure is told to the caller.
+    fn resolve<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>>;
+}
+
 /// Makes connections, in bounded time.
 #[derive(Clone)]
 pub(super) struct Connector {
@@ -35,12 +47,17 @@ pub(super) struct Connector {
 }
 
 impl Connector {
-    pub(super) fn new(tls: Arc<ClientConfig>, via: Option<Via>, timeout: Duration) -> Self {
+    pub(super) fn new(
+        tls: Arc<ClientConfig>,
+        via: Option<Via>,
+        resolver: Option<Arc<dyn Resolve>>,
+        timeout: Duration,
+    ) -> Self {
         let mut http = HttpConnector::new();
         http.enforce_http(false);
         http.set_nodelay(true);
         http.set_keepalive(Some(KEEP_ALIVE));
-        let dial = Dial { http, via: via.map(Arc::new) };
+        let dial = Dial { http, via: via.map(Arc::new), resolver };
         Self { https: HttpsConnector::from((dial, tls)), timeout }
     }
 }
@@ -70,6 +87,7 @@ impl Service<Uri> for Connector {
 struct Dial {
     http: HttpConnector,
     via: Option<Arc<Via>>,
+    resolver: Option<Arc<dyn Resolve>>,
 }
 
 impl Service<Uri> for Dial {
@@ -83,6 +101,13 @@ impl Service<Uri> for Dial {
 
     fn call(&mut self, server: Uri) -> Self::Future {
         let via = self.via.clone();
+        if let (None, Some(resolver)) = (&via, self.resolver.clone()) {
+            let http = self.http.clone();
+            return Box::pin(async move {
+                let io = to_resolved(http, &*resolver, &server).await?;
+                Ok(Wire { io, proxied: false })
+            });
+        }
         let connecting = self.http.call(via.as_ref().map_or_else(|| server.clone(), |via| via.uri.clone()));
         Box::pin(async move {
             let io = connecting.await?;
@@ -96,6 +121,24 @@ impl Service<Uri> for Dial {
             })
         })
     }
+}
+
+/// Connects to the first address of `server` that can be reached.
+async fn to_resolved(
+    mut http: HttpConnector,
+    resolver: &dyn Resolve,
+    server: &Uri,
+) -> Result<TokioIo<TcpStream>, BoxError> {
+    let host = server.host().unwrap_or_default().trim_matches(['[', ']']);
+    let mut failed: Option<BoxError> = None;
+    for address in resolver.resolve(host, url::port(server)).await? {
+        // An address is not looked up.
+        match http.call(Uri::try_from(format!("http://{address}/"))?).await {
+            Ok(io) => return Ok(io),
+            Err(error) => failed = Some(error.into()),
+        }
+    }
+    Err(failed.unwrap_or_else(|| format!("`{host}` has no address").into()))
 }
 
 /// A connection of TCP.

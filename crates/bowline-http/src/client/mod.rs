@@ -22,6 +22,7 @@ mod two_endpoints;
 mod url;
 
 pub use authorize::Challenge;
-pub use post::{Post, PostAnswer, PostError, Poster};
+pub use connector::Resolve;
+pub use post::{Post, PostAnswer, PostError, Poster, Reference};
 pub use proxy::Proxy;
 pub use target::{HttpTarget, http};

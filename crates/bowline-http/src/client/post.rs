@@ -1,14 +1,14 @@
-//! Plain requests of HTTP beside the protocol: to the provider of a model, to a collector of telemetry.
+//! Plain requests of HTTP beside the protocol: to the provider of a model, to a collector of telemetry, to a page.
 
 use super::{
-    connector::{self, Connector},
+    connector::{self, Connector, Resolve},
     courier::{Loss, Payload, Pool, pool},
     proxy::Proxy,
     url,
 };
 use bowline_client::BoxFuture;
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Method, Request, StatusCode, Uri, header};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
 use hyper::body::{Body, Incoming};
 use std::{
     collections::HashMap,
@@ -19,6 +19,9 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
+
+/// How many origins are remembered at once.
+const MAX_ORIGINS: usize = 64;
 
 /// Sends requests that are not of the protocol; [`Poster`] does so for real, and tests need not.
 pub trait Post: fmt::Debug + Send + Sync {
@@ -56,6 +59,38 @@ pub struct PostAnswer {
     pub body: Bytes,
 }
 
+/// Where a reference leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// The other place.
+    pub url: String,
+    /// Whether it is of the same scheme, host and port, so that what was meant for the one may go to the other.
+    pub is_same_origin: bool,
+}
+
+impl Reference {
+    /// Where `reference`, found at `url`, leads to. What stands behind a `#` is left out.
+    ///
+    /// Fails when that is no URL of HTTP, or one with credentials.
+    pub fn resolve(url: &str, reference: &str) -> Result<Self, PostError> {
+        let from = url::parse(url).map_err(PostError::Misuse)?;
+        let to = url::resolve(&from, reference).map_err(PostError::Misuse)?;
+        Ok(Self { is_same_origin: url::is_same_origin(&from, &to), url: to.to_string() })
+    }
+}
+
+impl PostAnswer {
+    /// Where the answer to a request for `url` leads to, if it is a redirection.
+    ///
+    /// Fails as [`Reference::resolve`] does.
+    pub fn redirect(&self, url: &str) -> Result<Option<Reference>, PostError> {
+        let leads = matches!(self.status.as_u16(), 301 | 302 | 303 | 307 | 308);
+        let Some(location) = self.headers.get(header::LOCATION).filter(|_| leads) else { return Ok(None) };
+        let location = location.to_str().map_err(|error| PostError::Unreadable(error.to_string()))?;
+        Reference::resolve(url, location).map(Some)
+    }
+}
+
 /// Why no answer came back, or not all of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -86,13 +121,14 @@ impl fmt::Display for PostError {
 
 impl StdError for PostError {}
 
-/// Sends POST requests, with the TLS, the proxies and the limits that [`HttpTarget`](super::HttpTarget) has. Clones share
+/// Sends requests, with the TLS, the proxies and the limits that [`HttpTarget`](super::HttpTarget) has. Clones share
 /// their connections, which are kept per origin.
 #[derive(Clone)]
 pub struct Poster {
     connect_timeout: Duration,
     max_answer: usize,
     proxy: Option<Proxy>,
+    resolver: Option<Arc<dyn Resolve>>,
     trusted: Vec<Vec<u8>>,
     origins: Arc<Mutex<HashMap<String, Origin>>>,
 }
@@ -118,6 +154,7 @@ impl Poster {
             connect_timeout: Duration::from_secs(10),
             max_answer: 16 * 1024 * 1024,
             proxy: None,
+            resolver: None,
             trusted: Vec::new(),
             origins: Arc::default(),
         }
@@ -138,6 +175,12 @@ impl Poster {
     /// Goes through a proxy. By default none is used, whatever the environment says.
     pub fn proxy(mut self, proxy: Proxy) -> Self {
         self.proxy = Some(proxy);
+        self.afresh()
+    }
+
+    /// Finds the addresses of hosts by `resolver`. A proxy does so by itself, and the resolver is not asked.
+    pub fn resolver(mut self, resolver: impl Resolve + 'static) -> Self {
+        self.resolver = Some(Arc::new(resolver));
         self.afresh()
     }
 
@@ -164,6 +207,10 @@ impl Poster {
         if let Some(origin) = origins.get(&name) {
             return Ok(origin.clone());
         }
+        // Connections are made again when they are needed, so none is lost that cannot be had back.
+        if origins.len() >= MAX_ORIGINS {
+            origins.clear();
+        }
         let misuse = |error: bowline_client::Error| PostError::Misuse(error.to_string());
         let via = match &self.proxy {
             Some(proxy) => proxy.towards(uri, |name| std::env::var(name).ok()).map_err(misuse)?,
@@ -176,24 +223,40 @@ impl Poster {
             headers.insert(header::PROXY_AUTHORIZATION, value);
         }
         let tls = connector::tls(uri, &self.trusted).map_err(misuse)?;
-        let client = pool(Connector::new(tls, via, self.connect_timeout));
+        let client = pool(Connector::new(tls, via, self.resolver.clone(), self.connect_timeout));
         let origin = Origin { client, headers };
         origins.insert(name, origin.clone());
         Ok(origin)
     }
 
-    async fn send(&self, url: &str, headers: HeaderMap, body: Bytes) -> Result<PostAnswer, PostError> {
+    /// Sends one request, as [`Post::post`] does, of any method.
+    pub async fn send(
+        &self,
+        method: Method,
+        url: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<PostAnswer, PostError> {
+        let (head, body) = self.ask(method, url, headers, body).await?.into_parts();
+        let body = whole(body, self.max_answer).await?;
+        Ok(PostAnswer { status: head.status, headers: head.headers, body })
+    }
+
+    pub(super) async fn ask(
+        &self,
+        method: Method,
+        url: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<Incoming>, PostError> {
         let uri = url::parse(url).map_err(PostError::Misuse)?;
         let origin = self.origin(&uri)?;
         let mut request = Request::new(Payload::from(body));
-        *request.method_mut() = Method::POST;
+        *request.method_mut() = method;
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
         request.headers_mut().extend(origin.headers);
-        let response = origin.client.request(request).await.map_err(|error| loss(&error))?;
-        let (head, body) = response.into_parts();
-        let body = whole(body, self.max_answer).await?;
-        Ok(PostAnswer { status: head.status, headers: head.headers, body })
+        origin.client.request(request).await.map_err(|error| loss(&error))
     }
 }
 
@@ -204,7 +267,7 @@ impl Post for Poster {
         headers: HeaderMap,
         body: Bytes,
     ) -> BoxFuture<'a, Result<PostAnswer, PostError>> {
-        Box::pin(self.send(url, headers, body))
+        Box::pin(self.send(Method::POST, url, headers, body))
     }
 }
 

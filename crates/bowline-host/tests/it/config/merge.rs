@@ -110,7 +110,7 @@ file = "/dev/null"
     assert!(mine.settings.auto_approve.is_empty() && !mine.needs_approval());
     let effects: Vec<Effect> = config.rules.iter().map(|rule| rule.effect).collect();
     assert_eq!(effects, [Effect::Deny, Effect::Ask]);
-    assert_eq!(config.gateway.listen.port(), 8080);
+    assert_eq!(config.gateway.listen.port(), 7337);
     assert!(config.sampling.providers.is_empty());
     assert_eq!(config.audit.file, None);
 }

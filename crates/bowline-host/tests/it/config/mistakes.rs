@@ -356,7 +356,7 @@ mode = true
             bowline.toml:20:13: servers.b.transport: expected one of `auto`, `http`, `sse`, got `ws`; write `transport = "auto"`
             bowline.toml:21:1: servers.b.args: `args` means something only beside `command`, which is not there; add `command` or remove `args`
             bowline.toml:27:1: servers.d.args: `args` means something only beside `command`, which is not there; add `command` or remove `args`
-            bowline.toml:30:10: gateway.listen: expected an address and a port, got `8080`; write `listen = "127.0.0.1:8080"`
+            bowline.toml:30:10: gateway.listen: expected an address and a port, got `8080`; write `listen = "127.0.0.1:7337"`
             bowline.toml:31:8: gateway.path: expected a path that begins with `/`, got `mcp`; write `path = "/mcp"`
             bowline.toml:32:12: gateway.max_name: expected a length between 16 and 128, got `1000`; write `max_name = 60`
             bowline.toml:33:1: gateway.port: expected one of `allowed_hosts`, `allowed_origins`, `instructions`, `listen`, `max_name`, `name`, `path`, `token_env`, got `port`; remove it

@@ -1,7 +1,11 @@
 //! What a configuration says is what a gateway does.
 
-use super::{Far, Folder, call, client, config, environment, gateway, open_file, text, tools};
-use bowline_host::{Gateway, gateway::Standing};
+use super::{
+    Far, Folder, Headers, call, client, config, config_of, environment, gateway, open_file, text, tools,
+};
+use bowline_host::{Gateway, config::Scope, gateway::Standing};
+use bowline_http::Settings;
+use bowline_server::Server;
 use bowline_testing::Peer;
 use bowline_types::Revision;
 use serde_json::json;
@@ -22,13 +26,48 @@ async fn one_bad_entry_costs_itself_and_nothing_else() {
             if reason.contains("/nowhere/.env")),
         "{standing:?}"
     );
-    let limited = format!("{file}[servers.slim]\ncommand = \"slim\"\nlimits = {{ memory = \"64MiB\" }}\n");
-    let told = super::gateway(&limited).problems().pop().unwrap().to_string();
-    assert_eq!(told, "servers.slim: `limits` have no effect");
+    let signed =
+        format!("{file}[servers.slim]\nurl = \"https://slim.example\"\noauth = {{ client_id = \"c\" }}\n");
+    let told = super::gateway(&signed).problems().pop().unwrap().to_string();
+    assert_eq!(told, "servers.slim: `oauth` has no effect");
     let about: Vec<_> = gateway.problems().into_iter().map(|problem| problem.about).collect();
     assert_eq!(about, ["sampling.providers.cloud", "servers.bad"]);
     let mut peer = client(gateway.open().unwrap()).await;
     assert_eq!(text(&call(&mut peer, "far__fast", json!({})).await), "fast is done");
+    gateway.close().await;
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_command_knows_the_headers_of_a_server() {
+    // V-70
+    let (seen, folder) = (Headers::default(), Folder::new("helper"));
+    let far = Far::served(Server::new("far"), Settings::new().front(seen.clone())).await;
+    let ran = folder.path().join("ran");
+    let script =
+        |printed: &str| json!(["sh", "-c", "echo >> \"$0\"; printf '%s' \"$1\"", ran, printed]).to_string();
+    let file = format!(
+        "{}headers = {{ X-Key = \"old\" }}\nheaders_helper = {}\n[servers.wrong]\nurl = \"{}\"\nheaders_helper = {}\n",
+        open_file(&far),
+        script(r#"{"X-Key": "fresh"}"#),
+        far.url,
+        script("s3cret"),
+    );
+    let project = format!("[servers.theirs]\nurl = {:?}\nheaders_helper = {}\n", far.url, script("{}"));
+    let files =
+        [("bowline.toml", Scope::User, file.as_str()), ("p/bowline.toml", Scope::Project, project.as_str())];
+    let gateway = Gateway::builder(config_of(&files)).environment(environment()).build().unwrap();
+    assert_eq!(gateway.problems(), []);
+    let mut peer = client(gateway.open().unwrap()).await;
+    assert_eq!(text(&call(&mut peer, "far__fast", json!({})).await), "fast is done");
+    let wrong = peer.request("tools/call", json!({ "name": "wrong__fast" })).await.unwrap().to_string();
+    assert!(wrong.contains("JSON object") && !wrong.contains("s3cret"), "{wrong}");
+    let theirs = peer.request("tools/call", json!({ "name": "theirs__fast" })).await.unwrap();
+    assert!(theirs.get("error").is_some(), "{theirs}");
+    let seen = seen.all();
+    assert!(seen.lines().all(|sent| sent.contains(r#""x-key": "fresh""#) && !sent.contains("old")), "{seen}");
+    // Once for each of the two that may; what was not approved ran nothing.
+    assert_eq!(std::fs::read_to_string(&ran).unwrap().lines().count(), 2);
     gateway.close().await;
 }
 

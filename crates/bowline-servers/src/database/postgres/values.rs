@@ -1,0 +1,342 @@
+//! Values of PostgreSQL as JSON, and JSON as parameters.
+
+use super::times;
+use crate::database::rows::{binary, float};
+use bytes::BytesMut;
+use serde_json::Value;
+use std::{error::Error as StdError, fmt::Write as _};
+use tokio_postgres::types::{Format, FromSql, IsNull, Kind, ToSql, Type, to_sql_checked};
+
+type BoxError = Box<dyn StdError + Sync + Send>;
+
+/// A value of any type, as JSON.
+#[derive(Debug)]
+pub(super) struct Cell(pub(super) Value);
+
+impl<'a> FromSql<'a> for Cell {
+    fn from_sql(kind: &Type, raw: &'a [u8]) -> Result<Self, BoxError> {
+        decode(kind, raw).map(Self).ok_or_else(|| format!("a value of type `{kind}` cannot be read").into())
+    }
+
+    fn from_sql_null(_: &Type) -> Result<Self, BoxError> {
+        Ok(Self(Value::Null))
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+}
+
+/// Reads numbers off the front of a value.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Front<'a>(pub(super) &'a [u8]);
+
+impl<'a> Front<'a> {
+    pub(super) fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (front, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*front)
+    }
+
+    pub(super) fn short(&mut self) -> Option<i16> {
+        self.take().map(i16::from_be_bytes)
+    }
+
+    pub(super) fn int(&mut self) -> Option<i32> {
+        self.take().map(i32::from_be_bytes)
+    }
+
+    pub(super) fn long(&mut self) -> Option<i64> {
+        self.take().map(i64::from_be_bytes)
+    }
+
+    fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (front, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(front)
+    }
+}
+
+/// A value in the binary format of its type; `None` when the bytes are not of it. Types that are not known are binary.
+fn decode(kind: &Type, raw: &[u8]) -> Option<Value> {
+    match kind.kind() {
+        Kind::Array(element) => return array(element, raw),
+        Kind::Domain(base) => return decode(base, raw),
+        Kind::Enum(_) => return text(raw),
+        _ => {}
+    }
+    let mut front = Front(raw);
+    Some(match *kind {
+        Type::BOOL => (front.take::<1>()? != [0]).into(),
+        Type::INT2 => front.short()?.into(),
+        Type::INT4 => front.int()?.into(),
+        Type::INT8 => front.long()?.into(),
+        Type::OID | Type::XID | Type::CID => u32::from_be_bytes(front.take()?).into(),
+        Type::FLOAT4 => float(f32::from_be_bytes(front.take()?).to_string().parse().ok()?),
+        Type::FLOAT8 => float(f64::from_be_bytes(front.take()?)),
+        Type::NUMERIC => numeric(&mut front)?.into(),
+        Type::BYTEA => binary(raw),
+        Type::JSON => serde_json::from_slice(raw).ok()?,
+        // The first byte is the version of the format.
+        Type::JSONB => serde_json::from_slice(raw.strip_prefix(&[1])?).ok()?,
+        Type::UUID => uuid(front.take()?).into(),
+        Type::DATE => times::date(front.int()?).into(),
+        Type::TIME => times::time(front.long()?)?.into(),
+        Type::TIMETZ => times::time_with_zone(front.long()?, front.int()?)?.into(),
+        Type::TIMESTAMP => times::timestamp(front.long()?)?.into(),
+        Type::TIMESTAMPTZ => times::timestamp_with_zone(front.long()?)?.into(),
+        Type::INTERVAL => times::interval(front.long()?, front.int()?, front.int()?).into(),
+        Type::INET | Type::CIDR => network(&mut front)?.into(),
+        Type::TEXT
+        | Type::VARCHAR
+        | Type::BPCHAR
+        | Type::NAME
+        | Type::CHAR
+        | Type::XML
+        | Type::UNKNOWN
+        | Type::VOID => text(raw)?,
+        // What extensions add, such as `citext`, is text more often than not.
+        _ => match std::str::from_utf8(raw) {
+            Ok(text) if !text.is_empty() && !text.contains(char::is_control) => text.into(),
+            _ => binary(raw),
+        },
+    })
+}
+
+fn text(raw: &[u8]) -> Option<Value> {
+    std::str::from_utf8(raw).ok().map(Value::from)
+}
+
+/// The size of every dimension, then the elements, row by row.
+fn array(element: &Type, raw: &[u8]) -> Option<Value> {
+    let mut front = Front(raw);
+    let dimensions = usize::try_from(front.int()?).ok().filter(|count| *count <= 6)?;
+    let (_has_nulls, _element) = (front.int()?, front.int()?);
+    let mut sizes = Vec::with_capacity(dimensions);
+    for _ in 0..dimensions {
+        sizes.push(usize::try_from(front.int()?).ok()?);
+        let _lower_bound = front.int()?;
+    }
+    if sizes.is_empty() {
+        return Some(Value::Array(Vec::new()));
+    }
+    nested(element, &mut front, &sizes)
+}
+
+fn nested(element: &Type, front: &mut Front<'_>, sizes: &[usize]) -> Option<Value> {
+    let Some((size, inner)) = sizes.split_first() else {
+        let Ok(length) = usize::try_from(front.int()?) else { return Some(Value::Null) };
+        return decode(element, front.bytes(length)?);
+    };
+    // Every element takes at least the four bytes of its length.
+    if *size > front.0.len() / 4 {
+        return None;
+    }
+    (0..*size).map(|_| nested(element, front, inner)).collect::<Option<Vec<_>>>().map(Value::Array)
+}
+
+/// A number of any length, as text so that no digit is lost: groups of four digits, the weight of the first, the sign, and
+/// how many digits follow the point.
+fn numeric(front: &mut Front<'_>) -> Option<String> {
+    let (count, weight) = (front.short()?, i32::from(front.short()?));
+    let sign = match u16::from_be_bytes(front.take()?) {
+        0x0000 => "",
+        0x4000 => "-",
+        0xC000 => return Some("NaN".into()),
+        0xD000 => return Some("Infinity".into()),
+        0xF000 => return Some("-Infinity".into()),
+        _ => return None,
+    };
+    let scale = usize::try_from(front.short()?).ok()?;
+    let groups: Vec<i16> = (0..count).map(|_| front.short()).collect::<Option<_>>()?;
+    let group = |place: i32| {
+        let index = usize::try_from(weight - place).ok();
+        index.and_then(|index| groups.get(index)).copied().unwrap_or(0)
+    };
+    let mut whole = digits((0..=weight).rev().map(group));
+    let leading = whole.len() - whole.trim_start_matches('0').len();
+    whole.drain(..leading);
+    if whole.is_empty() {
+        whole.push('0');
+    }
+    let places = i32::try_from(scale.div_ceil(4)).ok()?;
+    let fraction = digits((1..=places).map(|place| group(-place)));
+    let fraction = fraction.get(..scale)?;
+    let point = if scale > 0 { "." } else { "" };
+    Some(format!("{sign}{whole}{point}{fraction}"))
+}
+
+fn digits(groups: impl Iterator<Item = i16>) -> String {
+    groups.fold(String::new(), |mut text, group| {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{group:04}");
+        text
+    })
+}
+
+fn uuid(bytes: [u8; 16]) -> String {
+    let hex = format!("{:032x}", u128::from_be_bytes(bytes));
+    let part = |range: std::ops::Range<usize>| hex.get(range).unwrap_or_default();
+    [part(0..8), part(8..12), part(12..16), part(16..20), part(20..32)].join("-")
+}
+
+/// The family, the bits of the mask, whether it is a network, the length, the address.
+fn network(front: &mut Front<'_>) -> Option<String> {
+    let [_family, bits, is_network, length] = front.take()?;
+    let (address, whole) = match length {
+        4 => (std::net::IpAddr::from(front.take::<4>()?), 32),
+        16 => (std::net::IpAddr::from(front.take::<16>()?), 128),
+        _ => return None,
+    };
+    Some(if is_network == 0 && bits == whole { address.to_string() } else { format!("{address}/{bits}") })
+}
+
+/// A JSON value as a parameter. It travels as text, which the server reads as the type the statement wants.
+#[derive(Debug)]
+pub(super) struct Parameter<'a>(pub(super) &'a Value);
+
+impl ToSql for Parameter<'_> {
+    fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, BoxError> {
+        let is_json = matches!(*kind, Type::JSON | Type::JSONB);
+        match (self.0, kind.kind()) {
+            (Value::Null, _) => return Ok(IsNull::Yes),
+            (Value::String(text), _) if !is_json => out.extend_from_slice(text.as_bytes()),
+            (Value::Array(items), Kind::Array(_)) => out.extend_from_slice(list(items).as_bytes()),
+            (value, _) => out.extend_from_slice(value.to_string().as_bytes()),
+        }
+        Ok(IsNull::No)
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    fn encode_format(&self, _: &Type) -> Format {
+        Format::Text
+    }
+
+    to_sql_checked!();
+}
+
+/// An array as its type is written in SQL.
+fn list(items: &[Value]) -> String {
+    let written = items.iter().map(|item| match item {
+        Value::Null => "NULL".to_owned(),
+        Value::Array(inner) => list(inner),
+        Value::String(text) => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
+        Value::Object(_) => {
+            format!("\"{}\"", item.to_string().replace('\\', "\\\\").replace('"', "\\\""))
+        }
+        Value::Bool(_) | Value::Number(_) => item.to_string(),
+    });
+    format!("{{{}}}", written.collect::<Vec<_>>().join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(kind: &Type, raw: &[u8], expected: &Value) {
+        assert_eq!(decode(kind, raw).as_ref(), Some(expected), "{kind}");
+    }
+
+    #[test]
+    fn values_of_every_common_type_are_read() {
+        check(&Type::BOOL, &[1], &json!(true));
+        check(&Type::INT2, &(-2i16).to_be_bytes(), &json!(-2));
+        check(&Type::INT4, &7i32.to_be_bytes(), &json!(7));
+        check(&Type::INT8, &i64::MAX.to_be_bytes(), &json!(i64::MAX));
+        check(&Type::OID, &u32::MAX.to_be_bytes(), &json!(u32::MAX));
+        check(&Type::FLOAT4, &0.1f32.to_be_bytes(), &json!(0.1));
+        check(&Type::FLOAT8, &f64::NEG_INFINITY.to_be_bytes(), &json!("-inf"));
+        check(&Type::TEXT, "grün".as_bytes(), &json!("grün"));
+        check(&Type::BYTEA, &[0, 255], &json!({ "base64": "AP8=", "bytes": 2 }));
+        check(&Type::JSON, br#"{"a":[1]}"#, &json!({ "a": [1] }));
+        check(&Type::JSONB, b"\x01[true]", &json!([true]));
+        check(&Type::INET, &[2, 32, 0, 4, 10, 0, 0, 1], &json!("10.0.0.1"));
+        check(&Type::CIDR, &[2, 8, 1, 4, 10, 0, 0, 0], &json!("10.0.0.0/8"));
+        let bytes: Vec<u8> = (0..16).collect();
+        check(&Type::UUID, &bytes, &json!("00010203-0405-0607-0809-0a0b0c0d0e0f"));
+        check(&Type::POINT, &[0; 16], &json!({ "base64": "AAAAAAAAAAAAAAAAAAAAAA==", "bytes": 16 }));
+    }
+
+    #[test]
+    fn numbers_keep_every_digit() {
+        let check = |weight: i16, sign: u16, scale: i16, groups: &[i16], expected: &str| {
+            let mut raw = Vec::new();
+            raw.extend_from_slice(&i16::try_from(groups.len()).unwrap().to_be_bytes());
+            raw.extend_from_slice(&weight.to_be_bytes());
+            raw.extend_from_slice(&sign.to_be_bytes());
+            raw.extend_from_slice(&scale.to_be_bytes());
+            for group in groups {
+                raw.extend_from_slice(&group.to_be_bytes());
+            }
+            assert_eq!(decode(&Type::NUMERIC, &raw), Some(json!(expected)));
+        };
+        check(0, 0, 0, &[], "0");
+        check(0, 0, 2, &[12, 5000], "12.50");
+        check(1, 0x4000, 0, &[1, 2345], "-12345");
+        check(2, 0, 0, &[1], "100000000");
+        check(-1, 0, 4, &[1], "0.0001");
+        check(-2, 0, 6, &[1200], "0.000012");
+        check(0, 0xC000, 0, &[], "NaN");
+    }
+
+    #[test]
+    fn arrays_nest() {
+        let int = |value: i32| value.to_be_bytes().to_vec();
+        let element = |value: i32| [int(4), int(value)].concat();
+        let raw = [
+            [int(2), int(0), int(23), int(2), int(1), int(2), int(1)].concat(),
+            [element(1), element(2), element(3), int(-1)].concat(),
+        ]
+        .concat();
+        check(&Type::INT4_ARRAY, &raw, &json!([[1, 2], [3, null]]));
+        check(&Type::INT4_ARRAY, &[int(0), int(0), int(23)].concat(), &json!([]));
+    }
+
+    #[test]
+    fn bytes_that_are_not_of_the_type_are_no_value() {
+        for kind in [
+            Type::BOOL,
+            Type::INT8,
+            Type::NUMERIC,
+            Type::JSONB,
+            Type::UUID,
+            Type::TIMESTAMP,
+            Type::INTERVAL,
+            Type::INET,
+            Type::INT4_ARRAY,
+        ] {
+            assert_eq!(decode(&kind, &[]), None, "{kind}");
+        }
+        assert_eq!(decode(&Type::TEXT, &[0xff]), None);
+        // Lengths that lie.
+        let huge = [1i32, 0, 23, i32::MAX, 1].map(i32::to_be_bytes).concat();
+        assert_eq!(decode(&Type::INT4_ARRAY, &huge), None);
+        let deep = [i32::MAX, 0, 23].map(i32::to_be_bytes).concat();
+        assert_eq!(decode(&Type::INT4_ARRAY, &deep), None);
+        assert_eq!(decode(&Type::NUMERIC, &[0x7f, 0xff, 0, 0, 0, 0, 0, 0]), None);
+    }
+
+    #[test]
+    fn parameters_travel_as_text() {
+        let encoded = |value: Value, kind: &Type| {
+            let mut out = BytesMut::new();
+            let is_null = Parameter(&value).to_sql(kind, &mut out).unwrap();
+            match is_null {
+                IsNull::Yes => None,
+                IsNull::No => Some(String::from_utf8(out.to_vec()).unwrap()),
+            }
+        };
+        assert_eq!(encoded(json!(null), &Type::INT4), None);
+        assert_eq!(encoded(json!(5), &Type::INT4).as_deref(), Some("5"));
+        assert_eq!(encoded(json!(true), &Type::BOOL).as_deref(), Some("true"));
+        assert_eq!(encoded(json!("'; DROP"), &Type::TEXT).as_deref(), Some("'; DROP"));
+        assert_eq!(encoded(json!("a"), &Type::JSONB).as_deref(), Some("\"a\""));
+        assert_eq!(encoded(json!({ "a": 1 }), &Type::JSON).as_deref(), Some(r#"{"a":1}"#));
+        let texts = json!(["a,b", "q\"\\", null, 1, ["x"]]);
+        assert_eq!(encoded(texts, &Type::TEXT_ARRAY).as_deref(), Some(r#"{"a,b","q\"\\",NULL,1,{"x"}}"#));
+    }
+}

@@ -1,0 +1,270 @@
+//! The rows of a result: how many are kept, how values are written, and the table of text.
+
+use super::engine::Limits;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bowline::{
+    prelude::*,
+    server::IntoOutput,
+    types::{CallToolResult, RawJson},
+};
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// How much of a binary value is shown.
+const MAX_BINARY: usize = 4096;
+/// How wide a column of the table of text gets.
+const MAX_WIDTH: usize = 60;
+
+/// What a query found.
+#[data]
+#[derive(PartialEq)]
+pub struct Rows {
+    /// The columns, in order.
+    pub columns: Vec<Column>,
+    /// One list per row, with a value per column. Binary values are objects with `base64` and their size in `bytes`.
+    pub rows: Vec<Vec<Value>>,
+    /// Whether there is more that was left out.
+    pub truncated: bool,
+    /// Why something was left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// A column of a result.
+#[data]
+#[derive(PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// Its type, as far as the database says.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+}
+
+/// Rows as they come, until there are enough.
+#[derive(Debug)]
+pub(super) struct Collector {
+    limits: Limits,
+    rows: Rows,
+    bytes: usize,
+}
+
+/// Whether further rows are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    More,
+    Enough,
+}
+
+impl Collector {
+    pub(super) fn new(columns: Vec<Column>, limits: Limits) -> Self {
+        Self { limits, rows: Rows { columns, rows: Vec::new(), truncated: false, note: None }, bytes: 0 }
+    }
+
+    /// Takes a row, unless there is no room for it.
+    pub(super) fn push(&mut self, mut row: Vec<Value>) -> Wanted {
+        if self.rows.rows.len() >= self.limits.rows {
+            return self.enough(format!("only the first {} rows are shown", self.limits.rows));
+        }
+        let mut size: usize = row.iter().map(size_of).sum();
+        if self.bytes + size > self.limits.bytes {
+            if !self.rows.rows.is_empty() {
+                return self.enough(format!("only what fits into {} bytes is shown", self.limits.bytes));
+            }
+            // Part of the first row says more than nothing.
+            let share = self.limits.bytes / row.len().max(1);
+            for value in &mut row {
+                shorten(value, share);
+            }
+            size = row.iter().map(size_of).sum();
+            self.enough(format!("long values were cut to fit into {} bytes", self.limits.bytes));
+        }
+        self.bytes += size;
+        self.rows.rows.push(row);
+        if self.rows.truncated { Wanted::Enough } else { Wanted::More }
+    }
+
+    fn enough(&mut self, note: String) -> Wanted {
+        self.rows.truncated = true;
+        self.rows.note = Some(note);
+        Wanted::Enough
+    }
+
+    pub(super) fn finish(self) -> Rows {
+        self.rows
+    }
+}
+
+/// About as many bytes as the value takes in JSON.
+fn size_of(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => items.iter().map(size_of).sum::<usize>() + 2,
+        Value::Object(members) => {
+            members.iter().map(|(name, value)| name.len() + 4 + size_of(value)).sum::<usize>() + 2
+        }
+    }
+}
+
+fn shorten(value: &mut Value, bytes: usize) {
+    match value {
+        Value::String(text) if text.len() > bytes => {
+            let end = (0..=bytes).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+            text.truncate(end);
+            text.push('…');
+        }
+        Value::Array(_) | Value::Object(_) if size_of(value) > bytes => {
+            *value = Value::from("… (too long to be shown)");
+        }
+        _ => {}
+    }
+}
+
+/// A binary value; of a long one, the beginning.
+pub(super) fn binary(bytes: &[u8]) -> Value {
+    let shown = bytes.get(..MAX_BINARY).unwrap_or(bytes);
+    json!({ "base64": STANDARD.encode(shown), "bytes": bytes.len() })
+}
+
+/// A number; what JSON has no number for is text.
+pub(super) fn float(number: f64) -> Value {
+    serde_json::Number::from_f64(number).map_or_else(|| number.to_string().into(), Value::Number)
+}
+
+impl Rows {
+    /// The rows as a table of text.
+    pub fn to_text(&self) -> String {
+        let header: Vec<String> = self.columns.iter().map(|column| cell(&column.name)).collect();
+        let body: Vec<Vec<String>> =
+            self.rows.iter().map(|row| row.iter().map(|value| cell(&text(value))).collect()).collect();
+        let mut widths: Vec<usize> = header.iter().map(|name| name.chars().count()).collect();
+        for row in &body {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+        let mut table = line(&header, &widths);
+        let rule: Vec<String> = widths.iter().map(|width| "-".repeat((*width).max(1))).collect();
+        table += &line(&rule, &widths);
+        for row in &body {
+            table += &line(row, &widths);
+        }
+        let count = self.rows.len();
+        let rows = if count == 1 { "row" } else { "rows" };
+        // Writing to a string does not fail.
+        let _ = match &self.note {
+            Some(note) => write!(table, "({count} {rows}; {note})"),
+            None => write!(table, "({count} {rows})"),
+        };
+        table
+    }
+}
+
+fn line(cells: &[String], widths: &[usize]) -> String {
+    let padded: Vec<String> =
+        cells.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+    format!("{}\n", padded.join(" | ").trim_end())
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => "NULL".into(),
+        Value::String(text) => text.clone(),
+        Value::Object(members) if members.contains_key("base64") => {
+            format!("({} bytes)", members.get("bytes").unwrap_or(&Value::Null))
+        }
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+    }
+}
+
+/// One line of limited width.
+fn cell(text: &str) -> String {
+    let mut shown = String::new();
+    for (count, character) in text.chars().enumerate() {
+        if count == MAX_WIDTH {
+            shown.push('…');
+            break;
+        }
+        shown.push(if character.is_control() { ' ' } else { character });
+    }
+    shown
+}
+
+/// Structured, and a table of text beside it.
+impl IntoOutput for Rows {
+    fn into_output(self) -> Result<CallToolResult> {
+        let table = self.to_text();
+        let mut result = Json(self).into_output()?;
+        result.content = vec![Content::text(table)];
+        Ok(result)
+    }
+
+    fn output_schema() -> Option<RawJson> {
+        Json::<Self>::output_schema()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+
+    fn collect(limits: Limits, rows: Vec<Vec<Value>>) -> Rows {
+        let columns = ["id", "name"].map(|name| Column { name: name.into(), kind: None });
+        let mut collector = Collector::new(columns.into(), limits);
+        for row in rows {
+            if collector.push(row) == Wanted::Enough {
+                break;
+            }
+        }
+        collector.finish()
+    }
+
+    #[test]
+    fn rows_become_a_table() {
+        let rows = vec![
+            vec![json!(1), json!("Ann")],
+            vec![json!(null), json!("two\nlines")],
+            vec![json!(3.5), binary(b"abc")],
+        ];
+        expect![[r"
+            id   | name
+            ---- | ---------
+            1    | Ann
+            NULL | two lines
+            3.5  | (3 bytes)
+            (3 rows)"]]
+        .assert_eq(&collect(Limits::default(), rows).to_text());
+    }
+
+    #[test]
+    fn rows_beyond_the_limit_are_told_of() {
+        let rows = || (0..5).map(|id| vec![json!(id), json!("x".repeat(10))]).collect::<Vec<_>>();
+        let exact = collect(Limits { rows: 5, ..Limits::default() }, rows());
+        assert_eq!((exact.rows.len(), exact.truncated), (5, false));
+        let fewer = collect(Limits { rows: 4, ..Limits::default() }, rows());
+        assert_eq!((fewer.rows.len(), fewer.truncated), (4, true));
+        assert_eq!(fewer.note.as_deref(), Some("only the first 4 rows are shown"));
+        // Each row is taken for 20 bytes.
+        let exact = collect(Limits { bytes: 100, ..Limits::default() }, rows());
+        assert_eq!((exact.rows.len(), exact.truncated), (5, false));
+        let fewer = collect(Limits { bytes: 99, ..Limits::default() }, rows());
+        assert_eq!((fewer.rows.len(), fewer.truncated), (4, true));
+    }
+
+    #[test]
+    fn a_row_that_is_too_long_by_itself_is_cut() {
+        let rows = vec![vec![json!(1), json!("ä".repeat(1000))], vec![json!(2), json!("b")]];
+        let cut = collect(Limits { bytes: 100, ..Limits::default() }, rows);
+        assert_eq!(cut.rows, [[json!(1), json!(format!("{}…", "ä".repeat(25)))]]);
+        assert!(cut.truncated);
+    }
+
+    #[test]
+    fn what_json_has_no_number_for_is_text() {
+        assert_eq!(float(f64::NAN), "NaN");
+        assert_eq!(float(f64::INFINITY), "inf");
+        assert_eq!(float(0.5), 0.5);
+    }
+}

@@ -1,0 +1,339 @@
+//! SQLite: what statements may do, and how they are cut off.
+
+use super::{
+    engine::{Executed, Limits, Statement},
+    error::Error,
+    rows::{Collector, Column, Rows, Wanted, binary, float},
+    schema::{Table, TableName},
+    sqlite_schema,
+};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags,
+    config::DbConfig,
+    hooks::{AuthAction, AuthContext, Authorization},
+    limits::Limit,
+    types::{Value as Stored, ValueRef},
+};
+use serde_json::Value;
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+/// How many steps of SQLite's machine pass between two looks at the clock.
+const STEPS: i32 = 1000;
+/// How long another connection may hold the file locked.
+const BUSY: Duration = Duration::from_secs(2);
+/// The longest value, in a table or on the way.
+const MAX_VALUE: i32 = 64 * 1024 * 1024;
+
+/// What can be asked about a schema. Of these, none changes anything with an argument.
+const PRAGMAS: [&str; 10] = [
+    "table_info",
+    "table_xinfo",
+    "table_list",
+    "index_list",
+    "index_info",
+    "index_xinfo",
+    "foreign_key_list",
+    "collation_list",
+    "function_list",
+    "compile_options",
+];
+
+/// A database of SQLite. Each call opens a file anew, so that no call leaves anything to another.
+#[derive(Debug)]
+pub(super) struct Sqlite(Place);
+
+#[derive(Debug)]
+enum Place {
+    File(PathBuf),
+    Memory(Mutex<Connection>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Read,
+    Write,
+}
+
+impl Sqlite {
+    pub(super) fn file(path: PathBuf) -> Result<Self, Error> {
+        let sqlite = Self(Place::File(path));
+        // SQLite reads a file late; a file that is no database is told of now.
+        sqlite.with(Mode::Read, |connection| {
+            connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())).map_err(Error::new)
+        })?;
+        Ok(sqlite)
+    }
+
+    /// A database in memory, filled by `fill`.
+    pub(super) fn memory(fill: fn(&Connection) -> rusqlite::Result<()>) -> Result<Self, Error> {
+        let connection = Connection::open_in_memory().map_err(Error::new)?;
+        fill(&connection).map_err(Error::new)?;
+        Ok(Self(Place::Memory(Mutex::new(connection))))
+    }
+
+    pub(super) async fn query(self: &Arc<Self>, statement: Statement, limits: Limits) -> Result<Rows, Error> {
+        self.run(Mode::Read, limits, move |connection| query(connection, &statement, limits)).await
+    }
+
+    pub(super) async fn execute(
+        self: &Arc<Self>,
+        statement: Statement,
+        limits: Limits,
+    ) -> Result<Executed, Error> {
+        self.run(Mode::Write, limits, move |connection| execute(connection, &statement, limits)).await
+    }
+
+    pub(super) async fn tables(self: &Arc<Self>, limits: Limits) -> Result<Vec<TableName>, Error> {
+        self.run(Mode::Read, limits, |connection| sqlite_schema::tables(connection).map_err(Failed::Engine))
+            .await
+    }
+
+    pub(super) async fn describe(self: &Arc<Self>, name: String, limits: Limits) -> Result<Table, Error> {
+        let found = self.run(Mode::Read, limits, {
+            let name = name.clone();
+            move |connection| sqlite_schema::describe(connection, &name).map_err(Failed::Engine)
+        });
+        found.await?.ok_or_else(|| Error::no_table(&name))
+    }
+
+    /// Runs `work` on a thread that may block, until it ends, its time is over, or nobody waits for it any more.
+    async fn run<T: Send + 'static>(
+        self: &Arc<Self>,
+        mode: Mode,
+        limits: Limits,
+        work: impl FnOnce(&Connection) -> Result<T, Failed> + Send + 'static,
+    ) -> Result<T, Error> {
+        let abandoned = Arc::new(AtomicBool::new(false));
+        let _waiting = Waiting(Arc::clone(&abandoned));
+        let this = Arc::clone(self);
+        let ran = tokio::task::spawn_blocking(move || {
+            this.with(mode, |connection| {
+                let deadline = Instant::now() + limits.time;
+                let is_over = move || abandoned.load(Ordering::Relaxed) || Instant::now() >= deadline;
+                connection.progress_handler(STEPS, Some(is_over)).map_err(Error::new)?;
+                work(connection).map_err(|failed| failed.told(limits))
+            })
+        });
+        ran.await.map_err(|_| Error::new("the statement ended in the middle of its work"))?
+    }
+
+    /// Opens the database for `work`, with everything forbidden that `mode` does not allow.
+    fn with<T>(
+        &self,
+        mode: Mode,
+        work: impl FnOnce(&mut Connection) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        match &self.0 {
+            Place::File(path) => {
+                let flags = match mode {
+                    Mode::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
+                    Mode::Write => OpenFlags::SQLITE_OPEN_READ_WRITE,
+                };
+                let mut connection =
+                    Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+                        .map_err(|error| Error::new(format!("cannot open `{}`: {error}", path.display())))?;
+                prepare(&mut connection, mode).map_err(Error::new)?;
+                work(&mut connection)
+            }
+            Place::Memory(connection) => {
+                let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+                prepare(&mut connection, mode).map_err(Error::new)?;
+                let done = work(&mut connection);
+                // A statement that was cut off may have left a transaction open, which the next call must not be in.
+                if !connection.is_autocommit() {
+                    connection
+                        .authorizer(None::<fn(AuthContext<'_>) -> Authorization>)
+                        .map_err(Error::new)?;
+                    connection.progress_handler(0, None::<fn() -> bool>).map_err(Error::new)?;
+                    connection.execute_batch("ROLLBACK").map_err(Error::new)?;
+                }
+                done
+            }
+        }
+    }
+}
+
+/// Someone waits for the statement; when this is dropped, nobody does.
+struct Waiting(Arc<AtomicBool>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Why a statement has no result.
+enum Failed {
+    Engine(rusqlite::Error),
+    Told(Error),
+}
+
+impl From<rusqlite::Error> for Failed {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl Failed {
+    fn told(self, limits: Limits) -> Error {
+        let error = match self {
+            Self::Told(error) => return error,
+            Self::Engine(error) => error,
+        };
+        match error.sqlite_error_code() {
+            Some(ErrorCode::OperationInterrupted) => Error::too_slow(limits.time),
+            Some(ErrorCode::AuthorizationForStatementDenied) => Error::new(format!(
+                "{error}: expected a statement that does no more than it may here; nothing was done"
+            )),
+            Some(ErrorCode::ReadOnly) => {
+                Error::new(format!("{error}: the database is open for reading only"))
+            }
+            _ => Error::new(error),
+        }
+    }
+}
+
+fn prepare(connection: &mut Connection, mode: Mode) -> rusqlite::Result<()> {
+    connection.authorizer(None::<fn(AuthContext<'_>) -> Authorization>)?;
+    connection.progress_handler(0, None::<fn() -> bool>)?;
+    connection.busy_timeout(BUSY)?;
+    // What a file of unknown origin defines is no more trusted than what a caller says.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
+    for (limit, value) in [
+        (Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE),
+        (Limit::SQLITE_LIMIT_SQL_LENGTH, 256 * 1024),
+        (Limit::SQLITE_LIMIT_COLUMN, 1000),
+        (Limit::SQLITE_LIMIT_EXPR_DEPTH, 200),
+        (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 100),
+        (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 200),
+        (Limit::SQLITE_LIMIT_VARIABLE_NUMBER, 1000),
+        (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 50),
+        (Limit::SQLITE_LIMIT_ATTACHED, 0),
+        (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
+    ] {
+        connection.set_limit(limit, value)?;
+    }
+    connection.pragma_update(None, "query_only", mode == Mode::Read)?;
+    let allows = match mode {
+        Mode::Read => only_reads,
+        Mode::Write => stays_inside,
+    };
+    connection.authorizer(Some(move |context: AuthContext<'_>| {
+        if allows(&context.action) { Authorization::Allow } else { Authorization::Deny }
+    }))
+}
+
+/// Whether an action leaves everything as it is.
+fn only_reads(action: &AuthAction<'_>) -> bool {
+    match action {
+        AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => true,
+        AuthAction::Function { function_name } => !function_name.eq_ignore_ascii_case("load_extension"),
+        AuthAction::Pragma { pragma_name, .. } => {
+            PRAGMAS.iter().any(|known| known.eq_ignore_ascii_case(pragma_name))
+        }
+        _ => false,
+    }
+}
+
+/// Whether an action stays inside of this database and of the transaction it is in.
+fn stays_inside(action: &AuthAction<'_>) -> bool {
+    match action {
+        AuthAction::Attach { .. }
+        | AuthAction::Detach { .. }
+        | AuthAction::Transaction { .. }
+        | AuthAction::Savepoint { .. }
+        | AuthAction::Unknown { .. }
+        | AuthAction::CreateVtable { .. }
+        | AuthAction::DropVtable { .. } => false,
+        AuthAction::Function { .. } | AuthAction::Pragma { .. } => only_reads(action),
+        _ => true,
+    }
+}
+
+fn columns(statement: &rusqlite::Statement<'_>) -> Vec<Column> {
+    statement
+        .columns()
+        .map(|column| Column { name: column.name().to_owned(), kind: column.decl_type().map(str::to_owned) })
+        .collect()
+}
+
+fn query(connection: &Connection, statement: &Statement, limits: Limits) -> Result<Rows, Failed> {
+    let mut prepared = connection.prepare(&statement.sql)?;
+    if prepared.column_count() == 0 {
+        return Err(Failed::Told(Error::no_rows()));
+    }
+    bind(&mut prepared, &statement.parameters)?;
+    Ok(rows(&mut prepared, limits)?)
+}
+
+fn rows(prepared: &mut rusqlite::Statement<'_>, limits: Limits) -> rusqlite::Result<Rows> {
+    let columns = columns(prepared);
+    let count = columns.len();
+    let mut collector = Collector::new(columns, limits);
+    let mut rows = prepared.raw_query();
+    while let Some(row) = rows.next()? {
+        let values = (0..count).map(|index| row.get_ref(index).map(value)).collect::<Result<_, _>>()?;
+        if collector.push(values) == Wanted::Enough {
+            break;
+        }
+    }
+    Ok(collector.finish())
+}
+
+fn execute(connection: &Connection, statement: &Statement, limits: Limits) -> Result<Executed, Failed> {
+    let mut prepared = connection.prepare(&statement.sql)?;
+    bind(&mut prepared, &statement.parameters)?;
+    let before = connection.total_changes();
+    let returned = if prepared.column_count() == 0 {
+        prepared.raw_execute()?;
+        None
+    } else {
+        // What a statement returns comes row by row, but it writes all of them at the first one.
+        Some(rows(&mut prepared, limits)?)
+    };
+    Ok(Executed { affected: connection.total_changes().saturating_sub(before), returned })
+}
+
+fn bind(prepared: &mut rusqlite::Statement<'_>, parameters: &[Value]) -> Result<(), Failed> {
+    let expected = prepared.parameter_count();
+    if expected != parameters.len() {
+        return Err(Failed::Told(Error::parameters(expected, parameters.len())));
+    }
+    for (index, parameter) in parameters.iter().enumerate() {
+        prepared.raw_bind_parameter(index + 1, stored(parameter))?;
+    }
+    Ok(())
+}
+
+fn stored(value: &Value) -> Stored {
+    match value {
+        Value::Null => Stored::Null,
+        Value::Bool(truth) => Stored::Integer(i64::from(*truth)),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(integer), _) => Stored::Integer(integer),
+            (None, Some(real)) => Stored::Real(real),
+            (None, None) => Stored::Text(number.to_string()),
+        },
+        Value::String(text) => Stored::Text(text.clone()),
+        Value::Array(_) | Value::Object(_) => Stored::Text(value.to_string()),
+    }
+}
+
+fn value(stored: ValueRef<'_>) -> Value {
+    match stored {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(integer) => integer.into(),
+        ValueRef::Real(real) => float(real),
+        ValueRef::Text(text) => String::from_utf8_lossy(text).into(),
+        ValueRef::Blob(blob) => binary(blob),
+    }
+}

@@ -1,0 +1,259 @@
+//! What the server offers: tools, and the tables as resources.
+
+use super::{
+    Access,
+    engine::{Engine, Executed, Limits, Statement},
+    rows::Rows,
+    schema::{Table, TableName},
+};
+use crate::percent;
+use bowline::{
+    prelude::*,
+    server::{BoxFuture, ResourceSource},
+    types,
+};
+use serde_json::Value;
+
+/// What the URIs of tables begin with.
+const TABLES: &str = "database://tables/";
+
+#[derive(Clone, Debug)]
+struct Handlers {
+    engine: Engine,
+    limits: Limits,
+}
+
+/// The arguments of tools that take a statement.
+#[data]
+struct Sql {
+    /// One statement.
+    sql: String,
+    /// The values of its placeholders, in order.
+    #[serde(default)]
+    parameters: Vec<Value>,
+}
+
+impl From<Sql> for Statement {
+    fn from(Sql { sql, parameters }: Sql) -> Self {
+        Self { sql, parameters }
+    }
+}
+
+/// The tables there are.
+#[data]
+struct Tables {
+    /// In the order of their names.
+    tables: Vec<TableName>,
+}
+
+#[data]
+struct Consent {
+    /// Run it?
+    run: bool,
+}
+
+#[tools]
+impl Handlers {
+    /// List the tables and views of the database.
+    #[tool(title = "List tables", read_only, open_world = false)]
+    async fn tables(&self) -> Result<Json<Tables>> {
+        Ok(Json(Tables { tables: self.engine.tables(self.limits).await? }))
+    }
+
+    /// Describe a table or view: columns, keys, indexes, and the statement that creates it.
+    #[tool(title = "Describe a table", read_only, open_world = false)]
+    async fn describe(
+        &self,
+        /// The name, as `tables` lists it.
+        table: String,
+    ) -> Result<Json<Table>> {
+        Ok(Json(self.engine.describe(table, self.limits).await?))
+    }
+}
+
+/// The server of a database.
+pub(super) fn server(engine: Engine, limits: Limits, access: Access) -> Server {
+    let (name, placeholders) = (engine.name(), engine.placeholders());
+    let handlers = Handlers { engine, limits };
+    let writes = match access {
+        Access::Read => "Nothing can be changed.",
+        Access::WriteByConsent => "`execute` changes it, once the user agrees.",
+        Access::Write => "`execute` changes it.",
+    };
+    let mut server = Server::new("bowline-database")
+        .version(env!("CARGO_PKG_VERSION"))
+        .title(format!("{name} database"))
+        .instructions(format!(
+            "A {name} database. `tables` and `describe` show what there is, `query` reads it with one SQL statement. Give \
+             values as parameters, written {placeholders} in the statement. {writes}"
+        ))
+        .tool(query(&handlers))
+        .tool(explain(&handlers));
+    if access != Access::Read {
+        server = server.tool(execute(&handlers, access));
+    }
+    server
+        .resource(by_name(&handlers, "json"))
+        .resource(by_name(&handlers, "sql"))
+        .resources(Listing(handlers.clone()))
+        .tools(handlers)
+}
+
+fn query(handlers: &Handlers) -> Tool {
+    let (name, placeholders, handlers) =
+        (handlers.engine.name(), handlers.engine.placeholders(), handlers.clone());
+    let Limits { rows, .. } = handlers.limits;
+    Tool::new("query")
+        .title("Query")
+        .description(format!(
+            "Run one {name} statement that only reads, and get its rows, at most {rows}. Placeholders are {placeholders}"
+        ))
+        .read_only()
+        .open_world(false)
+        .handler(move |sql: Sql| {
+            let handlers = handlers.clone();
+            async move { Ok::<Rows, Error>(handlers.engine.query(sql.into(), handlers.limits).await?) }
+        })
+}
+
+fn explain(handlers: &Handlers) -> Tool {
+    let handlers = handlers.clone();
+    Tool::new("explain")
+        .title("Explain a query")
+        .description("Show how the database would run a statement, without running it")
+        .read_only()
+        .open_world(false)
+        .handler(move |sql: Sql| {
+            let handlers = handlers.clone();
+            async move { Ok::<Rows, Error>(handlers.engine.explain(sql.into(), handlers.limits).await?) }
+        })
+}
+
+fn execute(handlers: &Handlers, access: Access) -> Tool {
+    let (name, placeholders, handlers) =
+        (handlers.engine.name(), handlers.engine.placeholders(), handlers.clone());
+    Tool::new("execute")
+        .title("Execute")
+        .description(format!(
+            "Run one {name} statement that writes, in a transaction of its own. Placeholders are {placeholders}"
+        ))
+        .destructive(true)
+        .open_world(false)
+        .handler(move |ctx: Ctx, sql: Sql| {
+            let handlers = handlers.clone();
+            async move {
+                if access == Access::WriteByConsent {
+                    consent(&ctx, &sql).await?;
+                }
+                let executed = handlers.engine.execute(sql.into(), handlers.limits).await?;
+                Ok::<Json<Executed>, Error>(Json(executed))
+            }
+        })
+}
+
+/// Goes on only if the user agrees to the statement.
+async fn consent(ctx: &Ctx, Sql { sql, parameters }: &Sql) -> Result<()> {
+    let mut question = format!("Run this statement on the database?\n\n{}", visible(sql));
+    if !parameters.is_empty() {
+        let values: Vec<String> = parameters.iter().map(|value| visible(&value.to_string())).collect();
+        question.push_str("\n\nwith the parameters ");
+        question.push_str(&values.join(", "));
+    }
+    match ctx.ask::<Consent>(question).await {
+        Ok(Answer::Accept(Consent { run: true })) => Ok(()),
+        Ok(Answer::Accept(_) | Answer::Decline | Answer::Cancel) => {
+            Err(Error::tool("the user does not agree to the statement; nothing was done"))
+        }
+        Err(error) if error.is_unsupported() => Err(Error::tool(
+            "a statement that writes needs the agreement of the user, whom this client cannot ask; nothing was done. The \
+             database can be served without consent where that is wanted",
+        )),
+        Err(error) => Err(error),
+    }
+}
+
+/// Text of which nothing is hidden from whoever agrees to it.
+fn visible(text: &str) -> String {
+    let hides = |character: char| {
+        (character.is_control() && !matches!(character, '\n' | '\t'))
+            || matches!(character,
+                '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e0fff}')
+    };
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if hides(character) {
+            shown.extend(character.escape_unicode());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+/// The variable of the templates.
+#[data]
+struct ByName {
+    table: String,
+}
+
+/// All tables in one form, `json` or `sql`, as a template.
+fn by_name(handlers: &Handlers, form: &'static str) -> Resource {
+    let (reading, completing) = (handlers.clone(), handlers.clone());
+    let uri = format!("{TABLES}{{table}}/{form}");
+    let (name, mime_type) = match form {
+        "sql" => ("table as SQL", "application/sql"),
+        _ => ("table as JSON", "application/json"),
+    };
+    Resource::new(uri, name)
+        .description("What a table or view of the database is made of")
+        .mime_type(mime_type)
+        .complete("table", move |typing: Typing| {
+            let handlers = completing.clone();
+            async move {
+                // Suggestions are a courtesy: without a database there are none.
+                let tables = handlers.engine.tables(handlers.limits).await.unwrap_or_default();
+                let typed = typing.value.to_lowercase();
+                let names = tables.into_iter().map(|table| table.name);
+                names.filter(|name| name.to_lowercase().starts_with(&typed)).collect::<Vec<_>>()
+            }
+        })
+        .handler(move |ByName { table }: ByName| {
+            let handlers = reading.clone();
+            async move {
+                let uri = format!("{TABLES}{table}/{form}");
+                let found = handlers.engine.describe(table, handlers.limits).await;
+                let table = found.map_err(|error| {
+                    tracing::debug!(%error, "a table cannot be described");
+                    Error::resource_not_found(&uri)
+                })?;
+                let text = if form == "sql" { table.sql } else { serde_json::to_string_pretty(&table)? };
+                Ok::<String, Error>(text)
+            }
+        })
+}
+
+/// Lists the tables; reading is up to the templates.
+struct Listing(Handlers);
+
+impl ResourceSource for Listing {
+    fn list(&self, _ctx: Ctx) -> BoxFuture<'_, Result<Vec<types::Resource>>> {
+        Box::pin(async move {
+            let tables = self.0.engine.tables(self.0.limits).await?;
+            Ok(tables.into_iter().map(|table| listed(&table)).collect())
+        })
+    }
+
+    fn read(&self, _ctx: Ctx, _uri: String) -> BoxFuture<'_, Result<Option<types::ReadResourceResult>>> {
+        Box::pin(async { Ok(None) })
+    }
+}
+
+fn listed(table: &TableName) -> types::Resource {
+    let uri = format!("{TABLES}{}/json", percent::encode(&table.name));
+    let mut resource = types::Resource::new(uri, table.name.clone());
+    resource.mime_type = Some("application/json".into());
+    resource.description = Some(format!("The {} `{}`", table.kind, table.name));
+    resource
+}

@@ -1,0 +1,453 @@
+//! The server of a database of SQLite.
+
+use bowline::prelude::{Revision, Server};
+use bowline_servers::database::Database;
+use bowline_testing::{Peer, Result};
+use serde_json::{Value, json};
+use std::{fs, path::PathBuf, time::Duration};
+
+/// A file in a folder of its own, which goes with it.
+struct Shop {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Shop {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shop.db");
+        Database::sqlite_sample_at(&path).unwrap();
+        Self { _folder: folder, path }
+    }
+
+    fn database(&self) -> Database {
+        Database::sqlite(&self.path).unwrap()
+    }
+}
+
+fn sample() -> Database {
+    Database::sqlite_sample().unwrap()
+}
+
+async fn call(peer: &mut Peer, tool: &str, arguments: Value) -> Result<Value> {
+    let answer = peer.modern("tools/call", json!({ "name": tool, "arguments": arguments })).await?;
+    Ok(answer["result"].clone())
+}
+
+/// What a tool gives as structured content.
+async fn given(server: Server, tool: &str, arguments: Value) -> Value {
+    let mut peer = Peer::memory(server).unwrap();
+    let result = call(&mut peer, tool, arguments).await.unwrap();
+    assert_ne!(result["isError"], true, "{result}");
+    result["structuredContent"].clone()
+}
+
+async fn query(server: Server, sql: &str) -> Value {
+    given(server, "query", json!({ "sql": sql })).await
+}
+
+/// What a tool says of its failure.
+async fn refusal(server: Server, tool: &str, arguments: Value) -> String {
+    let mut peer = Peer::memory(server).unwrap();
+    let result = call(&mut peer, tool, arguments).await.unwrap();
+    assert_eq!(result["isError"], true, "{result}");
+    result["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_query_gives_data_and_a_table_in_every_revision() -> Result {
+    let sql = json!({ "name": "query", "arguments": { "sql": "SELECT id, name FROM products WHERE id < ?1", "parameters": [3] } });
+    let table = "id | name\n-- | -----------\n1  | Hemp rope\n2  | Cotton line\n(2 rows)";
+    for revision in Revision::ALL.into_iter().filter(|revision| revision.is_legacy()) {
+        let mut peer = Peer::memory(sample().server())?;
+        peer.initialize(revision).await?;
+        let answer = peer.request("tools/call", sql.clone()).await?;
+        assert_eq!(answer["result"]["content"][0]["text"], table, "{revision}");
+    }
+    let mut peer = Peer::memory(sample().server())?;
+    let answer = peer.modern("tools/call", sql).await?;
+    assert_eq!(answer["result"]["content"][0]["text"], table);
+    assert_eq!(
+        answer["result"]["structuredContent"],
+        json!({
+            "columns": [{ "name": "id", "type": "INTEGER" }, { "name": "name", "type": "TEXT" }],
+            "rows": [[1, "Hemp rope"], [2, "Cotton line"]],
+            "truncated": false,
+        })
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn values_of_every_kind_are_shown() {
+    let found = query(sample().server(), "SELECT NULL, 9007199254740993, 0.5, 'ä', x'00ff', 9e999").await;
+    let binary = json!({ "base64": "AP8=", "bytes": 2 });
+    assert_eq!(found["rows"], json!([[null, 9_007_199_254_740_993_i64, 0.5, "ä", binary, "inf"]]));
+}
+
+/// What `query` refuses.
+const WRITES: [&str; 27] = [
+    "INSERT INTO customers VALUES (1000, 'x', 'x', 'x')",
+    "INSERT INTO customers VALUES (1000, 'x', 'x', 'x') RETURNING id",
+    "UPDATE products SET price = 0 RETURNING id",
+    "DELETE FROM order_lines RETURNING 1",
+    "WITH gone AS (SELECT 1) DELETE FROM order_lines RETURNING 1",
+    "REPLACE INTO products VALUES (1, 'x', 'x', 1) RETURNING id",
+    "CREATE TABLE evil (a)",
+    "CREATE TEMP TABLE evil (a)",
+    "CREATE TEMP VIEW evil AS SELECT 1",
+    "CREATE VIRTUAL TABLE evil USING fts5(a)",
+    "DROP TABLE customers",
+    "ALTER TABLE customers RENAME TO evil",
+    "CREATE INDEX evil ON customers (name)",
+    "REINDEX",
+    "ANALYZE",
+    "BEGIN",
+    "SAVEPOINT evil",
+    "PRAGMA query_only = 0",
+    "PRAGMA writable_schema = 1",
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA user_version = 5",
+    "SELECT * FROM pragma_user_version",
+    "ATTACH 'evil.db' AS evil",
+    "DETACH main",
+    "SELECT load_extension('evil')",
+    "SELECT 1; DELETE FROM order_lines",
+    "DELETE FROM order_lines; SELECT 1",
+];
+
+#[tokio::test]
+async fn a_query_cannot_write() -> Result {
+    let shop = Shop::new();
+    let before = fs::read(&shop.path).unwrap();
+    let others = |shop: &Shop| fs::read_dir(shop.path.parent().unwrap()).unwrap().count();
+    for server in [shop.database().server(), shop.database().writable(true).server(), sample().server()] {
+        let mut peer = Peer::memory(server)?;
+        let count = json!({ "sql": "SELECT (SELECT count(*) FROM order_lines), (SELECT count(*) FROM sqlite_schema)" });
+        let rows = call(&mut peer, "query", count.clone()).await?["structuredContent"]["rows"].clone();
+        for sql in WRITES {
+            let result = call(&mut peer, "query", json!({ "sql": sql })).await?;
+            assert_eq!(result["isError"], true, "{sql}: {result}");
+            let result = call(&mut peer, "explain", json!({ "sql": format!("SELECT 1; {sql}") })).await?;
+            assert_eq!(result["isError"], true, "{sql}: {result}");
+        }
+        let to = shop.path.with_file_name("copy.db");
+        let vacuum = json!({ "sql": format!("VACUUM INTO '{}'", to.display()) });
+        assert_eq!(call(&mut peer, "query", vacuum).await?["isError"], true);
+        assert_eq!(call(&mut peer, "query", count).await?["structuredContent"]["rows"], rows);
+    }
+    assert_eq!(fs::read(&shop.path).unwrap(), before, "the file is as it was");
+    assert_eq!(others(&shop), 1, "there is no other file");
+    Ok(())
+}
+
+#[tokio::test]
+async fn parameters_are_values_whatever_they_look_like() {
+    for text in ["' OR 1=1 --", "'; DROP TABLE customers; --", "\" OR \"\"=\"", "\\' OR 1=1", "?1", "\0"] {
+        let arguments =
+            json!({ "sql": "SELECT ?1, count(*) FROM customers WHERE name = ?1", "parameters": [text] });
+        assert_eq!(given(sample().server(), "query", arguments).await["rows"], json!([[text, 0]]));
+    }
+    let arguments = json!({ "sql": "SELECT ?, ?, ?, ?", "parameters": [null, true, 1.5, { "a": [1] }] });
+    let found = given(sample().server(), "query", arguments).await;
+    assert_eq!(found["rows"], json!([[null, 1, 1.5, "{\"a\":[1]}"]]));
+}
+
+#[tokio::test]
+async fn parameters_are_counted() {
+    for (parameters, found) in [(json!([]), 0), (json!([1, 2, 3]), 3)] {
+        let arguments = json!({ "sql": "SELECT ?1 + ?2", "parameters": parameters });
+        let told = refusal(sample().server(), "query", arguments).await;
+        assert_eq!(told, format!("expected 2 parameters for the placeholders of the statement, got {found}"));
+    }
+}
+
+#[tokio::test]
+async fn a_name_of_a_table_is_a_value_too() {
+    for name in
+        ["customers'; DROP TABLE customers; --", "x) UNION SELECT sql, 1, 1, 1, 1 FROM sqlite_schema --", ""]
+    {
+        let told = refusal(sample().server(), "describe", json!({ "table": name })).await;
+        assert!(told.starts_with("there is no table or view"), "{told}");
+    }
+}
+
+const ENDLESS: [&str; 4] = [
+    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n",
+    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n ORDER BY random()",
+    "SELECT count(*) FROM order_lines a, order_lines b, order_lines c, order_lines d, order_lines e",
+    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n WHERE i < 0",
+];
+
+#[tokio::test]
+async fn a_query_without_end_is_cut_off() -> Result {
+    let shop = Shop::new();
+    for database in [shop.database(), sample()] {
+        let mut peer = Peer::memory(database.time_limit(Duration::from_millis(50)).server())?;
+        for sql in ENDLESS {
+            let result = call(&mut peer, "query", json!({ "sql": sql })).await?;
+            let told = result["content"][0]["text"].as_str().unwrap();
+            assert!(told.starts_with("the statement was cut off after 50ms"), "{told}");
+        }
+        let next = call(&mut peer, "query", json!({ "sql": "SELECT 1" })).await?;
+        assert_eq!(next["structuredContent"]["rows"], json!([[1]]));
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_query_ends_when_its_caller_gives_up() -> Result {
+    // The database in memory has one connection: were the first query still at work, the second would wait for it.
+    let mut peer = Peer::memory(sample().time_limit(Duration::from_secs(3600)).server())?;
+    peer.initialize(Revision::V2025_11_25).await?;
+    let endless = json!({ "name": "query", "arguments": { "sql": ENDLESS[0] } });
+    let id = peer.start("tools/call", endless).await?;
+    // Others are served meanwhile, on one thread.
+    assert!(peer.request("ping", json!({})).await?["result"].is_object());
+    peer.notify("notifications/cancelled", json!({ "requestId": id })).await?;
+    let next = json!({ "name": "query", "arguments": { "sql": "SELECT 1" } });
+    let answer = peer.request("tools/call", next).await?;
+    assert_eq!(answer["result"]["structuredContent"]["rows"], json!([[1]]));
+    Ok(())
+}
+
+#[tokio::test]
+async fn ten_million_rows_are_not_fetched() {
+    let sql = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 10000000) SELECT i, hex(i) FROM n";
+    let found = query(sample().server(), sql).await;
+    assert_eq!(found["rows"].as_array().unwrap().len(), 200);
+    assert_eq!(found["truncated"], true);
+    assert_eq!(found["note"], "only the first 200 rows are shown");
+    let found = query(sample().max_rows(3).server(), sql).await;
+    assert_eq!(found["rows"].as_array().unwrap().len(), 3);
+    let wide = "SELECT printf('%.*c', 100000, 'x') FROM order_lines";
+    let found = query(sample().max_bytes(250_000).server(), wide).await;
+    assert_eq!(found["rows"].as_array().unwrap().len(), 2);
+    assert_eq!(found["note"], "only what fits into 250000 bytes is shown");
+}
+
+#[tokio::test]
+async fn huge_values_are_refused_or_cut() {
+    for sql in [
+        "SELECT zeroblob(900000000)",
+        "SELECT hex(zeroblob(50000000))",
+        "SELECT printf('%.*c', 900000000, 'x')",
+    ] {
+        let told = refusal(sample().server(), "query", json!({ "sql": sql })).await;
+        assert!(told.contains("too big"), "{told}");
+    }
+    let found =
+        query(sample().max_bytes(1000).server(), "SELECT printf('%.*c', 60000000, 'x'), zeroblob(60000000)")
+            .await;
+    assert_eq!(found["truncated"], true);
+    assert!(found.to_string().len() < 2000);
+}
+
+#[tokio::test]
+async fn deep_and_long_statements_are_refused() {
+    let deep = format!("SELECT {}1{}", "(".repeat(5000), ")".repeat(5000));
+    let long = format!("SELECT '{}'", "x".repeat(300 * 1024));
+    let many = format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(5000));
+    let pattern = format!("SELECT 'aaaa' LIKE '{}'", "%a".repeat(5000));
+    for sql in [deep, long, many, pattern, String::new(), "-- nothing".into(), "\0".into()] {
+        refusal(sample().server(), "query", json!({ "sql": sql })).await;
+    }
+}
+
+#[tokio::test]
+async fn a_schema_is_described() {
+    let tables = given(sample().server(), "tables", json!({})).await;
+    let names: Vec<_> =
+        tables["tables"].as_array().unwrap().iter().map(|table| table["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["customers", "order_lines", "orders", "products", "revenue"]);
+    let lines = given(sample().server(), "describe", json!({ "table": "order_lines" })).await;
+    assert_eq!(
+        lines["columns"][0],
+        json!({ "name": "order_id", "type": "INTEGER", "nullable": false, "primary_key": true })
+    );
+    assert_eq!(
+        lines["foreign_keys"],
+        json!([
+            { "columns": ["product_id"], "table": "products", "references": ["id"] },
+            { "columns": ["order_id"], "table": "orders", "references": ["id"] },
+        ])
+    );
+    assert_eq!(lines["indexes"][0]["columns"], json!(["order_id", "product_id"]));
+    let orders = given(sample().server(), "describe", json!({ "table": "ORDERS" })).await;
+    assert_eq!(orders["columns"][3]["default"], "'open'");
+    assert!(orders["sql"].as_str().unwrap().starts_with("CREATE TABLE orders ("));
+}
+
+#[tokio::test]
+async fn a_plan_is_shown() {
+    let arguments = json!({ "sql": "SELECT * FROM orders WHERE customer_id = ?1", "parameters": [1] });
+    let plan = given(sample().server(), "explain", arguments).await;
+    assert!(plan["rows"].to_string().contains("orders_by_customer"), "{plan}");
+}
+
+#[tokio::test]
+async fn tables_are_resources() -> Result {
+    let mut peer = Peer::memory(sample().server())?;
+    let list = peer.modern("resources/list", json!({})).await?;
+    let first = &list["result"]["resources"][0];
+    assert_eq!(first["uri"], "database://tables/customers/json");
+    let read = peer.modern("resources/read", json!({ "uri": first["uri"] })).await?;
+    let contents = &read["result"]["contents"][0];
+    assert_eq!(contents["mimeType"], "application/json");
+    let table: Value = serde_json::from_str(contents["text"].as_str().unwrap()).unwrap();
+    assert_eq!(table["name"], "customers");
+    let sql = peer.modern("resources/read", json!({ "uri": "database://tables/revenue/sql" })).await?;
+    assert!(sql["result"]["contents"][0]["text"].as_str().unwrap().starts_with("CREATE VIEW revenue"));
+    let missing = peer.modern("resources/read", json!({ "uri": "database://tables/none/sql" })).await?;
+    assert!(missing["error"]["message"].is_string(), "{missing}");
+    let completion = peer
+        .modern(
+            "completion/complete",
+            json!({
+                "ref": { "type": "ref/resource", "uri": "database://tables/{table}/sql" },
+                "argument": { "name": "table", "value": "Or" },
+            }),
+        )
+        .await?;
+    assert_eq!(completion["result"]["completion"]["values"], json!(["order_lines", "orders"]));
+    Ok(())
+}
+
+const UPDATE: &str = "UPDATE products SET price = 1 WHERE id = ?1";
+
+#[tokio::test]
+async fn writing_is_offered_only_where_it_is_allowed() -> Result {
+    let mut peer = Peer::memory(sample().server())?;
+    let arguments = json!({ "name": "execute", "arguments": { "sql": UPDATE, "parameters": [1] } });
+    assert!(peer.modern("tools/call", arguments).await?["error"].is_object());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_client_that_cannot_ask_its_user_cannot_write() -> Result {
+    let mut peer = Peer::memory(sample().writable(true).server())?;
+    let result = call(&mut peer, "execute", json!({ "sql": UPDATE, "parameters": [1] })).await?;
+    assert_eq!(result["isError"], true);
+    assert!(result["content"][0]["text"].as_str().unwrap().contains("needs the agreement of the user"));
+    let price = call(&mut peer, "query", json!({ "sql": "SELECT price FROM products WHERE id = 1" })).await?;
+    assert_eq!(price["structuredContent"]["rows"], json!([[14.5]]));
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_user_sees_the_whole_statement_and_decides() -> Result {
+    for (answer, price) in [
+        (json!({ "action": "accept", "content": { "run": true } }), 1.0),
+        (json!({ "action": "accept", "content": { "run": false } }), 14.5),
+        (json!({ "action": "decline" }), 14.5),
+        (json!({ "action": "cancel" }), 14.5),
+    ] {
+        let mut peer =
+            Peer::memory(sample().writable(true).server())?.capabilities(json!({ "elicitation": {} }));
+        peer.initialize(Revision::V2025_06_18).await?;
+        let sql = format!("{UPDATE} -- \u{202e}hidden");
+        let execute = json!({ "name": "execute", "arguments": { "sql": sql, "parameters": [1] } });
+        let id = peer.start("tools/call", execute).await?;
+        let question = peer.recv_method("elicitation/create").await?;
+        let shown = question["params"]["message"].as_str().unwrap();
+        assert!(shown.contains(UPDATE) && shown.contains("parameters 1"), "{shown}");
+        assert!(shown.contains("\\u{202e}hidden"), "{shown}");
+        peer.reply(&question, answer).await?;
+        let result = peer.response(&id).await?;
+        assert_eq!(result["result"]["isError"] == true, price > 1.0, "{result}");
+        let select =
+            json!({ "name": "query", "arguments": { "sql": "SELECT price FROM products WHERE id = 1" } });
+        let found = peer.request("tools/call", select).await?;
+        assert_eq!(found["result"]["structuredContent"]["rows"], json!([[price]]));
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_consent_a_statement_is_executed_at_once() -> Result {
+    let shop = Shop::new();
+    for database in [shop.database(), sample()] {
+        let mut peer = Peer::memory(database.without_consent().max_rows(1).server())?;
+        let done = call(&mut peer, "execute", json!({ "sql": UPDATE, "parameters": [1] })).await?;
+        assert_eq!(done["structuredContent"], json!({ "affected": 1 }));
+        // Everything is written, even if not everything is shown.
+        let sql = json!({ "sql": "UPDATE products SET price = 2 RETURNING id" });
+        let done = call(&mut peer, "execute", sql).await?;
+        assert_eq!(done["structuredContent"]["affected"], 12);
+        assert_eq!(done["structuredContent"]["returned"]["rows"], json!([[1]]));
+        let count = json!({ "sql": "SELECT count(*) FROM products WHERE price = 2" });
+        let found = call(&mut peer, "query", count).await?;
+        assert_eq!(found["structuredContent"]["rows"], json!([[12]]));
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_executed_stays_in_the_database() -> Result {
+    let shop = Shop::new();
+    for database in [shop.database(), sample()] {
+        let mut peer = Peer::memory(database.without_consent().server())?;
+        let to = shop.path.with_file_name("copy.db");
+        for sql in [
+            format!("ATTACH '{}' AS evil", to.display()),
+            format!("VACUUM INTO '{}'", to.display()),
+            "PRAGMA writable_schema = 1".into(),
+            "PRAGMA journal_mode = WAL".into(),
+            "SELECT load_extension('evil')".into(),
+            "BEGIN".into(),
+            "DELETE FROM order_lines; DELETE FROM orders".into(),
+            "INSERT INTO orders VALUES (999, 999, '2024-01-01', 'open')".into(),
+        ] {
+            let result = call(&mut peer, "execute", json!({ "sql": sql })).await?;
+            assert_eq!(result["isError"], true, "{sql}: {result}");
+        }
+        assert!(!to.exists());
+        let count = json!({ "sql": "SELECT count(*) FROM orders" });
+        let found = call(&mut peer, "query", count).await?;
+        assert_eq!(found["structuredContent"]["rows"], json!([[120]]));
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_statement_that_is_cut_off_changes_nothing() -> Result {
+    let shop = Shop::new();
+    for database in [shop.database(), sample()] {
+        let server = database.without_consent().time_limit(Duration::from_millis(50)).server();
+        let mut peer = Peer::memory(server)?;
+        let endless = format!(
+            "INSERT INTO customers {}",
+            ENDLESS[3].replace("SELECT i FROM", "SELECT -i, 'x', 'x', 'x' FROM").replace("WHERE i < 0", "")
+        );
+        let result = call(&mut peer, "execute", json!({ "sql": endless })).await?;
+        assert!(result["content"][0]["text"].as_str().unwrap().contains("cut off"), "{result}");
+        let count = json!({ "sql": "SELECT count(*) FROM customers" });
+        let found = call(&mut peer, "query", count).await?;
+        assert_eq!(found["structuredContent"]["rows"], json!([[40]]));
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_sample_is_the_same_each_time() {
+    let shop = Shop::new();
+    let sql = "SELECT count(*), sum(quantity), min(ordered_on), max(ordered_on) FROM orders JOIN order_lines ON id = order_id";
+    let one = query(sample().server(), sql).await;
+    assert_eq!(one, query(shop.database().server(), sql).await);
+    assert!(one["rows"][0][0].as_i64().unwrap() > 200, "{one}");
+    assert!(Database::sqlite_sample_at(&shop.path).is_err(), "a file that is there is left as it is");
+}
+
+#[test]
+fn what_is_no_database_is_told_of_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("text.db");
+    assert!(Database::sqlite(&path).unwrap_err().to_string().contains("cannot open"));
+    assert!(!path.exists());
+    fs::write(
+        &path,
+        "this is no database, and long enough to be looked at by anyone who wants to know ".repeat(20),
+    )
+    .unwrap();
+    assert!(Database::sqlite(&path).unwrap_err().to_string().contains("not a database"));
+}
