@@ -8,13 +8,12 @@ use crate::{
 };
 use bowline_client::{Client, ClientBuilder, Command, Connect, Environment, StderrMode, command};
 use bowline_host::{
-    InProcess, Reach,
+    InProcess, Page, Reach,
     config::{Config, UpstreamConfig},
     gateway::{Approvals, Approve, Candidate},
     near::nearest,
     policy::visible,
 };
-use bowline_http::HttpTarget;
 use bowline_types::{Revision, Root};
 use clap::Args;
 use std::{
@@ -90,7 +89,7 @@ impl ReachArguments {
                 Target::new(name.unwrap_or_default(), Way::Program(program))
             }
             (None, None | Some(GATEWAY)) => gateway(context),
-            (None, Some(url)) if is_url(url) => Target::new(url, Way::Page(bowline_http::http(url))),
+            (None, Some(url)) if is_url(url) => Target::new(url, Way::Page(bowline_http::http(url).into())),
             (None, Some(name)) => configured(name, context)?,
         };
         self.dress(&mut target, context)?;
@@ -141,7 +140,7 @@ pub(crate) struct Target {
 #[derive(Clone, Debug)]
 enum Way {
     Program(Command),
-    Page(HttpTarget),
+    Page(Page),
     Here(InProcess),
 }
 
@@ -230,7 +229,7 @@ fn gateway(context: &Context) -> Target {
         Some(token) => page.header("Authorization", format!("Bearer {token}")),
         None => page,
     };
-    Target::new(GATEWAY, Way::Page(page))
+    Target::new(GATEWAY, Way::Page(page.into()))
 }
 
 /// The server of that name in the configuration.

@@ -62,7 +62,8 @@ pub use handlers::{Ask, AskUrl, Direction, Notification};
 pub use lists::{Items, Page};
 pub use models::choose_model;
 pub use process::{
-    Backoff, Child, Command, Environment, Exit, ProcessError, Restart, Retry, Stderr, StderrMode, command,
+    Backoff, Child, Command, Environment, Exit, Limits, ProcessError, Restart, Retry, Stderr, StderrMode,
+    command,
 };
 pub use relay::{CallKey, Relay, RelayWith, Relayed};
 pub use request::Request;

@@ -289,6 +289,22 @@ impl<'n> Fields<'n> {
         }
     }
 
+    /// Reports what was not asked for as mistakes if it is nearly one of `names`: what was meant by it protects.
+    pub(crate) fn refuse_slips(&self, names: &[&str]) {
+        let mut asked = self.asked.borrow_mut();
+        for member in self.members {
+            if asked.contains(&member.name) {
+                continue;
+            }
+            if let Some(near) = nearest(&member.name, names.iter().copied()) {
+                let message = format!("expected `{near}`, got `{}`", member.name);
+                let help = format!("write `{near}`, or remove it");
+                self.report.error_with(&member.origin, &self.at(near), message, help);
+                asked.insert(member.name.clone());
+            }
+        }
+    }
+
     /// Keeps what was not asked for, and reports each unknown name once in a file.
     pub(crate) fn finish(&self) -> Map<String, Json> {
         let asked = self.asked.borrow();

@@ -40,6 +40,7 @@ pub use self::commands::ChildCommands;
 pub use self::dialect::Dialect;
 pub use self::diff::{Diff, diff};
 pub use self::env_file::parse_env_file;
+pub(crate) use self::env_file::read_env_file;
 pub use self::environment::{Commands, Environment, Input, Inputs, Platform};
 pub use self::expand::Strictness;
 pub use self::explain::explain;

@@ -1,5 +1,6 @@
 //! How the words of an upstream are put on one line: nothing hidden in them, nothing that starts another line.
 
+use crate::policy::is_hidden;
 use std::fmt::Write as _;
 
 /// The text on one line of at most `longest` characters; what was left out shows as `…`.
@@ -22,7 +23,7 @@ pub(super) fn one_line(text: &str, longest: usize) -> String {
             line.push(' ');
             length += 1;
         }
-        if is_invisible(char) {
+        if is_hidden(char) {
             let _ = write!(line, "<U+{:04X}>", u32::from(char));
             length += 8;
         } else {
@@ -33,21 +34,13 @@ pub(super) fn one_line(text: &str, longest: usize) -> String {
     line
 }
 
-fn is_invisible(char: char) -> bool {
-    matches!(char,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
-        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
-        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    // V-100
     #[test]
     fn nothing_starts_another_line_and_nothing_stays_hidden() {
+        // V-100
         assert_eq!(one_line("a\r\n2. b\t\u{85}c \u{2029}", 99), "a 2. b c");
         assert_eq!(one_line("a\u{200b}b\u{202e}c\u{e0041}", 99), "a<U+200B>b<U+202E>c<U+E0041>");
         assert_eq!(one_line("\u{1b}[2Jx\u{0}", 99), "[2Jx");

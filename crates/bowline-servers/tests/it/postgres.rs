@@ -86,7 +86,8 @@ async fn queries_only_read(database: &Database) -> Result {
     }
     let analyze = call(&mut peer, "explain", json!({ "sql": "ANALYZE DELETE FROM bowline.people" })).await?;
     assert_eq!(analyze["isError"], true, "{analyze}");
-    let counted = rows(&mut peer, "SELECT count(*), to_regclass('bowline.evil')::text FROM bowline.people").await?;
+    let counted =
+        rows(&mut peer, "SELECT count(*), to_regclass('bowline.evil')::text FROM bowline.people").await?;
     assert_eq!(counted, json!([[1000, null]]));
     let plan = call(&mut peer, "explain", json!({ "sql": "SELECT * FROM bowline.people" })).await?;
     assert!(plan["content"][0]["text"].as_str().unwrap().contains("Seq Scan"), "{plan}");
@@ -172,14 +173,16 @@ async fn rows_are_bounded(database: &Database) -> Result {
 async fn the_schema_is_described(peer: &mut Peer) -> Result {
     let tables = call(peer, "tables", json!({})).await?["structuredContent"].to_string();
     assert!(tables.contains(r#"bowline.\"Odd Name\""#) && !tables.contains("pg_catalog"), "{tables}");
-    let people = call(peer, "describe", json!({ "table": "bowline.people" })).await?["structuredContent"].clone();
+    let people =
+        call(peer, "describe", json!({ "table": "bowline.people" })).await?["structuredContent"].clone();
     assert_eq!(
         people["columns"][1],
         json!({ "name": "name", "type": "text", "nullable": false, "primary_key": false, "default": "'nobody'::text" })
     );
     assert_eq!(people["columns"][0]["primary_key"], true);
     assert_eq!(people["indexes"][0]["columns"], json!(["id"]));
-    let odd = call(peer, "describe", json!({ "table": "bowline.\"Odd Name\"" })).await?["structuredContent"].clone();
+    let odd = call(peer, "describe", json!({ "table": "bowline.\"Odd Name\"" })).await?["structuredContent"]
+        .clone();
     assert_eq!(
         odd["foreign_keys"],
         json!([{ "columns": ["person"], "table": "bowline.people", "references": ["id"] }])
