@@ -38,6 +38,8 @@ const LIMIT: Duration = Duration::from_secs(2);
 enum End {
     /// It is killed and can do nothing.
     Kill,
+    /// It is killed while it starts its servers.
+    KillEarly,
     /// It is told to end, and closes.
     Terminate,
     /// It panics, and everything is dropped.
@@ -47,12 +49,12 @@ enum End {
 }
 
 impl End {
-    const ALL: [Self; 4] = [Self::Kill, Self::Terminate, Self::Panic, Self::Abort];
+    const ALL: [Self; 5] = [Self::Kill, Self::KillEarly, Self::Terminate, Self::Panic, Self::Abort];
 
     /// Brings it about.
     async fn bring(self, host: &mut Child) -> Result<()> {
         let word = match self {
-            Self::Kill => return Ok(host.start_kill()?),
+            Self::Kill | Self::KillEarly => return Ok(host.start_kill()?),
             Self::Terminate => {
                 let id = host.id().ok_or("the host has ended before")?.to_string();
                 let told = Command::new("kill").args(["-TERM", &id]).status().await?;
@@ -68,7 +70,7 @@ impl End {
     /// Whether the host ended in this way and no other.
     fn is_told_by(self, status: ExitStatus) -> bool {
         match self {
-            Self::Kill => status.signal() == Some(9),
+            Self::Kill | Self::KillEarly => status.signal() == Some(9),
             Self::Terminate => status.success(),
             Self::Panic => status.code() == Some(101),
             Self::Abort => status.signal() == Some(6),
@@ -80,6 +82,7 @@ impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Kill => "SIGKILL",
+            Self::KillEarly => "SIGKILL at the start",
             Self::Terminate => "SIGTERM",
             Self::Panic => "panic",
             Self::Abort => "abort",
@@ -93,8 +96,20 @@ struct Gone {
     took: Duration,
 }
 
+/// One host, and when it is ended.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    end: End,
+    mark: &'a str,
+    upstreams: usize,
+    limit: Duration,
+    /// With how many processes a host is old enough to be ended early.
+    early: usize,
+}
+
 /// Starts a host, ends it, and waits until nothing is left of it.
-async fn end_one(end: End, mark: &str, upstreams: usize, limit: Duration) -> Result<Gone> {
+async fn end_one(run: Run<'_>) -> Result<Gone> {
+    let Run { end, mark, upstreams, limit, early } = run;
     let mut host = Command::new(std::env::current_exe()?)
         .args(["host", &upstreams.to_string()])
         .env(MARK, mark)
@@ -105,15 +120,12 @@ async fn end_one(end: End, mark: &str, upstreams: usize, limit: Duration) -> Res
         .kill_on_drop(true)
         .spawn()?;
     let id = host.id().ok_or("the host has ended before")?;
-    let said = host.stdout.take().ok_or("the host has no output")?;
-    let mut lines = BufReader::new(said).lines();
-    let line = timeout(STARTUP, lines.next_line()).await.map_err(|_| "the servers do not start")??;
-    let servers = line.ok_or("the host ended before its servers ran")?;
-    let (servers, census) = (servers.split_whitespace().count(), Census::take(mark, id)?);
+    let census = if matches!(end, End::KillEarly) {
+        begun_starting(mark, id, early).await?
+    } else {
+        all_started(&mut host, mark, upstreams).await?
+    };
     let processes = census.marked.len();
-    if servers != upstreams || processes != upstreams * EACH + 1 {
-        return Err(format!("{upstreams} servers were to run, {servers} do, in {processes} processes").into());
-    }
     let Some(watchdog) = census.watchdog else { return Err("the host has no watchdog".into()) };
 
     let begun = Instant::now();
@@ -135,12 +147,44 @@ async fn end_one(end: End, mark: &str, upstreams: usize, limit: Duration) -> Res
     }
 }
 
+/// The processes of a host all of whose servers run.
+async fn all_started(host: &mut Child, mark: &str, upstreams: usize) -> Result<Census> {
+    let id = host.id().ok_or("the host has ended before")?;
+    let said = host.stdout.take().ok_or("the host has no output")?;
+    let mut lines = BufReader::new(said).lines();
+    let line = timeout(STARTUP, lines.next_line()).await.map_err(|_| "the servers do not start")??;
+    let servers = line.ok_or("the host ended before its servers ran")?;
+    let (servers, census) = (servers.split_whitespace().count(), Census::take(mark, id)?);
+    let processes = census.marked.len();
+    if servers != upstreams || processes != upstreams * EACH + 1 {
+        return Err(format!("{upstreams} servers were to run, {servers} do, in {processes} processes").into());
+    }
+    Ok(census)
+}
+
+/// The processes of a host as soon as there are so many.
+async fn begun_starting(mark: &str, host: u32, count: usize) -> Result<Census> {
+    let deadline = Instant::now() + STARTUP;
+    loop {
+        let census = Census::take(mark, host)?;
+        if census.marked.len() >= count && census.watchdog.is_some() {
+            return Ok(census);
+        }
+        if Instant::now() > deadline {
+            return Err(format!("there are {} processes, not {count}", census.marked.len()).into());
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
 /// Ends hosts in one way; how many of them left something behind.
 async fn end_many(end: End, upstreams: usize, repetitions: usize, limit: Duration) -> Result<usize> {
     let (mut processes, mut longest, mut failed) = (0, Duration::ZERO, 0);
     for repetition in 0..repetitions {
         let mark = format!("{}-{end}-{repetition}", std::process::id());
-        match end_one(end, &mark, upstreams, limit).await {
+        // Each host gets further than the one before: from its first process to all but a few.
+        let early = 1 + repetition * upstreams * EACH / repetitions;
+        match end_one(Run { end, mark: &mark, upstreams, limit, early }).await {
             Ok(gone) => {
                 processes += gone.processes;
                 longest = longest.max(gone.took);

@@ -26,6 +26,11 @@ Rows are the client's revision, columns the server's.
 A legacy server asks while its call is under way. For a client of 2026-07-28 the call is parked: the client gets the question as
 `input_required`, and its retry resumes the call. A server of 2026-07-28 that needs input is called again; a legacy client is
 asked over its session meanwhile.
+
+On one channel, such as that of a process that all clients share, nothing says in whose call a legacy server asks. The host asks a
+client only while no other has a call there; a tool that has asked is from then on called for one client at a time, also while
+its user thinks. Tools that have never asked can be called by others meanwhile. Where users are asked often, give each client a
+process of its own (`share = \"per-client\"`).
 ";
 
 /// The features in the order of the page, with their titles.

@@ -1,6 +1,6 @@
 //! The words of the command line: what all commands share, and which commands there are.
 
-use crate::commands;
+use crate::{commands, failure};
 use bowline_types::Revision;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 ///
 /// Without a command it is `bowline up`: a host with its gateway, and the servers of the configuration behind it.
 #[derive(Debug, Parser)]
-#[command(name = "bowline", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "bowline", version, max_term_width = 100, disable_help_subcommand = true, after_long_help = failure::CODES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) common: Common,
@@ -42,8 +42,47 @@ pub(crate) struct Common {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Run the host with its gateway, and show how its servers are doing
+    Up(commands::up::Arguments),
+    /// Run the host without a person: as a service, or as the one server of another program
+    Gateway(commands::gateway::Arguments),
+    /// Run one of the servers that come with the program
+    Serve(commands::serve::Arguments),
+    /// See what the configuration says, look for mistakes in it, take over that of other programs
+    Config(commands::config::Arguments),
+    /// Show who a server is and what it can do
+    Info(commands::info::Arguments),
+    /// List the tools of a server, or show one in full
+    Tools(commands::tools::Arguments),
+    /// Call a tool
+    Call(commands::call::Arguments),
+    /// List the resources of a server
+    Resources(commands::resources::Arguments),
+    /// List the resource templates of a server
+    Templates(commands::resources::Arguments),
+    /// Read a resource
+    Read(commands::read::Arguments),
+    /// List the prompts of a server
+    Prompts(commands::prompts::Arguments),
+    /// Fill in a prompt
+    Prompt(commands::prompt::Arguments),
+    /// Ask a server what it proposes for an argument
+    Complete(commands::complete::Arguments),
+    /// Show what a server tells by itself: log messages and changes
+    Watch(commands::watch::Arguments),
     /// See whether a server answers
     Ping(commands::ping::Arguments),
+    /// Write a reference page of the book
+    #[command(name = "__reference", hide = true)]
+    Reference(commands::reference::Arguments),
+    /// Keep a connection open and give it one command after the other
+    Repl(commands::repl::Arguments),
+    /// Print what makes a shell complete command lines
+    Completions(commands::completions::Arguments),
+    /// Print or write the manual
+    Man(commands::man::Arguments),
+    #[command(name = "__complete", hide = true)]
+    Offer(commands::completions::Asked),
 }
 
 fn revision(text: &str) -> Result<Revision, String> {

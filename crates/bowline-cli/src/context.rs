@@ -2,6 +2,8 @@
 
 use crate::{arguments::Common, screen::Screen, surroundings::Surroundings};
 use bowline_client::{Client, ClientBuilder, Direction};
+use bowline_host::policy::visible;
+use bowline_types::Revision;
 
 #[derive(Debug)]
 pub(crate) struct Context {
@@ -22,6 +24,16 @@ impl Context {
         self.common.json
     }
 
+    /// Whether every message is shown.
+    pub(crate) fn trace(&self) -> bool {
+        self.common.trace
+    }
+
+    /// The only revision that is to be spoken.
+    pub(crate) fn revision(&self) -> Option<Revision> {
+        self.common.revision
+    }
+
     /// Whether the user can be asked.
     pub(crate) fn interactive(&self) -> bool {
         !self.common.no_input && self.surroundings.terminal
@@ -30,17 +42,18 @@ impl Context {
     /// A client as the common options want it; handlers are the command's to add.
     pub(crate) fn client(&self) -> ClientBuilder {
         let mut builder = Client::builder().name("bowline").version(env!("CARGO_PKG_VERSION"));
-        if let Some(revision) = self.common.revision {
+        if let Some(revision) = self.revision() {
             builder = builder.revisions([revision]);
         }
-        if self.common.trace {
+        if self.trace() {
             let screen = self.screen;
             builder = builder.on_frame(move |direction, frame| {
                 let mark = match direction {
                     Direction::Sent => '>',
                     Direction::Received => '<',
                 };
-                screen.aside(&format!("{mark} {}", String::from_utf8_lossy(frame.trim_ascii_end())));
+                screen
+                    .aside(&format!("{mark} {}", visible(&String::from_utf8_lossy(frame.trim_ascii_end()))));
             });
         }
         builder

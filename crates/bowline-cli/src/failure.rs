@@ -2,6 +2,20 @@
 
 use std::{io, process::ExitCode};
 
+/// The exit codes, for the help and the manual.
+pub(crate) const CODES: &str = "\
+Exit codes:
+    0  it was done
+    1  it was done and went wrong: a tool reports failure, a file cannot be written
+    2  the command line cannot be understood
+    3  the configuration has mistakes, or lacks the server that was named
+    4  the server cannot be started or reached, or went away
+    5  the server answered with an error of the protocol, or broke its rules
+    6  no answer in time
+    7  someone who was asked said no, or there was nobody to ask
+    8  a check found something
+  130  ended by Ctrl-C";
+
 /// The exit codes, which are documented and stay as they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

@@ -1,26 +1,47 @@
 //! `bowline`: the Model Context Protocol from the command line.
 
+mod answers;
 mod arguments;
+mod builtin;
+mod cache;
 mod commands;
+mod content;
 mod context;
+mod ending;
 mod failure;
+mod folders;
+mod hosting;
+mod logging;
+mod offers;
+mod picture;
+mod progress;
+mod running;
+mod schema;
 mod screen;
+mod session;
 mod surroundings;
+mod table;
 mod target;
+mod words;
 
 use arguments::Arguments;
 use clap::Parser;
 use context::Context;
 use std::process::ExitCode;
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return screen::tell_usage(&error),
     };
     let context = Context::new(arguments.common);
-    let ended = commands::run(arguments.command, &context).await;
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return context.screen.tell_failure(&error.into()),
+    };
+    let ended = runtime.block_on(commands::run(arguments.command, &context));
+    // A thread that waits for a line to be typed does not keep the program.
+    runtime.shutdown_background();
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => context.screen.tell_failure(&failure),

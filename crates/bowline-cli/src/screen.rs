@@ -2,11 +2,16 @@
 
 use crate::failure::Failure;
 use anstyle::{AnsiColor, Style};
+use bowline_host::policy::visible_lines;
 use serde::Serialize;
 use std::{
     io::{self, IsTerminal, Write},
     process::ExitCode,
+    sync::{Mutex, MutexGuard, PoisonError},
 };
+
+/// What stands in the last line of the terminal and goes when something else is written: how far a call has come.
+static PASSING: Mutex<bool> = Mutex::new(false);
 
 /// Where a command writes.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +20,10 @@ pub(crate) struct Screen {
     color: bool,
     /// Whether what goes to standard error is.
     aside_color: bool,
+    /// How many columns the terminal has that results are written to; none if they go elsewhere.
+    width: Option<usize>,
+    /// Whether what goes to standard error is seen in a terminal.
+    watched: bool,
 }
 
 /// What a text is, which decides how it looks where there is color. Color never is the only sign.
@@ -52,7 +61,23 @@ impl Screen {
                     && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
             }
         };
-        Self { color: allowed(io::stdout().is_terminal()), aside_color: allowed(io::stderr().is_terminal()) }
+        let watched = io::stderr().is_terminal();
+        Self {
+            color: allowed(io::stdout().is_terminal()),
+            aside_color: allowed(watched),
+            width: columns(),
+            watched,
+        }
+    }
+
+    /// How many columns results may have; any number if they are not written to a terminal.
+    pub(crate) fn width(self) -> Option<usize> {
+        self.width
+    }
+
+    /// Whether what goes to standard error is seen in a terminal.
+    pub(crate) fn watched(self) -> bool {
+        self.watched
     }
 
     /// A part of a result in its tone.
@@ -67,7 +92,19 @@ impl Screen {
 
     /// Writes a line of the result.
     pub(crate) fn line(self, text: &str) -> Result<(), Failure> {
+        let _passing = self.cleared();
         Ok(writeln!(io::stdout().lock(), "{text}")?)
+    }
+
+    /// Writes bytes that only a terminal understands.
+    pub(crate) fn raw(self, bytes: &[u8]) -> Result<(), Failure> {
+        let _passing = self.cleared();
+        Ok(io::stdout().lock().write_all(bytes)?)
+    }
+
+    /// Writes text of the server, line by line, in which every character can be seen.
+    pub(crate) fn foreign(self, text: &str) -> Result<(), Failure> {
+        visible_lines(text).try_for_each(|line| self.line(&line))
     }
 
     /// Writes the result as JSON.
@@ -78,21 +115,71 @@ impl Screen {
 
     /// Tells the user something that is no result.
     pub(crate) fn aside(self, text: &str) {
+        let _passing = self.cleared();
         // There is nobody to tell that nobody listens.
         let _: io::Result<()> = writeln!(io::stderr().lock(), "{text}");
+    }
+
+    /// Tells the user of something that is not as it should be.
+    pub(crate) fn warn(self, text: &str) {
+        let label = self.paint_aside(Tone::Warning, "warning:");
+        self.aside(&format!("{label} {text}"));
+    }
+
+    /// Writes what an answer is typed behind.
+    pub(crate) fn prompt(self, text: &str) {
+        let _passing = self.cleared();
+        let mut aside = io::stderr().lock();
+        let _: io::Result<()> = aside.write_all(text.as_bytes()).and_then(|()| aside.flush());
+    }
+
+    /// Shows a text that the next one takes the place of. Only for terminals.
+    pub(crate) fn passing(self, text: &str) {
+        let mut passing = self.cleared();
+        let mut aside = io::stderr().lock();
+        let _: io::Result<()> = aside.write_all(text.as_bytes()).and_then(|()| aside.flush());
+        *passing = true;
+    }
+
+    /// Takes the passing text away.
+    pub(crate) fn clear(self) {
+        drop(self.cleared());
+    }
+
+    fn cleared(self) -> MutexGuard<'static, bool> {
+        let mut passing = PASSING.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::take(&mut *passing) {
+            let _: io::Result<()> = io::stderr().lock().write_all(b"\r\x1b[2K");
+        }
+        passing
     }
 
     /// Tells why the command ended.
     pub(crate) fn tell_failure(self, failure: &Failure) -> ExitCode {
         if !failure.silent {
             let label = self.paint_aside(Tone::Bad, "error:");
-            self.aside(&format!("{label} {}", failure.sentence));
-            for line in &failure.advice {
+            let mut lines = visible_lines(&failure.sentence);
+            self.aside(&format!("{label} {}", lines.next().unwrap_or_default()));
+            for line in lines.chain(failure.advice.iter().flat_map(|line| visible_lines(line))) {
                 self.aside(&format!("  {line}"));
             }
         }
         failure.code.into()
     }
+}
+
+#[cfg(unix)]
+fn columns() -> Option<usize> {
+    if !io::stdout().is_terminal() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(size.ws_col).filter(|columns| *columns > 0).map(usize::from)
+}
+
+#[cfg(not(unix))]
+fn columns() -> Option<usize> {
+    std::env::var("COLUMNS").ok()?.parse().ok().filter(|_| io::stdout().is_terminal())
 }
 
 fn painted(color: bool, tone: Tone, text: &str) -> String {

@@ -3,7 +3,7 @@
 use bowline_host::config::{Config, Disk, Environment, Loader, Platform, Scope, Source, known_files};
 use std::{
     io::{self, IsTerminal},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 #[derive(Debug)]
@@ -43,7 +43,34 @@ impl Surroundings {
         loader.sources(own)
     }
 
+    /// The files the user named.
+    pub(crate) fn named(&self) -> &[PathBuf] {
+        &self.named
+    }
+
     pub(crate) fn config(&self) -> Config {
         self.loader().load(&Disk)
+    }
+
+    /// Where the program keeps what it must not forget: approvals, remembered answers, what was typed. None without a home.
+    pub(crate) fn state_folder(&self) -> Option<PathBuf> {
+        self.own_folder("XDG_STATE_HOME", &[".local", "state"], "Application Support")
+    }
+
+    /// Where it keeps what it can find out again. None without a home.
+    pub(crate) fn cache_folder(&self) -> Option<PathBuf> {
+        self.own_folder("XDG_CACHE_HOME", &[".cache"], "Caches")
+    }
+
+    /// The program's folder among those of a kind, as the system has them.
+    fn own_folder(&self, variable: &str, unix: &[&str], library: &str) -> Option<PathBuf> {
+        let named = self.environment.variable(variable).map(Path::new).filter(|folder| folder.is_absolute());
+        let folder = match (named, Platform::current()) {
+            (Some(folder), _) => folder.to_owned(),
+            (None, Platform::Linux) => unix.iter().fold(self.home.clone()?, |folder, name| folder.join(name)),
+            (None, Platform::MacOs) => self.home.clone()?.join("Library").join(library),
+            (None, Platform::Windows) => self.home.clone()?.join("AppData").join("Local"),
+        };
+        Some(folder.join("bowline"))
     }
 }

@@ -11,17 +11,18 @@ use bowline_types::{
 };
 use std::{fmt, sync::Arc, time::Duration};
 
-/// Names a relayed call, in whatever way its caller counts.
+/// Names a relayed call, in whatever way its caller counts. The [`Relay`] is given it with what the server sends on the
+/// stream of that call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallKey(pub u64);
 
 /// What a relaying client is told and asked. Must not block, except by the future it returns.
 ///
-/// What the server sends on the stream of a call's request belongs to that call. What comes otherwise, on a channel for
-/// everything or on the standing stream of a session, belongs to the only call under way, and to none when there are
-/// several. Requests without a key count as calls of their own, when they can make the server ask.
+/// What the server sends on the stream of a call's request belongs to that call. Of what comes otherwise, on a channel for
+/// everything or on the standing stream of a session, nothing says to which call it belongs, even if only one is under way:
+/// a server may still be busy with one that was given up. Then no key is given, and whoever relays decides who may be asked.
 pub trait Relay: Send + Sync + 'static {
-    /// A legacy server asks something of its client. `call` is the call it belongs to, where that is known.
+    /// A legacy server asks something of its client. `call` is the call on whose stream it came.
     ///
     /// The answer is the result of the question's method. It is adapted to the server's revision and otherwise passed on
     /// with all its members. The future is dropped when the server takes its question back, or the connection is lost.
@@ -35,7 +36,7 @@ pub trait Relay: Send + Sync + 'static {
         request: InputRequest,
     ) -> BoxFuture<'static, Result<RawJson, RpcError>>;
 
-    /// A log message.
+    /// A log message, with the call on whose stream it came.
     fn log(&self, call: Option<CallKey>, message: LogMessageParams);
 
     /// Any other notification: changes of lists, updates of resources, the end of an elicitation, unknown ones.

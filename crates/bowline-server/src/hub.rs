@@ -22,6 +22,31 @@ pub(crate) struct Hub {
     wanted: Mutex<BTreeMap<String, usize>>,
     /// Made when somebody looks, which servers of their own resources never do.
     watch: OnceLock<watch::Sender<Arc<BTreeSet<String>>>>,
+    followers: Mutex<Vec<Follower>>,
+}
+
+/// Hears which resources are wanted.
+pub(crate) type Follower = Box<dyn Fn(&BTreeSet<String>, &Updates) + Send + Sync>;
+
+/// Tells the subscribers of a server that a resource has changed. See [`Server::on_subscriptions`](crate::Server::on_subscriptions).
+#[derive(Clone)]
+pub struct Updates {
+    hub: Weak<Hub>,
+}
+
+impl Updates {
+    /// Tells subscribers that a resource has changed; nobody, when the server is gone.
+    pub fn resource_updated(&self, uri: impl Into<String>) {
+        if let Some(hub) = self.hub.upgrade() {
+            hub.publish(&Change::Resource(uri.into()));
+        }
+    }
+}
+
+impl fmt::Debug for Updates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Updates").finish_non_exhaustive()
+    }
 }
 
 #[derive(Default)]
@@ -67,12 +92,17 @@ impl Hub {
     /// The resources that some connection wants to hear of.
     pub(crate) fn wanted(&self) -> watch::Receiver<Arc<BTreeSet<String>>> {
         let watch = self.watch.get_or_init(|| watch::Sender::new(Arc::default()));
-        self.tell_wanted();
+        self.tell_wanted(&self.wanted.lock().unwrap_or_else(PoisonError::into_inner));
         watch.subscribe()
     }
 
+    /// Has `follower` told which resources are wanted, whenever that changes.
+    pub(crate) fn follow(&self, follower: Follower) {
+        self.followers.lock().unwrap_or_else(PoisonError::into_inner).push(follower);
+    }
+
     /// One connection wants to hear of other resources than before.
-    pub(crate) fn want(&self, before: &BTreeSet<String>, now: &BTreeSet<String>) {
+    pub(crate) fn want(self: &Arc<Self>, before: &BTreeSet<String>, now: &BTreeSet<String>) {
         if before == now {
             return;
         }
@@ -88,15 +118,19 @@ impl Hub {
                 }
             }
         }
-        drop(wanted);
-        self.tell_wanted();
+        // Told under the lock, so that the last to be told is the last that holds.
+        self.tell_wanted(&wanted);
+        let followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
+        if !followers.is_empty() {
+            let (all, updates) = (wanted.keys().cloned().collect(), Updates { hub: Arc::downgrade(self) });
+            followers.iter().for_each(|follower| follower(&all, &updates));
+        }
     }
 
-    fn tell_wanted(&self) {
-        let Some(watch) = self.watch.get() else { return };
-        // Told under the lock, so that the last to be told is the last that holds.
-        let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-        watch.send_replace(Arc::new(wanted.keys().cloned().collect()));
+    fn tell_wanted(&self, wanted: &BTreeMap<String, usize>) {
+        if let Some(watch) = self.watch.get() {
+            watch.send_replace(Arc::new(wanted.keys().cloned().collect()));
+        }
     }
 
     /// Tells every connection of a change.

@@ -3,6 +3,7 @@
 use crate::{
     Error, Result, connection,
     core::{Backend, Chain, Core, Dispatch},
+    hub::Updates,
     limits::Limits,
     prompt::IntoPromptEntry,
     random,
@@ -181,6 +182,18 @@ impl Server {
     /// Adds resources that are listed on the spot.
     pub fn resources(self, source: impl ResourceSource) -> Self {
         self.registry.add_source(source);
+        self
+    }
+
+    /// Tells `follow` which resources some client wants to hear of, all of them, each time that changes: for a server
+    /// that watches only what somebody looks at. It says what changed through [`Updates`].
+    ///
+    /// A connection waits while `follow` runs, so it is to hand over and return. It must not tell of changes itself.
+    pub fn on_subscriptions(
+        self,
+        follow: impl Fn(&BTreeSet<String>, &Updates) + Send + Sync + 'static,
+    ) -> Self {
+        self.registry.hub().follow(Box::new(follow));
         self
     }
 

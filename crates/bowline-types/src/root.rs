@@ -31,6 +31,32 @@ record! {
     }
 }
 
+impl Root {
+    /// A folder or file by its absolute path, which becomes a URI.
+    ///
+    /// ```
+    /// use bowline_types::Root;
+    ///
+    /// assert_eq!(Root::of_path("/srv/my files").uri, "file:///srv/my%20files");
+    /// assert_eq!(Root::of_path(r"C:\work").uri, "file:///C:/work");
+    /// ```
+    pub fn of_path(path: &str) -> Self {
+        let mut uri = String::from("file://");
+        if !path.starts_with('/') {
+            uri.push('/');
+        }
+        for byte in path.replace('\\', "/").bytes() {
+            match byte {
+                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' | b':' => {
+                    uri.push(char::from(byte));
+                }
+                other => uri.push_str(&format!("%{other:02X}")),
+            }
+        }
+        Self::new(uri)
+    }
+}
+
 impl Adapt for Root {
     fn adapt(&mut self, to: Revision) {
         adapt_meta(&mut self.meta, to);

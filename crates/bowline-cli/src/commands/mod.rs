@@ -1,13 +1,49 @@
 //! The commands, one module each: its arguments, and what it does.
 
+pub(crate) mod call;
+pub(crate) mod complete;
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod gateway;
+pub(crate) mod info;
+pub(crate) mod man;
 pub(crate) mod ping;
+pub(crate) mod prompt;
+pub(crate) mod prompts;
+pub(crate) mod read;
+pub(crate) mod reference;
+pub(crate) mod repl;
+pub(crate) mod resources;
+pub(crate) mod serve;
+pub(crate) mod tools;
+pub(crate) mod up;
+pub(crate) mod watch;
 
 use crate::{arguments::Command, context::Context, failure::Failure};
 
 /// Runs a command; none is `up`.
 pub(crate) async fn run(command: Option<Command>, context: &Context) -> Result<(), Failure> {
     match command {
-        None => Err(Failure::misused("there is no `up` yet")),
+        None => up::run(up::Arguments::default(), context).await,
+        Some(Command::Up(arguments)) => up::run(arguments, context).await,
+        Some(Command::Gateway(arguments)) => gateway::run(arguments, context).await,
+        Some(Command::Serve(arguments)) => serve::run(arguments, context).await,
+        Some(Command::Config(arguments)) => config::run(&arguments, context),
+        Some(Command::Info(arguments)) => info::run(arguments, context).await,
+        Some(Command::Tools(arguments)) => tools::run(arguments, context).await,
+        Some(Command::Call(arguments)) => call::run(arguments, context).await,
+        Some(Command::Resources(arguments)) => resources::run(arguments, context).await,
+        Some(Command::Templates(arguments)) => resources::run_templates(arguments, context).await,
+        Some(Command::Read(arguments)) => read::run(arguments, context).await,
+        Some(Command::Prompts(arguments)) => prompts::run(arguments, context).await,
+        Some(Command::Prompt(arguments)) => prompt::run(arguments, context).await,
+        Some(Command::Complete(arguments)) => complete::run(arguments, context).await,
+        Some(Command::Watch(arguments)) => watch::run(arguments, context).await,
         Some(Command::Ping(arguments)) => ping::run(arguments, context).await,
+        Some(Command::Reference(arguments)) => reference::run(&arguments),
+        Some(Command::Repl(arguments)) => repl::run(arguments, context).await,
+        Some(Command::Completions(arguments)) => completions::run(&arguments, context),
+        Some(Command::Man(arguments)) => man::run(&arguments, context),
+        Some(Command::Offer(arguments)) => completions::answer(&arguments, context),
     }
 }

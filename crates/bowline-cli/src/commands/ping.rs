@@ -1,6 +1,6 @@
 //! `bowline ping`: whether a server answers, and how fast.
 
-use crate::{context::Context, failure::Failure, target::TargetArguments};
+use crate::{context::Context, failure::Failure, session::Session, target::TargetArguments};
 use clap::Args;
 use serde_json::json;
 use std::time::Instant;
@@ -12,17 +12,17 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
-    let client = arguments.target.target(context)?.connect(context, context.client()).await?;
+    Session::with(arguments.target.target(context)?, context, async |session| ping(session).await).await
+}
+
+pub(crate) async fn ping(session: &Session<'_>) -> Result<(), Failure> {
     let start = Instant::now();
-    let answered = client.ping().await;
-    let took = start.elapsed();
-    let revision = client.revision();
-    client.close().await;
-    answered?;
-    let milliseconds = took.as_secs_f64() * 1000.0;
-    if context.json() {
-        context.screen.json(&json!({ "revision": revision, "milliseconds": milliseconds }))
+    session.client.ping().await?;
+    let milliseconds = start.elapsed().as_secs_f64() * 1000.0;
+    let (screen, revision) = (session.context.screen, session.client.revision());
+    if session.context.json() {
+        screen.json(&json!({ "revision": revision, "milliseconds": milliseconds }))
     } else {
-        context.screen.line(&format!("answered after {milliseconds:.2} ms, in revision {revision}"))
+        screen.line(&format!("answered after {milliseconds:.2} ms, in revision {revision}"))
     }
 }

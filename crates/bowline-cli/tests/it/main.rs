@@ -1,9 +1,14 @@
 //! The program as its users run it.
 
+mod book;
+mod config;
+#[cfg(unix)]
+mod pty;
+
 use std::process::{Command, Stdio};
 
 /// The program, with neither a home nor a terminal nor anything else of whoever runs the tests.
-fn program(words: &[&str]) -> Command {
+pub(crate) fn program(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bowline"));
     command.args(words).env_clear().stdin(Stdio::null());
     command

@@ -48,8 +48,8 @@ pub(crate) struct Connection {
     /// Wakes who waits for the connection to be open or closed.
     turned: Notify,
     pending: Mutex<Pending<Waiter>>,
-    /// The requests under way about which the server may ask, with what a relay knows them by. Only kept for a relay.
-    calls: Mutex<HashMap<Id, Option<CallKey>>>,
+    /// What a relay knows requests under way by.
+    calls: Mutex<HashMap<Id, CallKey>>,
     answering: Mutex<Answering>,
     routes: Mutex<HashMap<Id, Arc<Route>>>,
     /// The pages this client consented to visit and has not heard the end of.
@@ -204,10 +204,9 @@ impl Connection {
         let (reply, answer) = oneshot::channel();
         let tells = !ticket.is_opening;
         let kind = WaiterKind::Call { reply, progress: ticket.progress };
-        let is_call = self.shared.handlers.relay.is_some() && (ticket.key.is_some() || may_make_ask(method));
         let in_flight = self.start(method, fill, ticket.patience, tells, |id| {
-            if is_call {
-                lock(&self.calls).insert(id.clone(), ticket.key);
+            if let Some(key) = ticket.key {
+                lock(&self.calls).insert(id.clone(), key);
             }
             kind
         })?;
@@ -327,16 +326,10 @@ impl Connection {
         Some(waiter)
     }
 
-    /// The call that something of the server belongs to, where that is known: the request on whose stream it came, or else
-    /// the only call there is.
+    /// The call that something of the server belongs to: the one on whose stream it came. On a channel for everything not
+    /// even the only call there is can be told, for one that was given up may not have ended at the server.
     fn call_of(&self, request: Option<&Id>) -> Option<CallKey> {
-        let calls = lock(&self.calls);
-        if let Some(request) = request {
-            return calls.get(request).copied().flatten();
-        }
-        let mut keys = calls.values();
-        let only = keys.next().filter(|_| keys.next().is_none());
-        only.copied().flatten()
+        lock(&self.calls).get(request?).copied()
     }
 
     /// The caller gave up.
@@ -435,14 +428,6 @@ impl fmt::Debug for Connection {
             .field("closed", &self.closed)
             .finish_non_exhaustive()
     }
-}
-
-/// Whether a legacy server may ask something while it works on a request. What the client needs for itself is answered
-/// without.
-fn may_make_ask(method: &str) -> bool {
-    Method::parse(method).is_none_or(|known| {
-        matches!(known, Method::CallTool | Method::ReadResource | Method::GetPrompt | Method::Complete)
-    })
 }
 
 /// A request under way. Dropping it before its answer is there gives it up.

@@ -18,9 +18,8 @@ const STDERR_LIMIT: Duration = Duration::from_millis(500);
 /// A running program with every process it starts; made by [`Command::spawn`](crate::Command::spawn).
 ///
 /// [`shutdown`](Self::shutdown) ends it in good order. Dropping it kills the whole process group at once and
-/// reaps the program in the background. If this process is killed, the group is killed too; only in the moment
-/// between the start of a program and its entry in the list of groups can it get away, as can a process that
-/// moves itself to another group.
+/// reaps the program in the background. If this process is killed, the group is killed too, even while the program is being
+/// started; only a process that moves itself to another group gets away.
 pub struct Child {
     program: String,
     group: Group,
@@ -53,7 +52,7 @@ impl Child {
         self.stdout.take()
     }
 
-    /// Returns the process id, which is also the id of the process group, until the program is reaped.
+    /// Returns the process id until the program is reaped.
     pub fn id(&self) -> Option<u32> {
         self.group.id()
     }

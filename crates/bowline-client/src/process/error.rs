@@ -243,6 +243,7 @@ mod tests {
 
     #[test]
     fn terminal_control_is_escaped() {
+        // V-74
         assert_eq!(harmless("\u{1b}[2Jred\tgreen\u{7}\u{202e}"), r"\u{1b}[2Jred green\u{7}\u{202e}");
     }
 

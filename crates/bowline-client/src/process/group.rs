@@ -1,7 +1,7 @@
 //! A program and everything it starts, as one group: is its first process alive, and how are all of them ended.
 //!
-//! On Unix the program leads a process group. When it exits, it is looked at but not reaped until the group has
-//! been killed: as long as the leader is not reaped, the number of the group cannot come to mean a stranger.
+//! On Unix the program is the first of a process group. When it exits, it is looked at but not reaped until the group has
+//! been killed: as long as a member is not reaped, the number of the group cannot come to mean a stranger.
 //! Elsewhere only the program itself is known.
 
 use std::fmt;
@@ -11,18 +11,20 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::runtime::Handle;
 #[cfg(unix)]
 use {
-    super::watchdog,
+    super::{cradle::Cradle, watchdog},
     rustix::process::{Pid, Signal, kill_process_group},
     tokio::signal::unix::{self, SignalKind},
 };
 
-use super::error::Exit;
+use super::{error::Exit, limits::Limits};
 
 pub(super) struct Group {
-    /// The leader; none once it is reaped, and then the group is never signaled again.
-    leader: Option<tokio::process::Child>,
+    /// The program; none once it is reaped, and then the group is never signaled again.
+    program: Option<tokio::process::Child>,
     exit: Option<Exit>,
     runtime: Handle,
+    #[cfg(unix)]
+    process: Pid,
     #[cfg(unix)]
     id: Pid,
     /// Tells that some child of this process changed. Subscribed before the start, so that no end is missed.
@@ -42,25 +44,24 @@ impl Group {
         let runtime = Handle::try_current().map_err(io::Error::other)?;
         command.kill_on_drop(true);
         #[cfg(unix)]
-        let changes = {
-            command.process_group(0);
-            watchdog::start();
-            unix::signal(SignalKind::child())?
-        };
-        let mut leader = command.spawn()?;
+        let changes = unix::signal(SignalKind::child())?;
         #[cfg(unix)]
-        let id = {
-            let id = leader.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-            id.ok_or_else(|| io::Error::other("the new process has no id"))?
-        };
+        let (mut program, id) = start_in_group(command)?;
+        #[cfg(not(unix))]
+        let mut program = command.spawn()?;
         #[cfg(unix)]
-        watchdog::add(id);
-        let pipes =
-            Pipes { stdin: leader.stdin.take(), stdout: leader.stdout.take(), stderr: leader.stderr.take() };
+        let process = process_id(&program)?;
+        let pipes = Pipes {
+            stdin: program.stdin.take(),
+            stdout: program.stdout.take(),
+            stderr: program.stderr.take(),
+        };
         let group = Self {
-            leader: Some(leader),
+            program: Some(program),
             exit: None,
             runtime,
+            #[cfg(unix)]
+            process,
             #[cfg(unix)]
             id,
             #[cfg(unix)]
@@ -69,12 +70,23 @@ impl Group {
         Ok((group, pipes))
     }
 
-    /// The process id of the leader, until it is reaped.
+    /// The process id of the program, until it is reaped.
     pub(super) fn id(&self) -> Option<u32> {
-        self.leader.as_ref().and_then(tokio::process::Child::id)
+        self.program.as_ref().and_then(tokio::process::Child::id)
     }
 
-    /// How the leader ended, if it did.
+    /// Holds the program to limits, from now on.
+    pub(super) fn limit(&self, limits: Limits) -> io::Result<()> {
+        if limits == Limits::default() {
+            return Ok(());
+        }
+        #[cfg(target_os = "linux")]
+        return limits.apply(self.process);
+        #[cfg(not(target_os = "linux"))]
+        Err(io::Error::new(io::ErrorKind::Unsupported, "this system cannot limit a program"))
+    }
+
+    /// How the program ended, if it did.
     pub(super) fn exit(&mut self) -> Option<Exit> {
         if self.exit.is_none() {
             self.exit = self.peek();
@@ -82,7 +94,7 @@ impl Group {
         self.exit
     }
 
-    /// Waits until the leader has ended. Dropping the future changes nothing.
+    /// Waits until the program has ended. Dropping the future changes nothing.
     pub(super) async fn exited(&mut self) -> Exit {
         loop {
             if let Some(exit) = self.exit() {
@@ -92,9 +104,9 @@ impl Group {
         }
     }
 
-    /// Kills every process of the group and reaps the leader if it is dead.
+    /// Kills every process of the group and reaps the program if it is dead.
     ///
-    /// A leader that is still dying is reaped by a later call or in the background after the drop.
+    /// A program that is still dying is reaped by a later call or in the background after the drop.
     pub(super) fn kill(&mut self) {
         self.signal_kill();
         if self.exit().is_some() {
@@ -104,16 +116,46 @@ impl Group {
 
     fn reap(&mut self) {
         #[cfg(unix)]
-        if self.leader.is_some() {
+        if self.program.is_some() {
             watchdog::remove(self.id);
         }
-        let Some(mut leader) = self.leader.take() else { return };
-        if matches!(leader.try_wait(), Ok(None)) {
-            // SIGKILL was sent, so this task ends soon. Without a runtime to run it, dropping the leader hands it
+        let Some(mut program) = self.program.take() else { return };
+        if matches!(program.try_wait(), Ok(None)) {
+            // SIGKILL was sent, so this task ends soon. Without a runtime to run it, dropping the program hands it
             // to the list of orphans that the next runtime reaps.
-            self.runtime.spawn(async move { leader.wait().await });
+            self.runtime.spawn(async move { program.wait().await });
         }
     }
+}
+
+/// Starts a program in a group that is known before there is a program in it.
+#[cfg(unix)]
+fn start_in_group(mut command: Command) -> io::Result<(tokio::process::Child, Pid)> {
+    let cradle = match Cradle::new() {
+        Ok(cradle) => cradle,
+        // Without a shell there is no watchdog either, and nothing to be known by it.
+        Err(error) => {
+            tracing::debug!(%error, "a program leads its own group");
+            let program = command.process_group(0).spawn()?;
+            let group = process_id(&program)?;
+            watchdog::add(group);
+            return Ok((program, group));
+        }
+    };
+    let group = cradle.group();
+    match command.process_group(group.as_raw_nonzero().get()).spawn() {
+        Ok(program) => Ok((program, group)),
+        Err(error) => {
+            cradle.abandon();
+            Err(error)
+        }
+    }
+}
+
+#[cfg(unix)]
+fn process_id(program: &tokio::process::Child) -> io::Result<Pid> {
+    let id = program.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    id.ok_or_else(|| io::Error::other("the new process has no id"))
 }
 
 /// With process groups, and with a look at an ended process that does not reap it.
@@ -122,10 +164,10 @@ impl Group {
     fn peek(&mut self) -> Option<Exit> {
         use rustix::process::{WaitId, WaitIdOptions, waitid};
 
-        self.leader.as_ref()?;
+        self.program.as_ref()?;
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         loop {
-            match waitid(WaitId::Pid(self.id), options) {
+            match waitid(WaitId::Pid(self.process), options) {
                 Ok(None) => return None,
                 Ok(Some(status)) => {
                     let signal = || status.terminating_signal().map(Exit::Signal);
@@ -140,11 +182,11 @@ impl Group {
     }
 }
 
-/// Without such a look, the leader is reaped at once and the rest of its group is killed together with it.
+/// Without such a look, the program is reaped at once and the rest of its group is killed together with it.
 #[cfg(not(all(unix, not(any(target_os = "openbsd", target_os = "netbsd")))))]
 impl Group {
     fn peek(&mut self) -> Option<Exit> {
-        let exit = match self.leader.as_mut()?.try_wait() {
+        let exit = match self.program.as_mut()?.try_wait() {
             Ok(None) => return None,
             Ok(Some(status)) => status.into(),
             Err(_) => Exit::Unknown,
@@ -167,7 +209,7 @@ impl Group {
     }
 
     fn signal(&self, signal: Signal) {
-        if self.leader.is_none() {
+        if self.program.is_none() {
             return;
         }
         // A group can be empty already, or hold processes of another user; neither can be helped.
@@ -190,16 +232,16 @@ impl Group {
     pub(super) fn terminate(&self) {}
 
     fn signal_kill(&mut self) {
-        if let Some(leader) = &mut self.leader {
+        if let Some(program) = &mut self.program {
             // The only failure is a process that has ended.
-            let _ = leader.start_kill();
+            let _ = program.start_kill();
         }
     }
 
     async fn changed(&mut self) {
-        if let Some(leader) = &mut self.leader {
+        if let Some(program) = &mut self.program {
             // The result stays available to the look that follows.
-            let _ = leader.wait().await;
+            let _ = program.wait().await;
         }
     }
 }

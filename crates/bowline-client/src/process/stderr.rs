@@ -335,6 +335,7 @@ mod tests {
 
     #[test]
     fn a_line_is_cut_one_byte_over_the_limit() {
+        // V-74
         let exact = "x".repeat(LINE_BYTES);
         let (_, lines) = ring(&[exact.as_bytes(), b"\n", exact.as_bytes(), b"y\nnext\n"]);
         assert_eq!(lines, [exact.clone(), format!("{exact}…"), "next".to_owned()]);
@@ -357,6 +358,7 @@ mod tests {
 
     #[test]
     fn the_ring_keeps_whole_last_lines_within_its_limit() {
+        // V-74
         let mut ring = Ring::default();
         for number in 0..20_000 {
             ring.push(format!("line {number}\n").as_bytes(), |_| {});
@@ -371,6 +373,7 @@ mod tests {
 
     #[test]
     fn empty_lines_are_bounded_too() {
+        // V-74
         let (ring, _) = ring(&[&vec![b'\n'; KEPT_BYTES + 1]]);
         assert_eq!(ring.len(), KEPT_BYTES);
     }

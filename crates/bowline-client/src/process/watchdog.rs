@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::Pid;
 
-const SHELL: &str = "/bin/sh";
+pub(super) const SHELL: &str = "/bin/sh";
 
 /// The name under which the watchdog appears in a list of processes.
 const NAME: &str = "bowline-watchdog";
@@ -43,7 +43,7 @@ done
 
 static WATCHDOG: Mutex<Watchdog> = Mutex::new(Watchdog::new(SHELL));
 
-/// Starts the watchdog unless it runs, so that little time passes between the start of a child and [`add`].
+/// Starts the watchdog unless it runs.
 pub(super) fn start() {
     lock().start();
 }
@@ -53,7 +53,7 @@ pub(super) fn add(group: Pid) {
     lock().add(group.as_raw_nonzero().get());
 }
 
-/// Forgets a group. This comes before its leader is reaped, while the number cannot belong to anyone else.
+/// Forgets a group. This comes before the last of it is reaped, while the number cannot belong to anyone else.
 pub(super) fn remove(group: Pid) {
     lock().remove(group.as_raw_nonzero().get());
 }

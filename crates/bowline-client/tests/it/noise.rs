@@ -7,6 +7,7 @@ use serde_json::json;
 
 #[tokio::test(start_paused = true)]
 async fn lines_that_are_no_message_are_skipped_and_counted() {
+    // V-73
     for revision in Revision::ALL {
         let (client, mut peer) = connect(Client::builder(), revision, json!({ "tools": {} })).await;
         let (result, ()) = both(client.call("a", ()), async {
@@ -46,6 +47,7 @@ async fn a_line_over_the_limit_is_skipped() {
 
 #[tokio::test(start_paused = true)]
 async fn unknown_and_malformed_notifications_are_met_with_silence() {
+    // V-73
     // proves: BASE-14, CANCEL-08, CANCEL-09, META-05
     for revision in Revision::ALL {
         let (_client, mut peer) =
@@ -77,6 +79,7 @@ async fn unknown_and_malformed_notifications_are_met_with_silence() {
 
 #[tokio::test(start_paused = true)]
 async fn a_response_of_the_wrong_shape_fails_its_request() {
+    // V-73
     let (client, mut peer) = connect(Client::builder(), V2025_06_18, json!({ "tools": {} })).await;
     let (result, ()) = both(client.call("a", ()), async {
         let request = peer.expect("tools/call").await;
@@ -120,6 +123,7 @@ async fn batches_are_taken_where_they_exist_and_refused_elsewhere() {
 
 #[tokio::test(start_paused = true)]
 async fn a_modern_server_that_asks_is_not_answered() {
+    // V-73
     // proves: BASE-29, BASE-47, STDIO-10
     let builder = Client::builder().on_ask(|_| async { bowline_client::Answer::Decline });
     let (_client, mut peer) = connect(builder, V2026_07_28, json!({})).await;

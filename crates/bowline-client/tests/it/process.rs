@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use bowline_client::{Child, Command, Environment, Exit, Restart, StderrMode, command};
+use bowline_client::{Child, Command, Environment, Exit, Limits, Restart, StderrMode, command};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 
 /// Long enough for the slowest machine, so that only a hang runs into it.
@@ -80,6 +80,7 @@ fn eventually(mut condition: impl FnMut() -> bool, limit: Duration, what: &str) 
 
 #[tokio::test]
 async fn a_program_that_floods_standard_error_still_answers() {
+    // V-74
     let script =
         "yes 'something went on and is written down' | head -c 104857600 >&2; read word; echo \"got $word\"";
     let mut child = shell(script).spawn().unwrap();
@@ -93,6 +94,7 @@ async fn a_program_that_floods_standard_error_still_answers() {
 
 #[tokio::test]
 async fn a_callback_that_blocks_does_not_hold_up_the_program() {
+    // V-74
     let (release, released) = mpsc::channel::<()>();
     let released = Mutex::new(released);
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -255,6 +257,7 @@ async fn variables(command: Command) -> Vec<String> {
 
 #[tokio::test]
 async fn variables_of_this_process_stay_here_unless_wanted() {
+    // V-71
     // Set by cargo for the run of every test; it stands for a secret.
     let canary = "CARGO_PKG_NAME".to_owned();
     let env = || Command::new("/usr/bin/env").env("DECLARED", "1");
@@ -270,12 +273,14 @@ async fn variables_of_this_process_stay_here_unless_wanted() {
 
 #[test]
 fn debug_hides_the_values_of_variables() {
+    // V-71
     let command = command("npx", ["-y", "demo"]).env("TOKEN", "hunter2").restart(Restart::Never);
     assert_eq!(
         format!("{command:?}"),
         r#"Command { program: "npx", args: ["-y", "demo"], environment: Minimal, env: {"TOKEN": ***}, "#
             .to_owned()
-            + "current_dir: None, stderr: Keep, grace: 2s, terminate_grace: 2s, restart: Never }"
+            + "current_dir: None, stderr: Keep, grace: 2s, terminate_grace: 2s, restart: Never, "
+            + "limits: Limits { memory: None, cpu_time: None, files: None } }"
     );
     assert_eq!(command.restart_policy(), &Restart::Never);
 }
@@ -322,12 +327,19 @@ mod linux {
         eventually(|| members(group).is_empty(), GONE_LIMIT, "every process of the group is gone");
     }
 
+    /// A program, and the group it is in.
+    fn places(child: &Child) -> (u32, u32) {
+        let program = child.id().unwrap();
+        (program, stat(program).unwrap().group)
+    }
+
     /// Starts the tree and waits until it is complete.
     async fn grown_tree() -> (Child, u32) {
         let mut child = impatient(stubborn_tree()).spawn().unwrap();
-        let group = child.id().unwrap();
+        let (program, group) = places(&child);
+        assert_ne!(group, stat(std::process::id()).unwrap().group);
         let ids: Vec<u32> = lines(&mut child, 3).await.iter().map(|line| line.parse().unwrap()).collect();
-        assert!(ids.contains(&group));
+        assert!(ids.contains(&program));
         eventually(|| members(group).len() >= 6, PATIENCE, "three shells sleep");
         assert!(ids.iter().all(|id| members(group).contains(id)));
         (child, group)
@@ -335,35 +347,40 @@ mod linux {
 
     #[tokio::test]
     async fn shutdown_ends_a_tree_that_ignores_sigterm() {
+        // V-72
         let (mut child, group) = grown_tree().await;
+        let (program, _) = places(&child);
         assert_eq!(within(child.shutdown()).await, Exit::Signal(9));
-        assert!(stat(group).is_none(), "the leader is reaped");
+        assert!(stat(program).is_none(), "the program is reaped");
         assert_group_gone(group);
         assert_eq!(within(child.shutdown()).await, Exit::Signal(9));
     }
 
     #[tokio::test]
     async fn shutdown_ends_what_an_exited_program_left_behind() {
+        // V-72
         let mut child = shell("trap '' TERM; sleep 1000 & exit 4").spawn().unwrap();
-        let group = child.id().unwrap();
+        let (program, group) = places(&child);
         assert_eq!(within(child.wait()).await, Exit::Code(4));
-        assert_eq!(stat(group).unwrap().state, "Z", "the number of the group stays taken");
+        assert_eq!(stat(program).unwrap().state, "Z", "the number of the group stays taken");
         assert_eq!(members(group).len(), 1);
         assert_eq!(within(child.shutdown()).await, Exit::Code(4));
-        assert!(stat(group).is_none(), "the leader is reaped");
+        assert!(stat(program).is_none(), "the program is reaped");
         assert_group_gone(group);
     }
 
     #[tokio::test]
     async fn dropping_kills_and_reaps() {
         let (child, group) = grown_tree().await;
+        let (program, _) = places(&child);
         drop(child);
         assert_group_gone(group);
-        until(|| stat(group).is_none()).await;
+        until(|| stat(program).is_none()).await;
     }
 
     #[tokio::test]
     async fn many_dropped_programs_leave_no_zombies() {
+        // V-72
         let children: Vec<Child> = (0..100).map(|_| Command::new("cat").spawn().unwrap()).collect();
         let ids: Vec<u32> = children.iter().map(|child| child.id().unwrap()).collect();
         drop(children);
@@ -382,12 +399,13 @@ mod linux {
 
     #[tokio::test]
     async fn dropping_ends_what_an_exited_program_left_behind() {
+        // V-72
         let mut child = shell("sleep 1000 & exit 0").spawn().unwrap();
-        let group = child.id().unwrap();
+        let (program, group) = places(&child);
         within(child.wait()).await;
         assert_eq!(members(group).len(), 1);
         drop(child);
-        assert!(stat(group).is_none(), "the leader is reaped");
+        assert!(stat(program).is_none(), "the program is reaped");
         assert_group_gone(group);
     }
 
@@ -453,6 +471,7 @@ mod linux {
 
     #[tokio::test]
     async fn nobody_holds_pipes_of_another() {
+        // V-71
         let children: Vec<Child> = (0..3).map(|_| Command::new("cat").spawn().unwrap()).collect();
         let inheritable = inheritable();
         let ids = children.iter().map(|child| child.id().unwrap()).chain([watchdog()]);
@@ -461,6 +480,20 @@ mod linux {
         let distinct: BTreeSet<&PathBuf> = held.iter().flatten().collect();
         assert_eq!(distinct.len(), 10);
         assert_ne!(stat(watchdog()).unwrap().group, stat(std::process::id()).unwrap().group);
+    }
+
+    #[tokio::test]
+    async fn a_program_is_held_to_its_limits() {
+        let mut limits = Limits::new();
+        limits.memory = Some(64 * 1024 * 1024);
+        limits.cpu_time = Some(Duration::from_secs(7));
+        limits.files = Some(33);
+        // It looks when it is told to, and so does what it starts.
+        let look = "ulimit -d; ulimit -t; ulimit -n";
+        let mut child = shell(&format!("read -r _; {look}; sh -c '{look}'")).limits(limits).spawn().unwrap();
+        child.take_stdin().unwrap().write_all(b"\n").await.unwrap();
+        let told = output(&mut child).await;
+        assert_eq!(told.lines().collect::<Vec<_>>(), ["65536", "7", "33", "65536", "7", "33"]);
     }
 
     #[tokio::test]
@@ -488,6 +521,7 @@ mod linux {
 
     #[test]
     fn nothing_survives_a_parent_that_is_killed() {
+        // V-72
         let mut parent = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "process::linux::killed_parent", "--nocapture"])
             .env(PARENT, "1")

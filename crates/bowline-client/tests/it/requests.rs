@@ -186,6 +186,7 @@ async fn progress_keeps_a_request_alive_but_not_forever() {
 
 #[tokio::test(start_paused = true)]
 async fn progress_goes_to_the_request_it_names_and_nowhere_else() {
+    // V-113
     // proves: PROG-02, PROG-12, PROG-10
     let heard = Arc::new(Mutex::new(Vec::<String>::new()));
     let note = |who: &'static str| {

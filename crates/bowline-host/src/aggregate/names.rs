@@ -123,6 +123,7 @@ mod tests {
 
     #[test]
     fn a_name_tells_its_server() {
+        // V-102
         for server in ["git", "a_b", "a__b", "my files", &"s".repeat(100)] {
             for tool in ["commit", "b__c", "repo.commit"] {
                 for max in [16, 24, MAX_NAME] {
@@ -136,6 +137,7 @@ mod tests {
 
     #[test]
     fn no_two_originals_share_a_name() {
+        // V-102
         let servers = ["a", "a_", "a__b", "A", "a b", "a-b", "ä", "", "files_0de2fb1f"];
         let tools = ["b", "b__c", "c", "_b", "é", "b c", "b_c", "x_0de2fb1f", "", "b.c"];
         let mut seen = HashSet::new();

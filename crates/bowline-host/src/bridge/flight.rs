@@ -8,8 +8,8 @@ use bowline_proto::{
     service::{BoxFuture, Call, Outlet},
 };
 use bowline_types::{
-    ClientCapabilities, ElicitResult, Implementation, InputRequest, InputRequests, Meta, Method, RawJson,
-    RpcError, error_code,
+    ClientCapabilities, ElicitResult, ElicitUrlParams, Implementation, InputRequest, InputRequests, Meta,
+    Method, RawJson, RpcError, error_code,
 };
 use std::{fmt, sync::Arc, time::Instant};
 use tokio::sync::{mpsc, oneshot};
@@ -17,6 +17,8 @@ use tokio::sync::{mpsc, oneshot};
 /// What a call is sent with.
 pub(crate) struct Leg {
     pub(crate) method: Method,
+    /// What is called, such as a tool, for telling apart what asks from what does not.
+    pub(crate) subject: Box<str>,
     /// The parameters as the server knows them, without `_meta`.
     pub(crate) params: RawJson,
     /// The caller's metadata that is for the server.
@@ -34,6 +36,8 @@ pub(crate) enum Landing {
     Needs { requests: InputRequests, state: Option<String> },
     /// A legacy server asks; the call waits.
     Asks(Vec<Question>),
+    /// It fails until the user has visited these pages.
+    Visits(Vec<ElicitUrlParams>),
     /// With an error.
     Failed(RpcError),
     /// With nothing, for too long.
@@ -107,7 +111,10 @@ impl Flight {
                 done = &mut self.relay => return match done {
                     Ok(Relayed::Complete(result)) => Landing::Done(result),
                     Ok(Relayed::InputRequired { requests, state }) => Landing::Needs { requests, state },
-                    Err(error) => Landing::Failed(error),
+                    Err(error) => match error.url_elicitations() {
+                        Some(pages) => Landing::Visits(pages),
+                        None => Landing::Failed(error),
+                    },
                 },
                 Some(first) = self.asked.recv() => {
                     self.open(first);
@@ -159,7 +166,7 @@ async fn relay(
     wants_progress: bool,
 ) -> Result<Relayed, RpcError> {
     let waiting = pilot.pause();
-    let key = instance.flights.take_off(caller, pilot.clone()).await;
+    let key = instance.flights.take_off(caller, leg.subject, pilot.clone()).await;
     let mut aloft = Aloft { instance: &instance, key, answered: false };
     let client = instance.client().await?;
     drop(waiting);

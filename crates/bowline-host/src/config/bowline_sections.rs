@@ -40,11 +40,18 @@ pub(crate) fn apply(context: &Context<'_>, root: &Node, config: &mut Config) {
             "audit" => audit(&mut reader, &mut config.audit),
             _ => disclosure(&mut reader, &mut config.disclosure),
         }
-        reader.fields.finish();
+        match name {
+            "disclosure" => drop(reader.fields.finish()),
+            // A token, a log or a limit that is spelled wrong would not be there.
+            _ => reader.fields.refuse_others(),
+        }
     }
     let rules = fields.get("rules").map(|node| rules(context, node)).unwrap_or_default();
     // The rules of the stronger file are asked first.
     config.rules.splice(0..0, rules);
+    if context.scope.is_own() {
+        fields.refuse_slips(&["rules", "gateway", "audit"]);
+    }
     fields.finish();
 }
 
@@ -86,7 +93,7 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
             text.parse::<SocketAddr>().ok()
         });
         if address.is_none() {
-            reader.fields.wrong(node, "listen", "an address and a port", &json!("127.0.0.1:8080"));
+            reader.fields.wrong(node, "listen", "an address and a port", &json!("127.0.0.1:7337"));
         }
         Some(Sited { value: address?, origin: node.origin.clone() })
     });
@@ -180,7 +187,7 @@ fn sampling(reader: &mut Reader<'_>, sampling: &mut super::sections::SamplingCon
     }
     for model in &sampling.models {
         if !sampling.providers.contains_key(&model.provider) {
-            let near = super::near::nearest(&model.provider, sampling.providers.keys().map(String::as_str));
+            let near = crate::near::nearest(&model.provider, sampling.providers.keys().map(String::as_str));
             let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("add `[sampling.providers.{}]`", model.provider),

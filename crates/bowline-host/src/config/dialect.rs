@@ -3,9 +3,9 @@
 use std::fmt;
 use std::path::Path;
 
-use super::near::nearest;
 use super::node::{Node, Value};
 use super::report::{Format, Report};
+use crate::near::nearest;
 
 /// The dialects of configuration files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

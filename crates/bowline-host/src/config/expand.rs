@@ -7,9 +7,9 @@ use std::path::Path;
 use super::commands::split_words;
 use super::environment::{Environment, Input};
 use super::model::Scope;
-use super::near::nearest;
 use super::report::{Origin, Report};
 use super::text::{Text, mask_url, secret_part};
+use crate::near::nearest;
 
 /// How deep defaults may contain variables of their own.
 const MAX_NESTING: usize = 8;

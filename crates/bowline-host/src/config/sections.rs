@@ -33,7 +33,7 @@ pub struct GatewayConfig {
 impl Default for GatewayConfig {
     fn default() -> Self {
         Self {
-            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            listen: SocketAddr::from(([127, 0, 0, 1], 7337)),
             path: "/mcp".to_owned(),
             name: "bowline".to_owned(),
             instructions: None,

@@ -24,10 +24,12 @@ mod models;
 mod problem;
 mod reload;
 mod rules;
+mod secrets;
 mod watch;
 
 pub use approval::{Approvals, Approve, Candidate};
 pub use builder::GatewayBuilder;
+pub use models::broker;
 pub use problem::{GatewayError, Problem};
 pub use reload::{Applied, Standing};
 

@@ -5,7 +5,7 @@ use crate::{
     config::{Environment, KeySource, ProviderConfig, ProviderKind, SamplingConfig},
     sampling::{Broker, Caps, Model, Pace, Provider, Secret, Settings},
 };
-use bowline_http::Post;
+use bowline_http::{Post, Poster};
 use std::{collections::BTreeSet, sync::Arc};
 
 /// What came of the models of a configuration.
@@ -15,6 +15,14 @@ pub(super) struct Models {
     /// The keys, which nobody is to see.
     pub(super) keys: Vec<Secret>,
     pub(super) problems: Vec<Problem>,
+}
+
+/// Who answers servers that ask for a model, as a configuration describes it, and what is wrong with the description. The
+/// providers are reached by HTTP.
+pub fn broker(config: &SamplingConfig, environment: &Environment) -> (Option<Broker>, Vec<Problem>) {
+    let post: Arc<dyn Post> = Arc::new(Poster::new());
+    let models = models(config, environment, &post);
+    (models.broker, models.problems)
 }
 
 /// The broker that a configuration describes. A provider whose key cannot be had is left out, with its models.
@@ -108,7 +116,6 @@ fn key(config: &ProviderConfig, environment: &Environment) -> Result<Option<Secr
 mod tests {
     use super::*;
     use crate::config::{Loader, Scope, Source};
-    use bowline_http::Poster;
     use std::{collections::BTreeMap, path::PathBuf};
 
     fn load(text: &str) -> Models {

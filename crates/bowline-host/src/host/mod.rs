@@ -7,6 +7,7 @@ mod journey;
 mod lists;
 mod news;
 mod telemetry;
+mod visits;
 
 pub use builder::HostBuilder;
 pub use telemetry::Telemetry;
@@ -252,7 +253,16 @@ impl Inner {
     fn start(&self, member: &Arc<Member>) {
         if member.spec.share == Share::Shared {
             let instance = member.instance(&CallerKey::User(None));
-            self.spawn(async move { drop(instance.client().await) });
+            let me = self.me.clone();
+            self.spawn(async move {
+                if instance.client().await.is_err() {
+                    return;
+                }
+                // Whoever asks first finds the lists ready.
+                if let Some(inner) = me.upgrade() {
+                    inner.offer(instance, true).await;
+                }
+            });
         }
     }
 

@@ -36,6 +36,7 @@ pub(super) struct Account<'a> {
 
 struct Entry {
     metrics: Arc<UpstreamMetrics>,
+    upstream: Arc<str>,
     method: Method,
     tool: Option<String>,
     server: Span,
@@ -65,6 +66,7 @@ impl<'a> Account<'a> {
         };
         self.entry = Some(Entry {
             metrics: self.telemetry.metrics.upstream(&route.instance.name),
+            upstream: Arc::clone(&route.instance.name),
             method: call.method,
             tool,
             server: self.telemetry.tracer.server(operation, caller),
@@ -141,13 +143,17 @@ impl<'a> Account<'a> {
     }
 
     fn close(&mut self, end: Option<CallEnd>, told: &SpanEnd) {
-        let Some(Entry { metrics, method, tool, server, client }) = self.entry.take() else { return };
+        let Some(Entry { metrics, upstream, method, tool, server, client }) = self.entry.take() else {
+            return;
+        };
         if let Some(client) = client {
             client.finish(told.clone());
         }
         server.finish(told.clone());
         let Some(end) = end else { return };
-        metrics.called(method, end, self.began.elapsed());
+        let took = self.began.elapsed();
+        tracing::info!(server = &*upstream, method = method.as_str(), tool, ?end, ?took, "a call has ended");
+        metrics.called(method, end, took);
         if let Some(tool) = &tool {
             metrics.called_tool(tool, end);
         }

@@ -26,6 +26,8 @@ pub struct Topic {
     pub name: Option<String>,
     /// What the tool was when the answer was given.
     pub definition: Option<Digest>,
+    /// The arguments, where a rule asks because of them.
+    pub arguments: Option<Digest>,
     /// Whose answer it is, where users are told apart.
     pub principal: Option<String>,
 }
@@ -56,6 +58,9 @@ pub struct Remembered {
     /// The digest of what the tool was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
+    /// The digest of the arguments, where a rule asked because of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<String>,
     /// Whose answer it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
@@ -71,11 +76,18 @@ pub struct Remembered {
 }
 
 impl Remembered {
+    /// Whether this is the answer to a question about `topic`. A no to a tool is one to all that it could be called with.
+    fn answers(&self, topic: &Topic) -> bool {
+        let broader = Topic { arguments: None, ..topic.clone() };
+        self.is_about(topic) || (self.answer == Answered::Deny && self.is_about(&broader))
+    }
+
     fn is_about(&self, topic: &Topic) -> bool {
         self.action == topic.action
             && self.server == topic.server
             && self.name == topic.name
             && self.definition.as_deref() == topic.definition.as_ref().map(Digest::as_str)
+            && self.arguments.as_deref() == topic.arguments.as_ref().map(Digest::as_str)
             && self.principal == topic.principal
     }
 
@@ -92,6 +104,7 @@ impl Remembered {
             self.principal.clone(),
             self.project.clone(),
             self.definition.clone(),
+            self.arguments.clone(),
         )
     }
 }
@@ -156,7 +169,7 @@ impl Answers {
     ) -> Result<Option<Answered>, StoreError> {
         let mut found: Vec<Remembered> = self.run.lock().unwrap_or_else(PoisonError::into_inner).clone();
         found.extend(self.kept()?);
-        let holding = found.iter().filter(|kept| kept.is_about(topic) && kept.holds(project, now));
+        let holding = found.iter().filter(|kept| kept.answers(topic) && kept.holds(project, now));
         Ok(holding.map(|kept| kept.answer).max())
     }
 
@@ -182,6 +195,7 @@ impl Answers {
             server: topic.server.clone(),
             name: topic.name.clone(),
             definition: topic.definition.as_ref().map(ToString::to_string),
+            arguments: topic.arguments.as_ref().map(ToString::to_string),
             principal: topic.principal.clone(),
             project: project.map(ToOwned::to_owned),
             expires,
@@ -271,6 +285,7 @@ mod tests {
             server: "files".to_owned(),
             name: Some("write".to_owned()),
             definition: Some(Digest::of(&RawJson::empty_object())),
+            arguments: None,
             principal: None,
         }
     }

@@ -56,8 +56,8 @@ pub fn visible(text: &str) -> String {
     out
 }
 
-/// The lines of a text, each on one line in which every character can be seen.
-pub(crate) fn visible_lines(text: &str) -> impl Iterator<Item = String> {
+/// The lines of a text, each on one line in which every character can be seen. A tabulator is four blanks.
+pub fn visible_lines(text: &str) -> impl Iterator<Item = String> {
     text.split('\n').map(|line| visible(&line.strip_suffix('\r').unwrap_or(line).replace('\t', "    ")))
 }
 

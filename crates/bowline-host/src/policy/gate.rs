@@ -43,6 +43,15 @@ pub enum Scope {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Question {
+    /// A server that somebody else wrote into the configuration: may it be used from now on?
+    Start {
+        /// The server.
+        server: String,
+        /// Where it is configured.
+        origin: String,
+        /// All that would be started or connected to, a line each.
+        description: Vec<String>,
+    },
     /// May this tool be called?
     Call {
         /// The server.
@@ -144,7 +153,8 @@ impl Question {
     /// The server the question is about.
     pub fn server(&self) -> &str {
         match self {
-            Self::Call { server, .. }
+            Self::Start { server, .. }
+            | Self::Call { server, .. }
             | Self::Access { server, .. }
             | Self::Changed { server, .. }
             | Self::New { server, .. }

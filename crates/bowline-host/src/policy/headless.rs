@@ -20,6 +20,9 @@ fn way_out(question: &Question) -> String {
         format!("a rule with effect = \"allow\", server = {:?}{more} would allow it", question.server())
     };
     match question {
+        Question::Start { .. } => {
+            "only a person can approve it: run it where one is, such as in a terminal".to_owned()
+        }
         Question::Call { tool, .. } => rule(&format!(", tool = {tool:?}")),
         Question::Access { action, name, .. } => {
             rule(&format!(", action = {:?}, tool = {name:?}", action.as_str()))

@@ -75,6 +75,13 @@ pub struct Pins {
     known: Arc<Mutex<Known>>,
 }
 
+/// What becomes of a pin that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Present {
+    IsReplaced,
+    Stays,
+}
+
 /// By server and tool.
 type Known = BTreeMap<String, BTreeMap<String, Pinned>>;
 
@@ -198,6 +205,15 @@ impl Pins {
     /// Pins tools as they are now, of two of one name the first. Others keep their pins, also those that are gone:
     /// a tool that comes back is compared to what it was. Blocks.
     pub fn accept(&self, server: &str, definitions: &[Definition]) -> Result<(), StoreError> {
+        self.pin(server, definitions, Present::IsReplaced)
+    }
+
+    /// Pins tools that nobody was asked about. What is pinned already stays, whoever pinned it meanwhile. Blocks.
+    pub(crate) fn add(&self, server: &str, definitions: &[Definition]) -> Result<(), StoreError> {
+        self.pin(server, definitions, Present::Stays)
+    }
+
+    fn pin(&self, server: &str, definitions: &[Definition], present: Present) -> Result<(), StoreError> {
         let mut new: BTreeMap<&str, &Definition> = BTreeMap::new();
         for definition in definitions {
             new.entry(definition.name()).or_insert(definition);
@@ -211,6 +227,7 @@ impl Pins {
                 for (tool, definition) in &new {
                     let (digest, json) = (definition.digest().to_string(), definition.json().clone());
                     match pins.tools.get_mut(tool) {
+                        Some(_) if present == Present::Stays => {}
                         Some(pin) => (pin.digest, pin.definition) = (digest, json),
                         None => {
                             pins.tools
@@ -224,6 +241,9 @@ impl Pins {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let tools = known.entry(server.to_owned()).or_default();
         for (tool, definition) in new {
+            if present == Present::Stays && tools.contains_key(tool) {
+                continue;
+            }
             let (digest, json) = (definition.digest().clone(), definition.json().clone());
             tools.insert(tool.to_owned(), Pinned { digest, definition: json });
         }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::pattern::Pattern;
 use super::rules::{Action, Request, Trust};
-use super::tree::Tree;
+use super::tree::{Readings, Tree};
 
 /// What a rule says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,7 +42,7 @@ pub enum ArgumentTest {
     Present,
     /// It is this JSON value; `1` and `1.0` are one, the order of members does not count.
     Equals(RawJson),
-    /// It is a string, number, boolean or `null` whose text matches.
+    /// It is a string, number, boolean or `null` whose text matches. `22`, `22.0` and `2.2e1` are one number.
     Matches(Pattern),
     /// It is a string that begins so. For paths use [`Within`](Self::Within): `/srv/../etc` begins with `/srv`.
     StartsWith(String),
@@ -52,11 +52,11 @@ pub enum ArgumentTest {
 }
 
 impl ArgumentTest {
-    fn fits(&self, value: &Tree) -> bool {
+    fn fits(&self, value: &Tree, readings: Readings) -> bool {
         match self {
             Self::Present => true,
             Self::Equals(expected) => value.means(&Tree::of(expected)),
-            Self::Matches(pattern) => value.scalar().is_some_and(|text| pattern.matches(text)),
+            Self::Matches(pattern) => value.is_text(readings, &|text| pattern.matches(text)),
             Self::StartsWith(start) => matches!(value, Tree::String(text) if text.starts_with(start)),
             Self::Within(folder) => matches!(value, Tree::String(text) if is_within(folder, text)),
         }
@@ -280,9 +280,11 @@ impl Rule {
     }
 
     pub(super) fn fits_arguments(&self, arguments: &Tree) -> bool {
+        // However a number is written, a rule that restricts holds, and one that allows does not hold for more.
+        let readings = if self.effect == Effect::Allow { Readings::Every } else { Readings::Any };
         self.arguments.iter().all(|(place, test)| match place {
-            Place::At(pointer) => arguments.at(pointer).is_some_and(|value| test.fits(value)),
-            Place::Anywhere => arguments.any_text(&|text| test.fits_text(text)),
+            Place::At(pointer) => arguments.at(pointer).is_some_and(|value| test.fits(value, readings)),
+            Place::Anywhere => arguments.any_text(readings, &|text| test.fits_text(text)),
         })
     }
 }

@@ -135,6 +135,8 @@ pub struct Decision {
     pub by: DecidedBy,
     /// Which rule and where it was written, or why the default is what it is.
     pub reason: String,
+    /// Whether a rule decided that looks at arguments: with others it would be another decision.
+    pub by_arguments: bool,
 }
 
 /// The rules in order, with a default behind them.
@@ -186,16 +188,23 @@ impl Policy {
                 if let Some(ambiguity) = arguments.ambiguity() {
                     let reason =
                         format!("the arguments can be read in two ways ({ambiguity}), see rule: {rule}");
-                    return Decision { effect: Effect::Deny, by: DecidedBy::Check, reason };
+                    return Decision {
+                        effect: Effect::Deny,
+                        by: DecidedBy::Check,
+                        reason,
+                        by_arguments: true,
+                    };
                 }
                 if !rule.fits_arguments(arguments) {
                     continue;
                 }
             }
-            return Decision { effect: rule.effect(), by: DecidedBy::Rule, reason: format!("rule: {rule}") };
+            let (effect, by_arguments) = (rule.effect(), rule.looks_at_arguments());
+            return Decision { effect, by: DecidedBy::Rule, reason: format!("rule: {rule}"), by_arguments };
         }
         let (effect, why) = default(request);
-        Decision { effect, by: DecidedBy::Default, reason: format!("default: {why}") }
+        let reason = format!("default: {why}");
+        Decision { effect, by: DecidedBy::Default, reason, by_arguments: false }
     }
 }
 
@@ -343,6 +352,24 @@ mod tests {
         // The names of members carry data too.
         assert!(holds(Rule::ask().any_argument(ArgumentTest::Matches("deep".into()))));
         assert!(!holds(Rule::ask().any_argument(ArgumentTest::Matches("*.pem".into()))));
+    }
+
+    #[test]
+    fn a_number_is_the_same_however_it_is_written() {
+        // V-105
+        for port in ["22", "22.0", "2.2e1", "220E-1", "\"22\""] {
+            let arguments = json(&format!(r#"{{"to":{{"port":{port}}}}}"#));
+            let request = Request { arguments: Some(&arguments), ..call("net", "connect") };
+            let test = || ArgumentTest::Matches("22".into());
+            for rule in [Rule::deny().argument("/to/port", test()), Rule::deny().any_argument(test())] {
+                assert_eq!(effect(&[rule], &request), Effect::Deny, "{port}");
+            }
+        }
+        // What is allowed has to fit as it is written, and as it is meant.
+        let arguments = json(r#"{"n":0.1e9}"#);
+        let request = Request { arguments: Some(&arguments), ..call("net", "send") };
+        let rule = Rule::allow().argument("/n", ArgumentTest::Matches("0.*".into()));
+        assert_eq!(effect(&[rule], &request), Effect::Ask);
     }
 
     #[test]

@@ -27,6 +27,15 @@ pub(crate) enum Tree {
     Object(Vec<(String, Self)>),
 }
 
+/// Which of the ways to write a number has to be as a test says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readings {
+    /// One of them: nobody gets around a test by writing it differently.
+    Any,
+    /// All of them: nobody passes a test by writing it differently.
+    Every,
+}
+
 /// How a tree is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
@@ -116,12 +125,29 @@ impl Tree {
         }
     }
 
+    /// Whether this is a scalar whose text is as `test` says: of a number that can be written in several ways the text as
+    /// it came, the plain one, or both.
+    pub(crate) fn is_text(&self, readings: Readings, test: &dyn Fn(&str) -> bool) -> bool {
+        let plain = match self {
+            Self::Number(text) => plain(text),
+            _ => None,
+        };
+        let as_written = self.scalar().is_some_and(test);
+        match (plain, readings) {
+            (None, _) => as_written,
+            (Some(plain), Readings::Any) => as_written || test(&plain),
+            (Some(plain), Readings::Every) => as_written && test(&plain),
+        }
+    }
+
     /// Whether any scalar or any name of a member, at any depth, is as `test` says.
-    pub(crate) fn any_text(&self, test: &dyn Fn(&str) -> bool) -> bool {
+    pub(crate) fn any_text(&self, readings: Readings, test: &dyn Fn(&str) -> bool) -> bool {
         match self {
-            Self::List(items) => items.iter().any(|item| item.any_text(test)),
-            Self::Object(members) => members.iter().any(|(key, value)| test(key) || value.any_text(test)),
-            _ => self.scalar().is_some_and(test),
+            Self::List(items) => items.iter().any(|item| item.any_text(readings, test)),
+            Self::Object(members) => {
+                members.iter().any(|(key, value)| test(key) || value.any_text(readings, test))
+            }
+            _ => self.is_text(readings, test),
         }
     }
 
@@ -178,6 +204,12 @@ impl Tree {
             Self::Null | Self::Bool(_) | Self::Number(_) => out.push_str(self.scalar().unwrap_or_default()),
         }
     }
+}
+
+/// A number without exponent and needless zeros, where that says the same to every reader.
+fn plain(number: &str) -> Option<String> {
+    let value: f64 = number.parse().ok().filter(|value: &f64| value.abs() < 9e15)?;
+    Some(if value == 0.0 { "0".to_owned() } else { value.to_string() })
 }
 
 fn write_group(

@@ -98,8 +98,10 @@ impl ShownUrl {
         if text.contains(strange) {
             return refuse("a URL without blanks, quotes and invisible characters");
         }
-        let Some((before, rest)) = text.split_once("://") else { return refuse("a URL with a host") };
-        let start = before.len() + 3;
+        // Right behind the scheme: browsers find a host without slashes too, and would then find another one.
+        let Some((scheme, rest)) = text.split_once(':') else { return refuse("a URL with a host") };
+        let Some(rest) = rest.strip_prefix("//") else { return refuse("a URL with a host") };
+        let start = scheme.len() + 3;
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         let (user, at_host) = match authority.rsplit_once('@') {
             Some((user, at_host)) => (Some(user), at_host),
@@ -163,6 +165,19 @@ impl ShownUrl {
     pub fn parts(&self) -> [&str; 3] {
         let before = self.text.get(..self.host.start).unwrap_or_default();
         [before, self.host(), self.text.get(self.host.end..).unwrap_or_default()]
+    }
+
+    /// The URL in the one way of writing it that rules are compared with: scheme and host in lower case, without user,
+    /// usual port and the dot that a host may end in, and with a path.
+    pub(super) fn plain(&self) -> String {
+        let [before, host, behind] = self.parts();
+        let scheme = before.split(':').next().unwrap_or_default().to_ascii_lowercase();
+        let host = host.strip_suffix('.').unwrap_or(host).to_lowercase();
+        let (port, path) = behind.split_at(behind.find(['/', '?', '#']).unwrap_or(behind.len()));
+        let usual = if scheme == "https" { ":443" } else { ":80" };
+        let port = if port == usual || port == ":" { "" } else { port };
+        let slash = if path.starts_with('/') { "" } else { "/" };
+        format!("{scheme}://{host}{port}{slash}{path}")
     }
 
     /// What to warn the user of.
@@ -254,6 +269,9 @@ mod tests {
             "--help",
             "",
             "https:example.com",
+            // A browser takes what is before the second colon for the host.
+            "https:evil.example://bank.example/login",
+            "https:/evil.example://bank.example/login",
             "https://",
             "https:///path",
             "https://user@/",

@@ -1,7 +1,12 @@
 //! One running instance of a server: connected when needed, watched, and stopped when nobody needs it.
 
 use super::{Flights, Health, Upstream, UpstreamStatus, attribution::Belongs};
-use crate::{aggregate::Shelf, bridge::Pilot, config::Share, telemetry::UpstreamMetrics};
+use crate::{
+    aggregate::Shelf,
+    bridge::{Pilot, Visitors},
+    config::Share,
+    telemetry::UpstreamMetrics,
+};
 use bowline_client::{BoxFuture, CallKey, Client, Notification, Relay};
 use bowline_types::{
     ClientCapabilities, ElicitationCapability, InputRequest, LogMessageParams, LoggingLevel, RawJson, RawMap,
@@ -48,6 +53,8 @@ pub(crate) struct Instance {
     pub(crate) name: Arc<str>,
     pub(crate) spec: Upstream,
     pub(crate) flights: Flights<Pilot>,
+    /// Who was sent to which pages.
+    pub(crate) visitors: Visitors,
     pub(crate) shelf: Shelf,
     owner: Arc<dyn Owner>,
     metrics: Arc<UpstreamMetrics>,
@@ -96,6 +103,7 @@ impl Instance {
             name,
             spec,
             flights: Flights::default(),
+            visitors: Visitors::default(),
             shelf: Shelf::default(),
             owner,
             metrics,
@@ -171,6 +179,7 @@ impl Instance {
                 let start = self.starts();
                 let watch = tokio::spawn(look_after(Arc::downgrade(&self), client.clone(), start));
                 self.enter(Phase::Ready(client.clone(), watch.abort_handle()));
+                tracing::info!(server = &*self.name, revision = %client.revision(), "a server is ready");
             }
             Err(reason) => {
                 tracing::warn!(server = &*self.name, reason, "a server could not be started");
@@ -260,10 +269,12 @@ impl Instance {
             Phase::Ready(client, _) => (Health::Ready, Some(client.revision())),
             Phase::Failed { reason, .. } => (Health::Failed(reason.clone()), None),
         };
+        let tools = self.shelf.tools.last();
         UpstreamStatus {
             name: self.name.to_string(),
             health,
             revision,
+            tools: tools.map(|tools| tools.iter().filter(|tool| self.spec.shows(&tool.name)).count()),
             starts: self.starts(),
             calls: self.calls.load(Ordering::Relaxed),
             errors: self.errors.load(Ordering::Relaxed),
@@ -382,7 +393,16 @@ impl Relay for Ear {
         };
         let owner = Arc::clone(&instance.owner);
         match instance.flights.find(call) {
-            Belongs::To(pilot) => owner.ask(instance, pilot, request),
+            Belongs::To(_, pilot) if call.is_some() => owner.ask(instance, pilot, request),
+            Belongs::To(key, pilot) => {
+                instance.flights.note_asking();
+                let answer = owner.ask(Arc::clone(&instance), pilot.clone(), request);
+                Box::pin(async move {
+                    // That others are waited for is not the server's silence.
+                    let answer = async { (answer.await, pilot.pause()) };
+                    instance.flights.answered(key, answer).await.0
+                })
+            }
             Belongs::ToNone => Box::pin(std::future::ready(owner.ask_aside(&instance, &request))),
             Belongs::Unclear => {
                 instance.flights.note_asking();
@@ -396,7 +416,7 @@ impl Relay for Ear {
     fn log(&self, call: Option<CallKey>, message: LogMessageParams) {
         let Some(instance) = self.0.upgrade() else { return };
         match instance.flights.find(call) {
-            Belongs::To(pilot) => pilot.log(&instance.name, message),
+            Belongs::To(_, pilot) => pilot.log(&instance.name, message),
             Belongs::ToNone | Belongs::Unclear => {
                 tracing::debug!(server = &*instance.name, "a log message belongs to no call");
             }

@@ -1,8 +1,8 @@
 //! From configuration to something that can be connected to.
 
-use super::Upstream;
-use crate::config::{self, CommandLaunch, Launch, UpstreamConfig, UrlLaunch};
-use bowline_client::Command;
+use super::{Page, Upstream};
+use crate::config::{self, CommandLaunch, Launch, LimitsConfig, UpstreamConfig, UrlLaunch};
+use bowline_client::{Command, Limits};
 use bowline_types::Root;
 use std::{fmt, path::Path};
 
@@ -18,6 +18,30 @@ impl fmt::Display for LaunchError {
 
 impl std::error::Error for LaunchError {}
 
+/// How a server of the configuration is reached, for those who connect to it themselves.
+#[derive(Clone, Debug)]
+pub enum Reach {
+    /// By starting a program.
+    Program(Command),
+    /// By HTTP.
+    Page(Page),
+}
+
+impl Reach {
+    /// How to reach the server that an entry describes. Reads its file of variables, if it names one; programs start in
+    /// `workspace` unless the entry says otherwise.
+    ///
+    /// Whether the entry [needs an approval](UpstreamConfig::needs_approval) is for the caller to find out first.
+    pub fn from_config(entry: &UpstreamConfig, workspace: Option<&Path>) -> Result<Self, LaunchError> {
+        match &entry.launch {
+            Launch::Command(launch) => {
+                Ok(Self::Program(program(launch, workspace)?.limits(limits(&entry.settings.limits))))
+            }
+            Launch::Url(launch) => Ok(Self::Page(page(launch))),
+        }
+    }
+}
+
 impl Upstream {
     /// The server that an entry of the configuration describes. Reads its file of variables, if it names one; programs
     /// start in `workspace` unless the entry says otherwise.
@@ -27,9 +51,9 @@ impl Upstream {
 }
 
 fn from_config(entry: &UpstreamConfig, workspace: Option<&Path>) -> Result<Upstream, LaunchError> {
-    let upstream = match &entry.launch {
-        Launch::Command(launch) => Upstream::to(program(launch, workspace)?),
-        Launch::Url(launch) => Upstream::to(page(launch)),
+    let upstream = match Reach::from_config(entry, workspace)? {
+        Reach::Program(command) => Upstream::to(command),
+        Reach::Page(page) => Upstream::to(page),
     };
     let settings = &entry.settings;
     let mut upstream = upstream
@@ -38,7 +62,7 @@ fn from_config(entry: &UpstreamConfig, workspace: Option<&Path>) -> Result<Upstr
         .startup_timeout(settings.startup_timeout)
         .timeout(settings.request_timeout)
         .idle_stop(settings.idle_stop)
-        .roots(settings.roots.iter().map(root));
+        .roots(settings.roots.iter().map(Root::from));
     upstream.trusted = settings.trusted;
     upstream.always_listed = settings.always_load;
     upstream.revision = settings.revision;
@@ -49,11 +73,13 @@ fn from_config(entry: &UpstreamConfig, workspace: Option<&Path>) -> Result<Upstr
     Ok(upstream)
 }
 
-/// A root as the protocol has it; a path becomes its URI.
-fn root(root: &config::RootConfig) -> Root {
-    let uri = root.uri.expose();
-    let uri = if uri.starts_with('/') { format!("file://{uri}") } else { uri.to_owned() };
-    Root { name: root.name.clone(), ..Root::new(uri) }
+impl From<&config::RootConfig> for Root {
+    /// A root as the protocol has it; a path becomes its URI.
+    fn from(config: &config::RootConfig) -> Self {
+        let place = config.uri.expose();
+        let root = if place.starts_with("file:") { Self::new(place) } else { Self::of_path(place) };
+        Self { name: config.name.clone(), ..root }
+    }
 }
 
 fn program(launch: &CommandLaunch, workspace: Option<&Path>) -> Result<Command, LaunchError> {
@@ -61,7 +87,7 @@ fn program(launch: &CommandLaunch, workspace: Option<&Path>) -> Result<Command, 
     command = command.args(launch.args.iter().map(config::Text::expose));
     if let Some(file) = &launch.env_file {
         let path = Path::new(file.expose());
-        let text = std::fs::read_to_string(path)
+        let text = config::read_env_file(path)
             .map_err(|error| LaunchError(format!("cannot read `{}`: {error}", path.display())))?;
         let (variables, errors) = config::parse_env_file(path, &text);
         if let Some(error) = errors.first() {
@@ -83,8 +109,19 @@ fn program(launch: &CommandLaunch, workspace: Option<&Path>) -> Result<Command, 
     Ok(command)
 }
 
-fn page(launch: &UrlLaunch) -> bowline_http::HttpTarget {
-    launch.headers.iter().fold(bowline_http::http(launch.url.expose()), |target, (name, value)| {
-        target.header(name, value.expose())
-    })
+/// What the process may use; nothing where the system cannot see to it, which the configuration is told.
+fn limits(config: &LimitsConfig) -> Limits {
+    let mut limits = Limits::new();
+    if Limits::SUPPORTED {
+        (limits.memory, limits.cpu_time, limits.files) = (config.memory, config.cpu_time, config.files);
+    }
+    limits
+}
+
+fn page(launch: &UrlLaunch) -> Page {
+    let target =
+        launch.headers.iter().fold(bowline_http::http(launch.url.expose()), |target, (name, value)| {
+            target.header(name, value.expose())
+        });
+    Page::new(target, launch.headers_helper.as_deref().unwrap_or_default())
 }

@@ -3,13 +3,15 @@
 mod attribution;
 mod instance;
 mod launch;
+mod page;
 mod spec;
 mod status;
 
 pub(crate) use attribution::{CallerKey, Flights};
 pub(crate) use instance::{Instance, Owner};
-pub use launch::LaunchError;
-pub use spec::Upstream;
+pub use launch::{LaunchError, Reach};
+pub use page::Page;
+pub use spec::{InProcess, Upstream};
 pub use status::{Health, UpstreamStatus};
 
 use crate::{config::Share, telemetry::UpstreamMetrics};

@@ -178,7 +178,15 @@ impl From<ServerHandle> for Upstream {
 }
 
 /// A server in this process. Every connection is a pair of byte streams, as to any other.
-struct InProcess(ServerHandle);
+#[derive(Clone, Debug)]
+pub struct InProcess(ServerHandle);
+
+impl InProcess {
+    /// Reaches this server.
+    pub fn new(server: ServerHandle) -> Self {
+        Self(server)
+    }
+}
 
 /// How many bytes one side may be ahead of the other.
 const BUFFER: usize = 64 * 1024;

@@ -26,6 +26,8 @@ pub struct UpstreamStatus {
     pub health: Health,
     /// The revision both sides agreed on.
     pub revision: Option<Revision>,
+    /// How many tools it offers, once they were asked for.
+    pub tools: Option<usize>,
     /// How often it was started.
     pub starts: u64,
     /// How many calls went to it.

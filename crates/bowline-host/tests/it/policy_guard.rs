@@ -8,8 +8,8 @@ use bowline_host::policy::{
 };
 use bowline_proto::service::BoxFuture;
 use bowline_types::{
-    CreateMessageParams, CreateMessageResult, ElicitAction, ElicitParams, ElicitSchema, RawJson, RawMap,
-    Role, Root, SamplingMessage, StringFormat, StringSchema, Tool, ToolAnnotations,
+    CreateMessageParams, CreateMessageResult, ElicitAction, ElicitParams, ElicitSchema, InputRequest,
+    RawJson, RawMap, Role, Root, SamplingMessage, StringFormat, StringSchema, Tool, ToolAnnotations,
 };
 use expect_test::expect;
 use std::path::PathBuf;
@@ -141,6 +141,35 @@ async fn an_answer_holds_for_one_definition_one_user_and_its_time() {
 }
 
 #[tokio::test]
+async fn a_yes_to_a_tool_is_none_to_arguments_that_a_rule_asks_about() {
+    // V-104
+    let (gate, builder) = scripted([]);
+    let rule = Rule::ask().argument("/path", ArgumentTest::Within("/etc".into()));
+    let guard = builder.policy(Policy::new([rule])).build();
+    let run = |definition: &'static str, path: &str| {
+        let arguments = RawJson::from(serde_json::json!({ "path": path }));
+        let (definition, guard) = (tool(definition, ""), &guard);
+        async move {
+            let call = CallFacts { facts: FILES, definition: &definition, arguments: &arguments };
+            guard.check(&call).await.map(|permit| permit.by()).map_err(|refusal| refusal.kind())
+        }
+    };
+    gate.push(Verdict::allow_for(Scope::Run, None));
+    assert_eq!(run("write", "/srv/a").await, Ok(DecidedBy::Gate));
+    assert_eq!(run("write", "/srv/b").await, Ok(DecidedBy::Remembered));
+    assert_eq!(run("write", "/etc/a").await, Err(RefusalKind::Cancelled));
+    // What is answered then holds for these arguments.
+    gate.push(Verdict::allow_for(Scope::Run, None));
+    assert_eq!(run("write", "/etc/a").await, Ok(DecidedBy::Gate));
+    assert_eq!(run("write", "/etc/a").await, Ok(DecidedBy::Remembered));
+    assert_eq!(run("write", "/etc/b").await, Err(RefusalKind::Cancelled));
+    // A no to the tool is one to all that it could do.
+    gate.push(Verdict::Decline { scope: Scope::Run, reason: None });
+    assert_eq!(run("erase", "/srv/a").await, Err(RefusalKind::Declined));
+    assert_eq!(run("erase", "/etc/a").await, Err(RefusalKind::Denied));
+}
+
+#[tokio::test]
 async fn a_damaged_file_of_answers_refuses() {
     // V-101
     let folder = Folder::new("damaged");
@@ -222,6 +251,20 @@ async fn new_tools_of_known_servers_are_told_or_asked_about() {
         assert!(asked.iter().all(|question| matches!(question, Question::New { tool, .. } if tool == "b")));
         assert_eq!(outcome(&guard, &tool("a", "")).await, Ok(DecidedBy::Rule));
     }
+}
+
+#[tokio::test]
+async fn a_server_that_another_process_has_met_is_not_new() {
+    // V-101
+    let folder = Folder::new("met");
+    let path = folder.join("bowline.lock");
+    let (old, new) = (tool("read", "Reads."), tool("read", "Reads, and mails it."));
+    let pins = || Pins::open(&path).unwrap();
+    let late = Guard::builder().pins(pins()).build();
+    Guard::builder().pins(pins()).build().listed("files", std::slice::from_ref(&old)).await.unwrap();
+    let differences = late.listed("files", std::slice::from_ref(&new)).await.unwrap();
+    assert!(matches!(differences[..], [ref only] if matches!(only.kind, DifferenceKind::Changed { .. })));
+    assert_eq!(pins().look("files", &old), bowline_host::policy::Standing::Same);
 }
 
 #[tokio::test]
@@ -461,6 +504,27 @@ async fn pages_are_opened_after_consent_only() {
     gate.push(Verdict::allow());
     assert_eq!(guard.elicit(&FILES, visit(page)).await.unwrap().action, ElicitAction::Accept);
     assert_eq!(*opened.0.lock().unwrap(), [page]);
+}
+
+#[tokio::test]
+async fn a_rule_about_a_page_holds_however_its_address_is_written() {
+    // V-103, V-105
+    let (gate, builder) = scripted([]);
+    let deny = Rule::deny().action(Action::Visit).tool("https://evil.example/*");
+    let guard = builder.policy(Policy::new([deny])).build();
+    for url in [
+        "https://evil.example/login",
+        "HTTPS://Evil.Example/login",
+        "https://evil.example:443/login",
+        "https://bank.example@evil.example/login",
+        "https://evil.example./login",
+        "https://evil.example?to=login",
+    ] {
+        let asked = ElicitParams::url("Sign in", url);
+        assert!(guard.forward(&FILES, &InputRequest::Elicit(asked.clone())).is_err(), "{url}");
+        assert_eq!(guard.elicit(&FILES, asked).await.unwrap().action, ElicitAction::Decline, "{url}");
+    }
+    assert_eq!(gate.take_asked(), []);
 }
 
 #[tokio::test]

@@ -1,5 +1,12 @@
-//! The servers, spoken to frame by frame.
+//! The servers as their clients see them.
 
 mod database;
+mod everything;
+mod files;
+mod files_escape;
+mod files_resources;
+mod git;
+mod git_hostile;
 mod postgres;
+mod support;
 mod web;

@@ -6,7 +6,7 @@ use super::trail::Trail;
 use super::{CallFacts, Facts, Guard, NewTools};
 use crate::audit::{Entry, Event};
 use crate::policy::answers::Topic;
-use crate::policy::definition::Definition;
+use crate::policy::definition::{Definition, Digest};
 use crate::policy::gate::{Question, Verdict};
 use crate::policy::pins::{Difference, DifferenceKind, Pins, Standing};
 use crate::policy::rule::Effect;
@@ -57,6 +57,8 @@ impl Guard {
     /// Call it whenever the list was read, with all its pages, before tools of it are called.
     pub async fn listed(&self, server: &str, definitions: &[Definition]) -> Result<Vec<Difference>, Refusal> {
         let Some(pins) = &self.pins else { return Ok(Vec::new()) };
+        // Another process may have met the server before.
+        refresh(pins).await?;
         let first = !pins.knows(server);
         let differences = if first { Vec::new() } else { pins.survey(server, definitions) };
         for difference in &differences {
@@ -67,7 +69,7 @@ impl Guard {
         };
         let new: Vec<Definition> = definitions.iter().filter(is_new).cloned().collect();
         if first || !new.is_empty() {
-            self.accept(pins, server, new).await?;
+            add(pins, server, new).await?;
         }
         Ok(differences)
     }
@@ -85,6 +87,7 @@ impl Guard {
         }
         let topic = Topic {
             definition: Some(definition.digest().clone()),
+            arguments: decision.by_arguments.then(|| Digest::of(arguments)),
             ..topic(facts, Action::Call, Some(definition.name()))
         };
         self.settle(facts, decision, topic, |why, scopes| Question::Call {
@@ -109,41 +112,37 @@ impl Guard {
         let turn = self.turn(Action::Call, server, tool);
         let _turn = turn.lock().await;
         // Another process, or whoever had the turn before, may have accepted it.
-        let refreshed = pins.clone();
-        blocking(move || refreshed.refresh()).await?;
-        let standing = pins.look(server, definition);
+        refresh(pins).await?;
+        let mut standing = pins.look(server, definition);
+        if standing == Standing::New {
+            self.tell_pin(server, tool, tell(&DifferenceKind::New));
+        }
+        if standing == Standing::First || (standing == Standing::New && self.new_tools != NewTools::Ask) {
+            add(pins, server, vec![definition.clone()]).await?;
+            standing = pins.look(server, definition);
+        }
         let question = match standing {
             Standing::Same => return Ok(()),
-            Standing::First => None,
-            Standing::New => {
-                self.tell_pin(server, tool, tell(&DifferenceKind::New));
-                (self.new_tools == NewTools::Ask).then(|| Question::New {
-                    server: server.to_owned(),
-                    tool: tool.to_owned(),
-                    definition: definition.pretty().to_owned(),
-                })
-            }
+            Standing::First | Standing::New => Question::New {
+                server: server.to_owned(),
+                tool: tool.to_owned(),
+                definition: definition.pretty().to_owned(),
+            },
             Standing::Changed { diff } => {
                 self.tell_pin(server, tool, "its definition has changed");
-                Some(Question::Changed { server: server.to_owned(), tool: tool.to_owned(), diff })
+                Question::Changed { server: server.to_owned(), tool: tool.to_owned(), diff }
             }
         };
-        if let Some(question) = question {
-            match self.put(question).await? {
-                Verdict::Allow(_) => self.tell_pin(server, tool, "its definition was accepted"),
-                Verdict::Decline { reason, .. } => {
-                    let default = || format!("the definition of `{tool}` has changed, and was not accepted");
-                    return Err(declined(Some(reason.unwrap_or_else(default))));
-                }
-                Verdict::Cancel => return Err(cancelled()),
+        match self.put(question).await? {
+            Verdict::Allow(_) => self.tell_pin(server, tool, "its definition was accepted"),
+            Verdict::Decline { reason, .. } => {
+                let default = || format!("the definition of `{tool}` has changed, and was not accepted");
+                return Err(declined(Some(reason.unwrap_or_else(default))));
             }
+            Verdict::Cancel => return Err(cancelled()),
         }
-        self.accept(pins, server, vec![definition.clone()]).await
-    }
-
-    async fn accept(&self, pins: &Pins, server: &str, definitions: Vec<Definition>) -> Result<(), Refusal> {
-        let (pins, server) = (pins.clone(), server.to_owned());
-        blocking(move || pins.accept(&server, &definitions)).await
+        let (pins, server, definition) = (pins.clone(), server.to_owned(), definition.clone());
+        blocking(move || pins.accept(&server, &[definition])).await
     }
 
     fn tell_pin(&self, server: &str, tool: &str, what: &str) {
@@ -163,6 +162,16 @@ impl Guard {
         let entry = trail.allowed(settled.by, &settled.reason);
         Permit::new(settled.by, settled.reason, self.audit.as_ref(), &self.clock, entry)
     }
+}
+
+async fn refresh(pins: &Pins) -> Result<(), Refusal> {
+    let pins = pins.clone();
+    blocking(move || pins.refresh()).await
+}
+
+async fn add(pins: &Pins, server: &str, definitions: Vec<Definition>) -> Result<(), Refusal> {
+    let (pins, server) = (pins.clone(), server.to_owned());
+    blocking(move || pins.add(&server, &definitions)).await
 }
 
 fn tell(kind: &DifferenceKind) -> &'static str {
@@ -191,6 +200,7 @@ pub(super) fn topic(facts: &Facts<'_>, action: Action, name: Option<&str>) -> To
         server: facts.server.to_owned(),
         name: name.map(ToOwned::to_owned),
         definition: None,
+        arguments: None,
         principal: facts.caller.principal.map(ToOwned::to_owned),
     }
 }

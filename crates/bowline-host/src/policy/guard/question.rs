@@ -139,6 +139,19 @@ impl Guard {
         }
     }
 
+    /// Decides whether a server may learn the roots that were configured for it when nobody can be asked, because it asks
+    /// outside of any call: not if a rule denies it.
+    pub fn disclose(&self, facts: &Facts<'_>) -> Result<(), Refusal> {
+        let trail = Trail::begin(self, facts, Action::Roots, "", None);
+        match self.refuse_denied(facts, Action::Roots, "") {
+            Ok(()) => {
+                trail.allowed(DecidedBy::Check, "configured for this server");
+                Ok(())
+            }
+            Err(refusal) => Err(trail.refused(refusal)),
+        }
+    }
+
     /// Decides whether a server's question may go to whoever made the call, whose own host asks its user: not what a rule
     /// denies, and nothing that is not safe to show.
     pub fn forward(&self, facts: &Facts<'_>, asked: &InputRequest) -> Result<(), Refusal> {
@@ -151,9 +164,7 @@ impl Guard {
         let trail = Trail::begin(self, facts, action, name, None);
         let checked = self.refuse_denied(facts, action, name).and_then(|()| match asked {
             InputRequest::Elicit(ElicitParams::Form(form)) => check_form(&form.requested_schema),
-            InputRequest::Elicit(ElicitParams::Url(page)) => {
-                ShownUrl::parse(&page.url).map(drop).map_err(|error| not_safe(error.to_string()))
-            }
+            InputRequest::Elicit(ElicitParams::Url(page)) => self.check_page(facts, page).map(drop),
             InputRequest::CreateMessage(_) | InputRequest::ListRoots => Ok(()),
         });
         match checked {
@@ -194,7 +205,7 @@ impl Guard {
         page: &ElicitUrlParams,
     ) -> Result<(ElicitResult, &'static str), Refusal> {
         self.refuse_denied(facts, Action::Visit, &page.url)?;
-        let url = ShownUrl::parse(&page.url).map_err(|error| not_safe(error.to_string()))?;
+        let url = self.check_page(facts, page)?;
         let question = Question::Visit {
             server: facts.server.to_owned(),
             message: page.message.clone(),
@@ -217,6 +228,13 @@ impl Guard {
                 Ok((ElicitResult::consent(), "the page may be visited, but could not be opened"))
             }
         }
+    }
+
+    /// A page that is safe to show, and that no rule denies under the one name that all ways of writing it share.
+    fn check_page(&self, facts: &Facts<'_>, page: &ElicitUrlParams) -> Result<ShownUrl, Refusal> {
+        let url = ShownUrl::parse(&page.url).map_err(|error| not_safe(error.to_string()))?;
+        self.refuse_denied(facts, Action::Visit, &url.plain())?;
+        Ok(url)
     }
 
     fn refuse_denied(&self, facts: &Facts<'_>, action: Action, name: &str) -> Result<(), Refusal> {

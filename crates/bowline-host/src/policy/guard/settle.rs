@@ -35,7 +35,7 @@ impl Guard {
         topic: Topic,
         question: impl FnOnce(String, Vec<Scope>) -> Question,
     ) -> Result<Settled, Refusal> {
-        let Decision { effect, by, reason } = decision;
+        let Decision { effect, by, reason, .. } = decision;
         match effect {
             Effect::Allow => return Ok(Settled::new(by, reason)),
             Effect::Deny => return Err(Refusal::new(RefusalKind::Denied, by, reason)),

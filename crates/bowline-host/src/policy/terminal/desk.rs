@@ -41,12 +41,17 @@ where
 {
     /// Begins a question of a server.
     pub(super) async fn open(&mut self, server: &str) -> io::Result<()> {
+        self.open_with(&format!("{}> ", crate::policy::visible(server))).await
+    }
+
+    /// Begins a question whose answers are typed behind `prompt`.
+    pub(super) async fn open_with(&mut self, prompt: &str) -> io::Result<()> {
         if self.is_open {
             self.write("\nThe question above was withdrawn. Press Enter for the next one.\n").await?;
             self.line().await?;
         }
         self.is_open = true;
-        self.prompt = format!("{}> ", crate::policy::visible(server));
+        prompt.clone_into(&mut self.prompt);
         Ok(())
     }
 

@@ -37,6 +37,21 @@ impl<R, W> Terminal<R, W> {
         Self { desk: Mutex::new(Desk::new(input, output)) }
     }
 
+    /// Puts a question of the program itself, `prompt`, and gives the line that was typed, without blanks around it.
+    ///
+    /// The end of the input is an error of the kind [`UnexpectedEof`](io::ErrorKind::UnexpectedEof).
+    pub async fn line(&self, prompt: &str) -> io::Result<String>
+    where
+        R: AsyncBufRead + Unpin + Send,
+        W: AsyncWrite + Unpin + Send,
+    {
+        let mut desk = self.desk.lock().await;
+        desk.open_with(prompt).await?;
+        let line = desk.prompt().await?;
+        desk.close();
+        Ok(line)
+    }
+
     /// The input and the output.
     pub fn into_inner(self) -> (R, W) {
         self.desk.into_inner().into_inner()

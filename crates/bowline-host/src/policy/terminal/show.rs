@@ -142,6 +142,11 @@ pub(super) fn question(question: &Question) -> (Shown, Vec<Scope>) {
             shown.field("asked because of", why);
             allowed.clone_from(scopes);
         }
+        Question::Start { server, origin, description } => {
+            shown.head(server, "This server comes with the project. May it be used as it is now?");
+            shown.field("configured in", origin);
+            shown.named_block("what would be used", &description.join("\n"));
+        }
         Question::Access { server, action, name, why, scopes } => {
             let (what, kind) = match action {
                 Action::Prompt => ("May this prompt be fetched?", "prompt"),

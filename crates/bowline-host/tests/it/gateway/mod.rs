@@ -45,6 +45,10 @@ impl Far {
 
     /// One with further tools.
     async fn with(server: Server) -> Self {
+        Self::served(server, Settings::new()).await
+    }
+
+    async fn served(server: Server, settings: Settings) -> Self {
         let (started, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let slow = {
             let (started, release) = (Arc::clone(&started), Arc::clone(&release));
@@ -61,7 +65,7 @@ impl Far {
             ctx.meta().trace_context().map_or_else(|| "none".to_owned(), |context| context.traceparent)
         });
         let server = server.tool(Tool::new("fast").handler(|| "fast is done")).tool(slow).tool(trace);
-        let service = HttpService::with(server.build().unwrap(), Settings::new());
+        let service = HttpService::with(server.build().unwrap(), settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let (end, told) = oneshot::channel::<()>();

@@ -1,0 +1,74 @@
+"""One call from the command line, cold: `bowline call`, from its start to its end."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from harness.place import BENCH, BUILD, ROOT, quiet
+from harness.servers import Running, Wrong, load
+from harness.tables import OURS, simple
+
+PROGRAM = BUILD / "release" / "bowline"
+MODERN, LEGACY = "2026-07-28", "2025-11-25"
+STAMPS = BENCH / "servers" / "stamps.py"
+
+
+def build():
+    command = ["cargo", "build", "--release", "--quiet", "--locked", "--package", "bowline-cli"]
+    quiet(command, cwd=ROOT, env={"CARGO_TARGET_DIR": str(BUILD)})
+
+
+def timed(command):
+    """Runs a program to its end: when that was, how long it took in all, and its greatest memory."""
+    start = time.monotonic_ns()
+    process = subprocess.Popen([*map(str, command)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    told, complained = process.stdout.read(), process.stderr.read()
+    _, status, used = os.wait4(process.pid, 0)
+    end = time.monotonic_ns()
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode or b"ahoy" not in told:
+        raise Wrong(f"{' '.join(map(str, command))}: {complained.decode()[:400] or told.decode()[:400]}")
+    return end, (end - start) / 1e6, used.ru_maxrss
+
+
+def measure(variants, records, plan):
+    build()
+    names = {variant.name: variant for variant in variants}
+    bare = names.get("bare-hyper")
+    rounds = 5 if plan.quick else 31
+    with tempfile.TemporaryDirectory() as folder:
+        stamp = Path(folder) / "answered"
+        for turn in range(rounds):
+            try:
+                program = [sys.executable, STAMPS, stamp]
+                end, took, peak = timed([PROGRAM, "call", "echo", "message=ahoy", "--", *program])
+                after = (end - int(stamp.read_text())) / 1e6
+                records.add(OURS, LEGACY, "stdio", {"took_ms": took, "after_ms": after, "peak_kib": peak}, round=turn)
+            except (Wrong, OSError) as why:
+                records.fail(OURS, LEGACY, "stdio", why)
+    if bare is None:
+        return
+    with Running(bare, pinned=False) as running:
+        running.ready([MODERN], ops=("echo",))
+        for turn in range(rounds):
+            try:
+                start = time.monotonic_ns()
+                load("http", "--url", running.url, "--proto", MODERN, "--op", "echo", "--payload", 100, "--requests", 1)
+                floor = (time.monotonic_ns() - start) / 1e6
+                records.add("harness", MODERN, "http", {"took_ms": floor}, round=turn)
+                _, took, peak = timed([PROGRAM, "call", running.url, "echo", "message=ahoy"])
+                records.add(OURS, MODERN, "http", {"took_ms": took, "peak_kib": peak}, round=turn)
+            except Wrong as why:
+                records.fail(OURS, MODERN, "http", why)
+
+
+def tables(records):
+    columns = [("ms in all", "took_ms", 1), ("ms after the answer", "after_ms", 1), ("peak MiB", "peak_kib", 1024)]
+    title = "One call from the command line, to a program it starts (an interpreter of Python included)"
+    yield simple(records, "stdio", "oneshot-stdio", title, "milliseconds", columns, "took_ms")
+    columns = [("ms in all", "took_ms", 1), ("peak MiB", "peak_kib", 1024)]
+    title = "One call from the command line, to a bare server over HTTP; `harness` is a program that sends one request"
+    yield simple(records, "http", "oneshot-http", title, "milliseconds", columns, "took_ms", "harness")

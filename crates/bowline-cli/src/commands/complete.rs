@@ -1,0 +1,61 @@
+//! `bowline complete`: what a server proposes for an argument of a prompt or resource template.
+
+use crate::{context::Context, failure::Failure, session::Session, target::ReachArguments};
+use bowline_types::Reference;
+use clap::Args;
+use serde_json::json;
+
+#[derive(Args, Debug)]
+#[command(
+    override_usage = "bowline complete [OPTIONS] TARGET PROMPT|TEMPLATE ARGUMENT=START [KNOWN=VALUE]...\n       bowline complete [OPTIONS] PROMPT|TEMPLATE ARGUMENT=START [KNOWN=VALUE]... -- PROGRAM..."
+)]
+pub(crate) struct Arguments {
+    /// The server, the prompt or URI template, the argument with the start of its value, and what is known of others
+    #[arg(value_name = "TARGET REFERENCE ARGUMENTS")]
+    words: Vec<String>,
+    #[command(flatten)]
+    reach: ReachArguments,
+}
+
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
+    let (name, words) = arguments.reach.split(&arguments.words);
+    let target = arguments.reach.target(name, context)?;
+    Session::with(target, context, async |session| complete(session, words).await).await
+}
+
+pub(crate) async fn complete(session: &Session<'_>, words: &[String]) -> Result<(), Failure> {
+    let [reference, argument, known @ ..] = words else {
+        return Err(Failure::misused(
+            "expected a prompt or URI template, and an argument with the start of its value: `code language=py`",
+        ));
+    };
+    let (argument, start) = pair(argument)?;
+    let known = known.iter().map(|word| pair(word)).collect::<Result<Vec<_>, _>>()?;
+    let reference = reference_to(reference);
+    let completion = session.client.complete(reference, argument, start, known).await?;
+    let screen = session.context.screen;
+    if session.context.json() {
+        return screen.json(&json!({
+            "values": completion.values, "total": completion.total, "hasMore": completion.has_more,
+        }));
+    }
+    completion.values.iter().try_for_each(|value| screen.foreign(value))?;
+    if completion.has_more == Some(true) {
+        let total = completion.total.map(|total| format!(" of {total}")).unwrap_or_default();
+        screen.aside(&format!("these are the first {}{total}", completion.values.len()));
+    }
+    Ok(())
+}
+
+/// A URI template is told from the name of a prompt by its scheme.
+pub(crate) fn reference_to(text: &str) -> Reference {
+    if text.contains("://") || text.contains('{') {
+        Reference::resource(text)
+    } else {
+        Reference::prompt(text)
+    }
+}
+
+fn pair(word: &str) -> Result<(&str, &str), Failure> {
+    word.split_once('=').ok_or_else(|| Failure::misused(format!("expected `name=value`, got `{word}`")))
+}

@@ -1,0 +1,132 @@
+//! `bowline completions`: what makes a shell complete command lines, and what it asks for that.
+//!
+//! The scripts ask `bowline __complete` with the words typed so far. The answer comes from the program's own words, the
+//! configuration, and what earlier commands saw of servers; no server is started.
+
+use crate::{
+    arguments::Arguments as Line,
+    cache::Cache,
+    context::Context,
+    failure::Failure,
+    offers::{COMMANDS, offers, split},
+};
+use clap::{Args, CommandFactory, ValueEnum};
+
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    /// The shell
+    shell: Shell,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Shell {
+    Bash,
+    Elvish,
+    Fish,
+    #[value(name = "powershell")]
+    PowerShell,
+    Zsh,
+}
+
+pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failure> {
+    let script = match arguments.shell {
+        Shell::Bash => include_str!("completions/bowline.bash"),
+        Shell::Elvish => include_str!("completions/bowline.elv"),
+        Shell::Fish => include_str!("completions/bowline.fish"),
+        Shell::PowerShell => include_str!("completions/bowline.ps1"),
+        Shell::Zsh => include_str!("completions/bowline.zsh"),
+    };
+    context.screen.line(script.trim_end())
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Asked {
+    /// The line up to the cursor, from a shell that splits words at other places
+    #[arg(long, value_name = "LINE", allow_hyphen_values = true)]
+    line: Option<String>,
+    /// The words behind the program's name, the last of which is the one to complete
+    #[arg(last = true)]
+    words: Vec<String>,
+}
+
+pub(crate) fn answer(asked: &Asked, context: &Context) -> Result<(), Failure> {
+    let mut words = match &asked.line {
+        Some(line) => split(line).into_iter().skip(1).collect(),
+        None => asked.words.clone(),
+    };
+    let current = words.pop().unwrap_or_default();
+    // That shell replaces only what comes behind the last of these signs.
+    let kept = match &asked.line {
+        Some(_) => current.rfind(['=', ':']).map_or(0, |place| place + 1),
+        None => 0,
+    };
+    for offer in proposals(context, &words, &current) {
+        context.screen.line(offer.get(kept..).unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+fn proposals(context: &Context, words: &[String], current: &str) -> Vec<String> {
+    if words.iter().any(|word| word == "--") {
+        return Vec::new();
+    }
+    let mut command = Line::command();
+    command.build();
+    let (mut place, mut plain, mut waiting) = (&command, Vec::new(), None);
+    for word in words {
+        if waiting.take().is_some() {
+            continue;
+        }
+        if word.starts_with('-') {
+            waiting = place.get_arguments().find(|known| takes_value(known) && is_named(known, word));
+            continue;
+        }
+        match place.find_subcommand(word) {
+            Some(inner) if plain.is_empty() => place = inner,
+            _ => plain.push(word.clone()),
+        }
+    }
+    let begins =
+        |offers: Vec<String>| offers.into_iter().filter(|offer| offer.starts_with(current)).collect();
+    if let Some(option) = waiting {
+        let values = option.get_possible_values();
+        return begins(values.iter().map(|value| value.get_name().to_owned()).collect());
+    }
+    if current.starts_with('-') {
+        let shown = place.get_arguments().filter(|known| !known.is_hide_set());
+        return begins(shown.filter_map(|known| Some(format!("--{}", known.get_long()?))).collect());
+    }
+    let commands = place.get_subcommands().filter(|known| !known.is_hide_set());
+    let mut found: Vec<String> = commands.map(|known| known.get_name().to_owned()).collect();
+    let positional = place.get_positionals().next();
+    found.extend(
+        positional.into_iter().flat_map(clap::Arg::get_possible_values).map(|it| it.get_name().to_owned()),
+    );
+    let about_server = place.get_name();
+    if COMMANDS.contains(&about_server) || ["watch", "repl"].contains(&about_server) {
+        match plain.as_slice() {
+            [] => {
+                let config = context.surroundings.config();
+                found.extend(config.upstreams.into_iter().map(|entry| entry.name));
+                found.push("up".to_owned());
+            }
+            [target, rest @ ..] => {
+                let mut words = vec![about_server.to_owned()];
+                words.extend(rest.iter().cloned());
+                return offers(&Cache::load(context).names(target), &words, current);
+            }
+        }
+    }
+    begins(found)
+}
+
+fn takes_value(argument: &clap::Arg) -> bool {
+    argument.get_action().takes_values()
+}
+
+fn is_named(argument: &clap::Arg, word: &str) -> bool {
+    let long = argument.get_long().is_some_and(|long| word.strip_prefix("--") == Some(long));
+    long || argument
+        .get_short()
+        .is_some_and(|short| word.strip_prefix('-') == Some(short.to_string().as_str()))
+}

@@ -1,0 +1,67 @@
+//! `bowline config explain`: the configuration as it is merged, with the origin of every value and without secrets.
+
+use crate::{context::Context, failure::Failure};
+use bowline_host::config::{Config, Launch, Origin, Scope, Text, explain};
+use serde_json::{Map, Value, json};
+
+pub(super) fn run(context: &Context) -> Result<(), Failure> {
+    let config = context.surroundings.config();
+    if context.json() {
+        return context.screen.json(&described(&config));
+    }
+    context.screen.line("# The files that are read:")?;
+    for file in &config.files {
+        let state = if file.exists() { "" } else { " (not there)" };
+        context.screen.line(&format!("#   {}{state}", file.display()))?;
+    }
+    context.screen.line("")?;
+    context.screen.line(explain(&config).trim_end())?;
+    for error in &config.errors {
+        context.screen.warn(&error.to_string());
+    }
+    Ok(())
+}
+
+/// The same for programs.
+fn described(config: &Config) -> Value {
+    let servers = config.upstreams.iter().map(|entry| {
+        let mut server = Map::new();
+        server.insert("name".to_owned(), json!(entry.name));
+        server.insert("origin".to_owned(), json!(entry.origin.short()));
+        server.insert("dialect".to_owned(), json!(entry.dialect.to_string()));
+        server.insert("scope".to_owned(), json!(scope(entry.scope)));
+        server.insert("enabled".to_owned(), json!(entry.settings.enabled));
+        server.insert("needsApproval".to_owned(), json!(entry.needs_approval()));
+        match &entry.launch {
+            Launch::Command(launch) => {
+                let args: Vec<&str> = launch.args.iter().map(Text::shown).collect();
+                server.insert("command".to_owned(), json!(launch.program.shown()));
+                server.insert("args".to_owned(), json!(args));
+            }
+            Launch::Url(launch) => {
+                server.insert("url".to_owned(), json!(launch.url.shown()));
+            }
+        }
+        server.insert("origins".to_owned(), origins(&entry.origins));
+        Value::Object(server)
+    });
+    json!({
+        "files": config.files.iter().map(|file| json!({ "path": file.display().to_string(), "exists": file.exists() })).collect::<Vec<_>>(),
+        "servers": servers.collect::<Vec<_>>(),
+        "origins": origins(&config.origins),
+        "errors": config.errors.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
+}
+
+fn origins(origins: &std::collections::BTreeMap<String, Origin>) -> Value {
+    origins.iter().map(|(name, origin)| (name.clone(), json!(origin.short()))).collect::<Map<_, _>>().into()
+}
+
+pub(super) fn scope(scope: Scope) -> &'static str {
+    match scope {
+        Scope::User => "user",
+        Scope::Project => "project",
+        Scope::Local => "local",
+        Scope::Managed => "managed",
+    }
+}

@@ -1,0 +1,113 @@
+//! `bowline gateway`: the host without a person, as a service or as the one server of another program.
+
+use crate::{
+    context::Context,
+    ending::Ending,
+    failure::{Code, Failure},
+    hosting::{self, Hosting, Memory},
+    logging::{self, LogArguments},
+};
+use clap::Args;
+use std::net::SocketAddr;
+use tokio::net::TcpListener;
+
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    /// Serve the program that started this one, over standard input and output
+    #[arg(long)]
+    stdio: bool,
+    /// Listen on this address instead of the one of the configuration; beside `--stdio`, listen as well
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// Do not start at all if anything is wrong with the configuration
+    #[arg(long)]
+    strict: bool,
+    #[command(flatten)]
+    log: LogArguments,
+}
+
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
+    arguments.log.start(context, "info", logging::aside())?;
+    let config = context.surroundings.config();
+    if hosting::is_absent(&config) {
+        let places: Vec<String> = config.files.iter().map(|file| format!("`{}`", file.display())).collect();
+        return Err(Failure::new(
+            Code::Config,
+            format!("there is no configuration at {}", places.join(" or ")),
+        )
+        .advise("`bowline config import` takes over the servers of other programs on this computer")
+        .advise("`bowline up` shows what it does without one"));
+    }
+    let ending = Ending::listen()?;
+    let address = arguments.listen.unwrap_or(config.gateway.listen);
+    let hosting = Hosting::new(context, config, Memory::Kept, None)?;
+    let complaints = hosting.complaints(address);
+    if arguments.strict && !complaints.is_empty() {
+        let sentence = "something is wrong with the configuration";
+        return Err(Failure { advice: complaints, ..Failure::new(Code::Config, sentence) });
+    }
+    for complaint in &complaints {
+        tracing::warn!("{complaint}");
+    }
+    for notice in hosting.notices() {
+        tracing::info!("{notice}");
+    }
+    let listener =
+        if arguments.stdio && arguments.listen.is_none() {
+            None
+        } else {
+            let bound = TcpListener::bind(address).await;
+            Some(bound.map_err(|error| {
+                Failure::new(Code::Failed, format!("cannot listen on {address}: {error}"))
+            })?)
+        };
+    hosting.gateway.watch(context.surroundings.loader());
+
+    tokio::select! {
+        ended = serve(&hosting, listener, arguments.stdio, &ending) => ended,
+        () = ending.times(2) => {
+            Err(Failure { silent: true, ..Failure::new(Code::Interrupted, "ended at once") })
+        }
+    }
+}
+
+/// Serves both until the client at the standard streams is done or the program is told to end.
+async fn serve(
+    hosting: &Hosting,
+    listener: Option<TcpListener>,
+    stdio: bool,
+    ending: &Ending,
+) -> Result<(), Failure> {
+    let gateway = &hosting.gateway;
+    let (done, is_done) = tokio::sync::watch::channel(false);
+    let end = || {
+        let mut is_done = is_done.clone();
+        async move {
+            tokio::select! {
+                () = ending.times(1) => {}
+                _ = is_done.wait_for(|is_done| *is_done) => {}
+            }
+        }
+    };
+    let over_http = async {
+        let Some(listener) = listener else { return Ok(()) };
+        tracing::info!(address = %listener.local_addr()?, "listening");
+        gateway.serve_http(listener, end()).await.map_err(|error| hosting::refused(&error))
+    };
+    let over_stdio = async {
+        if !stdio {
+            return Ok(());
+        }
+        let handle = gateway.open().map_err(|error| Failure::new(Code::Failed, error.to_string()))?;
+        let served = tokio::select! {
+            served = handle.serve_stdio() => served,
+            () = end() => Ok(()),
+        };
+        // Whoever started the program has gone, and with it the reason to run.
+        done.send_replace(true);
+        served.map_err(|error| Failure::new(Code::Failed, error.to_string()))
+    };
+    let (http, stdio) = tokio::join!(over_http, over_stdio);
+    gateway.close().await;
+    http.and(stdio)
+}

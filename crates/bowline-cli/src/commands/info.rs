@@ -1,0 +1,95 @@
+//! `bowline info`: who a server is, what it can do, and how it wants to be used.
+
+use crate::{context::Context, failure::Failure, screen::Tone, session::Session, target::TargetArguments};
+use bowline_host::policy::visible;
+use bowline_types::{Capability, Era, ServerCapabilities};
+use clap::Args;
+use serde_json::json;
+
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    target: TargetArguments,
+}
+
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
+    let target = arguments.target.target(context)?;
+    Session::with(target, context, async |session| show(session)).await
+}
+
+pub(crate) fn show(session: &Session<'_>) -> Result<(), Failure> {
+    let server = session.client.server();
+    let screen = session.context.screen;
+    let milliseconds = session.opening.as_secs_f64() * 1000.0;
+    let era = match server.revision.era() {
+        Era::Legacy => "legacy",
+        Era::Modern => "modern",
+    };
+    if session.context.json() {
+        return screen.json(&json!({
+            "server": server.server_info,
+            "revision": server.revision,
+            "era": era,
+            "capabilities": server.capabilities,
+            "instructions": server.instructions,
+            "milliseconds": milliseconds,
+        }));
+    }
+    let field = |name: &str, value: &str| {
+        screen.line(&format!("{}{}{value}", screen.paint(Tone::Heading, name), " ".repeat(14 - name.len())))
+    };
+    match &server.server_info {
+        Some(info) => {
+            let title =
+                info.title.as_deref().map(|title| format!(" ({})", visible(title))).unwrap_or_default();
+            field("server", &format!("{} {}{title}", visible(&info.name), visible(&info.version)))?;
+            if let Some(description) = &info.description {
+                field("description", &visible(description))?;
+            }
+            if let Some(url) = &info.website_url {
+                field("website", &visible(url))?;
+            }
+        }
+        None => field("server", "does not say who it is")?,
+    }
+    field("revision", &format!("{} ({era})", server.revision))?;
+    let able = abilities(&server.capabilities);
+    field("capabilities", if able.is_empty() { "none" } else { &able })?;
+    field("connected in", &format!("{milliseconds:.0} ms"))?;
+    if let Some(instructions) = &server.instructions {
+        screen.line("")?;
+        screen.foreign(instructions.trim_end())?;
+    }
+    Ok(())
+}
+
+fn abilities(capabilities: &ServerCapabilities) -> String {
+    let known = [
+        (Capability::Tools, "tools"),
+        (Capability::ToolsListChanged, "tells when they change"),
+        (Capability::Resources, "resources"),
+        (Capability::ResourcesListChanged, "tells when they change"),
+        (Capability::ResourcesSubscribe, "subscriptions"),
+        (Capability::Prompts, "prompts"),
+        (Capability::PromptsListChanged, "tells when they change"),
+        (Capability::Completions, "completions"),
+        (Capability::Logging, "logging"),
+        (Capability::Tasks, "tasks"),
+    ];
+    let mut text = String::new();
+    for (capability, name) in known {
+        if !capabilities.has(capability) {
+            continue;
+        }
+        match name {
+            "tells when they change" | "subscriptions" => text.push_str(&format!(" ({name})")),
+            _ if text.is_empty() => text.push_str(name),
+            _ => text.push_str(&format!(", {name}")),
+        }
+    }
+    for (extension, _) in &capabilities.extensions {
+        text.push_str(if text.is_empty() { "" } else { ", " });
+        text.push_str(&visible(extension));
+    }
+    text
+}

@@ -1,0 +1,77 @@
+//! `bowline prompt`: one prompt, filled in.
+
+use super::{prompts, tools::unknown};
+use crate::{
+    content::Showing, context::Context, failure::Failure, schema::Schema, screen::Tone, session::Session,
+    target::ReachArguments, words,
+};
+use bowline_types::Prompt;
+use clap::Args;
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+
+#[derive(Args, Debug)]
+#[command(
+    override_usage = "bowline prompt [OPTIONS] TARGET PROMPT [NAME=VALUE]...\n       bowline prompt [OPTIONS] PROMPT [NAME=VALUE]... -- PROGRAM..."
+)]
+pub(crate) struct Arguments {
+    /// The server, the prompt, and its arguments
+    #[arg(value_name = "TARGET PROMPT ARGUMENTS")]
+    words: Vec<String>,
+    /// Put pictures, sounds and other files into this folder
+    #[arg(long, short = 'o', value_name = "FOLDER")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    reach: ReachArguments,
+}
+
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
+    let (name, words) = arguments.reach.split(&arguments.words);
+    let Some((prompt, words)) = words.split_first() else {
+        return Err(Failure::misused("expected the name of a prompt")
+            .advise("`bowline prompts TARGET` shows which there are"));
+    };
+    let target = arguments.reach.target(name, context)?;
+    let folder = arguments.output.as_deref();
+    Session::with(target, context, async |session| fill(session, prompt, words, folder).await).await
+}
+
+pub(crate) async fn fill(
+    session: &Session<'_>,
+    name: &str,
+    words: &[String],
+    folder: Option<&Path>,
+) -> Result<(), Failure> {
+    let prompts = prompts::list(session).await?;
+    let prompt = prompts.iter().find(|prompt| prompt.name == name);
+    let prompt =
+        prompt.ok_or_else(|| unknown("prompt", name, prompts.iter().map(|prompt| prompt.name.as_str())))?;
+    let arguments = words::arguments(session, name, &schema(prompt), words, None).await?;
+    let result = session.client.prompt(name, arguments).await?;
+    let screen = session.context.screen;
+    if session.context.json() {
+        return screen.json(&json!({ "description": result.description, "messages": result.messages }));
+    }
+    let showing = Showing { screen, folder, name };
+    for (place, message) in result.messages.iter().enumerate() {
+        if place > 0 {
+            screen.line("")?;
+        }
+        screen.line(&screen.paint(Tone::Heading, &format!("[{}]", message.role.as_str())))?;
+        showing.block(&message.content)?;
+    }
+    Ok(())
+}
+
+/// What a prompt takes, as a schema: strings, and nothing else.
+fn schema(prompt: &Prompt) -> Schema {
+    let mut properties = Map::new();
+    for argument in &prompt.arguments {
+        let schema = json!({ "type": "string", "description": argument.description });
+        properties.insert(argument.name.clone(), schema);
+    }
+    let required = prompt.arguments.iter().filter(|argument| argument.required == Some(true));
+    let required: Vec<Value> = required.map(|argument| argument.name.clone().into()).collect();
+    let schema = json!({ "properties": properties, "required": required, "additionalProperties": false });
+    Schema::new(&schema.into())
+}

@@ -1,0 +1,41 @@
+//! `bowline read`: one resource.
+
+use crate::{content::Showing, context::Context, failure::Failure, session::Session, target::ReachArguments};
+use clap::Args;
+use std::path::{Path, PathBuf};
+
+#[derive(Args, Debug)]
+#[command(
+    override_usage = "bowline read [OPTIONS] TARGET URI\n       bowline read [OPTIONS] URI -- PROGRAM..."
+)]
+pub(crate) struct Arguments {
+    /// The server, and the URI of the resource
+    #[arg(value_name = "TARGET URI", num_args = 0..=2)]
+    words: Vec<String>,
+    /// Put what is no text into this folder
+    #[arg(long, short = 'o', value_name = "FOLDER")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    reach: ReachArguments,
+}
+
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
+    let (name, words) = arguments.reach.split(&arguments.words);
+    let [uri] = words else {
+        return Err(Failure::misused("expected the URI of a resource")
+            .advise("`bowline resources TARGET` shows which there are"));
+    };
+    let target = arguments.reach.target(name, context)?;
+    let folder = arguments.output.as_deref();
+    Session::with(target, context, async |session| read(session, uri, folder).await).await
+}
+
+pub(crate) async fn read(session: &Session<'_>, uri: &str, folder: Option<&Path>) -> Result<(), Failure> {
+    let screen = session.context.screen;
+    let result = session.client.read(uri).await?;
+    if session.context.json() {
+        return screen.json(&serde_json::json!({ "contents": result.contents }));
+    }
+    let showing = Showing { screen, folder, name: "resource" };
+    result.contents.iter().try_for_each(|contents| showing.resource(contents))
+}

@@ -1,0 +1,181 @@
+//! Lines that a person types, edited and completed on a thread of their own.
+
+use crate::{
+    cache::Names,
+    failure::Failure,
+    offers::{offers, split},
+};
+use rustyline::{
+    Context, Editor, ExternalPrinter, Helper,
+    completion::{Completer, Pair},
+    error::ReadlineError,
+    highlight::Highlighter,
+    hint::Hinter,
+    history::FileHistory,
+    validate::Validator,
+};
+use std::{
+    fmt,
+    io::{self, IsTerminal},
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError, mpsc as threads},
+    thread,
+    time::Duration,
+};
+use tokio::sync::mpsc;
+
+/// How long completion waits for the server.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What comes from the thread.
+#[derive(Debug)]
+pub(super) enum Asked {
+    /// A line to obey.
+    Line(String),
+    /// What does the server propose?
+    Values { prompt: String, argument: String, start: String, reply: threads::Sender<Vec<String>> },
+}
+
+/// Reads lines, one whenever the last one was dealt with.
+pub(super) struct Reader {
+    asked: mpsc::Receiver<Asked>,
+    go: threads::Sender<()>,
+    printer: Option<Box<dyn ExternalPrinter + Send>>,
+}
+
+impl Reader {
+    pub(super) fn start(
+        prompt: String,
+        history: Option<PathBuf>,
+        names: Arc<Mutex<Names>>,
+    ) -> Result<Self, Failure> {
+        let failed = |error: ReadlineError| Failure::from(io::Error::other(error));
+        let (sender, asked) = mpsc::channel(1);
+        let (go, gone) = threads::channel();
+        let mut editor: Editor<Typing, FileHistory> = Editor::new().map_err(failed)?;
+        editor.set_helper(Some(Typing { names, asked: sender.clone() }));
+        if let Some(path) = &history {
+            // The first time there is none.
+            let _ = editor.load_history(path);
+        }
+        let printer = if io::stdin().is_terminal() {
+            Some(Box::new(editor.create_external_printer().map_err(failed)?)
+                as Box<dyn ExternalPrinter + Send>)
+        } else {
+            None
+        };
+        // It ends with the channels, or with the program when it waits for a line.
+        thread::spawn(move || {
+            while gone.recv().is_ok() {
+                let line = match editor.readline(&prompt) {
+                    Ok(line) => line,
+                    Err(ReadlineError::Interrupted) => String::new(),
+                    Err(_) => return,
+                };
+                if !line.trim().is_empty() {
+                    let _ = editor.add_history_entry(line.as_str());
+                    keep(&mut editor, history.as_deref());
+                }
+                if sender.blocking_send(Asked::Line(line)).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(Self { asked, go, printer })
+    }
+
+    /// Lets the next line be typed.
+    pub(super) fn next(&self) {
+        // When the thread has ended, so has what is asked.
+        let _ = self.go.send(());
+    }
+
+    /// What the thread wants; nothing when no more lines come.
+    pub(super) async fn asked(&mut self) -> Option<Asked> {
+        self.asked.recv().await
+    }
+
+    /// Shows a line above the one that is being typed.
+    pub(super) fn print(&mut self, line: &str) {
+        match &mut self.printer {
+            Some(printer) => drop(printer.print(format!("{line}\n"))),
+            None => drop(io::Write::write_all(&mut io::stderr(), format!("{line}\n").as_bytes())),
+        }
+    }
+}
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader").finish_non_exhaustive()
+    }
+}
+
+/// Writes what was typed, which may hold secrets, where only the user reads it.
+fn keep(editor: &mut Editor<Typing, FileHistory>, history: Option<&std::path::Path>) {
+    let Some(path) = history else { return };
+    let kept = path.parent().map_or(Ok(()), crate::folders::make_private);
+    let kept = kept.map_err(ReadlineError::from).and_then(|()| editor.save_history(path));
+    if let Err(error) = kept {
+        tracing::debug!(%error, "what was typed cannot be kept");
+    }
+}
+
+/// Knows what may be typed.
+struct Typing {
+    names: Arc<Mutex<Names>>,
+    asked: mpsc::Sender<Asked>,
+}
+
+impl Helper for Typing {}
+
+impl Highlighter for Typing {}
+
+impl Validator for Typing {}
+
+impl Hinter for Typing {
+    type Hint = String;
+}
+
+impl Typing {
+    /// What the server proposes for an argument of a prompt.
+    fn values(&self, prompt: &str, current: &str) -> Option<Vec<String>> {
+        let (argument, start) = current.split_once('=')?;
+        let (reply, replied) = threads::channel();
+        let (prompt, start) = (prompt.to_owned(), start.to_owned());
+        let asked = Asked::Values { prompt, argument: argument.to_owned(), start, reply };
+        self.asked.blocking_send(asked).ok()?;
+        let values = replied.recv_timeout(PATIENCE).ok()?;
+        Some(values.into_iter().map(|value| format!("{argument}={value}")).collect())
+    }
+}
+
+impl Completer for Typing {
+    type Candidate = Pair;
+
+    fn complete(
+        &self,
+        line: &str,
+        position: usize,
+        _: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let line = line.get(..position).unwrap_or(line);
+        let mut words = split(line);
+        let current = words.pop().unwrap_or_default();
+        // A word in quotes is not completed: it is not known where it begins.
+        let Some(start) = line.len().checked_sub(current.len()).filter(|_| line.ends_with(&current)) else {
+            return Ok((position, Vec::new()));
+        };
+        let known = offers(&self.names.lock().unwrap_or_else(PoisonError::into_inner), &words, &current);
+        let found = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            ["prompt" | "complete", prompt, ..] if known.is_empty() => {
+                self.values(prompt, &current).unwrap_or_default()
+            }
+            _ => known,
+        };
+        let quoted = |offer: &str| {
+            if offer.contains([' ', '"', '\\']) { format!("{offer:?}") } else { offer.to_owned() }
+        };
+        let pair = |offer: String| Pair { replacement: quoted(&offer), display: offer };
+        Ok((start, found.into_iter().map(pair).collect()))
+    }
+}

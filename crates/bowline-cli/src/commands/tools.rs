@@ -1,0 +1,132 @@
+//! `bowline tools`: what a server can do, and one tool in full.
+
+use crate::{
+    cache,
+    context::Context,
+    failure::{Code, Failure},
+    schema::Schema,
+    screen::{Screen, Tone},
+    session::Session,
+    table,
+    target::ReachArguments,
+};
+use bowline_host::{near::nearest, policy::visible};
+use bowline_types::{Tool, ToolAnnotations};
+use clap::Args;
+use serde_json::json;
+
+#[derive(Args, Debug)]
+#[command(
+    override_usage = "bowline tools [OPTIONS] [TARGET [TOOL]]\n       bowline tools [OPTIONS] [TOOL] -- PROGRAM..."
+)]
+pub(crate) struct Arguments {
+    /// The server, and the tool to show in full
+    #[arg(value_name = "TARGET TOOL", num_args = 0..=2)]
+    words: Vec<String>,
+    #[command(flatten)]
+    reach: ReachArguments,
+}
+
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
+    let (name, words) = arguments.reach.split(&arguments.words);
+    let target = arguments.reach.target(name, context)?;
+    Session::with(target, context, async |session| show(session, words).await).await
+}
+
+pub(crate) async fn show(session: &Session<'_>, words: &[String]) -> Result<(), Failure> {
+    let (tools, screen) = (list(session).await?, session.context.screen);
+    match words {
+        [] if session.context.json() => screen.json(&json!({ "tools": tools })),
+        [] if tools.is_empty() => {
+            screen.aside("the server has no tools");
+            Ok(())
+        }
+        [] => table::rows(screen, tools.iter().map(|tool| (tool.name.as_str(), summary(tool)))),
+        [name] => {
+            let tool = find(&tools, name)?;
+            if session.context.json() { screen.json(tool) } else { describe(screen, tool) }
+        }
+        [_, ..] => Err(Failure::misused("expected at most one tool")),
+    }
+}
+
+/// The tools, which completion then knows of.
+pub(crate) async fn list(session: &Session<'_>) -> Result<Vec<Tool>, Failure> {
+    let tools = session.client.tools().await?;
+    cache::remember(session.context, &session.name, |names| names.set_tools(&tools));
+    Ok(tools)
+}
+
+/// The tool of that name.
+pub(crate) fn find<'a>(tools: &'a [Tool], name: &str) -> Result<&'a Tool, Failure> {
+    let found = tools.iter().find(|tool| tool.name == name);
+    found.ok_or_else(|| unknown("tool", name, tools.iter().map(|tool| tool.name.as_str())))
+}
+
+/// Says that there is nothing of that name, and what may have been meant.
+pub(crate) fn unknown<'a>(what: &str, name: &str, names: impl IntoIterator<Item = &'a str>) -> Failure {
+    let names: Vec<&str> = names.into_iter().collect();
+    let failure = Failure::new(Code::Misused, format!("the server has no {what} `{}`", visible(name)));
+    match nearest(name, names.iter().copied()) {
+        Some(near) => failure.advise(format!("did you mean `{}`?", visible(near))),
+        None if names.is_empty() => failure.advise("it has none"),
+        None => failure.advise(format!("it has {}", visible(&names.join(", ")))),
+    }
+}
+
+fn summary(tool: &Tool) -> String {
+    let text = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default();
+    text.split("\n\n").next().unwrap_or_default().to_owned()
+}
+
+fn describe(screen: Screen, tool: &Tool) -> Result<(), Failure> {
+    screen.line(&screen.paint(Tone::Name, &visible(&tool.name)))?;
+    if let Some(title) = &tool.title {
+        screen.line(&visible(title))?;
+    }
+    if let Some(description) = &tool.description {
+        screen.line("")?;
+        screen.foreign(description.trim_end())?;
+    }
+    let hints = hints(tool.annotations.as_ref());
+    if !hints.is_empty() {
+        screen.line("")?;
+        screen.line(&format!("The server says it is {hints}."))?;
+    }
+    schema(screen, "Arguments", &Schema::new(&tool.input_schema))?;
+    match &tool.output_schema {
+        Some(output) => schema(screen, "Result", &Schema::new(output)),
+        None => Ok(()),
+    }
+}
+
+/// The members of an object, a line each, with what they mean below.
+fn schema(screen: Screen, heading: &str, schema: &Schema) -> Result<(), Failure> {
+    screen.line("")?;
+    screen.line(&screen.paint(Tone::Heading, heading))?;
+    let mut none = true;
+    for property in schema.properties() {
+        none = false;
+        let need = if property.required { ", required" } else { "" };
+        let default = property.default().map(|value| format!(", default {value}")).unwrap_or_default();
+        let kind = visible(&format!("{}{need}{default}", property.kind()));
+        screen.line(&format!("  {}  {kind}", screen.paint(Tone::Name, &visible(property.name))))?;
+        if let Some(description) = property.description() {
+            screen.line(&format!("      {}", visible(&table::one_line(description))))?;
+        }
+    }
+    if none { screen.line("  none") } else { Ok(()) }
+}
+
+fn hints(annotations: Option<&ToolAnnotations>) -> String {
+    let Some(hints) = annotations else { return String::new() };
+    let said = [
+        (hints.read_only_hint, "read-only", "not read-only"),
+        (hints.destructive_hint, "destructive", "not destructive"),
+        (hints.idempotent_hint, "idempotent", "not idempotent"),
+        (hints.open_world_hint, "open to the world", "closed to the world"),
+    ];
+    let said: Vec<&str> =
+        said.iter().filter_map(|(hint, yes, no)| hint.map(|hint| if hint { *yes } else { *no })).collect();
+    said.join(", ")
+}

@@ -1,0 +1,41 @@
+//! Questions at the terminal where the board is: one at a time, with the board out of the way.
+
+use super::board::Board;
+use bowline_host::policy::{Gate, Question, Terminal, Verdict};
+use bowline_proto::service::BoxFuture;
+use tokio::{
+    io::{BufReader, Stderr, Stdin},
+    sync::Mutex,
+};
+
+/// Asks whoever sits at the terminal.
+#[derive(Debug)]
+pub(super) struct AtTerminal {
+    board: Board,
+    terminal: Terminal<BufReader<Stdin>, Stderr>,
+    turn: Mutex<()>,
+}
+
+impl AtTerminal {
+    pub(super) fn new(board: Board) -> Self {
+        let terminal = Terminal::new(BufReader::new(tokio::io::stdin()), tokio::io::stderr());
+        Self { board, terminal, turn: Mutex::default() }
+    }
+}
+
+impl Gate for AtTerminal {
+    fn ask(&self, question: Question) -> BoxFuture<'_, Verdict> {
+        Box::pin(async move {
+            let _turn = self.turn.lock().await;
+            let _pause = self.board.pause();
+            forget_typed();
+            self.terminal.ask(question).await
+        })
+    }
+}
+
+/// What was typed before there was a question is no answer to it.
+fn forget_typed() {
+    #[cfg(unix)]
+    let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
+}

@@ -1,0 +1,245 @@
+//! The table of servers: what is told of each, and how it fits the width there is.
+
+use crate::screen::{Screen, Tone};
+use bowline_host::{
+    Gateway, Health, UpstreamStatus,
+    gateway::{EntryStatus, Standing},
+    policy::visible,
+};
+use std::collections::BTreeMap;
+
+/// What is told of one server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) name: String,
+    pub(super) state: State,
+    revision: String,
+    tools: Option<usize>,
+    calls: u64,
+    errors: u64,
+    running: usize,
+}
+
+/// The state of a server, with why where it cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Idle,
+    Starting,
+    Ready,
+    Failed(String),
+    Disabled,
+    NeedsApproval,
+    Broken(String),
+}
+
+impl State {
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Starting => "starting",
+            Self::Ready => "ready",
+            Self::Failed(_) => "failed",
+            Self::Disabled => "off",
+            Self::NeedsApproval => "not approved",
+            Self::Broken(_) => "broken",
+        }
+    }
+
+    fn tone(&self) -> Tone {
+        match self {
+            Self::Idle | Self::Disabled => Tone::Faint,
+            Self::Starting | Self::NeedsApproval => Tone::Warning,
+            Self::Ready => Tone::Good,
+            Self::Failed(_) | Self::Broken(_) => Tone::Bad,
+        }
+    }
+
+    /// Why it cannot be used.
+    pub(super) fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Failed(reason) | Self::Broken(reason) => Some(reason),
+            Self::Idle | Self::Starting | Self::Ready | Self::Disabled | Self::NeedsApproval => None,
+        }
+    }
+}
+
+/// The rows of a gateway, by name: the servers of the configuration, and those in this process.
+pub(super) fn rows(gateway: &Gateway) -> Vec<Row> {
+    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+    for EntryStatus { name, standing, instances, .. } in gateway.status() {
+        let row = row(&name, Some(&standing), &instances);
+        rows.insert(name, row);
+    }
+    let running = gateway.host().status();
+    for name in gateway.host().names() {
+        let instances: Vec<_> = running.iter().filter(|status| status.name == name).cloned().collect();
+        rows.entry(name.clone()).or_insert_with(|| row(&name, None, &instances));
+    }
+    rows.into_values().collect()
+}
+
+fn row(name: &str, standing: Option<&Standing>, instances: &[UpstreamStatus]) -> Row {
+    let health = || {
+        let of = |wanted: fn(&Health) -> bool| instances.iter().find(|status| wanted(&status.health));
+        // The best of them is what the next caller meets.
+        let best = of(|health| *health == Health::Ready)
+            .or_else(|| of(|health| *health == Health::Starting))
+            .or_else(|| of(|health| matches!(health, Health::Failed(_))));
+        match best.map(|status| &status.health) {
+            None | Some(Health::Idle) => State::Idle,
+            Some(Health::Starting) => State::Starting,
+            Some(Health::Ready) => State::Ready,
+            Some(Health::Failed(reason)) => State::Failed(reason.clone()),
+        }
+    };
+    let state = match standing {
+        Some(Standing::Disabled) => State::Disabled,
+        Some(Standing::NeedsApproval(_)) => State::NeedsApproval,
+        Some(Standing::Broken(reason)) => State::Broken(reason.clone()),
+        Some(_) | None => health(),
+    };
+    Row {
+        name: name.to_owned(),
+        state,
+        revision: instances
+            .iter()
+            .find_map(|status| status.revision)
+            .map_or_else(|| "-".to_owned(), |revision| revision.to_string()),
+        tools: instances.iter().find_map(|status| status.tools),
+        calls: instances.iter().map(|status| status.calls).sum(),
+        errors: instances.iter().map(|status| status.errors).sum(),
+        running: instances.iter().map(|status| status.running).sum(),
+    }
+}
+
+/// The width of the name, at most: what is longer is cut.
+const NAME: usize = 32;
+
+/// The table as lines, none of them wider than `width`, each with the number of columns it takes.
+pub(super) fn lines(screen: Screen, rows: &[Row], width: usize) -> Vec<(String, usize)> {
+    let names: Vec<String> =
+        rows.iter().map(|row| cut(&visible(&row.name), NAME.min((width / 3).max(6)))).collect();
+    let widest = names.iter().map(|name| columns(name)).chain([6]).max().unwrap_or(6);
+    let mut page = Page { screen, width, lines: Vec::new() };
+    page.line(&[
+        (Some(Tone::Heading), pad("SERVER", widest)),
+        (Some(Tone::Heading), pad("STATE", 12)),
+        (Some(Tone::Heading), pad("REVISION", 10)),
+        (Some(Tone::Heading), "TOOLS  CALLS  ERRORS  RUNNING".to_owned()),
+    ]);
+    for (row, name) in rows.iter().zip(&names) {
+        let tools = row.tools.map_or_else(|| "-".to_owned(), |tools| tools.to_string());
+        let (calls, errors, running) = (row.calls, row.errors, row.running);
+        page.line(&[
+            (Some(Tone::Name), pad(name, widest)),
+            (Some(row.state.tone()), pad(row.state.word(), 12)),
+            (Some(Tone::Faint), pad(&row.revision, 10)),
+            (None, format!("{tools:>5}  {calls:>5}  {errors:>6}  {running:>7}")),
+        ]);
+    }
+    for (row, name) in rows.iter().zip(&names) {
+        if let Some(reason) = row.state.reason() {
+            page.line(&[(Some(Tone::Warning), format!("! {name}: {}", one_line(reason)))]);
+        }
+    }
+    page.lines
+}
+
+struct Page {
+    screen: Screen,
+    width: usize,
+    lines: Vec<(String, usize)>,
+}
+
+impl Page {
+    /// Adds a line of cells, two columns apart, as much of it as fits.
+    fn line(&mut self, cells: &[(Option<Tone>, String)]) {
+        let (mut line, mut taken) = ("  ".to_owned(), 2);
+        for (place, (tone, text)) in cells.iter().enumerate() {
+            let gap = if place == 0 { 0 } else { 2 };
+            let Some(room) = self.width.checked_sub(taken + gap).filter(|room| *room > 0) else { break };
+            let text = cut(text, room);
+            line.push_str(&" ".repeat(gap));
+            match tone {
+                Some(tone) => line.push_str(&self.screen.paint_aside(*tone, &text)),
+                None => line.push_str(&text),
+            }
+            taken += gap + columns(&text);
+        }
+        self.lines.push((line, taken));
+    }
+}
+
+/// How many columns a text takes, near enough: of what is wide or takes none, terminals differ among themselves.
+fn columns(text: &str) -> usize {
+    text.chars().count()
+}
+
+fn pad(text: &str, width: usize) -> String {
+    format!("{text:<width$}")
+}
+
+/// A text that takes no more columns than these.
+pub(super) fn cut(text: &str, width: usize) -> String {
+    if columns(text) <= width {
+        return text.to_owned();
+    }
+    let mut kept: String = text.chars().take(width.saturating_sub(1)).collect();
+    kept.push('…');
+    kept
+}
+
+fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    visible(&words.join(" ")).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    fn check(width: usize, expected: &Expect) {
+        let row = |name: &str, state, tools, calls| Row {
+            name: name.to_owned(),
+            revision: if state == State::Ready { "2026-07-28" } else { "-" }.to_owned(),
+            state,
+            tools,
+            calls,
+            errors: 0,
+            running: 0,
+        };
+        let rows = [
+            row("files", State::Ready, Some(12), 3),
+            row("ti\u{1b}[2Jckets", State::Failed("exited with 1:\n  no \u{7}token".into()), None, 0),
+            row("very-long-name-of-a-server-that-nobody-reads", State::NeedsApproval, None, 0),
+        ];
+        let screen = Screen::new(clap::ColorChoice::Never);
+        let lines = lines(screen, &rows, width);
+        assert!(lines.iter().all(|(line, taken)| columns(line) == *taken && *taken <= width));
+        let lines: Vec<&str> = lines.iter().map(|(line, _)| line.trim_end()).collect();
+        expected.assert_eq(&lines.join("\n"));
+    }
+
+    #[test]
+    fn a_table_fits_its_width_and_shows_what_hides() {
+        check(
+            100,
+            &expect![[r#"
+                  SERVER                            STATE         REVISION    TOOLS  CALLS  ERRORS  RUNNING
+                  files                             ready         2026-07-28     12      3       0        0
+                  ti<U+001B>[2Jckets                failed        -               -      0       0        0
+                  very-long-name-of-a-server-that…  not approved  -               -      0       0        0
+                  ! ti<U+001B>[2Jckets: exited with 1: no <U+0007>token"#]],
+        );
+        check(
+            40,
+            &expect![[r#"
+                  SERVER         STATE         REVISION…
+                  files          ready         2026-07-…
+                  ti<U+001B>[2…  failed        -       …
+                  very-long-na…  not approved  -       …
+                  ! ti<U+001B>[2…: exited with 1: no <U…"#]],
+        );
+    }
+}

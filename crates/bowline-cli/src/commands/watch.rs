@@ -1,0 +1,152 @@
+//! `bowline watch`: what a server tells by itself, for as long as somebody listens.
+
+use crate::{
+    context::Context,
+    failure::Failure,
+    screen::{Screen, Tone},
+    session::Session,
+    table,
+    target::{TargetArguments, duration},
+};
+use bowline_client::Notification;
+use bowline_host::policy::visible;
+use bowline_types::{Capability, LogMessageParams, LoggingLevel};
+use clap::Args;
+use serde_json::{Value, json};
+use std::{future::pending, time::Duration};
+use tokio::sync::mpsc;
+
+/// How much news may wait to be shown before some is left out.
+const WAITING: usize = 10_000;
+
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    target: TargetArguments,
+    /// Show log messages from this level on: debug, info, notice, warning, error, critical, alert, emergency
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    level: LoggingLevel,
+    /// Tell when this resource changes; may be given more than once
+    #[arg(long = "resource", value_name = "URI")]
+    resources: Vec<String>,
+    /// Stop after this long
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    time: Option<Duration>,
+    /// Stop after this much news
+    #[arg(long, value_name = "NUMBER")]
+    count: Option<u64>,
+}
+
+/// Something a server tells.
+#[derive(Debug)]
+pub(crate) enum News {
+    Log(LogMessageParams),
+    Notification(Notification),
+}
+
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
+    let (sender, mut news) = mpsc::channel(WAITING);
+    let logs = sender.clone();
+    let target = arguments.target.target(context)?.lasting();
+    let hear = move |builder: bowline_client::ClientBuilder| {
+        builder
+            .log_level(arguments.level)
+            // What finds no room is left out: a reader that has stopped must not stop the connection.
+            .on_log(move |message| drop(logs.try_send(News::Log(message))))
+            .on_notification(move |told| drop(sender.try_send(News::Notification(told))))
+    };
+    let (time, count) = (arguments.time, arguments.count);
+    Session::listening(target, context, hear, async |session| {
+        let client = &session.client;
+        if client.server().capabilities.has(Capability::Logging) {
+            client.set_level(arguments.level).await?;
+        }
+        for uri in &arguments.resources {
+            client.subscribe(uri).await?;
+        }
+        context.screen.aside(&format!("listening to `{}`; Ctrl-C ends it", visible(&session.name)));
+        let end = async {
+            match time {
+                Some(time) => tokio::time::sleep(time).await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            shown = show(context, &mut news, count) => shown,
+            lost = client.closed() => Err(lost.into()),
+            () = end => Ok(()),
+        }
+    })
+    .await
+}
+
+async fn show(context: &Context, news: &mut mpsc::Receiver<News>, count: Option<u64>) -> Result<(), Failure> {
+    let mut shown = 0;
+    while count.is_none_or(|count| shown < count) {
+        let Some(told) = news.recv().await else { break };
+        let screen = context.screen;
+        if context.json() {
+            screen.line(&as_json(&told).to_string())?
+        } else {
+            screen.line(&line(screen, &told))?
+        }
+        shown += 1;
+    }
+    Ok(())
+}
+
+/// News on a line.
+pub(crate) fn line(screen: Screen, news: &News) -> String {
+    match news {
+        News::Log(message) => {
+            let tone = match message.level {
+                LoggingLevel::Debug => Tone::Faint,
+                LoggingLevel::Info | LoggingLevel::Notice => Tone::Good,
+                LoggingLevel::Warning => Tone::Warning,
+                LoggingLevel::Error
+                | LoggingLevel::Critical
+                | LoggingLevel::Alert
+                | LoggingLevel::Emergency => Tone::Bad,
+            };
+            let logger =
+                message.logger.as_deref().map(|logger| format!(" {}", visible(logger))).unwrap_or_default();
+            let text = message.data.decode::<String>().unwrap_or_else(|_| message.data.as_str().to_owned());
+            format!(
+                "{}{logger}: {}",
+                screen.paint(tone, message.level.as_str()),
+                visible(&table::one_line(&text))
+            )
+        }
+        News::Notification(told) => match told {
+            Notification::ToolsChanged => "the tools have changed".to_owned(),
+            Notification::PromptsChanged => "the prompts have changed".to_owned(),
+            Notification::ResourcesChanged => "the resources have changed".to_owned(),
+            Notification::ResourceUpdated(about) => format!("{} has changed", visible(&about.uri)),
+            Notification::ElicitationComplete(about) => {
+                format!("the page of question {} is done with", visible(&about.elicitation_id))
+            }
+            Notification::Other { method, params } => {
+                let params = params.as_ref().map(|params| format!(" {params}")).unwrap_or_default();
+                visible(&format!("{method}{params}"))
+            }
+            other => visible(&format!("{other:?}")),
+        },
+    }
+}
+
+/// News as the message it came in: the method and its parameters.
+fn as_json(news: &News) -> Value {
+    let (method, params) = match news {
+        News::Log(message) => ("notifications/message", json!(message)),
+        News::Notification(told) => match told {
+            Notification::ToolsChanged => ("notifications/tools/list_changed", json!({})),
+            Notification::PromptsChanged => ("notifications/prompts/list_changed", json!({})),
+            Notification::ResourcesChanged => ("notifications/resources/list_changed", json!({})),
+            Notification::ResourceUpdated(about) => ("notifications/resources/updated", json!(about)),
+            Notification::ElicitationComplete(about) => ("notifications/elicitation/complete", json!(about)),
+            Notification::Other { method, params } => (&**method, json!(params)),
+            _ => ("", json!({})),
+        },
+    };
+    json!({ "method": method, "params": params })
+}

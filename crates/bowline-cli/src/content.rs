@@ -1,0 +1,182 @@
+//! What a server gives, shown: text as text, everything else as files that are told of.
+
+use crate::{
+    failure::Failure,
+    picture,
+    screen::{Screen, Tone},
+};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use bowline_host::policy::visible;
+use bowline_types::{ContentBlock, RawJson, ResourceContents, ResourceLink};
+use std::{
+    fs::OpenOptions,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+/// How many files of one name are tried before giving up.
+const MOST: u32 = 10_000;
+
+/// Where results are written, and the files among them.
+#[derive(Debug)]
+pub(crate) struct Showing<'a> {
+    pub(crate) screen: Screen,
+    /// The folder for files; the one the program runs in if there is none.
+    pub(crate) folder: Option<&'a Path>,
+    /// What files are called after.
+    pub(crate) name: &'a str,
+}
+
+impl Showing<'_> {
+    pub(crate) fn block(&self, block: &ContentBlock) -> Result<(), Failure> {
+        match block {
+            ContentBlock::Text(text) => self.screen.foreign(&text.text),
+            ContentBlock::Image(image) => self.encoded(&image.data, Some(&image.mime_type), self.name),
+            ContentBlock::Audio(audio) => self.encoded(&audio.data, Some(&audio.mime_type), self.name),
+            ContentBlock::Resource(embedded) => self.resource(&embedded.resource),
+            ContentBlock::ResourceLink(link) => self.link(link),
+            ContentBlock::ToolUse(_) | ContentBlock::ToolResult(_) | ContentBlock::Unknown(_) => {
+                self.screen.json(&RawJson::of(block).unwrap_or_default())
+            }
+        }
+    }
+
+    /// What a resource holds.
+    pub(crate) fn resource(&self, resource: &ResourceContents) -> Result<(), Failure> {
+        match resource {
+            ResourceContents::Text(text) => self.screen.foreign(&text.text),
+            ResourceContents::Blob(blob) => {
+                let name = blob.uri.rsplit(['/', ':']).next().filter(|name| !name.is_empty());
+                self.encoded(&blob.blob, blob.mime_type.as_deref(), name.unwrap_or(self.name))
+            }
+        }
+    }
+
+    fn link(&self, link: &ResourceLink) -> Result<(), Failure> {
+        let name = visible(link.title.as_deref().unwrap_or(&link.name));
+        let kind = link.mime_type.as_deref().map(|kind| format!(" ({})", visible(kind))).unwrap_or_default();
+        self.screen.line(&format!("{}  {name}{kind}", self.screen.paint(Tone::Name, &visible(&link.uri))))?;
+        match &link.description {
+            Some(description) => self.screen.foreign(description),
+            None => Ok(()),
+        }
+    }
+
+    /// Bytes in Base64: kept in a file, and shown where the terminal shows pictures.
+    fn encoded(&self, data: &str, kind: Option<&str>, name: &str) -> Result<(), Failure> {
+        let kind = kind.unwrap_or("application/octet-stream");
+        let bytes = match STANDARD.decode(data.trim()) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                self.screen.warn(&format!("the server sent {} that is no Base64: {error}", visible(kind)));
+                return Ok(());
+            }
+        };
+        let path = self.save(&bytes, kind, name)?;
+        self.screen.aside(&format!("saved {} ({}, {} bytes)", path.display(), visible(kind), bytes.len()));
+        if let Some(picture) = picture::inline(self.screen, kind, &bytes) {
+            self.screen.raw(&picture)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a file that was not there before.
+    fn save(&self, bytes: &[u8], kind: &str, name: &str) -> Result<PathBuf, Failure> {
+        let (stem, ending) = file_name(name, kind);
+        let folder = self.folder.unwrap_or(Path::new(""));
+        if self.folder.is_some() {
+            std::fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
+        }
+        for number in 1..MOST {
+            let number = if number == 1 { String::new() } else { format!("-{number}") };
+            let path = folder.join(format!("{stem}{number}.{ending}"));
+            match OpenOptions::new().write(true).create_new(true).open(&path) {
+                Ok(mut file) => {
+                    return match file.write_all(bytes) {
+                        Ok(()) => Ok(path),
+                        Err(error) => Err(cannot_write(&path, &error)),
+                    };
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(cannot_write(&path, &error)),
+            }
+        }
+        Err(Failure::new(crate::failure::Code::Failed, format!("there are {MOST} files `{stem}` already")))
+    }
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    let failure =
+        Failure::new(crate::failure::Code::Failed, format!("cannot write `{}`: {error}", path.display()));
+    failure.advise("`--output FOLDER` puts files elsewhere")
+}
+
+/// A name for a file that leads nowhere else, and its ending.
+fn file_name(name: &str, kind: &str) -> (String, String) {
+    let harmless = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
+    let name: String =
+        name.chars().map(|letter| if harmless(letter) { letter } else { '_' }).take(64).collect();
+    let name = name.trim_matches('.');
+    let name = if name.is_empty() { "result" } else { name };
+    let (essence, _) = kind.split_once(';').unwrap_or((kind, ""));
+    let ending = match essence.trim() {
+        "image/jpeg" => "jpg",
+        "image/svg+xml" => "svg",
+        "audio/mpeg" => "mp3",
+        "audio/wav" | "audio/x-wav" => "wav",
+        "text/plain" => "txt",
+        "text/markdown" => "md",
+        "image/png" => "png",
+        "image/gif" => "gif",
+        "image/webp" => "webp",
+        "audio/ogg" => "ogg",
+        "application/pdf" => "pdf",
+        "application/json" => "json",
+        "application/zip" => "zip",
+        "application/gzip" => "gz",
+        "text/html" => "html",
+        "text/csv" => "csv",
+        _ => "bin",
+    };
+    match name.rsplit_once('.') {
+        // The name of a resource often has its ending.
+        Some((stem, own)) if !stem.is_empty() && (own == ending || ending == "bin") && !own.is_empty() => {
+            (stem.to_owned(), own.to_owned())
+        }
+        _ => (name.to_owned(), ending.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_named_harmlessly() {
+        let check = |name, kind, expected: (&str, &str)| {
+            let (stem, ending) = file_name(name, kind);
+            assert_eq!((stem.as_str(), ending.as_str()), expected);
+        };
+        check("chart", "image/png", ("chart", "png"));
+        check("../../etc/passwd", "image/png", ("_.._etc_passwd", "png"));
+        check("..", "text/plain; charset=utf-8", ("result", "txt"));
+        check("photo.jpg", "image/jpeg", ("photo", "jpg"));
+        check("data.tar", "application/octet-stream", ("data", "tar"));
+        check(".bashrc", "application/x-unknown", ("bashrc", "bin"));
+        check("a\u{202e}b", "image/gif", ("a_b", "gif"));
+    }
+
+    #[test]
+    fn nothing_is_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let screen = Screen::new(clap::ColorChoice::Never);
+        let showing = Showing { screen, folder: Some(folder.path()), name: "x" };
+        let first = showing.save(b"1", "image/png", "x").unwrap();
+        let second = showing.save(b"2", "image/png", "x").unwrap();
+        assert_eq!(
+            (first.file_name(), second.file_name()),
+            (Some("x.png".as_ref()), Some("x-2.png".as_ref()))
+        );
+        assert_eq!(std::fs::read(first).unwrap(), b"1");
+    }
+}

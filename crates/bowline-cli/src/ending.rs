@@ -1,0 +1,70 @@
+//! When the program is told to end: Ctrl-C or SIGTERM, once to end in good order and twice to end at once.
+
+use std::io;
+use tokio::sync::watch;
+
+/// Hears what the process is told. Clones hear the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Ending {
+    told: watch::Receiver<u32>,
+}
+
+impl Ending {
+    /// Listens from now on, for as long as the program runs: the system no longer ends it by itself.
+    pub(crate) fn listen() -> io::Result<Self> {
+        let (tell, told) = watch::channel(0_u32);
+        let mut signals = Signals::new()?;
+        tokio::spawn(async move {
+            loop {
+                signals.next().await;
+                tell.send_modify(|count| *count = count.saturating_add(1));
+            }
+        });
+        Ok(Self { told })
+    }
+
+    /// Completes when it was told so many times.
+    pub(crate) async fn times(&self, count: u32) {
+        let mut told = self.told.clone();
+        if told.wait_for(|so_far| *so_far >= count).await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
+#[cfg(unix)]
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending().await
+        }
+    }
+}

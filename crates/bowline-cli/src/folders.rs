@@ -1,0 +1,79 @@
+//! Folders for what lasts as long as a login, which nobody else can write.
+
+use crate::surroundings::Surroundings;
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+/// The folders of what lasts as long as a login, the best one first. The last needs neither a login nor a home.
+pub(crate) fn runtime(surroundings: &Surroundings) -> Vec<PathBuf> {
+    let login = surroundings.environment.variable("XDG_RUNTIME_DIR").map(PathBuf::from);
+    // A relative one would be another one in every folder.
+    let login = login.filter(|folder| folder.is_absolute()).map(|folder| folder.join("bowline"));
+    // Others may write there, so the name says whose it is; whose it really is, is checked.
+    let shared = std::env::temp_dir().join(format!("bowline-{}", owner()));
+    login.into_iter().chain(surroundings.state_folder()).chain([shared]).collect()
+}
+
+/// Creates a folder that only its owner may look into. One that is there has to be like that already.
+pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)?;
+    if is_private(folder) {
+        return Ok(());
+    }
+    let message = format!(
+        "expected that `{}` is a folder that only you may write, as after `chmod 700`",
+        folder.display()
+    );
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
+}
+
+/// Whether what is in a folder is by the user and nobody else.
+#[cfg(unix)]
+pub(crate) fn is_private(folder: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    fs::symlink_metadata(folder)
+        .is_ok_and(|found| found.is_dir() && found.uid() == owner() && found.mode() & 0o022 == 0)
+}
+
+/// Whether what is in a folder is by the user and nobody else: folders of users are, on this system.
+#[cfg(not(unix))]
+pub(crate) fn is_private(folder: &Path) -> bool {
+    folder.is_dir()
+}
+
+#[cfg(unix)]
+fn owner() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+#[cfg(not(unix))]
+fn owner() -> String {
+    std::env::var("USERNAME").unwrap_or_default()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn a_folder_that_others_may_write_or_have_put_there_is_not_used() {
+        let place = tempfile::tempdir().expect("there is a folder for temporary files");
+        let own = place.path().join("own");
+        make_private(&own).expect("it can be created");
+        assert!(is_private(&own));
+        make_private(&own).expect("it is there already");
+        fs::set_permissions(&own, fs::Permissions::from_mode(0o777)).expect("it is ours");
+        assert!(make_private(&own).is_err());
+        fs::set_permissions(&own, fs::Permissions::from_mode(0o700)).expect("it is ours");
+        let link = place.path().join("link");
+        symlink(&own, &link).expect("links can be made");
+        assert!(make_private(&link).is_err());
+    }
+}

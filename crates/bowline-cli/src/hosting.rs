@@ -1,0 +1,132 @@
+//! The gateway as the program runs it: where answers are kept, who approves, and what is told of the configuration.
+
+use crate::{
+    context::Context,
+    failure::{Code, Failure},
+};
+use bowline_host::{
+    Gateway,
+    config::{Config, NoticeKind},
+    gateway::{Approvals, Approve, Candidate, GatewayError, Standing},
+    policy::{Gate, StoreError, SystemOpener},
+};
+use std::{
+    collections::BTreeSet,
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// A gateway, and who approves what it may start.
+#[derive(Debug)]
+pub(crate) struct Hosting {
+    pub(crate) gateway: Gateway,
+    pub(crate) approved: Approved,
+}
+
+/// Whether what a user answers is kept for later runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Memory {
+    Kept,
+    Forgotten,
+}
+
+impl Hosting {
+    /// The gateway that a configuration describes, in the surroundings of this program. Questions go to the gate, if there
+    /// is one.
+    pub(crate) fn new(
+        context: &Context,
+        config: Config,
+        memory: Memory,
+        gate: Option<Arc<dyn Gate>>,
+    ) -> Result<Self, Failure> {
+        let surroundings = &context.surroundings;
+        let folder = surroundings.state_folder().filter(|_| memory == Memory::Kept);
+        let file = folder.as_ref().map(|folder| Approvals::open(folder.join("approvals.json"))).transpose();
+        let approved = Approved { file: file.map_err(unusable)?, run: Arc::default() };
+        let mut builder =
+            Gateway::builder(config).environment(surroundings.environment.clone()).approve(approved.clone());
+        if let Some(workspace) = &surroundings.workspace {
+            builder = builder.workspace(workspace);
+        }
+        if let Some(folder) = folder {
+            builder = builder.folder(folder);
+        }
+        if let Some(gate) = gate {
+            builder = builder.gate(gate).attended().opener(SystemOpener);
+        }
+        let gateway = builder.build().map_err(|error| refused(&error))?;
+        Ok(Self { gateway, approved })
+    }
+
+    /// What is wrong with the configuration, or has to be known of it, in sentences.
+    pub(crate) fn complaints(&self, listen: SocketAddr) -> Vec<String> {
+        let config = self.gateway.config();
+        let mut told: Vec<String> = self.gateway.problems().iter().map(ToString::to_string).collect();
+        let is_told = config.gateway.listen.ip() == listen.ip();
+        if !listen.ip().is_loopback() && config.gateway.token_env.is_none() && !is_told {
+            told.push(format!(
+                "others than this machine can connect to {listen}, and nobody has to send a token; \
+                 `token_env` in `[gateway]` asks for one"
+            ));
+        }
+        for entry in self.gateway.status() {
+            if let Standing::NeedsApproval(candidate) = entry.standing {
+                told.push(format!(
+                    "{}: the server `{}` comes with the project and is not used before you approve it: run `bowline up` \
+                     in a terminal",
+                    candidate.origin(),
+                    entry.name,
+                ));
+            }
+        }
+        told
+    }
+
+    /// What is worth knowing before it runs.
+    pub(crate) fn notices(&self) -> Vec<String> {
+        let config = self.gateway.config();
+        let is_told = |kind| matches!(kind, NoticeKind::Danger | NoticeKind::Ignored | NoticeKind::Replaced);
+        config.notices.iter().filter(|notice| is_told(notice.kind)).map(ToString::to_string).collect()
+    }
+}
+
+/// Whether nobody has configured anything.
+pub(crate) fn is_absent(config: &Config) -> bool {
+    config.upstreams.is_empty() && !config.files.iter().any(|file| file.exists()) && config.errors.is_empty()
+}
+
+/// Why there is no gateway.
+pub(crate) fn refused(error: &GatewayError) -> Failure {
+    let problems = error.problems().iter().map(ToString::to_string).collect();
+    let sentence = "the configuration cannot be used as it is";
+    Failure { advice: problems, ..Failure::new(Code::Config, sentence) }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` gives")]
+fn unusable(error: StoreError) -> Failure {
+    Failure::new(Code::Failed, error.to_string())
+}
+
+/// Knows what was approved: in earlier runs where there is a file, and in this one.
+#[derive(Clone, Debug)]
+pub(crate) struct Approved {
+    file: Option<Approvals>,
+    run: Arc<Mutex<BTreeSet<(String, String)>>>,
+}
+
+impl Approved {
+    /// Approves from now on.
+    pub(crate) fn approve(&self, candidate: &Candidate) -> Result<(), StoreError> {
+        let approved = (candidate.server().to_owned(), candidate.digest().to_owned());
+        self.run.lock().unwrap_or_else(PoisonError::into_inner).insert(approved);
+        self.file.as_ref().map_or(Ok(()), |file| file.approve(candidate))
+    }
+}
+
+impl Approve for Approved {
+    fn is_approved(&self, candidate: &Candidate) -> bool {
+        let approved = (candidate.server().to_owned(), candidate.digest().to_owned());
+        self.run.lock().unwrap_or_else(PoisonError::into_inner).contains(&approved)
+            || self.file.as_ref().is_some_and(|file| file.is_approved(candidate))
+    }
+}

@@ -1,0 +1,117 @@
+//! What may be typed next, where a server is spoken to: commands, names, arguments.
+
+use crate::cache::Names;
+
+/// The commands about one server.
+pub(crate) const COMMANDS: [&str; 10] =
+    ["call", "complete", "info", "ping", "prompt", "prompts", "read", "resources", "templates", "tools"];
+
+/// What may come in the place of `current` behind the words of a command, of which the first is its name. Everything that is
+/// offered begins with `current`.
+pub(crate) fn offers(names: &Names, words: &[String], current: &str) -> Vec<String> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let found: Vec<String> = match words.as_slice() {
+        [] => COMMANDS.iter().map(|command| (*command).to_owned()).collect(),
+        ["call" | "tools"] => names.tools.keys().cloned().collect(),
+        ["prompt" | "complete"] => names.prompts.keys().cloned().collect(),
+        ["read"] => names.resources.clone(),
+        ["call", tool, given @ ..] => match names.tools.get(*tool) {
+            None => Vec::new(),
+            Some(arguments) => match current.split_once('=') {
+                Some((name, _)) => {
+                    let choices = arguments.get(name).into_iter().flatten();
+                    choices.map(|choice| format!("{name}={choice}")).collect()
+                }
+                None => ungiven(arguments.keys(), given),
+            },
+        },
+        ["prompt" | "complete", prompt, given @ ..] => {
+            ungiven(names.prompts.get(*prompt).into_iter().flatten(), given)
+        }
+        [_, ..] => Vec::new(),
+    };
+    found.into_iter().filter(|offer| offer.starts_with(current)).collect()
+}
+
+/// Names of arguments that have no value yet.
+fn ungiven<'a>(names: impl Iterator<Item = &'a String>, given: &[&str]) -> Vec<String> {
+    let is_given = |name: &str| given.iter().any(|word| word.split(['=', ':']).next() == Some(name));
+    names.filter(|name| !is_given(name)).map(|name| format!("{name}=")).collect()
+}
+
+/// The words of a line, as shells read them: quotes keep blanks, a backslash keeps what comes behind it. The last word is
+/// the one at the end of the line, which may be empty; a quote that is not closed goes to the end.
+pub(crate) fn split(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let (mut quote, mut inside) = (None, false);
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        let escapes = letter == '\\' && quote != Some('\'');
+        let last = words.last_mut().expect("there is always a last word");
+        match (letter, quote) {
+            (_, _) if escapes => {
+                last.extend(letters.next());
+                inside = true;
+            }
+            (_, Some(open)) if letter == open => quote = None,
+            (_, Some(_)) => last.push(letter),
+            ('"' | '\'', None) => {
+                quote = Some(letter);
+                inside = true;
+            }
+            (blank, None) if blank.is_whitespace() => {
+                if inside {
+                    words.push(String::new());
+                }
+                inside = false;
+            }
+            (_, None) => {
+                last.push(letter);
+                inside = true;
+            }
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn lines_are_split_as_shells_do() {
+        let check = |line: &str, words: &[&str]| assert_eq!(split(line), words, "{line}");
+        check("", &[""]);
+        check("call ", &["call", ""]);
+        check("  call  echo a='b c' d=\"e f\"", &["call", "echo", "a=b c", "d=e f"]);
+        check(r#"x\ y '\' "\"" "open"#, &["x y", "\\", "\"", "open"]);
+        check("'' a", &["", "a"]);
+    }
+
+    #[test]
+    fn what_fits_is_offered() {
+        let arguments = |names: &[(&str, &[&str])]| -> BTreeMap<String, Vec<String>> {
+            let owned = |choices: &[&str]| choices.iter().map(ToString::to_string).collect();
+            names.iter().map(|(name, choices)| ((*name).to_owned(), owned(choices))).collect()
+        };
+        let names = Names {
+            tools: [("paint".to_owned(), arguments(&[("color", &["red", "green"]), ("size", &[])]))].into(),
+            prompts: [("code".to_owned(), vec!["language".to_owned()])].into(),
+            resources: vec!["file:///a".to_owned()],
+        };
+        let check = |line: &str, expected: &[&str]| {
+            let mut words = split(line);
+            let current = words.pop().unwrap();
+            assert_eq!(offers(&names, &words, &current), expected, "{line}");
+        };
+        check("ca", &["call"]);
+        check("call p", &["paint"]);
+        check("call paint ", &["color=", "size="]);
+        check("call paint color=red ", &["size="]);
+        check("call paint color=g", &["color=green"]);
+        check("prompt code ", &["language="]);
+        check("read f", &["file:///a"]);
+        check("call other ", &[]);
+    }
+}

@@ -1,0 +1,383 @@
+//! What a JSON Schema of a tool says of its arguments, as far as people have to know it.
+
+use bowline_host::near::nearest;
+use bowline_types::RawJson;
+use serde_json::{Map, Value};
+
+/// How often one reference may lead to another.
+const MAX_HOPS: usize = 16;
+
+/// The schema of an object, with the order in which its properties are written.
+#[derive(Clone, Debug)]
+pub(crate) struct Schema {
+    root: Value,
+    order: Vec<String>,
+}
+
+/// One property of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Property<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) required: bool,
+    schema: &'a Schema,
+    node: &'a Value,
+}
+
+impl Schema {
+    pub(crate) fn new(schema: &RawJson) -> Self {
+        let root = schema.to_value().unwrap_or_default();
+        let properties = schema.members().ok().and_then(|members| members.get("properties").cloned());
+        let members = properties.and_then(|properties| properties.members().ok()).unwrap_or_default();
+        Self { root, order: members.iter().map(|(name, _)| name.to_owned()).collect() }
+    }
+
+    /// The properties, as the schema orders them.
+    pub(crate) fn properties(&self) -> impl Iterator<Item = Property<'_>> {
+        self.order.iter().filter_map(|name| self.property(name))
+    }
+
+    pub(crate) fn property(&self, name: &str) -> Option<Property<'_>> {
+        let (name, node) = members(&self.root)?.get_key_value(name)?;
+        Some(Property { name, required: requires(&self.root, name), schema: self, node })
+    }
+
+    /// The names of properties that have to be given and are not.
+    pub(crate) fn missing(&self, given: &Map<String, Value>) -> Vec<Property<'_>> {
+        self.properties().filter(|property| property.required && !given.contains_key(property.name)).collect()
+    }
+
+    /// Whether there is nothing wrong with names and choices, as far as can be told without the server.
+    pub(crate) fn check(&self, given: &Map<String, Value>) -> Result<(), String> {
+        given.iter().try_for_each(|(name, value)| {
+            let node = self.step(&self.root, name)?;
+            match self.choices(node) {
+                Some(choices) if !choices.contains(&value) => {
+                    Err(format!("{name}: {}", not_a_choice(&text_of(value), &choices)))
+                }
+                _ => Ok(()),
+            }
+        })
+    }
+
+    /// Puts a text where a path of names leads to, as the value that is wanted there. What is an array takes several.
+    pub(crate) fn put(
+        &self,
+        into: &mut Map<String, Value>,
+        key: &str,
+        entry: Entry<'_>,
+    ) -> Result<(), String> {
+        // A name may have dots of its own.
+        let path: Vec<&str> = match members(&self.root) {
+            Some(members) if members.contains_key(key) => vec![key],
+            _ => key.split('.').collect(),
+        };
+        let (last, parents) = path.split_last().ok_or("expected a name")?;
+        let (mut place, mut node) = (into, self.resolve(&self.root));
+        for name in parents {
+            node = self.resolve(self.step(node, name)?);
+            let inner = place.entry(*name).or_insert_with(|| Value::Object(Map::new()));
+            place = inner.as_object_mut().ok_or_else(|| format!("`{name}` is given twice"))?;
+        }
+        let node = self.step(node, last)?;
+        let value = match entry {
+            Entry::Value(value) => value,
+            Entry::Text(text) => self.read(node, text).map_err(|reason| format!("{key}: {reason}"))?,
+        };
+        match (place.get_mut(*last), value) {
+            (None, value) => {
+                place.insert((*last).to_owned(), value);
+                Ok(())
+            }
+            (Some(Value::Array(items)), Value::Array(more)) => {
+                items.extend(more);
+                Ok(())
+            }
+            (Some(_), _) => Err(format!("`{key}` is given twice")),
+        }
+    }
+
+    /// What stands behind a name in an object.
+    fn step<'a>(&'a self, node: &'a Value, name: &str) -> Result<&'a Value, String> {
+        let node = self.resolve(node);
+        let known = members(node);
+        if let Some(found) = known.and_then(|known| known.get(name)) {
+            return Ok(found);
+        }
+        let open = match node.get("additionalProperties") {
+            None | Some(Value::Bool(false)) => {
+                known.is_none_or(Map::is_empty) && node.get("additionalProperties").is_none()
+            }
+            Some(_) => true,
+        };
+        if open || node.get("patternProperties").is_some() {
+            return Ok(node
+                .get("additionalProperties")
+                .filter(|schema| schema.is_object())
+                .unwrap_or(&Value::Null));
+        }
+        let names = || known.into_iter().flat_map(Map::keys).map(String::as_str);
+        let near = match nearest(name, names()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if names().next().is_none() => "there are none".to_owned(),
+            None => format!("there are {}", names().collect::<Vec<_>>().join(", ")),
+        };
+        Err(format!("there is no argument `{name}`; {near}"))
+    }
+
+    /// Reads a text as what the schema wants there.
+    fn read(&self, node: &Value, text: &str) -> Result<Value, String> {
+        let node = self.resolve(node);
+        if let Some(choices) = self.choices(node) {
+            let found = choices.iter().find(|choice| text_of(choice) == text);
+            return found.map(|choice| (*choice).clone()).ok_or_else(|| not_a_choice(text, &choices));
+        }
+        let kinds = self.kinds(node);
+        if kinds.is_empty() {
+            return Ok(serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)));
+        }
+        // Any text is a string, so that is tried last.
+        let parsed = || serde_json::from_str::<Value>(text).ok();
+        for kind in ["null", "boolean", "integer", "number", "object", "array"] {
+            if !kinds.contains(&kind) {
+                continue;
+            }
+            let fits = |value: &Value| match kind {
+                "null" => value.is_null(),
+                "boolean" => value.is_boolean(),
+                "integer" => {
+                    value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|it| it.fract() == 0.0)
+                }
+                "number" => value.is_number(),
+                "object" => value.is_object(),
+                _ => value.is_array(),
+            };
+            if let Some(value) = parsed().filter(fits) {
+                return Ok(value);
+            }
+            if kind == "array" && !text.starts_with('[') {
+                let items =
+                    self.branches(node).find_map(|branch| branch.get("items")).unwrap_or(&Value::Null);
+                return self.read(items, text).map(|item| Value::Array(vec![item]));
+            }
+        }
+        if kinds.contains(&"string") {
+            return Ok(Value::from(text));
+        }
+        Err(format!("expected {}, got `{text}`", self.kind(node)))
+    }
+
+    /// The values that are allowed, if they are listed.
+    fn choices<'a>(&'a self, node: &'a Value) -> Option<Vec<&'a Value>> {
+        let mut choices = Vec::new();
+        for branch in self.branches(node) {
+            match (branch.get("enum").and_then(Value::as_array), branch.get("const")) {
+                (Some(values), _) => choices.extend(values),
+                (None, Some(value)) => choices.push(value),
+                (None, None) => return None,
+            }
+        }
+        Some(choices).filter(|choices| !choices.is_empty())
+    }
+
+    /// The types that are allowed; none if any is.
+    fn kinds<'a>(&'a self, node: &'a Value) -> Vec<&'a str> {
+        let mut kinds = Vec::new();
+        for branch in self.branches(node) {
+            match branch.get("type") {
+                Some(Value::String(kind)) => kinds.push(kind.as_str()),
+                Some(Value::Array(several)) => kinds.extend(several.iter().filter_map(Value::as_str)),
+                _ if branch.get("properties").is_some() => kinds.push("object"),
+                _ => return Vec::new(),
+            }
+        }
+        kinds.dedup();
+        kinds
+    }
+
+    /// What a place wants, in a few words.
+    fn kind(&self, node: &Value) -> String {
+        let node = self.resolve(node);
+        if let Some(choices) = self.choices(node) {
+            let choices: Vec<String> = choices.into_iter().map(text_of).collect();
+            return format!("one of {}", choices.join(", "));
+        }
+        let kinds: Vec<String> = self.kinds(node).into_iter().map(|kind| self.kind_of(node, kind)).collect();
+        let mut text = if kinds.is_empty() { "any value".to_owned() } else { kinds.join(" or ") };
+        let bound = |names: &[&str]| names.iter().find_map(|name| node.get(name)).map(ToString::to_string);
+        match (bound(&["minimum", "minLength", "minItems"]), bound(&["maximum", "maxLength", "maxItems"])) {
+            (Some(least), Some(most)) => text.push_str(&format!(", {least} to {most}")),
+            (Some(least), None) => text.push_str(&format!(", at least {least}")),
+            (None, Some(most)) => text.push_str(&format!(", at most {most}")),
+            (None, None) => {}
+        }
+        if let Some(format) = node.get("format").and_then(Value::as_str) {
+            text.push_str(&format!(" ({format})"));
+        }
+        text
+    }
+
+    fn kind_of(&self, node: &Value, kind: &str) -> String {
+        let items = self.branches(node).find_map(|branch| branch.get("items"));
+        match (kind, items) {
+            ("array", Some(items)) => format!("array of {}", self.kind(items)),
+            _ => kind.to_owned(),
+        }
+    }
+
+    /// A schema, or those of which one has to fit.
+    fn branches<'a>(&'a self, node: &'a Value) -> impl Iterator<Item = &'a Value> {
+        let node = self.resolve(node);
+        let several = ["anyOf", "oneOf"].iter().find_map(|name| node.get(name)?.as_array());
+        let alone = if several.is_none() { Some(node) } else { None };
+        several.into_iter().flatten().map(|branch| self.resolve(branch)).chain(alone)
+    }
+
+    /// Follows references within the schema.
+    fn resolve<'a>(&'a self, mut node: &'a Value) -> &'a Value {
+        for _ in 0..MAX_HOPS {
+            let target = node.get("$ref").and_then(Value::as_str).and_then(|name| name.strip_prefix('#'));
+            match target.and_then(|pointer| self.root.pointer(pointer)) {
+                Some(found) => node = found,
+                None => break,
+            }
+        }
+        node
+    }
+}
+
+/// What is to be put somewhere.
+#[derive(Clone, Debug)]
+pub(crate) enum Entry<'a> {
+    /// A text, to be read as what is wanted there.
+    Text(&'a str),
+    /// Exactly this.
+    Value(Value),
+}
+
+impl Property<'_> {
+    /// What it has to be, in a few words.
+    pub(crate) fn kind(&self) -> String {
+        self.schema.kind(self.node)
+    }
+
+    pub(crate) fn description(&self) -> Option<&str> {
+        let own = self.node.get("description");
+        own.or_else(|| self.schema.resolve(self.node).get("description")).and_then(Value::as_str)
+    }
+
+    /// What it is when it is not given.
+    pub(crate) fn default(&self) -> Option<&Value> {
+        self.node.get("default")
+    }
+
+    /// The texts that may be typed, if they are listed.
+    pub(crate) fn choices(&self) -> Vec<String> {
+        let choices = self.schema.choices(self.schema.resolve(self.node));
+        choices.unwrap_or_default().into_iter().map(text_of).collect()
+    }
+}
+
+fn members(node: &Value) -> Option<&Map<String, Value>> {
+    node.get("properties")?.as_object()
+}
+
+fn requires(node: &Value, name: &str) -> bool {
+    let required = node.get("required").and_then(Value::as_array);
+    required.is_some_and(|required| required.iter().any(|required| required == name))
+}
+
+/// A value as it is typed.
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
+}
+
+fn not_a_choice(text: &str, choices: &[&Value]) -> String {
+    let choices: Vec<String> = choices.iter().map(|choice| text_of(choice)).collect();
+    let near = nearest(text, choices.iter().map(String::as_str));
+    let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    format!("expected one of {}, got `{text}`{near}", choices.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+
+    fn schema() -> Schema {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "text": { "type": "string", "minLength": 1 },
+                "count": { "type": "integer", "minimum": 1, "maximum": 5 },
+                "ratio": { "type": "number" },
+                "sure": { "type": "boolean" },
+                "color": { "enum": ["red", "green", 7] },
+                "tags": { "type": "array", "items": { "type": "string" } },
+                "sizes": { "type": "array", "items": { "type": "integer" } },
+                "place": { "$ref": "#/$defs/place" },
+                "maybe": { "anyOf": [{ "type": "integer" }, { "type": "null" }] },
+                "free": {},
+                "a.b": { "type": "string" },
+            },
+            "required": ["text"],
+            "$defs": { "place": { "type": "object", "properties": { "x": { "type": "number" }, "name": { "type": "string" } } } },
+        });
+        Schema::new(&schema.into())
+    }
+
+    fn check(words: &[(&str, &str)], expected: Expect) {
+        let mut arguments = Map::new();
+        let put = |arguments: &mut Map<String, Value>, (key, text): &(&str, &str)| {
+            schema().put(arguments, key, Entry::Text(text))
+        };
+        let result = words.iter().try_for_each(|word| put(&mut arguments, word));
+        expected.assert_eq(&result.map_or_else(|reason| reason, |()| Value::Object(arguments).to_string()));
+    }
+
+    #[test]
+    fn words_become_what_the_schema_wants() {
+        check(
+            &[
+                ("text", "5"),
+                ("count", "5"),
+                ("ratio", "1.5"),
+                ("sure", "true"),
+                ("color", "7"),
+                ("a.b", "x"),
+            ],
+            expect![[r#"{"a.b":"x","color":7,"count":5,"ratio":1.5,"sure":true,"text":"5"}"#]],
+        );
+        check(
+            &[("tags", "a"), ("tags", "b"), ("sizes", "[1, 2]"), ("sizes", "3")],
+            expect![[r#"{"sizes":[1,2,3],"tags":["a","b"]}"#]],
+        );
+        check(
+            &[("place.x", "1"), ("place.name", "2"), ("maybe", "null"), ("free", "[1]")],
+            expect![[r#"{"free":[1],"maybe":null,"place":{"name":"2","x":1}}"#]],
+        );
+        check(&[("free", "plain"), ("maybe", "3")], expect![[r#"{"free":"plain","maybe":3}"#]]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_with_what_would() {
+        check(&[("count", "many")], expect!["count: expected integer, 1 to 5, got `many`"]);
+        check(&[("count", "1.5")], expect!["count: expected integer, 1 to 5, got `1.5`"]);
+        check(&[("sure", "maybe")], expect!["sure: expected boolean, got `maybe`"]);
+        check(
+            &[("color", "gren")],
+            expect!["color: expected one of red, green, 7, got `gren`; did you mean `green`?"],
+        );
+        check(&[("txet", "x")], expect!["there is no argument `txet`; did you mean `text`?"]);
+        check(&[("place.z", "x")], expect!["there is no argument `z`; there are name, x"]);
+        check(&[("text", "a"), ("text", "b")], expect!["`text` is given twice"]);
+        check(&[("sizes", "a")], expect!["sizes: expected integer, got `a`"]);
+    }
+
+    #[test]
+    fn what_is_missing_is_told_in_order() {
+        let schema = schema();
+        let missing: Vec<&str> = schema.missing(&Map::new()).iter().map(|property| property.name).collect();
+        assert_eq!(missing, ["text"]);
+    }
+}

@@ -1,0 +1,78 @@
+//! A connection for the length of a command: opened, used, interrupted, and closed in good order.
+
+use crate::{
+    answers::{Desk, answering},
+    context::Context,
+    ending::Ending,
+    failure::{Code, Failure},
+    target::Target,
+};
+use bowline_client::{Client, ClientBuilder};
+use std::time::{Duration, Instant};
+
+/// A server that is connected.
+#[derive(Debug)]
+pub(crate) struct Session<'a> {
+    /// What the user calls the server.
+    pub(crate) name: String,
+    pub(crate) client: Client,
+    pub(crate) desk: Desk,
+    pub(crate) context: &'a Context,
+    /// How long it took to connect.
+    pub(crate) opening: Duration,
+}
+
+impl<'a> Session<'a> {
+    /// Does something with a server. Whatever becomes of it, the connection is closed after it; who presses Ctrl-C gives up
+    /// what is under way, and the server is told; who presses it again does not wait for that.
+    pub(crate) async fn with<T>(
+        target: Target,
+        context: &'a Context,
+        work: impl AsyncFnOnce(&Self) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        Self::listening(target, context, |builder| builder, work).await
+    }
+
+    /// The same, with handlers of the command's own.
+    pub(crate) async fn listening<T>(
+        target: Target,
+        context: &'a Context,
+        prepare: impl FnOnce(ClientBuilder) -> ClientBuilder,
+        work: impl AsyncFnOnce(&Self) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let ending = Ending::listen()?;
+        let session = interruptible(&ending, Self::open(target, context, prepare)).await?;
+        let done = interruptible(&ending, work(&session)).await;
+        tokio::select! {
+            () = session.client.close() => {}
+            () = ending.times(2) => {}
+        }
+        done
+    }
+
+    /// Connects.
+    pub(crate) async fn open(
+        target: Target,
+        context: &'a Context,
+        prepare: impl FnOnce(ClientBuilder) -> ClientBuilder,
+    ) -> Result<Self, Failure> {
+        let name = target.name.clone();
+        let desk = Desk::new(context.screen);
+        let builder = prepare(answering(context, &desk, &name, context.client()));
+        let start = Instant::now();
+        let client = target.connect(context, builder).await?;
+        Ok(Self { name, client, desk, context, opening: start.elapsed() })
+    }
+}
+
+/// Does something until the program is told to end.
+async fn interruptible<T>(
+    ending: &Ending,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        biased;
+        done = work => done,
+        () = ending.times(1) => Err(Failure::new(Code::Interrupted, "interrupted")),
+    }
+}

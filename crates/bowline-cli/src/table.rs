@@ -1,0 +1,65 @@
+//! Rows of names with what is to be said of them, as wide as the terminal is.
+
+use crate::{
+    failure::Failure,
+    screen::{Screen, Tone},
+};
+use bowline_host::policy::visible;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// The most columns that names take before what is said of them has to make room.
+const NAMES: usize = 40;
+
+/// Writes rows of a name and a text. Where the result is no terminal, nothing is left out.
+pub(crate) fn rows<'a>(
+    screen: Screen,
+    rows: impl IntoIterator<Item = (&'a str, String)>,
+) -> Result<(), Failure> {
+    let rows: Vec<(String, String)> =
+        rows.into_iter().map(|(name, text)| (visible(name), visible(one_line(&text).as_str()))).collect();
+    let column = rows.iter().map(|(name, _)| name.width()).max().unwrap_or_default().min(NAMES);
+    for (name, text) in rows {
+        let gap = " ".repeat(column.saturating_sub(name.width()));
+        let text = match screen.width() {
+            Some(width) => cut(&text, width.saturating_sub(name.width().max(column) + 2)),
+            None => text,
+        };
+        let line = format!("{}{gap}  {text}", screen.paint(Tone::Name, &name));
+        screen.line(line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// A text without breaks of lines, and with single blanks.
+pub(crate) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A text in so many columns.
+fn cut(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut taken = 0;
+    let fits = |letter: &char| {
+        taken += letter.width().unwrap_or(0);
+        taken < columns
+    };
+    let start: String = text.chars().take_while(fits).collect();
+    format!("{}…", start.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_wide_is_cut_by_columns() {
+        assert_eq!(cut("plain", 5), "plain");
+        assert_eq!(cut("plainer", 5), "plai…");
+        assert_eq!(cut("漢字漢字", 5), "漢字…");
+        assert_eq!(cut("a b", 2), "a…");
+        assert_eq!(cut("ab", 0), "…");
+        assert_eq!(one_line("a\n  b\t c"), "a b c");
+    }
+}

@@ -1,0 +1,141 @@
+//! The words of a command line that stand for the arguments of a tool or prompt.
+
+use crate::{
+    failure::{Code, Failure},
+    schema::{Entry, Schema},
+    session::Session,
+};
+use bowline_host::policy::visible;
+use serde_json::{Map, Value};
+use std::{fs, io};
+
+/// How words become arguments, for the help of the commands that take them.
+pub(crate) const GRAMMAR: &str = "\
+Arguments:
+  name=value       a value, read as the type that the schema wants; given again, one more item of an array
+  a.b=value        a member of an object
+  name:=json       exactly this JSON
+  name=@file       the content of a file; `@-` is standard input
+  {\"name\": ...}    all arguments as JSON; also `--args JSON`
+  @file            all arguments as JSON in a file; `@-` is standard input
+
+A tool's arguments are checked before anything is sent. What is required and missing is asked for in a terminal.";
+
+/// The arguments that words stand for, complete: what is missing is asked for, where somebody can be asked.
+pub(crate) async fn arguments(
+    session: &Session<'_>,
+    owner: &str,
+    schema: &Schema,
+    words: &[String],
+    json: Option<&str>,
+) -> Result<Map<String, Value>, Failure> {
+    let refused = |reason: String| Failure::misused(format!("{}: {reason}", visible(owner)));
+    let mut arguments = Map::new();
+    if let Some(text) = json {
+        merge(&mut arguments, text).map_err(refused)?;
+    }
+    for word in words {
+        put(&mut arguments, schema, word).map_err(refused)?;
+    }
+    schema.check(&arguments).map_err(refused)?;
+    let missing = schema.missing(&arguments);
+    if missing.is_empty() {
+        return Ok(arguments);
+    }
+    if !session.context.interactive() {
+        let names: Vec<String> =
+            missing.iter().map(|property| format!("`{}`", visible(property.name))).collect();
+        let failure = refused(format!("expected {}, which is required", names.join(", ")));
+        return Err(failure.advise(format!("`bowline tools TARGET {}` shows what it takes", visible(owner))));
+    }
+    let screen = session.context.screen;
+    for property in missing {
+        if let Some(description) = property.description() {
+            screen.aside(&format!("  | {}", visible(description)));
+        }
+        loop {
+            let prompt = format!("{} ({}): ", visible(property.name), visible(&property.kind()));
+            let line =
+                session.desk.line(&prompt).await.map_err(|_| Failure::new(Code::Denied, "no answer"))?;
+            match schema.put(&mut arguments, property.name, Entry::Text(&line)) {
+                Ok(()) => break,
+                Err(reason) => screen.aside(&format!("  ! {}", visible(&reason))),
+            }
+        }
+    }
+    Ok(arguments)
+}
+
+fn put(arguments: &mut Map<String, Value>, schema: &Schema, word: &str) -> Result<(), String> {
+    if word.starts_with('{') {
+        return merge(arguments, word);
+    }
+    if let Some(file) = word.strip_prefix('@') {
+        return merge(arguments, &read(file)?);
+    }
+    let Some((name, text)) = word.split_once('=') else {
+        return Err(format!("expected an argument as `name=value`, got `{word}`"));
+    };
+    if let Some(name) = name.strip_suffix(':') {
+        let value = serde_json::from_str(text).map_err(|error| format!("{name}: expected JSON: {error}"))?;
+        return schema.put(arguments, name, Entry::Value(value));
+    }
+    match text.strip_prefix('@') {
+        Some(file) => schema.put(arguments, name, Entry::Text(&read(file)?)),
+        None => schema.put(arguments, name, Entry::Text(text)),
+    }
+}
+
+fn merge(arguments: &mut Map<String, Value>, text: &str) -> Result<(), String> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(members)) => {
+            arguments.extend(members);
+            Ok(())
+        }
+        Ok(_) => Err("expected the arguments to be a JSON object".to_owned()),
+        Err(error) => Err(format!("expected the arguments as JSON: {error}")),
+    }
+}
+
+fn read(file: &str) -> Result<String, String> {
+    let text = if file == "-" { io::read_to_string(io::stdin()) } else { fs::read_to_string(file) };
+    text.map_err(|error| format!("cannot read `{file}`: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read_all(words: &[&str]) -> Result<Value, String> {
+        let schema = Schema::new(&json!({ "properties": { "a": { "type": "string" }, "n": {} } }).into());
+        let mut arguments = Map::new();
+        words.iter().try_for_each(|word| put(&mut arguments, &schema, word))?;
+        Ok(Value::Object(arguments))
+    }
+
+    #[test]
+    fn words_are_values_json_or_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("text");
+        fs::write(&file, "from=file").unwrap();
+        let from_file = format!("a=@{}", file.display());
+        assert_eq!(read_all(&["a=x=y"]), Ok(json!({ "a": "x=y" })));
+        assert_eq!(read_all(&["n:=[1]", "a="]), Ok(json!({ "n": [1], "a": "" })));
+        assert_eq!(read_all(&[&from_file]), Ok(json!({ "a": "from=file" })));
+        assert_eq!(read_all(&[r#"{"a": "1"}"#, "n=2"]), Ok(json!({ "a": "1", "n": 2 })));
+    }
+
+    #[test]
+    fn what_is_no_argument_is_refused() {
+        for (word, reason) in [
+            ("plain", "expected an argument as `name=value`, got `plain`"),
+            ("{", "expected the arguments as JSON"),
+            ("n:=x", "n: expected JSON"),
+            ("a=@/no/such/file", "cannot read `/no/such/file`"),
+        ] {
+            let told = read_all(&[word]).unwrap_err();
+            assert!(told.starts_with(reason), "{told}");
+        }
+    }
+}

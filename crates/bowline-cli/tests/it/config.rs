@@ -1,0 +1,301 @@
+//! `bowline config`: what it says, what it finds, and what it takes over.
+
+use crate::program;
+use expect_test::{Expect, expect};
+use std::{fs, path::Path, process::Command};
+use tempfile::TempDir;
+
+/// A home and a folder to work in, both empty.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let place = Self(tempfile::tempdir().expect("there is a folder for temporary files"));
+        fs::create_dir(place.path("home")).expect("it is ours");
+        fs::create_dir(place.path("work")).expect("it is ours");
+        place
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn put(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("it is in the folder")).expect("it is ours");
+        fs::write(path, text).expect("it is ours");
+    }
+
+    fn get(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).expect("it was written")
+    }
+
+    fn run(&self, words: &[&str]) -> (String, Option<i32>) {
+        let mut command: Command = program(words);
+        command.env("HOME", self.path("home")).current_dir(self.path("work"));
+        let output = command.output().expect("the program can be started");
+        let told = String::from_utf8(output.stdout).expect("it is text")
+            + &String::from_utf8(output.stderr).expect("it is text");
+        (self.masked(&told), output.status.code())
+    }
+
+    /// Without what differs from run to run.
+    fn masked(&self, text: &str) -> String {
+        let real = fs::canonicalize(self.0.path()).expect("it is there");
+        let place = |path: &Path| path.display().to_string();
+        text.replace(&place(&real), "").replace(&place(self.0.path()), "")
+    }
+
+    fn check(&self, words: &[&str], code: i32, expected: &Expect) {
+        let (told, ended) = self.run(words);
+        expected.assert_eq(&told);
+        assert_eq!(ended, Some(code), "{words:?}");
+    }
+}
+
+const MISTAKEN: &str = r#"
+[gateway]
+listen = "7337"
+
+[servers.files]
+comand = "bowline"
+
+[servers.notes]
+command = "npx -y notes"
+"#;
+
+#[test]
+fn mistakes_are_told_with_their_place_and_what_to_write() {
+    let place = Place::new();
+    place.put("home/.config/bowline/bowline.toml", MISTAKEN);
+    place.check(&["config", "check"], 8, &expect![[r#"
+        mistake: /home/.config/bowline/bowline.toml:3:10: gateway.listen: expected an address and a port, got `7337`; write `listen = "127.0.0.1:7337"`
+        mistake: /home/.config/bowline/bowline.toml:9:11: servers.notes.command: expected a program alone, got a whole command line; write `command = "npx"` and `args = ["-y", "notes"]`
+        mistake: /home/.config/bowline/bowline.toml:5:10: servers.files: expected `command` or `url`, since no other file has a server of this name; write `command = "npx"` or `url = "https://example.com/mcp"`
+        note: /home/.config/bowline/bowline.toml:6: servers.files.comand: unknown member, kept as it is; did you mean `command`?
+        1 file, 0 servers, 3 mistakes
+    "#]]);
+    place.put("work/mcp.json", r#"{ "mcpServers": { "a": { "command": "x", "args": "y" } } }"#);
+    place.check(
+        &["config", "check", "--json", "mcp.json"],
+        8,
+        &expect![[r#"
+        {
+          "files": [
+            "mcp.json"
+          ],
+          "servers": [],
+          "mistakes": [
+            {
+              "file": "mcp.json",
+              "line": 1,
+              "column": 50,
+              "field": "mcpServers.a.args",
+              "message": "expected an array of strings, got a string",
+              "help": "write `\"args\": [\"y\"]`"
+            }
+          ],
+          "notes": []
+        }
+    "#]],
+    );
+}
+
+#[test]
+fn a_configuration_without_mistakes_is_fine() {
+    let place = Place::new();
+    place.check(
+        &["config", "check"],
+        3,
+        &expect![[r#"
+        error: there is no configuration at `/home/.config/bowline/bowline.toml` or `/work/bowline.toml`
+          name the files to look at: `bowline config check FILE`
+    "#]],
+    );
+    place.put(
+        "work/.mcp.json",
+        r#"{ "mcpServers": { "a": { "command": "x", "env": { "K": "${NOT_SET}" } } } }"#,
+    );
+    place.check(&["config", "check", ".mcp.json"], 8, &expect![[r#"
+        mistake: .mcp.json:1:56: mcpServers.a.env.K: the variable `NOT_SET` is not set; set it, or write `${NOT_SET:-default}`
+        1 file, 0 servers, 1 mistake
+    "#]]);
+    place.check(
+        &["config", "check", "--allow-unset", ".mcp.json"],
+        0,
+        &expect![[r#"
+        1 file, 1 server, 0 mistakes
+    "#]],
+    );
+}
+
+#[test]
+fn what_holds_is_explained_with_its_origin_and_without_secrets() {
+    let place = Place::new();
+    place.put(
+        "home/.config/bowline/bowline.toml",
+        "[servers.tickets]\nurl = \"https://tickets.example/mcp\"\nheaders = { Authorization = \"Bearer s3cret\" }\n",
+    );
+    place.put("work/bowline.toml", "[servers.shop]\ncommand = \"shop\"\nargs = [\"--token\", \"s3cret\"]\n");
+    let (told, code) = place.run(&["config", "explain"]);
+    assert_eq!(code, Some(0));
+    let servers = told.split("[gateway]").next().expect("it has sections");
+    expect![[r##"
+        # The files that are read:
+        #   /home/.config/bowline/bowline.toml
+        #   /work/bowline.toml
+
+        [servers.tickets]  # /home/.config/bowline/bowline.toml:1, bowline.toml
+        url = "https://tickets.example/mcp"  # /home/.config/bowline/bowline.toml:2
+        headers.Authorization = "***"  # /home/.config/bowline/bowline.toml:3
+        enabled = true  # default
+        start = "lazy"  # default
+        share = "shared"  # default
+        startup_timeout = "30s"  # default
+        request_timeout = "1m"  # default
+        idle_stop = "10m"  # default
+        trusted = false  # default
+
+        [servers.shop]  # /work/bowline.toml:1, bowline.toml, needs approval
+        command = "shop"  # /work/bowline.toml:2
+        args = ["--token","***"]  # /work/bowline.toml:3
+        enabled = true  # default
+        start = "lazy"  # default
+        share = "shared"  # default
+        startup_timeout = "30s"  # default
+        request_timeout = "1m"  # default
+        idle_stop = "10m"  # default
+        trusted = false  # default
+
+    "##]]
+    .assert_eq(servers);
+    let (told, _) = place.run(&["config", "explain", "--json"]);
+    assert!(!told.contains("s3cret"), "{told}");
+    let told: serde_json::Value = serde_json::from_str(&told).expect("it is JSON");
+    assert_eq!(told["servers"][1]["needsApproval"], true);
+}
+
+const CURSOR: &str = r#"{ "mcpServers": {
+  "gh": { "command": "npx", "args": ["-y", "gh"], "env": { "TOKEN": "${GH_TOKEN}", "KEY": "s3cret" }, "autoApprove": ["*"] },
+  "self": { "url": "http://localhost:7337/mcp" },
+  "docs": { "url": "https://docs.example/mcp", "headers": { "X-Key": "s3cret" } }
+} }"#;
+
+const VS_CODE: &str = r#"{
+  "inputs": [{ "id": "gh-token", "type": "promptString", "password": true }],
+  "servers": {
+    "gh": { "command": "docker", "args": ["run", "gh"], "env": { "TOKEN": "${input:gh-token}" } },
+    "docs": { "type": "http", "url": "https://docs.example/mcp", "headers": { "X-Key": "s3cret" } }
+  }
+}"#;
+
+#[test]
+fn servers_of_other_programs_are_taken_over_once() {
+    let place = Place::new();
+    place.put("home/.cursor/mcp.json", CURSOR);
+    place.put("home/.config/Code/User/mcp.json", VS_CODE);
+    let own = "# Mine.\n[servers.mine]\ncommand = \"mine\" # and this too\n";
+    place.put("home/.config/bowline/bowline.toml", own);
+    place.check(
+        &["config", "import", "--dry-run"],
+        0,
+        &expect![[r##"
+        # From VS Code: /home/.config/Code/User/mcp.json:4
+        [servers.gh]
+        command = "docker"
+        args = ["run", "gh"]
+        env = { TOKEN = "${GH_TOKEN}" }
+
+        # From VS Code: /home/.config/Code/User/mcp.json:5
+        [servers.docs]
+        url = "https://docs.example/mcp"
+        headers = { X-Key = "***" }
+
+        # From Cursor: /home/.cursor/mcp.json:2
+        [servers.gh-cursor]
+        command = "npx"
+        args = ["-y", "gh"]
+        env = { KEY = "***", TOKEN = "${GH_TOKEN}" }
+        Nothing was written; it would be added to `/home/.config/bowline/bowline.toml`.
+    "##]],
+    );
+    assert_eq!(place.get("home/.config/bowline/bowline.toml"), own);
+    place.check(&["config", "import"], 0, &expect![[r#"
+        gh: from VS Code, /home/.config/Code/User/mcp.json:4
+        docs: from VS Code, /home/.config/Code/User/mcp.json:5
+        gh-cursor: from Cursor, /home/.cursor/mcp.json:2
+        The file as it was is `/home/.config/bowline/bowline.toml.1.bak`.
+        Written to `/home/.config/bowline/bowline.toml`. Keys that stood in the other files stand in it as well; only you can read it.
+        `gh` asked VS Code for a value: set the variable GH_TOKEN to it.
+    "#]]);
+    expect![[r##"
+        # Mine.
+        [servers.mine]
+        command = "mine" # and this too
+
+        # From VS Code: /home/.config/Code/User/mcp.json:4
+        [servers.gh]
+        command = "docker"
+        args = ["run", "gh"]
+        env = { TOKEN = "${GH_TOKEN}" }
+
+        # From VS Code: /home/.config/Code/User/mcp.json:5
+        [servers.docs]
+        url = "https://docs.example/mcp"
+        headers = { X-Key = "s3cret" }
+
+        # From Cursor: /home/.cursor/mcp.json:2
+        [servers.gh-cursor]
+        command = "npx"
+        args = ["-y", "gh"]
+        env = { KEY = "s3cret", TOKEN = "${GH_TOKEN}" }
+    "##]]
+    .assert_eq(&place.masked(&place.get("home/.config/bowline/bowline.toml")));
+    assert_eq!(place.get("home/.config/bowline/bowline.toml.1.bak"), own);
+    place.check(
+        &["config", "import"],
+        0,
+        &expect![[r#"
+        There is nothing to take over.
+    "#]],
+    );
+    place.check(
+        &["config", "check", "--allow-unset"],
+        0,
+        &expect![[r#"
+        1 file, 4 servers, 0 mistakes
+    "#]],
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn what_was_taken_over_is_the_users_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    place.put("home/.cursor/mcp.json", CURSOR);
+    place.check(&["config", "import", "--from", "cursr"], 2, &expect![[r#"
+        error: expected one of claude-code, claude-desktop, cline, copilot, cursor, gemini, goose, inspector, vs-code, windsurf, zed, got `cursr`
+    "#]]);
+    place.check(&["config", "import", "--from", "cursor", "--json"], 0, &expect![[r#"
+        {
+          "file": "/home/.config/bowline/bowline.toml",
+          "written": true,
+          "servers": [
+            {
+              "name": "gh",
+              "from": "Cursor",
+              "origin": "/home/.cursor/mcp.json:2"
+            },
+            {
+              "name": "docs",
+              "from": "Cursor",
+              "origin": "/home/.cursor/mcp.json:4"
+            }
+          ]
+        }
+        Written to `/home/.config/bowline/bowline.toml`. Keys that stood in the other files stand in it as well; only you can read it.
+    "#]]);
+    let file = fs::metadata(place.path("home/.config/bowline/bowline.toml")).expect("it was written");
+    assert_eq!(file.permissions().mode() & 0o777, 0o600);
+}

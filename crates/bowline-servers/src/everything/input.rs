@@ -1,0 +1,118 @@
+//! Tools and a prompt that need input before they can answer, for the rounds of 2026-07-28.
+
+use super::model::sample;
+use bowline::prelude::*;
+
+pub(super) fn add(server: Server) -> Server {
+    server
+        .tool(test_input_required_result_elicitation)
+        .tool(test_input_required_result_sampling)
+        .tool(test_input_required_result_list_roots)
+        .tool(test_input_required_result_request_state)
+        .tool(test_input_required_result_multiple_inputs)
+        .tool(test_input_required_result_multi_round)
+        .tool(test_input_required_result_tampered_state)
+        .tool(test_input_required_result_capabilities)
+        .prompt(test_input_required_result_prompt)
+}
+
+#[data]
+struct Person {
+    /// Your name.
+    name: String,
+}
+
+#[data]
+struct Consent {
+    /// Go on?
+    ok: bool,
+}
+
+#[data]
+struct Color {
+    /// Your favorite color.
+    color: String,
+}
+
+#[data]
+struct Context {
+    /// What to know first.
+    context: String,
+}
+
+/// Ask for a name and greet.
+#[tool(read_only)]
+async fn test_input_required_result_elicitation(ctx: Ctx) -> Result<String> {
+    let Person { name } = ctx.ask_as("user_name", "What is your name?").await?.accepted()?;
+    Ok(format!("Hello, {name}!"))
+}
+
+/// Ask the client's model.
+#[tool(read_only)]
+async fn test_input_required_result_sampling(ctx: Ctx) -> Result<String> {
+    sample(&ctx, "What is the capital of France?").await
+}
+
+/// Ask for the client's roots.
+#[tool(read_only)]
+async fn test_input_required_result_list_roots(ctx: Ctx) -> Result<String> {
+    let roots = ctx.roots().await?;
+    Ok(roots.into_iter().map(|root| root.uri).collect::<Vec<_>>().join("\n"))
+}
+
+/// Remember something across a question.
+#[tool(read_only)]
+async fn test_input_required_result_request_state(ctx: Ctx) -> Result<String> {
+    let before = ctx.once("before", async { Ok("state-ok".to_owned()) }).await?;
+    let Consent { ok } = ctx.ask("Please confirm").await?.accepted()?;
+    Ok(format!("{before}, confirmed: {ok}"))
+}
+
+/// Ask the user, the model and for the roots, all at once.
+#[tool(read_only)]
+async fn test_input_required_result_multiple_inputs(ctx: Ctx) -> Result<String> {
+    let (person, greeting, roots) = tokio::join!(
+        ctx.ask::<Person>("What is your name?"),
+        sample(&ctx, "Generate a greeting"),
+        ctx.roots()
+    );
+    let Person { name } = person?.accepted()?;
+    Ok(format!("{}, {name}! You work in {} places.", greeting?, roots?.len()))
+}
+
+/// Ask twice, the second question after the first answer.
+#[tool(read_only)]
+async fn test_input_required_result_multi_round(ctx: Ctx) -> Result<String> {
+    let Person { name } = ctx.ask("Step 1: What is your name?").await?.accepted()?;
+    let Color { color } =
+        ctx.ask(format!("Step 2: What is your favorite color, {name}?")).await?.accepted()?;
+    Ok(format!("{name} likes {color}"))
+}
+
+/// Ask with a state that nobody else can make.
+#[tool(read_only)]
+async fn test_input_required_result_tampered_state(ctx: Ctx) -> Result<String> {
+    let Consent { ok } = ctx.ask("Please confirm").await?.accepted()?;
+    Ok(format!("confirmed: {ok}"))
+}
+
+/// Ask for whatever the client can be asked.
+#[tool(read_only)]
+async fn test_input_required_result_capabilities(ctx: Ctx) -> Result<String> {
+    let capabilities = ctx.client().capabilities();
+    if capabilities.sampling.is_some() {
+        return sample(&ctx, "What is the capital of France?").await;
+    }
+    if capabilities.has_form_elicitation() {
+        let Person { name } = ctx.ask("What is your name?").await?.accepted()?;
+        return Ok(name);
+    }
+    Ok("there is nothing to ask".into())
+}
+
+/// A prompt that asks for its context.
+#[prompt]
+async fn test_input_required_result_prompt(ctx: Ctx) -> Result<String> {
+    let Context { context } = ctx.ask("What is the prompt about?").await?.accepted()?;
+    Ok(format!("Use this context: {context}"))
+}

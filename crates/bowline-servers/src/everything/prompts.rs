@@ -1,0 +1,90 @@
+//! Prompts: with and without arguments, with suggestions for them, with pictures and resources.
+
+use super::content::{PIXEL, embedded};
+use bowline::prelude::*;
+
+pub(super) fn add(server: Server) -> Server {
+    server
+        .prompt(test_simple_prompt)
+        .prompt(test_prompt_with_arguments)
+        .prompt(test_prompt_with_embedded_resource)
+        .prompt(test_prompt_with_image)
+        .prompt(travel)
+}
+
+/// A prompt without arguments.
+#[prompt]
+fn test_simple_prompt() -> &'static str {
+    "This is a simple prompt for testing."
+}
+
+fn suggestions(Typing { value, .. }: Typing) -> Vec<&'static str> {
+    ["paris", "park", "party", "test", "testing"]
+        .into_iter()
+        .filter(move |known| known.starts_with(&value))
+        .collect()
+}
+
+/// A prompt with two arguments.
+#[prompt]
+fn test_prompt_with_arguments(
+    /// The first.
+    #[complete(suggestions)]
+    arg1: String,
+    /// The second.
+    arg2: String,
+) -> String {
+    format!("Prompt with arguments: arg1='{arg1}', arg2='{arg2}'")
+}
+
+/// A prompt that brings a resource along.
+#[prompt]
+fn test_prompt_with_embedded_resource(
+    /// Which one.
+    #[serde(rename = "resourceUri")]
+    resource_uri: String,
+) -> Vec<PromptMessage> {
+    vec![
+        PromptMessage::new(Role::User, embedded(&resource_uri)),
+        PromptMessage::new(Role::User, Content::text("Please process the embedded resource above.")),
+    ]
+}
+
+/// A prompt that brings a picture along.
+#[prompt]
+fn test_prompt_with_image() -> Vec<PromptMessage> {
+    vec![
+        PromptMessage::new(Role::User, Content::image(PIXEL, "image/png")),
+        PromptMessage::new(Role::User, Content::text("Please analyze the image above.")),
+    ]
+}
+
+fn countries(Typing { value, .. }: Typing) -> Vec<&'static str> {
+    ["France", "Italy"].into_iter().filter(|name| name.starts_with(&value)).collect()
+}
+
+fn cities(Typing { value, arguments }: Typing) -> Vec<&'static str> {
+    let known: &[&str] = match arguments.get("country").map(String::as_str) {
+        Some("France") => &["Lyon", "Paris"],
+        Some("Italy") => &["Pisa", "Rome"],
+        _ => &["Lyon", "Paris", "Pisa", "Rome"],
+    };
+    known.iter().copied().filter(|name| name.starts_with(&value)).collect()
+}
+
+/// Plan a journey; the suggestions for the city depend on the country.
+#[prompt(title = "Plan a journey")]
+fn travel(
+    /// The country.
+    #[complete(countries)]
+    country: String,
+    /// The city, or anywhere.
+    #[complete(cities)]
+    city: Option<String>,
+) -> Vec<PromptMessage> {
+    let place = city.map_or_else(|| country.clone(), |city| format!("{city}, {country}"));
+    vec![
+        PromptMessage::user(Content::text(format!("Plan a weekend in {place}."))),
+        PromptMessage::assistant(Content::text("Gladly. What do you like to see?")),
+    ]
+}

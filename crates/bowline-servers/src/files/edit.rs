@@ -1,0 +1,116 @@
+//! Replacing exact texts, and showing what that changes.
+
+use bowline::server::{Error, Result};
+use similar::TextDiff;
+
+/// One replacement.
+pub(super) struct Replacement<'a> {
+    pub(super) old: &'a str,
+    pub(super) new: &'a str,
+    pub(super) all: bool,
+}
+
+/// Makes the replacements one after the other. Each old text has to be there, once unless all are meant.
+pub(super) fn apply(text: &str, replacements: &[Replacement<'_>]) -> Result<String> {
+    if replacements.is_empty() {
+        return Err(Error::tool("expected at least one edit, got none"));
+    }
+    let mut text = text.to_owned();
+    for (number, Replacement { old, new, all }) in (1..).zip(replacements) {
+        if old.is_empty() {
+            return Err(Error::tool(format!(
+                "edit {number}: expected `old_text` to have at least one character"
+            )));
+        }
+        let lines: Vec<_> = text.match_indices(old).map(|(at, _)| line_of(&text, at)).collect();
+        match lines.as_slice() {
+            [] => {
+                let crlf = text.contains("\r\n") && old.contains('\n') && !old.contains("\r\n");
+                let hint = if crlf { "; the lines of the file end with CR and LF" } else { "" };
+                return Err(Error::tool(format!(
+                    "edit {number}: expected `old_text` in the file, did not find it{hint}"
+                )));
+            }
+            [_, _, ..] if !all => {
+                let places: Vec<_> = lines.iter().take(10).map(ToString::to_string).collect();
+                return Err(Error::tool(format!(
+                    "edit {number}: expected `old_text` once, found it {} times (lines {}): give more of what is around \
+                     it, or set `replace_all`",
+                    lines.len(),
+                    places.join(", ")
+                )));
+            }
+            _ => text = text.replace(old, new),
+        }
+    }
+    Ok(text)
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
+}
+
+/// The difference as `diff -u` writes it; empty when there is none.
+pub(super) fn diff(name: &str, before: &str, after: &str) -> String {
+    let diff = TextDiff::from_lines(before, after);
+    diff.unified_diff().context_radius(3).header(&format!("a/{name}"), &format!("b/{name}")).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+
+    fn check(text: &str, edits: &[(&str, &str, bool)], expected: &expect_test::Expect) {
+        let edits: Vec<_> = edits.iter().map(|&(old, new, all)| Replacement { old, new, all }).collect();
+        expected.assert_eq(&match apply(text, &edits) {
+            Ok(text) => text,
+            Err(error) => format!("error: {error}"),
+        });
+    }
+
+    #[test]
+    fn exact_texts_are_replaced() {
+        check("a b c", &[("b", "x", false), ("x c", "y", false)], &expect!["a y"]);
+        check("a a", &[("a", "aa", true)], &expect!["aa aa"]);
+        check("a", &[], &expect!["error: expected at least one edit, got none"]);
+        check(
+            "a",
+            &[("", "b", false)],
+            &expect!["error: edit 1: expected `old_text` to have at least one character"],
+        );
+        check(
+            "a",
+            &[("b", "c", true)],
+            &expect!["error: edit 1: expected `old_text` in the file, did not find it"],
+        );
+        check(
+            "a\r\nb\r\n",
+            &[("a\nb", "c", false)],
+            &expect![
+                "error: edit 1: expected `old_text` in the file, did not find it; the lines of the file end with CR and LF"
+            ],
+        );
+        check(
+            "a\nb\na\n",
+            &[("a", "c", false)],
+            &expect![
+                "error: edit 1: expected `old_text` once, found it 2 times (lines 1, 3): give more of what is around it, or set `replace_all`"
+            ],
+        );
+    }
+
+    #[test]
+    fn a_difference_reads_as_a_patch() {
+        expect![[r"
+            --- a/x
+            +++ b/x
+            @@ -1,2 +1,2 @@
+             one
+            -two
+            +2
+        "]]
+        .assert_eq(&diff("x", "one\ntwo\n", "one\n2\n"));
+        assert_eq!(diff("x", "same\n", "same\n"), "");
+    }
+}

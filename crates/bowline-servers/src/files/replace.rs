@@ -1,0 +1,93 @@
+//! Putting a whole file in the place of another, so that nobody ever sees half of it.
+
+use cap_fs_ext::MetadataExt as _;
+use cap_std::{
+    fs::{Dir, Metadata, OpenOptions},
+    time::SystemTime,
+};
+use std::{
+    hash::{BuildHasher as _, RandomState},
+    io::{self, Write as _},
+    path::Path,
+};
+
+/// By what a file is told from one that was changed or put in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    device: u64,
+    number: u64,
+    length: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Stamp {
+    pub(super) fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            number: metadata.ino(),
+            length: metadata.len(),
+            modified: metadata.modified().ok(),
+        }
+    }
+}
+
+/// Writes a file under another name and then gives it the name it is to have. What was there keeps its permissions; a
+/// hard link to it keeps the old content.
+///
+/// With `expected`, fails when the file is no longer what it was.
+pub(super) fn replace(dir: &Dir, name: &Path, bytes: &[u8], expected: Option<Stamp>) -> io::Result<()> {
+    let before = match dir.symlink_metadata(name) {
+        Ok(metadata) if metadata.is_file() => Some(metadata),
+        Ok(_) => {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "something else than a file is there"));
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    let beside = Beside::new(dir)?;
+    let mut file = dir.open_with(&beside.name, OpenOptions::new().write(true).create_new(true))?;
+    file.write_all(bytes)?;
+    if let Some(before) = &before {
+        file.set_permissions(before.permissions())?;
+    }
+    file.sync_all()?;
+    drop(file);
+    if let Some(expected) = expected
+        && dir.symlink_metadata(name).ok().map(|now| Stamp::of(&now)) != Some(expected)
+    {
+        return Err(io::Error::other("somebody else changed it meanwhile; read it again"));
+    }
+    dir.rename(&beside.name, dir, name)?;
+    beside.keep();
+    Ok(())
+}
+
+/// A name beside the file; what has it is removed again unless it is kept.
+struct Beside<'a> {
+    dir: &'a Dir,
+    name: String,
+}
+
+impl<'a> Beside<'a> {
+    fn new(dir: &'a Dir) -> io::Result<Self> {
+        for _ in 0..8 {
+            let name = format!(".bowline-{:016x}.tmp", RandomState::new().hash_one(0));
+            if dir.symlink_metadata(&name).is_err() {
+                return Ok(Self { dir, name });
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, "no name is free beside it"))
+    }
+
+    fn keep(mut self) {
+        self.name.clear();
+    }
+}
+
+impl Drop for Beside<'_> {
+    fn drop(&mut self) {
+        if !self.name.is_empty() {
+            drop(self.dir.remove_file(&self.name));
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Files as resources: the ones at the top listed, all of them readable by their URI, changes told.
+
+use super::{
+    Shelf,
+    jail::{Jail, Place},
+    kind::{Kind, text_type},
+    lines::Part,
+    off_thread,
+    reading::{self, EntryKind},
+    watching::Watching,
+};
+use crate::text;
+use bowline::{
+    prelude::*,
+    server::{BoxFuture, ResourceSource},
+    types::{self, Completion, ReadResourceResult, ResourceContents},
+};
+use std::{path::Path, sync::Arc};
+
+/// How many files of a folder are listed.
+const LISTED: usize = 1000;
+
+/// The variable of the template.
+#[data]
+struct Named {
+    /// The path of the file, without the first slash.
+    path: String,
+}
+
+/// Adds the resources and the watch on those that somebody subscribed to.
+pub(super) fn add_to(server: Server, shelf: Shelf) -> Server {
+    let watching = Watching::new(Arc::clone(&shelf.jail));
+    let jail = Arc::clone(&shelf.jail);
+    let suggest = move |typing: Typing| {
+        let jail = Arc::clone(&jail);
+        async move { off_thread(move || Ok(suggestions(&jail, &typing.value))).await.unwrap_or_default() }
+    };
+    let reader = shelf.clone();
+    let files = Resource::new("file:///{+path}", "file")
+        .title("File")
+        .description("A file below the folders that are served, by its path.")
+        .complete("path", suggest)
+        .handler(move |ctx: Ctx, Named { path }: Named| {
+            let shelf = reader.clone();
+            async move { read(&shelf, &ctx, &path).await }
+        });
+    server
+        .resource(files)
+        .resources(TopLevel(shelf.jail))
+        .on_subscriptions(move |wanted, updates| watching.follow(wanted, updates))
+}
+
+async fn read(shelf: &Shelf, ctx: &Ctx, path: &str) -> Result<ResourceContents> {
+    let jail = shelf.view(ctx).await.map_err(|error| Error::invalid_params(error.to_string()))?;
+    let (path, limit) = (text::absolute(path), shelf.max_bytes);
+    let not_found = Error::resource_not_found(&text::file_uri(&path).unwrap_or_default());
+    off_thread(move || {
+        let Some(place) = path.to_str().and_then(|path| jail.place(path).ok()) else { return Err(not_found) };
+        // What may not be read is not told apart from what is not there.
+        if place.open_file().is_err() {
+            return Err(not_found);
+        }
+        let wrong = |error: Error| Error::invalid_params(error.to_string());
+        let (kind, bytes) = reading::read(&place, Part::Whole, limit).map_err(wrong)?;
+        Ok(match kind {
+            Kind::Text => ResourceContents::text("", String::from_utf8_lossy(&bytes))
+                .mime_type(text_type(&place.inside)),
+            Kind::Image(mime_type) | Kind::Audio(mime_type) | Kind::Other(mime_type) => {
+                ResourceContents::blob("", bytes).mime_type(mime_type)
+            }
+        })
+    })
+    .await
+}
+
+/// The files at the top of each folder. The rest is found through the template and the tools.
+struct TopLevel(Arc<Jail>);
+
+impl ResourceSource for TopLevel {
+    fn list(&self, _: Ctx) -> BoxFuture<'_, Result<Vec<types::Resource>>> {
+        let jail = Arc::clone(&self.0);
+        Box::pin(off_thread(move || {
+            let mut files = Vec::new();
+            for root in &jail.roots {
+                let top = Place { root: root.clone(), inside: "".into() };
+                let (_, entries) = reading::entries(&top)?;
+                let entries = entries.into_iter().filter(|entry| entry.kind == EntryKind::File).take(LISTED);
+                files.extend(entries.filter_map(|entry| {
+                    let uri = text::file_uri(&root.path.join(&entry.name))?;
+                    Some(types::Resource { size: entry.size, ..types::Resource::new(uri, entry.name) })
+                }));
+            }
+            Ok(files)
+        }))
+    }
+
+    /// The template reads all there is.
+    fn read(&self, _: Ctx, _: String) -> BoxFuture<'_, Result<Option<ReadResourceResult>>> {
+        Box::pin(async { Ok(None) })
+    }
+}
+
+/// Paths that begin with what was typed, without the first slash as the template has it.
+fn suggestions(jail: &Jail, typed: &str) -> Completion {
+    let path = text::absolute(typed);
+    let shown = |path: &Path| path.to_string_lossy().trim_start_matches('/').to_owned();
+    let mut values: Vec<String> = Vec::new();
+    for root in &jail.roots {
+        // On the way to a root, the root itself is what can be typed.
+        if root.path.to_string_lossy().starts_with(&*path.to_string_lossy()) && root.path != path {
+            values.push(format!("{}/", shown(&root.path)));
+        }
+    }
+    let (folder, start) = match typed.rsplit_once('/') {
+        Some((folder, start)) => (text::absolute(folder), start),
+        None => (text::absolute(""), typed),
+    };
+    let listed = folder.to_str().and_then(|folder| reading::entries(&jail.place(folder).ok()?).ok());
+    for entry in listed.map(|(_, entries)| entries).unwrap_or_default() {
+        let slash = match entry.kind {
+            EntryKind::Folder => "/",
+            EntryKind::File | EntryKind::Link => "",
+            EntryKind::Other => continue,
+        };
+        if entry.name.starts_with(start) {
+            values.push(format!("{}{slash}", shown(&folder.join(&entry.name))));
+        }
+    }
+    Completion { values, ..Completion::default() }
+}

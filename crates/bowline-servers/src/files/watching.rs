@@ -1,0 +1,236 @@
+//! Watching the files that somebody subscribed to, and no others.
+//!
+//! The system's events are only a hint that something happened in a folder. Whether a file changed is then seen through
+//! the handle of its root, so that nothing is ever told of a file outside of it.
+
+use super::{
+    jail::{Jail, Place},
+    replace::Stamp,
+};
+use bowline::server::Updates;
+use notify::{RecursiveMode, Watcher as _};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{self, RecvTimeoutError, Sender},
+    },
+    time::{Duration, Instant},
+};
+
+/// For how long changes are gathered before they are told.
+const GATHER: Duration = Duration::from_millis(50);
+/// How often files are looked at that the system cannot watch.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// The watch of one server. Its thread runs while somebody is subscribed to something.
+#[derive(Debug)]
+pub(super) struct Watching {
+    jail: Arc<Jail>,
+    running: Mutex<Running>,
+}
+
+#[derive(Debug, Default)]
+struct Running {
+    thread: Option<Sender<Message>>,
+    wanted: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+enum Message {
+    /// Something happened somewhere.
+    Hint,
+    Watch(String, Watched),
+    Unwatch(String),
+    /// Nobody is subscribed any more.
+    End,
+}
+
+/// A file somebody is subscribed to.
+#[derive(Debug)]
+struct Watched {
+    place: Place,
+    stamp: Option<Stamp>,
+}
+
+impl Watched {
+    fn new(place: Place) -> Self {
+        let stamp = look(&place);
+        Self { place, stamp }
+    }
+
+    /// Whether the file is another than when this was last asked.
+    fn changed(&mut self) -> bool {
+        let now = look(&self.place);
+        std::mem::replace(&mut self.stamp, now) != now
+    }
+
+    /// The folder to watch: a file that is replaced is another file, in the same folder.
+    fn folder(&self) -> PathBuf {
+        let path = self.place.path();
+        path.parent().map_or_else(|| path.clone(), PathBuf::from)
+    }
+}
+
+fn look(place: &Place) -> Option<Stamp> {
+    place.metadata().ok().map(|metadata| Stamp::of(&metadata))
+}
+
+impl Watching {
+    pub(super) fn new(jail: Arc<Jail>) -> Self {
+        Self { jail, running: Mutex::default() }
+    }
+
+    /// Watches these resources from now on. How they are now is noted before this returns, so that no later change is
+    /// missed.
+    pub(super) fn follow(&self, wanted: &BTreeSet<String>, updates: &Updates) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut running.wanted, wanted.clone());
+        if wanted.is_empty() {
+            // The thread ends itself, and the next one is another.
+            if let Some(thread) = running.thread.take() {
+                drop(thread.send(Message::End));
+            }
+            return;
+        }
+        let updates = updates.clone();
+        let thread = running.thread.get_or_insert_with(|| start(move |uri| updates.resource_updated(uri)));
+        for uri in before.difference(wanted) {
+            drop(thread.send(Message::Unwatch(uri.clone())));
+        }
+        for uri in wanted.difference(&before) {
+            if let Ok(place) = self.jail.place(uri) {
+                drop(thread.send(Message::Watch(uri.clone(), Watched::new(place))));
+            }
+        }
+    }
+}
+
+/// Starts the thread that watches. Without one, which only a system in trouble lacks, nothing is told.
+fn start(tell: impl Fn(&str) + Send + 'static) -> Sender<Message> {
+    let (sender, receiver) = mpsc::channel();
+    let hints = sender.clone();
+    let work = move || {
+        let handler = move |_: notify::Result<notify::Event>| drop(hints.send(Message::Hint));
+        let watcher = notify::recommended_watcher(handler).ok();
+        run(&receiver, &mut Watch { watcher, files: BTreeMap::new(), folders: BTreeMap::new() }, tell);
+    };
+    drop(std::thread::Builder::new().name("bowline-files".into()).spawn(work));
+    sender
+}
+
+fn run(messages: &mpsc::Receiver<Message>, watch: &mut Watch, tell: impl Fn(&str)) {
+    let mut due: Option<Instant> = None;
+    loop {
+        let due_by_clock = watch.needs_looking().then(|| Instant::now() + LOOK);
+        let message = match due.or(due_by_clock) {
+            Some(due) => messages.recv_timeout(due.saturating_duration_since(Instant::now())),
+            None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match message {
+            Ok(Message::Hint) => {}
+            Ok(Message::Watch(uri, file)) => watch.add(uri, file),
+            Ok(Message::Unwatch(uri)) => watch.remove(&uri),
+            Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) => {
+                due = None;
+                for (uri, file) in &mut watch.files {
+                    if file.changed() {
+                        tell(uri);
+                    }
+                }
+                continue;
+            }
+        }
+        // Measured from the first of them, so that a file that never comes to rest is told of, too.
+        due.get_or_insert_with(|| Instant::now() + GATHER);
+    }
+}
+
+struct Watch {
+    watcher: Option<notify::RecommendedWatcher>,
+    files: BTreeMap<String, Watched>,
+    /// How many files are watched in each folder, and whether the system tells of them.
+    folders: BTreeMap<PathBuf, (usize, bool)>,
+}
+
+impl Watch {
+    fn add(&mut self, uri: String, file: Watched) {
+        let folder = file.folder();
+        let known = self.folders.entry(folder.clone()).or_insert_with(|| {
+            let watched =
+                self.watcher.as_mut().map(|watcher| watcher.watch(&folder, RecursiveMode::NonRecursive));
+            (0, watched.is_some_and(|watched| watched.is_ok()))
+        });
+        known.0 += 1;
+        self.files.insert(uri, file);
+    }
+
+    fn remove(&mut self, uri: &str) {
+        let Some(file) = self.files.remove(uri) else { return };
+        let folder = file.folder();
+        let Some(known) = self.folders.get_mut(&folder) else { return };
+        known.0 -= 1;
+        if known.0 == 0 {
+            self.folders.remove(&folder);
+            if let Some(watcher) = &mut self.watcher {
+                drop(watcher.unwatch(&folder));
+            }
+        }
+    }
+
+    fn needs_looking(&self) -> bool {
+        self.folders.values().any(|(_, watched)| !watched)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn uris(watch: &Watch) -> Vec<&String> {
+        watch.files.keys().collect()
+    }
+
+    #[test]
+    fn what_nobody_looks_at_is_not_watched() {
+        let folder = tempfile::tempdir().unwrap();
+        let jail = Jail::open([folder.path()]).unwrap();
+        let mut watch = Watch { watcher: None, files: BTreeMap::new(), folders: BTreeMap::new() };
+        for name in ["a", "b"] {
+            watch.add(name.into(), Watched::new(jail.place(name).unwrap()));
+        }
+        assert_eq!(watch.folders.len(), 1, "files of one folder share its watch");
+        watch.remove("a");
+        assert_eq!(uris(&watch), ["b"]);
+        assert_eq!(watch.folders.len(), 1);
+        watch.remove("b");
+        watch.remove("b");
+        assert!(watch.folders.is_empty() && watch.files.is_empty());
+    }
+
+    #[test]
+    fn hints_tell_of_files_that_changed_and_only_of_those() {
+        let folder = tempfile::tempdir().unwrap();
+        let jail = Jail::open([folder.path()]).unwrap();
+        std::fs::write(folder.path().join("a"), "1").unwrap();
+        let (sender, receiver) = mpsc::channel();
+        for name in ["a", "b"] {
+            sender.send(Message::Watch(name.into(), Watched::new(jail.place(name).unwrap()))).unwrap();
+        }
+        std::fs::write(folder.path().join("a"), "changed").unwrap();
+        let (told, tellings) = mpsc::channel();
+        let worker = std::thread::spawn(move || {
+            let mut watch = Watch { watcher: None, files: BTreeMap::new(), folders: BTreeMap::new() };
+            run(&receiver, &mut watch, |uri| told.send(uri.to_owned()).unwrap());
+        });
+        assert_eq!(tellings.recv().unwrap(), "a");
+        std::fs::write(folder.path().join("b"), "new").unwrap();
+        sender.send(Message::Hint).unwrap();
+        assert_eq!(tellings.recv().unwrap(), "b");
+        sender.send(Message::End).unwrap();
+        worker.join().unwrap();
+        assert!(tellings.recv().is_err(), "nothing else is told");
+    }
+}

@@ -1,0 +1,272 @@
+//! Running the git program on a repository nobody vouches for.
+//!
+//! What a repository configures for itself can name programs: hooks, filters, monitors, viewers of differences. None of
+//! them runs here. Nothing is passed through a shell, and no setting comes from the environment.
+
+use bowline::server::{Error, Result};
+use std::{
+    ffi::{OsStr, OsString},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+
+/// How much git may say of what went wrong.
+const MAX_COMPLAINT: u64 = 4096;
+
+/// Settings that hold whatever the repository says.
+const SETTINGS: &[(&str, &str)] = &[
+    ("advice.detachedHead", "false"),
+    ("blame.ignoreRevsFile", ""),
+    ("color.ui", "false"),
+    ("commit.gpgSign", "false"),
+    ("core.fsmonitor", "false"),
+    ("core.hooksPath", "/dev/null"),
+    ("core.pager", "cat"),
+    ("core.quotePath", "false"),
+    ("diff.external", ""),
+    ("diff.orderFile", "/dev/null"),
+    ("gc.auto", "0"),
+    ("log.showSignature", "false"),
+    ("maintenance.auto", "false"),
+    ("protocol.allow", "never"),
+    ("submodule.recurse", "false"),
+    ("tag.gpgSign", "false"),
+];
+
+/// What of the environment git needs to find itself, the user's own settings, and a place for temporary files.
+const ENVIRONMENT: &[&str] =
+    &["HOME", "PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "USERPROFILE", "XDG_CONFIG_HOME"];
+
+/// A repository and the program that looks into it.
+#[derive(Clone, Debug)]
+pub(super) struct Repository {
+    program: PathBuf,
+    /// The top of the work tree.
+    pub(super) folder: PathBuf,
+    /// How it was named, which may be through links.
+    pub(super) given: PathBuf,
+    git_dir: PathBuf,
+    pub(super) max_output: u64,
+    pub(super) time: Duration,
+}
+
+/// What git wrote.
+#[derive(Debug)]
+pub(super) struct Output {
+    pub(super) bytes: Vec<u8>,
+    /// Whether there was more.
+    pub(super) cut: bool,
+}
+
+impl Output {
+    pub(super) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+}
+
+impl Repository {
+    /// Finds the repository whose work tree has its top at `folder`.
+    pub(super) fn find(folder: &Path, max_output: u64, time: Duration) -> Result<Self> {
+        let shown = folder.display();
+        let unfit = |reason: String| {
+            Error::tool(format!("expected `{shown}` to be the top of a git work tree: {reason}"))
+        };
+        let given = std::path::absolute(folder)?;
+        let folder = std::fs::canonicalize(&given).map_err(|error| unfit(error.to_string()))?;
+        let program = program()?;
+        let mut repository =
+            Self { program, given, git_dir: PathBuf::new(), folder: folder.clone(), max_output, time };
+        let asked = ["rev-parse", "--show-toplevel", "--absolute-git-dir"];
+        let output = repository.command(&[]).args(asked).output()?;
+        if !output.status.success() {
+            return Err(unfit(complaint(&output.stderr)));
+        }
+        let told = String::from_utf8_lossy(&output.stdout);
+        let mut told = told.lines();
+        let (Some(top), Some(git_dir)) = (told.next(), told.next()) else {
+            return Err(unfit("git did not say where it is".into()));
+        };
+        if std::fs::canonicalize(top).ok().as_ref() != Some(&folder) {
+            return Err(unfit(format!("the top of the one it is in is `{top}`")));
+        }
+        repository.git_dir = std::fs::canonicalize(git_dir)?;
+        if !repository.git_dir.starts_with(&folder) && !repository.is_linked()? {
+            return Err(unfit(format!("it names `{git_dir}`, which does not name it")));
+        }
+        Ok(repository)
+    }
+
+    /// Whether a repository that lies elsewhere knows of this work tree, as those of linked work trees and of submodules
+    /// do. Otherwise any folder could show the history of any repository.
+    fn is_linked(&self) -> Result<bool> {
+        if let Ok(back) = std::fs::read_to_string(self.git_dir.join("gitdir")) {
+            let back = std::fs::canonicalize(self.git_dir.join(back.trim_end())).ok();
+            return Ok(back.is_some_and(|back| back == self.folder.join(".git")));
+        }
+        // Had it named another one, that would have been the top.
+        let output = self.command(&[]).args(["config", "--local", "core.worktree"]).output()?;
+        Ok(output.status.success())
+    }
+
+    /// Runs git and gives what it wrote. Fails with what it complained of.
+    pub(super) async fn run<S: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Result<Output> {
+        self.run_with(arguments, Vec::new()).await
+    }
+
+    /// Runs git with something to read.
+    pub(super) async fn run_with<S: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = S>,
+        input: Vec<u8>,
+    ) -> Result<Output> {
+        let off = self.programs().await?;
+        let off: Vec<_> = off.iter().flat_map(|name| switched_off(name)).collect();
+        let mut command = self.command(&off);
+        command.args(arguments);
+        self.finish(command, input).await
+    }
+
+    /// Fails when the repository has filters of its own, for work that would have to go through them.
+    pub(super) async fn check_no_filters(&self) -> Result<()> {
+        match self.programs().await?.iter().find(|name| name.starts_with("filter.")) {
+            Some(name) => Err(Error::tool(format!(
+                "the configuration of the repository sets `{name}`, and its programs are not run here: do this with git \
+                 itself"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// The settings of the repository itself, not of its user, that name programs which no option of git turns off.
+    async fn programs(&self) -> Result<Vec<String>> {
+        let mut command = self.command(&[]);
+        command.args(["config", "--list", "--includes", "--show-scope", "--name-only", "-z"]);
+        let listed = self.finish(command, Vec::new()).await?;
+        if listed.cut {
+            return Err(Error::tool("the configuration of the repository is too long to be looked at"));
+        }
+        let listed = listed.text();
+        let mut words = listed.split('\0');
+        let mut found = Vec::new();
+        while let (Some(scope), Some(name)) = (words.next(), words.next()) {
+            let ends = |end: &[&str]| end.iter().any(|end| name.ends_with(end));
+            let is_program = name.starts_with("filter.") && ends(&[".clean", ".smudge", ".process"])
+                || name.starts_with("hook.") && ends(&[".command"]);
+            if is_program && matches!(scope, "local" | "worktree") {
+                found.push(name.to_owned());
+            }
+        }
+        Ok(found)
+    }
+
+    /// A command with nothing but what it needs. `more` are settings as [`SETTINGS`] are.
+    fn command(&self, more: &[(String, &str)]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.env_clear().current_dir(&self.folder).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        for name in ENVIRONMENT {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        if !self.git_dir.as_os_str().is_empty() {
+            command.env("GIT_DIR", &self.git_dir).env("GIT_WORK_TREE", &self.folder);
+        }
+        command
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_ATTR_NOSYSTEM", "1")
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_NO_LAZY_FETCH", "1")
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            .env("GIT_LITERAL_PATHSPECS", "1")
+            .env("GIT_EDITOR", ":")
+            .env("LC_ALL", "C");
+        // By the environment, where a name can hold any character.
+        let settings = SETTINGS.iter().map(|&(name, value)| (name, value));
+        let settings = settings.chain(more.iter().map(|(name, value)| (name.as_str(), *value)));
+        let mut count = 0_usize;
+        for (name, value) in settings {
+            command
+                .env(format!("GIT_CONFIG_KEY_{count}"), name)
+                .env(format!("GIT_CONFIG_VALUE_{count}"), value);
+            count += 1;
+        }
+        command.env("GIT_CONFIG_COUNT", count.to_string()).arg("--no-pager");
+        command
+    }
+
+    async fn finish(&self, mut command: Command, input: Vec<u8>) -> Result<Output> {
+        if !input.is_empty() {
+            command.stdin(Stdio::piped());
+        }
+        let mut child = tokio::process::Command::from(command).kill_on_drop(true).spawn()?;
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let feed = async {
+            if let Some(mut stdin) = stdin {
+                // Git may end without reading, and then says why.
+                drop(stdin.write_all(&input).await);
+            }
+        };
+        let work = async {
+            let ((), output, complaints) =
+                tokio::join!(feed, limited(stdout, self.max_output), limited(stderr, MAX_COMPLAINT));
+            let (output, complaints) = (output?, complaints?);
+            if output.cut {
+                child.start_kill()?;
+                child.wait().await?;
+                return Ok(output);
+            }
+            if child.wait().await?.success() {
+                return Ok(output);
+            }
+            Err(Error::tool(format!("git failed: {}", complaint(&complaints.bytes))))
+        };
+        let late = |_| Error::tool(format!("git did not come to an end in {} seconds", self.time.as_secs()));
+        tokio::time::timeout(self.time, work).await.map_err(late)?
+    }
+}
+
+/// At most `limit` bytes of a stream. The rest is left in it, so a writer that has more is to be ended.
+async fn limited(stream: Option<impl AsyncRead + Unpin>, limit: u64) -> Result<Output> {
+    let mut bytes = Vec::new();
+    if let Some(stream) = stream {
+        stream.take(limit.saturating_add(1)).read_to_end(&mut bytes).await?;
+    }
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let cut = bytes.len() > limit;
+    bytes.truncate(limit);
+    Ok(Output { bytes, cut })
+}
+
+/// The settings that take the effect of one that names a program.
+fn switched_off(name: &str) -> Vec<(String, &'static str)> {
+    let (section, _) = name.rsplit_once('.').unwrap_or((name, ""));
+    if section.starts_with("hook.") {
+        return vec![(format!("{section}.enabled"), "false"), (name.to_owned(), "true")];
+    }
+    vec![(name.to_owned(), ""), (format!("{section}.required"), "false")]
+}
+
+/// What git said, in one line.
+fn complaint(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    if lines.is_empty() { "it did not say why".to_owned() } else { lines.join(" ") }
+}
+
+/// The git program, by its full path: a relative entry of `PATH` would be looked up in the repository.
+fn program() -> Result<PathBuf> {
+    let name: OsString = format!("git{}", std::env::consts::EXE_SUFFIX).into();
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&folders)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(&name));
+    let missing =
+        || Error::tool("expected the program `git` in one of the folders of `PATH`, did not find it");
+    found.into_iter().find(|program| program.is_file()).ok_or_else(missing)
+}

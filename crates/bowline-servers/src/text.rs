@@ -1,0 +1,85 @@
+//! How much of a text is shown, and how a path is written as a URI and read from one.
+
+use bowline::proto::uri::{UriTemplate, Value};
+use std::{
+    borrow::Cow,
+    path::{Component, Path, PathBuf},
+};
+
+/// At most `limit` bytes of a text, cut between characters.
+pub(crate) fn cut(text: &str, limit: usize) -> &str {
+    let mut end = limit.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or(text)
+}
+
+/// The `file` URI of an absolute path; `None` when the path is not Unicode.
+pub(crate) fn file_uri(path: &Path) -> Option<String> {
+    let mut parts = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(part) => parts.push(part.to_str()?),
+            Component::Prefix(prefix) => parts.push(prefix.as_os_str().to_str()?),
+            Component::RootDir => {}
+            Component::CurDir | Component::ParentDir => return None,
+        }
+    }
+    if parts.is_empty() {
+        return Some("file:///".into());
+    }
+    let template = UriTemplate::parse("file://{/path*}").expect("the template is well formed");
+    let value = Value::List(parts.into_iter().map(Cow::Borrowed).collect());
+    template.expand(|_| Some(value.clone())).ok()
+}
+
+/// The path behind a `file` URI of this machine; `None` for any other text.
+pub(crate) fn file_path(uri: &str) -> Option<PathBuf> {
+    let scheme = uri.get(..7).filter(|start| start.eq_ignore_ascii_case("file://"))?;
+    let rest = uri.strip_prefix(scheme)?;
+    // The authority of a file on this machine is empty or `localhost`.
+    let path = rest.strip_prefix("localhost").unwrap_or(rest);
+    if path == "/" {
+        return Some(root());
+    }
+    let template = UriTemplate::parse("file:///{+path}").expect("the template is well formed");
+    let (_, path) = template.match_uri(&format!("file://{path}"))?.pop()?;
+    Some(absolute(&path))
+}
+
+/// The absolute path that a template's `path` stands for.
+pub(crate) fn absolute(path: &str) -> PathBuf {
+    if cfg!(windows) { PathBuf::from(path) } else { root().join(path.trim_start_matches('/')) }
+}
+
+fn root() -> PathBuf {
+    PathBuf::from("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        assert_eq!(cut("añb", 2), "a");
+        assert_eq!(cut("añb", 3), "añ");
+        assert_eq!(cut("añb", 30), "añb");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_path_comes_back_from_its_uri() {
+        for path in ["/", "/a/b", "/a b/ñ", "/50%/x?y#z", "/a%20b", "/a+b"] {
+            let uri = file_uri(Path::new(path)).unwrap();
+            bowline::proto::uri::validate_uri(&uri).unwrap();
+            assert_eq!(file_path(&uri), Some(PathBuf::from(path)), "{uri}");
+        }
+        assert_eq!(file_uri(Path::new("/a b/?")).as_deref(), Some("file:///a%20b/%3F"));
+        assert_eq!(file_path("FILE://localhost/a"), Some(PathBuf::from("/a")));
+        for other in ["", "/a", "http://a/b", "file://host/a", "file:/a", "file:///%zz"] {
+            assert_eq!(file_path(other), None, "{other}");
+        }
+    }
+}
