@@ -35,8 +35,8 @@ pub(crate) struct Arguments {
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Options {
     /// All arguments as JSON
-    #[arg(long = "args", value_name = "JSON")]
-    json: Option<String>,
+    #[arg(long, value_name = "JSON")]
+    args: Option<String>,
     /// Put pictures, sounds and other files into this folder
     #[arg(long, short = 'o', value_name = "FOLDER")]
     output: Option<PathBuf>,
@@ -60,7 +60,7 @@ pub(crate) async fn call(
 ) -> Result<(), Failure> {
     let tools = tools::list(session).await?;
     let schema = Schema::new(&tools::find(&tools, tool)?.input_schema);
-    let arguments = words::arguments(session, tool, &schema, words, options.json.as_deref()).await?;
+    let arguments = words::arguments(session, tool, &schema, words, options.args.as_deref()).await?;
     let screen = session.context.screen;
     let called = session.client.call(tool, arguments).progress(progress::reporter(screen)).await;
     screen.clear();
