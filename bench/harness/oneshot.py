@@ -7,18 +7,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness.place import BENCH, BUILD, ROOT, quiet
+from harness.place import BENCH, BUILD
 from harness.servers import Running, Wrong, load
 from harness.tables import OURS, simple
 
 PROGRAM = BUILD / "release" / "bowline"
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
 STAMPS = BENCH / "servers" / "stamps.py"
-
-
-def build():
-    command = ["cargo", "build", "--release", "--quiet", "--locked", "--package", "bowline-cli"]
-    quiet(command, cwd=ROOT, env={"CARGO_TARGET_DIR": str(BUILD)})
 
 
 def timed(command):
@@ -35,7 +30,6 @@ def timed(command):
 
 
 def measure(variants, records, plan):
-    build()
     names = {variant.name: variant for variant in variants}
     bare = names.get("bare-hyper")
     rounds = 5 if plan.quick else 31

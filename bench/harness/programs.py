@@ -16,8 +16,9 @@ RUST = {
     "tower-mcp": ("servers/tower-mcp", ["tower-mcp"]),
     "turbomcp": ("servers/turbomcp", ["turbomcp"]),
     "rust-mcp-sdk": ("servers/rust-mcp-sdk", ["rust-mcp-sdk"]),
-    "bowline-gateway": ("gateways/bowline", ["bowline-host"]),
 }
+# The program itself, from the workspace.
+PROGRAM = "bowline-cli"
 # Programs that are installed as their users do.
 CRATES = {"mcp-proxy": "0.6.0"}
 SCRIPTS = BENCH / "servers"
@@ -31,6 +32,8 @@ def install(packages, clients):
         say(f"building {package}")
         if package in RUST:
             rust(RUST[package][0])
+        elif package == PROGRAM:
+            program()
         elif package in ("load", *clients):
             rust(package)
         elif package in CRATES:
@@ -41,6 +44,12 @@ def install(packages, clients):
             node_packages()
         else:
             python_packages(package)
+
+
+def program():
+    """`bowline`, as it is released."""
+    command = ["cargo", "build", "--release", "--quiet", "--locked", "--package", PROGRAM]
+    quiet(command, cwd=ROOT, env={"CARGO_TARGET_DIR": str(BUILD)})
 
 
 def crate(name):
@@ -111,6 +120,8 @@ def versions(packages):
             locked = tomllib.loads((BENCH / folder / "Cargo.lock").read_text())["package"]
             for crate in crates:
                 told[crate] = next((entry["version"] for entry in locked if entry["name"] == crate), "?")
+        elif package == PROGRAM:
+            told["bowline"] = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
         elif package in CRATES:
             told[package] = CRATES[package]
         elif package == "supergateway":

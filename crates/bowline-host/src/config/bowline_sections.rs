@@ -125,6 +125,15 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
         Some(Sited { value: value?, origin: count.origin })
     });
     reader.set("max_name", longest, |value| gateway.max_name = value);
+    let sessions = reader.fields.get("max_sessions").and_then(|node| {
+        let count = reader.fields.count("max_sessions", 1_000)?;
+        let value = usize::try_from(count.value).ok().filter(|value| *value > 0);
+        if value.is_none() {
+            reader.fields.wrong(node, "max_sessions", "at least one", &json!(1_000));
+        }
+        Some(Sited { value: value?, origin: count.origin })
+    });
+    reader.set("max_sessions", sessions, |value| gateway.max_sessions = value);
 }
 
 fn audit(reader: &mut Reader<'_>, audit: &mut super::sections::AuditConfig) {

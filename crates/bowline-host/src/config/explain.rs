@@ -201,6 +201,7 @@ fn sections(page: &mut Page<'_>, config: &Config) {
     page.written("allowed_hosts", &json!(gateway.allowed_hosts));
     page.written("token_env", &json!(gateway.token_env));
     page.value("max_name", &json!(gateway.max_name));
+    page.value("max_sessions", &json!(gateway.max_sessions));
 
     page.head("[sampling]", "");
     "sampling.".clone_into(&mut page.prefix);

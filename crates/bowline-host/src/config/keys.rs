@@ -274,6 +274,13 @@ const GATEWAY: &[Key] = &[
         "128",
         "The longest name of a tool that clients are given, from 16 to 128.",
     ),
+    key(
+        "max_sessions",
+        COUNT,
+        Default("1000"),
+        "5000",
+        "How many sessions one caller may have; all clients with the same token, or without one, are one caller.",
+    ),
 ];
 
 const RULES: &[Key] = &[

@@ -28,6 +28,9 @@ pub struct GatewayConfig {
     pub token_env: Option<String>,
     /// The longest name of a tool that clients are given.
     pub max_name: u16,
+    /// How many sessions one caller may have. Without a token all clients of this machine are one caller, and all that have
+    /// the token are.
+    pub max_sessions: usize,
 }
 
 impl Default for GatewayConfig {
@@ -41,6 +44,7 @@ impl Default for GatewayConfig {
             allowed_hosts: Vec::new(),
             token_env: None,
             max_name: 60,
+            max_sessions: 1_000,
         }
     }
 }

@@ -54,6 +54,9 @@ use std::{
 };
 use tokio::{net::TcpListener, task::AbortHandle};
 
+/// How many sessions there may be of all callers, unless one of them may have more.
+const MAX_SESSIONS: usize = 10_000;
+
 /// How long traces may take to be sent at the end.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -164,6 +167,7 @@ impl Gateway {
             .path(&gateway.path)
             .hosts(&gateway.allowed_hosts)
             .origins(&gateway.allowed_origins)
+            .max_sessions(gateway.max_sessions.max(MAX_SESSIONS), gateway.max_sessions)
             .front(edge);
         let service = HttpService::with(handle, settings);
         let _ = sessions.set(Box::new(service.session_counter()));
