@@ -5,6 +5,7 @@
 
 use crate::{
     arguments::Arguments as Line,
+    builtin::Builtin,
     cache::Cache,
     context::Context,
     failure::Failure,
@@ -108,6 +109,7 @@ fn proposals(context: &Context, words: &[String], current: &str) -> Vec<String> 
             [] => {
                 let config = context.surroundings.config();
                 found.extend(config.upstreams.into_iter().map(|entry| entry.name));
+                found.extend(Builtin::names());
                 found.push("up".to_owned());
             }
             [target, rest @ ..] => {

@@ -1,8 +1,14 @@
 //! The program as its users run it.
 
+mod calling;
+mod completing;
 mod config;
+mod looking;
+mod place;
 #[cfg(unix)]
 mod pty;
+#[cfg(unix)]
+mod terminal;
 
 use std::process::{Command, Stdio};
 
