@@ -24,8 +24,7 @@ enum Shell {
     Bash,
     Elvish,
     Fish,
-    #[value(name = "powershell")]
-    PowerShell,
+    Powershell,
     Zsh,
 }
 
@@ -34,7 +33,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failur
         Shell::Bash => include_str!("completions/bowline.bash"),
         Shell::Elvish => include_str!("completions/bowline.elv"),
         Shell::Fish => include_str!("completions/bowline.fish"),
-        Shell::PowerShell => include_str!("completions/bowline.ps1"),
+        Shell::Powershell => include_str!("completions/bowline.ps1"),
         Shell::Zsh => include_str!("completions/bowline.zsh"),
     };
     context.screen.line(script.trim_end())
