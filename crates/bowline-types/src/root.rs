@@ -50,7 +50,7 @@ impl Root {
                 b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' | b':' => {
                     uri.push(char::from(byte));
                 }
-                other => uri.push_str(&format!("%{other:02X}")),
+                other => uri.extend(["%", &format!("{other:02X}")]),
             }
         }
         Self::new(uri)

@@ -1,12 +1,17 @@
 //! The program as its users run it.
 
 mod book;
+mod calling;
+mod completing;
 mod config;
+mod looking;
 mod place;
 #[cfg(unix)]
 mod pty;
 #[cfg(unix)]
 mod serving;
+#[cfg(unix)]
+mod terminal;
 #[cfg(unix)]
 mod up;
 
