@@ -17,6 +17,7 @@ chapters! {
     asking = "asking.md";
     revisions = "revisions.md";
     testing = "testing.md";
+    command_line = "command-line.md";
     http = "http.md";
     host = "host.md";
     servers = "servers.md";

@@ -9,7 +9,7 @@
 //! ```
 //! # #[cfg(all(feature = "server", feature = "client"))]
 //! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn main() -> bowline_server::Result {
 //! use bowline_client::Client;
 //! use bowline_http::{HttpService, http};
 //! use bowline_server::{Server, Tool};

@@ -51,17 +51,42 @@ const CODES: &str = "
 | 130 | Ended by the user. |
 ";
 
+/// From how many commands on arguments are told once for all.
+const MANY: usize = 5;
+
 fn commands() -> String {
     let mut program = arguments::Arguments::command();
     program.build();
+    let common = common(&program);
     let mut page = INTRO.to_owned();
-    describe(&program, &mut page);
+    describe(&program, &[], &common, &mut page);
+    let _ = writeln!(page, "\n## Reaching a server\n\nCommands that talk to a server understand these.");
+    table(&mut page, common.iter().copied());
     page.push_str(CODES);
     page
 }
 
-/// Writes a command and those below it.
-fn describe(command: &Command, page: &mut String) {
+/// The arguments that many commands share, as the first of them has them.
+fn common(program: &Command) -> Vec<&Arg> {
+    let own =
+        || program.get_subcommands().flat_map(Command::get_arguments).filter(|argument| is_shown(argument));
+    let is_same = |one: &Arg, other: &Arg| row(one) == row(other);
+    let mut common: Vec<&Arg> = Vec::new();
+    for argument in own().filter(|argument| !argument.is_global_set()) {
+        let often = own().filter(|other| is_same(argument, other)).count() >= MANY;
+        if often && !common.iter().any(|known| is_same(argument, known)) {
+            common.push(argument);
+        }
+    }
+    common
+}
+
+fn is_shown(argument: &Arg) -> bool {
+    !argument.is_hide_set() && !matches!(argument.get_id().as_str(), "help" | "version")
+}
+
+/// Writes a command and those below it. What those above understand is told there.
+fn describe(command: &Command, above: &[&Command], common: &[&Arg], page: &mut String) {
     let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
     let _ = writeln!(page, "\n## `{name}`\n");
     let about = command.get_long_about().or_else(|| command.get_about());
@@ -71,23 +96,29 @@ fn describe(command: &Command, page: &mut String) {
     let usage = command.clone().render_usage().to_string();
     let usage: Vec<_> = usage.lines().map(|line| line.trim_start_matches("Usage:").trim()).collect();
     let _ = writeln!(page, "```text\n{}\n```", usage.join("\n"));
-    let is_root = command.get_name() == name;
-    let shown = |argument: &&Arg| {
-        !argument.is_hide_set()
-            && (is_root || !argument.is_global_set())
-            && !matches!(argument.get_id().as_str(), "help" | "version")
+    let is_own = |argument: &&Arg| {
+        let mut known = above.iter().flat_map(|above| above.get_arguments());
+        is_shown(argument)
+            && !known.any(|known| known.get_id() == argument.get_id())
+            && !common.iter().any(|known| row(known) == row(argument))
     };
-    let arguments: Vec<&Arg> = command.get_arguments().filter(shown).collect();
-    if !arguments.is_empty() {
-        page.push_str("\n| argument | what it means |\n| --- | --- |\n");
-        for argument in arguments {
-            let _ = writeln!(page, "| `{}` | {} |", spelled(argument), meaning(argument));
-        }
-    }
+    table(page, command.get_arguments().filter(is_own));
+    let above: Vec<&Command> = above.iter().copied().chain([command]).collect();
     for below in command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help")
     {
-        describe(below, page);
+        describe(below, &above, common, page);
     }
+}
+
+fn table<'a>(page: &mut String, arguments: impl Iterator<Item = &'a Arg>) {
+    let rows: Vec<String> = arguments.map(row).collect();
+    if !rows.is_empty() {
+        let _ = write!(page, "\n| argument | what it means |\n| --- | --- |\n{}", rows.concat());
+    }
+}
+
+fn row(argument: &Arg) -> String {
+    format!("| `{}` | {} |\n", spelled(argument), meaning(argument))
 }
 
 /// How an argument is written, with what it takes.
@@ -125,6 +156,10 @@ fn meaning(argument: &Arg) -> String {
 
 /// Help has no full stop where it is one sentence; a page has.
 fn sentence(text: &str) -> String {
+    // The first line of a longer help is a title.
+    if let Some((title, rest)) = text.trim().split_once("\n\n") {
+        return format!("{}\n\n{}", sentence(title), sentence(rest));
+    }
     let text = text.trim();
     if text.ends_with(['.', ':', '!', '?', ')']) || text.is_empty() {
         text.to_owned()

@@ -2,7 +2,12 @@
 
 use crate::program;
 use expect_test::expect_file;
-use std::{fs, path::Path, process::Stdio};
+use std::{
+    fs,
+    io::{self, Read as _},
+    path::Path,
+    process::{Command, Stdio},
+};
 
 const BOOK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
 
@@ -53,6 +58,19 @@ fn fits(shown: &str, came: &str) -> bool {
     came.starts_with(start) && came.trim_end().ends_with(end.trim_end())
 }
 
+/// What a command prints, on both streams, as a terminal shows it.
+fn run(command: &mut Command) -> String {
+    let (mut reader, writer) = io::pipe().expect("there is a pipe");
+    let also = writer.try_clone().expect("a pipe has room for two");
+    let mut child = command.stdout(writer).stderr(also).spawn().expect("the program starts");
+    // The command would keep its ends of the pipe open.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut came = String::new();
+    reader.read_to_string(&mut came).expect("the program prints text");
+    child.wait().expect("the program ends");
+    came
+}
+
 fn check(path: &Path) -> usize {
     let page = fs::read_to_string(path).expect("the page can be read");
     let folder = tempfile::tempdir().expect("there is room for a folder");
@@ -64,13 +82,7 @@ fn check(path: &Path) -> usize {
         let (first, rest) = words.split_first().expect("a command has a name");
         assert_eq!(first, "bowline", "{place}");
         let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
-        let output = program(&rest)
-            .current_dir(folder.path())
-            .stdin(Stdio::null())
-            .output()
-            .expect("the program starts");
-        let came =
-            format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let came = run(program(&rest).current_dir(folder.path()));
         let lines: Vec<&str> = came.lines().collect();
         let wanted: Vec<&str> = printed.lines().collect();
         let is_same =

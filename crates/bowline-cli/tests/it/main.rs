@@ -7,6 +7,8 @@ mod config;
 mod looking;
 mod place;
 #[cfg(unix)]
+mod doctor;
+#[cfg(unix)]
 mod pty;
 #[cfg(unix)]
 mod serving;
@@ -14,6 +16,8 @@ mod serving;
 mod terminal;
 #[cfg(unix)]
 mod up;
+#[cfg(unix)]
+mod record;
 
 use std::process::{Command, Stdio};
 

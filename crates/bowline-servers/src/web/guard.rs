@@ -146,22 +146,21 @@ impl Guard {
                 Ok(address) => vec![address],
                 Err(_) => self.lookup.lookup(host, port).await.map_err(|error| found(host, &error))?,
             },
-            Host::Address(address) => self.public(spelled, vec![address])?,
+            Host::Address(address) => public(spelled, vec![address])?,
             Host::Name(host) => {
                 let addresses = self.lookup.lookup(host, port).await.map_err(|error| found(host, &error))?;
-                self.public(spelled, addresses)?
+                public(spelled, addresses)?
             }
         };
         Ok(addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect())
     }
+}
 
-    /// All addresses, if none of them is private: one that is would be reached whenever the others do not answer.
-    #[expect(clippy::unused_self, reason = "it belongs to what decides")]
-    fn public(&self, host: &str, addresses: Vec<IpAddr>) -> Result<Vec<IpAddr>, String> {
-        match addresses.iter().find_map(|address| Some((address, private(*address)?))) {
-            Some((address, kind)) => Err(refused(host, *address, kind)),
-            None => Ok(addresses),
-        }
+/// All addresses, if none of them is private: one that is would be reached whenever the others do not answer.
+fn public(host: &str, addresses: Vec<IpAddr>) -> Result<Vec<IpAddr>, String> {
+    match addresses.iter().find_map(|address| Some((address, private(*address)?))) {
+        Some((address, kind)) => Err(refused(host, *address, kind)),
+        None => Ok(addresses),
     }
 }
 
@@ -230,22 +229,21 @@ fn private_v6(address: Ipv6Addr) -> Option<&'static str> {
         let [c, d] = low.to_be_bytes();
         private_v4(Ipv4Addr::new(a, b, c, d))
     };
-    let segments = address.segments();
-    match segments {
+    match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0] => Some("an address of this network"),
         [0, 0, 0, 0, 0, 0, 0, 1] => Some("an address of this machine"),
-        // IPv4 in other clothes: mapped, and translated by a gateway.
-        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => embedded(high, low),
         [0xfc00..=0xfdff, ..] => Some("an address of a private network"),
         [0xfe80..=0xfebf, ..] => Some("a link-local address"),
         [0xfec0..=0xfeff, ..] => Some("a site-local address"),
         [0xff00..=0xffff, ..] => Some("a multicast address"),
-        // Tunnels that end at an address of IPv4.
-        [0x2002, high, low, ..] => embedded(high, low),
-        [_, _, _, _, 0 | 0x200, 0x5efe, high, low] => embedded(high, low),
-        [0x2001, 0x0db8, ..] | [0x2001, 0..=0x01ff, ..] | [0x3fff, 0..=0x0fff, ..] => {
+        [0x2001, 0x0db8 | 0..=0x01ff, ..] | [0x3fff, 0..=0x0fff, ..] => {
             Some("an address reserved for protocols, tests and documentation")
         }
+        // IPv4 in other clothes: mapped, translated by a gateway, or the end of a tunnel.
+        [0, 0, 0, 0, 0, 0xffff, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x2002, high, low, ..]
+        | [0x2000..=0x3fff, _, _, _, 0 | 0x200, 0x5efe, high, low] => embedded(high, low),
         [0x2000..=0x3fff, ..] => None,
         _ => Some("a reserved address"),
     }
@@ -319,6 +317,9 @@ mod tests {
             "[fc00::1]",
             "[fd00:ec2::254]",
             "[fe80::1]",
+            "[fe80::5efe:808:808]",
+            "[2001:db8::5efe:808:808]",
+            "[4000::5efe:808:808]",
             "[fec0::1]",
             "[ff02::1]",
             "[100::1]",
@@ -399,6 +400,20 @@ mod tests {
         let rebinding = guard(&[&["93.184.216.34"], &["127.0.0.1"]]);
         assert_eq!(resolve(&rebinding, "example.com").unwrap(), ["93.184.216.34:80"]);
         assert!(resolve(&rebinding, "example.com").is_err());
+    }
+
+    #[test]
+    fn the_open_internet_is_reached_by_any_kind_of_address() {
+        for host in [
+            "8.8.8.8",
+            "172.32.0.1",
+            "100.128.0.1",
+            "[2a00:1450::1]",
+            "[64:ff9b::808:808]",
+            "[2002:808:808::1]",
+        ] {
+            assert!(resolve(&guard(&[]), host).is_ok(), "{host}");
+        }
     }
 
     #[test]

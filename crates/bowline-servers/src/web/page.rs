@@ -67,7 +67,7 @@ fn look_over(dom: &RcDom, url: &str, links: Links) -> Result<Option<String>, Str
         seen += 1;
         match node.element_name().as_deref() {
             Some("title") if title.is_none() => {
-                title = Some(text_of(&node)).filter(|title| !title.is_empty())
+                title = Some(text_of(&node)).filter(|title| !title.is_empty());
             }
             Some("a") => see_to(&node, url, links),
             Some("table") => tables += 1,
@@ -136,7 +136,7 @@ mod tests {
     fn a_page_reads_like_markdown() {
         let page = read(HTML, Links::Shown).unwrap();
         assert_eq!(page.title.as_deref(), Some("A page & more"));
-        expect![[r#"
+        expect![[r"
             # Knots
 
             The *bowline* [holds][1]. Write, up.
@@ -149,7 +149,7 @@ mod tests {
             k v
             1 2
 
-            [1]: https://example.com/b?x=1"#]]
+            [1]: https://example.com/b?x=1"]]
         .assert_eq(&page.text);
         let page = read(HTML, Links::Hidden).unwrap();
         assert!(page.text.contains("The *bowline* holds. Write"), "{}", page.text);

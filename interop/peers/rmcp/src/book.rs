@@ -1,11 +1,11 @@
-//! What the book shows of the Rust SDK, compiled so that it stays true. It offers two tools; with a word, it calls one.
+//! What the book shows of the Rust SDK, compiled so that it stays true. It serves, or calls a server.
 
 // ANCHOR: ask
 use rmcp::{
     ErrorData, Peer, RoleServer, ServiceExt,
     handler::server::wrapper::Parameters,
     schemars::{self, JsonSchema},
-    serde::{self, Deserialize},
+    serde::Deserialize,
     service::ElicitationError,
     tool, tool_router,
 };
@@ -25,13 +25,24 @@ struct Confirm {
 
 rmcp::elicit_safe!(Confirm);
 
-async fn delete(peer: Peer<RoleServer>, Project { name }: Project) -> Result<String, ErrorData> {
-    match peer.elicit::<Confirm>(format!("Delete {name}?")).await {
-        Ok(Some(Confirm { sure: true })) => Ok(format!("deleted {name}")),
-        Ok(_) | Err(ElicitationError::UserDeclined | ElicitationError::UserCancelled) => {
-            Ok(format!("kept {name}"))
+#[derive(Clone)]
+struct Projects;
+
+#[tool_router(server_handler)]
+impl Projects {
+    #[tool(description = "Delete a project after asking its owner")]
+    async fn delete_project(
+        &self,
+        peer: Peer<RoleServer>,
+        Parameters(Project { name }): Parameters<Project>,
+    ) -> Result<String, ErrorData> {
+        match peer.elicit::<Confirm>(format!("Delete {name}?")).await {
+            Ok(Some(Confirm { sure: true })) => Ok(format!("deleted {name}")),
+            Ok(_) | Err(ElicitationError::UserDeclined | ElicitationError::UserCancelled) => {
+                Ok(format!("kept {name}"))
+            }
+            Err(error) => Err(ErrorData::internal_error(error.to_string(), None)),
         }
-        Err(error) => Err(ErrorData::internal_error(error.to_string(), None)),
     }
 }
 // ANCHOR_END: ask
@@ -55,17 +66,8 @@ impl Demo {
     fn add(&self, Parameters(Add { a, b }): Parameters<Add>) -> String {
         (a + b).to_string()
     }
-    // ANCHOR_END: server
-
-    #[tool(description = "Delete a project after asking its owner")]
-    async fn delete_project(
-        &self,
-        peer: Peer<RoleServer>,
-        Parameters(project): Parameters<Project>,
-    ) -> Result<String, ErrorData> {
-        delete(peer, project).await
-    }
 }
+// ANCHOR_END: server
 
 type Ended = Result<(), Box<dyn std::error::Error>>;
 
@@ -109,6 +111,10 @@ async fn main() -> Ended {
     match std::env::args().nth(1).as_deref() {
         None => serve().await,
         Some("--http") => serve_http().await,
+        Some("--projects") => {
+            Projects.serve(rmcp::transport::stdio()).await?.waiting().await?;
+            Ok(())
+        }
         Some(program) => call(program).await,
     }
 }

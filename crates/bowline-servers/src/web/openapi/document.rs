@@ -88,9 +88,9 @@ fn percent_decoded(text: &str) -> String {
 
 impl<'a> At<'a> {
     /// A member, if there is one.
-    pub(super) fn get(&self, name: &str) -> Option<At<'a>> {
+    pub(super) fn get(&self, name: &str) -> Option<Self> {
         let value = self.value.get(name)?;
-        Some(At { value, place: format!("{}/{}", self.place, name.replace('~', "~0").replace('/', "~1")) })
+        Some(Self { value, place: format!("{}/{}", self.place, name.replace('~', "~0").replace('/', "~1")) })
     }
 
     /// A text, if there is one.
@@ -103,7 +103,7 @@ impl<'a> At<'a> {
     }
 
     /// The members of an object.
-    pub(super) fn members(&self) -> Result<Vec<(&'a str, At<'a>)>, Error> {
+    pub(super) fn members(&self) -> Result<Vec<(&'a str, Self)>, Error> {
         let object = self.object()?;
         Ok(object.keys().filter_map(|name| Some((name.as_str(), self.get(name)?))).collect())
     }
@@ -113,12 +113,12 @@ impl<'a> At<'a> {
     }
 
     /// The items of a list; none when there is no list.
-    pub(super) fn items(&self, name: &str) -> Result<Vec<At<'a>>, Error> {
+    pub(super) fn items(&self, name: &str) -> Result<Vec<Self>, Error> {
         let Some(list) = self.get(name) else { return Ok(Vec::new()) };
         let items = list.value.as_array().ok_or_else(|| list.wrong("expected a list"))?;
         Ok((0..)
             .zip(items)
-            .map(|(index, value): (usize, _)| At { value, place: format!("{}/{index}", list.place) })
+            .map(|(index, value): (usize, _)| Self { value, place: format!("{}/{index}", list.place) })
             .collect())
     }
 

@@ -171,7 +171,7 @@ mod tests {
         let mut bomb = String::from("a0: &a0 [x, x]\n");
         for level in 1..60 {
             let below = level - 1;
-            bomb += &format!("a{level}: &a{level} [*a{below}, *a{below}]\n");
+            bomb = format!("{bomb}a{level}: &a{level} [*a{below}, *a{below}]\n");
         }
         assert!(parse(&bomb).unwrap_err().contains("aliases written out"));
         assert!(parse(&"[".repeat(100_000)).is_err());

@@ -313,8 +313,8 @@ fn what_is_wrong_is_told_with_its_place() {
     }
 }
 
-#[test]
-fn names_are_valid_and_differ() {
+#[tokio::test]
+async fn names_are_valid_and_differ() -> Result {
     let path = format!("/{}", "long/".repeat(50));
     let document = json!({ "openapi": "3.1.0", "servers": [{ "url": "https://h" }], "paths": {
         "/a": { "get": { "operationId": "same" }, "put": { "operationId": "same" }, "post": { "operationId": "ünïcode name!" } },
@@ -322,8 +322,20 @@ fn names_are_valid_and_differ() {
         "/": { "get": {} },
     } });
     let api = OpenApi::with_environment(&document.to_string(), &|_| None).unwrap();
-    let server = Web::new().openapi(api).server().unwrap().build();
-    server.unwrap();
+    let mut peer = Peer::memory(Web::new().openapi(api).server().unwrap())?;
+    let list = peer.modern("tools/list", json!({})).await?;
+    let names: Vec<&str> = list["result"]["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    assert!(names.iter().all(|name| name.len() <= 60), "{names:?}");
+    assert_eq!(names.len(), 9);
+    for name in ["same", "same_2", "n_code_name", &"x".repeat(60), &format!("{}_2", "x".repeat(58)), "get"] {
+        assert!(names.contains(&name), "{name}: {names:?}");
+    }
+    Ok(())
 }
 
 #[test]
