@@ -4,20 +4,20 @@ mod book;
 mod calling;
 mod completing;
 mod config;
+#[cfg(unix)]
+mod doctor;
 mod looking;
 mod place;
 #[cfg(unix)]
-mod doctor;
-#[cfg(unix)]
 mod pty;
+#[cfg(unix)]
+mod record;
 #[cfg(unix)]
 mod serving;
 #[cfg(unix)]
 mod terminal;
 #[cfg(unix)]
 mod up;
-#[cfg(unix)]
-mod record;
 
 use std::process::{Command, Stdio};
 
