@@ -8,13 +8,12 @@ use crate::{
 };
 use bowline_client::{Client, ClientBuilder, Command, Connect, Environment, StderrMode, command};
 use bowline_host::{
-    InProcess, Reach,
+    InProcess, Page, Reach,
     config::{Config, UpstreamConfig},
     gateway::{Approvals, Approve, Candidate},
     near::nearest,
     policy::visible,
 };
-use bowline_http::HttpTarget;
 use bowline_types::{Revision, Root};
 use clap::Args;
 use std::{
@@ -41,6 +40,11 @@ pub(crate) struct TargetArguments {
 }
 
 impl TargetArguments {
+    /// Whether a server was named at all.
+    pub(crate) fn is_given(&self) -> bool {
+        self.target.is_some() || !self.reach.program.is_empty()
+    }
+
     pub(crate) fn target(&self, context: &Context) -> Result<Target, Failure> {
         self.reach.target(self.target.as_deref(), context)
     }
@@ -85,7 +89,7 @@ impl ReachArguments {
                 Target::new(name.unwrap_or_default(), Way::Program(program))
             }
             (None, None | Some(GATEWAY)) => gateway(context),
-            (None, Some(url)) if is_url(url) => Target::new(url, Way::Page(bowline_http::http(url))),
+            (None, Some(url)) if is_url(url) => Target::new(url, Way::Page(bowline_http::http(url).into())),
             (None, Some(name)) => configured(name, context)?,
         };
         self.dress(&mut target, context)?;
@@ -122,21 +126,21 @@ impl ReachArguments {
 }
 
 /// A server that can be reached.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Target {
     /// What the user calls it.
     pub(crate) name: String,
     way: Way,
-    timeout: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
     revision: Option<Revision>,
     roots: Vec<Root>,
     lasts: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Way {
     Program(Command),
-    Page(HttpTarget),
+    Page(Page),
     Here(InProcess),
 }
 
@@ -144,6 +148,22 @@ impl Target {
     fn new(name: impl Into<String>, way: Way) -> Self {
         let name = name.into();
         Self { name, way, timeout: None, revision: None, roots: Vec::new(), lasts: false }
+    }
+
+    /// The program, if the server is one.
+    pub(crate) fn program(&self) -> Option<&Command> {
+        match &self.way {
+            Way::Program(program) => Some(program),
+            Way::Page(_) | Way::Here(_) => None,
+        }
+    }
+
+    /// The page, if the server has a URL.
+    pub(crate) fn page(&self) -> Option<&Page> {
+        match &self.way {
+            Way::Program(_) | Way::Here(_) => None,
+            Way::Page(page) => Some(page),
+        }
     }
 
     /// The connection is to last: its server has time to end, which one that is asked a single thing has not.
@@ -214,7 +234,7 @@ fn gateway(context: &Context) -> Target {
         Some(token) => page.header("Authorization", format!("Bearer {token}")),
         None => page,
     };
-    Target::new(GATEWAY, Way::Page(page))
+    Target::new(GATEWAY, Way::Page(page.into()))
 }
 
 /// The server of that name in the configuration.

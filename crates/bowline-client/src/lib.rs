@@ -4,6 +4,28 @@
 //! each. What the server may ask back is what handlers were set for in the [`ClientBuilder`]; a client for a gateway has a
 //! [`Relay`] instead, and passes calls on with [`Client::relay`]. Servers are reached through a [`Connect`]: a child process
 //! ([`command`]), any pair of byte streams ([`Stream`]), or a pair in memory ([`memory`]).
+//!
+//! ```no_run
+//! # async fn example() -> bowline_client::Result {
+//! use bowline_client::{Answer, Client, command};
+//! use serde_json::json;
+//!
+//! let client = Client::builder()
+//!     .on_ask(|question| async move {
+//!         println!("{}", question.message);
+//!         Answer::accept(json!({ "sure": true }))
+//!     })
+//!     .connect(command("my-server", ["--stdio"]))
+//!     .await?;
+//! for tool in client.tools().await? {
+//!     println!("{}", tool.name);
+//! }
+//! let deleted = client.call("delete_project", json!({ "name": "demo" })).await?.ok()?;
+//! println!("{}", deleted.text());
+//! client.close().await;
+//! # Ok(())
+//! # }
+//! ```
 
 mod answering;
 mod builder;
@@ -40,7 +62,8 @@ pub use handlers::{Ask, AskUrl, Direction, Notification};
 pub use lists::{Items, Page};
 pub use models::choose_model;
 pub use process::{
-    Backoff, Child, Command, Environment, Exit, ProcessError, Restart, Retry, Stderr, StderrMode, command,
+    Backoff, Child, Command, Environment, Exit, Limits, ProcessError, Restart, Retry, Stderr, StderrMode,
+    command,
 };
 pub use relay::{CallKey, Relay, RelayWith, Relayed};
 pub use request::Request;

@@ -23,4 +23,4 @@ pub use aggregate::{MAX_NAME, exposed_name};
 pub use config::{Share, Start};
 pub use gateway::Gateway;
 pub use host::{Host, HostBuilder, Telemetry};
-pub use upstream::{Health, InProcess, LaunchError, Reach, Upstream, UpstreamStatus};
+pub use upstream::{Health, InProcess, LaunchError, Page, Reach, Upstream, UpstreamStatus};

@@ -1,15 +1,38 @@
 //! The Model Context Protocol over HTTP, both sides of it.
 //!
-//! `HttpService` is a tower service: it mounts in axum, or is served by `ServeHttp::serve_http`. One endpoint answers
-//! every revision; the era is chosen per request.
+//! [`HttpService`] is a tower service: it mounts in axum, or is served by [`ServeHttp::serve_http`]. One endpoint answers
+//! every revision; the era is chosen per request. Its [`Settings`] say who may call, under which names, and how much.
 //!
-//! `http` names a server by its URL, for a client to connect to. Which era the server is of, and whether it is one of
+//! [`http()`] names a server by its URL, for a client to connect to. Which era the server is of, and whether it is one of
 //! the two-endpoint servers of 2024-11-05, is found out by itself.
+//!
+//! ```
+//! # #[cfg(all(feature = "server", feature = "client"))]
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> bowline_server::Result {
+//! use bowline_client::Client;
+//! use bowline_http::{HttpService, http};
+//! use bowline_server::{Server, Tool};
+//!
+//! let service = HttpService::new(Server::new("demo").tool(Tool::new("greet").handler(|| "hello")))?;
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+//! let url = format!("http://{}/mcp", listener.local_addr()?);
+//! let serving = tokio::spawn(async move { service.serve(listener, std::future::pending()).await });
+//!
+//! let client = Client::connect(http(url)).await?;
+//! assert_eq!(client.call("greet", ()).await?.text(), "hello");
+//! client.close().await;
+//! serving.abort();
+//! # Ok(())
+//! # }
+//! # #[cfg(not(all(feature = "server", feature = "client")))]
+//! # fn main() {}
+//! ```
 //!
 //! | feature | default | gives |
 //! |---|---|---|
-//! | `server` | yes | `HttpService`, `ServeHttp`, `Settings`; `Front` for what else is answered on the socket |
-//! | `client` | yes | `http`, `HttpTarget`; `Poster` for requests beside the protocol |
+//! | `server` | yes | [`HttpService`], [`ServeHttp`], [`Settings`]; [`Front`] for what else is answered on the socket |
+//! | `client` | yes | [`http()`], [`HttpTarget`]; [`Poster`] for requests beside the protocol |
 
 #[cfg(feature = "client")]
 mod client;
@@ -18,7 +41,7 @@ mod server;
 
 #[cfg(feature = "client")]
 pub use client::{
-    Challenge, HttpTarget, Post, PostAnswer, PostError, Poster, Proxy, Redirect, Resolve, http,
+    Challenge, HttpTarget, Post, PostAnswer, PostError, Poster, Proxy, Reference, Resolve, http,
 };
 #[cfg(feature = "server")]
 pub use server::{

@@ -6,6 +6,18 @@
 //! The way of a request through a server: [`envelope`] reads the frame, [`server::ServerSession`] picks the era and
 //! checks the request against it, a [`service::Service`] answers the [`service::Call`], and the session encodes the
 //! [`service::Outcome`] for the caller's revision. [`client`] is the mirror.
+//!
+//! ```
+//! use bowline_proto::envelope::{self, Frame, Message};
+//! use bytes::Bytes;
+//!
+//! let ping = Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+//! assert!(matches!(envelope::parse(&ping), Frame::Single(Ok(Message::Request { .. }))));
+//!
+//! let wrong = Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#);
+//! let Frame::Single(Err(rejected)) = envelope::parse(&wrong) else { unreachable!("a member occurs twice") };
+//! assert_eq!(rejected.error.code, -32600);
+//! ```
 
 mod canonical;
 pub mod client;

@@ -3,6 +3,32 @@
 //! A [`Server`] offers [`Tool`]s, [`Resource`]s and [`Prompt`]s, which are ordinary values with ordinary builders. Their
 //! handlers are functions of up to two parameters: the [`Ctx`] of the call and its arguments. What the client's revision
 //! lacks is adapted behind the handler's back; what it offers, asking the user above all, is the same call in each.
+//!
+//! ```no_run
+//! use bowline_server::{Ctx, Prompt, Resource, Result, Server, Tool};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Person {
+//!     name: String,
+//! }
+//!
+//! async fn greet(ctx: Ctx) -> Result<String> {
+//!     let person: Person = ctx.ask("Who are you?").await?.accepted()?;
+//!     Ok(format!("Hello, {}!", person.name))
+//! }
+//!
+//! # async fn run() -> Result {
+//! Server::new("demo")
+//!     .tool(Tool::new("greet").description("Ask for a name, and greet").handler(greet))
+//!     .resource(Resource::new("demo://motd", "message of the day").text("All is well."))
+//!     .prompt(Prompt::new("haiku").handler(|| "Write a haiku."))
+//!     .serve_stdio()
+//!     .await
+//! # }
+//! ```
+//!
+//! Around every call there may be [`middleware`]; what changes while the server runs is told through its [`Registry`].
+//! [`transport`] is what transports are built from.
 
 mod complete;
 mod connection;

@@ -3,7 +3,7 @@
 //! A [`Peer`] speaks raw frames to a server in memory, to a server in a process of its own, with the feature `http` to
 //! a server behind HTTP, or, playing the server, to a client. A [`Transcript`] is such a conversation as a text file.
 //! An [`Oracle`] holds frames against the schemas of the specification. A [`FaultProxy`] stands between a client and a
-//! server and breaks their connections at a chosen byte.
+//! server and breaks their connections at a chosen byte. A [`Log`] keeps what a program says about itself.
 //!
 //! A server is tested in ten lines, with no process and no port:
 //!
@@ -27,12 +27,14 @@
 
 mod error;
 pub mod fault;
+mod log;
 pub mod oracle;
 mod peer;
 pub mod transcript;
 
 pub use error::Error;
 pub use fault::{Fault, FaultProxy};
+pub use log::{Log, LogGuard};
 pub use oracle::Oracle;
 pub use peer::{IntoHandle, Peer};
 pub use transcript::Transcript;

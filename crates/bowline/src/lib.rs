@@ -22,14 +22,22 @@
 //!
 //! # A server's parts
 //!
-//! - `Server` holds what is offered and serves it. Functions become entries of it by `#[tool]`, `#[prompt]` and
-//!   `#[resource("…")]`, the methods of a state by `#[tools]`; without attributes the same is said with the builders
-//!   `Tool`, `Prompt` and `Resource`.
-//! - `Ctx`, as a parameter, is the way to the client: ask the user, have its model write, report progress, log.
-//! - `Json<T>`, as a result, is structured data with a schema. Text, numbers and `Content` do without.
-//! - `Result` is what a handler may return instead: any error becomes text the model can read, while
-//!   `Error::invalid_params` and its like fail the request.
-//! - `#[data]` on a struct or enum derives what arguments, answers and structured results need.
+//! - [`Server`] holds what is offered and serves it. Functions become entries of it by [`#[tool]`](macro@tool),
+//!   [`#[prompt]`](macro@prompt) and [`#[resource("…")]`](macro@resource), the methods of a state by
+//!   [`#[tools]`](macro@tools); without attributes the same is said with the builders [`Tool`], [`Prompt`] and [`Resource`].
+//! - [`Ctx`], as a parameter, is the way to the client: [ask](server::Ctx::ask) the user, have its model
+//!   [write](server::Ctx::sample), report [progress](server::Ctx::progress), [log](server::Ctx::log).
+//! - [`Json<T>`](server::Json), as a result, is structured data with a schema. Text, numbers and
+//!   [`Content`](types::ContentBlock) do without.
+//! - [`Result`] is what a handler may return instead: any error becomes text the model can read, while
+//!   [`Error::invalid_params`] and its like fail the request.
+//! - [`#[data]`](macro@data) on a struct or enum derives what arguments, answers and structured results need.
+//!
+//! [`Server`]: server::Server
+//! [`Tool`]: server::Tool
+//! [`Prompt`]: server::Prompt
+//! [`Resource`]: server::Resource
+//! [`Ctx`]: server::Ctx
 //!
 //! ```
 //! # #[cfg(feature = "server")] mod demo {
@@ -52,8 +60,9 @@
 //!
 //! # A client's parts
 //!
-//! `Client` connects to a server, whichever revision that speaks, and calls it. `command` is a server to start; handlers
-//! set on `Client::builder` answer what the server asks back.
+//! [`Client`](client::Client) connects to a server, whichever revision that speaks, and calls it.
+//! [`command`](client::command) is a server to start; handlers set on [`Client::builder`](client::Client::builder) answer
+//! what the server asks back.
 //!
 //! ```no_run
 //! # #[cfg(feature = "client")] async fn demo() -> bowline::Result {
@@ -66,7 +75,8 @@
 //! # }
 //! ```
 //!
-//! A server on the network is named by its URL instead, and served by `serve_http` instead of `serve_stdio`:
+//! A server on the network is named by its URL instead ([`http`](http::http)), and served by
+//! [`serve_http`](http::ServeHttp::serve_http) instead of [`serve_stdio`](server::Server::serve_stdio):
 //!
 //! ```no_run
 //! # #[cfg(all(feature = "client", feature = "http"))] async fn demo() -> bowline::Result {
@@ -82,12 +92,38 @@
 //! # }
 //! ```
 //!
+//! # Many servers as one
+//!
+//! A [`Host`](host::Host) owns servers by name and offers all they offer as one, under one policy, to clients of any
+//! revision. A [`Gateway`](host::Gateway) is the host that a configuration describes.
+//!
+//! ```
+//! # #[cfg(feature = "host")]
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> bowline::Result {
+//! use bowline::{client::memory, host::Host, prelude::*};
+//!
+//! let polite = Server::new("polite").tool(Tool::new("greet").handler(|| "hello")).build()?;
+//! let host = Host::builder().add("polite", polite).build();
+//! let gateway = host.open(Server::new("gateway"))?;
+//!
+//! let (near, far) = memory();
+//! tokio::spawn(async move { gateway.serve(far.read, far.write).await });
+//! let client = Client::connect(near).await?;
+//! assert_eq!(client.tools().await?[0].name, "polite__greet");
+//! # host.close().await;
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "host"))]
+//! # fn main() {}
+//! ```
+//!
 //! # Modules and features
 //!
-//! What is met every day is in [`prelude`]; where both sides have a type of the same name (`Error`, `Result`) it
+//! What is met every day is in [`prelude`]; where both sides have a type of the same name ([`Error`], [`Result`]) it
 //! is the server's, unless only `client` is on. The rest is in the modules that the crates behind this one are known by:
-//! [`types`] is the vocabulary, [`proto`] the protocol without IO, `server` and `client` the two sides, `http` both over
-//! HTTP, `host` what stands between many of them.
+//! [`types`] is the vocabulary, [`proto`] the protocol without IO, [`server`] and [`client`] the two sides, [`http`] both
+//! over HTTP, [`host`] what stands between many of them.
 //!
 //! | feature | default | gives |
 //! |---|---|---|
@@ -98,6 +134,8 @@
 //! | `macros` | yes | the attributes |
 //! | `validate` | yes | JSON Schema validation beyond what types say |
 //! | `tracing` | yes | the middleware that opens a span per call |
+//!
+//! The book in the folder `docs` of the repository has a chapter on each of these, and on moving from `rmcp`.
 
 #[cfg(feature = "client")]
 pub use bowline_client as client;

@@ -1,4 +1,29 @@
 //! What is met every day: `use bowline::prelude::*`.
+//!
+//! For servers: [`Server`], the attributes, and what handlers take and return. For clients: [`Client`] and [`command`],
+//! with [`http()`] for those on the network. For both: [`json!`], [`Answer`], [`Content`], [`Revision`].
+//!
+//! ```
+//! # #[cfg(all(feature = "server", feature = "client"))]
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> bowline::Result {
+//! use bowline::{client::memory, prelude::*};
+//!
+//! /// Greet somebody.
+//! #[tool(read_only)]
+//! fn greet(name: String) -> String {
+//!     format!("Hello, {name}!")
+//! }
+//!
+//! let (near, far) = memory();
+//! tokio::spawn(Server::new("demo").tool(greet).serve(far.read, far.write));
+//! let client = Client::connect(near).await?;
+//! assert_eq!(client.call("greet", json!({ "name": "Ada" })).await?.text(), "Hello, Ada!");
+//! # Ok(())
+//! # }
+//! # #[cfg(not(all(feature = "server", feature = "client")))]
+//! # fn main() {}
+//! ```
 
 #[cfg(all(feature = "http", feature = "server"))]
 pub use bowline_http::ServeHttp;

@@ -52,6 +52,7 @@ async fn lost(target: Command) -> Error {
 
 #[tokio::test]
 async fn noise_on_standard_output_is_skipped() {
+    // V-73
     let noisy = r#"
         echo "Server v1.2 ready!"; echo; echo "[1, 2"; echo '{"level":"info","message":"listening"}'; printf '\377\n'
         exec "$0" everything"#;
@@ -82,6 +83,7 @@ async fn a_program_that_ends_at_once_is_explained() {
 
 #[tokio::test]
 async fn a_hundred_mebibytes_of_standard_error_hold_nobody_up() {
+    // V-74
     // proves: STDIO-06, STDIO-07, STDIO-08
     let chatty = r#"head -c 104857600 /dev/zero | tr '\0' 'x' >&2; echo >&2; exec "$0" everything"#;
     let client = connects(script(chatty)).await;
@@ -124,6 +126,7 @@ async fn a_program_that_dies_in_a_call_fails_it_at_once() {
 
 #[tokio::test]
 async fn half_a_line_before_the_end_is_no_answer() {
+    // V-73
     let error = lost(greets_then(r#"printf '{"jsonrpc":"2.0","id":2,"resu'; exit 0"#)).await;
     assert_eq!(error.process().and_then(bowline_client::ProcessError::exit), Some(Exit::Code(0)));
 }

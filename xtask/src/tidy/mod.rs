@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: the rules of the repository that the compiler does not know.
 
+mod book;
 mod direction;
 mod length;
 mod manifests;

@@ -1,6 +1,7 @@
 //! Whether the page on security and the tests it names agree.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use crate::files::{self, TextFile};
@@ -11,8 +12,11 @@ use crate::rust::{Outline, Source};
 const PAGE: &str = "docs/SECURITY.md";
 /// Where the tests are that it names without a file.
 const SUITE: &str = "tests/tests/it/security";
+/// The threats that tests of other files bear in a comment: processes, what reaches the model, and gateways.
+const MARKED: [RangeInclusive<u32>; 3] = [70..=74, 100..=105, 110..=113];
 
-/// Tests that the page names and that are not there, and tests of the suite that it does not name.
+/// Tests that the page names and that are not there, tests of the suite that it does not name, and threats whose rows do not
+/// name just the tests that are marked with them.
 pub(super) fn findings(root: &Path) -> Result<Vec<Finding>, String> {
     let suite = tests_of(&files::below(root, &[SUITE], "rs")?);
     let mut page = files::below(root, &["docs"], "md")?;
@@ -46,7 +50,82 @@ pub(super) fn findings(root: &Path) -> Result<Vec<Finding>, String> {
             findings.push(Finding::new(path, 1, format!("{PAGE} does not name `{test}`")));
         }
     }
+    findings.extend(unlike_marks(&page.text, &marks_of(&files::below(root, &["crates", "tests"], "rs")?)));
     Ok(findings)
+}
+
+/// A test that is marked with a threat.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Mark {
+    threat: u32,
+    /// File and name, as the page has it.
+    test: String,
+}
+
+/// Where rows of the page and marks of tests differ.
+fn unlike_marks(page: &str, marks: &BTreeSet<Mark>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut rows = BTreeSet::new();
+    let mut named = BTreeSet::new();
+    for (line, text) in (1..).zip(page.lines()) {
+        let Some(threat) = text.strip_prefix("| **V-").and_then(|rest| rest.split("**").next()?.parse().ok())
+        else {
+            continue;
+        };
+        if !is_marked(threat) {
+            continue;
+        }
+        rows.insert(threat);
+        for name in text.split('`').skip(1).step_by(2).filter(|name| name.contains(".rs::")) {
+            let mark = Mark { threat, test: name.to_owned() };
+            if !marks.contains(&mark) {
+                findings.push(Finding::new(PAGE, line, format!("`{name}` is not marked with V-{threat}")));
+            }
+            named.insert(mark);
+        }
+    }
+    for Mark { threat, test } in marks.difference(&named) {
+        let path = test.split("::").next().unwrap_or_default();
+        findings.push(Finding::new(path, 1, format!("{PAGE} does not name `{test}` at V-{threat}")));
+    }
+    if !marks.is_empty() {
+        let missing = MARKED.into_iter().flatten().filter(|threat| !rows.contains(threat));
+        findings
+            .extend(missing.map(|threat| Finding::new(PAGE, 1, format!("there is no row for V-{threat}"))));
+        let tested: BTreeSet<_> = named.iter().map(|mark| mark.threat).collect();
+        let untested = rows.difference(&tested);
+        findings.extend(untested.map(|threat| Finding::new(PAGE, 1, format!("no test for V-{threat}"))));
+    }
+    findings
+}
+
+fn is_marked(threat: u32) -> bool {
+    MARKED.iter().any(|range| range.contains(&threat))
+}
+
+/// The marks in comments of tests, such as `// V-70`.
+fn marks_of(files: &[TextFile]) -> BTreeSet<Mark> {
+    let mut marks = BTreeSet::new();
+    for file in files.iter().filter(|file| file.text.contains("V-")) {
+        let functions = Outline::new(&Source::new(&file.text)).functions;
+        for (number, line) in (1..).zip(file.text.lines()) {
+            let Some((_, comment)) = line.split_once("// ").filter(|(_, comment)| comment.contains("V-"))
+            else {
+                continue;
+            };
+            let within = functions.iter().filter(|function| function.lines.contains(&number));
+            let Some(test) = within.last().filter(|function| function.is_test && !function.is_ignored) else {
+                continue;
+            };
+            for words in comment.split("V-").skip(1) {
+                let digits: String = words.chars().take_while(char::is_ascii_digit).collect();
+                if let Some(threat) = digits.parse().ok().filter(|threat| is_marked(*threat)) {
+                    marks.insert(Mark { threat, test: format!("{}::{}", file.path, test.name) });
+                }
+            }
+        }
+    }
+    marks
 }
 
 /// Whether a name is that of a test of the suite: `v`, the number of a threat, and what it shows.
@@ -97,6 +176,36 @@ mod tests {
                 "docs/SECURITY.md:2: there is no test `a.rs::gone`",
                 "docs/SECURITY.md:2: there is no test `b.rs::gone`",
                 "tests/tests/it/security/x.rs:1: docs/SECURITY.md does not name `v02_forgotten`",
+            ]
+        );
+    }
+
+    #[test]
+    fn rows_name_the_tests_that_are_marked() {
+        let numbers = super::MARKED.into_iter().flatten().filter(|threat| ![72, 113].contains(threat));
+        let mut page: String =
+            numbers.map(|threat| format!("| **V-{threat}** `crates/a.rs::all` |\n")).collect();
+        page.push_str("| **V-72** said, not shown |\n| **V-01** `crates/a.rs::all` |\n");
+        let marked: Vec<_> =
+            super::MARKED.into_iter().flatten().map(|threat| format!("V-{threat}")).collect();
+        let tests = format!(
+            "#[test]\nfn all() {{\n    // {}\n}}\n#[test]\nfn other() {{\n    // V-71\n}}\nfn none() {{\n    // V-70\n}}\n",
+            marked
+                .iter()
+                .filter(|mark| !["V-70", "V-72", "V-113"].contains(&mark.as_str()))
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(", ")
+        );
+        let tree = Tree::new(&[("docs/SECURITY.md", &page), ("crates/a.rs", &tests)]);
+        let told: Vec<_> = findings(tree.root()).unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "docs/SECURITY.md:1: `crates/a.rs::all` is not marked with V-70",
+                "crates/a.rs:1: docs/SECURITY.md does not name `crates/a.rs::other` at V-71",
+                "docs/SECURITY.md:1: there is no row for V-113",
+                "docs/SECURITY.md:1: no test for V-72",
             ]
         );
     }

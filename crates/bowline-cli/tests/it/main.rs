@@ -1,19 +1,28 @@
 //! The program as its users run it.
 
+mod book;
 mod calling;
 mod completing;
 mod config;
+#[cfg(unix)]
+mod doctor;
 mod looking;
 mod place;
 #[cfg(unix)]
 mod pty;
 #[cfg(unix)]
+mod record;
+#[cfg(unix)]
+mod serving;
+#[cfg(unix)]
 mod terminal;
+#[cfg(unix)]
+mod up;
 
 use std::process::{Command, Stdio};
 
 /// The program, with neither a home nor a terminal nor anything else of whoever runs the tests.
-fn program(words: &[&str]) -> Command {
+pub(crate) fn program(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bowline"));
     command.args(words).env_clear().stdin(Stdio::null());
     command

@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::child::Child;
 use super::error::{Kind, ProcessError};
 use super::group::Group;
+use super::limits::Limits;
 use super::restart::Restart;
 use super::stderr::StderrMode;
 
@@ -89,6 +90,7 @@ pub struct Command {
     grace: Duration,
     terminate_grace: Duration,
     restart: Restart,
+    limits: Limits,
 }
 
 impl Command {
@@ -104,6 +106,7 @@ impl Command {
             grace: GRACE,
             terminate_grace: GRACE,
             restart: Restart::default(),
+            limits: Limits::default(),
         }
     }
 
@@ -176,6 +179,12 @@ impl Command {
         &self.restart
     }
 
+    /// Holds the program to limits; there are none by default.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
     /// Starts the program in a process group of its own, with pipes for its standard streams.
     ///
     /// Fails when the program is not there, may not be run, or the system has no room for it, and outside of a
@@ -192,6 +201,8 @@ impl Command {
         }
         self.fill_environment(&mut command);
         let started = Group::start(command).map_err(|error| self.explain(error))?;
+        // One that cannot be held to them is ended with its group.
+        started.0.limit(self.limits).map_err(|error| self.explain(error))?;
         Ok(Child::new(self.name(), started, &self.stderr, self.grace, self.terminate_grace))
     }
 
@@ -268,6 +279,7 @@ impl fmt::Debug for Command {
             .field("grace", &self.grace)
             .field("terminate_grace", &self.terminate_grace)
             .field("restart", &self.restart)
+            .field("limits", &self.limits)
             .finish()
     }
 }

@@ -16,7 +16,7 @@ use {
     tokio::signal::unix::{self, SignalKind},
 };
 
-use super::error::Exit;
+use super::{error::Exit, limits::Limits};
 
 pub(super) struct Group {
     /// The program; none once it is reaped, and then the group is never signaled again.
@@ -24,9 +24,9 @@ pub(super) struct Group {
     exit: Option<Exit>,
     runtime: Handle,
     #[cfg(unix)]
-    id: Pid,
+    process: Pid,
     #[cfg(unix)]
-    group: Pid,
+    id: Pid,
     /// Tells that some child of this process changed. Subscribed before the start, so that no end is missed.
     #[cfg(unix)]
     changes: unix::Signal,
@@ -46,11 +46,11 @@ impl Group {
         #[cfg(unix)]
         let changes = unix::signal(SignalKind::child())?;
         #[cfg(unix)]
-        let (mut program, group) = start_in_group(command)?;
+        let (mut program, id) = start_in_group(command)?;
         #[cfg(not(unix))]
         let mut program = command.spawn()?;
         #[cfg(unix)]
-        let id = process_id(&program)?;
+        let process = process_id(&program)?;
         let pipes = Pipes {
             stdin: program.stdin.take(),
             stdout: program.stdout.take(),
@@ -61,9 +61,9 @@ impl Group {
             exit: None,
             runtime,
             #[cfg(unix)]
-            id,
+            process,
             #[cfg(unix)]
-            group,
+            id,
             #[cfg(unix)]
             changes,
         };
@@ -73,6 +73,17 @@ impl Group {
     /// The process id of the program, until it is reaped.
     pub(super) fn id(&self) -> Option<u32> {
         self.program.as_ref().and_then(tokio::process::Child::id)
+    }
+
+    /// Holds the program to limits, from now on.
+    pub(super) fn limit(&self, limits: Limits) -> io::Result<()> {
+        if limits == Limits::default() {
+            return Ok(());
+        }
+        #[cfg(target_os = "linux")]
+        return limits.apply(self.process);
+        #[cfg(not(target_os = "linux"))]
+        Err(io::Error::new(io::ErrorKind::Unsupported, "this system cannot limit a program"))
     }
 
     /// How the program ended, if it did.
@@ -106,7 +117,7 @@ impl Group {
     fn reap(&mut self) {
         #[cfg(unix)]
         if self.program.is_some() {
-            watchdog::remove(self.group);
+            watchdog::remove(self.id);
         }
         let Some(mut program) = self.program.take() else { return };
         if matches!(program.try_wait(), Ok(None)) {
@@ -156,7 +167,7 @@ impl Group {
         self.program.as_ref()?;
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         loop {
-            match waitid(WaitId::Pid(self.id), options) {
+            match waitid(WaitId::Pid(self.process), options) {
                 Ok(None) => return None,
                 Ok(Some(status)) => {
                     let signal = || status.terminating_signal().map(Exit::Signal);
@@ -202,8 +213,8 @@ impl Group {
             return;
         }
         // A group can be empty already, or hold processes of another user; neither can be helped.
-        if let Err(error) = kill_process_group(self.group, signal) {
-            tracing::debug!(%error, group = self.group.as_raw_nonzero().get(), "a process group was not signaled");
+        if let Err(error) = kill_process_group(self.id, signal) {
+            tracing::debug!(%error, group = self.id.as_raw_nonzero().get(), "a process group was not signaled");
         }
     }
 

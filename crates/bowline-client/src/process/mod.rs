@@ -9,6 +9,7 @@ mod command;
 mod cradle;
 mod error;
 mod group;
+mod limits;
 mod restart;
 mod stderr;
 #[cfg(unix)]
@@ -17,5 +18,6 @@ mod watchdog;
 pub use child::Child;
 pub use command::{Command, Environment, command};
 pub use error::{Exit, ProcessError};
+pub use limits::Limits;
 pub use restart::{Backoff, Restart, Retry};
 pub use stderr::{Stderr, StderrMode};

@@ -2,74 +2,15 @@
 
 use crate::support::*;
 use bowline_client::{Answer, Client};
+use bowline_testing::Log;
 use bowline_types::{CreateMessageResult, Role};
 use serde_json::json;
-use std::{
-    fmt::{self, Write as _},
-    sync::{Arc, Mutex},
-    time::Duration,
-};
-use tracing::{
-    Event, Metadata, Subscriber,
-    field::{Field, Visit},
-    span,
-    subscriber::DefaultGuard,
-};
-
-/// Keeps every event as one line.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<String>>>);
-
-impl Log {
-    /// For this thread, on which a test runs all of its tasks.
-    fn start() -> (Self, DefaultGuard) {
-        let log = Self::default();
-        let guard = tracing::subscriber::set_default(log.clone());
-        (log, guard)
-    }
-
-    fn count(&self, parts: &[&str]) -> usize {
-        let lines = self.0.lock().unwrap();
-        lines.iter().filter(|line| parts.iter().all(|part| line.contains(part))).count()
-    }
-}
-
-struct Line(String);
-
-impl Visit for Line {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        write!(self.0, " {field}={value:?}").unwrap();
-    }
-}
-
-impl Subscriber for Log {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("bowline_client")
-    }
-
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut line = Line(event.metadata().level().to_string());
-        event.record(&mut line);
-        self.0.lock().unwrap().push(line.0);
-    }
-
-    fn enter(&self, _: &span::Id) {}
-
-    fn exit(&self, _: &span::Id) {}
-}
+use std::time::Duration;
 
 #[tokio::test(start_paused = true)]
 async fn cancellations_are_logged_with_their_reasons() {
     // proves: CANCEL-12
-    let (log, _guard) = Log::start();
+    let (log, _guard) = Log::of("bowline_client");
     let (client, mut peer) = connect(Client::builder(), V2025_11_25, json!({ "tools": {} })).await;
     peer.notify("notifications/cancelled", json!({ "requestId": "x", "reason": "changed my mind" })).await;
     let (result, _) =
@@ -82,7 +23,7 @@ async fn cancellations_are_logged_with_their_reasons() {
 #[tokio::test(start_paused = true)]
 async fn tool_calls_are_logged() {
     // proves: TOOL-53
-    let (log, _guard) = Log::start();
+    let (log, _guard) = Log::of("bowline_client");
     let (client, mut peer) = connect(Client::builder(), V2025_11_25, json!({ "tools": {} })).await;
     let (result, ()) = both(client.call("delete-everything", ()), async {
         let request = peer.expect("tools/call").await;
@@ -96,7 +37,7 @@ async fn tool_calls_are_logged() {
 #[tokio::test(start_paused = true)]
 async fn a_ping_that_fails_is_logged() {
     // proves: PING-07
-    let (log, _guard) = Log::start();
+    let (log, _guard) = Log::of("bowline_client");
     let builder = Client::builder().keep_alive(Duration::from_secs(10));
     let (client, _peer) = connect(builder, V2025_11_25, json!({})).await;
     assert!(client.closed().await.is_closed());
@@ -106,7 +47,7 @@ async fn a_ping_that_fails_is_logged() {
 #[tokio::test(start_paused = true)]
 async fn features_on_their_way_out_are_warned_of_once() {
     // proves: BASE-50, BASE-49
-    let (log, _guard) = Log::start();
+    let (log, _guard) = Log::of("bowline_client");
     let builder = Client::builder()
         .on_sample(|_| async { Ok(CreateMessageResult::new(Role::Assistant, "hm", "model")) });
     let (client, mut peer) = connect(builder, V2026_07_28, json!({ "tools": {} })).await;
@@ -128,7 +69,7 @@ async fn features_on_their_way_out_are_warned_of_once() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_does_not_fit_its_form_is_warned_of() {
-    let (log, _guard) = Log::start();
+    let (log, _guard) = Log::of("bowline_client");
     let builder = Client::builder().on_ask(|_| async { Answer::accept(json!({})) });
     let (_client, mut peer) = connect(builder, V2025_11_25, json!({})).await;
     let schema = json!({ "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"] });

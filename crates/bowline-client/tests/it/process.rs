@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use bowline_client::{Child, Command, Environment, Exit, Restart, StderrMode, command};
+use bowline_client::{Child, Command, Environment, Exit, Limits, Restart, StderrMode, command};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 
 /// Long enough for the slowest machine, so that only a hang runs into it.
@@ -279,7 +279,8 @@ fn debug_hides_the_values_of_variables() {
         format!("{command:?}"),
         r#"Command { program: "npx", args: ["-y", "demo"], environment: Minimal, env: {"TOKEN": ***}, "#
             .to_owned()
-            + "current_dir: None, stderr: Keep, grace: 2s, terminate_grace: 2s, restart: Never }"
+            + "current_dir: None, stderr: Keep, grace: 2s, terminate_grace: 2s, restart: Never, "
+            + "limits: Limits { memory: None, cpu_time: None, files: None } }"
     );
     assert_eq!(command.restart_policy(), &Restart::Never);
 }
@@ -479,6 +480,20 @@ mod linux {
         let distinct: BTreeSet<&PathBuf> = held.iter().flatten().collect();
         assert_eq!(distinct.len(), 10);
         assert_ne!(stat(watchdog()).unwrap().group, stat(std::process::id()).unwrap().group);
+    }
+
+    #[tokio::test]
+    async fn a_program_is_held_to_its_limits() {
+        let mut limits = Limits::new();
+        limits.memory = Some(64 * 1024 * 1024);
+        limits.cpu_time = Some(Duration::from_secs(7));
+        limits.files = Some(33);
+        // It looks when it is told to, and so does what it starts.
+        let look = "ulimit -d; ulimit -t; ulimit -n";
+        let mut child = shell(&format!("read -r _; {look}; sh -c '{look}'")).limits(limits).spawn().unwrap();
+        child.take_stdin().unwrap().write_all(b"\n").await.unwrap();
+        let told = output(&mut child).await;
+        assert_eq!(told.lines().collect::<Vec<_>>(), ["65536", "7", "33", "65536", "7", "33"]);
     }
 
     #[tokio::test]

@@ -93,7 +93,10 @@ impl Entry {
 
     /// How much memory it holds on to.
     pub(super) fn weight(&self) -> usize {
-        size_of::<Self>() + self.arguments.as_ref().map_or(0, |arguments| arguments.as_bytes().len())
+        let texts = [&self.id, &self.client, &self.principal, &self.name, &self.reason, &self.outcome];
+        let texts = texts.into_iter().flatten().chain([&self.server, &self.method]);
+        let arguments = self.arguments.as_ref().map_or(0, |arguments| arguments.as_bytes().len());
+        size_of::<Self>() + arguments + texts.map(String::len).sum::<usize>()
     }
 
     /// The line, with its end.

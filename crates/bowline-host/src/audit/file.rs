@@ -29,9 +29,13 @@ impl LogFile {
         let new = u64::try_from(lines.len()).unwrap_or(u64::MAX);
         if length > 0 && length.saturating_add(new) > self.max_bytes {
             drop(file);
-            self.set_aside()?;
+            if let Err(error) = self.set_aside() {
+                // A log that grows is better than one that ends.
+                tracing::warn!(%error, path = %self.path.display(), "the audit log cannot be set aside");
+            }
             file = self.open()?;
-        } else if length > 0 && !ends_with_line(&mut file)? {
+        }
+        if file.metadata()?.len() > 0 && !ends_with_line(&mut file)? {
             // Someone was stopped in the middle of a line; it stays alone.
             file.write_all(b"\n")?;
         }

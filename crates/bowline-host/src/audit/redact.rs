@@ -2,24 +2,42 @@
 
 use crate::policy::is_secret_name;
 use crate::policy::tree::Tree;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 const MASK: &str = "***";
 
-/// Replaces secrets: known values wherever they occur, and whatever stands under a name for secrets.
-#[derive(Clone)]
+/// What is shorter occurs everywhere.
+const SHORTEST: usize = 4;
+
+/// Replaces secrets: known values wherever they occur, and whatever stands under a name for secrets. Cloning shares.
+#[derive(Clone, Default)]
 pub(super) struct Redactor {
-    /// Longest first.
-    secrets: Vec<String>,
+    /// Longest first: a secret that contains another one has to be looked for before it.
+    secrets: Arc<RwLock<Vec<String>>>,
 }
 
 impl Redactor {
     pub(super) fn new(secrets: Vec<String>) -> Self {
-        Self { secrets }
+        let redactor = Self::default();
+        redactor.learn(secrets);
+        redactor
+    }
+
+    /// Replaces these from now on, too.
+    pub(super) fn learn(&self, secrets: impl IntoIterator<Item = String>) {
+        let mut known = self.secrets.write().unwrap_or_else(PoisonError::into_inner);
+        known.extend(secrets.into_iter().filter(|secret| secret.chars().count() >= SHORTEST));
+        known.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+        known.dedup();
+    }
+
+    fn known(&self) -> RwLockReadGuard<'_, Vec<String>> {
+        self.secrets.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn text(&self, text: &str) -> String {
         let mut text = text.to_owned();
-        for secret in &self.secrets {
+        for secret in self.known().iter() {
             if text.contains(secret) {
                 text = text.replace(secret, MASK);
             }
@@ -51,7 +69,7 @@ impl Redactor {
     pub(super) fn tree(&self, tree: Tree) -> Tree {
         let mask = || Tree::String(MASK.to_owned());
         match tree {
-            Tree::Number(text) if self.secrets.iter().any(|secret| text.contains(secret)) => mask(),
+            Tree::Number(text) if self.known().iter().any(|secret| text.contains(secret)) => mask(),
             Tree::Null | Tree::Bool(_) | Tree::Number(_) => tree,
             Tree::String(text) => Tree::String(self.text(&text)),
             // A secret may be written in it in a way that is not recognized.

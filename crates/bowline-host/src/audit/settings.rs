@@ -61,12 +61,7 @@ impl AuditSettings {
     /// A value that is never written, wherever it occurs. Those of fewer than four characters are ignored: they occur
     /// everywhere. Encodings of it, such as Base64, are not recognized.
     pub fn secret(mut self, secret: impl Into<String>) -> Self {
-        let secret = secret.into();
-        if secret.chars().count() >= 4 {
-            self.secrets.push(secret);
-            // A secret that contains another one has to be looked for first.
-            self.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        }
+        self.secrets.push(secret.into());
         self
     }
 

@@ -26,6 +26,7 @@ pub struct Audit(Arc<Inner>);
 
 struct Inner {
     path: PathBuf,
+    redactor: Redactor,
     queue: Option<SyncSender<Message>>,
     load: Arc<Load>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -59,17 +60,18 @@ impl Audit {
         let file = LogFile::new(path.clone(), max_bytes, keep);
         file.check()?;
         let (queue, messages) = mpsc::sync_channel(queue);
-        let load = Arc::new(Load::default());
+        let (load, redactor) = (Arc::new(Load::default()), Redactor::new(secrets));
         let writer = Writer {
             file,
-            redactor: Redactor::new(secrets),
+            redactor: redactor.clone(),
             arguments,
             load: Arc::clone(&load),
             last: SystemTime::UNIX_EPOCH,
         };
         let thread =
             thread::Builder::new().name("bowline-audit".to_owned()).spawn(move || writer.run(&messages))?;
-        Ok(Self(Arc::new(Inner { path, queue: Some(queue), load, thread: Mutex::new(Some(thread)) })))
+        let (queue, thread) = (Some(queue), Mutex::new(Some(thread)));
+        Ok(Self(Arc::new(Inner { path, redactor, queue, load, thread })))
     }
 
     /// Queues an entry, or drops and counts it when too many are queued. Never blocks.
@@ -88,6 +90,11 @@ impl Audit {
             load.bytes.fetch_sub(weight, Ordering::Relaxed);
             load.drop_entries(1);
         }
+    }
+
+    /// Never writes these values from now on, as those that [`AuditSettings::secret`] names.
+    pub fn hide(&self, secrets: impl IntoIterator<Item = String>) {
+        self.0.redactor.learn(secrets);
     }
 
     /// Waits until all that was queued before is written. Blocks.
@@ -200,6 +207,36 @@ mod tests {
     fn ids(text: &str) -> Vec<String> {
         let line = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
         text.lines().map(|text| line(text)["id"].as_str().unwrap_or("-").to_owned()).collect()
+    }
+
+    #[test]
+    fn what_cannot_be_set_aside_is_added_to() {
+        let folder = Folder::new("audit-stuck");
+        let path = folder.join("audit.jsonl");
+        fs::create_dir_all(folder.join("audit.jsonl.1/inside")).unwrap();
+        let audit = Audit::open(AuditSettings::new(&path).max_bytes(10).keep(1)).unwrap();
+        for number in 0..3 {
+            audit.write(entry(number));
+            audit.flush();
+        }
+        assert_eq!(
+            (audit.dropped(), ids(&fs::read_to_string(&path).unwrap())),
+            (0, ["0", "1", "2"].map(str::to_owned).to_vec())
+        );
+    }
+
+    #[test]
+    fn every_text_of_an_entry_weighs() {
+        let long = || Some("x".repeat(1000));
+        let full = Entry {
+            name: long(),
+            reason: long(),
+            outcome: long(),
+            client: long(),
+            principal: long(),
+            ..entry(1)
+        };
+        assert!(full.weight() >= 5000);
     }
 
     #[test]

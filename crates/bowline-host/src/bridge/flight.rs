@@ -8,8 +8,8 @@ use bowline_proto::{
     service::{BoxFuture, Call, Outlet},
 };
 use bowline_types::{
-    ClientCapabilities, ElicitResult, Implementation, InputRequest, InputRequests, Meta, Method, RawJson,
-    RpcError, error_code,
+    ClientCapabilities, ElicitResult, ElicitUrlParams, Implementation, InputRequest, InputRequests, Meta,
+    Method, RawJson, RpcError, error_code,
 };
 use std::{fmt, sync::Arc, time::Instant};
 use tokio::sync::{mpsc, oneshot};
@@ -36,6 +36,8 @@ pub(crate) enum Landing {
     Needs { requests: InputRequests, state: Option<String> },
     /// A legacy server asks; the call waits.
     Asks(Vec<Question>),
+    /// It fails until the user has visited these pages.
+    Visits(Vec<ElicitUrlParams>),
     /// With an error.
     Failed(RpcError),
     /// With nothing, for too long.
@@ -109,7 +111,10 @@ impl Flight {
                 done = &mut self.relay => return match done {
                     Ok(Relayed::Complete(result)) => Landing::Done(result),
                     Ok(Relayed::InputRequired { requests, state }) => Landing::Needs { requests, state },
-                    Err(error) => Landing::Failed(error),
+                    Err(error) => match error.url_elicitations() {
+                        Some(pages) => Landing::Visits(pages),
+                        None => Landing::Failed(error),
+                    },
                 },
                 Some(first) = self.asked.recv() => {
                     self.open(first);

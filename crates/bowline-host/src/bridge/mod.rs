@@ -7,7 +7,9 @@
 mod flight;
 mod parking;
 mod pilot;
+mod visitors;
 
 pub(crate) use flight::{Flight, Landing, Leg, unanswered};
 pub(crate) use parking::Parking;
 pub(crate) use pilot::Pilot;
+pub(crate) use visitors::Visitors;

@@ -4,7 +4,7 @@ use bowline_proto::service::{ClientView, Notice, Outlet};
 use bowline_types::{InputRequest, LogMessageParams, ProgressParams, RawJson, RpcError};
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, Weak},
     time::Instant,
 };
 use tokio::sync::{mpsc, oneshot};
@@ -94,6 +94,11 @@ impl Pilot {
         self.emit(Notice::Log { level, logger: Some(logger), data });
     }
 
+    /// The call, for who does not keep it.
+    pub(super) fn downgrade(&self) -> WeakPilot {
+        WeakPilot(Arc::downgrade(&self.0))
+    }
+
     /// Tells that the user has finished with a page.
     pub(crate) fn visited(&self, elicitation_id: String) {
         self.emit(Notice::ElicitationComplete { elicitation_id });
@@ -105,6 +110,15 @@ impl Pilot {
         let (reply, answer) = oneshot::channel();
         self.0.asking.send(Asking { request, reply }).await.map_err(|_| over())?;
         answer.await.unwrap_or_else(|_| Err(over()))
+    }
+}
+
+/// Reaches a call as long as there is one.
+pub(super) struct WeakPilot(Weak<Shared>);
+
+impl WeakPilot {
+    pub(super) fn upgrade(&self) -> Option<Pilot> {
+        self.0.upgrade().map(Pilot)
     }
 }
 

@@ -64,6 +64,7 @@ fn entry(context: &Context<'_>, member: &Member) -> Option<Entry> {
         }
     };
     draft.fields.keep(&["command", "url"]);
+    draft.fields.refuse_slips(&["deny", "allow", "enabled"]);
     draft.finish(launch)
 }
 

@@ -40,11 +40,18 @@ pub(crate) fn apply(context: &Context<'_>, root: &Node, config: &mut Config) {
             "audit" => audit(&mut reader, &mut config.audit),
             _ => disclosure(&mut reader, &mut config.disclosure),
         }
-        reader.fields.finish();
+        match name {
+            "disclosure" => drop(reader.fields.finish()),
+            // A token, a log or a limit that is spelled wrong would not be there.
+            _ => reader.fields.refuse_others(),
+        }
     }
     let rules = fields.get("rules").map(|node| rules(context, node)).unwrap_or_default();
     // The rules of the stronger file are asked first.
     config.rules.splice(0..0, rules);
+    if context.scope.is_own() {
+        fields.refuse_slips(&["rules", "gateway", "audit"]);
+    }
     fields.finish();
 }
 

@@ -16,8 +16,7 @@ use super::model::{
 };
 use super::node::{Member, Node};
 use super::report::{NoticeKind, Origin, Report};
-use super::text::is_unseen;
-use crate::policy::Pattern;
+use crate::policy::{Pattern, hidden_characters};
 
 /// Names that stand for something else: the host itself, and what Claude Code keeps for itself.
 const RESERVED: [&str; 2] = ["bowline", "workspace"];
@@ -347,7 +346,7 @@ impl<'a> Draft<'a> {
 fn usable_name(name: &str, origin: &Origin, path: &str, report: &Report) -> bool {
     let problem = if name.trim().is_empty() {
         "expected a name for the server, got nothing".to_owned()
-    } else if name.chars().any(is_unseen) {
+    } else if hidden_characters(name) > 0 || name.chars().any(char::is_control) {
         "expected a name without characters that cannot be seen".to_owned()
     } else if name.chars().count() > 200 {
         "expected a name of at most 200 characters".to_owned()

@@ -38,7 +38,7 @@ impl Platform {
 }
 
 /// A value that only a person or their secret store can give.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct Input {
     /// The name it is asked for by.
     pub id: String,
@@ -54,6 +54,21 @@ pub struct Input {
     pub default: Option<String>,
     /// The answers to choose from; any text if empty.
     pub choices: Vec<String>,
+}
+
+impl fmt::Debug for Input {
+    /// What is taken without an answer may be a secret.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Input")
+            .field("id", &self.id)
+            .field("file", &self.file)
+            .field("server", &self.server)
+            .field("description", &self.description)
+            .field("password", &self.password)
+            .field("default", &self.default.as_ref().map(|_| "***"))
+            .finish_non_exhaustive()
+    }
 }
 
 /// Where the values of inputs come from: a secret store, or a dialog.

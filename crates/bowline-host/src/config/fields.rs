@@ -55,7 +55,7 @@ impl<'n> Fields<'n> {
 
     /// The member of that name; `null` counts as absent.
     pub(crate) fn get(&self, name: &str) -> Option<&'n Node> {
-        self.asked.borrow_mut().insert(name.to_owned());
+        self.keep(&[name]);
         let member = self.members.iter().find(|member| member.name == name)?;
         (member.node.value != Value::Null).then_some(&member.node)
     }
@@ -68,6 +68,8 @@ impl<'n> Fields<'n> {
 
     /// Asks for members only to keep them.
     pub(crate) fn keep(&self, names: &[&str]) {
+        #[cfg(test)]
+        asked::note(names.iter().map(|name| self.at(name)));
         self.asked.borrow_mut().extend(names.iter().map(|name| (*name).to_owned()));
     }
 
@@ -287,6 +289,22 @@ impl<'n> Fields<'n> {
         }
     }
 
+    /// Reports what was not asked for as mistakes if it is nearly one of `names`: what was meant by it protects.
+    pub(crate) fn refuse_slips(&self, names: &[&str]) {
+        let mut asked = self.asked.borrow_mut();
+        for member in self.members {
+            if asked.contains(&member.name) {
+                continue;
+            }
+            if let Some(near) = nearest(&member.name, names.iter().copied()) {
+                let message = format!("expected `{near}`, got `{}`", member.name);
+                let help = format!("write `{near}`, or remove it");
+                self.report.error_with(&member.origin, &self.at(near), message, help);
+                asked.insert(member.name.clone());
+            }
+        }
+    }
+
     /// Keeps what was not asked for, and reports each unknown name once in a file.
     pub(crate) fn finish(&self) -> Map<String, Json> {
         let asked = self.asked.borrow();
@@ -343,4 +361,29 @@ pub(crate) enum Unit {
 pub(crate) enum Null {
     IsWrong,
     Unsets,
+}
+
+/// What was asked for since it was last forgotten, so that a test can hold it against the table of keys.
+#[cfg(test)]
+pub(crate) mod asked {
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
+
+    thread_local! {
+        static ASKED: RefCell<BTreeSet<String>> = const { RefCell::new(BTreeSet::new()) };
+    }
+
+    /// Notes paths, without the numbers of elements.
+    pub(super) fn note(paths: impl Iterator<Item = String>) {
+        let plain = paths.map(|path| path.split(['[', ']']).step_by(2).collect());
+        ASKED.with_borrow_mut(|asked| asked.extend(plain));
+    }
+
+    pub(crate) fn forget() {
+        ASKED.take();
+    }
+
+    pub(crate) fn told() -> BTreeSet<String> {
+        ASKED.take()
+    }
 }

@@ -268,6 +268,11 @@ impl Run<'_> {
                 continue;
             }
             let path = absolute(written, context.environment.home(), &context.base());
+            let is_own = |own: &Source| own.scope.is_own() && own.path == Path::new(&path);
+            if !context.scope.is_own() && self.loader.sources.iter().any(is_own) {
+                // What the user wrote counts as theirs, whoever else asks for it.
+                continue;
+            }
             let source = Source::new(path, context.scope);
             self.file(&source, Some((&item.origin, context.report)));
         }

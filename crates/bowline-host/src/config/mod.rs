@@ -17,6 +17,7 @@ mod explain;
 mod fields;
 mod goose;
 mod jsonc;
+mod keys;
 mod known;
 mod lint;
 mod load;
@@ -24,6 +25,7 @@ mod mcp_servers;
 mod model;
 mod node;
 mod quantity;
+mod reference;
 mod registry;
 mod registry_input;
 mod report;
@@ -38,15 +40,18 @@ pub use self::commands::ChildCommands;
 pub use self::dialect::Dialect;
 pub use self::diff::{Diff, diff};
 pub use self::env_file::parse_env_file;
+pub(crate) use self::env_file::read_env_file;
 pub use self::environment::{Commands, Environment, Input, Inputs, Platform};
 pub use self::expand::Strictness;
 pub use self::explain::explain;
+pub use self::keys::{Absent, Key, SECTIONS, Section};
 pub use self::known::{KnownFile, known_files};
 pub use self::load::{Disk, Loader, Presence, ReadFile, Source};
 pub use self::model::{
     CommandLaunch, Config, Launch, LimitsConfig, OauthConfig, Prefer, RootConfig, Scope, Share, Start,
     Unknown, UpstreamConfig, UpstreamSettings, UrlLaunch,
 };
+pub use self::reference::reference;
 pub use self::report::{ConfigError, Notice, NoticeKind, Origin};
 pub use self::sections::{
     AnnotationsConfig, AuditConfig, DisclosureConfig, GatewayConfig, KeySource, ModelConfig, ProviderConfig,

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::report::Origin;
+use crate::policy::is_hidden;
 
 /// A string of the configuration with its variables replaced.
 ///
@@ -66,19 +67,12 @@ impl PartialEq for Text {
 
 impl Eq for Text {}
 
-/// Control characters, and those that hide or turn around what is shown.
-pub(crate) fn is_unseen(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
-        || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
-}
-
 /// The text with every character that cannot be seen written as its number, on one line.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_unseen) {
+    if !text.contains(is_hidden) {
         return Cow::Borrowed(text);
     }
-    let show = |c: char| if is_unseen(c) { c.escape_unicode().to_string() } else { c.to_string() };
+    let show = |c: char| if is_hidden(c) { c.escape_unicode().to_string() } else { c.to_string() };
     Cow::Owned(text.chars().map(show).collect())
 }
 

@@ -8,11 +8,12 @@ use super::{
     problem::{self, GatewayError, Problem},
     reload::{self, State},
     rules,
+    secrets::secrets,
 };
 use crate::{
     Host, Telemetry,
     audit::{Audit, AuditSettings},
-    config::{Config, Environment, Launch, Text},
+    config::{Config, Environment},
     policy::{Answers, Gate, Guard, GuardBuilder, Opener, Pins},
     telemetry::{Exporter, Sources, Traces},
 };
@@ -131,9 +132,9 @@ impl GatewayBuilder {
         let (token, secret) = self.token(&mut made_once);
         let mut guard =
             std::mem::replace(&mut self.guard, Guard::builder()).policy(rules::policy(&self.config));
-        let mut secrets: Vec<String> = keys.iter().map(|key| key.expose().to_owned()).collect();
-        secrets.extend(secret);
-        match self.audit(secrets) {
+        let mut known: Vec<String> = keys.iter().map(|key| key.expose().to_owned()).collect();
+        known.extend(secret);
+        match self.audit(known) {
             Ok(Some(audit)) => guard = guard.audit(audit),
             Ok(None) => {}
             Err(problem) => fatal.push(problem),
@@ -232,14 +233,13 @@ impl GatewayBuilder {
         (Ok(Some(token)), Some(value))
     }
 
-    fn audit(&self, secrets: Vec<String>) -> Result<Option<Audit>, Problem> {
+    fn audit(&self, known: Vec<String>) -> Result<Option<Audit>, Problem> {
         let config = &self.config.audit;
         let Some(file) = &config.file else { return Ok(None) };
         let mut settings = AuditSettings::new(file)
             .max_bytes(config.max_bytes)
             .keep(usize::try_from(config.keep).unwrap_or(usize::MAX));
-        let of_servers = self.config.upstreams.iter().flat_map(|entry| secrets_of(&entry.launch));
-        for secret in secrets.into_iter().chain(of_servers) {
+        for secret in known.into_iter().chain(secrets(&self.config.upstreams)) {
             settings = settings.secret(secret);
         }
         let open = |error| Problem::new("audit", format!("cannot write `{}`: {error}", file.display()));
@@ -260,15 +260,6 @@ impl GatewayBuilder {
         self.telemetry.tracer = tracer;
         Ok(Some(exporter))
     }
-}
-
-/// What must not be written down of how a server is reached.
-fn secrets_of(launch: &Launch) -> Vec<String> {
-    let texts: Vec<&Text> = match launch {
-        Launch::Command(launch) => launch.env.values().flatten().chain(&launch.args).collect(),
-        Launch::Url(launch) => launch.headers.values().chain([&launch.url]).collect(),
-    };
-    texts.into_iter().filter(|text| text.is_secret()).map(|text| text.expose().to_owned()).collect()
 }
 
 impl fmt::Debug for GatewayBuilder {

@@ -24,6 +24,7 @@ mod models;
 mod problem;
 mod reload;
 mod rules;
+mod secrets;
 mod watch;
 
 pub use approval::{Approvals, Approve, Candidate};

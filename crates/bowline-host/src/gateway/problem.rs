@@ -83,6 +83,11 @@ fn may_lose_protection(error: &ConfigError) -> bool {
     let section = error.field.split(['.', '[']).next().unwrap_or_default();
     match section {
         "rules" | "gateway" | "audit" | "include" => true,
+        // A limit to what servers may use. A provider or a model that is lost is just not asked.
+        "sampling" => error
+            .field
+            .strip_prefix("sampling.")
+            .is_some_and(|setting| !setting.starts_with("models") && !setting.starts_with("providers")),
         // Only files in this notation hold rules.
         "" => error.origin.file.extension().is_some_and(|extension| extension == "toml"),
         _ => false,
@@ -96,13 +101,22 @@ const SECTIONS: [&str; 5] = ["gateway", "sampling", "audit", "disclosure", "inpu
 /// shown, would be missing.
 pub(super) fn about_server<'a>(config: &'a Config, name: &str) -> Option<&'a ConfigError> {
     config.errors.iter().find(|error| {
-        let Some((section, rest)) = error.field.split_once('.') else { return false };
-        if SECTIONS.contains(&section) {
-            return false;
-        }
-        let Some(behind) = rest.strip_prefix(name) else { return false };
-        behind.is_empty() || behind.starts_with(['.', '['])
+        let behind = behind_parents(&error.field).and_then(|rest| rest.strip_prefix(name));
+        behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(['.', '[']))
     })
+}
+
+/// What comes in a path behind that under which servers are.
+fn behind_parents(field: &str) -> Option<&str> {
+    let of_project = field.strip_prefix("projects[").and_then(|rest| rest.split_once("].mcpServers."));
+    if let Some((_, rest)) = of_project {
+        return Some(rest);
+    }
+    if let Some(rest) = field.strip_prefix("mcp.servers.") {
+        return Some(rest);
+    }
+    let (section, rest) = field.split_once('.')?;
+    (!SECTIONS.contains(&section)).then_some(rest)
 }
 
 #[cfg(test)]
@@ -131,6 +145,7 @@ mod tests {
             ("mcp.json", "", false),
             ("bowline.toml", "servers.rules", false),
             ("bowline.toml", "sampling.models", false),
+            ("bowline.toml", "sampling.max_tokens_per_hour", true),
             ("mcp.json", "mcpServers.a.args", false),
         ] {
             let config = Config { errors: vec![error(file, field)], ..Config::default() };
@@ -145,6 +160,17 @@ mod tests {
         for (name, concerns) in [("a.b", true), ("a", true), ("a.b.args", true), ("b", false), ("a.", false)]
         {
             assert_eq!(about_server(&config, name).is_some(), concerns, "{name}");
+        }
+        for field in [
+            "servers.a.deny",
+            "context_servers.a",
+            "extensions.a.envs",
+            "mcp.servers.a.args[0]",
+            "projects[\"/srv/my.shop\"].mcpServers.a.args",
+        ] {
+            let config = Config { errors: vec![error("any.json", field)], ..Config::default() };
+            assert!(about_server(&config, "a").is_some(), "{field}");
+            assert!(about_server(&config, "b").is_none(), "{field}");
         }
         let config = Config { errors: vec![error("bowline.toml", "sampling.models")], ..Config::default() };
         assert_eq!(about_server(&config, "models"), None);

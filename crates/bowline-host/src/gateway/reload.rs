@@ -5,12 +5,14 @@ use super::{
     approval::Candidate,
     problem::{self, GatewayError, Problem},
     rules,
+    secrets::secrets,
 };
 use crate::{
     config::{Config, Diff, DisclosureConfig, Launch, LimitsConfig, UpstreamConfig, diff},
     search::Disclosure,
     upstream::Upstream,
 };
+use bowline_client::Limits;
 use std::{
     collections::BTreeMap,
     sync::{Arc, MutexGuard, PoisonError},
@@ -116,6 +118,9 @@ impl Gateway {
         keep_wronged(state, &mut config);
         let diff = diff(&state.config, &config);
 
+        if let Some(audit) = inner.host.guard().audit() {
+            audit.hide(secrets(&config.upstreams));
+        }
         // A new server must not run under the old rules.
         inner.host.guard().set_policy(rules::policy(&config));
         for name in &diff.removed {
@@ -171,11 +176,10 @@ pub(super) fn complaints(entry: &UpstreamConfig, standing: &Standing) -> Vec<Pro
         Standing::Active => {}
     }
     let mut told = Vec::new();
-    if entry.settings.limits != LimitsConfig::default() {
-        told.push(tell("`limits` have no effect"));
+    if !Limits::SUPPORTED && entry.settings.limits != LimitsConfig::default() {
+        told.push(tell("`limits` have no effect on this system"));
     }
     if let Launch::Url(launch) = &entry.launch {
-        told.extend(launch.headers_helper.as_ref().map(|_| tell("the command for headers is not run")));
         told.extend(launch.oauth.as_ref().map(|_| tell("`oauth` has no effect")));
     }
     told

@@ -3,10 +3,12 @@
 use super::Inner;
 use crate::{
     bridge::{Pilot, unanswered},
+    policy::Facts,
     upstream::{Instance, Owner},
 };
 use bowline_client::{BoxFuture, Notification};
 use bowline_proto::service::ClientView;
+use bowline_server::transport::random_id;
 use bowline_types::{
     ClientCapabilities, ElicitParams, ElicitationCapability, InputRequest, ListRootsResult, RawJson, RawMap,
     RootsCapability, RpcError, SamplingCapability,
@@ -129,15 +131,29 @@ impl Inner {
     }
 }
 
-/// A question to a user says whose it is: the caller knows the host only.
+/// A question to a user says whose it is: the caller knows the host only. A page to visit gets an id of ours, for the ids of
+/// several servers could be the same, and 2026-07-28 has none.
 pub(super) fn with_origin(instance: &Instance, mut request: InputRequest) -> InputRequest {
     let named = |message: &str| format!("[{}] {message}", instance.name);
     match &mut request {
         InputRequest::Elicit(ElicitParams::Form(form)) => form.message = named(&form.message),
-        InputRequest::Elicit(ElicitParams::Url(page)) => page.message = named(&page.message),
+        InputRequest::Elicit(ElicitParams::Url(page)) => {
+            page.message = named(&page.message);
+            page.elicitation_id = Some(random_id());
+        }
         InputRequest::CreateMessage(_) | InputRequest::ListRoots => {}
     }
     request
+}
+
+/// The id of a page to visit.
+fn page_id(request: &InputRequest) -> Option<&str> {
+    match request {
+        InputRequest::Elicit(ElicitParams::Url(page)) => page.elicitation_id.as_deref(),
+        InputRequest::Elicit(ElicitParams::Form(_))
+        | InputRequest::CreateMessage(_)
+        | InputRequest::ListRoots => None,
+    }
 }
 
 /// The code that the protocol's examples give to a user's refusal.
@@ -165,7 +181,12 @@ impl Owner for Desk {
                 Answerer::Caller => {
                     // Not held while a user thinks.
                     drop(inner);
-                    pilot.ask(with_origin(&instance, request)).await
+                    let theirs = page_id(&request).map(str::to_owned);
+                    let request = with_origin(&instance, request);
+                    if let (Some(theirs), Some(ours)) = (theirs, page_id(&request)) {
+                        instance.visitors.note(theirs, ours.to_owned(), &pilot);
+                    }
+                    pilot.ask(request).await
                 }
                 Answerer::Host => {
                     let _thinking = pilot.pause();
@@ -184,7 +205,16 @@ impl Owner for Desk {
     fn ask_aside(&self, instance: &Arc<Instance>, request: &InputRequest) -> Result<RawJson, RpcError> {
         match request {
             // Many servers ask for their folders as soon as they have started.
-            InputRequest::ListRoots => written(&ListRootsResult::new(instance.spec.roots.clone())),
+            InputRequest::ListRoots => {
+                let Some(inner) = self.0.upgrade() else {
+                    return Err(RpcError::internal("the host has ended"));
+                };
+                let project = inner.project.as_deref();
+                let facts = Facts { server: &instance.name, project, ..Facts::default() };
+                let decided = inner.guard.disclose(&facts);
+                decided.map_err(|refusal| RpcError::new(DECLINED, refusal.reason().to_owned()))?;
+                written(&ListRootsResult::new(instance.spec.roots.clone()))
+            }
             InputRequest::Elicit(_) | InputRequest::CreateMessage(_) => {
                 Err(RpcError::internal("nobody has a call under way that this could belong to"))
             }

@@ -5,6 +5,7 @@ use super::{
     answers::{Answerer, abilities, with_origin},
     disclosure::Disclosed,
     telemetry::Account,
+    visits::{Visits, unwilling},
 };
 use crate::{
     aggregate::{Catalog, may_be_of},
@@ -39,6 +40,8 @@ struct Stage {
     answers: RawMap,
     /// The questions that were put to a user.
     forms: Vec<String>,
+    /// The questions are pages to visit, of which the server is told nothing.
+    visits: bool,
     /// Whose questions these are: what is called again has to be the same.
     target: String,
 }
@@ -46,7 +49,8 @@ struct Stage {
 impl Stage {
     fn new(rounds: u32, route: &Route) -> Self {
         let (parked, state, target) = (None, None, route.target());
-        Self { rounds, parked, state, answers: RawMap::new(), forms: Vec::new(), target }
+        let (answers, forms) = (RawMap::new(), Vec::new());
+        Self { rounds, parked, state, answers, forms, visits: false, target }
     }
 }
 
@@ -125,7 +129,7 @@ impl Inner {
             }
             Ok(Ending::Refused(refusal)) => {
                 account.denied(&refusal);
-                refused(call.method, &refusal)
+                turned_down(call.method, refusal.reason())
             }
             Ok(Ending::Silent(error)) => {
                 account.timed_out(&error);
@@ -153,7 +157,7 @@ impl Inner {
                 account.begin(&cargo.route, call);
                 (flight, rounds, cargo)
             }
-            Some(Stage { rounds, state, mut answers, forms, target, .. }) => {
+            Some(Stage { rounds, state, mut answers, forms, visits, target, .. }) => {
                 let route = self.route(call).await?;
                 if route.target() != target {
                     return Err(RpcError::invalid_params(
@@ -165,6 +169,12 @@ impl Inner {
                     let answer = answer.clone();
                     let is_form = forms.iter().any(|form| form == key);
                     answers.insert(key, if is_form { answer.or_else(unanswered)? } else { answer? });
+                }
+                if visits {
+                    if let Some(reason) = unwilling(&answers) {
+                        return Ok(Ending::Done(turned_down(call.method, reason)));
+                    }
+                    answers = RawMap::new();
                 }
                 let params = again(&route.params, &answers, state.as_deref())?;
                 (self.flight(&route, call, &outlet, params, account)?, rounds, Cargo { route, permit: None })
@@ -182,7 +192,7 @@ impl Inner {
         };
         loop {
             let landing = flight.next().await;
-            if matches!(landing, Landing::Asks(_) | Landing::Needs { .. }) {
+            if matches!(landing, Landing::Asks(_) | Landing::Needs { .. } | Landing::Visits(_)) {
                 rounds += 1;
                 if rounds > MAX_ROUNDS {
                     let name = &cargo.route.instance.name;
@@ -199,6 +209,19 @@ impl Inner {
                     finish(cargo.permit, &outcome, bytes);
                     return Ok(Ending::Done(outcome));
                 }
+                Landing::Visits(pages) => match self.visits(route, &call.client, pages).await {
+                    Visits::Ask(questions) => {
+                        let forms = questions.iter().map(|question| question.key.clone()).collect();
+                        let stage = Stage { forms, visits: true, ..Stage::new(rounds, route) };
+                        finish_asking(cargo.permit);
+                        return needs(questions, &stage);
+                    }
+                    Visits::Tell(error) => {
+                        let outcome = Outcome::Failed(error);
+                        finish(cargo.permit, &outcome, 0);
+                        return Ok(Ending::Done(outcome));
+                    }
+                },
                 Landing::Failed(error) => {
                     let outcome = Outcome::Failed(error);
                     finish(cargo.permit, &outcome, 0);
@@ -334,6 +357,8 @@ impl Inner {
 }
 
 fn route_in(catalog: &Arc<Catalog>, call: &Call) -> Result<Option<Route>, RpcError> {
+    // What is no object no rule can look at, and a server may take it all the same.
+    call.params.arguments()?;
     let found = match call.method {
         Method::CallTool => catalog.tool(&call.params.name()?).map(|tool| {
             let (entry, definition) = (&tool.entry, tool.definition.clone());
@@ -412,13 +437,13 @@ fn needs(questions: Vec<Question>, stage: &Stage) -> Result<Ending, RpcError> {
     Ok(Ending::Asks(Outcome::NeedsInput(Box::new(Asked { questions, replay }))))
 }
 
-/// A refusal, where the model can read it if it was the one that called.
-fn refused(method: Method, refusal: &Refusal) -> Outcome {
+/// Why a call is not made, where the model can read it if it was the one that called.
+fn turned_down(method: Method, reason: &str) -> Outcome {
     if method == Method::CallTool {
-        let result = CallToolResult::error(refusal.reason());
+        let result = CallToolResult::error(reason);
         return Outcome::Complete(Reply::Tool(Box::new(result)));
     }
-    Outcome::Failed(RpcError::internal(refusal.reason().to_owned()))
+    Outcome::Failed(RpcError::internal(reason.to_owned()))
 }
 
 /// The result of a server as the host's own: adapted to its caller on the way out, with all its members.

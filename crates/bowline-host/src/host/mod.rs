@@ -7,6 +7,7 @@ mod journey;
 mod lists;
 mod news;
 mod telemetry;
+mod visits;
 
 pub use builder::HostBuilder;
 pub use telemetry::Telemetry;

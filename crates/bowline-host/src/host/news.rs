@@ -45,8 +45,9 @@ impl Inner {
                 }
             }
             Notification::ElicitationComplete(params) => {
-                for pilot in instance.flights.all() {
-                    pilot.visited(params.elicitation_id.clone());
+                // Nobody but who was sent there has anything to do with it.
+                if let Some((pilot, id)) = instance.visitors.take(&params.elicitation_id) {
+                    pilot.visited(id);
                 }
             }
             other => tracing::debug!(server = &*instance.name, ?other, "a notification has no further way"),

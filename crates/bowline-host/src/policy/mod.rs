@@ -28,6 +28,7 @@ mod url;
 
 pub use answers::{Answered, Answers, Remembered, Topic};
 pub use definition::{Definition, Digest};
+pub(crate) use display::is_hidden;
 pub use display::{hidden_characters, visible, visible_lines};
 pub use gate::{Edit, Gate, Granted, Question, Scope, Verdict};
 pub use guard::{

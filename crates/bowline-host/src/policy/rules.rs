@@ -188,7 +188,12 @@ impl Policy {
                 if let Some(ambiguity) = arguments.ambiguity() {
                     let reason =
                         format!("the arguments can be read in two ways ({ambiguity}), see rule: {rule}");
-                    return Decision { effect: Effect::Deny, by: DecidedBy::Check, reason, by_arguments: true };
+                    return Decision {
+                        effect: Effect::Deny,
+                        by: DecidedBy::Check,
+                        reason,
+                        by_arguments: true,
+                    };
                 }
                 if !rule.fits_arguments(arguments) {
                     continue;

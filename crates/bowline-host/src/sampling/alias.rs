@@ -1,44 +1,64 @@
 //! What tools and calls are named towards a provider whose rules for names are stricter than the protocol's.
 
+use std::collections::HashMap;
+
 /// Names, each with what is sent for it. No two share what is sent.
 #[derive(Debug)]
 pub(super) struct Aliases {
     longest: usize,
-    pairs: Vec<(String, String)>,
+    /// What is sent, by name.
+    sent: HashMap<String, String>,
+    /// The names, by what is sent.
+    names: HashMap<String, String>,
+    /// The next number for names that would otherwise be alike, by how they begin.
+    next: HashMap<String, u32>,
 }
+
+/// As many letters as a number behind a name may take.
+const ROOM: usize = 6;
 
 impl Aliases {
     /// For names of letters, digits, `_` and `-`, up to a length.
     pub(super) fn new(longest: usize) -> Self {
-        Self { longest, pairs: Vec::new() }
+        Self { longest, sent: HashMap::new(), names: HashMap::new(), next: HashMap::new() }
     }
 
     /// What is sent for a name: itself, if the rules allow.
     pub(super) fn sent(&mut self, name: &str) -> String {
-        if let Some((_, sent)) = self.pairs.iter().find(|(known, _)| known == name) {
+        if let Some(sent) = self.sent.get(name) {
             return sent.clone();
         }
         let base: String = name.chars().map(|letter| if is_allowed(letter) { letter } else { '_' }).collect();
-        let mut sent = base.clone();
-        let mut number = 1;
-        while sent != name && number == 1 || !self.is_free(&sent) {
-            let suffix = format!("_{number}");
-            // All of `base` is ASCII, so it can be cut anywhere.
-            let room = self.longest.saturating_sub(suffix.len()).min(base.len());
-            sent = format!("{}{suffix}", base.get(..room).unwrap_or_default());
-            number += 1;
-        }
-        self.pairs.push((name.to_owned(), sent.clone()));
+        let sent = if base == name && self.is_free(name) { base } else { self.numbered(&base) };
+        self.sent.insert(name.to_owned(), sent.clone());
+        self.names.insert(sent.clone(), name.to_owned());
         sent
     }
 
+    /// A name with a number behind it that no other has.
+    fn numbered(&mut self, base: &str) -> String {
+        // All of `base` is ASCII, so it can be cut anywhere.
+        let cut = |room: usize| base.get(..room.min(base.len())).unwrap_or_default();
+        let start = cut(self.longest.saturating_sub(ROOM)).to_owned();
+        let mut number = self.next.get(&start).copied().unwrap_or(1);
+        loop {
+            let suffix = format!("_{number}");
+            let sent = format!("{}{suffix}", cut(self.longest.saturating_sub(suffix.len())));
+            number += 1;
+            if self.is_free(&sent) {
+                self.next.insert(start, number);
+                return sent;
+            }
+        }
+    }
+
     fn is_free(&self, sent: &str) -> bool {
-        !sent.is_empty() && sent.len() <= self.longest && !self.pairs.iter().any(|(_, taken)| taken == sent)
+        !sent.is_empty() && sent.len() <= self.longest && !self.names.contains_key(sent)
     }
 
     /// The name that something was sent for; what was never sent stands for itself.
     pub(super) fn name<'a>(&'a self, sent: &'a str) -> &'a str {
-        self.pairs.iter().find(|(_, known)| known == sent).map_or(sent, |(name, _)| name)
+        self.names.get(sent).map_or(sent, String::as_str)
     }
 }
 
@@ -60,12 +80,25 @@ mod tests {
     }
 
     #[test]
+    fn names_that_are_all_alike_are_told_apart() {
+        // Looking through all of them for every number of every name would not come to an end.
+        for tail in ["", "x".repeat(80).as_str()] {
+            let mut names = Aliases::new(64);
+            let name = |number: u32| char::from_u32(0x4E00 + number).unwrap().to_string() + tail;
+            let sent: std::collections::HashSet<_> =
+                (0..10_000).map(|number| names.sent(&name(number))).collect();
+            assert_eq!(sent.len(), 10_000);
+            assert!(sent.iter().all(|sent| sent.len() <= 64));
+        }
+    }
+
+    #[test]
     fn other_names_are_told_apart_and_found_again() {
         let mut names = Aliases::new(8);
         for (name, sent) in [
             ("a.b", "a_b_1"),
             ("a/b", "a_b_2"),
-            ("a_b_2", "a_b_2_1"),
+            ("a_b_2", "a_b_2_3"),
             ("a_b", "a_b"),
             ("straße", "stra_e_1"),
             ("", "_1"),

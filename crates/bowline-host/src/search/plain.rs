@@ -45,9 +45,9 @@ fn is_invisible(char: char) -> bool {
 mod tests {
     use super::*;
 
-    // V-100
     #[test]
     fn nothing_starts_another_line_and_nothing_stays_hidden() {
+        // V-100
         assert_eq!(one_line("a\r\n2. b\t\u{85}c \u{2029}", 99), "a 2. b c");
         assert_eq!(one_line("a\u{200b}b\u{202e}c\u{e0041}", 99), "a<U+200B>b<U+202E>c<U+E0041>");
         assert_eq!(one_line("\u{1b}[2Jx\u{0}", 99), "[2Jx");

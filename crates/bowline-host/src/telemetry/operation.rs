@@ -68,10 +68,14 @@ impl Operation {
         self.target(name).text("gen_ai.prompt.name", name)
     }
 
-    /// The resource that is asked for. What follows a `?` or `#` is left out: keys hide there.
+    /// The resource that is asked for. What follows a `?` or `#` is left out, and so is a user with a password: keys hide
+    /// there.
     pub fn resource(self, uri: &str) -> Self {
         let kept = uri.split(['?', '#']).next().unwrap_or_default();
-        self.text("mcp.resource.uri", kept)
+        let Some((scheme, rest)) = kept.split_once("://") else { return self.text("mcp.resource.uri", kept) };
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        self.text("mcp.resource.uri", &format!("{scheme}://{host}{path}"))
     }
 
     /// The id of the request.
@@ -123,4 +127,25 @@ impl Operation {
 /// The beginning of a text that may have any length.
 pub(super) fn short(text: &str) -> String {
     text.chars().take(LONGEST).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_of_a_resource_is_told() {
+        // V-57
+        for (uri, told) in [
+            ("https://ada:s3cret@shop.example/a?key=s3cret#s3cret", "https://shop.example/a"),
+            ("https://s3cret@shop.example", "https://shop.example"),
+            ("https://shop.example/@a", "https://shop.example/@a"),
+            ("file:///srv/a@b", "file:///srv/a@b"),
+            ("note:a@b", "note:a@b"),
+        ] {
+            let operation = Operation::new(Method::ReadResource).resource(uri);
+            let value = operation.attributes.last().map(|(_, value)| value.as_str().to_owned());
+            assert_eq!(value.as_deref(), Some(told));
+        }
+    }
 }

@@ -1,7 +1,12 @@
 //! One running instance of a server: connected when needed, watched, and stopped when nobody needs it.
 
 use super::{Flights, Health, Upstream, UpstreamStatus, attribution::Belongs};
-use crate::{aggregate::Shelf, bridge::Pilot, config::Share, telemetry::UpstreamMetrics};
+use crate::{
+    aggregate::Shelf,
+    bridge::{Pilot, Visitors},
+    config::Share,
+    telemetry::UpstreamMetrics,
+};
 use bowline_client::{BoxFuture, CallKey, Client, Notification, Relay};
 use bowline_types::{
     ClientCapabilities, ElicitationCapability, InputRequest, LogMessageParams, LoggingLevel, RawJson, RawMap,
@@ -48,6 +53,8 @@ pub(crate) struct Instance {
     pub(crate) name: Arc<str>,
     pub(crate) spec: Upstream,
     pub(crate) flights: Flights<Pilot>,
+    /// Who was sent to which pages.
+    pub(crate) visitors: Visitors,
     pub(crate) shelf: Shelf,
     owner: Arc<dyn Owner>,
     metrics: Arc<UpstreamMetrics>,
@@ -96,6 +103,7 @@ impl Instance {
             name,
             spec,
             flights: Flights::default(),
+            visitors: Visitors::default(),
             shelf: Shelf::default(),
             owner,
             metrics,

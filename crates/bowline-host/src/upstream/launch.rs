@@ -1,9 +1,8 @@
 //! From configuration to something that can be connected to.
 
-use super::Upstream;
-use crate::config::{self, CommandLaunch, Launch, UpstreamConfig, UrlLaunch};
-use bowline_client::Command;
-use bowline_http::HttpTarget;
+use super::{Page, Upstream};
+use crate::config::{self, CommandLaunch, Launch, LimitsConfig, UpstreamConfig, UrlLaunch};
+use bowline_client::{Command, Limits};
 use bowline_types::Root;
 use std::{fmt, path::Path};
 
@@ -25,7 +24,7 @@ pub enum Reach {
     /// By starting a program.
     Program(Command),
     /// By HTTP.
-    Page(HttpTarget),
+    Page(Page),
 }
 
 impl Reach {
@@ -35,7 +34,9 @@ impl Reach {
     /// Whether the entry [needs an approval](UpstreamConfig::needs_approval) is for the caller to find out first.
     pub fn from_config(entry: &UpstreamConfig, workspace: Option<&Path>) -> Result<Self, LaunchError> {
         match &entry.launch {
-            Launch::Command(launch) => program(launch, workspace).map(Self::Program),
+            Launch::Command(launch) => {
+                Ok(Self::Program(program(launch, workspace)?.limits(limits(&entry.settings.limits))))
+            }
             Launch::Url(launch) => Ok(Self::Page(page(launch))),
         }
     }
@@ -52,7 +53,7 @@ impl Upstream {
 fn from_config(entry: &UpstreamConfig, workspace: Option<&Path>) -> Result<Upstream, LaunchError> {
     let upstream = match Reach::from_config(entry, workspace)? {
         Reach::Program(command) => Upstream::to(command),
-        Reach::Page(target) => Upstream::to(target),
+        Reach::Page(page) => Upstream::to(page),
     };
     let settings = &entry.settings;
     let mut upstream = upstream
@@ -86,7 +87,7 @@ fn program(launch: &CommandLaunch, workspace: Option<&Path>) -> Result<Command, 
     command = command.args(launch.args.iter().map(config::Text::expose));
     if let Some(file) = &launch.env_file {
         let path = Path::new(file.expose());
-        let text = std::fs::read_to_string(path)
+        let text = config::read_env_file(path)
             .map_err(|error| LaunchError(format!("cannot read `{}`: {error}", path.display())))?;
         let (variables, errors) = config::parse_env_file(path, &text);
         if let Some(error) = errors.first() {
@@ -108,8 +109,19 @@ fn program(launch: &CommandLaunch, workspace: Option<&Path>) -> Result<Command, 
     Ok(command)
 }
 
-fn page(launch: &UrlLaunch) -> HttpTarget {
-    launch.headers.iter().fold(bowline_http::http(launch.url.expose()), |target, (name, value)| {
-        target.header(name, value.expose())
-    })
+/// What the process may use; nothing where the system cannot see to it, which the configuration is told.
+fn limits(config: &LimitsConfig) -> Limits {
+    let mut limits = Limits::new();
+    if Limits::SUPPORTED {
+        (limits.memory, limits.cpu_time, limits.files) = (config.memory, config.cpu_time, config.files);
+    }
+    limits
+}
+
+fn page(launch: &UrlLaunch) -> Page {
+    let target =
+        launch.headers.iter().fold(bowline_http::http(launch.url.expose()), |target, (name, value)| {
+            target.header(name, value.expose())
+        });
+    Page::new(target, launch.headers_helper.as_deref().unwrap_or_default())
 }

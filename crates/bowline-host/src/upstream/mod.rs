@@ -3,12 +3,14 @@
 mod attribution;
 mod instance;
 mod launch;
+mod page;
 mod spec;
 mod status;
 
 pub(crate) use attribution::{CallerKey, Flights};
 pub(crate) use instance::{Instance, Owner};
 pub use launch::{LaunchError, Reach};
+pub use page::Page;
 pub use spec::{InProcess, Upstream};
 pub use status::{Health, UpstreamStatus};
 

@@ -6,7 +6,7 @@
 mod kinds;
 
 use bowline_types::{RawJson, Tool};
-use kinds::KINDS;
+use kinds::kinds;
 use serde_json::{Map, json};
 
 /// How a service writes the names of its tools.
@@ -103,7 +103,7 @@ const PHRASES: [[[&str; 2]; 6]; 4] = [
 pub(crate) fn catalog() -> (Vec<Tool>, Vec<[&'static str; 3]>) {
     let mut tools = Vec::new();
     let mut keys = Vec::new();
-    for kind in &KINDS {
+    for kind in kinds() {
         for service in kind.services {
             for (place, object) in kind.objects.iter().enumerate() {
                 for operation in object.3 {
@@ -119,7 +119,7 @@ pub(crate) fn catalog() -> (Vec<Tool>, Vec<[&'static str; 3]>) {
 
 /// The servers, and the words each is known by.
 pub(crate) fn products() -> Vec<(&'static str, String)> {
-    let services = KINDS.iter().flat_map(|kind| kind.services);
+    let services = kinds().flat_map(|kind| kind.services);
     services.map(|service| (service.name, format!("{} {}", service.name, service.product))).collect()
 }
 

@@ -4,6 +4,7 @@
     reason = "snapshots are written by a tool that always puts them"
 )]
 
+mod aside;
 mod bridge;
 mod catalog;
 mod channel;
@@ -17,3 +18,5 @@ mod policy_terminal;
 mod sampling;
 mod search;
 mod telemetry;
+mod visits;
+mod wired;

@@ -8,8 +8,8 @@ use bowline_host::policy::{
 };
 use bowline_proto::service::BoxFuture;
 use bowline_types::{
-    CreateMessageParams, CreateMessageResult, ElicitAction, ElicitParams, ElicitSchema, InputRequest, RawJson, RawMap,
-    Role, Root, SamplingMessage, StringFormat, StringSchema, Tool, ToolAnnotations,
+    CreateMessageParams, CreateMessageResult, ElicitAction, ElicitParams, ElicitSchema, InputRequest,
+    RawJson, RawMap, Role, Root, SamplingMessage, StringFormat, StringSchema, Tool, ToolAnnotations,
 };
 use expect_test::expect;
 use std::path::PathBuf;

@@ -23,6 +23,6 @@ mod url;
 
 pub use authorize::Challenge;
 pub use connector::Resolve;
-pub use post::{Post, PostAnswer, PostError, Poster, Redirect};
+pub use post::{Post, PostAnswer, PostError, Poster, Reference};
 pub use proxy::Proxy;
 pub use target::{HttpTarget, http};

@@ -8,7 +8,7 @@ use super::{
 };
 use bowline_client::BoxFuture;
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Method, Request, StatusCode, Uri, header};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
 use hyper::body::{Body, Incoming};
 use std::{
     collections::HashMap,
@@ -59,27 +59,35 @@ pub struct PostAnswer {
     pub body: Bytes,
 }
 
-/// Where an answer leads to instead of being one.
+/// Where a reference leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Redirect {
+pub struct Reference {
     /// The other place.
     pub url: String,
     /// Whether it is of the same scheme, host and port, so that what was meant for the one may go to the other.
     pub is_same_origin: bool,
 }
 
+impl Reference {
+    /// Where `reference`, found at `url`, leads to. What stands behind a `#` is left out.
+    ///
+    /// Fails when that is no URL of HTTP, or one with credentials.
+    pub fn resolve(url: &str, reference: &str) -> Result<Self, PostError> {
+        let from = url::parse(url).map_err(PostError::Misuse)?;
+        let to = url::resolve(&from, reference).map_err(PostError::Misuse)?;
+        Ok(Self { is_same_origin: url::is_same_origin(&from, &to), url: to.to_string() })
+    }
+}
+
 impl PostAnswer {
     /// Where the answer to a request for `url` leads to, if it is a redirection.
     ///
-    /// Fails when that is no URL of HTTP, or one with credentials.
-    pub fn redirect(&self, url: &str) -> Result<Option<Redirect>, PostError> {
+    /// Fails as [`Reference::resolve`] does.
+    pub fn redirect(&self, url: &str) -> Result<Option<Reference>, PostError> {
         let leads = matches!(self.status.as_u16(), 301 | 302 | 303 | 307 | 308);
         let Some(location) = self.headers.get(header::LOCATION).filter(|_| leads) else { return Ok(None) };
-        let unreadable = |reason: String| PostError::Unreadable(format!("a redirection: {reason}"));
-        let location = location.to_str().map_err(|error| unreadable(error.to_string()))?;
-        let from = url::parse(url).map_err(PostError::Misuse)?;
-        let to = url::resolve(&from, location).map_err(unreadable)?;
-        Ok(Some(Redirect { is_same_origin: url::is_same_origin(&from, &to), url: to.to_string() }))
+        let location = location.to_str().map_err(|error| PostError::Unreadable(error.to_string()))?;
+        Reference::resolve(url, location).map(Some)
     }
 }
 
@@ -229,6 +237,18 @@ impl Poster {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<PostAnswer, PostError> {
+        let (head, body) = self.ask(method, url, headers, body).await?.into_parts();
+        let body = whole(body, self.max_answer).await?;
+        Ok(PostAnswer { status: head.status, headers: head.headers, body })
+    }
+
+    pub(super) async fn ask(
+        &self,
+        method: Method,
+        url: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<Incoming>, PostError> {
         let uri = url::parse(url).map_err(PostError::Misuse)?;
         let origin = self.origin(&uri)?;
         let mut request = Request::new(Payload::from(body));
@@ -236,10 +256,7 @@ impl Poster {
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
         request.headers_mut().extend(origin.headers);
-        let response = origin.client.request(request).await.map_err(|error| loss(&error))?;
-        let (head, body) = response.into_parts();
-        let body = whole(body, self.max_answer).await?;
-        Ok(PostAnswer { status: head.status, headers: head.headers, body })
+        origin.client.request(request).await.map_err(|error| loss(&error))
     }
 }
 

@@ -2,74 +2,8 @@
 
 use crate::client_peer::{Peer, modern, text};
 use bowline_client::Client;
+use bowline_testing::Log;
 use serde_json::json;
-use std::{
-    fmt::{self, Write as _},
-    sync::{Arc, Mutex},
-};
-use tracing::{
-    Event, Metadata, Subscriber,
-    field::{Field, Visit},
-    span,
-    subscriber::DefaultGuard,
-};
-
-/// Keeps every event, of whatever level and crate, as one line.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<String>>>);
-
-impl Log {
-    /// For this thread, on which a test runs all of its tasks.
-    fn start() -> (Self, DefaultGuard) {
-        let log = Self::default();
-        let guard = tracing::subscriber::set_default(log.clone());
-        (log, guard)
-    }
-
-    fn count(&self, parts: &[&str]) -> usize {
-        let lines = self.0.lock().unwrap();
-        lines.iter().filter(|line| parts.iter().all(|part| line.contains(part))).count()
-    }
-}
-
-struct Line(String);
-
-impl Visit for Line {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        write!(self.0, " {field}={value:?}").unwrap();
-    }
-}
-
-impl Subscriber for Log {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
-        let mut line = Line(attributes.metadata().name().to_owned());
-        attributes.record(&mut line);
-        self.0.lock().unwrap().push(line.0);
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, record: &span::Record<'_>) {
-        let mut line = Line(String::new());
-        record.record(&mut line);
-        self.0.lock().unwrap().push(line.0);
-    }
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut line = Line(event.metadata().level().to_string());
-        event.record(&mut line);
-        self.0.lock().unwrap().push(line.0);
-    }
-
-    fn enter(&self, _: &span::Id) {}
-
-    fn exit(&self, _: &span::Id) {}
-}
 
 #[tokio::test]
 async fn a_tool_that_is_left_out_is_named_with_the_reason() {
@@ -83,7 +17,7 @@ async fn a_tool_that_is_left_out_is_named_with_the_reason() {
         peer.post("tools/list").await.result(&json!({ "tools": tools })).await;
     });
     assert!(tools.unwrap().is_empty());
-    assert_eq!(log.count(&["WARN", "misfit", "no good"]), 1, "{:?}", log.0);
+    assert_eq!(log.count(&["WARN", "misfit", "no good"]), 1, "{:?}", log.lines());
 }
 
 #[tokio::test]
@@ -112,5 +46,5 @@ async fn what_opens_a_session_is_in_no_log() {
     assert!(!format!("{client:?}").contains("nobody-knows"));
     let ((), ()) = tokio::join!(client.close(), async { peer.verb("DELETE").await.accepted().await });
     assert!(log.count(&[]) > 0, "something is logged");
-    assert_eq!(log.count(&["nobody-knows"]), 0, "{:?}", log.0);
+    assert_eq!(log.count(&["nobody-knows"]), 0, "{:?}", log.lines());
 }

@@ -7,4 +7,6 @@ mod files_escape;
 mod files_resources;
 mod git;
 mod git_hostile;
+mod postgres;
+mod web;
 mod support;

@@ -122,6 +122,11 @@ impl Guard {
         self.questions.declined(server)
     }
 
+    /// Where decisions and calls are written, if anywhere.
+    pub(crate) fn audit(&self) -> Option<&Audit> {
+        self.audit.as_ref()
+    }
+
     fn policy(&self) -> Arc<Policy> {
         Arc::clone(&self.policy.read().unwrap_or_else(PoisonError::into_inner))
     }

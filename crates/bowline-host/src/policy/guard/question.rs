@@ -139,6 +139,19 @@ impl Guard {
         }
     }
 
+    /// Decides whether a server may learn the roots that were configured for it when nobody can be asked, because it asks
+    /// outside of any call: not if a rule denies it.
+    pub fn disclose(&self, facts: &Facts<'_>) -> Result<(), Refusal> {
+        let trail = Trail::begin(self, facts, Action::Roots, "", None);
+        match self.refuse_denied(facts, Action::Roots, "") {
+            Ok(()) => {
+                trail.allowed(DecidedBy::Check, "configured for this server");
+                Ok(())
+            }
+            Err(refusal) => Err(trail.refused(refusal)),
+        }
+    }
+
     /// Decides whether a server's question may go to whoever made the call, whose own host asks its user: not what a rule
     /// denies, and nothing that is not safe to show.
     pub fn forward(&self, facts: &Facts<'_>, asked: &InputRequest) -> Result<(), Refusal> {

@@ -271,3 +271,14 @@ fn known_files_of_each_system() {
         assert!(shown.iter().any(|shown| shown == path), "{path} is not among {shown:#?}");
     }
 }
+
+#[test]
+fn a_project_cannot_make_the_users_own_file_one_of_its_own() {
+    // V-70
+    let project = "include = [\"own.toml\"]\n";
+    let own = "[audit]\nfile = \"/srv/audit.jsonl\"\n[[rules]]\neffect = \"ask\"\n";
+    let config = load(&[("/p/bowline.toml", Scope::Project, project), ("/p/own.toml", Scope::Local, own)]);
+    assert_eq!(config.errors, []);
+    assert_eq!(config.audit.file.as_deref(), Some(Path::new("/srv/audit.jsonl")));
+    assert_eq!(config.rules.len(), 1);
+}

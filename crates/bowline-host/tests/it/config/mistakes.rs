@@ -359,10 +359,12 @@ mode = true
             bowline.toml:30:10: gateway.listen: expected an address and a port, got `8080`; write `listen = "127.0.0.1:7337"`
             bowline.toml:31:8: gateway.path: expected a path that begins with `/`, got `mcp`; write `path = "/mcp"`
             bowline.toml:32:12: gateway.max_name: expected a length between 16 and 128, got `1000`; write `max_name = 60`
+            bowline.toml:33:1: gateway.port: expected one of `allowed_hosts`, `allowed_origins`, `instructions`, `listen`, `max_name`, `name`, `path`, `token_env`, got `port`; remove it
             bowline.toml:36:10: rules[0].effect: expected one of `ask`, `deny`, `allow`, got `forbid`; write `effect = "ask"`
             bowline.toml:37:10: rules[0].action: expected one of `call`, `read`, `prompt`, `sample`, `form`, `visit`, `roots`, got `smaple`; write `action = "sample"`
             bowline.toml:41:17: rules[1].annotations.readonly: expected one of `destructive`, `idempotent`, `open_world`, `read_only`, got `readonly`; did you mean `read_only`?
             bowline.toml:42:1: rules[1].tools: expected one of `action`, `annotations`, `arguments`, `caller`, `effect`, `reason`, `server`, `tool`, got `tools`; did you mean `tool`?
+            bowline.toml:44:2: rules: expected `rules`, got `rules2`; write `rules`, or remove it
             bowline.toml:47:51: sampling.models[0].cost: expected a number between 0 and 1, got `3`; write `cost = 0.5`
             bowline.toml:47:56: sampling.models[1]: expected `name`, got none; write `name = "model-name"`
             bowline.toml:47:80: sampling.models: the model `n` is of the provider `locl`, which is not there; add `[sampling.providers.locl]`
@@ -373,8 +375,6 @@ mode = true
             bowline.toml:62:8: disclosure.mode: expected one of `auto`, `off`, `on`, got `true`; write `mode = "auto"`
             bowline.toml:23:10: servers.c: expected `command` or `url`, since no other file has a server of this name; write `command = "npx"` or `url = "https://example.com/mcp"`
             (Unknown) bowline.toml:13: servers.a.limits.file: unknown member, kept as it is; did you mean `files`?
-            (Unknown) bowline.toml:33: gateway.port: unknown member, kept as it is
-            (Unknown) bowline.toml:44: rules2: unknown member, kept as it is
         "#]],
     );
 }
@@ -406,4 +406,49 @@ fn dangers_are_told() {
             (Danger) mcp.json:4: mcpServers.c.env.ld_preload: `ld_preload` changes which code the program runs
         "#]],
     );
+}
+
+#[test]
+fn what_protects_is_not_lost_by_a_slip_of_the_pen() {
+    // V-66
+    check(
+        "bowline.toml",
+        r#"
+[gateway]
+token_evn = "TOKEN"
+[audit]
+fil = "audit.jsonl"
+[sampling]
+max_token_per_hour = 5
+[[rule]]
+effect = "deny"
+[servers.a]
+command = "a"
+denny = ["rm"]
+[servers.b]
+command = "b"
+colour = "red"
+"#,
+        &expect![[r#"
+            bowline.toml:3:1: gateway.token_evn: expected one of `allowed_hosts`, `allowed_origins`, `instructions`, `listen`, `max_name`, `name`, `path`, `token_env`, got `token_evn`; did you mean `token_env`?
+            bowline.toml:5:1: audit.fil: expected one of `file`, `keep`, `max_bytes`, got `fil`; did you mean `file`?
+            bowline.toml:7:1: sampling.max_token_per_hour: expected one of `max_tokens_per_call`, `max_tokens_per_hour`, `max_tokens_per_server`, `models`, `providers`, `timeout`, got `max_token_per_hour`; did you mean `max_tokens_per_hour`?
+            bowline.toml:8:3: rules: expected `rules`, got `rule`; write `rules`, or remove it
+            bowline.toml:12:1: servers.a.deny: expected `deny`, got `denny`; write `deny`, or remove it
+            (Unknown) bowline.toml:15: servers.b.colour: unknown member, kept as it is
+        "#]],
+    );
+}
+
+#[test]
+fn names_of_servers_hide_nothing() {
+    // V-102
+    for name in ["files\u{3164}", "files\u{2800}", "fi\u{fe0f}\u{fe0f}les", "files\u{e000}", "files\t"] {
+        let file = serde_json::json!({ "mcpServers": { name: { "command": "a" } } }).to_string();
+        let config = load(&[("mcp.json", Scope::User, &file)]);
+        assert_eq!((config.upstreams.len(), config.errors.len()), (0, 1), "{name:?}");
+    }
+    let config =
+        load(&[("mcp.json", Scope::User, "{ \"mcpServers\": { \"⚙\u{fe0f}\": { \"command\": \"a\" } } }")]);
+    assert_eq!(config.errors, []);
 }

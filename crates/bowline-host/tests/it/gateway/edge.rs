@@ -1,7 +1,9 @@
 //! The socket of a gateway: the token, health, readiness and numbers, with stdio beside it.
 
-use super::{Far, call, client, config, gateway, open_file, text};
+use super::{Far, Headers, call, client, config, gateway, open_file, text};
 use bowline_host::Gateway;
+use bowline_http::Settings;
+use bowline_server::Server;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use tokio::{
@@ -119,6 +121,41 @@ async fn the_token_opens_what_is_not_for_everybody() {
     check(&served.post(&hello, TOKEN).await, "200", "mcp-session-id");
     check(&served.get("/metrics", TOKEN).await, "200", "bowline_sessions_active 1");
     check(&numbers, "200", r#"bowline_calls_total{upstream="far",method="tools/call",outcome="ok"} 1"#);
+    gateway.close().await;
+}
+
+#[tokio::test]
+async fn what_a_client_says_in_its_headers_goes_no_further() {
+    // V-110
+    let seen = Headers::default();
+    let far = Far::served(Server::new("far"), Settings::new().front(seen.clone())).await;
+    let file = format!("[gateway]\npath = \"/gate\"\ntoken_env = \"GATE_TOKEN\"\n{}", open_file(&far));
+    let gateway = gateway(&file);
+    let served = serve(&gateway).await;
+    let claims = [
+        "X-Forwarded-User: canary",
+        "X-Forwarded-For: canary",
+        "Forwarded: for=canary",
+        "X-Real-Ip: canary",
+        "Cookie: canary=1",
+        "Proxy-Authorization: canary",
+        "Mcp-Session-Id: canary",
+        "Last-Event-Id: canary",
+        "Mcp-Param-Region: canary",
+        "X-Mcp-Router-Key: canary",
+        "X-Mcp-Servers: canary",
+        "Traceparent: canary",
+        "Baggage: canary=1",
+    ];
+    for claim in claims {
+        check(&served.call("far__fast", &format!("{TOKEN}{claim}\r\n")).await, "200", "fast is done");
+    }
+    // Nor does what opens the gateway open anything behind it.
+    let seen = seen.all();
+    assert!(seen.contains("mcp-method") && !seen.contains("canary") && !seen.contains("s3cret"), "{seen}");
+    // A name in a header does not stand for the one in the body.
+    let other = served.call("far__fast", &format!("{TOKEN}Mcp-Name: far__slow\r\n")).await;
+    assert!(!other.contains("is done"), "{other}");
     gateway.close().await;
 }
 

@@ -11,15 +11,16 @@ use bowline_host::{
     Gateway,
     config::{Config, Environment, Loader, Scope, Source},
 };
-use bowline_http::{HttpService, Settings};
+use bowline_http::{Body, Front, HttpService, Settings};
 use bowline_server::{Ctx, Server, ServerHandle, Tool};
 use bowline_testing::Peer;
 use bowline_types::Revision;
+use http::{Response, request::Parts};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 use tokio::{
@@ -45,6 +46,10 @@ impl Far {
 
     /// One with further tools.
     async fn with(server: Server) -> Self {
+        Self::served(server, Settings::new()).await
+    }
+
+    async fn served(server: Server, settings: Settings) -> Self {
         let (started, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let slow = {
             let (started, release) = (Arc::clone(&started), Arc::clone(&release));
@@ -61,12 +66,30 @@ impl Far {
             ctx.meta().trace_context().map_or_else(|| "none".to_owned(), |context| context.traceparent)
         });
         let server = server.tool(Tool::new("fast").handler(|| "fast is done")).tool(slow).tool(trace);
-        let service = HttpService::with(server.build().unwrap(), Settings::new());
+        let service = HttpService::with(server.build().unwrap(), settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let (end, told) = oneshot::channel::<()>();
         tokio::spawn(async move { service.serve(listener, async { drop(told.await) }).await });
         Self { url, started, release, _end: end }
+    }
+}
+
+/// Writes down the headers of every request.
+#[derive(Clone, Debug, Default)]
+struct Headers(Arc<Mutex<String>>);
+
+impl Headers {
+    /// Those of each request on a line.
+    fn all(&self) -> String {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Front for Headers {
+    fn look(&self, request: &mut Parts) -> Option<Response<Body>> {
+        self.0.lock().unwrap().push_str(&format!("{:?}\n", request.headers).to_lowercase());
+        None
     }
 }
 

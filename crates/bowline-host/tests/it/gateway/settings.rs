@@ -1,7 +1,11 @@
 //! What a configuration says is what a gateway does.
 
-use super::{Far, Folder, call, client, config, environment, gateway, open_file, text, tools};
-use bowline_host::{Gateway, gateway::Standing};
+use super::{
+    Far, Folder, Headers, call, client, config, config_of, environment, gateway, open_file, text, tools,
+};
+use bowline_host::{Gateway, config::Scope, gateway::Standing};
+use bowline_http::Settings;
+use bowline_server::Server;
 use bowline_testing::Peer;
 use bowline_types::Revision;
 use serde_json::json;
@@ -22,13 +26,48 @@ async fn one_bad_entry_costs_itself_and_nothing_else() {
             if reason.contains("/nowhere/.env")),
         "{standing:?}"
     );
-    let limited = format!("{file}[servers.slim]\ncommand = \"slim\"\nlimits = {{ memory = \"64MiB\" }}\n");
-    let told = super::gateway(&limited).problems().pop().unwrap().to_string();
-    assert_eq!(told, "servers.slim: `limits` have no effect");
+    let signed =
+        format!("{file}[servers.slim]\nurl = \"https://slim.example\"\noauth = {{ client_id = \"c\" }}\n");
+    let told = super::gateway(&signed).problems().pop().unwrap().to_string();
+    assert_eq!(told, "servers.slim: `oauth` has no effect");
     let about: Vec<_> = gateway.problems().into_iter().map(|problem| problem.about).collect();
     assert_eq!(about, ["sampling.providers.cloud", "servers.bad"]);
     let mut peer = client(gateway.open().unwrap()).await;
     assert_eq!(text(&call(&mut peer, "far__fast", json!({})).await), "fast is done");
+    gateway.close().await;
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_command_knows_the_headers_of_a_server() {
+    // V-70
+    let (seen, folder) = (Headers::default(), Folder::new("helper"));
+    let far = Far::served(Server::new("far"), Settings::new().front(seen.clone())).await;
+    let ran = folder.path().join("ran");
+    let script =
+        |printed: &str| json!(["sh", "-c", "echo >> \"$0\"; printf '%s' \"$1\"", ran, printed]).to_string();
+    let file = format!(
+        "{}headers = {{ X-Key = \"old\" }}\nheaders_helper = {}\n[servers.wrong]\nurl = \"{}\"\nheaders_helper = {}\n",
+        open_file(&far),
+        script(r#"{"X-Key": "fresh"}"#),
+        far.url,
+        script("s3cret"),
+    );
+    let project = format!("[servers.theirs]\nurl = {:?}\nheaders_helper = {}\n", far.url, script("{}"));
+    let files =
+        [("bowline.toml", Scope::User, file.as_str()), ("p/bowline.toml", Scope::Project, project.as_str())];
+    let gateway = Gateway::builder(config_of(&files)).environment(environment()).build().unwrap();
+    assert_eq!(gateway.problems(), []);
+    let mut peer = client(gateway.open().unwrap()).await;
+    assert_eq!(text(&call(&mut peer, "far__fast", json!({})).await), "fast is done");
+    let wrong = peer.request("tools/call", json!({ "name": "wrong__fast" })).await.unwrap().to_string();
+    assert!(wrong.contains("JSON object") && !wrong.contains("s3cret"), "{wrong}");
+    let theirs = peer.request("tools/call", json!({ "name": "theirs__fast" })).await.unwrap();
+    assert!(theirs.get("error").is_some(), "{theirs}");
+    let seen = seen.all();
+    assert!(seen.lines().all(|sent| sent.contains(r#""x-key": "fresh""#) && !sent.contains("old")), "{seen}");
+    // Once for each of the two that may; what was not approved ran nothing.
+    assert_eq!(std::fs::read_to_string(&ran).unwrap().lines().count(), 2);
     gateway.close().await;
 }
 
@@ -71,5 +110,35 @@ async fn calls_are_written_down_without_secrets() {
     let log = written();
     assert!(log.contains(r#""decision":"deny""#) && log.contains(r#""name":"trace""#), "{log}");
     assert!(!log.contains("s3cret"), "{log}");
+    gateway.close().await;
+}
+
+#[tokio::test]
+async fn secrets_of_servers_that_came_later_are_not_written_down_either() {
+    // V-57
+    let (far, folder) = (Far::start().await, Folder::new("audit-later"));
+    let path = folder.path().join("audit.jsonl");
+    let variables = folder.path().join(".env");
+    std::fs::write(&variables, "KEY=canary-of-a-file\n").unwrap();
+    let before = format!("[audit]\nfile = {:?}\n{}", path.to_str().unwrap(), open_file(&far));
+    let later = format!(
+        "{before}headers = {{ Authorization = \"Bearer canary-of-a-header\" }}\n\
+         [servers.near]\ncommand = \"near\"\nargs = [\"--token=canary-of-an-argument\"]\nenv_file = {:?}\n",
+        variables.to_str().unwrap()
+    )
+    .replace(
+        "effect = \"allow\"",
+        "effect = \"deny\"\nreason = \"canary-of-a-header, canary-of-an-argument, canary-of-a-file\"",
+    );
+    let gateway = Gateway::builder(config(&before)).environment(environment()).build().unwrap();
+    let applied = gateway.apply(config(&later)).unwrap();
+    assert_eq!(applied.problems, []);
+    let mut peer = client(gateway.open().unwrap()).await;
+    call(&mut peer, "far__fast", json!({})).await;
+    let written = || std::fs::read_to_string(&path).unwrap_or_default();
+    while !written().contains(r#""decision":"deny""#) {
+        tokio::task::yield_now().await;
+    }
+    assert!(!written().contains("canary"), "{}", written());
     gateway.close().await;
 }

@@ -3,69 +3,8 @@
 use super::site::*;
 use bowline_host::sampling::{Broker, Model, Pace, SampleError, Settings};
 use bowline_http::Poster;
-use std::{
-    fmt::{self, Write as _},
-    sync::{Arc, Mutex},
-    time::Duration,
-};
-use tracing::{
-    Event, Metadata, Subscriber,
-    field::{Field, Visit},
-    span,
-    subscriber::DefaultGuard,
-};
-
-/// Keeps every event and span, of whatever level and crate, as one line.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<String>>>);
-
-impl Log {
-    /// For this thread, on which a test runs all of its tasks.
-    fn start() -> (Self, DefaultGuard) {
-        let log = Self::default();
-        let guard = tracing::subscriber::set_default(log.clone());
-        (log, guard)
-    }
-}
-
-struct Line(String);
-
-impl Visit for Line {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        write!(self.0, " {field}={value:?}").unwrap();
-    }
-}
-
-impl Subscriber for Log {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
-        let mut line = Line(attributes.metadata().name().to_owned());
-        attributes.record(&mut line);
-        self.0.lock().unwrap().push(line.0);
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, record: &span::Record<'_>) {
-        let mut line = Line(String::new());
-        record.record(&mut line);
-        self.0.lock().unwrap().push(line.0);
-    }
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut line = Line(event.metadata().level().to_string());
-        event.record(&mut line);
-        self.0.lock().unwrap().push(line.0);
-    }
-
-    fn enter(&self, _: &span::Id) {}
-
-    fn exit(&self, _: &span::Id) {}
-}
+use bowline_testing::Log;
+use std::time::Duration;
 
 /// Whether a text holds a telling part of the key.
 fn leaks(text: &str) -> bool {
@@ -132,7 +71,7 @@ async fn no_error_and_no_log_holds_the_key() {
         assert!(site.seen().iter().all(|seen| seen.header(header).is_some_and(leaks)));
         assert!(site.seen().iter().all(|seen| !leaks(&seen.body) && !leaks(&seen.path)));
     }
-    let lines = log.0.lock().unwrap();
+    let lines = log.lines();
     assert!(lines.iter().any(|line| line.contains("WARN") && line.contains("got no answer of a model")));
     assert!(lines.iter().any(|line| line.contains("asking a provider again")));
     for line in lines.iter() {
@@ -147,7 +86,7 @@ async fn a_call_that_works_is_logged_without_the_key_or_the_conversation() {
     let mut request = hello();
     request.system_prompt = Some("a prompt in confidence".into());
     sample(&broker(site.open_ai()), request).await.unwrap();
-    let lines = log.0.lock().unwrap();
+    let lines = log.lines();
     assert!(
         lines.iter().any(|line| line.contains("a model has answered a server") && line.contains("tickets"))
     );

@@ -1,0 +1,169 @@
+//! The reference pages of the book: the commands as they are defined, and the configuration as it is read.
+
+use crate::{arguments, failure::Failure};
+use clap::{Arg, Command, CommandFactory as _, ValueEnum};
+use std::{fmt::Write as _, io::Write as _};
+
+/// Which page.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The page
+    page: Page,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Page {
+    Commands,
+    Configuration,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let page = match arguments.page {
+        Page::Commands => commands(),
+        Page::Configuration => bowline_host::config::reference(),
+    };
+    std::io::stdout().write_all(page.as_bytes())?;
+    Ok(())
+}
+
+const INTRO: &str = "\
+# Commands
+
+The words of the program `bowline`, as `bowline help` has them. Results are written to standard output, everything else to
+standard error.
+";
+
+/// The exit codes, in the words of the page.
+const CODES: &str = "
+## Exit codes
+
+| code | what it says |
+| --- | --- |
+| 0 | It was done. |
+| 1 | It was done, and went wrong: a tool reports failure, a file cannot be written. |
+| 2 | The command line cannot be understood. |
+| 3 | The configuration has mistakes, or lacks the server that was named. |
+| 4 | The server cannot be started or reached, or went away. |
+| 5 | The server answered with an error of the protocol, or broke its rules. |
+| 6 | No answer in time. |
+| 7 | Someone who was asked said no, or there was nobody to ask. |
+| 8 | A check found something: `doctor`, `replay`, `config check`. |
+| 130 | Ended by the user. |
+";
+
+/// From how many commands on arguments are told once for all.
+const MANY: usize = 5;
+
+fn commands() -> String {
+    let mut program = arguments::Arguments::command();
+    program.build();
+    let common = common(&program);
+    let mut page = INTRO.to_owned();
+    describe(&program, &[], &common, &mut page);
+    let _ = writeln!(page, "\n## Reaching a server\n\nCommands that talk to a server understand these.");
+    table(&mut page, common.iter().copied());
+    page.push_str(CODES);
+    page
+}
+
+/// The arguments that many commands share, as the first of them has them.
+fn common(program: &Command) -> Vec<&Arg> {
+    let own =
+        || program.get_subcommands().flat_map(Command::get_arguments).filter(|argument| is_shown(argument));
+    let is_same = |one: &Arg, other: &Arg| row(one) == row(other);
+    let mut common: Vec<&Arg> = Vec::new();
+    for argument in own().filter(|argument| !argument.is_global_set()) {
+        let often = own().filter(|other| is_same(argument, other)).count() >= MANY;
+        if often && !common.iter().any(|known| is_same(argument, known)) {
+            common.push(argument);
+        }
+    }
+    common
+}
+
+fn is_shown(argument: &Arg) -> bool {
+    !argument.is_hide_set() && !matches!(argument.get_id().as_str(), "help" | "version")
+}
+
+/// Writes a command and those below it. What those above understand is told there.
+fn describe(command: &Command, above: &[&Command], common: &[&Arg], page: &mut String) {
+    let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
+    let _ = writeln!(page, "\n## `{name}`\n");
+    let about = command.get_long_about().or_else(|| command.get_about());
+    if let Some(about) = about {
+        let _ = writeln!(page, "{}\n", sentence(&about.to_string()));
+    }
+    let usage = command.clone().render_usage().to_string();
+    let usage: Vec<_> = usage.lines().map(|line| line.trim_start_matches("Usage:").trim()).collect();
+    let _ = writeln!(page, "```text\n{}\n```", usage.join("\n"));
+    let is_own = |argument: &&Arg| {
+        let mut known = above.iter().flat_map(|above| above.get_arguments());
+        is_shown(argument)
+            && !known.any(|known| known.get_id() == argument.get_id())
+            && !common.iter().any(|known| row(known) == row(argument))
+    };
+    table(page, command.get_arguments().filter(is_own));
+    let above: Vec<&Command> = above.iter().copied().chain([command]).collect();
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help")
+    {
+        describe(below, &above, common, page);
+    }
+}
+
+fn table<'a>(page: &mut String, arguments: impl Iterator<Item = &'a Arg>) {
+    let rows: Vec<String> = arguments.map(row).collect();
+    if !rows.is_empty() {
+        let _ = write!(page, "\n| argument | what it means |\n| --- | --- |\n{}", rows.concat());
+    }
+}
+
+fn row(argument: &Arg) -> String {
+    format!("| `{}` | {} |\n", spelled(argument), meaning(argument))
+}
+
+/// How an argument is written, with what it takes.
+fn spelled(argument: &Arg) -> String {
+    let names = argument.get_value_names().unwrap_or_default();
+    let value = names.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let many = argument.get_num_args().is_some_and(|range| range.max_values() > 1);
+    let value = if many && names.len() < 2 { format!("{value}...") } else { value };
+    if argument.is_positional() {
+        return value;
+    }
+    let short = argument.get_short().map(|short| format!("-{short}"));
+    let long = argument.get_long().map(|long| format!("--{long}"));
+    let names = short.into_iter().chain(long).collect::<Vec<_>>().join(", ");
+    if argument.get_action().takes_values() { format!("{names} {value}") } else { names }
+}
+
+/// What an argument means, with its default and what it can be.
+fn meaning(argument: &Arg) -> String {
+    let help = argument.get_long_help().or_else(|| argument.get_help());
+    let mut text = help.map(|help| sentence(&help.to_string())).unwrap_or_default();
+    let choices: Vec<_> =
+        argument.get_possible_values().iter().map(|value| format!("`{}`", value.get_name())).collect();
+    if argument.get_action().takes_values() && !choices.is_empty() {
+        let _ = write!(text, " One of {}.", choices.join(", "));
+    }
+    let defaults: Vec<_> =
+        argument.get_default_values().iter().map(|value| format!("`{}`", value.to_string_lossy())).collect();
+    if argument.get_action().takes_values() && !defaults.is_empty() {
+        let _ = write!(text, " Without it: {}.", defaults.join(", "));
+    }
+    // A bar would end the cell, and so would a line.
+    text.replace('|', "\\|").replace("\n\n", "<br>").replace('\n', " ")
+}
+
+/// Help has no full stop where it is one sentence; a page has.
+fn sentence(text: &str) -> String {
+    // The first line of a longer help is a title.
+    if let Some((title, rest)) = text.trim().split_once("\n\n") {
+        return format!("{}\n\n{}", sentence(title), sentence(rest));
+    }
+    let text = text.trim();
+    if text.ends_with(['.', ':', '!', '?', ')']) || text.is_empty() {
+        text.to_owned()
+    } else {
+        format!("{text}.")
+    }
+}

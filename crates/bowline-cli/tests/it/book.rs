@@ -1,0 +1,117 @@
+//! The book: the commands it shows are run, and its reference is the program's own.
+
+use crate::program;
+use expect_test::expect_file;
+use std::{
+    fs,
+    io::{self, Read as _},
+    path::Path,
+    process::{Command, Stdio},
+};
+
+const BOOK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+
+/// A command of a terminal, and what it is said to print.
+struct Shown {
+    line: usize,
+    command: String,
+    printed: String,
+}
+
+/// The commands in the blocks marked `console`.
+fn shown(page: &str) -> Vec<Shown> {
+    let mut all: Vec<Shown> = Vec::new();
+    let mut inside = false;
+    for (number, line) in (1..).zip(page.lines()) {
+        if line.starts_with("```") {
+            inside = line == "```console";
+        } else if !inside {
+        } else if let Some(command) = line.strip_prefix("$ ") {
+            all.push(Shown { line: number, command: command.to_owned(), printed: String::new() });
+        } else if let Some(last) = all.last_mut() {
+            last.printed.push_str(line);
+            last.printed.push('\n');
+        }
+    }
+    all
+}
+
+/// The words of a command, in which quotes keep words together.
+fn words(command: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quote = None;
+    for character in command.chars() {
+        match (character, quote) {
+            ('\'' | '"', None) => quote = Some(character),
+            (mark, Some(open)) if mark == open => quote = None,
+            (' ', None) => words.push(String::new()),
+            (character, _) => words.last_mut().expect("there is always a word").push(character),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Whether a line that came fits one that is shown, in which `…` stands for anything.
+fn fits(shown: &str, came: &str) -> bool {
+    let Some((start, end)) = shown.split_once('…') else { return shown.trim_end() == came.trim_end() };
+    came.starts_with(start) && came.trim_end().ends_with(end.trim_end())
+}
+
+/// What a command prints, on both streams, as a terminal shows it.
+fn run(command: &mut Command) -> String {
+    let (mut reader, writer) = io::pipe().expect("there is a pipe");
+    let also = writer.try_clone().expect("a pipe has room for two");
+    let mut child = command.stdout(writer).stderr(also).spawn().expect("the program starts");
+    // The command would keep its ends of the pipe open.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut came = String::new();
+    reader.read_to_string(&mut came).expect("the program prints text");
+    child.wait().expect("the program ends");
+    came
+}
+
+fn check(path: &Path) -> usize {
+    let page = fs::read_to_string(path).expect("the page can be read");
+    let folder = tempfile::tempdir().expect("there is room for a folder");
+    fs::write(folder.path().join("notes.txt"), "milk\nbread\n").expect("there is room for a file");
+    let commands = shown(&page);
+    for Shown { line, command, printed } in &commands {
+        let place = format!("{}:{line}: {command}", path.display());
+        let words = words(command);
+        let (first, rest) = words.split_first().expect("a command has a name");
+        assert_eq!(first, "bowline", "{place}");
+        let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
+        let came = run(program(&rest).current_dir(folder.path()));
+        let lines: Vec<&str> = came.lines().collect();
+        let wanted: Vec<&str> = printed.lines().collect();
+        let is_same =
+            lines.len() == wanted.len() && wanted.iter().zip(&lines).all(|(shown, came)| fits(shown, came));
+        assert!(is_same, "{place}\nexpected:\n{printed}\ngot:\n{came}");
+    }
+    commands.len()
+}
+
+#[test]
+fn what_the_book_shows_is_what_is_printed() {
+    let pages =
+        fs::read_dir(BOOK).expect("the book is there").map(|entry| entry.expect("it can be read").path());
+    let checked: usize =
+        pages.filter(|path| path.extension().is_some_and(|end| end == "md")).map(|path| check(&path)).sum();
+    assert!(checked > 5, "the book shows {checked} commands");
+}
+
+#[test]
+fn the_reference_of_the_commands_is_the_one_in_the_book() {
+    let output = program(&["__reference", "commands"]).output().expect("the program starts");
+    assert!(output.status.success());
+    let page = String::from_utf8(output.stdout).expect("the page is text");
+    expect_file!["../../../../docs/reference/commands.md"].assert_eq(&page);
+}
+
+#[test]
+fn the_reference_of_the_configuration_is_the_one_in_the_book() {
+    let output = program(&["__reference", "configuration"]).output().expect("the program starts");
+    let page = String::from_utf8(output.stdout).expect("the page is text");
+    expect_file!["../../../../docs/reference/configuration.md"].assert_eq(&page);
+}

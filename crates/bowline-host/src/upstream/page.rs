@@ -1,0 +1,94 @@
+//! Servers that have a URL, and headers that a command prints, anew for every connection.
+
+use crate::config::{ChildCommands, Commands, Text};
+use bowline_client::{Connect, Error, Inbox, Restart, Result, Transport};
+use bowline_http::HttpTarget;
+use bowline_proto::service::BoxFuture;
+use bowline_types::Era;
+use std::{collections::BTreeMap, fmt};
+
+/// A server that has a URL, with the command that knows its headers, if there is one.
+#[derive(Clone)]
+pub struct Page {
+    target: HttpTarget,
+    helper: Vec<Text>,
+}
+
+impl Page {
+    /// What the command prints comes after the headers of the target, and overrides them.
+    pub(super) fn new(target: HttpTarget, helper: &[Text]) -> Self {
+        Self { target, helper: helper.to_vec() }
+    }
+
+    /// Sends a header.
+    pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { target: self.target.header(name, value), helper: self.helper }
+    }
+
+    /// The target with the headers that the command prints now.
+    ///
+    /// Fails when the command does.
+    pub async fn dressed(&self) -> Result<HttpTarget> {
+        if self.helper.is_empty() {
+            return Ok(self.target.clone());
+        }
+        let words: Vec<_> = self.helper.iter().map(|word| word.expose().to_owned()).collect();
+        let unknown = |reason: String| Error::unreachable(format!("its headers are not known: {reason}"));
+        let printed = tokio::task::spawn_blocking(move || ChildCommands::default().run(&words)).await;
+        let printed = printed.map_err(|error| unknown(error.to_string()))?.map_err(unknown)?;
+        let found = headers(&printed).map_err(unknown)?.into_iter();
+        Ok(found.fold(self.target.clone(), |target, (name, value)| target.header(name, value)))
+    }
+}
+
+impl From<HttpTarget> for Page {
+    fn from(target: HttpTarget) -> Self {
+        Self::new(target, &[])
+    }
+}
+
+impl Connect for Page {
+    fn connect(&self, inbox: Inbox) -> BoxFuture<'_, Result<Box<dyn Transport>>> {
+        Box::pin(async move { self.dressed().await?.connect(inbox).await })
+    }
+
+    fn restart(&self) -> Restart {
+        Connect::restart(&self.target)
+    }
+
+    fn known_era(&self) -> Option<Era> {
+        Connect::known_era(&self.target)
+    }
+}
+
+/// The headers in what a command printed. What it is instead is not told: it may hold a secret.
+fn headers(printed: &str) -> Result<BTreeMap<String, String>, String> {
+    serde_json::from_str(printed)
+        .map_err(|_| "the command has to print a JSON object whose values are texts".to_owned())
+}
+
+impl fmt::Debug for Page {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Page").field("target", &self.target).field("helper", &self.helper).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_object_of_texts_is_taken_and_nothing_of_the_rest_is_told() {
+        let found = headers("{\"X-Key\": \"k\", \"X-Other\": \"\"}\n").unwrap();
+        assert_eq!(
+            found.into_iter().collect::<Vec<_>>(),
+            [("X-Key".to_owned(), "k".to_owned()), ("X-Other".to_owned(), String::new())]
+        );
+        for printed in
+            ["", "s3cret", "[\"s3cret\"]", "{\"X-Key\": 5}", "{\"X-Key\": [\"s3cret\"]}", "{} s3cret"]
+        {
+            let told = headers(printed).unwrap_err();
+            assert!(told.contains("JSON object") && !told.contains("s3cret"), "{told}");
+        }
+    }
+}

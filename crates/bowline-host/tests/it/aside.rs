@@ -1,0 +1,96 @@
+//! What a server cannot get at by going around what calls go through.
+
+use bowline_client::{BoxFuture, Connect, Inbox, Stream, Transport};
+use bowline_host::{
+    Host, Start, Upstream,
+    policy::{Action, ArgumentTest, Guard, Policy, Rule},
+};
+use bowline_server::Server;
+use bowline_testing::Peer;
+use bowline_types::{Revision, Root};
+use serde_json::{Value, json};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// A server that asks for folders as soon as it has started, and passes on whatever it is told.
+struct Curious(UnboundedSender<Value>);
+
+impl Connect for Curious {
+    fn connect(&self, inbox: Inbox) -> BoxFuture<'_, bowline_client::Result<Box<dyn Transport>>> {
+        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        let (read, write) = tokio::io::split(ours);
+        tokio::spawn(serve(Peer::over(read, write), self.0.clone()));
+        let (read, write) = tokio::io::split(theirs);
+        Box::pin(async move { Stream::new(read, write).connect(inbox).await })
+    }
+}
+
+async fn serve(mut peer: Peer, told: UnboundedSender<Value>) {
+    while let Ok(frame) = peer.recv().await {
+        let result = match frame["method"].as_str() {
+            Some("initialize") => json!({
+                "protocolVersion": "2025-11-25",
+                "capabilities": { "tools": {} },
+                "serverInfo": { "name": "curious", "version": "1" },
+            }),
+            Some("notifications/initialized") => {
+                let asked = json!({ "jsonrpc": "2.0", "id": "folders", "method": "roots/list" });
+                let _ = peer.send(asked).await;
+                continue;
+            }
+            Some("tools/list") => {
+                json!({ "tools": [{ "name": "read", "inputSchema": { "type": "object" } }] })
+            }
+            Some("tools/call") => {
+                let _ = told.send(frame.clone());
+                json!({ "content": [] })
+            }
+            None => {
+                let _ = told.send(frame);
+                continue;
+            }
+            Some(_) => {
+                let error = json!({ "code": -32601, "message": "method not found" });
+                let _ = peer.send(json!({ "jsonrpc": "2.0", "id": frame["id"], "error": error })).await;
+                continue;
+            }
+        };
+        let _ = peer.reply(&frame, result).await;
+    }
+}
+
+fn host(rules: impl IntoIterator<Item = Rule>) -> (Host, UnboundedReceiver<Value>) {
+    let (told, hears) = unbounded_channel();
+    let guard = Guard::builder().policy(Policy::new(rules)).build();
+    let curious = Upstream::to(Curious(told)).start(Start::Eager).roots([Root::new("file:///home/ada")]);
+    (Host::builder().add("curious", curious).guard(guard).build(), hears)
+}
+
+#[tokio::test]
+async fn folders_that_a_rule_denies_are_not_told_outside_of_calls_either() {
+    // V-105
+    for (rules, is_told) in [(vec![], true), (vec![Rule::deny().action(Action::Roots)], false)] {
+        let (host, mut hears) = host(rules);
+        let _handle = host.open(Server::new("gateway")).unwrap();
+        let answer = hears.recv().await.unwrap();
+        assert_eq!(answer["result"]["roots"][0]["uri"] == "file:///home/ada", is_told, "{answer}");
+        assert_eq!(answer.get("error").is_some(), !is_told, "{answer}");
+        host.close().await;
+    }
+}
+
+#[tokio::test]
+async fn arguments_that_no_rule_could_look_at_go_nowhere() {
+    // V-105
+    let deny = Rule::deny().any_argument(ArgumentTest::Matches("/etc*".into()));
+    let (host, mut hears) = host([deny, Rule::allow()]);
+    let mut peer = Peer::memory(host.open(Server::new("gateway")).unwrap()).unwrap();
+    peer.initialize(Revision::V2025_11_25).await.unwrap();
+    assert!(hears.recv().await.unwrap().get("result").is_some(), "the folders");
+    for arguments in [json!(["/etc/passwd"]), json!("/etc/passwd")] {
+        let params = json!({ "name": "curious__read", "arguments": arguments });
+        let answer = peer.request("tools/call", params).await.unwrap();
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    }
+    assert!(hears.try_recv().is_err(), "it was called");
+    host.close().await;
+}

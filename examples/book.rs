@@ -1,0 +1,27 @@
+//! The snippets of the book, as documentation tests: `cargo test -p bowline-examples --doc`.
+
+macro_rules! chapters {
+    ($($name:ident = $file:literal;)*) => {
+        $(
+            #[cfg(doctest)]
+            #[doc = include_str!(concat!("../docs/", $file))]
+            pub mod $name {}
+        )*
+    };
+}
+
+chapters! {
+    introduction = "README.md";
+    first_server = "first-server.md";
+    first_client = "first-client.md";
+    asking = "asking.md";
+    revisions = "revisions.md";
+    testing = "testing.md";
+    command_line = "command-line.md";
+    http = "http.md";
+    host = "host.md";
+    servers = "servers.md";
+    record = "record.md";
+    defaults = "defaults.md";
+    rmcp = "rmcp.md";
+}
