@@ -26,7 +26,9 @@ impl Page {
     }
 
     /// The target with the headers that the command prints now.
-    async fn dressed(&self) -> Result<HttpTarget> {
+    ///
+    /// Fails when the command does.
+    pub async fn dressed(&self) -> Result<HttpTarget> {
         if self.helper.is_empty() {
             return Ok(self.target.clone());
         }
