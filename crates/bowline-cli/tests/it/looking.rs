@@ -299,7 +299,7 @@ fn who_is_not_known_or_not_there_is_told_with_what_to_do() {
         error: there is no server `note`
           did you mean `notes`?
           the configuration has notes
-          the program itself has everything
+          the program itself has files, git, database, web, everything
           a program is named behind `--`, as in `bowline tools -- note`
     "#]]);
     place.check(&["tools", "notes"], 4, &expect![[r#"
