@@ -8,10 +8,12 @@ use std::{
 };
 
 /// The commands about one server.
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 18] = [
     "call",
     "complete",
     "completions",
+    "config",
+    "gateway",
     "info",
     "man",
     "ping",
@@ -20,8 +22,10 @@ const COMMANDS: [&str; 14] = [
     "read",
     "repl",
     "resources",
+    "serve",
     "templates",
     "tools",
+    "up",
     "watch",
 ];
 
