@@ -94,6 +94,12 @@ pub(crate) enum Command {
     Offer(commands::completions::Asked),
 }
 
+#[cfg(test)]
+#[test]
+fn the_words_of_the_command_line_fit_together() {
+    <Arguments as clap::CommandFactory>::command().debug_assert();
+}
+
 fn revision(text: &str) -> Result<Revision, String> {
     text.parse().map_err(|_| {
         let known: Vec<&str> = Revision::ALL.iter().map(|revision| revision.as_str()).collect();

@@ -83,7 +83,7 @@ impl Showing<'_> {
     /// Writes a file that was not there before.
     fn save(&self, bytes: &[u8], kind: &str, name: &str) -> Result<PathBuf, Failure> {
         let (stem, ending) = file_name(name, kind);
-        let folder = self.folder.unwrap_or(Path::new(""));
+        let folder = self.folder.unwrap_or_else(|| Path::new(""));
         if self.folder.is_some() {
             std::fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
         }

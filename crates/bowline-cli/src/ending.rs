@@ -27,7 +27,7 @@ impl Ending {
     pub(crate) async fn times(&self, count: u32) {
         let mut told = self.told.clone();
         if told.wait_for(|so_far| *so_far >= count).await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }
@@ -64,7 +64,7 @@ impl Signals {
 
     async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

@@ -202,18 +202,18 @@ impl Schema {
             return format!("one of {}", choices.join(", "));
         }
         let kinds: Vec<String> = self.kinds(node).into_iter().map(|kind| self.kind_of(node, kind)).collect();
-        let mut text = if kinds.is_empty() { "any value".to_owned() } else { kinds.join(" or ") };
+        let kinds = if kinds.is_empty() { "any value".to_owned() } else { kinds.join(" or ") };
         let bound = |names: &[&str]| names.iter().find_map(|name| node.get(name)).map(ToString::to_string);
-        match (bound(&["minimum", "minLength", "minItems"]), bound(&["maximum", "maxLength", "maxItems"])) {
-            (Some(least), Some(most)) => text.push_str(&format!(", {least} to {most}")),
-            (Some(least), None) => text.push_str(&format!(", at least {least}")),
-            (None, Some(most)) => text.push_str(&format!(", at most {most}")),
-            (None, None) => {}
-        }
-        if let Some(format) = node.get("format").and_then(Value::as_str) {
-            text.push_str(&format!(" ({format})"));
-        }
-        text
+        let least = bound(&["minimum", "minLength", "minItems"]);
+        let range = match (least, bound(&["maximum", "maxLength", "maxItems"])) {
+            (Some(least), Some(most)) => format!(", {least} to {most}"),
+            (Some(least), None) => format!(", at least {least}"),
+            (None, Some(most)) => format!(", at most {most}"),
+            (None, None) => String::new(),
+        };
+        let format = node.get("format").and_then(Value::as_str);
+        let format = format.map(|format| format!(" ({format})")).unwrap_or_default();
+        format!("{kinds}{range}{format}")
     }
 
     fn kind_of(&self, node: &Value, kind: &str) -> String {

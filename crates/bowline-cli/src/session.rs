@@ -8,6 +8,7 @@ use crate::{
     target::Target,
 };
 use bowline_client::{Client, ClientBuilder};
+use bowline_types::error_code;
 use std::time::{Duration, Instant};
 
 /// A server that is connected.
@@ -48,6 +49,17 @@ impl<'a> Session<'a> {
             () = ending.times(2) => {}
         }
         done
+    }
+
+    /// Why a request failed. A server that wanted to ask back found nobody where there is no terminal.
+    pub(crate) fn explain(&self, error: bowline_client::Error) -> Failure {
+        let wanted = error.as_rpc().is_some_and(|error| error.code == error_code::MISSING_CLIENT_CAPABILITY);
+        let failure = Failure::from(error);
+        if wanted && !self.context.interactive() {
+            return Failure { code: Code::Denied, ..failure }
+                .advise("it wants to ask something, and nobody is here to answer: run it in a terminal");
+        }
+        failure
     }
 
     /// Connects.

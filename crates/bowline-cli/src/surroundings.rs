@@ -23,7 +23,7 @@ impl Surroundings {
     pub(crate) fn of_this_process(named: &[PathBuf]) -> Self {
         Self {
             environment: Environment::new(std::env::vars()),
-            home: std::env::home_dir().filter(|home| !home.as_os_str().is_empty()),
+            home: home(),
             workspace: std::env::current_dir().ok(),
             terminal: io::stdin().is_terminal() && io::stderr().is_terminal(),
             named: named.to_vec(),
@@ -73,4 +73,10 @@ impl Surroundings {
         };
         Some(folder.join("bowline"))
     }
+}
+
+/// The user's folder. Where a variable names it, nothing but that variable does: without it there is none.
+fn home() -> Option<PathBuf> {
+    let named = if cfg!(unix) { std::env::var_os("HOME").map(PathBuf::from) } else { std::env::home_dir() };
+    named.filter(|home| !home.as_os_str().is_empty())
 }

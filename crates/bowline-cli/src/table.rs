@@ -17,7 +17,8 @@ pub(crate) fn rows<'a>(
 ) -> Result<(), Failure> {
     let rows: Vec<(String, String)> =
         rows.into_iter().map(|(name, text)| (visible(name), visible(one_line(&text).as_str()))).collect();
-    let column = rows.iter().map(|(name, _)| name.width()).max().unwrap_or_default().min(NAMES);
+    let most = if screen.width().is_some() { NAMES } else { usize::MAX };
+    let column = rows.iter().map(|(name, _)| name.width()).max().unwrap_or_default().min(most);
     for (name, text) in rows {
         let gap = " ".repeat(column.saturating_sub(name.width()));
         let text = match screen.width() {

@@ -208,12 +208,17 @@ impl Target {
             builder = builder.roots(std::mem::take(&mut self.roots));
         }
         let name = self.name.clone();
+        let is_page = matches!(self.way, Way::Page(_));
         builder.connect(self.into_connect(context)).await.map_err(|error| {
             let unreachable = error.is_unreachable();
-            let failure = Failure::from(error);
+            let mut failure = Failure::from(error);
+            // A program is named by what became of it.
+            if is_page {
+                failure.sentence = format!("{name}: {}", failure.sentence);
+            }
             match name.as_str() {
                 GATEWAY if unreachable => {
-                    failure.advise("no target was named, which means the gateway; `bowline up` starts it")
+                    failure.advise("`up`, or no target at all, means the gateway; `bowline up` starts it")
                 }
                 _ => failure,
             }

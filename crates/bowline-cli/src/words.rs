@@ -11,20 +11,22 @@ use std::{fs, io};
 
 /// How words become arguments, for the help of the commands that take them.
 pub(crate) const GRAMMAR: &str = "\
-Arguments:
-  name=value       a value, read as the type that the schema wants; given again, one more item of an array
+How arguments are written:
+  name=value       a value of the type that the schema wants; again for another item of an array
   a.b=value        a member of an object
   name:=json       exactly this JSON
   name=@file       the content of a file; `@-` is standard input
   {\"name\": ...}    all arguments as JSON; also `--args JSON`
   @file            all arguments as JSON in a file; `@-` is standard input
 
-A tool's arguments are checked before anything is sent. What is required and missing is asked for in a terminal.";
+They are checked before anything is sent. What is required and missing is asked for in a terminal.";
 
-/// The arguments that words stand for, complete: what is missing is asked for, where somebody can be asked.
+/// The arguments of a tool or prompt that words stand for, complete: what is missing is asked for, where somebody can be
+/// asked. Who cannot be is told to `look`.
 pub(crate) async fn arguments(
     session: &Session<'_>,
     owner: &str,
+    look: &str,
     schema: &Schema,
     words: &[String],
     json: Option<&str>,
@@ -46,7 +48,7 @@ pub(crate) async fn arguments(
         let names: Vec<String> =
             missing.iter().map(|property| format!("`{}`", visible(property.name))).collect();
         let failure = refused(format!("expected {}, which is required", names.join(", ")));
-        return Err(failure.advise(format!("`bowline tools TARGET {}` shows what it takes", visible(owner))));
+        return Err(failure.advise(format!("`{look}` shows what it takes")));
     }
     let screen = session.context.screen;
     for property in missing {

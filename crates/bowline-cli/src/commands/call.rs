@@ -60,11 +60,12 @@ pub(crate) async fn call(
 ) -> Result<(), Failure> {
     let tools = tools::list(session).await?;
     let schema = Schema::new(&tools::find(&tools, tool)?.input_schema);
-    let arguments = words::arguments(session, tool, &schema, words, options.args.as_deref()).await?;
+    let look = format!("bowline tools {} {tool}", session.name);
+    let arguments = words::arguments(session, tool, &look, &schema, words, options.args.as_deref()).await?;
     let screen = session.context.screen;
     let called = session.client.call(tool, arguments).progress(progress::reporter(screen)).await;
     screen.clear();
-    let called = called?;
+    let called = called.map_err(|error| session.explain(error))?;
     if session.context.json() {
         screen.json(&as_json(&called))?;
     } else {
@@ -81,15 +82,12 @@ pub(crate) async fn call(
     Ok(())
 }
 
-/// The result as the protocol has it.
+/// The result as the protocol has it, without metadata.
 fn as_json(called: &Called) -> Value {
     let mut result = Map::new();
     result.insert("content".to_owned(), json!(called.content));
     if let Some(structured) = &called.structured {
         result.insert("structuredContent".to_owned(), structured.to_value().unwrap_or_default());
-    }
-    if let Some(meta) = &called.meta {
-        result.insert("_meta".to_owned(), json!(meta));
     }
     result.insert("isError".to_owned(), called.is_error().into());
     Value::Object(result)

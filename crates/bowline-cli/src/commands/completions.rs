@@ -5,6 +5,7 @@
 
 use crate::{
     arguments::Arguments as Line,
+    builtin::Builtin,
     cache::Cache,
     context::Context,
     failure::Failure,
@@ -23,8 +24,7 @@ enum Shell {
     Bash,
     Elvish,
     Fish,
-    #[value(name = "powershell")]
-    PowerShell,
+    Powershell,
     Zsh,
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failur
         Shell::Bash => include_str!("completions/bowline.bash"),
         Shell::Elvish => include_str!("completions/bowline.elv"),
         Shell::Fish => include_str!("completions/bowline.fish"),
-        Shell::PowerShell => include_str!("completions/bowline.ps1"),
+        Shell::Powershell => include_str!("completions/bowline.ps1"),
         Shell::Zsh => include_str!("completions/bowline.zsh"),
     };
     context.screen.line(script.trim_end())
@@ -108,6 +108,7 @@ fn proposals(context: &Context, words: &[String], current: &str) -> Vec<String> 
             [] => {
                 let config = context.surroundings.config();
                 found.extend(config.upstreams.into_iter().map(|entry| entry.name));
+                found.extend(Builtin::names());
                 found.push("up".to_owned());
             }
             [target, rest @ ..] => {

@@ -64,32 +64,28 @@ pub(crate) fn show(session: &Session<'_>) -> Result<(), Failure> {
 }
 
 fn abilities(capabilities: &ServerCapabilities) -> String {
+    let details = |details: &[(Capability, &str)]| {
+        let had = details.iter().filter(|(capability, _)| capabilities.has(*capability));
+        let had: Vec<&str> = had.map(|(_, name)| *name).collect();
+        if had.is_empty() { String::new() } else { format!(" ({})", had.join(", ")) }
+    };
+    let changes = "tells of changes";
     let known = [
-        (Capability::Tools, "tools"),
-        (Capability::ToolsListChanged, "tells when they change"),
-        (Capability::Resources, "resources"),
-        (Capability::ResourcesListChanged, "tells when they change"),
-        (Capability::ResourcesSubscribe, "subscriptions"),
-        (Capability::Prompts, "prompts"),
-        (Capability::PromptsListChanged, "tells when they change"),
-        (Capability::Completions, "completions"),
-        (Capability::Logging, "logging"),
-        (Capability::Tasks, "tasks"),
+        (Capability::Tools, "tools", details(&[(Capability::ToolsListChanged, changes)])),
+        (
+            Capability::Resources,
+            "resources",
+            details(&[
+                (Capability::ResourcesListChanged, changes),
+                (Capability::ResourcesSubscribe, "can be subscribed to"),
+            ]),
+        ),
+        (Capability::Prompts, "prompts", details(&[(Capability::PromptsListChanged, changes)])),
+        (Capability::Completions, "completions", String::new()),
+        (Capability::Logging, "logging", String::new()),
+        (Capability::Tasks, "tasks", String::new()),
     ];
-    let mut text = String::new();
-    for (capability, name) in known {
-        if !capabilities.has(capability) {
-            continue;
-        }
-        match name {
-            "tells when they change" | "subscriptions" => text.push_str(&format!(" ({name})")),
-            _ if text.is_empty() => text.push_str(name),
-            _ => text.push_str(&format!(", {name}")),
-        }
-    }
-    for (extension, _) in &capabilities.extensions {
-        text.push_str(if text.is_empty() { "" } else { ", " });
-        text.push_str(&visible(extension));
-    }
-    text
+    let had = known.iter().filter(|(capability, ..)| capabilities.has(*capability));
+    let had = had.map(|(_, name, details)| format!("{name}{details}"));
+    had.chain(capabilities.extensions.iter().map(|(name, _)| visible(name))).collect::<Vec<_>>().join(", ")
 }

@@ -46,8 +46,9 @@ pub(crate) async fn fill(
     let prompt = prompts.iter().find(|prompt| prompt.name == name);
     let prompt =
         prompt.ok_or_else(|| unknown("prompt", name, prompts.iter().map(|prompt| prompt.name.as_str())))?;
-    let arguments = words::arguments(session, name, &schema(prompt), words, None).await?;
-    let result = session.client.prompt(name, arguments).await?;
+    let look = format!("bowline prompts {}", session.name);
+    let arguments = words::arguments(session, name, &look, &schema(prompt), words, None).await?;
+    let result = session.client.prompt(name, arguments).await.map_err(|error| session.explain(error))?;
     let screen = session.context.screen;
     if session.context.json() {
         return screen.json(&json!({ "description": result.description, "messages": result.messages }));

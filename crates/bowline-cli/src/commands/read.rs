@@ -32,7 +32,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
 
 pub(crate) async fn read(session: &Session<'_>, uri: &str, folder: Option<&Path>) -> Result<(), Failure> {
     let screen = session.context.screen;
-    let result = session.client.read(uri).await?;
+    let result = session.client.read(uri).await.map_err(|error| session.explain(error))?;
     if session.context.json() {
         return screen.json(&serde_json::json!({ "contents": result.contents }));
     }

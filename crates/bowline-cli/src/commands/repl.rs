@@ -89,9 +89,9 @@ async fn converse(
             lost = session.client.closed() => return Err(lost.into()),
             asked = reader.asked() => match asked {
                 None => break,
-                Some(Asked::Values { prompt, argument, start, reply }) => {
+                Some(Asked::Values { prompt, argument, start, known, reply }) => {
                     let reference = complete::reference_to(&prompt);
-                    let proposed = session.client.complete(reference, argument, start, [("", ""); 0]).await;
+                    let proposed = session.client.complete(reference, argument, start, known).await;
                     // Nobody waits any longer when it took too long.
                     let _ = reply.send(proposed.map(|proposed| proposed.values).unwrap_or_default());
                 }

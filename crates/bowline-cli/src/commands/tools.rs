@@ -15,6 +15,9 @@ use bowline_types::{Tool, ToolAnnotations};
 use clap::Args;
 use serde_json::json;
 
+/// How many names are told in place of one that does not exist.
+const SHOWN: usize = 12;
+
 #[derive(Args, Debug)]
 #[command(
     override_usage = "bowline tools [OPTIONS] [TARGET [TOOL]]\n       bowline tools [OPTIONS] [TOOL] -- PROGRAM..."
@@ -70,6 +73,7 @@ pub(crate) fn unknown<'a>(what: &str, name: &str, names: impl IntoIterator<Item 
     match nearest(name, names.iter().copied()) {
         Some(near) => failure.advise(format!("did you mean `{}`?", visible(near))),
         None if names.is_empty() => failure.advise("it has none"),
+        None if names.len() > SHOWN => failure.advise(format!("`bowline {what}s TARGET` shows which it has")),
         None => failure.advise(format!("it has {}", visible(&names.join(", ")))),
     }
 }

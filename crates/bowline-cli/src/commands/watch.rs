@@ -85,11 +85,8 @@ async fn show(context: &Context, news: &mut mpsc::Receiver<News>, count: Option<
     while count.is_none_or(|count| shown < count) {
         let Some(told) = news.recv().await else { break };
         let screen = context.screen;
-        if context.json() {
-            screen.line(&as_json(&told).to_string())?
-        } else {
-            screen.line(&line(screen, &told))?
-        }
+        let line = if context.json() { as_json(&told).to_string() } else { line(screen, &told) };
+        screen.line(&line)?;
         shown += 1;
     }
     Ok(())

@@ -58,25 +58,25 @@ fn a_configuration_without_mistakes_is_fine() {
     place.check(
         &["config", "check"],
         3,
-        &expect![[r#"
+        &expect![[r"
         error: there is no configuration at `/home/.config/bowline/bowline.toml` or `/work/bowline.toml`
           name the files to look at: `bowline config check FILE`
-    "#]],
+    "]],
     );
     place.put(
         "work/.mcp.json",
         r#"{ "mcpServers": { "a": { "command": "x", "env": { "K": "${NOT_SET}" } } } }"#,
     );
-    place.check(&["config", "check", ".mcp.json"], 8, &expect![[r#"
+    place.check(&["config", "check", ".mcp.json"], 8, &expect![[r"
         mistake: .mcp.json:1:56: mcpServers.a.env.K: the variable `NOT_SET` is not set; set it, or write `${NOT_SET:-default}`
         1 file, 0 servers, 1 mistake
-    "#]]);
+    "]]);
     place.check(
         &["config", "check", "--allow-unset", ".mcp.json"],
         0,
-        &expect![[r#"
+        &expect![[r"
         1 file, 1 server, 0 mistakes
-    "#]],
+    "]],
     );
 }
 
@@ -91,7 +91,7 @@ fn what_holds_is_explained_with_its_origin_and_without_secrets() {
     let (told, code) = place.run(&["config", "explain"]);
     assert_eq!(code, Some(0));
     let servers = told.split("[gateway]").next().expect("it has sections");
-    expect![[r##"
+    expect![[r#"
         # The files that are read:
         #   /home/.config/bowline/bowline.toml
         #   /work/bowline.toml
@@ -118,7 +118,7 @@ fn what_holds_is_explained_with_its_origin_and_without_secrets() {
         idle_stop = "10m"  # default
         trusted = false  # default
 
-    "##]]
+    "#]]
     .assert_eq(servers);
     let (told, _) = place.run(&["config", "explain", "--json"]);
     assert!(!told.contains("s3cret"), "{told}");
@@ -150,7 +150,7 @@ fn servers_of_other_programs_are_taken_over_once() {
     place.check(
         &["config", "import", "--dry-run"],
         0,
-        &expect![[r##"
+        &expect![[r#"
         # From VS Code: /home/.config/Code/User/mcp.json:4
         [servers.gh]
         command = "docker"
@@ -168,18 +168,18 @@ fn servers_of_other_programs_are_taken_over_once() {
         args = ["-y", "gh"]
         env = { KEY = "***", TOKEN = "${GH_TOKEN}" }
         Nothing was written; it would be added to `/home/.config/bowline/bowline.toml`.
-    "##]],
+    "#]],
     );
     assert_eq!(place.get("home/.config/bowline/bowline.toml"), own);
-    place.check(&["config", "import"], 0, &expect![[r#"
+    place.check(&["config", "import"], 0, &expect![[r"
         gh: from VS Code, /home/.config/Code/User/mcp.json:4
         docs: from VS Code, /home/.config/Code/User/mcp.json:5
         gh-cursor: from Cursor, /home/.cursor/mcp.json:2
         The file as it was is `/home/.config/bowline/bowline.toml.1.bak`.
         Written to `/home/.config/bowline/bowline.toml`. Keys that stood in the other files stand in it as well; only you can read it.
         `gh` asked VS Code for a value: set the variable GH_TOKEN to it.
-    "#]]);
-    expect![[r##"
+    "]]);
+    expect![[r#"
         # Mine.
         [servers.mine]
         command = "mine" # and this too
@@ -200,22 +200,22 @@ fn servers_of_other_programs_are_taken_over_once() {
         command = "npx"
         args = ["-y", "gh"]
         env = { KEY = "s3cret", TOKEN = "${GH_TOKEN}" }
-    "##]]
+    "#]]
     .assert_eq(&place.masked(&place.get("home/.config/bowline/bowline.toml")));
     assert_eq!(place.get("home/.config/bowline/bowline.toml.1.bak"), own);
     place.check(
         &["config", "import"],
         0,
-        &expect![[r#"
+        &expect![[r"
         There is nothing to take over.
-    "#]],
+    "]],
     );
     place.check(
         &["config", "check", "--allow-unset"],
         0,
-        &expect![[r#"
+        &expect![[r"
         1 file, 4 servers, 0 mistakes
-    "#]],
+    "]],
     );
 }
 
@@ -225,9 +225,9 @@ fn what_was_taken_over_is_the_users_alone() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
     place.put("home/.cursor/mcp.json", CURSOR);
-    place.check(&["config", "import", "--from", "cursr"], 2, &expect![[r#"
+    place.check(&["config", "import", "--from", "cursr"], 2, &expect![[r"
         error: expected one of claude-code, claude-desktop, cline, copilot, cursor, gemini, goose, inspector, vs-code, windsurf, zed, got `cursr`
-    "#]]);
+    "]]);
     place.check(&["config", "import", "--from", "cursor", "--json"], 0, &expect![[r#"
         {
           "file": "/home/.config/bowline/bowline.toml",

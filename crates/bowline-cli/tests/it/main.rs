@@ -1,9 +1,12 @@
 //! The program as its users run it.
 
 mod book;
+mod calling;
+mod completing;
 mod config;
 #[cfg(unix)]
 mod doctor;
+mod looking;
 mod place;
 #[cfg(unix)]
 mod pty;
@@ -11,6 +14,8 @@ mod pty;
 mod record;
 #[cfg(unix)]
 mod serving;
+#[cfg(unix)]
+mod terminal;
 #[cfg(unix)]
 mod up;
 

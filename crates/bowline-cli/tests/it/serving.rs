@@ -27,7 +27,7 @@ fn a_gateway_is_one_server_for_whoever_starts_it() {
         ["call", "shop__query", "sql=SELECT id FROM customers", "--", "bowline", "gateway", "--stdio"];
     let (told, code) = place.run(&words);
     assert_eq!(code, Some(0), "{told}");
-    assert!(told.contains("1") && !told.contains('3'), "{told}");
+    assert!(told.contains('1') && !told.contains('3'), "{told}");
 }
 
 #[test]
@@ -71,11 +71,11 @@ fn a_gateway_over_http_ends_when_it_is_told() {
 fn what_is_wrong_is_told_or_with_strict_ends_it() {
     let place = Place::new();
     let (told, code) = place.run(&["gateway"]);
-    expect![[r#"
+    expect![[r"
         error: there is no configuration at `/home/.config/bowline/bowline.toml` or `/work/bowline.toml`
           `bowline config import` takes over the servers of other programs on this computer
           `bowline up` shows what it does without one
-    "#]]
+    "]]
     .assert_eq(&told);
     assert_eq!(code, Some(3));
     place.put(
@@ -84,18 +84,18 @@ fn what_is_wrong_is_told_or_with_strict_ends_it() {
     );
     place.put("work/bowline.toml", "[servers.theirs]\ncommand = \"bowline\"\n");
     let (told, code) = place.run(&["gateway", "--strict", "--listen", "0.0.0.0:0"]);
-    expect![[r#"
+    expect![[r"
         error: something is wrong with the configuration
           /home/.config/bowline/bowline.toml:10:1: servers.wrong.args: `args` means something only beside `command`, which is not there; add `command` or remove `args`
           others than this machine can connect to 0.0.0.0:0, and nobody has to send a token; `token_env` in `[gateway]` asks for one
           /work/bowline.toml:1: the server `theirs` comes with the project and is not used before you approve it: run `bowline up` in a terminal
-    "#]].assert_eq(&told);
+    "]].assert_eq(&told);
     assert_eq!(code, Some(3));
     let (told, code) = place.run(&["gateway", "--stdio", "--log", "loud"]);
-    expect![[r#"
+    expect![[r"
         error: the level of the log `loud` cannot be understood
           expected error, warn, info, debug or trace, or such as `warn,bowline_host=debug`
-    "#]]
+    "]]
     .assert_eq(&told);
     assert_eq!(code, Some(2));
 }

@@ -156,10 +156,10 @@ fn a_port_that_something_else_has_is_an_error_with_a_way_out() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("there are ports left");
     let port = taken.local_addr().expect("it has an address").port().to_string();
     let (told, code) = place.run(&["up", "--port", &port]);
-    expect![[r#"
+    expect![[r"
         error: something else listens on 127.0.0.1:PORT already
           take another port with `bowline up --port PORT`, or `--port 0` for any that is free
-    "#]]
+    "]]
     .assert_eq(&without_port(&told));
     assert_eq!(code, Some(1));
 }
@@ -198,6 +198,30 @@ fn a_call_that_has_to_be_allowed_is_asked_about_above_the_table() {
     signal(up.id(), Signal::INT);
     let (code, screen) = up.finish();
     assert_eq!(code, Some(0), "{screen}");
+}
+
+#[test]
+fn running_calls_may_finish_unless_it_is_told_twice() {
+    let place = Place::new();
+    let file = "[[rules]]\neffect = \"allow\"\n[servers.mine]\ncommand = \"bowline\"\nargs = [\"serve\", \"everything\"]\n";
+    place.put("home/.config/bowline/bowline.toml", file);
+    for (seconds, signals, code) in [("seconds=2", 1, 0), ("seconds=3600", 2, 130)] {
+        let mut up = Pty::sized(place.program(&["up", "--port", "0"]), 50, 120);
+        up.wait("the table", |screen| row(screen, "mine").get(1) == Some(&"idle"));
+        let mut call = Background::start(place.program(&["call", "up", "mine__wait", seconds]));
+        up.wait("the call", |screen| row(screen, "mine").last() == Some(&"1"));
+        signal(up.id(), Signal::INT);
+        up.expect("Ending: calls that run may finish.");
+        if signals == 2 {
+            signal(up.id(), Signal::INT);
+        } else {
+            assert_eq!(call.line(), "waited for 2 s");
+        }
+        let (ended, screen) = up.finish();
+        assert_eq!(ended, Some(code), "{screen}");
+        let (told, _) = call.end();
+        assert_eq!(told == Some(0), signals == 1);
+    }
 }
 
 #[test]

@@ -215,7 +215,7 @@ fn write(context: &Context, path: &Path, added: &str) -> Result<Option<PathBuf>,
     }
     let mut backup = None;
     if let Some(before) = &before {
-        let free = (1_u32..)
+        let free = (1..1000)
             .map(|number| path.with_extension(format!("toml.{number}.bak")))
             .find(|path| !path.exists());
         let kept = free.unwrap_or_else(|| path.with_extension("toml.bak"));

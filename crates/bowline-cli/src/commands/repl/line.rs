@@ -33,7 +33,14 @@ pub(super) enum Asked {
     /// A line to obey.
     Line(String),
     /// What does the server propose?
-    Values { prompt: String, argument: String, start: String, reply: threads::Sender<Vec<String>> },
+    Values {
+        prompt: String,
+        argument: String,
+        start: String,
+        /// The arguments that have their values.
+        known: Vec<(String, String)>,
+        reply: threads::Sender<Vec<String>>,
+    },
 }
 
 /// Reads lines, one whenever the last one was dealt with.
@@ -138,11 +145,17 @@ impl Hinter for Typing {
 
 impl Typing {
     /// What the server proposes for an argument of a prompt.
-    fn values(&self, prompt: &str, current: &str) -> Option<Vec<String>> {
+    fn values(&self, prompt: &str, given: &[&str], current: &str) -> Option<Vec<String>> {
         let (argument, start) = current.split_once('=')?;
         let (reply, replied) = threads::channel();
-        let (prompt, start) = (prompt.to_owned(), start.to_owned());
-        let asked = Asked::Values { prompt, argument: argument.to_owned(), start, reply };
+        let known = given.iter().filter_map(|word| word.split_once('='));
+        let asked = Asked::Values {
+            prompt: prompt.to_owned(),
+            argument: argument.to_owned(),
+            start: start.to_owned(),
+            known: known.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            reply,
+        };
         self.asked.blocking_send(asked).ok()?;
         let values = replied.recv_timeout(PATIENCE).ok()?;
         Some(values.into_iter().map(|value| format!("{argument}={value}")).collect())
@@ -167,15 +180,20 @@ impl Completer for Typing {
         };
         let known = offers(&self.names.lock().unwrap_or_else(PoisonError::into_inner), &words, &current);
         let found = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-            ["prompt" | "complete", prompt, ..] if known.is_empty() => {
-                self.values(prompt, &current).unwrap_or_default()
+            ["prompt" | "complete", prompt, given @ ..] if known.is_empty() => {
+                self.values(prompt, given, &current).unwrap_or_default()
             }
             _ => known,
         };
         let quoted = |offer: &str| {
             if offer.contains([' ', '"', '\\']) { format!("{offer:?}") } else { offer.to_owned() }
         };
-        let pair = |offer: String| Pair { replacement: quoted(&offer), display: offer };
+        let typed = |offer: &str| {
+            let quoted = quoted(offer);
+            // Behind the name of an argument comes its value, behind anything else the next word.
+            if quoted.ends_with('=') { quoted } else { quoted + " " }
+        };
+        let pair = |offer: String| Pair { replacement: typed(&offer), display: offer };
         Ok((start, found.into_iter().map(pair).collect()))
     }
 }

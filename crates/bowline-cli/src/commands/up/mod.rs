@@ -166,7 +166,7 @@ impl Up<'_> {
     async fn tell_end(&self) {
         self.ending.times(1).await;
         self.note("Ending: calls that run may finish. Ctrl-C again ends at once.");
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     fn note(&self, text: &str) {

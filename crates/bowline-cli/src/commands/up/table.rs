@@ -191,7 +191,7 @@ pub(super) fn cut(text: &str, width: usize) -> String {
 
 fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    visible(&words.join(" ")).to_string()
+    visible(&words.join(" "))
 }
 
 #[cfg(test)]

@@ -1,0 +1,288 @@
+//! Calls of tools: what is sent for the words of a line, and what comes back.
+
+use crate::place::Place;
+use expect_test::expect;
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    process::Stdio,
+};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_bowline");
+
+#[test]
+fn text_is_shown_as_text() {
+    let place = Place::new();
+    place.check(&["call", "everything", "echo", "message=hi"], 0, &expect![[r#"
+        hi
+    "#]]);
+    place.check(&["call", "echo", "message=hi", "--", PROGRAM, "serve", "everything"], 0, &expect![[r#"
+        hi
+    "#]]);
+    for revision in ["2024-11-05", "2025-11-25", "2026-07-28"] {
+        let words =
+            ["call", "echo", "message=hi", "--revision", revision, "--", PROGRAM, "serve", "everything"];
+        assert_eq!(place.run(&words), ("hi\n".to_owned(), Some(0)));
+    }
+}
+
+#[test]
+fn what_a_server_says_does_nothing_to_the_terminal() {
+    // V-100
+    let place = Place::new();
+    let message = "message=\u{1b}]0;owned\u{7}\u{1b}[2J\u{202e}x";
+    place.check(&["call", "everything", "echo", message], 0, &expect![[r#"
+        <U+001B>]0;owned<U+0007><U+001B>[2J<U+202E>x
+    "#]]);
+}
+
+#[test]
+fn results_in_json_are_those_of_the_protocol() {
+    let place = Place::new();
+    place.check(&["call", "everything", "sum", "numbers=1", "numbers=2.5", "--json"], 0, &expect![[r#"
+        {
+          "content": [
+            {
+              "type": "text",
+              "text": "{\"count\":2,\"sum\":3.5}"
+            }
+          ],
+          "structuredContent": {
+            "count": 2,
+            "sum": 3.5
+          },
+          "isError": false
+        }
+    "#]]);
+    place.check(&["call", "everything", "sum", "--json", r#"{"numbers": [1]}"#], 0, &expect![[r#"
+        {
+          "content": [
+            {
+              "type": "text",
+              "text": "{\"count\":1,\"sum\":1.0}"
+            }
+          ],
+          "structuredContent": {
+            "count": 1,
+            "sum": 1.0
+          },
+          "isError": false
+        }
+    "#]]);
+    place.check(&["call", "everything", "test_error_handling", "--json"], 1, &expect![[r#"
+        {
+          "content": [
+            {
+              "type": "text",
+              "text": "This tool intentionally returns an error for testing"
+            }
+          ],
+          "isError": true
+        }
+        error: the tool `test_error_handling` failed
+    "#]]);
+}
+
+#[test]
+fn arguments_come_from_words_json_files_and_standard_input() {
+    let place = Place::new();
+    place.put("work/all.json", r#"{"numbers": [1, 2]}"#);
+    place.put("work/text", "from a file");
+    let sum = |words: &[&str]| place.run(&[&["call", "everything", "sum"], words].concat()).0;
+    let three = "{\"count\":2,\"sum\":3.0}\n";
+    assert_eq!(sum(&["numbers=1", "numbers=2"]), three);
+    assert_eq!(sum(&["numbers=[1, 2]"]), three);
+    assert_eq!(sum(&["numbers:=[1, 2]"]), three);
+    assert_eq!(sum(&["--args", r#"{"numbers": [1, 2]}"#]), three);
+    assert_eq!(sum(&["@all.json"]), three);
+    place.check(&["call", "everything", "echo", "message=@text"], 0, &expect![[r#"
+        from a file
+    "#]]);
+    let mut child = place
+        .program(&["call", "everything", "sum", "@-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program can be started");
+    let mut input = child.stdin.take().expect("it is a pipe");
+    input.write_all(br#"{"numbers": [1, 2]}"#).expect("it is read");
+    drop(input);
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), three);
+}
+
+#[test]
+fn what_does_not_fit_the_schema_is_not_sent() {
+    let place = Place::new();
+    place.check(&["call", "everything", "ecko", "message=hi"], 2, &expect![[r#"
+        error: the server has no tool `ecko`
+          did you mean `echo`?
+    "#]]);
+    place.check(&["call", "everything", "echo", "mesage=hi"], 2, &expect![[r#"
+        error: echo: there is no argument `mesage`; did you mean `message`?
+    "#]]);
+    place.check(&["call", "everything", "echo"], 2, &expect![[r#"
+        error: echo: expected `message`, which is required
+          `bowline tools everything echo` shows what it takes
+    "#]]);
+    place.check(&["call", "everything", "wait", "seconds=long"], 2, &expect![[r#"
+        error: wait: seconds: expected integer, 1 to 3600, got `long`
+    "#]]);
+    place.check(&["call", "everything", "echo", "hi"], 2, &expect![[r#"
+        error: echo: expected an argument as `name=value`, got `hi`
+    "#]]);
+    place.check(&["call", "everything"], 2, &expect![[r#"
+        error: expected the name of a tool
+          `bowline tools TARGET` shows which there are
+    "#]]);
+}
+
+#[test]
+fn pictures_and_sounds_become_files() {
+    let place = Place::new();
+    place.check(&["call", "everything", "test_image_content"], 0, &expect![[r#"
+        saved test_image_content.png (image/png, 69 bytes)
+    "#]]);
+    place.check(&["call", "everything", "test_image_content"], 0, &expect![[r#"
+        saved test_image_content-2.png (image/png, 69 bytes)
+    "#]]);
+    place.check(&["call", "everything", "test_audio_content", "--output", "out"], 0, &expect![[r#"
+        saved out/test_audio_content.wav (audio/wav, 60 bytes)
+    "#]]);
+    place.check(&["call", "everything", "test_multiple_content_types"], 0, &expect![[r#"
+        Several kinds of content:
+        This is an embedded resource.
+        saved test_multiple_content_types.png (image/png, 69 bytes)
+    "#]]);
+    place.check(&["call", "everything", "links"], 0, &expect![[r#"
+        Two resources to look at:
+        test://static-text  static_text (text/plain)
+        test://template/7/data  row 7
+        The seventh row
+    "#]]);
+    let picture = std::fs::read(place.path("work/test_image_content.png")).expect("it was written");
+    assert!(picture.starts_with(b"\x89PNG"));
+    place.put("work/file", "");
+    place.check(&["call", "everything", "test_image_content", "--output", "file"], 1, &expect![[r#"
+        error: cannot write `file`: File exists (os error 17)
+          `--output FOLDER` puts files elsewhere
+    "#]]);
+}
+
+#[test]
+fn how_far_a_call_has_come_is_told_beside_its_result() {
+    let place = Place::new();
+    place.check(&["call", "everything", "wait", "seconds=1"], 0, &expect![[r#"
+        waited for 1 s
+        progress: 1 of 1 1 s have passed
+    "#]]);
+}
+
+#[test]
+fn how_a_call_ended_is_in_the_exit_code() {
+    let place = Place::new();
+    place.check(&["call", "everything", "test_error_handling"], 1, &expect![[r#"
+        This tool intentionally returns an error for testing
+        error: the tool `test_error_handling` failed
+    "#]]);
+    place.check(&["call", "everything", "test_elicitation", "message=Who?"], 7, &expect![[r#"
+        error: the server answered: missing required client capability (-32021)
+          it wants to ask something, and nobody is here to answer: run it in a terminal
+    "#]]);
+    place.check(&["call", "everything", "wait", "seconds=3600", "--timeout", "1ms"], 6, &expect![[r#"
+        error: tools/call: no answer within 1ms
+    "#]]);
+    place.check(&["call", "echo", "--", PROGRAM, "--version"], 4, &expect![[r#"
+        error: program `bowline` exited with code 0 before answering
+    "#]]);
+}
+
+#[test]
+fn folders_are_told_to_the_server() {
+    let place = Place::new();
+    let (told, code) =
+        place.run(&["call", "everything", "test_input_required_result_list_roots", "--root", "."]);
+    assert!(told.contains("/work"), "{told}");
+    assert_eq!(code, Some(0));
+    place.check(&["tools", "everything", "--root", "nowhere"], 2, &expect![[r#"
+        error: the root `nowhere` cannot be used: No such file or directory (os error 2)
+    "#]]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_call_that_is_interrupted_is_cancelled_at_the_server() {
+    use rustix::process::{Pid, Signal, kill_process};
+
+    let place = Place::new();
+    let words = [
+        "--trace",
+        "call",
+        "wait",
+        "seconds=3600",
+        "--revision",
+        "2025-11-25",
+        "--",
+        PROGRAM,
+        "serve",
+        "everything",
+    ];
+    let mut child = place
+        .program(&words)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program can be started");
+    let mut trace = BufReader::new(child.stderr.take().expect("it is a pipe"));
+    let mut line = String::new();
+    while !line.contains("tools/call") {
+        line.clear();
+        assert_ne!(trace.read_line(&mut line).expect("it is text"), 0, "the call was never sent");
+    }
+    let id = Pid::from_child(&child);
+    kill_process(id, Signal::INT).expect("it is our child");
+    let mut rest = String::new();
+    trace.read_to_string(&mut rest).expect("it is text");
+    assert!(rest.contains("notifications/cancelled"), "{rest}");
+    assert_eq!(child.wait().expect("it is our child").code(), Some(130));
+}
+
+#[test]
+fn a_conversation_goes_on_after_mistakes() {
+    let place = Place::new();
+    let mut child = place
+        .program(&["repl", "everything"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program can be started");
+    let mut input = child.stdin.take().expect("it is a pipe");
+    let lines =
+        "call echo message='two words'\ncal echo\nread test://rules\ncall echo\nread\n\nhelp\nquit\nping\n";
+    input.write_all(lines.as_bytes()).expect("it is read");
+    drop(input);
+    let output = child.wait_with_output().expect("it ends");
+    expect![[r#"
+        two words
+        There are none.
+        tools [TOOL]                    list the tools, or show one in full
+        call TOOL [name=value]...       call a tool
+        resources, templates            list what there is to read
+        read URI                        read a resource
+        prompts                         list the prompts
+        prompt PROMPT [name=value]...   fill in a prompt
+        complete PROMPT|TEMPLATE argument=start
+                                        ask what the server proposes
+        info, ping                      who the server is, and whether it answers
+        help, quit                      this, and the end; so are Ctrl-D and the end of the input
+    "#]].assert_eq(&String::from_utf8_lossy(&output.stdout));
+    expect![[r#"
+        error: there is no command `cal`
+          did you mean `call`?
+        error: echo: expected `message`, which is required
+          `bowline tools everything echo` shows what it takes
+        error: `read` wants other words
+          `help` shows which
+    "#]].assert_eq(&String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0));
+}

@@ -1,0 +1,74 @@
+//! Completion in shells: what is offered, and from where.
+
+use crate::place::Place;
+use expect_test::expect;
+
+#[test]
+fn commands_options_and_servers_are_offered() {
+    let place = Place::new();
+    place.put("home/.config/bowline/bowline.toml", "[servers.notes]\ncommand = \"notes\"\n");
+    place.check(&["__complete", "--", "too"], 0, &expect![[r#"
+        tools
+    "#]]);
+    place.check(&["__complete", "--", "tools", "--js"], 0, &expect![[r#"
+        --json
+    "#]]);
+    place.check(&["__complete", "--", "tools", "n"], 0, &expect![[r#"
+        notes
+    "#]]);
+    place.check(&["__complete", "--", "tools", "--color", "a"], 0, &expect![[r#"
+        auto
+        always
+    "#]]);
+    place.check(&["__complete", "--", "completions", ""], 0, &expect![[r#"
+        bash
+        elvish
+        fish
+        powershell
+        zsh
+    "#]]);
+    place.check(&["__complete", "--", "config", "c"], 0, &expect![[r#"
+        check
+    "#]]);
+    place.check(&["__complete", "--", "tools", "--", ""], 0, &expect![[""]]);
+}
+
+#[test]
+fn what_was_seen_of_a_server_is_offered_and_nothing_else() {
+    let place = Place::new();
+    let words = ["__complete", "--", "call", "everything", "su"];
+    // Nobody has looked at the server, and completion does not.
+    place.check(&words, 0, &expect![[""]]);
+    assert_eq!(place.run(&["tools", "everything"]).1, Some(0));
+    assert_eq!(place.run(&["prompts", "everything"]).1, Some(0));
+    assert_eq!(place.run(&["resources", "everything"]).1, Some(0));
+    place.check(&words, 0, &expect![[r#"
+        sum
+    "#]]);
+    place.check(&["__complete", "--", "call", "everything", "sum", ""], 0, &expect![[r#"
+        numbers=
+    "#]]);
+    place.check(&["__complete", "--", "prompt", "everything", "travel", "country=x", ""], 0, &expect![[r#"
+        city=
+    "#]]);
+    place.check(&["__complete", "--", "read", "everything", "test://planets/e"], 0, &expect![[r#"
+        test://planets/earth
+    "#]]);
+    // One shell replaces only what stands behind the last of some signs.
+    place.check(&["__complete", "--line", "bowline read everything test://planets/e"], 0, &expect![[r#"
+        //planets/earth
+    "#]]);
+}
+
+#[test]
+fn each_shell_has_a_script_that_asks_the_program() {
+    let place = Place::new();
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let (script, code) = place.run(&["completions", shell]);
+        assert!(script.contains("bowline __complete "), "{script}");
+        assert_eq!(code, Some(0));
+    }
+    let (told, code) = place.run(&["completions", "cmd"]);
+    assert!(told.contains("possible values: bash, elvish, fish, powershell, zsh"), "{told}");
+    assert_eq!(code, Some(2));
+}

@@ -1,0 +1,367 @@
+//! What the program shows of a server: help, tables, JSON, and what it says when there is nothing to show.
+
+use crate::{place::Place, program};
+use expect_test::{expect, expect_file};
+use std::{
+    io::{BufRead, BufReader},
+    process::Stdio,
+};
+
+/// The commands about one server.
+const COMMANDS: [&str; 18] = [
+    "call",
+    "complete",
+    "completions",
+    "config",
+    "gateway",
+    "info",
+    "man",
+    "ping",
+    "prompt",
+    "prompts",
+    "read",
+    "repl",
+    "resources",
+    "serve",
+    "templates",
+    "tools",
+    "up",
+    "watch",
+];
+
+#[test]
+fn each_command_explains_itself() {
+    for command in COMMANDS {
+        let output = program(&[command, "--help"]).output().expect("the program can be started");
+        assert_eq!(output.status.code(), Some(0), "{command}");
+        expect_file![format!("help/{command}.txt")].assert_eq(&String::from_utf8_lossy(&output.stdout));
+    }
+}
+
+#[test]
+fn the_exit_codes_are_documented_where_people_look() {
+    for words in [["--help"].as_slice(), &["man"]] {
+        let output = program(words).output().expect("the program can be started");
+        let text = String::from_utf8_lossy(&output.stdout).replace("\\-", "-");
+        assert!(text.contains("the server cannot be started or reached, or went away"), "{text}");
+    }
+}
+
+#[test]
+fn a_page_of_the_manual_is_written_for_each_command() {
+    let place = Place::new();
+    place.check(&["man", "pages"], 0, &expect![[""]]);
+    for command in COMMANDS {
+        assert!(place.get(&format!("work/pages/bowline-{command}.1")).contains("SYNOPSIS"), "{command}");
+    }
+    assert!(!place.path("work/pages/bowline-__complete.1").exists());
+}
+
+/// What is shown, without how long it took and which version it was.
+fn untimed(text: &str) -> String {
+    let lines = text.lines().map(|line| match line.split_once(" ms") {
+        Some((before, after)) => {
+            let kept = before.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+            format!("{kept}* ms{after}")
+        }
+        None => line.to_owned(),
+    });
+    lines.collect::<Vec<_>>().join("\n").replace(env!("CARGO_PKG_VERSION"), "VERSION")
+}
+
+#[test]
+fn a_server_is_introduced() {
+    let place = Place::new();
+    let (told, code) = place.run(&["info", "everything"]);
+    expect![[r#"
+        server        everything VERSION (Everything)
+        description   Every feature of every revision
+        website       https://github.com/bowline-mcp/bowline
+        revision      2026-07-28 (modern)
+        capabilities  tools (tells of changes), resources (tells of changes, can be subscribed to), prompts (tells of changes), completions, logging
+        connected in  * ms
+
+        Every feature of the protocol, each in the smallest way that shows it. Start with `echo` and `sum`; `wait` takes its time, `sign_in` and `test_elicitation` ask the user, `letters` borrows the client's model."#]].assert_eq(&untimed(&told));
+    assert_eq!(code, Some(0));
+    let (told, code) = place.run(&["ping", "everything"]);
+    expect!["answered after * ms, in revision 2026-07-28"].assert_eq(&untimed(&told));
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn info_and_ping_in_json_have_members_that_stay() {
+    let place = Place::new();
+    let read = |words: &[&str]| -> serde_json::Value {
+        let (told, code) = place.run(words);
+        assert_eq!(code, Some(0), "{told}");
+        serde_json::from_str(&told).expect("it is JSON")
+    };
+    let members = |value: &serde_json::Value| {
+        let mut names: Vec<String> = value.as_object().expect("it is an object").keys().cloned().collect();
+        names.sort();
+        names
+    };
+    let info = read(&["info", "everything", "--json"]);
+    assert_eq!(members(&info), ["capabilities", "era", "instructions", "milliseconds", "revision", "server"]);
+    assert_eq!(info["server"]["name"], "everything");
+    let ping = read(&["ping", "everything", "--json", "--revision", "2025-06-18"]);
+    assert_eq!(members(&ping), ["milliseconds", "revision"]);
+    assert_eq!(ping["revision"], "2025-06-18");
+}
+
+#[test]
+fn what_a_server_has_is_listed() {
+    let place = Place::new();
+    let (told, _) = place.run(&["tools", "everything"]);
+    assert!(told.lines().any(|line| line.starts_with("echo  ") && line.ends_with("  Say the same again.")), "{told}");
+    place.check(&["resources", "everything"], 0, &expect![[r#"
+        test://static-text       static_text (text/plain): A text.
+        test://static-binary     static_binary (image/png): A picture.
+        test://watched-resource  watched_resource (text/plain): A text to subscribe to.
+        test://rules             The rules (text/plain)
+        test://planets/mercury   mercury (text/plain)
+        test://planets/venus     venus (text/plain)
+        test://planets/earth     earth (text/plain)
+    "#]]);
+    place.check(&["templates", "everything"], 0, &expect![[r#"
+        test://template/{id}/data  template: A row of data, by its id.
+    "#]]);
+    place.check(&["prompts", "everything"], 0, &expect![[r#"
+        test_input_required_result_prompt   A prompt that asks for its context.
+        test_simple_prompt                  A prompt without arguments.
+        test_prompt_with_arguments          arg1= arg2= A prompt with two arguments.
+        test_prompt_with_embedded_resource  resourceUri= A prompt that brings a resource along.
+        test_prompt_with_image              A prompt that brings a picture along.
+        travel                              country= [city=] Plan a journey; the suggestions for the city depend on the country.
+    "#]]);
+    place.check(&["templates", "everything", "--json"], 0, &expect![[r#"
+        {
+          "resourceTemplates": [
+            {
+              "uriTemplate": "test://template/{id}/data",
+              "name": "template",
+              "description": "A row of data, by its id."
+            }
+          ]
+        }
+    "#]]);
+}
+
+#[test]
+fn lists_in_json_are_those_of_the_protocol() {
+    let place = Place::new();
+    for (command, member) in [
+        ("tools", "tools"),
+        ("resources", "resources"),
+        ("templates", "resourceTemplates"),
+        ("prompts", "prompts"),
+    ] {
+        let (told, code) = place.run(&[command, "everything", "--json"]);
+        assert_eq!(code, Some(0), "{told}");
+        let listed: serde_json::Value = serde_json::from_str(&told).expect("it is JSON");
+        assert!(listed[member].as_array().is_some_and(|listed| !listed.is_empty()), "{told}");
+    }
+}
+
+#[test]
+fn one_tool_is_shown_with_what_it_takes_and_gives() {
+    let place = Place::new();
+    place.check(&["tools", "everything", "sum"], 0, &expect![[r#"
+        sum
+        Sum
+
+        Add numbers, and return the sum as data with a schema.
+
+        The server says it is read-only, idempotent, closed to the world.
+
+        Arguments
+          numbers  array of number, 1 to 1000, required
+              The numbers.
+
+        Result
+          count  integer, at least 0, required
+              How many numbers there were.
+          sum  number, required
+              What they add up to.
+    "#]]);
+    place.check(&["tools", "everything", "wait"], 0, &expect![[r#"
+        wait
+        Wait
+
+        Wait for some seconds and tell how many have passed. A call that is given up ends at once.
+
+        The server says it is read-only, closed to the world.
+
+        Arguments
+          seconds  integer, 1 to 3600, required
+              How long, in seconds.
+    "#]]);
+    place.check(&["tools", "everything", "smu"], 2, &expect![[r#"
+        error: the server has no tool `smu`
+          did you mean `sum`?
+    "#]]);
+}
+
+#[test]
+fn resources_prompts_and_proposals_are_shown() {
+    let place = Place::new();
+    place.check(&["read", "everything", "test://planets/earth"], 0, &expect![[r#"
+        earth has readers
+    "#]]);
+    place.check(&["read", "everything", "test://planets/earth", "--json"], 0, &expect![[r#"
+        {
+          "contents": [
+            {
+              "uri": "test://planets/earth",
+              "mimeType": "text/plain",
+              "text": "earth has readers"
+            }
+          ]
+        }
+    "#]]);
+    place.check(&["read", "everything", "test://planets/pluto"], 5, &expect![[r#"
+        error: the server answered: resource not found: test://planets/pluto (-32602)
+    "#]]);
+    place.check(&["read", "everything"], 2, &expect![[r#"
+        error: expected the URI of a resource
+          `bowline resources TARGET` shows which there are
+    "#]]);
+    place.check(&["prompt", "everything", "travel", "country=Italy", "city=Rome"], 0, &expect![[r#"
+        [user]
+        Plan a weekend in Rome, Italy.
+
+        [assistant]
+        Gladly. What do you like to see?
+    "#]]);
+    place.check(&["prompt", "everything", "travel", "country=Italy", "--json"], 0, &expect![[r#"
+        {
+          "description": "Plan a journey; the suggestions for the city depend on the country.",
+          "messages": [
+            {
+              "role": "user",
+              "content": {
+                "type": "text",
+                "text": "Plan a weekend in Italy."
+              }
+            },
+            {
+              "role": "assistant",
+              "content": {
+                "type": "text",
+                "text": "Gladly. What do you like to see?"
+              }
+            }
+          ]
+        }
+    "#]]);
+    place.check(&["prompt", "everything", "travel", "land=Italy"], 2, &expect![[r#"
+        error: travel: there is no argument `land`; there are country, city
+    "#]]);
+    place.check(&["prompt", "everything", "travel"], 2, &expect![[r#"
+        error: travel: expected `country`, which is required
+          `bowline prompts everything` shows what it takes
+    "#]]);
+    place.check(&["prompt", "everything", "journey"], 2, &expect![[r#"
+        error: the server has no prompt `journey`
+          it has test_input_required_result_prompt, test_simple_prompt, test_prompt_with_arguments, test_prompt_with_embedded_resource, test_prompt_with_image, travel
+    "#]]);
+    place.check(&["complete", "everything", "travel", "city=P", "country=Italy"], 0, &expect![[r#"
+        Pisa
+    "#]]);
+    place.check(&["complete", "everything", "travel", "city=P", "--json"], 0, &expect![[r#"
+        {
+          "values": [
+            "Paris",
+            "Pisa"
+          ],
+          "total": null,
+          "hasMore": null
+        }
+    "#]]);
+    place.check(&["complete", "everything", "travel"], 2, &expect![[r#"
+        error: expected a prompt or URI template, and an argument with the start of its value: `code language=py`
+    "#]]);
+}
+
+#[test]
+fn a_blob_becomes_a_file_that_is_told_of() {
+    let place = Place::new();
+    place.check(&["read", "everything", "test://static-binary", "-o", "files"], 0, &expect![[r#"
+        saved files/static-binary.png (image/png, 69 bytes)
+    "#]]);
+    place.check(&["read", "everything", "test://static-binary", "-o", "files"], 0, &expect![[r#"
+        saved files/static-binary-2.png (image/png, 69 bytes)
+    "#]]);
+    assert!(place.path("work/files/static-binary.png").exists());
+}
+
+#[test]
+fn who_is_not_known_or_not_there_is_told_with_what_to_do() {
+    let place = Place::new();
+    place.put("home/.config/bowline/bowline.toml", "[servers.notes]\ncommand = \"/no/such/program\"\n");
+    place.check(&["tools", "note"], 3, &expect![[r#"
+        error: there is no server `note`
+          did you mean `notes`?
+          the configuration has notes
+          the program itself has files, git, database, web, everything
+          a program is named behind `--`, as in `bowline tools -- note`
+    "#]]);
+    place.check(&["tools", "notes"], 4, &expect![[r#"
+        error: program `/no/such/program` not found
+    "#]]);
+    place.check(&["tools", "notes", "--header", "X=1"], 2, &expect![[r#"
+        error: `--header` and `--bearer-env` are for servers with a URL, and `notes` has none
+    "#]]);
+    place.check(&["tools", "http://127.0.0.1:1/mcp", "--bearer-env", "TOKEN"], 2, &expect![[r#"
+        error: expected a token in the variable `TOKEN`, which is not set
+    "#]]);
+    let (told, code) = place.run(&["tools", "http://127.0.0.1:1/mcp"]);
+    assert!(told.starts_with("error: http://127.0.0.1:1/mcp: the server cannot be reached"), "{told}");
+    assert_eq!(code, Some(4));
+}
+
+#[test]
+fn what_changes_at_a_server_is_shown_to_whoever_watches() {
+    let place = Place::new();
+    let mut server = place
+        .program(&["serve", "everything", "--http", "127.0.0.1:0"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program can be started");
+    let mut url = String::new();
+    let stdout = server.stdout.take().expect("it is a pipe");
+    BufReader::new(stdout).read_line(&mut url).expect("it says where it is");
+    let watch = place
+        .program(&["watch", url.trim(), "--count", "1", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut watch = watch.expect("the program can be started");
+    // It is not told when the watch has begun, so there is news until it ends.
+    while watch.try_wait().expect("it is our child").is_none() {
+        let (told, code) = place.run(&["call", url.trim(), "test_trigger_tool_change"]);
+        assert_eq!(code, Some(0), "{told}");
+    }
+    let output = watch.wait_with_output().expect("it has ended");
+    expect![[r#"
+        {"method":"notifications/tools/list_changed","params":{}}
+    "#]].assert_eq(&String::from_utf8_lossy(&output.stdout));
+    server.kill().expect("it is our child");
+    server.wait().expect("it is our child");
+}
+
+#[test]
+fn news_is_shown_until_there_was_enough() {
+    let place = Place::new();
+    place.check(&["watch", "everything", "--for", "1ms"], 0, &expect![[r#"
+        listening to `everything`; Ctrl-C ends it
+    "#]]);
+    place.check(&["watch", "everything", "--count", "0", "--json"], 0, &expect![[r#"
+        listening to `everything`; Ctrl-C ends it
+    "#]]);
+    place.check(&["watch", "everything", "--level", "loud"], 2, &expect![[r#"
+        error: invalid value 'loud' for '--level <LEVEL>': expected a level from `debug` to `emergency`, got `loud`
+
+        For more information, try '--help'.
+    "#]]);
+}

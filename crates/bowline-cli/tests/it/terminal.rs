@@ -1,0 +1,158 @@
+//! The program with a person before it: questions, progress, approval.
+
+use crate::{place::Place, pty::Pty};
+use expect_test::expect;
+
+fn start(place: &Place, words: &[&str]) -> Pty {
+    let mut command = place.program(words);
+    command.env("TERM", "xterm").env("NO_COLOR", "1");
+    Pty::start(command)
+}
+
+#[test]
+fn a_form_is_filled_in_field_by_field_until_it_is_right() {
+    let place = Place::new();
+    let mut pty = start(&place, &["call", "everything", "test_elicitation", "message=Who are you?"]);
+    pty.expect("name.\neverything>").enter("");
+    pty.expect("required\neverything>").enter("ann");
+    pty.expect("address.\neverything>").enter("nobody");
+    pty.expect("`nobody`\neverything>").enter("ann@example.com");
+    pty.expect("cancel\neverything>").enter("s");
+    let (code, screen) = pty.finish();
+    expect![[r#"
+        [everything] The server asks you to fill in a form.
+          | Who are you?
+          (Enter alone takes the default or skips; "" is the empty text; :decline says no; :cancel stops)
+
+          1/2 username: text, required
+          | User's name.
+        everything>
+          ! this field is required
+        everything> ann
+
+          2/2 email: email address, required
+          | User's email address.
+        everything> nobody
+          ! expected an email address, got `nobody`
+        everything> ann@example.com
+
+          This is what `everything` will get:
+          | username: "ann"
+          | email: "ann@example.com"
+        [s] send  [e] fill in again  [n] no  [c] cancel
+        everything> s
+        User response: accept Account { username: "ann", email: "ann@example.com" }"#]].assert_eq(&screen);
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn a_question_can_be_declined() {
+    let place = Place::new();
+    let mut pty = start(&place, &["call", "everything", "test_elicitation", "message=Who are you?"]);
+    pty.expect("everything>").enter(":decline");
+    let (code, screen) = pty.finish();
+    assert!(screen.contains("decline"), "{screen}");
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn a_page_is_shown_with_its_host_and_not_opened_without_consent() {
+    // V-103
+    let place = Place::new();
+    let mut pty = start(&place, &["call", "everything", "sign_in"]);
+    pty.expect("everything>").enter("n");
+    let (code, screen) = pty.finish();
+    expect![[r#"
+
+        [everything] The server asks you to visit a page. Open it?
+          | Please sign in.
+          host: example.com
+          the whole URL: https://example.com/sign-in
+        [y] yes  [n] no
+        everything> n
+        the user would rather not"#]].assert_eq(&screen);
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn what_is_missing_is_asked_for() {
+    let place = Place::new();
+    let mut pty = start(&place, &["call", "everything", "wait"]);
+    pty.expect("seconds (").enter("soon").expect("expected integer").enter("1");
+    let (code, screen) = pty.finish();
+    assert!(screen.ends_with("waited for 1 s"), "{screen}");
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn a_call_can_be_interrupted_while_its_progress_is_shown() {
+    use rustix::process::{Pid, Signal, kill_process};
+
+    let place = Place::new();
+    let mut pty = start(&place, &["call", "everything", "wait", "seconds=3600"]);
+    pty.expect("0% 1 s have passed");
+    let id = i32::try_from(pty.id()).ok().and_then(Pid::from_raw).expect("it runs");
+    kill_process(id, Signal::INT).expect("it is our child");
+    let (code, screen) = pty.finish();
+    expect!["error: interrupted"].assert_eq(&screen);
+    assert_eq!(code, Some(130));
+}
+
+#[test]
+fn without_input_nobody_is_asked_even_at_a_terminal() {
+    let place = Place::new();
+    let pty = start(&place, &["--no-input", "call", "everything", "wait"]);
+    let (code, screen) = pty.finish();
+    assert!(screen.contains("expected `seconds`, which is required"), "{screen}");
+    assert_eq!(code, Some(2));
+}
+
+#[test]
+fn tables_fit_the_terminal() {
+    let place = Place::new();
+    let (_, screen) = start(&place, &["prompts", "everything"]).finish();
+    expect![[r#"
+        test_input_required_result_prompt   A prompt that asks for its context.
+        test_simple_prompt                  A prompt without arguments.
+        test_prompt_with_arguments          arg1= arg2= A prompt with two arguments.
+        test_prompt_with_embedded_resource  resourceUri= A prompt that brings a resourc…
+        test_prompt_with_image              A prompt that brings a picture along.
+        travel                              country= [city=] Plan a journey; the sugges…"#]].assert_eq(&screen);
+}
+
+#[test]
+fn a_server_of_the_project_runs_only_after_approval() {
+    // V-70
+    let place = Place::new();
+    let entry = format!(
+        "[servers.theirs]\ncommand = {:?}\nargs = [\"serve\", \"everything\"]\n",
+        env!("CARGO_BIN_EXE_bowline")
+    );
+    place.put("work/bowline.toml", &entry);
+    let words = ["call", "theirs", "echo", "message=hi"];
+    let (told, code) = place.run(&words);
+    assert!(told.contains("is not approved"), "{told}");
+    assert_eq!(code, Some(7));
+    let mut pty = start(&place, &words);
+    pty.expect("[y/N]").enter("n");
+    assert_eq!(pty.finish().0, Some(7));
+    let mut pty = start(&place, &words);
+    pty.expect("[y/N]").enter("y");
+    let (code, screen) = pty.finish();
+    assert!(screen.ends_with("\nhi"), "{screen}");
+    assert_eq!(code, Some(0));
+    assert_eq!(place.run(&words), ("hi\n".to_owned(), Some(0)));
+    place.put("work/bowline.toml", &entry.replace("\"everything\"", "\"everything\", \"--log\", \"error\""));
+    assert_eq!(place.run(&words).1, Some(7));
+}
+
+#[test]
+fn a_conversation_completes_names_and_values() {
+    let place = Place::new();
+    let mut pty = start(&place, &["repl", "everything"]);
+    pty.expect("everything>").enter("call ec\tmessage=hi").expect("\nhi");
+    pty.enter("prompt trav\tcountry=It\t").expect("weekend in Italy");
+    pty.enter("quit");
+    assert_eq!(pty.finish().0, Some(0));
+    assert!(place.get("home/.local/state/bowline/history").contains("country=Italy"));
+}
