@@ -100,6 +100,13 @@ fn the_words_of_the_command_line_fit_together() {
     <Arguments as clap::CommandFactory>::command().debug_assert();
 }
 
+impl Command {
+    /// Whether it has many callers, for whom more than one thread is worth having.
+    pub(crate) fn serves_many(&self) -> bool {
+        matches!(self, Self::Up(_) | Self::Gateway(_) | Self::Serve(_))
+    }
+}
+
 fn revision(text: &str) -> Result<Revision, String> {
     text.parse().map_err(|_| {
         let known: Vec<&str> = Revision::ALL.iter().map(|revision| revision.as_str()).collect();

@@ -25,7 +25,7 @@ mod table;
 mod target;
 mod words;
 
-use arguments::Arguments;
+use arguments::{Arguments, Command};
 use clap::Parser;
 use context::Context;
 use std::process::ExitCode;
@@ -36,7 +36,12 @@ fn main() -> ExitCode {
         Err(error) => return screen::tell_usage(&error),
     };
     let mut context = Context::new(arguments.common);
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let mut runtime = if arguments.command.as_ref().is_none_or(Command::serves_many) {
+        tokio::runtime::Builder::new_multi_thread()
+    } else {
+        tokio::runtime::Builder::new_current_thread()
+    };
+    let runtime = match runtime.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return context.screen.tell_failure(&error.into()),
     };
