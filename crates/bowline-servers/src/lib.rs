@@ -12,8 +12,11 @@
 //! # }
 //! ```
 //!
-//! All of them do only what they were set up for: the folders they may look into, and whether they may change anything,
-//! are decided by who starts them, never by who calls them.
+//! All of them do only what they were set up for: the folders they may look into, the hosts they may reach, and whether
+//! they may change anything, are decided by who starts them, never by who calls them.
+//!
+//! - [`database`]: the tables of SQLite and PostgreSQL, to look at, to query, and to change once the user agrees.
+//! - [`web`]: pages to fetch, and the operations of interfaces as tools.
 
 mod client_roots;
 pub mod database;

@@ -160,9 +160,9 @@ fn what_does_not_fit_the_schema_is_not_sent() {
         &["call", "everything", "echo"],
         2,
         &expect![[r"
-        error: echo: expected `message`, which is required
-          `bowline tools everything echo` shows what it takes
-    "]],
+            error: echo: expected `message`, which is required
+              `bowline tools TARGET echo` shows what it takes
+        "]],
     );
     place.check(
         &["call", "everything", "wait", "seconds=long"],
@@ -381,7 +381,7 @@ fn a_conversation_goes_on_after_mistakes() {
         error: there is no command `cal`
           did you mean `call`?
         error: echo: expected `message`, which is required
-          `bowline tools everything echo` shows what it takes
+          `bowline tools TARGET echo` shows what it takes
         error: `read` wants other words
           `help` shows which
     "]]

@@ -181,39 +181,39 @@ fn one_tool_is_shown_with_what_it_takes_and_gives() {
         &["tools", "everything", "sum"],
         0,
         &expect![[r"
-        sum
-        Sum
+            sum
+            Sum
 
-        Add numbers, and return the sum as data with a schema.
+            Add numbers, and return the sum as data with a schema.
 
-        The server says it is read-only, idempotent, closed to the world.
+            The server says it is: read-only, idempotent, closed world
 
-        Arguments
-          numbers  array of number, 1 to 1000, required
-              The numbers.
+            Arguments
+              numbers  array of number, 1 to 1000, required
+                  The numbers.
 
-        Result
-          count  integer, at least 0, required
-              How many numbers there were.
-          sum  number, required
-              What they add up to.
-    "]],
+            Result
+              count  integer, at least 0, required
+                  How many numbers there were.
+              sum  number, required
+                  What they add up to.
+        "]],
     );
     place.check(
         &["tools", "everything", "wait"],
         0,
         &expect![[r"
-        wait
-        Wait
+            wait
+            Wait
 
-        Wait for some seconds and tell how many have passed. A call that is given up ends at once.
+            Wait for some seconds and tell how many have passed. A call that is given up ends at once.
 
-        The server says it is read-only, closed to the world.
+            The server says it is: read-only, closed world
 
-        Arguments
-          seconds  integer, 1 to 3600, required
-              How long, in seconds.
-    "]],
+            Arguments
+              seconds  integer, 1 to 3600, required
+                  How long, in seconds.
+        "]],
     );
     place.check(
         &["tools", "everything", "smu"],
@@ -312,9 +312,9 @@ fn resources_prompts_and_proposals_are_shown() {
         &["prompt", "everything", "travel"],
         2,
         &expect![[r"
-        error: travel: expected `country`, which is required
-          `bowline prompts everything` shows what it takes
-    "]],
+            error: travel: expected `country`, which is required
+              `bowline prompts TARGET` shows what it takes
+        "]],
     );
     place.check(&["prompt", "everything", "journey"], 2, &expect![[r"
         error: the server has no prompt `journey`

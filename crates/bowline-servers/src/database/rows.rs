@@ -1,6 +1,7 @@
 //! The rows of a result: how many are kept, how values are written, and the table of text.
 
 use super::engine::Limits;
+use crate::text::cut;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bowline::{
     prelude::*,
@@ -110,8 +111,7 @@ fn size_of(value: &Value) -> usize {
 fn shorten(value: &mut Value, bytes: usize) {
     match value {
         Value::String(text) if text.len() > bytes => {
-            let end = (0..=bytes).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-            text.truncate(end);
+            text.truncate(cut(text, bytes).len());
             text.push('…');
         }
         Value::Array(_) | Value::Object(_) if size_of(value) > bytes => {
