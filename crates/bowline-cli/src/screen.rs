@@ -92,13 +92,13 @@ impl Screen {
 
     /// Writes a line of the result.
     pub(crate) fn line(self, text: &str) -> Result<(), Failure> {
-        let _passing = Self::cleared();
+        let _passing = self.cleared();
         Ok(writeln!(io::stdout().lock(), "{text}")?)
     }
 
     /// Writes bytes that only a terminal understands.
     pub(crate) fn raw(self, bytes: &[u8]) -> Result<(), Failure> {
-        let _passing = Self::cleared();
+        let _passing = self.cleared();
         Ok(io::stdout().lock().write_all(bytes)?)
     }
 
@@ -115,7 +115,7 @@ impl Screen {
 
     /// Tells the user something that is no result.
     pub(crate) fn aside(self, text: &str) {
-        let _passing = Self::cleared();
+        let _passing = self.cleared();
         // There is nobody to tell that nobody listens.
         let _: io::Result<()> = writeln!(io::stderr().lock(), "{text}");
     }
@@ -128,14 +128,14 @@ impl Screen {
 
     /// Writes what an answer is typed behind.
     pub(crate) fn prompt(self, text: &str) {
-        let _passing = Self::cleared();
+        let _passing = self.cleared();
         let mut aside = io::stderr().lock();
         let _: io::Result<()> = aside.write_all(text.as_bytes()).and_then(|()| aside.flush());
     }
 
     /// Shows a text that the next one takes the place of. Only for terminals.
     pub(crate) fn passing(self, text: &str) {
-        let mut passing = Self::cleared();
+        let mut passing = self.cleared();
         let mut aside = io::stderr().lock();
         let _: io::Result<()> = aside.write_all(text.as_bytes()).and_then(|()| aside.flush());
         *passing = true;
@@ -143,10 +143,11 @@ impl Screen {
 
     /// Takes the passing text away.
     pub(crate) fn clear(self) {
-        drop(Self::cleared());
+        drop(self.cleared());
     }
 
-    fn cleared() -> MutexGuard<'static, bool> {
+    #[expect(clippy::unused_self, reason = "only a screen has a last line")]
+    fn cleared(self) -> MutexGuard<'static, bool> {
         let mut passing = PASSING.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::take(&mut *passing) {
             let _: io::Result<()> = io::stderr().lock().write_all(b"\r\x1b[2K");

@@ -74,7 +74,9 @@ impl Pty {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.shown.recv_timeout(left) {
                 Ok(bytes) => self.screen.process(&bytes),
-                Err(_) => panic!("`{what}` never appeared; the screen shows:\n{}", self.screen()),
+                Err(error) => {
+                    panic!("`{what}` never appeared ({error}); the screen shows:\n{}", self.screen())
+                }
             }
         }
         self
