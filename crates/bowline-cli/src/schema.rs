@@ -326,7 +326,7 @@ mod tests {
         Schema::new(&schema.into())
     }
 
-    fn check(words: &[(&str, &str)], expected: Expect) {
+    fn check(words: &[(&str, &str)], expected: &Expect) {
         let mut arguments = Map::new();
         let put = |arguments: &mut Map<String, Value>, (key, text): &(&str, &str)| {
             schema().put(arguments, key, Entry::Text(text))
@@ -346,32 +346,32 @@ mod tests {
                 ("color", "7"),
                 ("a.b", "x"),
             ],
-            expect![[r#"{"text":"5","count":5,"ratio":1.5,"sure":true,"color":7,"a.b":"x"}"#]],
+            &expect![[r#"{"text":"5","count":5,"ratio":1.5,"sure":true,"color":7,"a.b":"x"}"#]],
         );
         check(
             &[("tags", "a"), ("tags", "b"), ("sizes", "[1, 2]"), ("sizes", "3")],
-            expect![[r#"{"tags":["a","b"],"sizes":[1,2,3]}"#]],
+            &expect![[r#"{"tags":["a","b"],"sizes":[1,2,3]}"#]],
         );
         check(
             &[("place.x", "1"), ("place.name", "2"), ("maybe", "null"), ("free", "[1]")],
-            expect![[r#"{"place":{"x":1,"name":"2"},"maybe":null,"free":[1]}"#]],
+            &expect![[r#"{"place":{"x":1,"name":"2"},"maybe":null,"free":[1]}"#]],
         );
-        check(&[("free", "plain"), ("maybe", "3")], expect![[r#"{"free":"plain","maybe":3}"#]]);
+        check(&[("free", "plain"), ("maybe", "3")], &expect![[r#"{"free":"plain","maybe":3}"#]]);
     }
 
     #[test]
     fn what_does_not_fit_is_told_with_what_would() {
-        check(&[("count", "many")], expect!["count: expected integer, 1 to 5, got `many`"]);
-        check(&[("count", "1.5")], expect!["count: expected integer, 1 to 5, got `1.5`"]);
-        check(&[("sure", "maybe")], expect!["sure: expected boolean, got `maybe`"]);
+        check(&[("count", "many")], &expect!["count: expected integer, 1 to 5, got `many`"]);
+        check(&[("count", "1.5")], &expect!["count: expected integer, 1 to 5, got `1.5`"]);
+        check(&[("sure", "maybe")], &expect!["sure: expected boolean, got `maybe`"]);
         check(
             &[("color", "gren")],
-            expect!["color: expected one of red, green, 7, got `gren`; did you mean `green`?"],
+            &expect!["color: expected one of red, green, 7, got `gren`; did you mean `green`?"],
         );
-        check(&[("txet", "x")], expect!["there is no argument `txet`; did you mean `text`?"]);
-        check(&[("place.z", "x")], expect!["there is no argument `z`; there are x, name"]);
-        check(&[("text", "a"), ("text", "b")], expect!["`text` is given twice"]);
-        check(&[("sizes", "a")], expect!["sizes: expected integer, got `a`"]);
+        check(&[("txet", "x")], &expect!["there is no argument `txet`; did you mean `text`?"]);
+        check(&[("place.z", "x")], &expect!["there is no argument `z`; there are x, name"]);
+        check(&[("text", "a"), ("text", "b")], &expect!["`text` is given twice"]);
+        check(&[("sizes", "a")], &expect!["sizes: expected integer, got `a`"]);
     }
 
     #[test]

@@ -146,6 +146,7 @@ impl Screen {
         drop(self.cleared());
     }
 
+    #[expect(clippy::unused_self, reason = "only a screen has a last line")]
     fn cleared(self) -> MutexGuard<'static, bool> {
         let mut passing = PASSING.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::take(&mut *passing) {

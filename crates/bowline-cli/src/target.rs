@@ -19,7 +19,7 @@ use clap::Args;
 use std::{
     ffi::OsString,
     io::{self, BufRead},
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -118,7 +118,7 @@ impl ReachArguments {
             *page = headers.into_iter().fold(page.clone(), |page, (name, value)| page.header(name, value));
         }
         if !self.roots.is_empty() {
-            target.roots = self.roots.iter().map(root).collect::<Result<_, _>>()?;
+            target.roots = self.roots.iter().map(|folder| root(folder)).collect::<Result<_, _>>()?;
         }
         target.timeout = self.timeout.or(target.timeout);
         Ok(())
@@ -184,7 +184,7 @@ impl Target {
                 if context.trace() {
                     let screen = context.screen;
                     program = program.stderr(StderrMode::callback(move |line| {
-                        screen.aside(&format!("! {}", visible(line)))
+                        screen.aside(&format!("! {}", visible(line)));
                     }));
                 }
                 Box::new(program)
@@ -298,7 +298,7 @@ fn approve(entry: &UpstreamConfig, context: &Context) -> Result<(), Failure> {
     let denied = |what: &str| Failure::new(Code::Denied, format!("`{server}` of {origin} {what}"));
     if !context.interactive() {
         let failure = denied("comes with the project and is not approved");
-        let failure = candidate.description().iter().fold(failure, |failure, line| failure.advise(line));
+        let failure = candidate.description().iter().fold(failure, Failure::advise);
         return Err(failure.advise("run the same command in a terminal to approve it"));
     }
     screen.aside(&format!("`{server}` comes with the project ({origin}). This would be used:"));
@@ -345,7 +345,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-fn root(folder: &PathBuf) -> Result<Root, Failure> {
+fn root(folder: &Path) -> Result<Root, Failure> {
     let shown = folder.display();
     let path = folder
         .canonicalize()

@@ -10,8 +10,11 @@ use crate::{
     table,
     target::ReachArguments,
 };
-use bowline_host::{near::nearest, policy::visible};
-use bowline_types::{Tool, ToolAnnotations};
+use bowline_host::{
+    near::nearest,
+    policy::{hints, visible},
+};
+use bowline_types::Tool;
 use clap::Args;
 use serde_json::json;
 
@@ -92,10 +95,9 @@ fn describe(screen: Screen, tool: &Tool) -> Result<(), Failure> {
         screen.line("")?;
         screen.foreign(description.trim_end())?;
     }
-    let hints = hints(tool.annotations.as_ref());
-    if !hints.is_empty() {
+    if tool.annotations.is_some() {
         screen.line("")?;
-        screen.line(&format!("The server says it is {hints}."))?;
+        screen.line(&format!("The server says it is: {}", hints(tool.annotations.as_ref())))?;
     }
     schema(screen, "Arguments", &Schema::new(&tool.input_schema))?;
     match &tool.output_schema {
@@ -120,17 +122,4 @@ fn schema(screen: Screen, heading: &str, schema: &Schema) -> Result<(), Failure>
         }
     }
     if none { screen.line("  none") } else { Ok(()) }
-}
-
-fn hints(annotations: Option<&ToolAnnotations>) -> String {
-    let Some(hints) = annotations else { return String::new() };
-    let said = [
-        (hints.read_only_hint, "read-only", "not read-only"),
-        (hints.destructive_hint, "destructive", "not destructive"),
-        (hints.idempotent_hint, "idempotent", "not idempotent"),
-        (hints.open_world_hint, "open to the world", "closed to the world"),
-    ];
-    let said: Vec<&str> =
-        said.iter().filter_map(|(hint, yes, no)| hint.map(|hint| if hint { *yes } else { *no })).collect();
-    said.join(", ")
 }

@@ -12,12 +12,20 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_bowline");
 #[test]
 fn text_is_shown_as_text() {
     let place = Place::new();
-    place.check(&["call", "everything", "echo", "message=hi"], 0, &expect![[r#"
+    place.check(
+        &["call", "everything", "echo", "message=hi"],
+        0,
+        &expect![[r"
         hi
-    "#]]);
-    place.check(&["call", "echo", "message=hi", "--", PROGRAM, "serve", "everything"], 0, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["call", "echo", "message=hi", "--", PROGRAM, "serve", "everything"],
+        0,
+        &expect![[r"
         hi
-    "#]]);
+    "]],
+    );
     for revision in ["2024-11-05", "2025-11-25", "2026-07-28"] {
         let words =
             ["call", "echo", "message=hi", "--revision", revision, "--", PROGRAM, "serve", "everything"];
@@ -30,15 +38,22 @@ fn what_a_server_says_does_nothing_to_the_terminal() {
     // V-100
     let place = Place::new();
     let message = "message=\u{1b}]0;owned\u{7}\u{1b}[2J\u{202e}x";
-    place.check(&["call", "everything", "echo", message], 0, &expect![[r#"
+    place.check(
+        &["call", "everything", "echo", message],
+        0,
+        &expect![[r"
         <U+001B>]0;owned<U+0007><U+001B>[2J<U+202E>x
-    "#]]);
+    "]],
+    );
 }
 
 #[test]
 fn results_in_json_are_those_of_the_protocol() {
     let place = Place::new();
-    place.check(&["call", "everything", "sum", "numbers=1", "numbers=2.5", "--json"], 0, &expect![[r#"
+    place.check(
+        &["call", "everything", "sum", "numbers=1", "numbers=2.5", "--json"],
+        0,
+        &expect![[r#"
         {
           "content": [
             {
@@ -52,8 +67,12 @@ fn results_in_json_are_those_of_the_protocol() {
           },
           "isError": false
         }
-    "#]]);
-    place.check(&["call", "everything", "sum", "--json", r#"{"numbers": [1]}"#], 0, &expect![[r#"
+    "#]],
+    );
+    place.check(
+        &["call", "everything", "sum", "--json", r#"{"numbers": [1]}"#],
+        0,
+        &expect![[r#"
         {
           "content": [
             {
@@ -67,8 +86,12 @@ fn results_in_json_are_those_of_the_protocol() {
           },
           "isError": false
         }
-    "#]]);
-    place.check(&["call", "everything", "test_error_handling", "--json"], 1, &expect![[r#"
+    "#]],
+    );
+    place.check(
+        &["call", "everything", "test_error_handling", "--json"],
+        1,
+        &expect![[r#"
         {
           "content": [
             {
@@ -79,7 +102,8 @@ fn results_in_json_are_those_of_the_protocol() {
           "isError": true
         }
         error: the tool `test_error_handling` failed
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -94,9 +118,13 @@ fn arguments_come_from_words_json_files_and_standard_input() {
     assert_eq!(sum(&["numbers:=[1, 2]"]), three);
     assert_eq!(sum(&["--args", r#"{"numbers": [1, 2]}"#]), three);
     assert_eq!(sum(&["@all.json"]), three);
-    place.check(&["call", "everything", "echo", "message=@text"], 0, &expect![[r#"
+    place.check(
+        &["call", "everything", "echo", "message=@text"],
+        0,
+        &expect![[r"
         from a file
-    "#]]);
+    "]],
+    );
     let mut child = place
         .program(&["call", "everything", "sum", "@-"])
         .stdin(Stdio::piped())
@@ -113,87 +141,155 @@ fn arguments_come_from_words_json_files_and_standard_input() {
 #[test]
 fn what_does_not_fit_the_schema_is_not_sent() {
     let place = Place::new();
-    place.check(&["call", "everything", "ecko", "message=hi"], 2, &expect![[r#"
+    place.check(
+        &["call", "everything", "ecko", "message=hi"],
+        2,
+        &expect![[r"
         error: the server has no tool `ecko`
           did you mean `echo`?
-    "#]]);
-    place.check(&["call", "everything", "echo", "mesage=hi"], 2, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["call", "everything", "echo", "mesage=hi"],
+        2,
+        &expect![[r"
         error: echo: there is no argument `mesage`; did you mean `message`?
-    "#]]);
-    place.check(&["call", "everything", "echo"], 2, &expect![[r#"
-        error: echo: expected `message`, which is required
-          `bowline tools everything echo` shows what it takes
-    "#]]);
-    place.check(&["call", "everything", "wait", "seconds=long"], 2, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["call", "everything", "echo"],
+        2,
+        &expect![[r"
+            error: echo: expected `message`, which is required
+              `bowline tools TARGET echo` shows what it takes
+        "]],
+    );
+    place.check(
+        &["call", "everything", "wait", "seconds=long"],
+        2,
+        &expect![[r"
         error: wait: seconds: expected integer, 1 to 3600, got `long`
-    "#]]);
-    place.check(&["call", "everything", "echo", "hi"], 2, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["call", "everything", "echo", "hi"],
+        2,
+        &expect![[r"
         error: echo: expected an argument as `name=value`, got `hi`
-    "#]]);
-    place.check(&["call", "everything"], 2, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["call", "everything"],
+        2,
+        &expect![[r"
         error: expected the name of a tool
           `bowline tools TARGET` shows which there are
-    "#]]);
+    "]],
+    );
 }
 
 #[test]
 fn pictures_and_sounds_become_files() {
     let place = Place::new();
-    place.check(&["call", "everything", "test_image_content"], 0, &expect![[r#"
+    place.check(
+        &["call", "everything", "test_image_content"],
+        0,
+        &expect![[r"
         saved test_image_content.png (image/png, 69 bytes)
-    "#]]);
-    place.check(&["call", "everything", "test_image_content"], 0, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["call", "everything", "test_image_content"],
+        0,
+        &expect![[r"
         saved test_image_content-2.png (image/png, 69 bytes)
-    "#]]);
-    place.check(&["call", "everything", "test_audio_content", "--output", "out"], 0, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["call", "everything", "test_audio_content", "--output", "out"],
+        0,
+        &expect![[r"
         saved out/test_audio_content.wav (audio/wav, 60 bytes)
-    "#]]);
-    place.check(&["call", "everything", "test_multiple_content_types"], 0, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["call", "everything", "test_multiple_content_types"],
+        0,
+        &expect![[r"
         Several kinds of content:
         This is an embedded resource.
         saved test_multiple_content_types.png (image/png, 69 bytes)
-    "#]]);
-    place.check(&["call", "everything", "links"], 0, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["call", "everything", "links"],
+        0,
+        &expect![[r"
         Two resources to look at:
         test://static-text  static_text (text/plain)
         test://template/7/data  row 7
         The seventh row
-    "#]]);
+    "]],
+    );
     let picture = std::fs::read(place.path("work/test_image_content.png")).expect("it was written");
     assert!(picture.starts_with(b"\x89PNG"));
     place.put("work/file", "");
-    place.check(&["call", "everything", "test_image_content", "--output", "file"], 1, &expect![[r#"
+    place.check(
+        &["call", "everything", "test_image_content", "--output", "file"],
+        1,
+        &expect![[r"
         error: cannot write `file`: File exists (os error 17)
           `--output FOLDER` puts files elsewhere
-    "#]]);
+    "]],
+    );
 }
 
 #[test]
 fn how_far_a_call_has_come_is_told_beside_its_result() {
     let place = Place::new();
-    place.check(&["call", "everything", "wait", "seconds=1"], 0, &expect![[r#"
+    place.check(
+        &["call", "everything", "wait", "seconds=1"],
+        0,
+        &expect![[r"
         waited for 1 s
         progress: 1 of 1 1 s have passed
-    "#]]);
+    "]],
+    );
 }
 
 #[test]
 fn how_a_call_ended_is_in_the_exit_code() {
     let place = Place::new();
-    place.check(&["call", "everything", "test_error_handling"], 1, &expect![[r#"
+    place.check(
+        &["call", "everything", "test_error_handling"],
+        1,
+        &expect![[r"
         This tool intentionally returns an error for testing
         error: the tool `test_error_handling` failed
-    "#]]);
-    place.check(&["call", "everything", "test_elicitation", "message=Who?"], 7, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["call", "everything", "test_elicitation", "message=Who?"],
+        7,
+        &expect![[r"
         error: the server answered: missing required client capability (-32021)
           it wants to ask something, and nobody is here to answer: run it in a terminal
-    "#]]);
-    place.check(&["call", "everything", "wait", "seconds=3600", "--timeout", "1ms"], 6, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["call", "everything", "wait", "seconds=3600", "--timeout", "1ms"],
+        6,
+        &expect![[r"
         error: tools/call: no answer within 1ms
-    "#]]);
-    place.check(&["call", "echo", "--", PROGRAM, "--version"], 4, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["call", "echo", "--", PROGRAM, "--version"],
+        4,
+        &expect![[r"
         error: program `bowline` exited with code 0 before answering
-    "#]]);
+    "]],
+    );
 }
 
 #[test]
@@ -203,9 +299,13 @@ fn folders_are_told_to_the_server() {
         place.run(&["call", "everything", "test_input_required_result_list_roots", "--root", "."]);
     assert!(told.contains("/work"), "{told}");
     assert_eq!(code, Some(0));
-    place.check(&["tools", "everything", "--root", "nowhere"], 2, &expect![[r#"
+    place.check(
+        &["tools", "everything", "--root", "nowhere"],
+        2,
+        &expect![[r"
         error: the root `nowhere` cannot be used: No such file or directory (os error 2)
-    "#]]);
+    "]],
+    );
 }
 
 #[cfg(unix)]
@@ -262,7 +362,7 @@ fn a_conversation_goes_on_after_mistakes() {
     input.write_all(lines.as_bytes()).expect("it is read");
     drop(input);
     let output = child.wait_with_output().expect("it ends");
-    expect![[r#"
+    expect![[r"
         two words
         There are none.
         tools [TOOL]                    list the tools, or show one in full
@@ -275,14 +375,16 @@ fn a_conversation_goes_on_after_mistakes() {
                                         ask what the server proposes
         info, ping                      who the server is, and whether it answers
         help, quit                      this, and the end; so are Ctrl-D and the end of the input
-    "#]].assert_eq(&String::from_utf8_lossy(&output.stdout));
-    expect![[r#"
+    "]]
+    .assert_eq(&String::from_utf8_lossy(&output.stdout));
+    expect![[r"
         error: there is no command `cal`
           did you mean `call`?
         error: echo: expected `message`, which is required
-          `bowline tools everything echo` shows what it takes
+          `bowline tools TARGET echo` shows what it takes
         error: `read` wants other words
           `help` shows which
-    "#]].assert_eq(&String::from_utf8_lossy(&output.stderr));
+    "]]
+    .assert_eq(&String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(0));
 }

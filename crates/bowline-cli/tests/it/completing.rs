@@ -7,29 +7,53 @@ use expect_test::expect;
 fn commands_options_and_servers_are_offered() {
     let place = Place::new();
     place.put("home/.config/bowline/bowline.toml", "[servers.notes]\ncommand = \"notes\"\n");
-    place.check(&["__complete", "--", "too"], 0, &expect![[r#"
+    place.check(
+        &["__complete", "--", "too"],
+        0,
+        &expect![[r"
         tools
-    "#]]);
-    place.check(&["__complete", "--", "tools", "--js"], 0, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["__complete", "--", "tools", "--js"],
+        0,
+        &expect![[r"
         --json
-    "#]]);
-    place.check(&["__complete", "--", "tools", "n"], 0, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["__complete", "--", "tools", "n"],
+        0,
+        &expect![[r"
         notes
-    "#]]);
-    place.check(&["__complete", "--", "tools", "--color", "a"], 0, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["__complete", "--", "tools", "--color", "a"],
+        0,
+        &expect![[r"
         auto
         always
-    "#]]);
-    place.check(&["__complete", "--", "completions", ""], 0, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["__complete", "--", "completions", ""],
+        0,
+        &expect![[r"
         bash
         elvish
         fish
         powershell
         zsh
-    "#]]);
-    place.check(&["__complete", "--", "config", "c"], 0, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["__complete", "--", "config", "c"],
+        0,
+        &expect![[r"
         check
-    "#]]);
+    "]],
+    );
     place.check(&["__complete", "--", "tools", "--", ""], 0, &expect![[""]]);
 }
 
@@ -42,22 +66,42 @@ fn what_was_seen_of_a_server_is_offered_and_nothing_else() {
     assert_eq!(place.run(&["tools", "everything"]).1, Some(0));
     assert_eq!(place.run(&["prompts", "everything"]).1, Some(0));
     assert_eq!(place.run(&["resources", "everything"]).1, Some(0));
-    place.check(&words, 0, &expect![[r#"
+    place.check(
+        &words,
+        0,
+        &expect![[r"
         sum
-    "#]]);
-    place.check(&["__complete", "--", "call", "everything", "sum", ""], 0, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["__complete", "--", "call", "everything", "sum", ""],
+        0,
+        &expect![[r"
         numbers=
-    "#]]);
-    place.check(&["__complete", "--", "prompt", "everything", "travel", "country=x", ""], 0, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["__complete", "--", "prompt", "everything", "travel", "country=x", ""],
+        0,
+        &expect![[r"
         city=
-    "#]]);
-    place.check(&["__complete", "--", "read", "everything", "test://planets/e"], 0, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["__complete", "--", "read", "everything", "test://planets/e"],
+        0,
+        &expect![[r"
         test://planets/earth
-    "#]]);
+    "]],
+    );
     // One shell replaces only what stands behind the last of some signs.
-    place.check(&["__complete", "--line", "bowline read everything test://planets/e"], 0, &expect![[r#"
+    place.check(
+        &["__complete", "--line", "bowline read everything test://planets/e"],
+        0,
+        &expect![[r"
         //planets/earth
-    "#]]);
+    "]],
+    );
 }
 
 #[test]

@@ -30,8 +30,8 @@ const COMMANDS: [&str; 18] = [
 ];
 
 #[test]
-fn each_command_explains_itself() {
-    for command in COMMANDS {
+fn commands_of_several_words_explain_how_they_are_put() {
+    for command in ["call", "tools"] {
         let output = program(&[command, "--help"]).output().expect("the program can be started");
         assert_eq!(output.status.code(), Some(0), "{command}");
         expect_file![format!("help/{command}.txt")].assert_eq(&String::from_utf8_lossy(&output.stdout));
@@ -73,7 +73,7 @@ fn untimed(text: &str) -> String {
 fn a_server_is_introduced() {
     let place = Place::new();
     let (told, code) = place.run(&["info", "everything"]);
-    expect![[r#"
+    expect![[r"
         server        everything VERSION (Everything)
         description   Every feature of every revision
         website       https://github.com/bowline-mcp/bowline
@@ -81,7 +81,7 @@ fn a_server_is_introduced() {
         capabilities  tools (tells of changes), resources (tells of changes, can be subscribed to), prompts (tells of changes), completions, logging
         connected in  * ms
 
-        Every feature of the protocol, each in the smallest way that shows it. Start with `echo` and `sum`; `wait` takes its time, `sign_in` and `test_elicitation` ask the user, `letters` borrows the client's model."#]].assert_eq(&untimed(&told));
+        Every feature of the protocol, each in the smallest way that shows it. Start with `echo` and `sum`; `wait` takes its time, `sign_in` and `test_elicitation` ask the user, `letters` borrows the client's model."]].assert_eq(&untimed(&told));
     assert_eq!(code, Some(0));
     let (told, code) = place.run(&["ping", "everything"]);
     expect!["answered after * ms, in revision 2026-07-28"].assert_eq(&untimed(&told));
@@ -113,8 +113,14 @@ fn info_and_ping_in_json_have_members_that_stay() {
 fn what_a_server_has_is_listed() {
     let place = Place::new();
     let (told, _) = place.run(&["tools", "everything"]);
-    assert!(told.lines().any(|line| line.starts_with("echo  ") && line.ends_with("  Say the same again.")), "{told}");
-    place.check(&["resources", "everything"], 0, &expect![[r#"
+    assert!(
+        told.lines().any(|line| line.starts_with("echo  ") && line.ends_with("  Say the same again.")),
+        "{told}"
+    );
+    place.check(
+        &["resources", "everything"],
+        0,
+        &expect![[r"
         test://static-text       static_text (text/plain): A text.
         test://static-binary     static_binary (image/png): A picture.
         test://watched-resource  watched_resource (text/plain): A text to subscribe to.
@@ -122,19 +128,27 @@ fn what_a_server_has_is_listed() {
         test://planets/mercury   mercury (text/plain)
         test://planets/venus     venus (text/plain)
         test://planets/earth     earth (text/plain)
-    "#]]);
-    place.check(&["templates", "everything"], 0, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["templates", "everything"],
+        0,
+        &expect![[r"
         test://template/{id}/data  template: A row of data, by its id.
-    "#]]);
-    place.check(&["prompts", "everything"], 0, &expect![[r#"
+    "]],
+    );
+    place.check(&["prompts", "everything"], 0, &expect![[r"
         test_input_required_result_prompt   A prompt that asks for its context.
         test_simple_prompt                  A prompt without arguments.
         test_prompt_with_arguments          arg1= arg2= A prompt with two arguments.
         test_prompt_with_embedded_resource  resourceUri= A prompt that brings a resource along.
         test_prompt_with_image              A prompt that brings a picture along.
         travel                              country= [city=] Plan a journey; the suggestions for the city depend on the country.
-    "#]]);
-    place.check(&["templates", "everything", "--json"], 0, &expect![[r#"
+    "]]);
+    place.check(
+        &["templates", "everything", "--json"],
+        0,
+        &expect![[r#"
         {
           "resourceTemplates": [
             {
@@ -144,7 +158,8 @@ fn what_a_server_has_is_listed() {
             }
           ]
         }
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -166,49 +181,68 @@ fn lists_in_json_are_those_of_the_protocol() {
 #[test]
 fn one_tool_is_shown_with_what_it_takes_and_gives() {
     let place = Place::new();
-    place.check(&["tools", "everything", "sum"], 0, &expect![[r#"
-        sum
-        Sum
+    place.check(
+        &["tools", "everything", "sum"],
+        0,
+        &expect![[r"
+            sum
+            Sum
 
-        Add numbers, and return the sum as data with a schema.
+            Add numbers, and return the sum as data with a schema.
 
-        The server says it is read-only, idempotent, closed to the world.
+            The server says it is: read-only, idempotent, closed world
 
-        Arguments
-          numbers  array of number, 1 to 1000, required
-              The numbers.
+            Arguments
+              numbers  array of number, 1 to 1000, required
+                  The numbers.
 
-        Result
-          count  integer, at least 0, required
-              How many numbers there were.
-          sum  number, required
-              What they add up to.
-    "#]]);
-    place.check(&["tools", "everything", "wait"], 0, &expect![[r#"
-        wait
-        Wait
+            Result
+              count  integer, at least 0, required
+                  How many numbers there were.
+              sum  number, required
+                  What they add up to.
+        "]],
+    );
+    place.check(
+        &["tools", "everything", "wait"],
+        0,
+        &expect![[r"
+            wait
+            Wait
 
-        Wait for some seconds and tell how many have passed. A call that is given up ends at once.
+            Wait for some seconds and tell how many have passed. A call that is given up ends at once.
 
-        The server says it is read-only, closed to the world.
+            The server says it is: read-only, closed world
 
-        Arguments
-          seconds  integer, 1 to 3600, required
-              How long, in seconds.
-    "#]]);
-    place.check(&["tools", "everything", "smu"], 2, &expect![[r#"
+            Arguments
+              seconds  integer, 1 to 3600, required
+                  How long, in seconds.
+        "]],
+    );
+    place.check(
+        &["tools", "everything", "smu"],
+        2,
+        &expect![[r"
         error: the server has no tool `smu`
           did you mean `sum`?
-    "#]]);
+    "]],
+    );
 }
 
 #[test]
 fn resources_prompts_and_proposals_are_shown() {
     let place = Place::new();
-    place.check(&["read", "everything", "test://planets/earth"], 0, &expect![[r#"
+    place.check(
+        &["read", "everything", "test://planets/earth"],
+        0,
+        &expect![[r"
         earth has readers
-    "#]]);
-    place.check(&["read", "everything", "test://planets/earth", "--json"], 0, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["read", "everything", "test://planets/earth", "--json"],
+        0,
+        &expect![[r#"
         {
           "contents": [
             {
@@ -218,22 +252,38 @@ fn resources_prompts_and_proposals_are_shown() {
             }
           ]
         }
-    "#]]);
-    place.check(&["read", "everything", "test://planets/pluto"], 5, &expect![[r#"
+    "#]],
+    );
+    place.check(
+        &["read", "everything", "test://planets/pluto"],
+        5,
+        &expect![[r"
         error: the server answered: resource not found: test://planets/pluto (-32602)
-    "#]]);
-    place.check(&["read", "everything"], 2, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["read", "everything"],
+        2,
+        &expect![[r"
         error: expected the URI of a resource
           `bowline resources TARGET` shows which there are
-    "#]]);
-    place.check(&["prompt", "everything", "travel", "country=Italy", "city=Rome"], 0, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["prompt", "everything", "travel", "country=Italy", "city=Rome"],
+        0,
+        &expect![[r"
         [user]
         Plan a weekend in Rome, Italy.
 
         [assistant]
         Gladly. What do you like to see?
-    "#]]);
-    place.check(&["prompt", "everything", "travel", "country=Italy", "--json"], 0, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["prompt", "everything", "travel", "country=Italy", "--json"],
+        0,
+        &expect![[r#"
         {
           "description": "Plan a journey; the suggestions for the city depend on the country.",
           "messages": [
@@ -253,22 +303,38 @@ fn resources_prompts_and_proposals_are_shown() {
             }
           ]
         }
-    "#]]);
-    place.check(&["prompt", "everything", "travel", "land=Italy"], 2, &expect![[r#"
+    "#]],
+    );
+    place.check(
+        &["prompt", "everything", "travel", "land=Italy"],
+        2,
+        &expect![[r"
         error: travel: there is no argument `land`; there are country, city
-    "#]]);
-    place.check(&["prompt", "everything", "travel"], 2, &expect![[r#"
-        error: travel: expected `country`, which is required
-          `bowline prompts everything` shows what it takes
-    "#]]);
-    place.check(&["prompt", "everything", "journey"], 2, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["prompt", "everything", "travel"],
+        2,
+        &expect![[r"
+            error: travel: expected `country`, which is required
+              `bowline prompts TARGET` shows what it takes
+        "]],
+    );
+    place.check(&["prompt", "everything", "journey"], 2, &expect![[r"
         error: the server has no prompt `journey`
           it has test_input_required_result_prompt, test_simple_prompt, test_prompt_with_arguments, test_prompt_with_embedded_resource, test_prompt_with_image, travel
-    "#]]);
-    place.check(&["complete", "everything", "travel", "city=P", "country=Italy"], 0, &expect![[r#"
+    "]]);
+    place.check(
+        &["complete", "everything", "travel", "city=P", "country=Italy"],
+        0,
+        &expect![[r"
         Pisa
-    "#]]);
-    place.check(&["complete", "everything", "travel", "city=P", "--json"], 0, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["complete", "everything", "travel", "city=P", "--json"],
+        0,
+        &expect![[r#"
         {
           "values": [
             "Paris",
@@ -277,21 +343,30 @@ fn resources_prompts_and_proposals_are_shown() {
           "total": null,
           "hasMore": null
         }
-    "#]]);
-    place.check(&["complete", "everything", "travel"], 2, &expect![[r#"
+    "#]],
+    );
+    place.check(&["complete", "everything", "travel"], 2, &expect![[r"
         error: expected a prompt or URI template, and an argument with the start of its value: `code language=py`
-    "#]]);
+    "]]);
 }
 
 #[test]
 fn a_blob_becomes_a_file_that_is_told_of() {
     let place = Place::new();
-    place.check(&["read", "everything", "test://static-binary", "-o", "files"], 0, &expect![[r#"
+    place.check(
+        &["read", "everything", "test://static-binary", "-o", "files"],
+        0,
+        &expect![[r"
         saved files/static-binary.png (image/png, 69 bytes)
-    "#]]);
-    place.check(&["read", "everything", "test://static-binary", "-o", "files"], 0, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["read", "everything", "test://static-binary", "-o", "files"],
+        0,
+        &expect![[r"
         saved files/static-binary-2.png (image/png, 69 bytes)
-    "#]]);
+    "]],
+    );
     assert!(place.path("work/files/static-binary.png").exists());
 }
 
@@ -299,22 +374,38 @@ fn a_blob_becomes_a_file_that_is_told_of() {
 fn who_is_not_known_or_not_there_is_told_with_what_to_do() {
     let place = Place::new();
     place.put("home/.config/bowline/bowline.toml", "[servers.notes]\ncommand = \"/no/such/program\"\n");
-    place.check(&["tools", "note"], 3, &expect![[r#"
+    place.check(
+        &["tools", "note"],
+        3,
+        &expect![[r"
         error: there is no server `note`
           did you mean `notes`?
           the configuration has notes
           the program itself has files, git, database, web, everything
           a program is named behind `--`, as in `bowline tools -- note`
-    "#]]);
-    place.check(&["tools", "notes"], 4, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["tools", "notes"],
+        4,
+        &expect![[r"
         error: program `/no/such/program` not found
-    "#]]);
-    place.check(&["tools", "notes", "--header", "X=1"], 2, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["tools", "notes", "--header", "X=1"],
+        2,
+        &expect![[r"
         error: `--header` and `--bearer-env` are for servers with a URL, and `notes` has none
-    "#]]);
-    place.check(&["tools", "http://127.0.0.1:1/mcp", "--bearer-env", "TOKEN"], 2, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["tools", "http://127.0.0.1:1/mcp", "--bearer-env", "TOKEN"],
+        2,
+        &expect![[r"
         error: expected a token in the variable `TOKEN`, which is not set
-    "#]]);
+    "]],
+    );
     let (told, code) = place.run(&["tools", "http://127.0.0.1:1/mcp"]);
     assert!(told.starts_with("error: http://127.0.0.1:1/mcp: the server cannot be reached"), "{told}");
     assert_eq!(code, Some(4));
@@ -345,7 +436,8 @@ fn what_changes_at_a_server_is_shown_to_whoever_watches() {
     let output = watch.wait_with_output().expect("it has ended");
     expect![[r#"
         {"method":"notifications/tools/list_changed","params":{}}
-    "#]].assert_eq(&String::from_utf8_lossy(&output.stdout));
+    "#]]
+    .assert_eq(&String::from_utf8_lossy(&output.stdout));
     server.kill().expect("it is our child");
     server.wait().expect("it is our child");
 }
@@ -353,15 +445,23 @@ fn what_changes_at_a_server_is_shown_to_whoever_watches() {
 #[test]
 fn news_is_shown_until_there_was_enough() {
     let place = Place::new();
-    place.check(&["watch", "everything", "--for", "1ms"], 0, &expect![[r#"
+    place.check(
+        &["watch", "everything", "--for", "1ms"],
+        0,
+        &expect![[r"
         listening to `everything`; Ctrl-C ends it
-    "#]]);
-    place.check(&["watch", "everything", "--count", "0", "--json"], 0, &expect![[r#"
+    "]],
+    );
+    place.check(
+        &["watch", "everything", "--count", "0", "--json"],
+        0,
+        &expect![[r"
         listening to `everything`; Ctrl-C ends it
-    "#]]);
-    place.check(&["watch", "everything", "--level", "loud"], 2, &expect![[r#"
+    "]],
+    );
+    place.check(&["watch", "everything", "--level", "loud"], 2, &expect![[r"
         error: invalid value 'loud' for '--level <LEVEL>': expected a level from `debug` to `emergency`, got `loud`
 
         For more information, try '--help'.
-    "#]]);
+    "]]);
 }

@@ -41,7 +41,8 @@ fn a_form_is_filled_in_field_by_field_until_it_is_right() {
           | email: "ann@example.com"
         [s] send  [e] fill in again  [n] no  [c] cancel
         everything> s
-        User response: accept Account { username: "ann", email: "ann@example.com" }"#]].assert_eq(&screen);
+        User response: accept Account { username: "ann", email: "ann@example.com" }"#]]
+    .assert_eq(&screen);
     assert_eq!(code, Some(0));
 }
 
@@ -62,7 +63,7 @@ fn a_page_is_shown_with_its_host_and_not_opened_without_consent() {
     let mut pty = start(&place, &["call", "everything", "sign_in"]);
     pty.expect("everything>").enter("n");
     let (code, screen) = pty.finish();
-    expect![[r#"
+    expect![[r"
 
         [everything] The server asks you to visit a page. Open it?
           | Please sign in.
@@ -70,7 +71,8 @@ fn a_page_is_shown_with_its_host_and_not_opened_without_consent() {
           the whole URL: https://example.com/sign-in
         [y] yes  [n] no
         everything> n
-        the user would rather not"#]].assert_eq(&screen);
+        the user would rather not"]]
+    .assert_eq(&screen);
     assert_eq!(code, Some(0));
 }
 
@@ -111,13 +113,14 @@ fn without_input_nobody_is_asked_even_at_a_terminal() {
 fn tables_fit_the_terminal() {
     let place = Place::new();
     let (_, screen) = start(&place, &["prompts", "everything"]).finish();
-    expect![[r#"
+    expect![[r"
         test_input_required_result_prompt   A prompt that asks for its context.
         test_simple_prompt                  A prompt without arguments.
         test_prompt_with_arguments          arg1= arg2= A prompt with two arguments.
         test_prompt_with_embedded_resource  resourceUri= A prompt that brings a resourc…
         test_prompt_with_image              A prompt that brings a picture along.
-        travel                              country= [city=] Plan a journey; the sugges…"#]].assert_eq(&screen);
+        travel                              country= [city=] Plan a journey; the sugges…"]]
+    .assert_eq(&screen);
 }
 
 #[test]

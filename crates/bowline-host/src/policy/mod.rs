@@ -47,6 +47,6 @@ pub use store::StoreError;
 #[cfg(test)]
 pub(crate) use store::tests::Folder;
 pub(crate) use store::{Document, Others, Store, VERSION, create_private_folder, private};
-pub use terminal::Terminal;
+pub use terminal::{Terminal, hints};
 pub(crate) use time::rfc3339;
 pub use url::{ShownUrl, UrlError, UrlWarning};

@@ -16,6 +16,8 @@ use super::gate::{Gate, Granted, Question, Scope, Verdict};
 use desk::Desk;
 use show::Shown;
 
+pub use show::hints;
+
 /// Asks in a terminal, or over anything else that has lines.
 ///
 /// - One question is asked at a time; others wait.

@@ -113,7 +113,8 @@ fn halves(text: &str) -> (&str, Option<(usize, &str)>) {
     (start, Some((count - shown, end)))
 }
 
-fn hints(annotations: Option<&ToolAnnotations>) -> String {
+/// What a server claims of a tool, in words.
+pub fn hints(annotations: Option<&ToolAnnotations>) -> String {
     let Some(hints) = annotations else { return "none".to_owned() };
     let said = [
         (hints.read_only_hint, "read-only", "not read-only"),
