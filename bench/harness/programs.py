@@ -16,8 +16,12 @@ RUST = {
     "tower-mcp": ("servers/tower-mcp", ["tower-mcp"]),
     "turbomcp": ("servers/turbomcp", ["turbomcp"]),
     "rust-mcp-sdk": ("servers/rust-mcp-sdk", ["rust-mcp-sdk"]),
+    "bowline-gateway": ("gateways/bowline", ["bowline-host"]),
 }
+# Programs that are installed as their users do.
+CRATES = {"mcp-proxy": "0.6.0"}
 SCRIPTS = BENCH / "servers"
+GATEWAYS = BENCH / "gateways"
 
 
 def install(packages, clients):
@@ -29,10 +33,33 @@ def install(packages, clients):
             rust(RUST[package][0])
         elif package in ("load", *clients):
             rust(package)
+        elif package in CRATES:
+            crate(package)
+        elif package == "supergateway":
+            node_home(package, GATEWAYS / "ts" / "package.json")
         elif package == "ts":
             node_packages()
         else:
             python_packages(package)
+
+
+def crate(name):
+    """A program of the registry, as `cargo install` has it."""
+    home = HOME / name
+    if not stamped(home, CRATES[name]):
+        command = ["cargo", "install", "--quiet", "--locked", "--root", home, "--version", CRATES[name], name]
+        quiet(command, env={"CARGO_TARGET_DIR": str(BUILD)})
+        (home / "installed").write_text(CRATES[name])
+
+
+def node_home(name, listed):
+    """A folder with the packages of a list; where it is."""
+    home, wanted = HOME / name, listed.read_text()
+    if not stamped(home, wanted):
+        shutil.copy(listed, home)
+        quiet(["npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--prefix", str(home)], cwd=home)
+        (home / "installed").write_text(wanted)
+    return home
 
 
 def rust(package):
@@ -56,11 +83,7 @@ def stamped(home, stamp):
 
 
 def node_packages():
-    home, wanted = HOME / "ts", (SCRIPTS / "ts" / "package.json").read_text()
-    if not stamped(home, wanted):
-        shutil.copy(SCRIPTS / "ts" / "package.json", home)
-        quiet(["npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--prefix", str(home)], cwd=home)
-        (home / "installed").write_text(wanted)
+    home = node_home("ts", SCRIPTS / "ts" / "package.json")
     # Packages are looked for next to the program that imports them.
     for program in (SCRIPTS / "ts").glob("*.mjs"):
         shutil.copy(program, home)
@@ -88,6 +111,11 @@ def versions(packages):
             locked = tomllib.loads((BENCH / folder / "Cargo.lock").read_text())["package"]
             for crate in crates:
                 told[crate] = next((entry["version"] for entry in locked if entry["name"] == crate), "?")
+        elif package in CRATES:
+            told[package] = CRATES[package]
+        elif package == "supergateway":
+            found = HOME / package / "node_modules" / package / "package.json"
+            told[package] = json.loads(found.read_text())["version"]
         elif package == "ts":
             for name in json.loads((SCRIPTS / "ts" / "package.json").read_text())["dependencies"]:
                 if name.startswith("@modelcontextprotocol/"):
@@ -98,7 +126,7 @@ def versions(packages):
             ask = f"import importlib.metadata as m; print(m.version('{kind}'))"
             told[f"{kind} (Python)"] = quiet([str(HOME / package / "bin" / "python"), "-c", ask]).strip()
     told["rustc"] = quiet(["rustc", "--version"]).split()[1]
-    if "ts" in packages:
+    if {"ts", "supergateway"} & set(packages):
         told["node"] = quiet(["node", "--version"]).strip().removeprefix("v")
     if any(package.startswith("py-") for package in packages):
         told["python"] = sys.version.split()[0]
@@ -108,5 +136,5 @@ def versions(packages):
 def commit():
     """The revision of the sources, and whether they differ from it."""
     git = lambda *words: subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout.strip()
-    changed = git("status", "--porcelain", "--", "crates", "bench/servers", "bench/load", "Cargo.toml", "Cargo.lock")
+    changed = git("status", "--porcelain", "--", "crates", "bench/servers", "bench/gateways", "bench/load", "Cargo.toml", "Cargo.lock")
     return (git("rev-parse", "--short=12", "HEAD") or "unknown") + (" with changes" if changed else "")

@@ -8,7 +8,7 @@ import re
 from harness.place import BENCH, HOME, say
 from harness.programs import versions
 
-ORDER = ["http", "stdio", "instr", "memory", "cold", "build", "client", "growth", "pairs"]
+ORDER = ["http", "stdio", "instr", "memory", "cold", "build", "client", "gateway", "growth", "pairs"]
 TITLES = {
     "http": "HTTP under load",
     "stdio": "stdio under load",
@@ -17,6 +17,7 @@ TITLES = {
     "cold": "Cold start",
     "build": "Building",
     "client": "Clients",
+    "gateway": "Gateways",
     "growth": "How cost grows",
     "pairs": "Ratios",
 }

@@ -26,12 +26,13 @@ class Variant:
         return [*shlex.split(text), *map(str, more)]
 
 
-def chosen(quick, only):
+def chosen(quick, only, others=frozenset()):
+    """The servers to measure. What is in `others` may be named too, and is no server."""
     tables = tomllib.loads((BENCH / "servers.toml").read_text())
     variants = [Variant(name, table) for name, table in tables.items()]
     if only:
         known = {word for variant in variants for word in (variant.name, variant.package)}
-        if unknown := set(only) - known:
+        if unknown := set(only) - known - others:
             raise SystemExit(f"there is no server {', '.join(sorted(unknown))}")
         return [variant for variant in variants if {variant.name, variant.package} & set(only)]
     return [variant for variant in variants if ("quick" if quick else "main") in variant.groups]
@@ -59,10 +60,10 @@ def free_port():
 class Running:
     """A server on HTTP, from its start to the end of the `with` block."""
 
-    def __init__(self, variant, *, more=(), before=(), pinned=True, env=None):
+    def __init__(self, variant, *, more=(), before=(), pinned=True, env=None, path="/mcp", cpu=SERVER_CPU):
         self.name, self.port = variant.name, free_port()
-        self.url = f"http://127.0.0.1:{self.port}/mcp"
-        pin = ["taskset", "-c", str(SERVER_CPU)] if pinned else []
+        self.url = f"http://127.0.0.1:{self.port}{path}"
+        pin = ["taskset", "-c", str(cpu)] if pinned else []
         command = [*pin, *map(str, before), *variant.command("http", self.port, more)]
         quiet = subprocess.DEVNULL
         self.process = subprocess.Popen(command, cwd=BENCH, env=env, stdin=quiet, stdout=quiet, stderr=quiet)
@@ -74,12 +75,12 @@ class Running:
     def __exit__(self, *_):
         self.stop()
 
-    def ready(self, protos, *, ops=("echo", "add", "list"), tools=102):
+    def ready(self, protos, *, ops=("echo", "add", "list"), tools=102, prefix=""):
         """Waits until it answers rightly, in each revision."""
         for proto in protos:
             for op in ops:
                 flags = ["--url", self.url, "--proto", proto, "--op", op, "--tools", tools, "--timeout", 60]
-                load("wait", *flags)
+                load("wait", *flags, "--prefix", prefix)
         return self
 
     def stop(self):

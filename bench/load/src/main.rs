@@ -13,6 +13,7 @@ use args::Args;
 fn workload(a: &Args) -> Result<proto::Workload, String> {
     Ok(proto::Workload {
         op: proto::Op::parse(a.get("op").unwrap_or("echo"))?,
+        prefix: a.get("prefix").unwrap_or_default().to_owned(),
         proto: proto::Proto::parse(a.req("proto")?)?,
         text: proto::payload(a.num("payload", 100)?),
         tools_expected: a.num("tools", 102)?,
@@ -21,7 +22,7 @@ fn workload(a: &Args) -> Result<proto::Workload, String> {
 
 const USAGE: &str =
     "usage: bench-load http|stdio|coldstart|sessions|streams|wait --proto 2025-11-25|2026-07-28 \
-[--op echo|add|list|ping] [--payload BYTES] [--tools N] [--cpu N]
+[--op echo|add|list|ping] [--payload BYTES] [--tools N] [--prefix TEXT] [--cpu N]
   http      --url U [--conns N] [--duration S] [--warmup S] [--requests N] [--pid SERVER]
   stdio     [--window N] [--duration S] [--warmup S] [--requests N] [--server-cpu N] -- CMD...
   coldstart [--iters N] [--server-cpu N] -- CMD...

@@ -102,6 +102,8 @@ pub fn payload(n: usize) -> String {
 
 pub struct Workload {
     pub op: Op,
+    /// What a gateway puts before the names of tools.
+    pub prefix: String,
     pub proto: Proto,
     pub text: String,
     pub tools_expected: usize,
@@ -129,13 +131,14 @@ impl Workload {
             Proto::V2025 => String::new(),
             Proto::V2026 => format!(r#"{sep}"_meta":{META_2026}"#),
         };
+        let prefix = &self.prefix;
         let params = match self.op {
             Op::Echo => format!(
-                r#"{{"name":"echo","arguments":{{"message":{}}}{}}}"#,
+                r#"{{"name":"{prefix}echo","arguments":{{"message":{}}}{}}}"#,
                 serde_json::to_string(&self.text).unwrap(),
                 meta(",")
             ),
-            Op::Add => format!(r#"{{"name":"add","arguments":{{"a":20,"b":22}}{}}}"#, meta(",")),
+            Op::Add => format!(r#"{{"name":"{prefix}add","arguments":{{"a":20,"b":22}}{}}}"#, meta(",")),
             Op::List | Op::Ping => format!("{{{}}}", meta("")),
         };
         let head = r#"{"jsonrpc":"2.0","id":"#;
@@ -146,7 +149,8 @@ impl Workload {
 
     /// Headers of the revision, without `Content-Length` and `Host`.
     pub fn headers(&self, session: Option<&str>) -> String {
-        headers(self.proto, self.op.method(), self.op.tool(), session)
+        let tool = self.op.tool().map(|tool| format!("{}{tool}", self.prefix));
+        headers(self.proto, self.op.method(), tool.as_deref(), session)
     }
 }
 

@@ -32,6 +32,9 @@ pub(crate) struct Common {
     /// Show every message that passes, on standard error
     #[arg(long, global = true, help_heading = "Common options")]
     pub(crate) trace: bool,
+    /// Write every message that passes to this file, as a transcript that `bowline replay` understands
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Common options")]
+    pub(crate) record: Option<PathBuf>,
     /// Never ask anything, even at a terminal
     #[arg(long, global = true, help_heading = "Common options")]
     pub(crate) no_input: bool,
@@ -72,6 +75,12 @@ pub(crate) enum Command {
     Watch(commands::watch::Arguments),
     /// See whether a server answers
     Ping(commands::ping::Arguments),
+    /// See what is wrong with a server, and what other clients will not take
+    Doctor(commands::doctor::Arguments),
+    /// Stand between a client and a server, and write down what they say
+    Record(commands::record::Arguments),
+    /// Serve a recording, or say it again to a server and compare the answers
+    Replay(commands::replay::Arguments),
     /// Write a reference page of the book
     #[command(name = "__reference", hide = true)]
     Reference(commands::reference::Arguments),

@@ -5,7 +5,7 @@ use crate::{
     failure::{Code, Failure},
 };
 use bowline_server::Server;
-use bowline_servers::{Files, Git, database::Database};
+use bowline_servers::{Database, Files, Git, Web, web::OpenApi};
 use clap::{Args, FromArgMatches, Subcommand};
 use std::{fmt::Display, path::PathBuf};
 
@@ -18,6 +18,8 @@ pub(crate) enum Builtin {
     Git(GitOptions),
     /// Look at a database and query it, and change it if that is allowed
     Database(DatabaseOptions),
+    /// Fetch pages of the open internet, and call the interfaces that OpenAPI documents describe
+    Web(WebOptions),
     /// Every feature of the protocol, each in the smallest way that shows it
     Everything,
 }
@@ -77,6 +79,22 @@ struct WhichDatabase {
     sample: bool,
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct WebOptions {
+    /// Let this host be in a private network or on this machine: a name, or `name:port`; may be given more than once
+    #[arg(long = "allow-host", value_name = "HOST")]
+    hosts: Vec<String>,
+    /// Let every host be in a private network or on this machine
+    #[arg(long)]
+    allow_private: bool,
+    /// Offer the operations of this OpenAPI document as tools; its credentials come from the environment
+    #[arg(long, value_name = "FILE")]
+    openapi: Option<PathBuf>,
+    /// Where the interface of the document is, instead of where the document says
+    #[arg(long, value_name = "URL", requires = "openapi")]
+    base_url: Option<String>,
+}
+
 impl Builtin {
     /// The one of this name, as it is without options.
     pub(crate) fn named(name: &str) -> Option<Self> {
@@ -106,6 +124,7 @@ impl Builtin {
                 Ok(Git::at(folder).map_err(unusable)?.writable(options.write).server())
             }
             Self::Database(options) => options.server(context),
+            Self::Web(options) => options.server(),
             Self::Everything => Ok(bowline_servers::everything::server()),
         }
     }
@@ -127,6 +146,20 @@ impl DatabaseOptions {
         let database = database.map_err(unusable)?.max_rows(self.max_rows).writable(self.write);
         let database = if self.without_consent { database.without_consent() } else { database };
         Ok(database.server())
+    }
+}
+
+impl WebOptions {
+    fn server(&self) -> Result<Server, Failure> {
+        let mut web = Web::new().allow_hosts(&self.hosts).allow_private(self.allow_private);
+        if let Some(file) = &self.openapi {
+            let mut interface = OpenApi::read(file).map_err(unusable)?;
+            if let Some(url) = &self.base_url {
+                interface = interface.base_url(url);
+            }
+            web = web.openapi(interface);
+        }
+        web.server().map_err(unusable)
     }
 }
 

@@ -1,22 +1,47 @@
 //! What a command has at hand: the screen, where it runs, and what the user said for all commands.
 
-use crate::{arguments::Common, screen::Screen, surroundings::Surroundings};
+use crate::{
+    arguments::Common, failure::Failure, recording::Recording, screen::Screen, surroundings::Surroundings,
+};
 use bowline_client::{Client, ClientBuilder, Direction};
 use bowline_host::policy::visible;
+use bowline_testing::transcript::Side;
 use bowline_types::Revision;
+use std::{path::Path, sync::Arc};
 
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) screen: Screen,
     pub(crate) surroundings: Surroundings,
     common: Common,
+    /// Where the messages of every client go.
+    recording: Option<Arc<Recording>>,
 }
 
 impl Context {
     pub(crate) fn new(common: Common) -> Self {
         let screen = Screen::new(common.color);
         let surroundings = Surroundings::of_this_process(&common.config);
-        Self { screen, surroundings, common }
+        Self { screen, surroundings, common, recording: None }
+    }
+
+    /// Begins the recording that the common options want.
+    pub(crate) fn begin_recording(&mut self) -> Result<(), Failure> {
+        if let Some(path) = &self.common.record {
+            self.recording = Some(Arc::new(self.recording(path, "bowline")?));
+        }
+        Ok(())
+    }
+
+    /// Begins a recording of a conversation with this server.
+    pub(crate) fn recording(&self, path: &Path, server: &str) -> Result<Recording, Failure> {
+        let variables: Vec<(String, String)> = std::env::vars().collect();
+        let recording = Recording::begin(path, server, &variables)?;
+        if recording.path != path {
+            let (path, other) = (path.display(), recording.path.display());
+            self.screen.aside(&format!("`{path}` is there already; recording to `{other}`"));
+        }
+        Ok(recording)
     }
 
     /// Whether results are written as JSON.
@@ -45,17 +70,41 @@ impl Context {
         if let Some(revision) = self.revision() {
             builder = builder.revisions([revision]);
         }
-        if self.trace() {
-            let screen = self.screen;
-            builder = builder.on_frame(move |direction, frame| {
-                let mark = match direction {
-                    Direction::Sent => '>',
-                    Direction::Received => '<',
-                };
-                screen
-                    .aside(&format!("{mark} {}", visible(&String::from_utf8_lossy(frame.trim_ascii_end()))));
-            });
+        if self.trace() || self.recording.is_some() {
+            let frames = self.frames();
+            builder = builder.on_frame(move |direction, frame| frames.show(direction, frame));
         }
         builder
+    }
+
+    /// What becomes of every message, for a command that has its own use for them as well.
+    pub(crate) fn frames(&self) -> Frames {
+        Frames { screen: self.screen, trace: self.trace(), recording: self.recording.clone() }
+    }
+}
+
+/// Shows and records messages, as the common options want it.
+#[derive(Clone, Debug)]
+pub(crate) struct Frames {
+    screen: Screen,
+    trace: bool,
+    recording: Option<Arc<Recording>>,
+}
+
+impl Frames {
+    pub(crate) fn show(&self, direction: Direction, frame: &[u8]) {
+        let (mark, side) = match direction {
+            Direction::Sent => ('>', Side::Client),
+            Direction::Received => ('<', Side::Server),
+        };
+        if self.trace {
+            let text = String::from_utf8_lossy(frame.trim_ascii_end());
+            self.screen.aside(&format!("{mark} {}", visible(&text)));
+        }
+        if let Some(recording) = &self.recording
+            && let Err(error) = recording.frame(side, frame)
+        {
+            self.screen.aside(&format!("the recording ends here: {error}"));
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::{
 use bowline_host::{
     Gateway,
     config::{Config, NoticeKind},
-    gateway::{Approvals, Approve, Candidate, GatewayError, Standing},
+    gateway::{Approvals, Approve, Candidate, EntryStatus, GatewayError, Standing},
     policy::{Gate, StoreError, SystemOpener},
 };
 use std::{
@@ -69,17 +69,21 @@ impl Hosting {
                  `token_env` in `[gateway]` asks for one"
             ));
         }
-        for entry in self.gateway.status() {
-            if let Standing::NeedsApproval(candidate) = entry.standing {
-                told.push(format!(
-                    "{}: the server `{}` comes with the project and is not used before you approve it: run `bowline up` \
-                     in a terminal",
-                    candidate.origin(),
-                    entry.name,
-                ));
-            }
-        }
         told
+    }
+
+    /// What waits for somebody to approve it, where nobody is who could.
+    pub(crate) fn unapproved(&self) -> Vec<String> {
+        let entries = self.gateway.status().into_iter();
+        let told = entries.filter_map(|EntryStatus { name, standing, .. }| match standing {
+            Standing::NeedsApproval(candidate) => Some(format!(
+                "{}: the server `{name}` comes with the project and is not used before you approve it: run `bowline up` \
+                 in a terminal",
+                candidate.origin(),
+            )),
+            _ => None,
+        });
+        told.collect()
     }
 
     /// What is worth knowing before it runs.

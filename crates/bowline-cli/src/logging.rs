@@ -3,7 +3,8 @@
 use crate::{context::Context, failure::Failure};
 use clap::{Args, ValueEnum};
 use tracing_subscriber::{
-    EnvFilter, Layer, fmt, fmt::writer::BoxMakeWriter, layer::SubscriberExt, util::SubscriberInitExt,
+    EnvFilter, Layer, filter::LevelFilter, fmt, fmt::writer::BoxMakeWriter, layer::SubscriberExt,
+    util::SubscriberInitExt,
 };
 
 /// The log on the command line.
@@ -29,8 +30,8 @@ impl LogArguments {
     pub(crate) fn start(&self, context: &Context, usual: &str, writer: BoxMakeWriter) -> Result<(), Failure> {
         let variable = context.surroundings.environment.variable("BOWLINE_LOG");
         let wanted = self.log.as_deref().or(variable).filter(|text| !text.is_empty()).unwrap_or(usual);
-        let filter = EnvFilter::try_new(wanted).map_err(|error| {
-            Failure::misused(format!("the level of the log `{wanted}` cannot be understood: {error}"))
+        let filter = filter(wanted).ok_or_else(|| {
+            Failure::misused(format!("the level of the log `{wanted}` cannot be understood"))
                 .advise("expected error, warn, info, debug or trace, or such as `warn,bowline_host=debug`")
         })?;
         let lines = fmt::layer().with_writer(writer).with_ansi(false).with_target(false);
@@ -42,6 +43,12 @@ impl LogArguments {
         let _ = tracing_subscriber::registry().with(filter).with(lines).try_init();
         Ok(())
     }
+}
+
+/// What is told. A word alone has to be a level: as the name of a part it would silence all others.
+fn filter(wanted: &str) -> Option<EnvFilter> {
+    let is_plain = |part: &str| part.contains('=') || part.trim().parse::<LevelFilter>().is_ok();
+    wanted.split(',').all(is_plain).then(|| EnvFilter::try_new(wanted).ok())?
 }
 
 /// The log on standard error.

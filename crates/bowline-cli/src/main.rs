@@ -15,6 +15,7 @@ mod logging;
 mod offers;
 mod picture;
 mod progress;
+mod recording;
 mod running;
 mod schema;
 mod screen;
@@ -34,12 +35,15 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return screen::tell_usage(&error),
     };
-    let context = Context::new(arguments.common);
+    let mut context = Context::new(arguments.common);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return context.screen.tell_failure(&error.into()),
     };
-    let ended = runtime.block_on(commands::run(arguments.command, &context));
+    let ended = match context.begin_recording() {
+        Ok(()) => runtime.block_on(commands::run(arguments.command, &context)),
+        Err(failure) => Err(failure),
+    };
     // A thread that waits for a line to be typed does not keep the program.
     runtime.shutdown_background();
     match ended {

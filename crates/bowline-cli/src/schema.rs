@@ -346,15 +346,15 @@ mod tests {
                 ("color", "7"),
                 ("a.b", "x"),
             ],
-            expect![[r#"{"a.b":"x","color":7,"count":5,"ratio":1.5,"sure":true,"text":"5"}"#]],
+            expect![[r#"{"text":"5","count":5,"ratio":1.5,"sure":true,"color":7,"a.b":"x"}"#]],
         );
         check(
             &[("tags", "a"), ("tags", "b"), ("sizes", "[1, 2]"), ("sizes", "3")],
-            expect![[r#"{"sizes":[1,2,3],"tags":["a","b"]}"#]],
+            expect![[r#"{"tags":["a","b"],"sizes":[1,2,3]}"#]],
         );
         check(
             &[("place.x", "1"), ("place.name", "2"), ("maybe", "null"), ("free", "[1]")],
-            expect![[r#"{"free":[1],"maybe":null,"place":{"name":"2","x":1}}"#]],
+            expect![[r#"{"place":{"x":1,"name":"2"},"maybe":null,"free":[1]}"#]],
         );
         check(&[("free", "plain"), ("maybe", "3")], expect![[r#"{"free":"plain","maybe":3}"#]]);
     }
@@ -369,7 +369,7 @@ mod tests {
             expect!["color: expected one of red, green, 7, got `gren`; did you mean `green`?"],
         );
         check(&[("txet", "x")], expect!["there is no argument `txet`; did you mean `text`?"]);
-        check(&[("place.z", "x")], expect!["there is no argument `z`; there are name, x"]);
+        check(&[("place.z", "x")], expect!["there is no argument `z`; there are x, name"]);
         check(&[("text", "a"), ("text", "b")], expect!["`text` is given twice"]);
         check(&[("sizes", "a")], expect!["sizes: expected integer, got `a`"]);
     }

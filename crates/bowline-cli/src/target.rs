@@ -40,6 +40,11 @@ pub(crate) struct TargetArguments {
 }
 
 impl TargetArguments {
+    /// Whether a server was named at all.
+    pub(crate) fn is_given(&self) -> bool {
+        self.target.is_some() || !self.reach.program.is_empty()
+    }
+
     pub(crate) fn target(&self, context: &Context) -> Result<Target, Failure> {
         self.reach.target(self.target.as_deref(), context)
     }
@@ -121,18 +126,18 @@ impl ReachArguments {
 }
 
 /// A server that can be reached.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Target {
     /// What the user calls it.
     pub(crate) name: String,
     way: Way,
-    timeout: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
     revision: Option<Revision>,
     roots: Vec<Root>,
     lasts: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Way {
     Program(Command),
     Page(Page),
@@ -143,6 +148,22 @@ impl Target {
     fn new(name: impl Into<String>, way: Way) -> Self {
         let name = name.into();
         Self { name, way, timeout: None, revision: None, roots: Vec::new(), lasts: false }
+    }
+
+    /// The program, if the server is one.
+    pub(crate) fn program(&self) -> Option<&Command> {
+        match &self.way {
+            Way::Program(program) => Some(program),
+            Way::Page(_) | Way::Here(_) => None,
+        }
+    }
+
+    /// The page, if the server has a URL.
+    pub(crate) fn page(&self) -> Option<&HttpTarget> {
+        match &self.way {
+            Way::Program(_) | Way::Here(_) => None,
+            Way::Page(page) => Some(page),
+        }
     }
 
     /// The connection is to last: its server has time to end, which one that is asked a single thing has not.

@@ -156,6 +156,41 @@ impl fmt::Debug for Hub {
 mod tests {
     use super::*;
 
+    /// Notes what it is told.
+    #[derive(Default)]
+    struct Ear(Mutex<Vec<String>>);
+
+    impl Listener for Ear {
+        fn hear(&self, change: &Change) {
+            self.0.lock().unwrap().push(format!("{change:?}"));
+        }
+    }
+
+    #[test]
+    fn a_follower_hears_of_all_that_is_wanted_and_can_tell_of_changes() {
+        let hub = Arc::new(Hub::default());
+        let (note, told) = std::sync::mpsc::channel();
+        hub.follow(Box::new(move |all, updates| note.send((all.clone(), updates.clone())).unwrap()));
+        let set = |uris: &[&str]| uris.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
+        // One client wants both, another the second; then the first goes.
+        hub.want(&set(&[]), &set(&["a:1", "a:2"]));
+        hub.want(&set(&[]), &set(&["a:2"]));
+        hub.want(&set(&["a:1", "a:2"]), &set(&[]));
+        let told: Vec<_> = told.try_iter().collect();
+        let all: Vec<_> = told.iter().map(|(all, _)| all.clone()).collect();
+        assert_eq!(all, [set(&["a:1", "a:2"]), set(&["a:1", "a:2"]), set(&["a:2"])]);
+
+        let ear = Arc::new(Ear::default());
+        let listener: Arc<dyn Listener> = ear.clone();
+        hub.join(&listener);
+        let (_, updates) = &told[0];
+        updates.resource_updated("a:2");
+        assert_eq!(*ear.0.lock().unwrap(), [r#"Resource("a:2")"#]);
+        drop(hub);
+        updates.resource_updated("a:2");
+        assert_eq!(ear.0.lock().unwrap().len(), 1, "nobody is told of a server that is gone");
+    }
+
     struct Member(Arc<Hub>);
 
     impl Listener for Member {

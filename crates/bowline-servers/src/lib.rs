@@ -22,9 +22,12 @@ pub mod files;
 pub mod git;
 mod percent;
 mod text;
+pub mod web;
 
+pub use database::Database;
 pub use files::Files;
 pub use git::Git;
+pub use web::Web;
 
 use bowline::server::Server;
 

@@ -1,10 +1,8 @@
 //! How much of a text is shown, and how a path is written as a URI and read from one.
 
-use bowline::proto::uri::{UriTemplate, Value};
-use std::{
-    borrow::Cow,
-    path::{Component, Path, PathBuf},
-};
+use crate::percent;
+use bowline::proto::uri::UriTemplate;
+use std::path::{Component, Path, PathBuf};
 
 /// At most `limit` bytes of a text, cut between characters.
 pub(crate) fn cut(text: &str, limit: usize) -> &str {
@@ -17,21 +15,18 @@ pub(crate) fn cut(text: &str, limit: usize) -> &str {
 
 /// The `file` URI of an absolute path; `None` when the path is not Unicode.
 pub(crate) fn file_uri(path: &Path) -> Option<String> {
-    let mut parts = Vec::new();
+    let mut uri = String::from("file://");
     for component in path.components() {
-        match component {
-            Component::Normal(part) => parts.push(part.to_str()?),
-            Component::Prefix(prefix) => parts.push(prefix.as_os_str().to_str()?),
-            Component::RootDir => {}
+        let part = match component {
+            Component::Normal(part) => part,
+            Component::Prefix(prefix) => prefix.as_os_str(),
+            Component::RootDir => continue,
             Component::CurDir | Component::ParentDir => return None,
-        }
+        };
+        uri.push('/');
+        uri.push_str(&percent::encode(part.to_str()?));
     }
-    if parts.is_empty() {
-        return Some("file:///".into());
-    }
-    let template = UriTemplate::parse("file://{/path*}").expect("the template is well formed");
-    let value = Value::List(parts.into_iter().map(Cow::Borrowed).collect());
-    template.expand(|_| Some(value.clone())).ok()
+    Some(if uri == "file://" { "file:///".into() } else { uri })
 }
 
 /// The path behind a `file` URI of this machine; `None` for any other text.

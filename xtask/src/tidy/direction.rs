@@ -22,7 +22,7 @@ const TABLE: &[(&str, May)] = &[
     // The built-in servers are written the way a user writes one.
     (SERVERS, May::Use(&[TYPES, PROTO, SERVER, HTTP, STORE, FACADE])),
     (INSPECTOR, May::Use(&[TYPES, PROTO, SERVER, CLIENT, HTTP, HOST])),
-    (CLI, May::Use(&[TYPES, PROTO, SERVER, CLIENT, HTTP, HOST, SERVERS])),
+    (CLI, May::Use(&[TYPES, PROTO, SERVER, CLIENT, HTTP, HOST, SERVERS, TESTING])),
 ];
 
 /// Crates that touch neither the world nor time nor chance.

@@ -41,7 +41,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let ending = Ending::listen()?;
     let address = arguments.listen.unwrap_or(config.gateway.listen);
     let hosting = Hosting::new(context, config, Memory::Kept, None)?;
-    let complaints = hosting.complaints(address);
+    let complaints = [hosting.complaints(address), hosting.unapproved()].concat();
     if arguments.strict && !complaints.is_empty() {
         let sentence = "something is wrong with the configuration";
         return Err(Failure { advice: complaints, ..Failure::new(Code::Config, sentence) });

@@ -4,6 +4,7 @@ pub(crate) mod call;
 pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod doctor;
 pub(crate) mod gateway;
 pub(crate) mod info;
 pub(crate) mod man;
@@ -11,8 +12,10 @@ pub(crate) mod ping;
 pub(crate) mod prompt;
 pub(crate) mod prompts;
 pub(crate) mod read;
+pub(crate) mod record;
 pub(crate) mod reference;
 pub(crate) mod repl;
+pub(crate) mod replay;
 pub(crate) mod resources;
 pub(crate) mod serve;
 pub(crate) mod tools;
@@ -40,6 +43,9 @@ pub(crate) async fn run(command: Option<Command>, context: &Context) -> Result<(
         Some(Command::Complete(arguments)) => complete::run(arguments, context).await,
         Some(Command::Watch(arguments)) => watch::run(arguments, context).await,
         Some(Command::Ping(arguments)) => ping::run(arguments, context).await,
+        Some(Command::Doctor(arguments)) => doctor::run(arguments, context).await,
+        Some(Command::Record(arguments)) => record::run(arguments, context).await,
+        Some(Command::Replay(arguments)) => replay::run(arguments, context).await,
         Some(Command::Reference(arguments)) => reference::run(&arguments),
         Some(Command::Repl(arguments)) => repl::run(arguments, context).await,
         Some(Command::Completions(arguments)) => completions::run(&arguments, context),

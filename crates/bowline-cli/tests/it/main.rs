@@ -2,8 +2,17 @@
 
 mod book;
 mod config;
+mod place;
+#[cfg(unix)]
+mod doctor;
 #[cfg(unix)]
 mod pty;
+#[cfg(unix)]
+mod serving;
+#[cfg(unix)]
+mod up;
+#[cfg(unix)]
+mod record;
 
 use std::process::{Command, Stdio};
 

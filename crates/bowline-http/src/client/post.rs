@@ -8,7 +8,7 @@ use super::{
 };
 use bowline_client::BoxFuture;
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Method, Request, StatusCode, Uri, header};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
 use hyper::body::{Body, Incoming};
 use std::{
     collections::HashMap,
@@ -237,6 +237,18 @@ impl Poster {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<PostAnswer, PostError> {
+        let (head, body) = self.ask(method, url, headers, body).await?.into_parts();
+        let body = whole(body, self.max_answer).await?;
+        Ok(PostAnswer { status: head.status, headers: head.headers, body })
+    }
+
+    pub(super) async fn ask(
+        &self,
+        method: Method,
+        url: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<Incoming>, PostError> {
         let uri = url::parse(url).map_err(PostError::Misuse)?;
         let origin = self.origin(&uri)?;
         let mut request = Request::new(Payload::from(body));
@@ -244,10 +256,7 @@ impl Poster {
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
         request.headers_mut().extend(origin.headers);
-        let response = origin.client.request(request).await.map_err(|error| loss(&error))?;
-        let (head, body) = response.into_parts();
-        let body = whole(body, self.max_answer).await?;
-        Ok(PostAnswer { status: head.status, headers: head.headers, body })
+        origin.client.request(request).await.map_err(|error| loss(&error))
     }
 }
 

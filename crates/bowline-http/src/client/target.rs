@@ -5,13 +5,15 @@ use super::{
     connector::{self, Connector},
     courier::Courier,
     line::{Found, Line, lock},
+    post::{PostAnswer, PostError, Poster},
     proxy::Proxy,
     transport::HttpTransport,
     url,
 };
 use bowline_client::{Backoff, BoxFuture, Connect, Error, Inbox, Restart, Result, Transport};
 use bowline_types::Era;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 /// The headers that say how a message travels, and are not the caller's to set.
@@ -126,6 +128,33 @@ impl HttpTarget {
     pub fn known_era(self, era: Era) -> Self {
         *lock(&self.found) = Some(era);
         self
+    }
+
+    /// The URL as it was given.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Sends one plain request with these headers and those of the target, and gives what comes back without its body,
+    /// which may have no end. No rule of the protocol is kept: for whoever wants to see what a server makes of that.
+    ///
+    /// Dropping the future aborts the request.
+    pub async fn knock(
+        &self,
+        method: Method,
+        mut headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<PostAnswer, PostError> {
+        let own = custom_headers(&self.headers).map_err(|error| PostError::Misuse(error.to_string()))?;
+        headers.extend(own);
+        let mut poster = Poster::new().connect_timeout(self.connect_timeout);
+        if let Some(proxy) = &self.proxy {
+            poster = poster.proxy(proxy.clone());
+        }
+        let poster =
+            self.trusted.iter().fold(poster, |poster, certificate| poster.trust(certificate.clone()));
+        let (head, _) = poster.ask(method, &self.url, headers, body).await?.into_parts();
+        Ok(PostAnswer { status: head.status, headers: head.headers, body: Bytes::new() })
     }
 
     fn open(&self, inbox: Inbox) -> Result<HttpTransport> {

@@ -1,10 +1,12 @@
 //! Requests beside the protocol.
 
 use crate::client_peer::Peer;
-use bowline_http::{Post, PostAnswer, PostError, Poster, Proxy};
+use bowline_client::BoxFuture;
+use bowline_http::{Post, PostAnswer, PostError, Poster, Proxy, Reference, Resolve};
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 use serde_json::json;
+use std::{io, net::SocketAddr};
 use tokio::{io::AsyncReadExt, net::TcpListener};
 
 async fn post(poster: &Poster, url: &str) -> Result<PostAnswer, PostError> {
@@ -104,4 +106,64 @@ async fn a_proxy_is_told_which_server_a_request_is_for() {
         asked.accepted().await;
     });
     assert_eq!(answer.unwrap().status, 202);
+}
+
+/// Knows one host, and refuses all others.
+#[derive(Debug)]
+struct Book(SocketAddr);
+
+impl Resolve for Book {
+    fn resolve<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
+        Box::pin(async move {
+            match (host, port) {
+                // The first address is nobody's.
+                ("known.example", 81) => Ok(vec!["127.0.0.1:1".parse().unwrap(), self.0]),
+                ("empty.example", _) => Ok(Vec::new()),
+                _ => Err(io::Error::other(format!("{host} and {port} are not in the book"))),
+            }
+        })
+    }
+}
+
+#[tokio::test]
+async fn addresses_are_those_of_the_resolver_and_no_others() {
+    let mut peer = Peer::new().await;
+    let poster = Poster::new().resolver(Book(peer.address));
+    let get = |url: &'static str| poster.send(Method::GET, url, HeaderMap::new(), Bytes::new());
+    let (answer, ()) = tokio::join!(get("http://known.example:81/x"), async {
+        let asked = peer.next().await;
+        assert_eq!((asked.method.as_str(), asked.path.as_str()), ("GET", "/x"));
+        assert_eq!(asked.header("host"), Some("known.example:81"));
+        asked.reply(200, &[], "words").await;
+    });
+    assert_eq!(answer.unwrap().body.as_ref(), b"words");
+    // Addresses are asked for as well.
+    for (url, told) in [
+        ("http://localhost/", "localhost and 80 are not in the book"),
+        ("https://127.0.0.1/", "127.0.0.1 and 443 are not in the book"),
+        ("http://[::1]:9/", "::1 and 9 are not in the book"),
+        ("http://empty.example/", "`empty.example` has no address"),
+    ] {
+        match get(url).await {
+            Err(PostError::Unreachable(reason)) => assert!(reason.contains(told), "{reason}"),
+            other => panic!("expected {told}, got {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn an_answer_says_where_it_leads_to() {
+    let redirect = |status: u16, location: &str| {
+        let headers = HeaderMap::from_iter([("location".parse().unwrap(), location.parse().unwrap())]);
+        let answer = PostAnswer { status: status.try_into().unwrap(), headers, body: Bytes::new() };
+        answer.redirect("https://h/a/b")
+    };
+    let to = |url: &str, is_same_origin| Ok(Some(Reference { url: url.into(), is_same_origin }));
+    assert_eq!(redirect(302, "../c#d"), to("https://h/c", true));
+    assert_eq!(redirect(308, "http://h/c"), to("http://h/c", false));
+    assert_eq!(redirect(301, "//other/c"), to("https://other/c", false));
+    assert_eq!(redirect(200, "/c"), Ok(None));
+    assert_eq!(redirect(304, "/c"), Ok(None));
+    assert!(redirect(302, "file:///etc/passwd").is_err());
+    assert!(redirect(302, "https://user@h/").is_err());
 }

@@ -73,7 +73,9 @@ impl Collector {
             }
             // Part of the first row says more than nothing.
             let share = self.limits.bytes / row.len().max(1);
-            row.iter_mut().for_each(|value| shorten(value, share));
+            for value in &mut row {
+                shorten(value, share);
+            }
             size = row.iter().map(size_of).sum();
             self.enough(format!("long values were cut to fit into {} bytes", self.limits.bytes));
         }
@@ -108,7 +110,8 @@ fn size_of(value: &Value) -> usize {
 fn shorten(value: &mut Value, bytes: usize) {
     match value {
         Value::String(text) if text.len() > bytes => {
-            text.truncate(text.floor_char_boundary(bytes));
+            let end = (0..=bytes).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+            text.truncate(end);
             text.push('…');
         }
         Value::Array(_) | Value::Object(_) if size_of(value) > bytes => {
@@ -225,13 +228,13 @@ mod tests {
             vec![json!(null), json!("two\nlines")],
             vec![json!(3.5), binary(b"abc")],
         ];
-        expect![[r#"
+        expect![[r"
             id   | name
             ---- | ---------
             1    | Ann
             NULL | two lines
             3.5  | (3 bytes)
-            (3 rows)"#]]
+            (3 rows)"]]
         .assert_eq(&collect(Limits::default(), rows).to_text());
     }
 

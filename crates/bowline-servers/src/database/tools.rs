@@ -156,7 +156,8 @@ async fn consent(ctx: &Ctx, Sql { sql, parameters }: &Sql) -> Result<()> {
     let mut question = format!("Run this statement on the database?\n\n{}", visible(sql));
     if !parameters.is_empty() {
         let values: Vec<String> = parameters.iter().map(|value| visible(&value.to_string())).collect();
-        question += &format!("\n\nwith the parameters {}", values.join(", "));
+        question.push_str("\n\nwith the parameters ");
+        question.push_str(&values.join(", "));
     }
     match ctx.ask::<Consent>(question).await {
         Ok(Answer::Accept(Consent { run: true })) => Ok(()),

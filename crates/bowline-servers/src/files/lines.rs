@@ -3,6 +3,9 @@
 use bowline::server::{Error, Result};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
+/// How far into a file lines are counted.
+const MAX_SCANNED: u64 = 1024 * 1024 * 1024;
+
 /// Which lines are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
@@ -58,7 +61,7 @@ pub(super) fn read(mut file: impl Read + Seek, part: Part, limit: u64) -> Result
             }
             Ok(bytes)
         }
-        Part::Range(from, to) => range(BufReader::new(file), from, to, limit),
+        Part::Range(from, to) => range(file, MAX_SCANNED, from, to, limit),
         Part::Tail(lines) => tail(file, lines, limit),
     }
 }
@@ -67,9 +70,15 @@ fn too_much(limit: u64) -> Error {
     Error::tool(format!("these lines have more than {limit} bytes: ask for fewer of them"))
 }
 
-fn range(mut file: impl BufRead, from: u64, to: u64, limit: u64) -> Result<Vec<u8>> {
+fn range(file: impl Read, scanned: u64, from: u64, to: u64, limit: u64) -> Result<Vec<u8>> {
+    let mut file = BufReader::new(file.take(scanned));
     for _ in 1..from {
         if file.skip_until(b'\n')? == 0 {
+            if file.get_ref().limit() == 0 {
+                return Err(Error::tool(format!(
+                    "line {from} is not among the first {scanned} bytes of the file"
+                )));
+            }
             return Ok(Vec::new());
         }
     }
@@ -150,6 +159,13 @@ mod tests {
         check(text, Part::Whole, 13, Err("the file has 14 bytes, and at most 13 are read at once"));
         check(text, Part::Range(1, 2), 7, Err("more than 7 bytes"));
         check(text, Part::Tail(2), 9, Err("more than 9 bytes"));
+    }
+
+    #[test]
+    fn lines_are_counted_only_so_far() {
+        let error = range("one\ntwo\nthree\n".as_bytes(), 8, 4, 4, 100).unwrap_err();
+        assert_eq!(error.to_string(), "line 4 is not among the first 8 bytes of the file");
+        assert_eq!(range("one\ntwo\n".as_bytes(), 9, 4, 4, 100).unwrap(), b"");
     }
 
     #[test]

@@ -187,7 +187,7 @@ impl Reading {
     async fn search_files(
         &self,
         ctx: Ctx,
-        /// Where to look; everywhere otherwise.
+        /// The folder or file to look into; everything otherwise.
         path: Option<String>,
         /// A glob for paths from there, such as `src/**/*.rs`; without a slash, for names at any depth.
         pattern: Option<String>,

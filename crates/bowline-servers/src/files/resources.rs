@@ -74,6 +74,8 @@ async fn read(shelf: &Shelf, ctx: &Ctx, path: &str) -> Result<ResourceContents> 
 }
 
 /// The files at the top of each folder. The rest is found through the template and the tools.
+///
+/// A list cannot ask the client for its roots, so it names files that lie outside of them, too; reading does ask.
 struct TopLevel(Arc<Jail>);
 
 impl ResourceSource for TopLevel {

@@ -4,7 +4,7 @@ use super::jail::{Place, open_plain};
 use crate::text;
 use bowline::server::{Ctx, Error, Result};
 use cap_fs_ext::DirExt as _;
-use cap_std::fs::{Dir, FileType};
+use cap_std::fs::{Dir, File, FileType, Metadata};
 use globset::{GlobBuilder, GlobMatcher};
 use regex::bytes::{Regex, RegexBuilder};
 use std::{
@@ -70,6 +70,12 @@ pub(super) fn regex(pattern: &str, ignore_case: bool) -> Result<Regex> {
 
 /// Looks below `place`, in the order of the names. Links are not followed, and what git keeps for itself is left out.
 pub(super) fn run(ctx: &Ctx, place: &Place, wanted: &Wanted, found: &mut Hits) -> Result<()> {
+    // One file can be looked into, too.
+    if wanted.content.is_some() && place.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        let (file, metadata) = place.open_file()?;
+        look_into(file, &metadata, &place.path(), wanted, found);
+        return Ok(());
+    }
     let top = Arc::new(place.open_dir()?);
     let mut open = listed(&top, Path::new(""))?;
     while let Some(entry) = open.pop() {
@@ -124,31 +130,36 @@ fn listed(dir: &Arc<Dir>, path: &Path) -> Result<Vec<Entry>> {
 impl Entry {
     fn look(&self, top: &Path, wanted: &Wanted, found: &mut Hits) {
         let path = top.join(&self.path);
-        let Some(content) = &wanted.content else {
+        if wanted.content.is_none() {
             found.list.push(Hit { path, line: None, text: None });
-            return;
-        };
-        let Ok((file, metadata)) = open_plain(&self.parent, Path::new(&self.name)) else { return };
-        if metadata.len() > wanted.max_bytes {
-            found.skipped += 1;
+        } else if let Ok((file, metadata)) = open_plain(&self.parent, Path::new(&self.name)) {
+            look_into(file, &metadata, &path, wanted, found);
+        }
+    }
+}
+
+/// Looks for lines in a file.
+fn look_into(file: File, metadata: &Metadata, path: &Path, wanted: &Wanted, found: &mut Hits) {
+    let Some(content) = &wanted.content else { return };
+    if metadata.len() > wanted.max_bytes {
+        found.skipped += 1;
+        return;
+    }
+    let mut bytes = Vec::new();
+    if file.take(wanted.max_bytes).read_to_end(&mut bytes).is_err() || bytes.contains(&0) {
+        return;
+    }
+    for (line, bytes) in (1..).zip(bytes.split(|byte| *byte == b'\n')) {
+        if !content.is_match(bytes) {
+            continue;
+        }
+        if found.list.len() >= wanted.limit {
+            found.more = true;
             return;
         }
-        let mut bytes = Vec::new();
-        if file.take(wanted.max_bytes).read_to_end(&mut bytes).is_err() || bytes.contains(&0) {
-            return;
-        }
-        for (line, bytes) in (1..).zip(bytes.split(|byte| *byte == b'\n')) {
-            if !content.is_match(bytes) {
-                continue;
-            }
-            if found.list.len() >= wanted.limit {
-                found.more = true;
-                return;
-            }
-            let shown = String::from_utf8_lossy(bytes);
-            let shown = text::cut(shown.trim_end_matches('\r'), MAX_LINE).to_owned();
-            found.list.push(Hit { path: path.clone(), line: Some(line), text: Some(shown) });
-        }
+        let shown = String::from_utf8_lossy(bytes);
+        let shown = text::cut(shown.trim_end_matches('\r'), MAX_LINE).to_owned();
+        found.list.push(Hit { path: path.to_owned(), line: Some(line), text: Some(shown) });
     }
 }
 

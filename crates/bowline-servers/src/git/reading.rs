@@ -142,7 +142,7 @@ impl Reading {
             "--ignore-submodules=dirty",
         ];
         let output = self.0.open(&ctx).await?.run(asked).await?;
-        Ok(Json(Status { more: output.cut, ..told::status(whole(&output, '\0')) }))
+        Ok(Json(Status { more: output.cut, ..told::status(&whole(&output, 0)) }))
     }
 
     /// List commits, the latest first.
@@ -181,7 +181,7 @@ impl Reading {
         asked.extend(words(["--end-of-options", revision, "--"]));
         asked.extend(words(paths));
         let output = self.0.open(&ctx).await?.run(asked).await?;
-        let mut commits = told::commits(&output.text());
+        let mut commits = told::commits(&whole(&output, 0));
         let found = commits.len();
         commits.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         Ok(Json(Log { more: output.cut || found > commits.len(), commits }))
@@ -283,7 +283,7 @@ impl Reading {
         }
         asked.extend(words(["--", path]));
         let output = repository.run(asked).await?;
-        let lines = told::blame(whole(&output, '\n'));
+        let lines = told::blame(&whole(&output, b'\n'));
         let full = to_line != Some(to) && lines.len() as u64 == BLAMED;
         Ok(Json(Blame { lines, more: output.cut || full }))
     }
@@ -293,7 +293,7 @@ impl Reading {
     async fn git_branches(&self, ctx: Ctx) -> Result<Json<Branches>> {
         let asked = ["for-each-ref", told::BRANCH_FORMAT, "refs/heads", "refs/remotes"];
         let output = self.0.open(&ctx).await?.run(asked).await?;
-        Ok(Json(Branches { branches: told::branches(whole(&output, '\n')), more: output.cut }))
+        Ok(Json(Branches { branches: told::branches(&whole(&output, b'\n')), more: output.cut }))
     }
 }
 
@@ -312,14 +312,13 @@ pub(super) async fn resolve(repository: &Repository, revision: &str) -> Result<S
 }
 
 /// The records that are there to their end; one that was cut would be misread.
-fn whole(output: &Output, end: char) -> &str {
-    let text = std::str::from_utf8(&output.bytes).unwrap_or_else(|error| {
-        std::str::from_utf8(output.bytes.get(..error.valid_up_to()).unwrap_or_default()).unwrap_or_default()
-    });
-    if !output.cut {
-        return text;
-    }
-    text.rfind(end).and_then(|last| text.get(..=last)).unwrap_or_default()
+fn whole(output: &Output, end: u8) -> String {
+    let length = if output.cut {
+        output.bytes.iter().rposition(|byte| *byte == end).map_or(0, |last| last + 1)
+    } else {
+        output.bytes.len()
+    };
+    String::from_utf8_lossy(output.bytes.get(..length).unwrap_or_default()).into_owned()
 }
 
 fn shown(output: &Output) -> Vec<Content> {

@@ -6,14 +6,18 @@
 use bowline::server::{Error, Result};
 use std::{
     ffi::{OsStr, OsString},
+    io::Read,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::mpsc,
     time::Duration,
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 
 /// How much git may say of what went wrong.
 const MAX_COMPLAINT: u64 = 4096;
+/// How long a list of settings may be.
+const MAX_SETTINGS: u64 = 1024 * 1024;
 
 /// Settings that hold whatever the repository says.
 const SETTINGS: &[(&str, &str)] = &[
@@ -79,11 +83,7 @@ impl Repository {
         let mut repository =
             Self { program, given, git_dir: PathBuf::new(), folder: folder.clone(), max_output, time };
         let asked = ["rev-parse", "--show-toplevel", "--absolute-git-dir"];
-        let output = repository.command(&[]).args(asked).output()?;
-        if !output.status.success() {
-            return Err(unfit(complaint(&output.stderr)));
-        }
-        let told = String::from_utf8_lossy(&output.stdout);
+        let told = repository.ask(&asked)?.map_err(unfit)?;
         let mut told = told.lines();
         let (Some(top), Some(git_dir)) = (told.next(), told.next()) else {
             return Err(unfit("git did not say where it is".into()));
@@ -101,13 +101,35 @@ impl Repository {
     /// Whether a repository that lies elsewhere knows of this work tree, as those of linked work trees and of submodules
     /// do. Otherwise any folder could show the history of any repository.
     fn is_linked(&self) -> Result<bool> {
-        if let Ok(back) = std::fs::read_to_string(self.git_dir.join("gitdir")) {
+        let back = self.git_dir.join("gitdir");
+        if std::fs::metadata(&back).is_ok_and(|back| back.is_file()) {
+            let back = std::fs::read_to_string(back)?;
             let back = std::fs::canonicalize(self.git_dir.join(back.trim_end())).ok();
             return Ok(back.is_some_and(|back| back == self.folder.join(".git")));
         }
         // Had it named another one, that would have been the top.
-        let output = self.command(&[]).args(["config", "--local", "core.worktree"]).output()?;
-        Ok(output.status.success())
+        Ok(self.ask(&["config", "--local", "core.worktree"])?.is_ok())
+    }
+
+    /// What git writes, or complains of, before there is anything to run it in the background of.
+    fn ask(&self, arguments: &[&str]) -> Result<Result<String, String>> {
+        let mut child = self.command(&[]).args(arguments).spawn()?;
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let (done, ended) = mpsc::channel();
+        std::thread::spawn(move || {
+            drop(done.send((short(stdout), short(stderr))));
+        });
+        let Ok((output, complaints)) = ended.recv_timeout(self.time) else {
+            child.kill()?;
+            child.wait()?;
+            return Err(self.late());
+        };
+        let said = if child.wait()?.success() { Ok(output) } else { Err(complaint(&complaints)) };
+        Ok(said.map(|output| String::from_utf8_lossy(&output).into_owned()))
+    }
+
+    fn late(&self) -> Error {
+        Error::tool(format!("git did not come to an end in {:?}", self.time))
     }
 
     /// Runs git and gives what it wrote. Fails with what it complained of.
@@ -128,7 +150,7 @@ impl Repository {
         let off: Vec<_> = off.iter().flat_map(|name| switched_off(name)).collect();
         let mut command = self.command(&off);
         command.args(arguments);
-        self.finish(command, input).await
+        self.finish(command, input, self.max_output).await
     }
 
     /// Fails when the repository has filters of its own, for work that would have to go through them.
@@ -146,7 +168,7 @@ impl Repository {
     async fn programs(&self) -> Result<Vec<String>> {
         let mut command = self.command(&[]);
         command.args(["config", "--list", "--includes", "--show-scope", "--name-only", "-z"]);
-        let listed = self.finish(command, Vec::new()).await?;
+        let listed = self.finish(command, Vec::new(), MAX_SETTINGS).await?;
         if listed.cut {
             return Err(Error::tool("the configuration of the repository is too long to be looked at"));
         }
@@ -200,7 +222,7 @@ impl Repository {
         command
     }
 
-    async fn finish(&self, mut command: Command, input: Vec<u8>) -> Result<Output> {
+    async fn finish(&self, mut command: Command, input: Vec<u8>, limit: u64) -> Result<Output> {
         if !input.is_empty() {
             command.stdin(Stdio::piped());
         }
@@ -214,7 +236,7 @@ impl Repository {
         };
         let work = async {
             let ((), output, complaints) =
-                tokio::join!(feed, limited(stdout, self.max_output), limited(stderr, MAX_COMPLAINT));
+                tokio::join!(feed, limited(stdout, limit), limited(stderr, MAX_COMPLAINT));
             let (output, complaints) = (output?, complaints?);
             if output.cut {
                 child.start_kill()?;
@@ -226,8 +248,7 @@ impl Repository {
             }
             Err(Error::tool(format!("git failed: {}", complaint(&complaints.bytes))))
         };
-        let late = |_| Error::tool(format!("git did not come to an end in {} seconds", self.time.as_secs()));
-        tokio::time::timeout(self.time, work).await.map_err(late)?
+        tokio::time::timeout(self.time, work).await.map_err(|_| self.late())?
     }
 }
 
@@ -241,6 +262,15 @@ async fn limited(stream: Option<impl AsyncRead + Unpin>, limit: u64) -> Result<O
     let cut = bytes.len() > limit;
     bytes.truncate(limit);
     Ok(Output { bytes, cut })
+}
+
+/// What little a stream holds; nothing more than could be read of it when it fails.
+fn short(stream: Option<impl Read>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(stream) = stream {
+        drop(stream.take(MAX_COMPLAINT).read_to_end(&mut bytes));
+    }
+    bytes
 }
 
 /// The settings that take the effect of one that names a program.

@@ -75,7 +75,7 @@ pub(super) const COMMIT_FORMAT: &str = "--format=tformat:%H%x00%P%x00%an%x00%ae%
 
 /// What `log -z` says in that format.
 pub(super) fn commits(text: &str) -> Vec<Commit> {
-    let fields: Vec<_> = text.split('\0').collect();
+    let fields: Vec<_> = text.split_terminator('\0').collect();
     let commits = fields.chunks_exact(6).filter_map(|fields| {
         let [hash, parents, author, email, time, message] = fields else { return None };
         Some(Commit {
@@ -166,6 +166,7 @@ mod tests {
         expect![[r#"[{"hash":"aa","parents":["bb","cc"],"author":"Ann","email":"ann@example.com","time":12,"message":"Subject\n\nBody"},{"hash":"dd","parents":[],"author":"Bo","email":"bo@example.com","time":3,"message":"First"}]"#]]
             .assert_eq(&json(&commits(text)));
         assert!(commits("").is_empty());
+        assert!(commits("aa\0\0Ann\0ann@example.com\x0012\0").is_empty(), "the message was cut off");
     }
 
     #[test]

@@ -196,6 +196,8 @@ async fn files_are_found_by_name_and_by_content() {
         assert_eq!((lines.len(), more), (1, true));
         let (lines, _) = find(json!({ "path": "src/deep", "pattern": "b.rs" })).await;
         assert_eq!(lines, ["src/deep/b.rs:null:null"]);
+        let (lines, _) = find(json!({ "path": "c.txt", "content": "need" })).await;
+        assert_eq!(lines, [r#"c.txt:1:"needle""#]);
         assert!(refused(&client, "search_files", json!({})).await.contains("got neither"));
     }
 }

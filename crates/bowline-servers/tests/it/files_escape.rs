@@ -202,7 +202,7 @@ async fn a_folder_swapped_for_a_link_while_it_is_used_leads_nowhere() {
             let found = client.call("search_files", json!({ "path": "door", "content": "." })).await.unwrap();
             assert!(!found.text().contains(SECRET), "round {round}: {}", found.text());
             let listed = client.call("list_directory", json!({ "path": "door" })).await.unwrap();
-            assert!(listed.is_error() || listed.text().contains("more.txt"), "{}", listed.text());
+            assert!(listed.is_error() || !listed.text().contains(r#""total":1"#), "{}", listed.text());
             // Both may succeed, when it is the folder's turn; then it is put back.
             let write = json!({ "path": "door/planted.txt", "content": "x" });
             drop(client.call("write_file", write).await.unwrap());

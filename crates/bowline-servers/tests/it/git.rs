@@ -156,10 +156,10 @@ async fn what_is_too_much_is_cut_and_says_so() {
     let log = call(&client, "git_log", json!({ "limit": 2, "skip": 2 })).await;
     assert_eq!((log["commits"].as_array().unwrap().len(), &log["more"]), (2, &json!(false)));
 
-    let short = Git::at(&folder.top).unwrap().max_output(600).server();
+    let short = Git::at(&folder.top).unwrap().max_output(300).server();
     let client = connect(short, Revision::V2026_07_28).await;
     let diff = text(&client, "git_diff", json!({ "from": "HEAD~3", "to": "HEAD" })).await;
-    assert!(diff.ends_with("(cut after 600 bytes: ask for less, by paths)"), "{diff}");
+    assert!(diff.ends_with("(cut after 300 bytes: ask for less, by paths)"), "{diff}");
     let log = call(&client, "git_log", json!({})).await;
     assert_eq!(log["more"], true);
     assert!(log["commits"].as_array().unwrap().iter().all(|commit: &Value| commit["message"] == "More"));
@@ -189,7 +189,7 @@ async fn one_server_has_the_tools_of_both() {
     let files = Files::new([&folder.top]).unwrap();
     let server = files_and_git(files, Git::at(&folder.top).unwrap());
     let client = connect(server, Revision::V2025_11_25).await;
-    assert_eq!(client.server().info.as_ref().unwrap().name, "files");
+    assert_eq!(client.server().server_info.as_ref().unwrap().name, "files");
     assert_eq!(tools(&client).await.len(), 10);
     assert_eq!(text(&client, "read_file", json!({ "path": "a.txt" })).await, "one\ntwo\n");
     assert_eq!(call(&client, "git_status", json!({})).await["files"], json!([]));

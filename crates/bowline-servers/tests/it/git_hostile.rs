@@ -5,7 +5,7 @@ use crate::support::{Folder, connect, git, has_git, names, refused, repository};
 use bowline::{client::Client, prelude::*};
 use bowline_servers::Git;
 use serde_json::Value;
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 fn server(folder: &Folder) -> Server {
     Git::at(&folder.top).unwrap().writable(true).server()
@@ -60,7 +60,7 @@ async fn no_program_that_the_repository_names_is_run() {
         return;
     }
     let folder = repository();
-    folder.write(".gitattributes", "* diff=evil filter=evil merge=evil\n");
+    folder.write(".gitattributes", "* diff=evil filter=evil merge=evil\nb.txt filter=x=y\n");
     git(&folder.top, &["add", "."]);
     git(&folder.top, &["commit", "-q", "-m", "Attributes"]);
     let (program, ran) = marker(&folder);
@@ -137,6 +137,54 @@ async fn no_program_that_the_repository_names_is_run() {
     );
     assert_eq!(call_all(&client).await, [""; 0]);
     assert!(!ran(), "a program ran");
+}
+
+#[test]
+fn the_programs_in_these_tests_would_run_otherwise() {
+    if !has_git() {
+        return;
+    }
+    for (name, command) in [
+        ("core.fsmonitor", &["status"][..]),
+        ("diff.external", &["diff"]),
+        ("diff.evil.command", &["diff"]),
+        ("diff.evil.textconv", &["diff"]),
+        ("filter.evil.clean", &["add", "a.txt"]),
+        ("filter.evil.smudge", &["checkout", "a.txt"]),
+        ("filter.x=y.clean", &["add", "b.txt"]),
+        ("pre-commit", &["commit", "--allow-empty", "-m", "x"]),
+    ] {
+        let folder = repository();
+        let (program, ran) = marker(&folder);
+        folder.write(".gitattributes", "* diff=evil filter=evil\nb.txt filter=x=y\n");
+        folder.write("a.txt", "changed\n");
+        folder.write("b.txt", "b\n");
+        if name == "pre-commit" {
+            std::fs::copy(&program, folder.top.join(".git/hooks/pre-commit")).unwrap();
+        } else {
+            git(&folder.top, &["config", name, &program]);
+        }
+        assert!(!ran(), "{name}");
+        git(&folder.top, command);
+        assert!(ran(), "{name}");
+    }
+}
+
+// V-91
+#[tokio::test]
+async fn a_repository_that_never_answers_is_given_up() {
+    if !has_git() {
+        return;
+    }
+    let folder = repository();
+    let git_server = Git::at(&folder.top).unwrap().time(Duration::from_millis(300));
+    let pipe = folder.outside.join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().is_ok_and(|status| status.success());
+    assert!(made, "`mkfifo` makes a pipe");
+    git(&folder.top, &["config", "include.path", pipe.to_str().unwrap()]);
+    let client = connect(git_server.server(), Revision::V2026_07_28).await;
+    let told = refused(&client, "git_status", json!({})).await;
+    assert!(told.contains("git did not come to an end in 300ms"), "{told}");
 }
 
 // V-91

@@ -8,4 +8,5 @@ mod files_resources;
 mod git;
 mod git_hostile;
 mod postgres;
+mod web;
 mod support;

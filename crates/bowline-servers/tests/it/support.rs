@@ -13,13 +13,13 @@ use std::{
 use tempfile::TempDir;
 
 /// The revisions every test of a whole server runs over: the last with sessions and the first without.
-pub const REVISIONS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_07_28];
+pub(crate) const REVISIONS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_07_28];
 
-pub async fn connect(server: Server, revision: Revision) -> Client {
+pub(crate) async fn connect(server: Server, revision: Revision) -> Client {
     connect_with(server, revision, None).await
 }
 
-pub async fn connect_with(server: Server, revision: Revision, roots: Option<Vec<Root>>) -> Client {
+pub(crate) async fn connect_with(server: Server, revision: Revision, roots: Option<Vec<Root>>) -> Client {
     let (near, far) = memory();
     tokio::spawn(server.serve(far.read, far.write));
     let mut builder = Client::builder().revisions([revision]);
@@ -32,21 +32,21 @@ pub async fn connect_with(server: Server, revision: Revision, roots: Option<Vec<
 }
 
 /// The structured result of a call that has to succeed.
-pub async fn call(client: &Client, tool: &str, arguments: Value) -> Value {
+pub(crate) async fn call(client: &Client, tool: &str, arguments: Value) -> Value {
     let called = client.call(tool, arguments).await.unwrap();
     assert!(!called.is_error(), "{}", called.text());
     called.json().unwrap()
 }
 
 /// The text of a call that has to succeed.
-pub async fn text(client: &Client, tool: &str, arguments: Value) -> String {
+pub(crate) async fn text(client: &Client, tool: &str, arguments: Value) -> String {
     let called: Called = client.call(tool, arguments).await.unwrap();
     assert!(!called.is_error(), "{}", called.text());
     called.text()
 }
 
 /// What the model reads of a call that has to fail.
-pub async fn refused(client: &Client, tool: &str, arguments: Value) -> String {
+pub(crate) async fn refused(client: &Client, tool: &str, arguments: Value) -> String {
     let shown = arguments.to_string();
     match client.call(tool, arguments).await {
         Ok(called) => {
@@ -57,21 +57,21 @@ pub async fn refused(client: &Client, tool: &str, arguments: Value) -> String {
     }
 }
 
-pub async fn tools(client: &Client) -> Vec<String> {
+pub(crate) async fn tools(client: &Client) -> Vec<String> {
     client.tools().await.unwrap().into_iter().map(|tool| tool.name).collect()
 }
 
 /// A folder with some files, and something outside of it that must stay unseen.
-pub struct Folder {
-    pub top: PathBuf,
-    pub outside: PathBuf,
+pub(crate) struct Folder {
+    pub(crate) top: PathBuf,
+    pub(crate) outside: PathBuf,
     _whole: TempDir,
 }
 
-pub const SECRET: &str = "outside-content";
+pub(crate) const SECRET: &str = "outside-content";
 
 impl Folder {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let whole = tempfile::tempdir().unwrap();
         let path = std::fs::canonicalize(whole.path()).unwrap();
         let (top, outside) = (path.join("root"), path.join("root-evil"));
@@ -82,7 +82,7 @@ impl Folder {
         Self { top, outside, _whole: whole }
     }
 
-    pub fn with(files: &[(&str, &str)]) -> Self {
+    pub(crate) fn with(files: &[(&str, &str)]) -> Self {
         let folder = Self::new();
         for (name, content) in files {
             folder.write(name, content);
@@ -90,40 +90,40 @@ impl Folder {
         folder
     }
 
-    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.top.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
 
-    pub fn read(&self, name: &str) -> String {
+    pub(crate) fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.top.join(name)).unwrap()
     }
 
-    pub fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.top.join(name).to_str().unwrap().to_owned()
     }
 
-    pub fn uri(&self, name: &str) -> String {
+    pub(crate) fn uri(&self, name: &str) -> String {
         format!("file://{}", self.path(name))
     }
 
     /// The names in the folder.
-    pub fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         names(&self.top)
     }
 }
 
-pub fn names(folder: &Path) -> Vec<String> {
+pub(crate) fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
 
-/// Runs git in a folder, without the settings of whoever runs the tests. False when there is no git, which is said.
+/// Whether there is a git to test with. That there is none is said.
 #[expect(clippy::print_stderr, reason = "whoever runs the tests is told what was not tested")]
-pub fn has_git() -> bool {
+pub(crate) fn has_git() -> bool {
     let found = Command::new("git").arg("--version").output().is_ok_and(|output| output.status.success());
     if !found {
         eprintln!("skipped: the program git is not there");
@@ -131,7 +131,8 @@ pub fn has_git() -> bool {
     found
 }
 
-pub fn git(folder: &Path, arguments: &[&str]) -> String {
+/// Runs git in a folder, without the settings of whoever runs the tests.
+pub(crate) fn git(folder: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
         .args(arguments)
         .current_dir(folder)
@@ -147,7 +148,7 @@ pub fn git(folder: &Path, arguments: &[&str]) -> String {
 }
 
 /// A repository with one commit of one file, `a.txt`.
-pub fn repository() -> Folder {
+pub(crate) fn repository() -> Folder {
     let folder = Folder::with(&[("a.txt", "one\ntwo\n")]);
     git(&folder.top, &["init", "-q", "-b", "main"]);
     for (name, value) in [("user.name", "Ann"), ("user.email", "ann@example.com")] {

@@ -4,6 +4,9 @@ use crate::peer::describe;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
+/// What stands in a recording for a secret.
+pub(super) const MASKED: &str = "<masked>";
+
 /// The values kept by name.
 pub(super) type Kept = BTreeMap<String, Value>;
 
@@ -17,6 +20,12 @@ pub(super) fn compare(expected: &Value, actual: &Value, kept: &mut Kept) -> Resu
 fn differ(place: &str, expected: &Value, actual: &Value, kept: &mut Kept, differences: &mut Vec<String>) {
     let at = if place.is_empty() { "/" } else { place };
     match (expected, actual) {
+        (Value::String(text), _) if text == MASKED => {}
+        (Value::String(text), Value::String(actual)) if text.contains(MASKED) => {
+            if !fits_around(text, actual) {
+                differences.push(format!("{at}: expected {expected}, got {actual:?}"));
+            }
+        }
         (Value::String(text), actual) if is_placeholder(text) => {
             if let Err(reason) = hold(text, actual, kept) {
                 differences.push(format!("{at}: {reason}"));
@@ -45,6 +54,18 @@ fn differ(place: &str, expected: &Value, actual: &Value, kept: &mut Kept, differ
         (expected, actual) if expected == actual => {}
         (expected, actual) => differences.push(format!("{at}: expected {expected}, got {actual}")),
     }
+}
+
+/// Whether a text is another one, but for what is masked there.
+fn fits_around(masked: &str, actual: &str) -> bool {
+    let Some((first, behind)) = masked.split_once(MASKED) else { return masked == actual };
+    let Some(mut rest) = actual.strip_prefix(first) else { return false };
+    let (middle, last) = behind.rsplit_once(MASKED).unwrap_or(("", behind));
+    for piece in middle.split(MASKED) {
+        let Some((_, behind)) = rest.split_once(piece) else { return false };
+        rest = behind;
+    }
+    rest.ends_with(last)
 }
 
 fn is_placeholder(text: &str) -> bool {
@@ -196,6 +217,19 @@ mod tests {
                 /c: expected any number, got "x"
                 /d: expected any object, got []
                 /e: expected any array, got {}"#]],
+        );
+    }
+
+    #[test]
+    fn what_is_masked_is_anything_in_its_place() {
+        let secrets = json!(["<masked>", "Bearer <masked>", "<masked>, <masked>!", "<masked>"]);
+        check(secrets.clone(), json!(["a", "Bearer b", "c, d!", 1]), expect![[""]]);
+        check(
+            secrets,
+            json!(["", "bearer b", "c; d!", null]),
+            expect![[r#"
+                /1: expected "Bearer <masked>", got "bearer b"
+                /2: expected "<masked>, <masked>!", got "c; d!""#]],
         );
     }
 

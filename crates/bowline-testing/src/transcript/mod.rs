@@ -44,6 +44,7 @@
 //! | Text | Matches |
 //! | --- | --- |
 //! | `"<any>"`, `"<string>"`, `"<number>"`, `"<object>"`, `"<array>"` | any value, or any of this kind |
+//! | `<masked>`, also inside a longer text | anything in its place: a recording had a secret there |
 //! | `"<capture:NAME>"` | any value, and keeps it |
 //! | `"<use:NAME>"` | the value kept before |
 //! | member `"...": "..."` | any further members of this object |
@@ -57,12 +58,23 @@
 //! stream: what is written has to be what came, interleaved in some way.
 //!
 //! Every frame of the server is also held against the schema of its revision, when an [`Oracle`] is given.
+//!
+//! A [`Recorder`] writes a conversation down as it is held. What was recorded is said again to a server by
+//! [`Transcript::replay`], which tells every difference of the answers, and a [`Mock`] says the server's side to a client.
+//! Texts of a recording that look like one of the placeholders above act as such.
 
 mod interleave;
 mod matching;
+mod mock;
 mod parse;
 mod raw;
+mod record;
+mod replay;
 mod run;
+
+pub use mock::Mock;
+pub use record::Recorder;
+pub use replay::{Difference, Ignore};
 
 use crate::{Result, oracle::Oracle, peer::Peer};
 use bowline_types::Revision;
@@ -111,6 +123,15 @@ struct Frame {
     value: Value,
 }
 
+/// Who said a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The client.
+    Client,
+    /// The server.
+    Server,
+}
+
 impl Transcript {
     /// Reads a transcript. `name` is how its errors call it, usually the path of its file.
     ///
@@ -153,6 +174,35 @@ impl Transcript {
             return Err(reason.clone());
         }
         Ok(left)
+    }
+
+    /// Says the client's side to a server as it was recorded, and gives what the server says differently.
+    ///
+    /// Ids of the server's questions and what only the server understands (`requestState`, `nextCursor`, `taskId`) may
+    /// differ: the client's frames get those of this conversation. A message is looked for by its method, an answer by its
+    /// id, whatever comes in between. Placeholders of client frames are not filled in.
+    ///
+    /// Fails when what came is no frame, or the server does not end.
+    pub async fn replay(&self, peer: Peer, ignore: &Ignore) -> Result<Vec<Difference>> {
+        replay::replay(self, peer, ignore).await
+    }
+
+    /// The frames of both sides in their order; a batch is taken apart.
+    fn said(&self) -> impl Iterator<Item = (Side, &Frame, &Value)> {
+        let sections = self.steps.iter().filter_map(|step| match step {
+            Step::Send(frames) => Some((Side::Client, frames)),
+            Step::Expect { frames, .. } => Some((Side::Server, frames)),
+            Step::SendRaw(_) | Step::Close => None,
+        });
+        sections.flat_map(|(side, frames)| frames.iter().map(move |frame| (side, frame))).flat_map(
+            |(side, frame)| {
+                let messages = match &frame.value {
+                    Value::Array(messages) => messages.as_slice(),
+                    message => std::slice::from_ref(message),
+                };
+                messages.iter().map(move |message| (side, frame, message))
+            },
+        )
     }
 
     /// Holds the conversation, once per revision, each time with a new peer.

@@ -3,14 +3,16 @@
 use super::demo::Shown;
 use crate::{context::Context, screen::Tone};
 use bowline_host::config::{Platform, Scope, known_files};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// The page before the table.
-pub(super) fn page(context: &Context, url: &str, is_demo: bool, demo: &[Shown]) -> String {
+///
+/// `token` is the variable that holds what clients have to send.
+pub(super) fn page(context: &Context, url: &str, token: Option<&str>, demo: Option<&[Shown]>) -> String {
     let heading = |text: &str| context.screen.paint_aside(Tone::Heading, text);
     let mut page = format!("\n{} {url}\n", heading("bowline is up:"));
-    if is_demo {
+    if let Some(demo) = demo {
         page.push_str("There is no configuration yet, so these servers show what it does:\n");
         for server in demo {
             let _ = writeln!(page, "  {:<10}{}", server.name, server.about);
@@ -19,19 +21,21 @@ pub(super) fn page(context: &Context, url: &str, is_demo: bool, demo: &[Shown]) 
         if !found.is_empty() {
             let _ = writeln!(
                 page,
-                "{} configured on this computer: `bowline config import` takes their servers over.",
-                listed(&found)
+                "{} configured on this computer: `bowline config import` takes over {} servers.",
+                listed(&found),
+                if found.len() == 1 { "its" } else { "their" },
             );
         }
     }
     let _ = writeln!(page, "\n{}", heading("To connect another program:"));
-    for (client, line) in connections(url, is_demo) {
+    for (client, line) in connections(context, url, token, demo.is_some()) {
         let _ = writeln!(page, "  {client:<16}{line}");
     }
     let _ = writeln!(page, "\n{}", heading("To try in a second terminal:"));
-    page.push_str("  bowline tools\n");
-    for command in demo.iter().flat_map(|server| &server.commands) {
-        let _ = writeln!(page, "  {command}");
+    let program = called(context);
+    let _ = writeln!(page, "  {program} tools");
+    for words in demo.iter().flat_map(|demo| demo.iter()).flat_map(|server| &server.commands) {
+        let _ = writeln!(page, "  {program} {words}");
     }
     let _ = writeln!(page, "\nCtrl-C ends it.\n");
     page.truncate(page.trim_end().len());
@@ -40,20 +44,58 @@ pub(super) fn page(context: &Context, url: &str, is_demo: bool, demo: &[Shown]) 
 }
 
 /// What to paste where.
-fn connections(url: &str, is_demo: bool) -> [(&'static str, String); 4] {
+fn connections(
+    context: &Context,
+    url: &str,
+    token: Option<&str>,
+    is_demo: bool,
+) -> [(&'static str, String); 4] {
     let program =
         std::env::current_exe().map_or_else(|_| "bowline".into(), |path| path.display().to_string());
     // It starts its servers itself, over standard streams.
-    let words = if is_demo { ["serve", "everything"] } else { ["gateway", "--stdio"] };
+    let folder = context.surroundings.workspace.as_ref().filter(|_| is_demo);
+    let words = match folder {
+        Some(folder) => vec!["serve".to_owned(), "files".to_owned(), folder.display().to_string()],
+        None => vec!["gateway".to_owned(), "--stdio".to_owned()],
+    };
+    let header = token.map(|name| format!(" --header \"Authorization: Bearer ${name}\"")).unwrap_or_default();
+    let headers = token.map(|name| json!({ "Authorization": format!("Bearer ${{env:{name}}}") }));
+    let with_headers = |mut entry: Value| {
+        if let (Some(headers), Some(members)) = (&headers, entry.as_object_mut()) {
+            members.insert("headers".to_owned(), headers.clone());
+        }
+        entry
+    };
+    let cursor = with_headers(json!({ "url": url }));
+    let code = with_headers(json!({ "type": "http", "url": url }));
     [
-        ("Claude Code", format!("claude mcp add --transport http bowline {url}")),
-        ("Cursor", json!({ "mcpServers": { "bowline": { "url": url } } }).to_string()),
-        ("VS Code", json!({ "servers": { "bowline": { "type": "http", "url": url } } }).to_string()),
+        ("Claude Code", format!("claude mcp add --transport http bowline {url}{header}")),
+        ("Cursor", json!({ "mcpServers": { "bowline": cursor } }).to_string()),
+        ("VS Code", json!({ "servers": { "bowline": code } }).to_string()),
         (
             "Claude Desktop",
             json!({ "mcpServers": { "bowline": { "command": program, "args": words } } }).to_string(),
         ),
     ]
+}
+
+/// How the user calls this program: by its name where that leads to it, by its path otherwise.
+fn called(context: &Context) -> String {
+    let Ok(program) = std::env::current_exe() else { return "bowline".to_owned() };
+    let search = context.surroundings.environment.variable("PATH").unwrap_or_default();
+    let is_found = std::env::split_paths(search)
+        .map(|folder| folder.join("bowline"))
+        .find(|path| path.is_file())
+        .is_some_and(|path| path.canonicalize().is_ok_and(|path| path == program));
+    if is_found {
+        return "bowline".to_owned();
+    }
+    let here = context.surroundings.workspace.as_deref();
+    let path =
+        here.and_then(|here| program.strip_prefix(here).ok()).unwrap_or(&program).display().to_string();
+    // A path without a separator is looked for elsewhere.
+    let path = if path.contains(std::path::is_separator) { path } else { format!("./{path}") };
+    if path.contains([' ', '\'', '"']) { format!("{path:?}") } else { path }
 }
 
 /// The clients whose configuration is on this computer.

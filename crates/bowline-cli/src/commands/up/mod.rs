@@ -76,12 +76,13 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         if is_live { Some(Arc::new(AtTerminal::new(board.clone()))) } else { None };
     let memory = if is_demo { Memory::Forgotten } else { Memory::Kept };
     let hosting = Hosting::new(context, config, memory, gate.clone())?;
-    let demo = if is_demo { demo::add(&hosting.gateway, context)? } else { Vec::new() };
+    let demo = if is_demo { Some(demo::add(&hosting.gateway, context, address)?) } else { None };
     let url = running::url(address, &hosting.gateway.config().gateway.path);
     let told = tell(context, &hosting, &url, address.port());
     hosting.gateway.watch(loader);
 
-    for line in hosting.complaints(address).iter().chain(&hosting.notices()) {
+    let unapproved = if is_live { Vec::new() } else { hosting.unapproved() };
+    for line in [hosting.complaints(address), unapproved, hosting.notices()].iter().flatten() {
         context.screen.warn(line);
     }
     if let Err(error) = &told {
@@ -90,7 +91,9 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         context.screen.warn(&line);
     }
     if is_live {
-        context.screen.aside(&intro::page(context, &url, is_demo, &demo));
+        let config = hosting.gateway.config();
+        let token = config.gateway.token_env.as_deref();
+        context.screen.aside(&intro::page(context, &url, token, demo.as_deref()));
     } else if context.json() {
         context.screen.json(&json!({ "url": url, "pid": std::process::id() }))?;
     } else {

@@ -217,7 +217,7 @@ mod tests {
         let screen = Screen::new(clap::ColorChoice::Never);
         let lines = lines(screen, &rows, width);
         assert!(lines.iter().all(|(line, taken)| columns(line) == *taken && *taken <= width));
-        let lines: Vec<&str> = lines.iter().map(|(line, _)| line.trim_end()).collect();
+        let lines: Vec<String> = lines.iter().map(|(line, _)| format!("|{}", line.trim_end())).collect();
         expected.assert_eq(&lines.join("\n"));
     }
 
@@ -226,20 +226,20 @@ mod tests {
         check(
             100,
             &expect![[r#"
-                  SERVER                            STATE         REVISION    TOOLS  CALLS  ERRORS  RUNNING
-                  files                             ready         2026-07-28     12      3       0        0
-                  ti<U+001B>[2Jckets                failed        -               -      0       0        0
-                  very-long-name-of-a-server-that…  not approved  -               -      0       0        0
-                  ! ti<U+001B>[2Jckets: exited with 1: no <U+0007>token"#]],
+                |  SERVER                            STATE         REVISION    TOOLS  CALLS  ERRORS  RUNNING
+                |  files                             ready         2026-07-28     12      3       0        0
+                |  ti<U+001B>[2Jckets                failed        -               -      0       0        0
+                |  very-long-name-of-a-server-that…  not approved  -               -      0       0        0
+                |  ! ti<U+001B>[2Jckets: exited with 1: no <U+0007>token"#]],
         );
         check(
             40,
             &expect![[r#"
-                  SERVER         STATE         REVISION…
-                  files          ready         2026-07-…
-                  ti<U+001B>[2…  failed        -       …
-                  very-long-na…  not approved  -       …
-                  ! ti<U+001B>[2…: exited with 1: no <U…"#]],
+                |  SERVER         STATE         REVISION…
+                |  files          ready         2026-07-…
+                |  ti<U+001B>[2…  failed        -       …
+                |  very-long-na…  not approved  -       …
+                |  ! ti<U+001B>[2…: exited with 1: no <U…"#]],
         );
     }
 }

@@ -1,15 +1,11 @@
 //! The socket of a gateway: the token, health, readiness and numbers, with stdio beside it.
 
-use super::{Far, call, client, config, gateway, open_file, text};
+use super::{Far, Headers, call, client, config, gateway, open_file, text};
 use bowline_host::Gateway;
-use bowline_http::{Body, Front, Settings};
+use bowline_http::Settings;
 use bowline_server::Server;
-use http::{Response, request::Parts};
 use serde_json::{Value, json};
-use std::{
-    net::SocketAddr,
-    sync::{Arc, Mutex},
-};
+use std::net::SocketAddr;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -128,17 +124,6 @@ async fn the_token_opens_what_is_not_for_everybody() {
     gateway.close().await;
 }
 
-/// Writes down the headers of every request.
-#[derive(Clone, Debug, Default)]
-struct Headers(Arc<Mutex<String>>);
-
-impl Front for Headers {
-    fn look(&self, request: &mut Parts) -> Option<Response<Body>> {
-        self.0.lock().unwrap().push_str(&format!("{:?}\n", request.headers).to_lowercase());
-        None
-    }
-}
-
 #[tokio::test]
 async fn what_a_client_says_in_its_headers_goes_no_further() {
     // V-110
@@ -166,7 +151,7 @@ async fn what_a_client_says_in_its_headers_goes_no_further() {
         check(&served.call("far__fast", &format!("{TOKEN}{claim}\r\n")).await, "200", "fast is done");
     }
     // Nor does what opens the gateway open anything behind it.
-    let seen = seen.0.lock().unwrap();
+    let seen = seen.all();
     assert!(seen.contains("mcp-method") && !seen.contains("canary") && !seen.contains("s3cret"), "{seen}");
     // A name in a header does not stand for the one in the body.
     let other = served.call("far__fast", &format!("{TOKEN}Mcp-Name: far__slow\r\n")).await;

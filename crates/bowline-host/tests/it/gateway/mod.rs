@@ -11,15 +11,16 @@ use bowline_host::{
     Gateway,
     config::{Config, Environment, Loader, Scope, Source},
 };
-use bowline_http::{HttpService, Settings};
+use bowline_http::{Body, Front, HttpService, Settings};
 use bowline_server::{Ctx, Server, ServerHandle, Tool};
 use bowline_testing::Peer;
 use bowline_types::Revision;
+use http::{Response, request::Parts};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 use tokio::{
@@ -71,6 +72,24 @@ impl Far {
         let (end, told) = oneshot::channel::<()>();
         tokio::spawn(async move { service.serve(listener, async { drop(told.await) }).await });
         Self { url, started, release, _end: end }
+    }
+}
+
+/// Writes down the headers of every request.
+#[derive(Clone, Debug, Default)]
+struct Headers(Arc<Mutex<String>>);
+
+impl Headers {
+    /// Those of each request on a line.
+    fn all(&self) -> String {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Front for Headers {
+    fn look(&self, request: &mut Parts) -> Option<Response<Body>> {
+        self.0.lock().unwrap().push_str(&format!("{:?}\n", request.headers).to_lowercase());
+        None
     }
 }
 

@@ -1,14 +1,14 @@
 //! What a configuration says is what a gateway does.
 
-use super::{Far, Folder, call, client, config, config_of, environment, gateway, open_file, text, tools};
+use super::{
+    Far, Folder, Headers, call, client, config, config_of, environment, gateway, open_file, text, tools,
+};
 use bowline_host::{Gateway, config::Scope, gateway::Standing};
-use bowline_http::{Body, Front, Settings};
+use bowline_http::Settings;
 use bowline_server::Server;
 use bowline_testing::Peer;
 use bowline_types::Revision;
-use http::{Response, request::Parts};
 use serde_json::json;
-use std::sync::{Arc, Mutex};
 
 #[tokio::test]
 async fn one_bad_entry_costs_itself_and_nothing_else() {
@@ -37,24 +37,12 @@ async fn one_bad_entry_costs_itself_and_nothing_else() {
     gateway.close().await;
 }
 
-/// Shows what a server was sent.
-#[derive(Clone, Debug, Default)]
-struct Keys(Arc<Mutex<Vec<String>>>);
-
-impl Front for Keys {
-    fn look(&self, request: &mut Parts) -> Option<Response<Body>> {
-        let key = request.headers.get("x-key").map_or("none", |key| key.to_str().unwrap());
-        self.0.lock().unwrap().push(key.to_owned());
-        None
-    }
-}
-
 #[cfg(unix)]
 #[tokio::test]
 async fn a_command_knows_the_headers_of_a_server() {
     // V-70
-    let (keys, folder) = (Keys::default(), Folder::new("helper"));
-    let far = Far::served(Server::new("far"), Settings::new().front(keys.clone())).await;
+    let (seen, folder) = (Headers::default(), Folder::new("helper"));
+    let far = Far::served(Server::new("far"), Settings::new().front(seen.clone())).await;
     let ran = folder.path().join("ran");
     let script =
         |printed: &str| json!(["sh", "-c", "echo >> \"$0\"; printf '%s' \"$1\"", ran, printed]).to_string();
@@ -76,7 +64,8 @@ async fn a_command_knows_the_headers_of_a_server() {
     assert!(wrong.contains("JSON object") && !wrong.contains("s3cret"), "{wrong}");
     let theirs = peer.request("tools/call", json!({ "name": "theirs__fast" })).await.unwrap();
     assert!(theirs.get("error").is_some(), "{theirs}");
-    assert!(keys.0.lock().unwrap().iter().all(|key| key == "fresh"));
+    let seen = seen.all();
+    assert!(seen.lines().all(|sent| sent.contains(r#""x-key": "fresh""#) && !sent.contains("old")), "{seen}");
     // Once for each of the two that may; what was not approved ran nothing.
     assert_eq!(std::fs::read_to_string(&ran).unwrap().lines().count(), 2);
     gateway.close().await;

@@ -1,5 +1,7 @@
 //! Dates and times of PostgreSQL, which counts from the beginning of 2000, in the words of ISO 8601.
 
+use std::fmt::Write as _;
+
 /// From 1970-01-01 to 2000-01-01.
 const EPOCH_DAYS: i64 = 10_957;
 const SECOND: i64 = 1_000_000;
@@ -57,10 +59,11 @@ pub(super) fn timestamp_with_zone(microseconds: i64) -> Option<String> {
 
 /// A span, whose months, days and microseconds are counted apart.
 pub(super) fn interval(microseconds: i64, days: i32, months: i32) -> String {
+    // Writing to a string does not fail.
     let mut text = String::from("P");
     for (count, unit) in [(months / 12, 'Y'), (months % 12, 'M'), (days, 'D')] {
         if count != 0 {
-            text.push_str(&format!("{count}{unit}"));
+            let _ = write!(text, "{count}{unit}");
         }
     }
     if microseconds != 0 {
@@ -68,7 +71,8 @@ pub(super) fn interval(microseconds: i64, days: i32, months: i32) -> String {
         let (seconds, fraction) =
             (microseconds.unsigned_abs() / 1_000_000, microseconds.unsigned_abs() % 1_000_000);
         let fraction = format!(".{fraction:06}");
-        text.push_str(&format!("T{sign}{seconds}{}S", fraction.trim_end_matches('0').trim_end_matches('.')));
+        let fraction = fraction.trim_end_matches('0').trim_end_matches('.');
+        let _ = write!(text, "T{sign}{seconds}{fraction}S");
     }
     if text == "P" { "PT0S".into() } else { text }
 }

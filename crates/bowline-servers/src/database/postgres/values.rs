@@ -4,7 +4,7 @@ use super::times;
 use crate::database::rows::{binary, float};
 use bytes::BytesMut;
 use serde_json::Value;
-use std::error::Error as StdError;
+use std::{error::Error as StdError, fmt::Write as _};
 use tokio_postgres::types::{Format, FromSql, IsNull, Kind, ToSql, Type, to_sql_checked};
 
 type BoxError = Box<dyn StdError + Sync + Send>;
@@ -153,21 +153,29 @@ fn numeric(front: &mut Front<'_>) -> Option<String> {
         let index = usize::try_from(weight - place).ok();
         index.and_then(|index| groups.get(index)).copied().unwrap_or(0)
     };
-    let mut whole: String = (0..=weight).rev().map(|place| format!("{:04}", group(place))).collect();
+    let mut whole = digits((0..=weight).rev().map(group));
     let leading = whole.len() - whole.trim_start_matches('0').len();
     whole.drain(..leading);
     if whole.is_empty() {
         whole.push('0');
     }
     let places = i32::try_from(scale.div_ceil(4)).ok()?;
-    let fraction: String = (1..=places).map(|place| format!("{:04}", group(-place))).collect();
+    let fraction = digits((1..=places).map(|place| group(-place)));
     let fraction = fraction.get(..scale)?;
     let point = if scale > 0 { "." } else { "" };
     Some(format!("{sign}{whole}{point}{fraction}"))
 }
 
+fn digits(groups: impl Iterator<Item = i16>) -> String {
+    groups.fold(String::new(), |mut text, group| {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{group:04}");
+        text
+    })
+}
+
 fn uuid(bytes: [u8; 16]) -> String {
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = format!("{:032x}", u128::from_be_bytes(bytes));
     let part = |range: std::ops::Range<usize>| hex.get(range).unwrap_or_default();
     [part(0..8), part(8..12), part(12..16), part(16..20), part(20..32)].join("-")
 }
@@ -261,7 +269,9 @@ mod tests {
             raw.extend_from_slice(&weight.to_be_bytes());
             raw.extend_from_slice(&sign.to_be_bytes());
             raw.extend_from_slice(&scale.to_be_bytes());
-            groups.iter().for_each(|group| raw.extend_from_slice(&group.to_be_bytes()));
+            for group in groups {
+                raw.extend_from_slice(&group.to_be_bytes());
+            }
             assert_eq!(decode(&Type::NUMERIC, &raw), Some(json!(expected)));
         };
         check(0, 0, 0, &[], "0");

@@ -1,0 +1,202 @@
+//! Whether questions that have one right answer get it.
+
+use super::{
+    facts::{Answer, Facts, Probe, ProbeKind},
+    finding::{Finding, Level},
+};
+use bowline_types::error_code::{INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND};
+use serde_json::{Value, json};
+
+pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+    let mut found: Vec<Finding> = facts.probes.iter().filter_map(judge).collect();
+    found.extend(cursors(facts));
+    for call in &facts.calls {
+        if let Some(reason) = &call.failed {
+            let advice = "a result has to be what the tool's `outputSchema` says, and an answer has to come";
+            let finding = Finding::new(Level::Error, "bad-call", reason.clone(), advice);
+            found.push(finding.at(call.tool.clone()));
+        }
+    }
+    found
+}
+
+fn judge(probe: &Probe) -> Option<Finding> {
+    let expected = |codes: &str, level: Level, check: &'static str, asked: &str, advice: &'static str| {
+        let what = format!("{asked} is answered with {}; expected {codes}", probe.answer.describe());
+        Some(Finding::new(level, check, what, advice))
+    };
+    let code = match &probe.answer {
+        Answer::Error { code, .. } => Some(*code),
+        Answer::Result(_) | Answer::None(_) => None,
+    };
+    let is_none = matches!(probe.answer, Answer::None(_));
+    match probe.kind {
+        ProbeKind::CallWithoutName | ProbeKind::UnknownPrompt if code == Some(INVALID_PARAMS) => None,
+        ProbeKind::Ping if matches!(probe.answer, Answer::Result(_)) => None,
+        ProbeKind::Ping => expected(
+            "an empty result",
+            Level::Error,
+            "ping",
+            "`ping`",
+            "answer pings: clients end connections over them",
+        ),
+        ProbeKind::UnknownMethod if code == Some(METHOD_NOT_FOUND) => None,
+        ProbeKind::UnknownMethod => expected(
+            "error -32601",
+            Level::Error,
+            "unknown-method",
+            "an unknown method",
+            "clients find out by this code what a server has; the newest ones also whether it is of their era",
+        ),
+        ProbeKind::CallWithoutName => expected(
+            "error -32602",
+            if is_none { Level::Error } else { Level::Warning },
+            "invalid-params",
+            "`tools/call` without a name",
+            "check parameters and refuse with this code",
+        ),
+        // Both are in use: 2025-06-18 and before left it open.
+        ProbeKind::UnknownTool if code == Some(INVALID_PARAMS) || is_tool_error(&probe.answer) => None,
+        ProbeKind::UnknownTool => expected(
+            "error -32602",
+            if is_none { Level::Error } else { Level::Warning },
+            "unknown-tool",
+            "a tool that does not exist",
+            "refuse with this code, so that a client does not take it for a failure of the tool",
+        ),
+        ProbeKind::UnknownPrompt => expected(
+            "error -32602",
+            if code.is_some() { Level::Hint } else { Level::Warning },
+            "unknown-prompt",
+            "a prompt that does not exist",
+            "refuse with this code",
+        ),
+        ProbeKind::UnknownResource if matches!(code, Some(INVALID_PARAMS | RESOURCE_NOT_FOUND)) => None,
+        ProbeKind::UnknownResource => expected(
+            "error -32002 or, from 2026-07-28, -32602",
+            if code.is_some() { Level::Hint } else { Level::Warning },
+            "unknown-resource",
+            "a resource that does not exist",
+            "refuse with this code: an empty result looks like an empty resource",
+        ),
+        ProbeKind::BadCursor(_) => None,
+        ProbeKind::AliveAfterwards if !is_none => None,
+        ProbeKind::AliveAfterwards => expected(
+            "an answer",
+            Level::Error,
+            "dead-afterwards",
+            "a question after the mistaken ones",
+            "a mistaken request must not end the connection",
+        ),
+    }
+}
+
+/// Lists that take a cursor which they never gave.
+fn cursors(facts: &Facts) -> Option<Finding> {
+    let taken = |probe: &Probe| match (probe.kind, &probe.answer) {
+        (ProbeKind::BadCursor(_), Answer::Error { code: INVALID_PARAMS, .. }) => None,
+        (ProbeKind::BadCursor(kind), _) => Some(kind.method().to_owned()),
+        _ => None,
+    };
+    let what = "a cursor that it never gave is not refused with error -32602";
+    let advice = "refuse it: a client with an old cursor would read the first page again";
+    Finding::new(Level::Hint, "bad-cursor", what, advice)
+        .at_all(facts.probes.iter().filter_map(taken).collect())
+}
+
+fn is_tool_error(answer: &Answer) -> bool {
+    matches!(answer, Answer::Result(result) if result.get("isError").unwrap_or(&Value::Null) == &json!(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{
+            facts::{Call, ListKind},
+            finding::told,
+        },
+        *,
+    };
+    use expect_test::{Expect, expect};
+
+    #[expect(clippy::needless_pass_by_value, reason = "an inline snapshot is made where it is checked")]
+    fn check_one(kind: ProbeKind, answer: Answer, expected: Expect) {
+        let mut facts = Facts::quiet();
+        facts.probes.push(Probe { kind, answer });
+        expected.assert_eq(&told(&check(&facts)));
+    }
+
+    fn error(code: i64) -> Answer {
+        Answer::Error { code, message: "no".into() }
+    }
+
+    #[test]
+    fn right_answers_are_not_mentioned() {
+        let good = [
+            (ProbeKind::Ping, Answer::Result(json!({}))),
+            (ProbeKind::UnknownMethod, error(-32601)),
+            (ProbeKind::CallWithoutName, error(-32602)),
+            (ProbeKind::UnknownTool, error(-32602)),
+            (ProbeKind::UnknownTool, Answer::Result(json!({ "isError": true }))),
+            (ProbeKind::UnknownPrompt, error(-32602)),
+            (ProbeKind::UnknownResource, error(-32002)),
+            (ProbeKind::BadCursor(ListKind::Tools), error(-32602)),
+            (ProbeKind::AliveAfterwards, Answer::Result(json!({}))),
+        ];
+        for (kind, answer) in good {
+            check_one(kind, answer, expect![""]);
+        }
+    }
+
+    #[test]
+    fn wrong_answers_are_told_with_what_came() {
+        check_one(
+            ProbeKind::UnknownMethod,
+            error(-32600),
+            expect![
+                "error unknown-method: an unknown method is answered with error -32600 (no); expected error -32601 []"
+            ],
+        );
+        check_one(
+            ProbeKind::CallWithoutName,
+            Answer::None("no answer within 5 s".into()),
+            expect![
+                "error invalid-params: `tools/call` without a name is answered with no answer (no answer within 5 s); expected error -32602 []"
+            ],
+        );
+        check_one(
+            ProbeKind::UnknownTool,
+            Answer::Result(json!({ "content": [] })),
+            expect![
+                "warning unknown-tool: a tool that does not exist is answered with a result; expected error -32602 []"
+            ],
+        );
+        check_one(
+            ProbeKind::UnknownResource,
+            Answer::Result(json!({})),
+            expect![
+                "warning unknown-resource: a resource that does not exist is answered with a result; expected error -32002 or, from 2026-07-28, -32602 []"
+            ],
+        );
+        check_one(
+            ProbeKind::BadCursor(ListKind::Tools),
+            Answer::Result(json!({})),
+            expect![
+                "hint bad-cursor: a cursor that it never gave is not refused with error -32602 [tools/list]"
+            ],
+        );
+        check_one(
+            ProbeKind::Ping,
+            error(-32601),
+            expect!["error ping: `ping` is answered with error -32601 (no); expected an empty result []"],
+        );
+    }
+
+    #[test]
+    fn calls_that_break_their_schema_are_told() {
+        let mut facts = Facts::quiet();
+        facts.calls.push(Call { tool: "now".into(), failed: None });
+        facts.calls.push(Call { tool: "then".into(), failed: Some("/at: expected a text".into()) });
+        expect!["error bad-call: /at: expected a text [then]"].assert_eq(&told(&check(&facts)));
+    }
+}

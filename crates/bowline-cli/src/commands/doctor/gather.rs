@@ -1,0 +1,257 @@
+//! Learning about a server: opening it in every revision, reading its lists, asking what has one right answer.
+
+use super::facts::{Answer, Call, Facts, List, ListKind, Probe, ProbeKind, Process, Seen};
+use crate::{
+    context::Context,
+    failure::{Code, Failure},
+    target::Target,
+};
+use bowline_client::{Child, Client, Direction, Stream};
+use bowline_types::{RawJson, Revision};
+use serde_json::{Value, json};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+use tokio::time::timeout;
+
+/// How long a program may take to end by itself.
+const END: Duration = Duration::from_secs(5);
+/// How many pages of a list are read.
+const PAGES: usize = 200;
+
+/// What the user wants to be done.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wishes {
+    pub(super) timeout: Duration,
+    /// Whether tools that change nothing and need nothing are called.
+    pub(super) call: bool,
+}
+
+/// Frames as they pass, and when the first one came.
+#[derive(Debug, Default)]
+struct Watch {
+    frames: Vec<Seen>,
+    first: Option<Instant>,
+}
+
+struct Session {
+    client: Client,
+    child: Option<Child>,
+    watch: Arc<Mutex<Watch>>,
+    start: Instant,
+    opened: Duration,
+}
+
+pub(super) async fn gather(target: &Target, context: &Context, wishes: Wishes) -> Result<Facts, Failure> {
+    let session = open(target, context, wishes, None).await?;
+    let client = &session.client;
+    let agreed = client.server();
+    let capabilities = serde_json::to_value(&agreed.capabilities).unwrap_or_default();
+    let start = Instant::now();
+    let ping = client.ping().await;
+    let ping_time = ping.is_ok().then(|| start.elapsed());
+    let mut lists = Vec::new();
+    for kind in ListKind::ALL {
+        lists.push(list(client, kind, capabilities.get(kind.capability()).is_some()).await);
+    }
+    let mut calls = Vec::new();
+    if wishes.call {
+        calls = call(client, &lists).await;
+    }
+    let probes = probe(client, &capabilities, agreed.revision).await;
+    let noise = client.noise();
+    let opened = session.opened;
+    let (watch, process) = end(session).await;
+    let mut revisions = Vec::new();
+    for revision in Revision::ALL {
+        let tried = if revision == agreed.revision {
+            Ok(revision)
+        } else {
+            match open(target, context, wishes, Some(revision)).await {
+                Ok(session) => {
+                    let agreed = session.client.revision();
+                    end(session).await;
+                    Ok(agreed)
+                }
+                Err(failure) => Err(failure.sentence),
+            }
+        };
+        revisions.push((revision, tried));
+    }
+    Ok(Facts {
+        info: agreed.server_info.as_ref().map(|info| (info.name.clone(), info.version.clone())),
+        revision: agreed.revision,
+        revisions,
+        capabilities,
+        instructions: agreed.instructions.clone(),
+        first_frame: watch.first,
+        opened,
+        ping: ping_time,
+        frames: watch.frames,
+        noise,
+        process,
+        lists,
+        probes,
+        calls,
+        web: Vec::new(),
+    })
+}
+
+/// Opens the server, a program with an eye on its process.
+async fn open(
+    target: &Target,
+    context: &Context,
+    wishes: Wishes,
+    revision: Option<Revision>,
+) -> Result<Session, Failure> {
+    let watch = Arc::new(Mutex::new(Watch::default()));
+    let (frames, seen) = (context.frames(), Arc::clone(&watch));
+    let mut builder = context.client().timeout(wishes.timeout).on_frame(move |direction, frame| {
+        frames.show(direction, frame);
+        let mut watch = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(frame) = serde_json::from_slice(frame) {
+            if direction == Direction::Received {
+                watch.first.get_or_insert_with(Instant::now);
+            }
+            watch.frames.push(Seen { direction, frame });
+        }
+    });
+    if let Some(revision) = revision {
+        builder = builder.revisions([revision]);
+    }
+    let start = Instant::now();
+    let Some(program) = target.program() else {
+        let client = target.clone().connect(context, builder).await?;
+        return Ok(Session { client, child: None, watch, start, opened: start.elapsed() });
+    };
+    let started = |reason: String| Failure::new(Code::Unreachable, reason);
+    let mut child = program.spawn().map_err(|error| started(error.to_string()))?;
+    let (Some(read), Some(write)) = (child.take_stdout(), child.take_stdin()) else {
+        return Err(started("the program was started without pipes".into()));
+    };
+    match builder.connect(Stream::new(read, write)).await {
+        Ok(client) => Ok(Session { client, child: Some(child), watch, start, opened: start.elapsed() }),
+        Err(error) if error.is_closed() => Err(started(child.failure().await.to_string())),
+        Err(error) => Err(error.into()),
+    }
+}
+
+struct Watched {
+    frames: Vec<Seen>,
+    first: Option<Duration>,
+}
+
+/// Ends a conversation by closing standard input, and sees what a program makes of that.
+async fn end(session: Session) -> (Watched, Option<Process>) {
+    let Session { client, child, watch, start, .. } = session;
+    client.close().await;
+    let process = match child {
+        Some(mut child) => {
+            let closed = Instant::now();
+            let exit = timeout(END, child.wait()).await.ok();
+            let ended = exit.map(|exit| (closed.elapsed(), exit));
+            child.shutdown().await;
+            Some(Process { stderr_lines: child.stderr_tail().lines().count(), ended })
+        }
+        None => None,
+    };
+    let watch = std::mem::take(&mut *watch.lock().unwrap_or_else(PoisonError::into_inner));
+    (Watched { frames: watch.frames, first: watch.first.map(|first| first - start) }, process)
+}
+
+async fn ask(client: &Client, method: &str, params: Value) -> Answer {
+    match client.request(method, RawJson::from(params)).await {
+        Ok(result) => result.to_value().map_or_else(|error| Answer::None(error.to_string()), Answer::Result),
+        Err(error) => match error.as_rpc() {
+            Some(rpc) => Answer::Error { code: rpc.code, message: rpc.message.to_string() },
+            None => Answer::None(error.to_string()),
+        },
+    }
+}
+
+/// Reads a list to its end, also one that was not declared.
+async fn list(client: &Client, kind: ListKind, declared: bool) -> List {
+    let mut list = List { kind, declared, items: Vec::new(), failed: None };
+    let mut params = json!({});
+    for _ in 0..PAGES {
+        let mut page = match ask(client, kind.method(), params).await {
+            Answer::Result(page) => page,
+            other => {
+                list.failed = Some(other);
+                return list;
+            }
+        };
+        let Some(Value::Array(items)) = page.get_mut(kind.member()).map(Value::take) else {
+            list.failed = Some(Answer::None(format!("the result has no list `{}`", kind.member())));
+            return list;
+        };
+        list.items.extend(items);
+        match page.get("nextCursor") {
+            None | Some(Value::Null) => return list,
+            Some(cursor) => params = json!({ "cursor": cursor }),
+        }
+    }
+    list.failed = Some(Answer::None(format!("it has more than {PAGES} pages")));
+    list
+}
+
+/// Asks what has one right answer, or a few.
+async fn probe(client: &Client, capabilities: &Value, revision: Revision) -> Vec<Probe> {
+    let has = |capability: &str| capabilities.get(capability).is_some();
+    let nobody = "bowline-doctor-nobody";
+    let mut asked = Vec::new();
+    if revision.is_legacy() {
+        asked.push((ProbeKind::Ping, "ping", json!({})));
+    }
+    asked.push((ProbeKind::UnknownMethod, "bowline/doctor", json!({})));
+    if has("tools") {
+        asked.push((ProbeKind::CallWithoutName, "tools/call", json!({})));
+        asked.push((ProbeKind::UnknownTool, "tools/call", json!({ "name": nobody, "arguments": {} })));
+    }
+    if has("prompts") {
+        asked.push((ProbeKind::UnknownPrompt, "prompts/get", json!({ "name": nobody })));
+    }
+    if has("resources") {
+        let uri = format!("{nobody}://nowhere");
+        asked.push((ProbeKind::UnknownResource, "resources/read", json!({ "uri": uri })));
+    }
+    for kind in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
+        if has(kind.capability()) {
+            asked.push((ProbeKind::BadCursor(kind), kind.method(), json!({ "cursor": nobody })));
+        }
+    }
+    let alive = if revision.is_legacy() { "ping" } else { "server/discover" };
+    asked.push((ProbeKind::AliveAfterwards, alive, json!({})));
+    let mut probes = Vec::new();
+    for (kind, method, params) in asked {
+        probes.push(Probe { kind, answer: ask(client, method, params).await });
+    }
+    probes
+}
+
+/// Calls the tools that say they change nothing and that need no arguments.
+async fn call(client: &Client, lists: &[List]) -> Vec<Call> {
+    // The client holds results against the schemas that it has seen in a list of its own.
+    let Ok(tools) = client.tools().await else { return Vec::new() };
+    let listed: Vec<String> = lists
+        .iter()
+        .filter(|list| list.kind == ListKind::Tools)
+        .flat_map(|list| &list.items)
+        .filter(|tool| tool.pointer("/annotations/readOnlyHint") == Some(&json!(true)))
+        .filter(|tool| {
+            tool.pointer("/inputSchema/required").and_then(Value::as_array).is_none_or(Vec::is_empty)
+        })
+        .filter_map(|tool| tool.get("name")?.as_str().map(str::to_owned))
+        .filter(|name| tools.iter().any(|tool| tool.name == *name))
+        .collect();
+    let mut calls = Vec::new();
+    for tool in listed {
+        let failed = match client.call(&tool, json!({})).await {
+            Ok(_) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        calls.push(Call { tool, failed });
+    }
+    calls
+}

@@ -1,0 +1,222 @@
+//! Whether the lists of a server are what it declared, complete, and of a size that a model can read.
+
+use super::{
+    facts::{Answer, Facts, List, ListKind, name_of},
+    finding::{Finding, Level},
+};
+use bowline_host::search::estimate_tokens;
+use bowline_types::{Prompt, RawJson, Resource, ResourceTemplate, Tool, error_code::METHOD_NOT_FOUND};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// From how many tools on models choose worse, and some clients cut the list.
+const MANY_TOOLS: usize = 40;
+/// How much of a model's context all tools may take.
+const MANY_TOKENS: usize = 10_000;
+/// How much one may take.
+const LARGE_TOOL: usize = 1_500;
+
+pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+    let mut found: Vec<Finding> = facts
+        .lists
+        .iter()
+        .flat_map(|list| [answer(list), malformed(list), twice(list)].into_iter().flatten())
+        .collect();
+    found.extend(size(facts));
+    found
+}
+
+/// Whether the list fits what was declared.
+fn answer(list: &List) -> Option<Finding> {
+    let method = list.kind.method();
+    match (&list.failed, list.declared) {
+        (None, false) if !list.items.is_empty() => {
+            let what = format!(
+                "`{method}` gives {} entries, although `{}` is not declared",
+                list.items.len(),
+                list.kind.capability()
+            );
+            Some(Finding::new(
+                Level::Warning,
+                "undeclared-list",
+                what,
+                "declare it in `capabilities`: most clients do not ask otherwise",
+            ))
+        }
+        (None, _) | (Some(_), false) => None,
+        // Templates are a part of `resources` that many leave out.
+        (Some(Answer::Error { code: METHOD_NOT_FOUND, .. }), true) if list.kind == ListKind::Templates => {
+            let what = format!("`{method}` is answered with error -32601, although `resources` is declared");
+            Some(Finding::new(
+                Level::Hint,
+                "no-templates",
+                what,
+                "answer with an empty list: some clients take the error for a failure",
+            ))
+        }
+        (Some(failed), true) => {
+            let what = format!(
+                "`{method}` is answered with {}, although `{}` is declared",
+                failed.describe(),
+                list.kind.capability()
+            );
+            Some(Finding::new(
+                Level::Error,
+                "broken-list",
+                what,
+                "declare only what is there, and answer with a list, be it empty",
+            ))
+        }
+    }
+}
+
+/// Entries that a client cannot read.
+fn malformed(list: &List) -> Option<Finding> {
+    let unreadable = |entry: &&Value| {
+        let raw = RawJson::from((*entry).clone());
+        match list.kind {
+            ListKind::Tools => raw.decode::<Tool>().is_err(),
+            ListKind::Prompts => raw.decode::<Prompt>().is_err(),
+            ListKind::Resources => raw.decode::<Resource>().is_err(),
+            ListKind::Templates => raw.decode::<ResourceTemplate>().is_err(),
+        }
+    };
+    let what = format!("`{}` has entries of the wrong shape", list.kind.method());
+    let advice = "clients leave such entries out, or drop the whole list";
+    let places = list.items.iter().filter(unreadable).map(name_of).collect();
+    Finding::new(Level::Error, "bad-entry", what, advice).at_all(places)
+}
+
+/// Entries of the same name.
+fn twice(list: &List) -> Option<Finding> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for entry in &list.items {
+        if let Some(name) = entry.get(list.kind.key()).and_then(Value::as_str) {
+            *counts.entry(name).or_default() += 1;
+        }
+    }
+    let what = format!("more than one {} of the same `{}`", list.kind.one(), list.kind.key());
+    let places = counts
+        .into_iter()
+        .filter(|(_, count)| *count > 1)
+        .map(|(name, _)| bowline_host::policy::visible(name))
+        .collect();
+    Finding::new(
+        Level::Error,
+        "duplicate",
+        what,
+        "only one of them can be reached; rename or remove the others",
+    )
+    .at_all(places)
+}
+
+/// What the tools cost a model.
+fn size(facts: &Facts) -> Vec<Finding> {
+    let sizes: Vec<(String, usize)> =
+        facts.tools().map(|tool| (name_of(tool), estimate_tokens(tool.to_string()))).collect();
+    let total: usize = sizes.iter().map(|(_, size)| size).sum();
+    let mut found = Vec::new();
+    if sizes.len() > MANY_TOOLS {
+        let what = format!("{} tools", sizes.len());
+        let advice = "some clients cut the list at 40 to 128, and models choose worse among many: offer fewer, or let users choose sets";
+        found.push(Finding::new(Level::Warning, "many-tools", what, advice));
+    }
+    if total > MANY_TOKENS {
+        let what = format!("the tools take about {total} tokens of every conversation");
+        found.push(Finding::new(Level::Warning, "many-tokens", what, "shorten descriptions and schemas"));
+    }
+    let large: Vec<String> = sizes
+        .iter()
+        .filter(|(_, size)| *size > LARGE_TOOL)
+        .map(|(name, size)| format!("{name} ({size} tokens)"))
+        .collect();
+    let advice = "shorten its description and schema, or split it";
+    found.extend(
+        Finding::new(Level::Hint, "large-tool", "a tool that takes much of a model's context", advice)
+            .at_all(large),
+    );
+    found
+}
+
+/// How many tokens the tools take altogether.
+pub(super) fn tokens(facts: &Facts) -> usize {
+    facts.tools().map(|tool| estimate_tokens(tool.to_string())).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::finding::told, *};
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+
+    #[expect(clippy::needless_pass_by_value, reason = "an inline snapshot is made where it is checked")]
+    fn check_one(list: List, expected: Expect) {
+        let mut facts = Facts::quiet();
+        facts.lists.push(list);
+        expected.assert_eq(&told(&check(&facts)));
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "values are made where they are checked")]
+    fn list(kind: ListKind, items: Value) -> List {
+        List { kind, declared: true, items: items.as_array().cloned().unwrap_or_default(), failed: None }
+    }
+
+    fn failed(kind: ListKind, code: i64) -> List {
+        List { failed: Some(Answer::Error { code, message: "no".into() }), ..list(kind, json!([])) }
+    }
+
+    fn tool(name: &str) -> Value {
+        json!({ "name": name, "inputSchema": { "type": "object" } })
+    }
+
+    #[test]
+    fn lists_have_to_fit_what_is_declared() {
+        check_one(list(ListKind::Tools, json!([tool("a")])), expect![""]);
+        let undeclared = List { declared: false, ..list(ListKind::Tools, json!([tool("a")])) };
+        check_one(
+            undeclared,
+            expect![
+                "warning undeclared-list: `tools/list` gives 1 entries, although `tools` is not declared []"
+            ],
+        );
+        check_one(List { declared: false, ..failed(ListKind::Tools, -32601) }, expect![""]);
+        check_one(
+            failed(ListKind::Prompts, -32601),
+            expect![
+                "error broken-list: `prompts/list` is answered with error -32601 (no), although `prompts` is declared []"
+            ],
+        );
+        check_one(
+            failed(ListKind::Templates, -32601),
+            expect![
+                "hint no-templates: `resources/templates/list` is answered with error -32601, although `resources` is declared []"
+            ],
+        );
+    }
+
+    #[test]
+    fn entries_have_to_be_readable_and_unique() {
+        check_one(
+            list(ListKind::Tools, json!([tool("a"), tool("a"), { "name": "b" }, {}])),
+            expect![[r"
+                error bad-entry: `tools/list` has entries of the wrong shape [b, (without a name)]
+                error duplicate: more than one tool of the same `name` [a]"]],
+        );
+        check_one(
+            list(ListKind::Resources, json!([{ "name": "x", "uri": "a:1" }, { "name": "x", "uri": "a:2" }])),
+            expect![""],
+        );
+    }
+
+    #[test]
+    fn what_is_too_much_for_a_model_is_told() {
+        let many: Vec<Value> = (0..41).map(|number| tool(&format!("t{number}"))).collect();
+        check_one(list(ListKind::Tools, many.into()), expect!["warning many-tools: 41 tools []"]);
+        let mut large = tool("large");
+        large["description"] = "word ".repeat(1_600).into();
+        check_one(
+            list(ListKind::Tools, json!([large])),
+            expect!["hint large-tool: a tool that takes much of a model's context [large (1615 tokens)]"],
+        );
+    }
+}

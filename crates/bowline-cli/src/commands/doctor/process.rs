@@ -1,0 +1,150 @@
+//! Whether a program behaves: what it prints where, how fast it starts, whether it ends.
+
+use super::{
+    facts::Facts,
+    finding::{Finding, Level},
+};
+use bowline_host::policy::visible;
+use std::time::Duration;
+
+const SLOW: Duration = Duration::from_secs(2);
+const VERY_SLOW: Duration = Duration::from_secs(10);
+const LINGERING: Duration = Duration::from_secs(1);
+const CHATTY: usize = 100;
+
+pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+    let found = [noise(facts), start(facts), stderr(facts), end(facts)];
+    found.into_iter().flatten().collect()
+}
+
+fn noise(facts: &Facts) -> Option<Finding> {
+    let count = facts.noise.count;
+    if count == 0 {
+        return None;
+    }
+    let what = format!("{count} {} on standard output that {} no message", lines(count), are(count));
+    let advice = "print only messages there, and everything else to standard error; many clients give up at such a line";
+    Finding::new(Level::Error, "stdout-noise", what, advice)
+        .at_all(facts.noise.last.iter().map(|line| format!("`{}`", visible(line))).collect())
+}
+
+fn lines(count: u64) -> &'static str {
+    if count == 1 { "line" } else { "lines" }
+}
+
+fn are(count: u64) -> &'static str {
+    if count == 1 { "is" } else { "are" }
+}
+
+fn start(facts: &Facts) -> Option<Finding> {
+    let first = facts.first_frame.filter(|first| *first > SLOW)?;
+    let level = if first > VERY_SLOW { Level::Warning } else { Level::Hint };
+    let what = format!("the first answer comes after {:.1} s", first.as_secs_f64());
+    let advice = "answer the opening first and do slow work later; clients wait 10 to 60 seconds";
+    Some(Finding::new(level, "slow-start", what, advice))
+}
+
+fn stderr(facts: &Facts) -> Option<Finding> {
+    let lines = facts.process.as_ref()?.stderr_lines;
+    if lines <= CHATTY {
+        return None;
+    }
+    let what = format!("at least {lines} lines on standard error for a short conversation");
+    Some(Finding::new(
+        Level::Hint,
+        "stderr-volume",
+        what,
+        "log less unless asked to; clients keep these lines",
+    ))
+}
+
+fn end(facts: &Facts) -> Option<Finding> {
+    let process = facts.process.as_ref()?;
+    let Some((after, exit)) = process.ended else {
+        let advice =
+            "end when standard input is closed; what does not is killed, or left behind by some clients";
+        return Some(Finding::new(
+            Level::Warning,
+            "no-end",
+            "it does not end when standard input is closed",
+            advice,
+        ));
+    };
+    if !exit.is_success() {
+        let what = format!("it {exit} when standard input is closed");
+        return Some(Finding::new(
+            Level::Hint,
+            "bad-end",
+            what,
+            "exit with code 0 when standard input is closed",
+        ));
+    }
+    if after > LINGERING {
+        let what = format!("it ends {:.1} s after standard input is closed", after.as_secs_f64());
+        return Some(Finding::new(
+            Level::Hint,
+            "slow-end",
+            what,
+            "end at once: some clients kill after two seconds",
+        ));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{facts::Process, finding::told},
+        *,
+    };
+    use bowline_client::Exit;
+    use expect_test::{Expect, expect};
+
+    #[expect(clippy::needless_pass_by_value, reason = "an inline snapshot is made where it is checked")]
+    fn check_one(change: impl FnOnce(&mut Facts), expected: Expect) {
+        let mut facts = Facts::quiet();
+        facts.process = Some(Process { stderr_lines: 0, ended: Some((Duration::ZERO, Exit::Code(0))) });
+        change(&mut facts);
+        expected.assert_eq(&told(&check(&facts)));
+    }
+
+    #[test]
+    fn a_program_that_behaves_is_not_mentioned() {
+        check_one(|_| {}, expect![""]);
+    }
+
+    #[test]
+    fn what_a_program_does_wrong_is_told() {
+        let with_process = |process| move |facts: &mut Facts| facts.process = Some(process);
+        check_one(
+            |facts| {
+                facts.noise.count = 1;
+                facts.noise.last.push_back("Listening\u{1b}[0m".into());
+            },
+            expect![
+                "error stdout-noise: 1 line on standard output that is no message [`Listening<U+001B>[0m`]"
+            ],
+        );
+        check_one(
+            |facts| facts.first_frame = Some(Duration::from_millis(2500)),
+            expect!["hint slow-start: the first answer comes after 2.5 s []"],
+        );
+        check_one(
+            with_process(Process { stderr_lines: 101, ended: None }),
+            expect![[r"
+                hint stderr-volume: at least 101 lines on standard error for a short conversation []
+                warning no-end: it does not end when standard input is closed []"]],
+        );
+        check_one(
+            with_process(Process { stderr_lines: 0, ended: Some((Duration::ZERO, Exit::Code(3))) }),
+            expect!["hint bad-end: it exited with code 3 when standard input is closed []"],
+        );
+        check_one(
+            with_process(Process {
+                stderr_lines: 0,
+                ended: Some((Duration::from_millis(1500), Exit::Code(0))),
+            }),
+            expect!["hint slow-end: it ends 1.5 s after standard input is closed []"],
+        );
+    }
+}

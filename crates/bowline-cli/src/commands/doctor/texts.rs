@@ -1,0 +1,162 @@
+//! Whether descriptions say something, and nothing in secret.
+
+use super::{
+    facts::{Facts, ListKind, name_of},
+    finding::{Finding, Level},
+};
+use bowline_host::policy::hidden_characters;
+use serde_json::Value;
+
+/// What a description should say at least.
+const SHORT: usize = 10;
+
+pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+    let found = [hidden(facts), missing(facts), short(facts), parameters(facts), annotations(facts)];
+    found.into_iter().flatten().collect()
+}
+
+/// Characters that a person does not see and a model does.
+fn hidden(facts: &Facts) -> Option<Finding> {
+    let mut places: Vec<String> = ListKind::ALL
+        .into_iter()
+        .flat_map(|kind| facts.list(kind))
+        .filter(|entry| hides(entry))
+        .map(name_of)
+        .collect();
+    if facts.instructions.as_ref().is_some_and(|text| hidden_characters(text) > 0) {
+        places.push("instructions".to_owned());
+    }
+    let advice = "remove them: they can carry orders to a model that nobody sees";
+    Finding::new(Level::Error, "hidden-characters", "a text with characters that cannot be seen", advice)
+        .at_all(places)
+}
+
+fn hides(value: &Value) -> bool {
+    match value {
+        Value::String(text) => hidden_characters(text) > 0,
+        Value::Array(items) => items.iter().any(hides),
+        Value::Object(members) => {
+            members.iter().any(|(name, value)| hidden_characters(name) > 0 || hides(value))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+fn description(entry: &Value) -> &str {
+    entry.get("description").and_then(Value::as_str).unwrap_or_default().trim()
+}
+
+fn missing(facts: &Facts) -> Option<Finding> {
+    let places = facts.tools().filter(|tool| description(tool).is_empty()).map(name_of).collect();
+    let advice = "say what it does, when to use it and what comes back: the model knows nothing else";
+    Finding::new(Level::Warning, "no-description", "a tool without a description", advice).at_all(places)
+}
+
+fn short(facts: &Facts) -> Option<Finding> {
+    let is_short = |tool: &&Value| (1..SHORT).contains(&description(tool).chars().count());
+    let places = facts.tools().filter(is_short).map(name_of).collect();
+    Finding::new(
+        Level::Hint,
+        "short-description",
+        "a tool that is hardly described",
+        "say when to use it and what comes back",
+    )
+    .at_all(places)
+}
+
+fn parameters(facts: &Facts) -> Option<Finding> {
+    let mut places = Vec::new();
+    for tool in facts.tools() {
+        let Some(properties) = tool.pointer("/inputSchema/properties").and_then(Value::as_object) else {
+            continue;
+        };
+        let bare = properties.iter().filter(|(_, schema)| {
+            description(schema).is_empty() && schema.get("$ref").is_none() && schema.get("enum").is_none()
+        });
+        places.extend(
+            bare.map(|(name, _)| format!("{}.{}", name_of(tool), bowline_host::policy::visible(name))),
+        );
+    }
+    Finding::new(
+        Level::Hint,
+        "undescribed-parameter",
+        "a parameter without a description",
+        "say what it is, in which form, with an example",
+    )
+    .at_all(places)
+}
+
+fn annotations(facts: &Facts) -> Option<Finding> {
+    let bare = |tool: &&Value| {
+        let hint =
+            |name: &str| tool.get("annotations").and_then(|annotations| annotations.get(name)).is_some();
+        !hint("readOnlyHint") && !hint("destructiveHint")
+    };
+    let places = facts.tools().filter(bare).map(name_of).collect();
+    let advice = "set `readOnlyHint` or `destructiveHint`: clients otherwise ask their user for every call, as if it could destroy something";
+    Finding::new(
+        Level::Hint,
+        "no-annotations",
+        "a tool that does not say whether it changes anything",
+        advice,
+    )
+    .at_all(places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::finding::told, *};
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+
+    #[expect(clippy::needless_pass_by_value, reason = "an inline snapshot is made where it is checked")]
+    fn check_one(tool: Value, expected: Expect) {
+        expected.assert_eq(&told(&check(&Facts::with_tools(json!([tool])))));
+    }
+
+    #[test]
+    fn a_tool_that_is_well_described_is_not_mentioned() {
+        check_one(
+            json!({
+                "name": "a",
+                "description": "Reads a file.\nGives its text.",
+                "annotations": { "readOnlyHint": true },
+                "inputSchema": { "properties": { "path": { "description": "Where it is." } } },
+            }),
+            expect![""],
+        );
+    }
+
+    #[test]
+    fn what_is_not_said_is_told() {
+        check_one(
+            json!({ "name": "a", "inputSchema": { "properties": { "path": { "type": "string" } } } }),
+            expect![[r"
+                warning no-description: a tool without a description [a]
+                hint undescribed-parameter: a parameter without a description [a.path]
+                hint no-annotations: a tool that does not say whether it changes anything [a]"]],
+        );
+        check_one(
+            json!({ "name": "a", "description": "Adds.", "annotations": { "readOnlyHint": true } }),
+            expect!["hint short-description: a tool that is hardly described [a]"],
+        );
+    }
+
+    // V-100
+    #[test]
+    fn what_is_said_in_secret_is_told() {
+        check_one(
+            json!({
+                "name": "a",
+                "description": "Adds two numbers.",
+                "annotations": { "readOnlyHint": true },
+                "inputSchema": { "properties": { "n": { "description": "A number.\u{e0041}\u{e0042}" } } },
+            }),
+            expect!["error hidden-characters: a text with characters that cannot be seen [a]"],
+        );
+        let mut facts = Facts::quiet();
+        facts.instructions = Some("a\u{202e}b".into());
+        expect!["error hidden-characters: a text with characters that cannot be seen [instructions]"]
+            .assert_eq(&told(&check(&facts)));
+    }
+}

@@ -1,0 +1,190 @@
+//! Learning how a server speaks HTTP: requests that only a mistaken or hostile client sends.
+
+use super::facts::{Knock, KnockKind, Web};
+use bowline_http::{HttpTarget, PostError};
+use bowline_types::{Revision, meta};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use serde_json::{Value, json};
+use std::{net::IpAddr, time::Duration};
+use tokio::time::timeout;
+
+/// A page that no server has a reason to trust.
+const STRANGER: &str = "bowline-doctor.invalid";
+const SESSION: &str = "mcp-session-id";
+const VERSION: &str = "mcp-protocol-version";
+
+/// Knocks once in every revision.
+pub(super) async fn gather(page: &HttpTarget, revisions: &[Revision], patience: Duration) -> Vec<Web> {
+    let mut webs = Vec::new();
+    for revision in revisions {
+        webs.push(knock(page, *revision, patience).await);
+    }
+    webs
+}
+
+async fn knock(page: &HttpTarget, revision: Revision, patience: Duration) -> Web {
+    let visit = Visit { page, revision, patience };
+    let session = visit.open().await;
+    let opening = visit.opening();
+    let mut knocks = Vec::new();
+    let origin = format!("https://{STRANGER}");
+    let posts = [
+        (KnockKind::ForeignOrigin, vec![("origin", origin.as_str())], &*opening),
+        (KnockKind::ForeignHost, vec![("host", STRANGER)], &*opening),
+        (KnockKind::PlainText, vec![("content-type", "text/plain")], &*opening),
+        (KnockKind::WrongAccept, vec![("accept", "image/png")], &*opening),
+        (
+            KnockKind::WrongVersion,
+            [vec![(VERSION, "1999-01-01")], named(session.as_deref())].concat(),
+            &*visit.ping(),
+        ),
+        (KnockKind::NotJson, vec![], "{"),
+    ];
+    for (kind, headers, body) in posts {
+        knocks.push(visit.knock(kind, Method::POST, &headers, body).await);
+    }
+    if revision.is_legacy() && session.is_some() {
+        let unknown = [(SESSION, "bowline-doctor-unknown"), (VERSION, revision.as_str())];
+        knocks.push(visit.knock(KnockKind::UnknownSession, Method::POST, &unknown, &visit.ping()).await);
+        knocks.push(visit.knock(KnockKind::DeleteUnknownSession, Method::DELETE, &unknown, "").await);
+    }
+    let get = [named(session.as_deref()), vec![("accept", "text/event-stream")]].concat();
+    knocks.push(visit.knock(KnockKind::Get, Method::GET, &get, "").await);
+    if let Some(session) = &session {
+        // What was opened is ended; how the server takes it does not matter.
+        visit.send(Method::DELETE, &named(Some(session)), "").await.ok();
+    }
+    Web { local: is_local(page.url()), session, knocks }
+}
+
+struct Visit<'a> {
+    page: &'a HttpTarget,
+    revision: Revision,
+    patience: Duration,
+}
+
+impl Visit<'_> {
+    /// The first request of a conversation.
+    fn opening(&self) -> String {
+        let client = json!({ "name": "bowline", "version": env!("CARGO_PKG_VERSION") });
+        if self.revision.is_modern() {
+            return self.request("server/discover", json!({}));
+        }
+        self.request(
+            "initialize",
+            json!({ "protocolVersion": self.revision, "capabilities": {}, "clientInfo": client }),
+        )
+    }
+
+    /// A request that changes nothing.
+    fn ping(&self) -> String {
+        self.request(if self.revision.is_modern() { "server/discover" } else { "ping" }, json!({}))
+    }
+
+    fn request(&self, method: &str, mut params: Value) -> String {
+        if self.revision.is_modern() {
+            params["_meta"] = json!({
+                meta::key::PROTOCOL_VERSION: self.revision,
+                meta::key::CLIENT_CAPABILITIES: {},
+                meta::key::CLIENT_INFO: { "name": "bowline", "version": env!("CARGO_PKG_VERSION") },
+            });
+        }
+        json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string()
+    }
+
+    /// Opens a session, and gives its name if it has one.
+    async fn open(&self) -> Option<String> {
+        let answer = self.send(Method::POST, &[], &self.opening()).await.ok()?;
+        answer.get(SESSION).and_then(|session| session.to_str().ok()).map(str::to_owned)
+    }
+
+    async fn knock(
+        &self,
+        kind: KnockKind,
+        method: Method,
+        headers: &[(&'static str, &str)],
+        body: &str,
+    ) -> Knock {
+        let text =
+            |headers: &HeaderMap, name: HeaderName| headers.get(name)?.to_str().ok().map(str::to_owned);
+        match self.answer(method, headers, body).await {
+            Ok((status, headers)) => Knock {
+                kind,
+                status: Ok(status),
+                content_type: text(&headers, header::CONTENT_TYPE),
+                allowed_origin: text(&headers, header::ACCESS_CONTROL_ALLOW_ORIGIN),
+            },
+            Err(reason) => Knock { kind, status: Err(reason), content_type: None, allowed_origin: None },
+        }
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        headers: &[(&'static str, &str)],
+        body: &str,
+    ) -> Result<HeaderMap, String> {
+        self.answer(method, headers, body).await.map(|(_, headers)| headers)
+    }
+
+    async fn answer(
+        &self,
+        method: Method,
+        headers: &[(&'static str, &str)],
+        body: &str,
+    ) -> Result<(u16, HeaderMap), String> {
+        let mut all = HeaderMap::new();
+        all.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        all.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        if self.revision.is_modern() {
+            all.insert(VERSION, HeaderValue::from_static(self.revision.as_str()));
+            all.insert("mcp-method", HeaderValue::from_static("server/discover"));
+        }
+        for (name, value) in headers {
+            let value = HeaderValue::from_str(value).map_err(|error| error.to_string())?;
+            all.insert(HeaderName::from_static(name), value);
+        }
+        let sent = self.page.knock(method, all, Bytes::from(body.to_owned()));
+        match timeout(self.patience, sent).await {
+            Ok(Ok(answer)) => Ok((answer.status.as_u16(), answer.headers)),
+            Ok(Err(error)) => Err(PostError::to_string(&error)),
+            Err(_) => Err(format!("no answer within {} s", self.patience.as_secs())),
+        }
+    }
+}
+
+/// The headers of a request in a session.
+fn named(session: Option<&str>) -> Vec<(&'static str, &str)> {
+    session.map(|session| (SESSION, session)).into_iter().collect()
+}
+
+/// Whether a URL names this computer or its own network, where a page in a browser could reach it in someone's name.
+fn is_local(url: &str) -> bool {
+    let Ok(uri) = url.parse::<http::Uri>() else { return false };
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+    match host.parse::<IpAddr>() {
+        Ok(IpAddr::V4(address)) => address.is_loopback() || address.is_private() || address.is_link_local(),
+        Ok(IpAddr::V6(address)) => address.is_loopback(),
+        Err(_) => host.eq_ignore_ascii_case("localhost"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_local;
+
+    #[test]
+    fn addresses_of_this_computer_are_known() {
+        for (url, local) in [
+            ("http://127.0.0.1:80/mcp", true),
+            ("http://LOCALHOST/mcp", true),
+            ("http://[::1]:3000/", true),
+            ("http://192.168.0.7/", true),
+            ("https://tools.example.com/mcp", false),
+            ("https://8.8.8.8/", false),
+        ] {
+            assert_eq!(is_local(url), local, "{url}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Files of recordings: where they are written, and how secrets are kept out of them.
+
+use crate::failure::{Code, Failure};
+use bowline_host::policy::is_secret_name;
+use bowline_testing::transcript::{Recorder, Side};
+use serde_json::Value;
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    time::Instant,
+};
+
+/// How long the value of a variable is at least for it to be looked for: shorter ones are all over the place.
+const SHORTEST: usize = 6;
+const MASKED: &str = "<masked>";
+/// Members that are named like secrets and are none.
+const HARMLESS: [&str; 3] = ["progressToken", "maxTokens", "nextCursor"];
+/// Members whose own members are names of parameters, not parameters.
+const SCHEMAS: [&str; 3] = ["inputSchema", "outputSchema", "requestedSchema"];
+
+/// A recording under way.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    pub(crate) path: PathBuf,
+    start: Instant,
+    /// `None` once it cannot be written any more.
+    recorder: Mutex<Option<Recorder<File>>>,
+}
+
+impl Recording {
+    /// Begins a file, readable for this user alone. One that is there already is kept: the new one gets a number.
+    pub(crate) fn begin(
+        path: &Path,
+        server: &str,
+        environment: &[(String, String)],
+    ) -> Result<Self, Failure> {
+        let refused = |error: io::Error| {
+            Failure::new(Code::Failed, format!("cannot write `{}`: {error}", path.display()))
+        };
+        let (path, file) = create(path).map_err(refused)?;
+        let mask = Mask::new(environment);
+        let recorder = Recorder::new(file, "A recorded conversation.", server).map_err(refused)?;
+        let recorder = recorder.mask(move |frame| mask.apply(frame));
+        Ok(Self { path, start: Instant::now(), recorder: Mutex::new(Some(recorder)) })
+    }
+
+    /// Adds a frame. The first time this fails says why; from then on nothing is recorded.
+    pub(crate) fn frame(&self, side: Side, frame: &[u8]) -> io::Result<()> {
+        let mut recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(open) = recorder.as_mut() else { return Ok(()) };
+        let written = open.frame(side, frame, self.start.elapsed());
+        if written.is_err() {
+            *recorder = None;
+        }
+        written
+    }
+}
+
+fn create(path: &Path) -> io::Result<(PathBuf, File)> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut number = 1;
+    loop {
+        let path = if number == 1 { path.to_owned() } else { numbered(path, number) };
+        match options.open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            opened => return opened.map(|file| (path, file)),
+        }
+    }
+}
+
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name = match path.extension() {
+        Some(extension) => format!("{stem}-{number}.{}", extension.to_string_lossy()),
+        None => format!("{stem}-{number}"),
+    };
+    path.with_file_name(name)
+}
+
+/// Puts `<masked>` in the place of secrets: what stands under a name for secrets, bearer tokens, and the values of the
+/// variables of this process that are named like secrets.
+#[derive(Debug)]
+struct Mask {
+    /// Longest first.
+    secrets: Vec<String>,
+}
+
+impl Mask {
+    fn new(environment: &[(String, String)]) -> Self {
+        let mut secrets: Vec<String> = environment
+            .iter()
+            .filter(|(name, value)| is_secret_name(name) && value.len() >= SHORTEST)
+            .map(|(_, value)| value.clone())
+            .collect();
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        Self { secrets }
+    }
+
+    fn apply(&self, value: &mut Value) {
+        self.walk(value, Names::Tell);
+    }
+
+    fn walk(&self, value: &mut Value, names: Names) {
+        match value {
+            Value::String(_) | Value::Number(_) if names == Names::Secret => *value = MASKED.into(),
+            Value::String(text) => self.text(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.walk(item, names)),
+            Value::Object(members) => {
+                for (name, member) in members {
+                    let inner = match names {
+                        Names::Tell if SCHEMAS.contains(&name.as_str()) => Names::Schema,
+                        Names::Tell if is_secret_name(name) && !HARMLESS.contains(&name.as_str()) => {
+                            Names::Secret
+                        }
+                        other => other,
+                    };
+                    self.walk(member, inner);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn text(&self, text: &mut String) {
+        for secret in &self.secrets {
+            if text.contains(secret) {
+                *text = text.replace(secret, MASKED);
+            }
+        }
+        if let Some(masked) = without_bearer(text) {
+            *text = masked;
+        }
+    }
+}
+
+/// What the names of members say about their values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Names {
+    /// A name for secrets makes its value one.
+    Tell,
+    /// Below a name for secrets.
+    Secret,
+    /// In a schema, where values are about parameters.
+    Schema,
+}
+
+/// A text with the tokens behind `Bearer ` masked; `None` when it has none.
+fn without_bearer(text: &str) -> Option<String> {
+    const MARK: &str = "bearer ";
+    let lower = text.to_ascii_lowercase();
+    let mut masked = String::new();
+    let mut done = 0;
+    for (place, _) in lower.match_indices(MARK) {
+        let start = place + MARK.len();
+        let token = text.get(start..)?;
+        let is_token = |letter: char| letter.is_ascii_alphanumeric() || "-._~+/=".contains(letter);
+        let length = token.find(|letter| !is_token(letter)).unwrap_or(token.len());
+        if length < SHORTEST || start < done {
+            continue;
+        }
+        masked.push_str(text.get(done..start)?);
+        masked.push_str(MASKED);
+        done = start + length;
+    }
+    (done > 0).then(|| masked + text.get(done..).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[expect(clippy::needless_pass_by_value, reason = "values are made where they are checked")]
+    fn check(mut value: Value, expected: Value) {
+        let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let mask = Mask::new(&[
+            variable("GITHUB_TOKEN", "ghp_abcdef"),
+            variable("API_KEY", "short"),
+            variable("PATH", "/usr/bin"),
+        ]);
+        mask.apply(&mut value);
+        assert_eq!(value, expected);
+    }
+
+    #[test]
+    fn secrets_are_masked_by_name_and_by_value() {
+        check(
+            json!({ "password": "x", "path": "/usr/bin", "note": "with ghp_abcdef in it", "n": "short" }),
+            json!({ "password": "<masked>", "path": "/usr/bin", "note": "with <masked> in it", "n": "short" }),
+        );
+        check(
+            json!({ "credentials": { "user": "a", "pins": [1] }, "_meta": { "progressToken": "t" } }),
+            json!({ "credentials": { "user": "<masked>", "pins": ["<masked>"] }, "_meta": { "progressToken": "t" } }),
+        );
+        check(
+            json!({ "h": "authorization: bearer abc.def-123, Bearer of news; Bearer x" }),
+            json!({ "h": "authorization: bearer <masked>, Bearer of news; Bearer x" }),
+        );
+    }
+
+    #[test]
+    fn a_schema_may_have_parameters_named_like_secrets() {
+        let schema = json!({ "inputSchema": { "properties": { "token": { "type": "string" } } } });
+        check(schema.clone(), schema);
+    }
+
+    #[test]
+    fn a_file_that_is_there_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.txtar");
+        let names: Vec<String> = (0..3)
+            .map(|_| create(&path).unwrap().0.file_name().unwrap().to_string_lossy().into_owned())
+            .collect();
+        assert_eq!(names, ["a.txtar", "a-2.txtar", "a-3.txtar"]);
+        assert_eq!(numbered(Path::new("x/y"), 2), Path::new("x/y-2"));
+    }
+}

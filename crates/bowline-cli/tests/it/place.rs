@@ -1,0 +1,153 @@
+//! A home and a folder to work in that are a test's own, and the program in them.
+
+use crate::program;
+use expect_test::Expect;
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, Stdio},
+};
+use tempfile::TempDir;
+
+/// An empty home, an empty folder to work in, and a folder of the login.
+pub(crate) struct Place(TempDir);
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let place = Self(tempfile::tempdir().expect("there is a folder for temporary files"));
+        for name in ["home", "work", "login"] {
+            fs::create_dir(place.path(name)).expect("it is ours");
+        }
+        place
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn put(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("it is in the folder")).expect("it is ours");
+        fs::write(path, text).expect("it is ours");
+    }
+
+    pub(crate) fn get(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).expect("it was written")
+    }
+
+    /// The program in the folder to work in.
+    pub(crate) fn program(&self, words: &[&str]) -> Command {
+        self.here(program(words))
+    }
+
+    /// A command line, as the program tells its users to type it.
+    pub(crate) fn shell(&self, line: &str) -> Command {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", line]).env_clear().stdin(Stdio::null());
+        self.here(command)
+    }
+
+    fn here(&self, mut command: Command) -> Command {
+        let program = Path::new(env!("CARGO_BIN_EXE_bowline")).parent().expect("it is in a folder");
+        command
+            .env("HOME", self.path("home"))
+            .env("XDG_RUNTIME_DIR", self.path("login"))
+            .env("NO_COLOR", "1")
+            .env("PATH", format!("{}:/usr/bin:/bin", program.display()))
+            .current_dir(self.path("work"));
+        command
+    }
+
+    /// What a command writes to both, and its exit code.
+    pub(crate) fn run(&self, words: &[&str]) -> (String, Option<i32>) {
+        self.output(self.program(words))
+    }
+
+    pub(crate) fn output(&self, mut command: Command) -> (String, Option<i32>) {
+        let output = command.output().expect("the program can be started");
+        let told = String::from_utf8(output.stdout).expect("it is text")
+            + &String::from_utf8(output.stderr).expect("it is text");
+        (self.masked(&told), output.status.code())
+    }
+
+    /// Without what differs from run to run.
+    pub(crate) fn masked(&self, text: &str) -> String {
+        let real = fs::canonicalize(self.0.path()).expect("it is there");
+        let place = |path: &Path| path.display().to_string();
+        let text = text.replace(&place(&real), "").replace(&place(self.0.path()), "");
+        text.replace(env!("CARGO_BIN_EXE_bowline"), "bowline")
+    }
+
+    pub(crate) fn check(&self, words: &[&str], code: i32, expected: &Expect) {
+        let (told, ended) = self.run(words);
+        expected.assert_eq(&told);
+        assert_eq!(ended, Some(code), "{words:?}");
+    }
+}
+
+/// A program that runs in the background. It is killed if the test fails.
+pub(crate) struct Background {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Background {
+    pub(crate) fn start(mut command: Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program can be started");
+        let output = BufReader::new(child.stdout.take().expect("it is a pipe"));
+        Self { child, output }
+    }
+
+    /// The next line of its results.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("it is text");
+        line.trim_end().to_owned()
+    }
+
+    /// Closes its input.
+    pub(crate) fn close_input(&mut self) {
+        drop(self.child.stdin.take());
+    }
+
+    /// The first line of its messages in which something stands.
+    pub(crate) fn message(&mut self, wanted: &str) -> String {
+        let mut messages = BufReader::new(self.child.stderr.as_mut().expect("it is a pipe"));
+        loop {
+            let mut line = String::new();
+            let count = messages.read_line(&mut line).expect("it is text");
+            assert!(count > 0, "no message with `{wanted}`");
+            if line.contains(wanted) {
+                return line;
+            }
+        }
+    }
+
+    #[cfg(unix)]
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        crate::place::signal(self.child.id(), signal);
+    }
+
+    /// Waits for its end: its exit code, and the messages that were not read.
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
+        let mut messages = String::new();
+        let unread = self.child.stderr.as_mut().expect("it is a pipe");
+        unread.read_to_string(&mut messages).expect("it is text");
+        (self.child.wait().expect("it was started").code(), messages)
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(unix)]
+pub(crate) fn signal(id: u32, signal: rustix::process::Signal) {
+    let id = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw).expect("it has a number");
+    rustix::process::kill_process(id, signal).expect("it runs");
+}

@@ -1,0 +1,209 @@
+//! Recordings: made between a client and a server, served again, and said again.
+
+use crate::program;
+use expect_test::expect;
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, Output, Stdio},
+};
+
+const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/servers/asking.sh");
+
+/// What a client says, and how many frames it waits for each time.
+const CONVERSATION: [(&str, usize); 4] = [
+    (
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{}},"clientInfo":{"name":"c","version":"1"}}}"#,
+        1,
+    ),
+    (r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, 0),
+    (
+        r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"greet","arguments":{"password":"hunter2"}}}"#,
+        2,
+    ),
+    (r#"{"jsonrpc":"2.0","id":"q-1","result":{"action":"accept","content":{"name":"tok-secret"}}}"#, 1),
+];
+
+fn start(words: &[&str], variables: &[(&str, &str)]) -> Child {
+    let mut command = program(words);
+    command.envs(variables.iter().copied());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().expect("the program can be started")
+}
+
+/// Says the conversation, and gives every frame that came back and how the program ended.
+fn converse(mut child: Child, conversation: &[(&str, usize)]) -> (Vec<String>, Output) {
+    let mut to = child.stdin.take().expect("it is a pipe");
+    let mut from = BufReader::new(child.stdout.take().expect("it is a pipe"));
+    let mut came = Vec::new();
+    for (frame, answers) in conversation {
+        writeln!(to, "{frame}").expect("the program reads");
+        for _ in 0..*answers {
+            let mut line = String::new();
+            from.read_line(&mut line).expect("the program answers");
+            came.push(line.trim_end().to_owned());
+        }
+    }
+    drop(to);
+    came.extend(from.lines().map(|line| line.expect("the program ends")));
+    (came, child.wait_with_output().expect("the program ends"))
+}
+
+fn recorded(path: &Path) -> Vec<String> {
+    let words = ["record", path.to_str().expect("the path is a text"), "--", "/bin/sh", SERVER];
+    let child = start(&words, &[("MY_TOKEN", "tok-secret")]);
+    let (came, output) = converse(child, &CONVERSATION);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    came
+}
+
+fn replayed_to_server(path: &Path, variables: &[(&str, &str)], options: &[&str]) -> Output {
+    let mut words = vec!["replay", path.to_str().expect("the path is a text")];
+    words.extend(options);
+    words.extend(["--", "/bin/sh", SERVER]);
+    let mut command = program(&words);
+    command.envs(variables.iter().copied()).output().expect("the program ends")
+}
+
+/// A recording without its times, which are others each time.
+fn without_times(path: &Path) -> String {
+    let text = fs::read_to_string(path).expect("the recording is there");
+    let is_time = |line: &&str| line.starts_with("# ") && line.ends_with(" s");
+    let mut lines: Vec<&str> = text.lines().filter(|line| !is_time(line)).collect();
+    lines.push("");
+    lines.join("\n")
+}
+
+#[test]
+fn a_recording_is_a_transcript_without_secrets() {
+    let folder = tempfile::tempdir().expect("there is a temporary folder");
+    let path = folder.path().join("run.txtar");
+    recorded(&path);
+    expect![[r#"
+        A recorded conversation.
+
+        server: /bin/sh
+
+        -- client --
+        {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{}},"clientInfo":{"name":"c","version":"1"}}}
+        -- server --
+        {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"asking","version":"1"}}}
+        -- client --
+        {"jsonrpc":"2.0","method":"notifications/initialized"}
+        {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"greet","arguments":{"password":"<masked>"}}}
+        -- server --
+        {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"asking"}}
+        {"jsonrpc":"2.0","id":"q-1","method":"elicitation/create","params":{"message":"Your name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}}
+        -- client --
+        {"jsonrpc":"2.0","id":"q-1","result":{"action":"accept","content":{"name":"<masked>"}}}
+        -- server --
+        {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"hello"}]}}
+    "#]].assert_eq(&without_times(&path));
+}
+
+#[test]
+fn a_run_with_a_question_is_served_again_frame_by_frame() {
+    let folder = tempfile::tempdir().expect("there is a temporary folder");
+    let path = folder.path().join("run.txtar");
+    let came = recorded(&path);
+    assert_eq!(came.len(), 4);
+    let (again, output) =
+        converse(start(&["replay", path.to_str().expect("it is a text")], &[]), &CONVERSATION);
+    assert_eq!(again, came);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_client_that_says_something_else_is_told() {
+    let folder = tempfile::tempdir().expect("there is a temporary folder");
+    let path = folder.path().join("run.txtar");
+    recorded(&path);
+    let [opening, opened, call, _] = CONVERSATION;
+    let other = [
+        opening,
+        opened,
+        call,
+        (r#"{"jsonrpc":"2.0","id":"q-1","result":{"action":"decline"}}"#, 1),
+        (r#"{"jsonrpc":"2.0","id":9,"method":"prompts/list"}"#, 1),
+    ];
+    let (came, output) = converse(start(&["replay", path.to_str().expect("it is a text")], &[]), &other);
+    assert_eq!(output.status.code(), Some(8));
+    assert!(
+        came[4].contains("the recording has no `prompts/list`; it has initialize, tools/call"),
+        "{came:?}"
+    );
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains(r#"/result/action: expected "accept", got "decline""#), "{told}");
+}
+
+#[test]
+fn a_server_that_still_answers_the_same_passes() {
+    let folder = tempfile::tempdir().expect("there is a temporary folder");
+    let path = folder.path().join("run.txtar");
+    recorded(&path);
+    for variables in [&[][..], &[("QUESTION", "77")]] {
+        let output = replayed_to_server(&path, variables, &[]);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "every answer is as recorded\n");
+        assert!(output.status.success());
+    }
+}
+
+#[test]
+fn a_changed_answer_is_a_difference() {
+    let folder = tempfile::tempdir().expect("there is a temporary folder");
+    let path = folder.path().join("run.txtar");
+    recorded(&path);
+    let changed = [("GREETING", "good day")];
+    let output = replayed_to_server(&path, &changed, &[]);
+    assert_eq!(output.status.code(), Some(8));
+    let told = String::from_utf8_lossy(&output.stdout).replace(&*folder.path().to_string_lossy(), "FOLDER");
+    expect![[r#"
+        FOLDER/run.txtar:24: `tools/call` differs
+          /result/content/0/text: expected "hello", got "good day"
+    "#]]
+    .assert_eq(&told);
+    expect![[r"
+        error: one answer is not as recorded
+    "]]
+    .assert_eq(&String::from_utf8_lossy(&output.stderr));
+    let ignored = replayed_to_server(&path, &changed, &["--ignore", "/result/content/*/text"]);
+    assert!(ignored.status.success());
+    let json = replayed_to_server(&path, &changed, &["--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).expect("it is JSON");
+    assert_eq!(json["differences"][0]["about"], "tools/call");
+    assert_eq!(json["differences"][0]["came"]["result"]["content"][0]["text"], "good day");
+}
+
+#[test]
+fn bytes_pass_as_they_are() {
+    let folder = tempfile::tempdir().expect("there is a temporary folder");
+    let path = folder.path().join("raw");
+    let words = ["record", path.to_str().expect("it is a text"), "--", "/bin/cat"];
+    let (came, output) = converse(start(&words, &[]), &[("no JSON  \u{7}", 1), ("  {\"a\": 1}", 1)]);
+    assert_eq!(came, ["no JSON  \u{7}", "  {\"a\": 1}"]);
+    assert!(output.status.success());
+    let text = without_times(&path);
+    assert!(text.contains("-- client raw --\nno JSON  \\x07\n"), "{text}");
+    assert!(text.contains("# not a frame: no JSON"), "{text}");
+}
+
+#[test]
+fn other_commands_record_as_well() {
+    let folder = tempfile::tempdir().expect("there is a temporary folder");
+    let path = folder.path().join("ping.txtar");
+    let words = ["ping", "--record", path.to_str().expect("it is a text"), "--", "/bin/sh", SERVER];
+    let output = program(&words).output().expect("the program ends");
+    assert_eq!(output.status.code(), Some(5), "the server knows no ping");
+    let text = without_times(&path);
+    assert!(text.contains(r#""method":"ping""#) && text.contains("no such method"), "{text}");
+}
+
+#[test]
+fn a_recording_that_cannot_be_written_is_told() {
+    let output = program(&["ping", "--record", "/no/such/folder/a", "--", "/bin/sh", SERVER])
+        .output()
+        .expect("it ends");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot write `/no/such/folder/a`"));
+}

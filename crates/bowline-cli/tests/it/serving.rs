@@ -1,0 +1,149 @@
+//! `bowline gateway` and `bowline serve`: what other programs start.
+
+use crate::place::{Background, Place};
+use expect_test::expect;
+use rustix::process::Signal;
+
+const SERVERS: &str = r#"
+[[rules]]
+effect = "allow"
+
+[servers.shop]
+command = "bowline"
+args = ["serve", "database", "--max-rows", "2"]
+"#;
+
+/// The address that a log tells, as a URL.
+fn url(message: &str) -> String {
+    let (_, address) = message.split_once("address=").expect("the log names an address");
+    format!("http://{}/mcp", address.trim())
+}
+
+#[test]
+fn a_gateway_is_one_server_for_whoever_starts_it() {
+    let place = Place::new();
+    place.put("home/.config/bowline/bowline.toml", SERVERS);
+    let words =
+        ["call", "shop__query", "sql=SELECT id FROM customers", "--", "bowline", "gateway", "--stdio"];
+    let (told, code) = place.run(&words);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("1") && !told.contains('3'), "{told}");
+}
+
+#[test]
+fn a_gateway_serves_both_and_ends_with_its_client() {
+    let place = Place::new();
+    place.put("home/.config/bowline/bowline.toml", SERVERS);
+    let mut gateway = Background::start(place.program(&["gateway", "--stdio", "--listen", "127.0.0.1:0"]));
+    let url = url(&gateway.message("listening"));
+    let (told, code) = place.run(&["tools", &url]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("shop__query"), "{told}");
+    gateway.close_input();
+    assert_eq!(gateway.end().0, Some(0));
+}
+
+#[test]
+fn a_gateway_over_http_ends_when_it_is_told() {
+    let place = Place::new();
+    let file = "[gateway]\nlisten = \"127.0.0.1:0\"\ntoken_env = \"GATE_TOKEN\"\n".to_owned() + SERVERS;
+    place.put("gateway.toml", &file);
+    let config = place.path("gateway.toml").display().to_string();
+    let mut command = place.program(&["gateway", "--config", &config, "--log-format", "json"]);
+    command.env("GATE_TOKEN", "s3cret-token");
+    let mut gateway = Background::start(command);
+    let message: serde_json::Value =
+        serde_json::from_str(&gateway.message("listening")).expect("each line is JSON");
+    let url = format!("http://{}/mcp", message["address"].as_str().expect("it is told"));
+    let (told, code) = place.run(&["ping", &url]);
+    assert_ne!(code, Some(0), "{told}");
+    let mut ping = place.program(&["ping", &url, "--bearer-env", "TOKEN"]);
+    ping.env("TOKEN", "s3cret-token");
+    let (told, code) = place.output(ping);
+    assert_eq!(code, Some(0), "{told}");
+    gateway.signal(Signal::TERM);
+    let (code, messages) = gateway.end();
+    assert_eq!(code, Some(0));
+    assert!(!messages.contains("s3cret-token"), "{messages}");
+}
+
+#[test]
+fn what_is_wrong_is_told_or_with_strict_ends_it() {
+    let place = Place::new();
+    let (told, code) = place.run(&["gateway"]);
+    expect![[r#"
+        error: there is no configuration at `/home/.config/bowline/bowline.toml` or `/work/bowline.toml`
+          `bowline config import` takes over the servers of other programs on this computer
+          `bowline up` shows what it does without one
+    "#]]
+    .assert_eq(&told);
+    assert_eq!(code, Some(3));
+    place.put(
+        "home/.config/bowline/bowline.toml",
+        &(SERVERS.to_owned() + "\n[servers.wrong]\nargs = [\"x\"]\n"),
+    );
+    place.put("work/bowline.toml", "[servers.theirs]\ncommand = \"bowline\"\n");
+    let (told, code) = place.run(&["gateway", "--strict", "--listen", "0.0.0.0:0"]);
+    expect![[r#"
+        error: something is wrong with the configuration
+          /home/.config/bowline/bowline.toml:10:1: servers.wrong.args: `args` means something only beside `command`, which is not there; add `command` or remove `args`
+          others than this machine can connect to 0.0.0.0:0, and nobody has to send a token; `token_env` in `[gateway]` asks for one
+          /work/bowline.toml:1: the server `theirs` comes with the project and is not used before you approve it: run `bowline up` in a terminal
+    "#]].assert_eq(&told);
+    assert_eq!(code, Some(3));
+    let (told, code) = place.run(&["gateway", "--stdio", "--log", "loud"]);
+    expect![[r#"
+        error: the level of the log `loud` cannot be understood
+          expected error, warn, info, debug or trace, or such as `warn,bowline_host=debug`
+    "#]]
+    .assert_eq(&told);
+    assert_eq!(code, Some(2));
+}
+
+#[test]
+fn servers_of_the_program_are_served() {
+    let place = Place::new();
+    place.put("work/README.md", "Hello\n");
+    place.put("work/below/notes.txt", "Notes\n");
+    for (words, tool) in [
+        (&["files"][..], "read_file"),
+        (&["files", "--write", "below"], "write_file"),
+        (&["database"], "query"),
+        (&["database", "--sample", "--write"], "execute"),
+        (&["web"], "fetch"),
+        (&["everything"], "echo"),
+    ] {
+        let (told, code) = place.run(&[&["tools", "--", "bowline", "serve"][..], words].concat());
+        assert_eq!(code, Some(0), "{words:?}: {told}");
+        assert!(told.contains(tool), "{words:?}: {told}");
+    }
+    let outside = ["call", "read_file", "path=../README.md", "--", "bowline", "serve", "files", "below"];
+    let (told, code) = place.run(&outside);
+    assert_eq!(code, Some(1), "{told}");
+    // They are targets by their names, too.
+    let (told, code) = place.run(&["call", "files", "read_file", "path=README.md"]);
+    assert_eq!((told.trim_end(), code), ("Hello", Some(0)));
+
+    let mut server = Background::start(place.program(&["serve", "everything", "--http", "127.0.0.1:0"]));
+    let url = server.line();
+    let (told, code) = place.run(&["call", &url, "echo", "message=hi"]);
+    assert_eq!((told.as_str(), code), ("hi\n", Some(0)));
+    server.signal(Signal::INT);
+    assert_eq!(server.end().0, Some(0));
+}
+
+#[test]
+fn what_cannot_be_served_is_an_error() {
+    let place = Place::new();
+    for (words, code) in [
+        (&["serve", "files", "nowhere"][..], 1),
+        (&["serve", "database", "--sqlite", "nowhere.db"], 1),
+        (&["serve", "database", "--postgres-env", "NOT_SET"], 2),
+        (&["serve", "database", "--sqlite", "a", "--sample"], 2),
+        (&["serve", "web", "--openapi", "nowhere.json"], 1),
+        (&["serve", "nothing"], 2),
+    ] {
+        let (told, ended) = place.run(words);
+        assert_eq!(ended, Some(code), "{words:?}: {told}");
+    }
+}

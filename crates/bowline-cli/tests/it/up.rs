@@ -1,0 +1,213 @@
+//! `bowline up` as its users meet it: at a terminal and without one, the first time and the second.
+
+use crate::{
+    place::{Background, Place, signal},
+    pty::Pty,
+};
+use expect_test::expect;
+use rustix::process::Signal;
+use std::{fs, net::TcpListener};
+
+/// The text with the port of this machine that was taken in it masked.
+fn without_port(text: &str) -> String {
+    let mut parts = text.split("127.0.0.1:");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        text + "127.0.0.1:PORT" + part.trim_start_matches(|digit: char| digit.is_ascii_digit())
+    })
+}
+
+/// The words of the line of a server in the table.
+fn row<'a>(screen: &'a str, server: &str) -> Vec<&'a str> {
+    let words = screen.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    words.filter(|words| words.len() == 7).find(|words| words[0] == server).unwrap_or_default()
+}
+
+fn start(place: &Place, words: &[&str]) -> (Background, String) {
+    let mut up = Background::start(place.program(words));
+    let url = up.line();
+    assert!(url.starts_with("http://127.0.0.1:") && url.ends_with("/mcp"), "{url}");
+    (up, url)
+}
+
+fn port(url: &str) -> &str {
+    url.trim_start_matches("http://127.0.0.1:").trim_end_matches("/mcp")
+}
+
+#[test]
+fn everything_it_says_to_try_works() {
+    let place = Place::new();
+    place.put("work/README.md", "Hello\n");
+    place.put("home/.cursor/mcp.json", "{}");
+    let mut up = Pty::sized(place.program(&["up", "--port", "0"]), 40, 120);
+    let servers = ["database", "files", "web"];
+    up.wait("all servers", |screen| {
+        let is_there =
+            |server: &&str| matches!(row(screen, server)[..], [_, "ready", _, tools, ..] if tools != "-");
+        servers.iter().all(is_there)
+    });
+    let screen = place.masked(&without_port(&up.screen()));
+    expect![[r#"
+
+        bowline is up: http://127.0.0.1:PORT/mcp
+        There is no configuration yet, so these servers show what it does:
+          files     the files of /work, read-only
+          database  a small shop in SQLite, in memory
+          web       pages of the internet
+        Cursor is configured on this computer: `bowline config import` takes over its servers.
+
+        To connect another program:
+          Claude Code     claude mcp add --transport http bowline http://127.0.0.1:PORT/mcp
+          Cursor          {"mcpServers":{"bowline":{"url":"http://127.0.0.1:PORT/mcp"}}}
+          VS Code         {"servers":{"bowline":{"type":"http","url":"http://127.0.0.1:PORT/mcp"}}}
+          Claude Desktop  {"mcpServers":{"bowline":{"command":"bowline","args":["serve","files","/work"]}}}
+
+        To try in a second terminal:
+          bowline tools
+          bowline call up files__list_directory
+          bowline call up database__tables
+          bowline call up database__query sql='SELECT city, count(*) AS customers FROM customers GROUP BY city'
+          bowline call up web__fetch url=http://127.0.0.1:PORT/healthz
+
+        Ctrl-C ends it.
+
+          SERVER    STATE         REVISION    TOOLS  CALLS  ERRORS  RUNNING
+          database  ready         2026-07-28      4      0       0        0
+          files     ready         2026-07-28      4      0       0        0
+          web       ready         2026-07-28      1      0       0        0"#]].assert_eq(&screen);
+
+    let shown = up.screen();
+    let commands: Vec<&str> =
+        shown.lines().filter(|line| line.starts_with("  bowline ")).map(str::trim).collect();
+    let mut told = String::new();
+    for command in &commands {
+        let (output, code) = place.output(place.shell(command));
+        assert_eq!(code, Some(0), "{command}: {output}");
+        told.push_str(&output);
+    }
+    for wanted in ["files__read_file", "README.md", "customers", "ok"] {
+        assert!(told.contains(wanted), "{told}");
+    }
+    up.wait("the calls", |screen| row(screen, "database").get(4) == Some(&"2"));
+
+    signal(up.id(), Signal::INT);
+    let (code, screen) = up.finish();
+    assert_eq!(code, Some(0));
+    assert!(screen.contains("Ending: calls that run may finish. Ctrl-C again ends at once."), "{screen}");
+    assert_eq!(fs::read_dir(place.path("login/bowline")).expect("it was made").count(), 0);
+    let (told, code) = place.run(&["ping"]);
+    assert_eq!(code, Some(4), "{told}");
+}
+
+#[test]
+fn without_a_terminal_it_writes_lines() {
+    let place = Place::new();
+    place.put("work/README.md", "Hello\n");
+    let (up, _) = start(&place, &["up", "--port", "0"]);
+    let (told, code) = place.run(&["call", "up", "files__read_file", "path=README.md"]);
+    assert_eq!((told.trim_end(), code), ("Hello", Some(0)));
+    up.signal(Signal::TERM);
+    let (code, messages) = up.end();
+    assert_eq!(code, Some(0), "{messages}");
+    for wanted in
+        ["INFO a server is ready server=\"files\"", "INFO a call has ended server=\"files\"", "Ending"]
+    {
+        assert!(messages.contains(wanted), "{messages}");
+    }
+    assert!(!messages.contains('\u{1b}'), "{messages}");
+}
+
+#[test]
+fn it_needs_neither_a_home_nor_a_folder_of_the_login() {
+    let place = Place::new();
+    let here = |words: &[&str]| {
+        let mut command = place.program(words);
+        command.env("HOME", "").env_remove("XDG_RUNTIME_DIR").env("TMPDIR", place.path("login"));
+        command
+    };
+    let mut up = Background::start(here(&["up", "--port", "0"]));
+    let url = up.line();
+    let (told, code) = place.output(here(&["tools"]));
+    assert_eq!(code, Some(0), "{url}: {told}");
+    assert!(told.contains("database__query"), "{told}");
+    up.signal(Signal::INT);
+    assert_eq!(up.end().0, Some(0));
+}
+
+#[test]
+fn a_second_one_says_where_the_first_is() {
+    let place = Place::new();
+    let (first, url) = start(&place, &["up", "--port", "0"]);
+    let output = place.program(&["up", "--port", port(&url)]).output().expect("the program can be started");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), url);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("bowline runs already, in process "));
+    let (told, code) = place.run(&["up", "--json", "--port", port(&url)]);
+    assert_eq!(code, Some(0));
+    let told: serde_json::Value = serde_json::from_str(&told).expect("it is JSON");
+    assert_eq!(told["url"], url);
+    first.signal(Signal::INT);
+    assert_eq!(first.end().0, Some(0));
+}
+
+#[test]
+fn a_port_that_something_else_has_is_an_error_with_a_way_out() {
+    let place = Place::new();
+    let taken = TcpListener::bind("127.0.0.1:0").expect("there are ports left");
+    let port = taken.local_addr().expect("it has an address").port().to_string();
+    let (told, code) = place.run(&["up", "--port", &port]);
+    expect![[r#"
+        error: something else listens on 127.0.0.1:PORT already
+          take another port with `bowline up --port PORT`, or `--port 0` for any that is free
+    "#]]
+    .assert_eq(&without_port(&told));
+    assert_eq!(code, Some(1));
+}
+
+#[test]
+fn a_call_that_has_to_be_allowed_is_asked_about_above_the_table() {
+    let place = Place::new();
+    let server = "command = \"bowline\"\nargs = [\"serve\", \"everything\"]\n";
+    place.put("home/.config/bowline/bowline.toml", &format!("[servers.mine]\n{server}"));
+    place.put("work/bowline.toml", &format!("[servers.theirs]\n{server}"));
+    let mut up = Pty::sized(place.program(&["up", "--port", "0"]), 50, 120);
+    // V-70
+    up.expect("theirs>");
+    let screen = up.screen();
+    assert!(screen.contains("This server comes with the project. May it be used as it is now?"), "{screen}");
+    assert_eq!(row(&screen, "mine"), [""; 0], "the table is away while something is asked: {screen}");
+    up.enter("y");
+    up.wait("the approval", |screen| row(screen, "theirs").get(1) == Some(&"idle"));
+
+    let mut call = Background::start(place.program(&["call", "up", "mine__echo", "message=hi there"]));
+    up.expect("mine>");
+    assert!(up.screen().contains("May this tool be called?"), "{}", up.screen());
+    up.enter("y");
+    assert_eq!(call.line(), "hi there");
+    assert_eq!(call.end().0, Some(0));
+    up.wait("the call", |screen| {
+        matches!(row(screen, "mine")[..], [_, "ready", "2026-07-28", tools, "1", "0", "0"] if tools != "-")
+    });
+
+    // What is added while it runs is there a moment later.
+    place.put(
+        "home/.config/bowline/bowline.toml",
+        &format!("[servers.mine]\n{server}[servers.more]\n{server}"),
+    );
+    up.wait("the new server", |screen| row(screen, "more").get(1) == Some(&"idle"));
+    signal(up.id(), Signal::INT);
+    let (code, screen) = up.finish();
+    assert_eq!(code, Some(0), "{screen}");
+}
+
+#[test]
+fn a_configuration_that_protects_less_than_was_meant_starts_nothing() {
+    let place = Place::new();
+    place.put("home/.config/bowline/bowline.toml", "[[rules]]\neffect = \"forbid\"\n");
+    let (told, code) = place.run(&["up", "--port", "0"]);
+    expect![[r#"
+        error: the configuration cannot be used as it is
+          /home/.config/bowline/bowline.toml:2:10: rules[0].effect: expected one of `ask`, `deny`, `allow`, got `forbid`; write `effect = "ask"`
+    "#]].assert_eq(&told);
+    assert_eq!(code, Some(3));
+}

@@ -1,0 +1,436 @@
+//! Which addresses may be reached: those of the open internet, and what the operator allows besides.
+
+use bowline::http::Resolve;
+use bowline::server::BoxFuture;
+use http::Uri;
+use std::{
+    fmt, io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+};
+
+/// Looks names up, for real or in a test.
+pub(super) trait Lookup: Send + Sync {
+    fn lookup<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
+}
+
+/// By what the system knows.
+struct System;
+
+impl Lookup for System {
+    fn lookup<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((host, port)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        })
+    }
+}
+
+/// Keeps requests out of networks that are nobody's business but their owner's.
+///
+/// A name is looked up once, when a connection is made, every address of it is checked, and the connection goes to what was
+/// checked: a name that means something else a moment later changes nothing.
+#[derive(Clone)]
+pub(super) struct Guard {
+    lookup: Arc<dyn Lookup>,
+    reach: Reach,
+    /// Hosts that may be anywhere, in lower case, with or without a port.
+    allowed: Vec<String>,
+}
+
+/// How far requests may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// To the open internet.
+    Public,
+    /// Everywhere.
+    Private,
+}
+
+impl Default for Guard {
+    fn default() -> Self {
+        Self { lookup: Arc::new(System), reach: Reach::Public, allowed: Vec::new() }
+    }
+}
+
+impl Guard {
+    pub(super) fn set_reach(&mut self, reach: Reach) {
+        self.reach = reach;
+    }
+
+    /// Lets a host be anywhere: `name`, or `name:port` for one port of it.
+    pub(super) fn allow(&mut self, host: &str) {
+        self.allowed.push(host.trim_end_matches('.').to_ascii_lowercase());
+    }
+
+    /// Lets the host of a URL be anywhere, at its port.
+    pub(super) fn allow_origin(&mut self, url: &str) {
+        if let Ok(uri) = Uri::try_from(url)
+            && let Some(host) = uri.host()
+        {
+            let implied = if uri.scheme_str() == Some("https") { 443 } else { 80 };
+            let host = plain(host);
+            self.allow(&format!("{host}:{}", uri.port_u16().unwrap_or(implied)));
+        }
+    }
+
+    /// What can be said of a URL before its host is looked up; with a proxy, which does that, it is all that can be said.
+    pub(super) fn check(&self, url: &str) -> Result<(), String> {
+        let uri = Uri::try_from(url)
+            .map_err(|error| format!("expected a URL, got one that cannot be read: {error}"))?;
+        let default = match uri.scheme_str() {
+            Some("http") => 80,
+            Some("https") => 443,
+            Some(_) | None => return Err("expected a URL that begins with `http://` or `https://`".into()),
+        };
+        let Some(authority) = uri.authority() else { return Err("expected a URL with a host".into()) };
+        if authority.as_str().contains('@') {
+            return Err("expected a URL without a user or a password".into());
+        }
+        if uri.port_u16().is_none() && authority.as_str() != authority.host() {
+            return Err("expected a URL whose port is below 65536".into());
+        }
+        let port = uri.port_u16().unwrap_or(default);
+        match self.host(authority.host(), port)? {
+            Host::Anywhere(_) | Host::Name(_) => Ok(()),
+            Host::Address(address) => {
+                private(address).map_or(Ok(()), |kind| Err(refused(authority.host(), address, kind)))
+            }
+        }
+    }
+
+    /// A host by what its spelling says.
+    fn host<'a>(&self, spelled: &'a str, port: u16) -> Result<Host<'a>, String> {
+        let host = plain(spelled);
+        if self.reach == Reach::Private || self.is_allowed(host, port) {
+            return Ok(Host::Anywhere(host));
+        }
+        if let Ok(address) = host.parse() {
+            return Ok(Host::Address(address));
+        }
+        // Systems read `2130706433`, `0x7f.1` and `0177.0.0.1` as addresses; names do not end in a number.
+        let last = host.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+        if host.contains(':')
+            || last.is_empty()
+            || last.starts_with("0x")
+            || last.bytes().all(|byte| byte.is_ascii_digit())
+        {
+            return Err(format!(
+                "expected the name of a host, or an address written as four decimal numbers or as IPv6, got `{spelled}`"
+            ));
+        }
+        let is_near = |name: &str| {
+            let ending = host.len().checked_sub(name.len()).and_then(|at| host.get(at..));
+            let is_ending = ending.is_some_and(|ending| ending.eq_ignore_ascii_case(name));
+            is_ending
+                && (host.len() == name.len()
+                    || host.as_bytes().get(host.len() - name.len() - 1) == Some(&b'.'))
+        };
+        if ["localhost", "local", "internal", "home.arpa"].into_iter().any(is_near) {
+            return Err(format!(
+                "`{spelled}` is the name of a host in a private network, which is not reached from here"
+            ));
+        }
+        Ok(Host::Name(host))
+    }
+
+    fn is_allowed(&self, host: &str, port: u16) -> bool {
+        let host = host.to_ascii_lowercase();
+        self.allowed.iter().any(|allowed| *allowed == host || *allowed == format!("{host}:{port}"))
+    }
+
+    async fn addresses(&self, spelled: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+        let found = |host: &str, error: &io::Error| format!("`{host}` cannot be looked up: {error}");
+        let addresses = match self.host(spelled, port)? {
+            Host::Anywhere(host) => match host.parse() {
+                Ok(address) => vec![address],
+                Err(_) => self.lookup.lookup(host, port).await.map_err(|error| found(host, &error))?,
+            },
+            Host::Address(address) => public(spelled, vec![address])?,
+            Host::Name(host) => {
+                let addresses = self.lookup.lookup(host, port).await.map_err(|error| found(host, &error))?;
+                public(spelled, addresses)?
+            }
+        };
+        Ok(addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect())
+    }
+}
+
+/// All addresses, if none of them is private: one that is would be reached whenever the others do not answer.
+fn public(host: &str, addresses: Vec<IpAddr>) -> Result<Vec<IpAddr>, String> {
+    match addresses.iter().find_map(|address| Some((address, private(*address)?))) {
+        Some((address, kind)) => Err(refused(host, *address, kind)),
+        None => Ok(addresses),
+    }
+}
+
+/// A host without the brackets of IPv6 and the dot that ends a full name.
+fn plain(host: &str) -> &str {
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    host.strip_suffix('.').unwrap_or(host)
+}
+
+enum Host<'a> {
+    Anywhere(&'a str),
+    Address(IpAddr),
+    Name(&'a str),
+}
+
+fn refused(host: &str, address: IpAddr, kind: &str) -> String {
+    format!(
+        "`{host}` is at {address}, {kind}, which is not reached from here; the operator of this server can allow it"
+    )
+}
+
+impl Resolve for Guard {
+    fn resolve<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
+        Box::pin(async move { self.addresses(host, port).await.map_err(io::Error::other) })
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard")
+            .field("reach", &self.reach)
+            .field("allowed", &self.allowed)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What kind of address it is, unless it is one of the open internet.
+fn private(address: IpAddr) -> Option<&'static str> {
+    match address {
+        IpAddr::V4(address) => private_v4(address),
+        IpAddr::V6(address) => private_v6(address),
+    }
+}
+
+fn private_v4(address: Ipv4Addr) -> Option<&'static str> {
+    Some(match address.octets() {
+        [127, ..] => "an address of this machine",
+        [0, ..] => "an address of this network",
+        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => "an address of a private network",
+        [100, 64..=127, ..] => "an address of a carrier's network",
+        [169, 254, ..] => "a link-local address",
+        // Where virtual machines of one provider find their host.
+        [168, 63, 129, 16] => "an address of a provider's own",
+        [192, 0, 0 | 2, _] | [192, 88, 99, _] | [198, 18..=19, ..] | [198, 51, 100, _] | [203, 0, 113, _] => {
+            "an address reserved for protocols, tests and documentation"
+        }
+        [224..=239, ..] => "a multicast address",
+        [240..=255, ..] => "a reserved address",
+        _ => return None,
+    })
+}
+
+fn private_v6(address: Ipv6Addr) -> Option<&'static str> {
+    let embedded = |high: u16, low: u16| {
+        let [a, b] = high.to_be_bytes();
+        let [c, d] = low.to_be_bytes();
+        private_v4(Ipv4Addr::new(a, b, c, d))
+    };
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0, 0, 0] => Some("an address of this network"),
+        [0, 0, 0, 0, 0, 0, 0, 1] => Some("an address of this machine"),
+        [0xfc00..=0xfdff, ..] => Some("an address of a private network"),
+        [0xfe80..=0xfebf, ..] => Some("a link-local address"),
+        [0xfec0..=0xfeff, ..] => Some("a site-local address"),
+        [0xff00..=0xffff, ..] => Some("a multicast address"),
+        [0x2001, 0x0db8 | 0..=0x01ff, ..] | [0x3fff, 0..=0x0fff, ..] => {
+            Some("an address reserved for protocols, tests and documentation")
+        }
+        // IPv4 in other clothes: mapped, translated by a gateway, or the end of a tunnel.
+        [0, 0, 0, 0, 0, 0xffff, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x2002, high, low, ..]
+        | [0x2000..=0x3fff, _, _, _, 0 | 0x200, 0x5efe, high, low] => embedded(high, low),
+        [0x2000..=0x3fff, ..] => None,
+        _ => Some("a reserved address"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    /// Answers one list after the other, and counts how often it is asked.
+    #[derive(Default)]
+    struct Scripted(Mutex<Vec<Vec<IpAddr>>>);
+
+    impl Lookup for Scripted {
+        fn lookup<'a>(&'a self, _: &'a str, _: u16) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+            let next = self.0.lock().unwrap().pop();
+            Box::pin(async move { next.ok_or_else(|| io::Error::other("asked once too often")) })
+        }
+    }
+
+    fn guard(answers: &[&[&str]]) -> Guard {
+        let parsed = answers.iter().rev().map(|list| list.iter().map(|text| text.parse().unwrap()).collect());
+        Guard { lookup: Arc::new(Scripted(Mutex::new(parsed.collect()))), ..Guard::default() }
+    }
+
+    fn resolve(guard: &Guard, host: &str) -> Result<Vec<String>, String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let found = runtime.block_on(guard.addresses(host, 80))?;
+        Ok(found.iter().map(ToString::to_string).collect())
+    }
+
+    // V-50, V-92
+    #[test]
+    fn addresses_that_are_not_public_are_refused_in_every_spelling() {
+        for host in [
+            "127.0.0.1",
+            "127.255.255.254",
+            "0.0.0.0",
+            "0.1.2.3",
+            "10.0.0.1",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "100.127.255.255",
+            "100.100.100.200",
+            "168.63.129.16",
+            "192.0.0.1",
+            "192.0.2.1",
+            "198.18.0.1",
+            "198.51.100.1",
+            "203.0.113.1",
+            "224.0.0.1",
+            "240.0.0.1",
+            "255.255.255.255",
+            "[::]",
+            "[::1]",
+            "[::ffff:127.0.0.1]",
+            "[::ffff:7f00:1]",
+            "[::127.0.0.1]",
+            "[64:ff9b::7f00:1]",
+            "[64:ff9b::a9fe:a9fe]",
+            "[64:ff9b:1::1]",
+            "[2002:7f00:1::]",
+            "[2002:a9fe:a9fe::1]",
+            "[2001:0:4136:e378:8000:63bf:3fff:fdd2]",
+            "[2001:db8::1]",
+            "[3fff::1]",
+            "[fc00::1]",
+            "[fd00:ec2::254]",
+            "[fe80::1]",
+            "[fe80::5efe:808:808]",
+            "[2001:db8::5efe:808:808]",
+            "[4000::5efe:808:808]",
+            "[fec0::1]",
+            "[ff02::1]",
+            "[100::1]",
+            "[5f00::1]",
+            "[2a00::5efe:7f00:1]",
+            "[4000::1]",
+            // Spellings.
+            "127.0.0.1.",
+            "2130706433",
+            "0x7f000001",
+            "0x7f.1",
+            "0177.0.0.1",
+            "127.1",
+            "127.0.1",
+            "017700000001",
+            "127.0.0.0x1",
+            "0",
+            "1.1.1.1.1",
+            "256.1.1.1",
+            "localhost",
+            "localhost.",
+            "LOCALHOST",
+            "a.localhost",
+            "metadata.google.internal",
+            "printer.local",
+            ".",
+            "",
+        ] {
+            assert!(resolve(&guard(&[]), host).is_err(), "{host}");
+            assert!(guard(&[]).check(&format!("http://{host}/")).is_err(), "{host}");
+        }
+    }
+
+    // V-50
+    #[test]
+    fn only_http_without_credentials_is_a_url() {
+        for url in [
+            "file:///etc/passwd",
+            "gopher://example.com/",
+            "ftp://example.com/",
+            "//example.com/",
+            "example.com",
+            "",
+            "http://user@example.com/",
+            "http://user:secret@example.com/",
+            "http://example.com@127.0.0.1/",
+            "http://127.0.0.1#@example.com/",
+            "http://127.0.0.1:80\\@example.com/",
+            "http:///path",
+            "http://[::1",
+            "http://①②⑦.①/",
+            "http://exa mple.com/",
+            "http://example.com:99999/",
+            "javascript:alert(1)",
+        ] {
+            let told = guard(&[]).check(url).unwrap_err();
+            assert!(!told.contains("secret"), "{told}");
+        }
+        for url in [
+            "http://example.com/",
+            "https://example.com:8443/a?b=c",
+            "https://93.184.216.34/",
+            "http://[2a00:1450::1]/",
+        ] {
+            guard(&[]).check(url).unwrap();
+        }
+    }
+
+    // V-50
+    #[test]
+    fn a_name_is_looked_up_once_and_every_address_counts() {
+        assert_eq!(resolve(&guard(&[&["93.184.216.34"]]), "example.com").unwrap(), ["93.184.216.34:80"]);
+        for second in ["127.0.0.1", "::1", "169.254.169.254", "::ffff:10.0.0.1"] {
+            let told = resolve(&guard(&[&["93.184.216.34", second]]), "example.com").unwrap_err();
+            assert!(told.contains(&second.parse::<IpAddr>().unwrap().to_string()), "{told}");
+        }
+        // A name that changes its meaning is refused when a connection is made by it again.
+        let rebinding = guard(&[&["93.184.216.34"], &["127.0.0.1"]]);
+        assert_eq!(resolve(&rebinding, "example.com").unwrap(), ["93.184.216.34:80"]);
+        assert!(resolve(&rebinding, "example.com").is_err());
+    }
+
+    #[test]
+    fn the_open_internet_is_reached_by_any_kind_of_address() {
+        for host in [
+            "8.8.8.8",
+            "172.32.0.1",
+            "100.128.0.1",
+            "[2a00:1450::1]",
+            "[64:ff9b::808:808]",
+            "[2002:808:808::1]",
+        ] {
+            assert!(resolve(&guard(&[]), host).is_ok(), "{host}");
+        }
+    }
+
+    #[test]
+    fn what_the_operator_allows_may_be_anywhere() {
+        let mut allowing = guard(&[&["10.0.0.7"]]);
+        allowing.allow("Wiki.internal");
+        allowing.allow("127.0.0.1:8080");
+        allowing.allow_origin("http://[::1]:9000/openapi.json");
+        assert_eq!(resolve(&allowing, "wiki.internal.").unwrap(), ["10.0.0.7:80"]);
+        assert!(resolve(&allowing, "127.0.0.1").is_err(), "another port");
+        assert!(resolve(&allowing, "evil.wiki.internal").is_err());
+        allowing.check("http://127.0.0.1:8080/").unwrap();
+        allowing.check("http://[::1]:9000/x").unwrap();
+        assert!(allowing.check("http://[::1]:9001/x").is_err());
+        let mut open = guard(&[&["10.0.0.7"]]);
+        open.set_reach(Reach::Private);
+        assert_eq!(resolve(&open, "anything").unwrap(), ["10.0.0.7:80"]);
+        assert_eq!(resolve(&open, "127.0.0.1").unwrap(), ["127.0.0.1:80"]);
+    }
+}

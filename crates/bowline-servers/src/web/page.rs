@@ -1,0 +1,180 @@
+//! A page of HTML as text that reads well.
+
+use bowline::http::Reference;
+use html2text::{Element, Handle, RcDom, config};
+use std::{io, time::Instant};
+
+/// How wide lines get. Models do not mind long ones.
+const WIDTH: usize = 120;
+/// How deep elements may nest; what draws them nests as deep.
+const MAX_DEPTH: usize = 256;
+/// How many elements and texts a page may have.
+const MAX_NODES: usize = 200_000;
+/// How much is read between two looks at the clock.
+const CHUNK: usize = 1024;
+/// How deep tables may nest, each of which is drawn for every one around it.
+const MAX_TABLES: usize = 8;
+
+/// What is read off a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Page {
+    pub(super) title: Option<String>,
+    pub(super) text: String,
+}
+
+/// Whether links are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Links {
+    Shown,
+    Hidden,
+}
+
+/// A source that dries up in time: reading elements that nest takes the square of their number, and how deep they nest is
+/// known only afterwards.
+struct Drying<'a> {
+    rest: &'a [u8],
+    until: Instant,
+}
+
+impl io::Read for Drying<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if Instant::now() >= self.until {
+            return Err(io::Error::other("it takes too long; `raw` gives its source"));
+        }
+        let wanted = buffer.len().min(CHUNK);
+        self.rest.read(buffer.get_mut(..wanted).unwrap_or_default())
+    }
+}
+
+/// Reads the page at `url`, as long as that is done in time. This computes for a while: not for a thread that others wait
+/// for.
+pub(super) fn read(html: &str, url: &str, links: Links, until: Instant) -> Result<Page, String> {
+    let config = config::plain().no_table_borders().no_link_wrapping().allow_width_overflow();
+    let unreadable = |error: html2text::Error| format!("the page cannot be read: {error}");
+    let dom = config.parse_html(Drying { rest: html.as_bytes(), until }).map_err(unreadable)?;
+    let title = look_over(&dom, url, links)?;
+    let tree = config.dom_to_render_tree(&dom).map_err(unreadable)?;
+    let text = config.render_to_string(tree, WIDTH).map_err(unreadable)?;
+    Ok(Page { title, text: text.trim().to_owned() })
+}
+
+/// Sees to the links, and finds the title, of a page that is neither too deep nor too large.
+fn look_over(dom: &RcDom, url: &str, links: Links) -> Result<Option<String>, String> {
+    let mut title = None;
+    let mut left = vec![(Handle::clone(&dom.document), 0, 0)];
+    let mut seen = 0;
+    while let Some((node, depth, mut tables)) = left.pop() {
+        seen += 1;
+        match node.element_name().as_deref() {
+            Some("title") if title.is_none() => {
+                title = Some(text_of(&node)).filter(|title| !title.is_empty());
+            }
+            Some("a") => see_to(&node, url, links),
+            Some("table") => tables += 1,
+            _ => {}
+        }
+        if depth > MAX_DEPTH || seen > MAX_NODES || tables > MAX_TABLES {
+            return Err(format!(
+                "expected a page of at most {MAX_NODES} elements that nest at most {MAX_DEPTH} deep, tables {MAX_TABLES} \
+                 deep; `raw` gives its source"
+            ));
+        }
+        left.extend(
+            node.children.borrow().iter().rev().map(|child| (Handle::clone(child), depth + 1, tables)),
+        );
+    }
+    Ok(title)
+}
+
+/// Makes a link lead where it leads to from elsewhere, or nowhere.
+fn see_to(anchor: &Handle, url: &str, links: Links) {
+    let Element { attrs, .. } = &anchor.data else { return };
+    attrs.borrow_mut().retain_mut(|attribute| {
+        if &*attribute.name.local != "href" {
+            return true;
+        }
+        // What leads to no page, such as `mailto:`, is text.
+        match Reference::resolve(url, &attribute.value) {
+            Ok(to) if links == Links::Shown && !attribute.value.starts_with('#') => {
+                attribute.value = to.url.into();
+                true
+            }
+            Ok(_) | Err(_) => false,
+        }
+    });
+}
+
+/// What stands in an element. It is written out and read again, which is how its text is come by.
+fn text_of(node: &Handle) -> String {
+    let mut source = Vec::new();
+    // Writing to memory does not fail.
+    let _ = node.serialize(&mut source);
+    let source = String::from_utf8_lossy(&source);
+    let inner =
+        source.split_once('>').and_then(|(_, rest)| rest.rsplit_once("</")).map_or("", |(inner, _)| inner);
+    let text = config::plain_no_decorate().string_from_read(format!("<p>{inner}</p>").as_bytes(), WIDTH);
+    text.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+    use std::time::Duration;
+
+    fn read(html: &str, links: Links) -> Result<Page, String> {
+        let until = Instant::now() + Duration::from_secs(600);
+        super::read(html, "https://example.com/a/", links, until)
+    }
+
+    const HTML: &str = "<!doctype html><html><head><title> A \n page &amp; more </title><style>p { color: red }</style>
+        <script>alert(1)</script></head><body><h1>Knots</h1><p>The <em>bowline</em> <a href='../b?x=1'>holds</a>.
+        <a href='mailto:a@b'>Write</a>, <a href='#top'>up</a>.</p><ul><li>one</li><li>two</li></ul>
+        <pre>a\n  b</pre><table><tr><th>k</th><th>v</th></tr><tr><td>1</td><td>2</td></tr></table></body></html>";
+
+    #[test]
+    fn a_page_reads_like_markdown() {
+        let page = read(HTML, Links::Shown).unwrap();
+        assert_eq!(page.title.as_deref(), Some("A page & more"));
+        expect![[r"
+            # Knots
+
+            The *bowline* [holds][1]. Write, up.
+            * one
+            * two
+
+            a
+              b
+
+            k v
+            1 2
+
+            [1]: https://example.com/b?x=1"]]
+        .assert_eq(&page.text);
+        let page = read(HTML, Links::Hidden).unwrap();
+        assert!(page.text.contains("The *bowline* holds. Write"), "{}", page.text);
+        assert!(!page.text.contains("example.com"), "{}", page.text);
+    }
+
+    #[test]
+    fn pages_made_to_hurt_are_refused_or_read() {
+        for element in ["div", "blockquote", "ul><li", "b", "table><tr><td", "font", "svg"] {
+            let deep = format!("<{element}>").repeat(100_000);
+            let soon = Instant::now() + Duration::from_millis(100);
+            assert!(super::read(&deep, "http://h/", Links::Shown, soon).is_err(), "{element}");
+            let nested = format!("{}x", format!("<{element}>").repeat(60));
+            drop(read(&nested, Links::Shown));
+        }
+        let wide = "<p>x</p>".repeat(MAX_NODES);
+        assert!(read(&wide, Links::Shown).is_err());
+        let cells = format!("<table><tr>{}</tr></table>", "<td>x".repeat(500));
+        assert!(read(&cells, Links::Shown).is_ok());
+        let spans = "<table><tr><td colspan=1000000000 rowspan=1000000000>x</table>";
+        assert!(read(spans, Links::Shown).is_ok());
+        for html in
+            ["", "\0", "<", "<!--", "<![CDATA[", "&#xffffffff;", "<title>", "<a href=\"http://[\">x</a>"]
+        {
+            assert!(read(html, Links::Shown).is_ok(), "{html}");
+        }
+    }
+}
