@@ -159,7 +159,7 @@ impl Target {
     }
 
     /// The page, if the server has a URL.
-    pub(crate) fn page(&self) -> Option<&HttpTarget> {
+    pub(crate) fn page(&self) -> Option<&Page> {
         match &self.way {
             Way::Program(_) | Way::Here(_) => None,
             Way::Page(page) => Some(page),

@@ -2,17 +2,17 @@
 
 mod book;
 mod config;
-mod place;
 #[cfg(unix)]
 mod doctor;
+mod place;
 #[cfg(unix)]
 mod pty;
+#[cfg(unix)]
+mod record;
 #[cfg(unix)]
 mod serving;
 #[cfg(unix)]
 mod up;
-#[cfg(unix)]
-mod record;
 
 use std::process::{Command, Stdio};
 

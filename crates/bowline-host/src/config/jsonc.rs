@@ -9,7 +9,7 @@ use jsonc_parser::errors::ParseErrorKind;
 use jsonc_parser::{CollectOptions, ParseOptions, ParseStringErrorKind};
 use serde_json::Number;
 
-use super::node::{Lines, MAX_DEPTH, Member, Node, Value, push_member};
+use super::node::{Lines, MAX_DEPTH, Member, Members, Node, Value};
 use super::report::Report;
 
 /// Comments and trailing commas are what editors write; every further liberty would hide a mistake.
@@ -69,14 +69,14 @@ fn convert(value: ast::Value<'_>, lines: &Lines<'_>, report: &Report, depth: usi
                 .collect::<Option<_>>()?,
         ),
         ast::Value::Object(object) => {
-            let mut members = Vec::with_capacity(object.properties.len());
+            let mut members = Members::default();
             for property in object.properties {
                 let name_origin = lines.origin(property.range.start);
                 let name = property.name.into_string();
                 let node = convert(property.value, lines, report, depth + 1)?;
-                push_member(&mut members, Member { name, origin: name_origin, node });
+                members.push(Member { name, origin: name_origin, node });
             }
-            Value::Object(members)
+            members.into_value()
         }
     };
     Some(Node { value, origin })

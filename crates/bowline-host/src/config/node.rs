@@ -1,5 +1,7 @@
 //! The one tree all notations are read into: values with the place each was written at.
 
+use std::cell::Cell;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -126,17 +128,33 @@ pub(crate) fn parse(path: &Path, text: &str, format: Format, report: &Report) ->
     }
 }
 
-/// Adds a member; one whose name is there already makes both unusable.
-pub(crate) fn push_member(members: &mut Vec<Member>, member: Member) {
-    let Some(first) = members.iter_mut().find(|present| present.name == member.name) else {
-        members.push(member);
-        return;
-    };
-    let line = match first.node.value {
-        Value::Twice(line) => line,
-        _ => first.origin.line,
-    };
-    first.node = Node { value: Value::Twice(line), origin: member.origin };
+/// The members of an object while they are read.
+#[derive(Debug, Default)]
+pub(crate) struct Members {
+    list: Vec<Member>,
+    /// Where in the list each name is.
+    places: HashMap<String, usize>,
+}
+
+impl Members {
+    /// Adds a member; one whose name is there already makes both unusable.
+    pub(crate) fn push(&mut self, member: Member) {
+        let place = self.places.get(&member.name);
+        let Some(first) = place.and_then(|place| self.list.get_mut(*place)) else {
+            self.places.insert(member.name.clone(), self.list.len());
+            self.list.push(member);
+            return;
+        };
+        let line = match first.node.value {
+            Value::Twice(line) => line,
+            _ => first.origin.line,
+        };
+        first.node = Node { value: Value::Twice(line), origin: member.origin };
+    }
+
+    pub(crate) fn into_value(self) -> Value {
+        Value::Object(self.list)
+    }
 }
 
 /// Turns byte offsets of a text into lines and columns.
@@ -145,19 +163,26 @@ pub(crate) struct Lines<'a> {
     file: &'a Arc<Path>,
     text: &'a str,
     starts: Vec<usize>,
+    /// The last place that was asked for and its column. Places come in order, and a line may be the whole file.
+    last: Cell<(usize, usize)>,
 }
 
 impl<'a> Lines<'a> {
     pub(crate) fn new(file: &'a Arc<Path>, text: &'a str) -> Self {
         let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
-        Self { file, text, starts }
+        Self { file, text, starts, last: Cell::default() }
     }
 
     pub(crate) fn origin(&self, offset: usize) -> Origin {
         let offset = (0..=offset).rev().find(|at| self.text.is_char_boundary(*at)).unwrap_or(0);
         let line = self.starts.partition_point(|start| *start <= offset);
         let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
-        let column = self.text.get(start..offset).map_or(0, |before| before.chars().count()) + 1;
+        let (from, before) = match self.last.get() {
+            (last, column) if (start..=offset).contains(&last) && column > 0 => (last, column),
+            _ => (start, 1),
+        };
+        let column = self.text.get(from..offset).map_or(0, |between| between.chars().count()) + before;
+        self.last.set((offset, column));
         at(self.file, line, column)
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use serde_json::Number;
 
-use super::node::{MAX_DEPTH, Member, Node, Value, at, push_member};
+use super::node::{MAX_DEPTH, Member, Members, Node, Value, at};
 use super::report::{Origin, Report};
 
 /// How many values a file may hold once its aliases are written out; a few short lines could ask for billions.
@@ -17,7 +17,7 @@ const MAX_VALUES: usize = 100_000;
 #[derive(Debug)]
 enum Open {
     Sequence(Vec<Node>, Origin, usize),
-    Mapping(Vec<Member>, Option<(String, Origin)>, Origin, usize),
+    Mapping(Members, Option<(String, Origin)>, Origin, usize),
 }
 
 pub(crate) fn parse(file: &Arc<Path>, text: &str, report: &Report) -> Option<Node> {
@@ -102,13 +102,15 @@ impl Builder<'_> {
                 self.place(Node { origin, ..node }, 0)
             }
             Event::SequenceStart(anchor, _) => self.open(Open::Sequence(Vec::new(), origin, anchor)),
-            Event::MappingStart(anchor, _) => self.open(Open::Mapping(Vec::new(), None, origin, anchor)),
+            Event::MappingStart(anchor, _) => {
+                self.open(Open::Mapping(Members::default(), None, origin, anchor))
+            }
             Event::SequenceEnd | Event::MappingEnd => match self.stack.pop() {
                 Some(Open::Sequence(items, origin, anchor)) => {
                     self.place(Node { value: Value::Array(items), origin }, anchor)
                 }
                 Some(Open::Mapping(members, _, origin, anchor)) => {
-                    self.place(Node { value: Value::Object(members), origin }, anchor)
+                    self.place(Node { value: members.into_value(), origin }, anchor)
                 }
                 None => Some(()),
             },
@@ -144,7 +146,7 @@ impl Builder<'_> {
             Some(Open::Sequence(items, ..)) => items.push(node),
             Some(Open::Mapping(members, name, ..)) => {
                 if let Some((name, origin)) = name.take() {
-                    push_member(members, Member { name, origin, node });
+                    members.push(Member { name, origin, node });
                 } else if let Some(text) = scalar_text(&node) {
                     *name = Some((text, node.origin));
                 } else {

@@ -1,5 +1,6 @@
 //! How the words of an upstream are put on one line: nothing hidden in them, nothing that starts another line.
 
+use crate::policy::is_hidden;
 use std::fmt::Write as _;
 
 /// The text on one line of at most `longest` characters; what was left out shows as `…`.
@@ -22,7 +23,7 @@ pub(super) fn one_line(text: &str, longest: usize) -> String {
             line.push(' ');
             length += 1;
         }
-        if is_invisible(char) {
+        if is_hidden(char) {
             let _ = write!(line, "<U+{:04X}>", u32::from(char));
             length += 8;
         } else {
@@ -31,14 +32,6 @@ pub(super) fn one_line(text: &str, longest: usize) -> String {
         }
     }
     line
-}
-
-fn is_invisible(char: char) -> bool {
-    matches!(char,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
-        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
-        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]

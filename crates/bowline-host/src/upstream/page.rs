@@ -25,8 +25,8 @@ impl Page {
         Self { target: self.target.header(name, value), helper: self.helper }
     }
 
-    /// The target with the headers that the command prints now.
-    async fn dressed(&self) -> Result<HttpTarget> {
+    /// The target with the headers that the command prints now. Fails when the command does.
+    pub async fn dressed(&self) -> Result<HttpTarget> {
         if self.helper.is_empty() {
             return Ok(self.target.clone());
         }

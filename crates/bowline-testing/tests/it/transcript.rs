@@ -1,7 +1,8 @@
 //! Transcripts: what holds, and how a difference is told.
 
 use bowline_server::{Server, Tool};
-use bowline_testing::{Peer, Transcript};
+use bowline_testing::{Peer, Transcript, transcript::Ignore};
+use serde_json::json;
 use tokio::io::sink;
 
 const HEAD: &str = "It is as written.\n\nserver: any\n";
@@ -99,4 +100,54 @@ async fn a_failing_revision_is_named() {
     let told = transcript.run(None, || Peer::memory(server())).await.unwrap_err().to_string();
     assert!(told.contains("in 2025-06-18: the server's frame differs"), "{told}");
     assert!(told.contains("/result/protocolVersion: expected \"2025-06-18\", got \"2024-11-05\""), "{told}");
+}
+
+const RECORDED: &str = r#"
+-- client --
+{"id":1,"method":"a"}
+-- server --
+{"id":7,"method":"ask"}
+-- client --
+{"id":7,"result":"yes"}
+-- server --
+{"id":1,"result":{"requestState":"then"}}
+-- client --
+{"id":2,"method":"b","params":{"requestState":"then"}}
+-- server --
+{"id":2,"result":1}
+{"method":"gone"}
+"#;
+
+#[tokio::test]
+async fn a_recording_is_said_again_with_the_ids_and_states_of_this_conversation() {
+    let transcript = Transcript::parse("t.txtar", &format!("{HEAD}{RECORDED}")).unwrap();
+    let (client, end) = Peer::pair();
+    let (read, write) = tokio::io::split(end);
+    let mut server = Peer::over(read, write);
+    let serve = async move {
+        let call = server.recv_method("a").await?;
+        server.send(json!({ "id": "other", "method": "ask" })).await?;
+        let answer = server.recv().await?;
+        assert_eq!(answer, json!({ "id": "other", "result": "yes" }));
+        server.send(json!({ "id": call["id"], "result": { "requestState": "now" } })).await?;
+        let call = server.recv_method("b").await?;
+        assert_eq!(call["params"]["requestState"], "now");
+        server.send(json!({ "id": call["id"], "result": 2 })).await?;
+        server.send(json!({ "method": "new" })).await?;
+        server.close_sending().await;
+        Ok::<_, bowline_testing::Error>(server)
+    };
+    let ignore = Ignore::default();
+    let (found, served) = tokio::join!(transcript.replay(client, &ignore), serve);
+    served.unwrap();
+    let told: Vec<String> =
+        found.unwrap().iter().map(|difference| format!("{}: {difference}", difference.line)).collect();
+    expect_test::expect![[r#"
+        16: `b` differs
+          /result: expected 1, got 2
+        17: `gone` does not come
+          the connection is closed
+        17: `new` was not recorded
+          {"method":"new"}"#]]
+    .assert_eq(&told.join("\n"));
 }

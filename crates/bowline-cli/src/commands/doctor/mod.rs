@@ -51,7 +51,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let wishes = gather::Wishes { timeout: patience, call: arguments.call };
     let mut facts = gather::gather(&target, context, wishes).await?;
     if let Some(page) = target.page() {
-        facts.web = web::gather(page, &facts.spoken(), patience).await;
+        facts.web = web::gather(&page.dressed().await?, &facts.spoken(), patience).await;
     }
     let findings = judge(&facts);
     report::tell(&target.name, &facts, &findings, context)?;

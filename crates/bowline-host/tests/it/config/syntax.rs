@@ -291,3 +291,13 @@ fn a_file_that_ends_anywhere_is_no_panic() {
         }
     }
 }
+
+#[test]
+fn a_file_of_many_names_on_one_line_is_read() {
+    // V-66
+    let names: Vec<String> = (0..100_000).map(|number| format!("\"name-{number}\": {number}")).collect();
+    let rest = names.join(", ");
+    let text = format!(r#"{{ "mcpServers": {{ "a": {{ "command": "x" }} }}, {rest}, "name-7": 1 }}"#);
+    let config = load(&[("mcp.json", Scope::User, &text)]);
+    assert_eq!((config.upstreams.len(), config.errors.len()), (1, 0));
+}

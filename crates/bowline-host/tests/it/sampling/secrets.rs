@@ -74,7 +74,7 @@ async fn no_error_and_no_log_holds_the_key() {
     let lines = log.lines();
     assert!(lines.iter().any(|line| line.contains("WARN") && line.contains("got no answer of a model")));
     assert!(lines.iter().any(|line| line.contains("asking a provider again")));
-    for line in lines.iter() {
+    for line in &lines {
         assert!(!leaks(line), "{line}");
     }
 }
