@@ -8,7 +8,7 @@ import re
 from harness.place import BENCH, HOME, say
 from harness.programs import versions
 
-ORDER = ["http", "stdio", "instr", "memory", "cold", "build", "client", "gateway", "growth", "pairs"]
+ORDER = ["http", "stdio", "instr", "memory", "cold", "build", "client", "gateway", "growth", "pairs", "oneshot"]
 TITLES = {
     "http": "HTTP under load",
     "stdio": "stdio under load",
@@ -20,6 +20,7 @@ TITLES = {
     "gateway": "Gateways",
     "growth": "How cost grows",
     "pairs": "Ratios",
+    "oneshot": "One call from the command line",
 }
 INTRO = """# Results
 

@@ -39,18 +39,24 @@ impl Root {
     ///
     /// assert_eq!(Root::of_path("/srv/my files").uri, "file:///srv/my%20files");
     /// assert_eq!(Root::of_path(r"C:\work").uri, "file:///C:/work");
+    /// assert_eq!(Root::of_path(r"/a\b").uri, "file:///a%5Cb");
     /// ```
     pub fn of_path(path: &str) -> Self {
+        const HEX: [char; 16] =
+            ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];
         let mut uri = String::from("file://");
-        if !path.starts_with('/') {
+        // A path that does not begin with a slash is one of Windows; in others a backslash is part of a name.
+        let is_windows = !path.starts_with('/');
+        if is_windows {
             uri.push('/');
         }
-        for byte in path.replace('\\', "/").bytes() {
+        for byte in path.bytes() {
             match byte {
+                b'\\' if is_windows => uri.push('/'),
                 b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' | b':' => {
                     uri.push(char::from(byte));
                 }
-                other => uri.push_str(&format!("%{other:02X}")),
+                other => uri.extend(['%', HEX[usize::from(other >> 4)], HEX[usize::from(other & 15)]]),
             }
         }
         Self::new(uri)

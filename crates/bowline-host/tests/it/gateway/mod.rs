@@ -88,7 +88,8 @@ impl Headers {
 
 impl Front for Headers {
     fn look(&self, request: &mut Parts) -> Option<Response<Body>> {
-        self.0.lock().unwrap().push_str(&format!("{:?}\n", request.headers).to_lowercase());
+        let line = format!("{:?}\n", request.headers);
+        self.0.lock().unwrap().push_str(&line);
         None
     }
 }
