@@ -1,4 +1,4 @@
-//! The servers people install first, as values: each is set up by a builder and gives a [`Server`](bowline::server::Server).
+//! The servers people install first, as values: each is set up by a builder and gives a [`Server`].
 //!
 //! What serves them is up to the caller: standard input and output, HTTP, or a client in the same process.
 //!

@@ -75,6 +75,9 @@ fn check(path: &Path) -> usize {
     let page = fs::read_to_string(path).expect("the page can be read");
     let folder = tempfile::tempdir().expect("there is room for a folder");
     fs::write(folder.path().join("notes.txt"), "milk\nbread\n").expect("there is room for a file");
+    // The program may name itself as a server to start.
+    let own =
+        Path::new(env!("CARGO_BIN_EXE_bowline")).parent().expect("the program is in a folder").to_owned();
     let commands = shown(&page);
     for Shown { line, command, printed } in &commands {
         let place = format!("{}:{line}: {command}", path.display());
@@ -82,7 +85,7 @@ fn check(path: &Path) -> usize {
         let (first, rest) = words.split_first().expect("a command has a name");
         assert_eq!(first, "bowline", "{place}");
         let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
-        let came = run(program(&rest).current_dir(folder.path()));
+        let came = run(program(&rest).current_dir(folder.path()).env("PATH", &own));
         let lines: Vec<&str> = came.lines().collect();
         let wanted: Vec<&str> = printed.lines().collect();
         let is_same =
