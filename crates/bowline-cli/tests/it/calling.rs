@@ -109,8 +109,8 @@ fn results_in_json_are_those_of_the_protocol() {
 #[test]
 fn arguments_come_from_words_json_files_and_standard_input() {
     let place = Place::new();
-    place.put("work/all.json", r#"{"numbers": [1, 2]}"#);
-    place.put("work/text", "from a file");
+    place.put("here/all.json", r#"{"numbers": [1, 2]}"#);
+    place.put("here/text", "from a file");
     let sum = |words: &[&str]| place.run(&[&["call", "everything", "sum"], words].concat()).0;
     let three = "{\"count\":2,\"sum\":3.0}\n";
     assert_eq!(sum(&["numbers=1", "numbers=2"]), three);
@@ -231,9 +231,9 @@ fn pictures_and_sounds_become_files() {
         The seventh row
     "]],
     );
-    let picture = std::fs::read(place.path("work/test_image_content.png")).expect("it was written");
+    let picture = std::fs::read(place.path("here/test_image_content.png")).expect("it was written");
     assert!(picture.starts_with(b"\x89PNG"));
-    place.put("work/file", "");
+    place.put("here/file", "");
     place.check(
         &["call", "everything", "test_image_content", "--output", "file"],
         1,
@@ -297,7 +297,7 @@ fn folders_are_told_to_the_server() {
     let place = Place::new();
     let (told, code) =
         place.run(&["call", "everything", "test_input_required_result_list_roots", "--root", "."]);
-    assert!(told.contains("/work"), "{told}");
+    assert!(told.contains("/here"), "{told}");
     assert_eq!(code, Some(0));
     place.check(
         &["tools", "everything", "--root", "nowhere"],

@@ -6,7 +6,7 @@ use expect_test::expect;
 #[test]
 fn commands_options_and_servers_are_offered() {
     let place = Place::new();
-    place.put("home/.config/bowline/bowline.toml", "[servers.notes]\ncommand = \"notes\"\n");
+    place.put("user/.config/bowline/bowline.toml", "[servers.notes]\ncommand = \"notes\"\n");
     place.check(
         &["__complete", "--", "too"],
         0,

@@ -18,15 +18,15 @@ command = "npx -y notes"
 #[test]
 fn mistakes_are_told_with_their_place_and_what_to_write() {
     let place = Place::new();
-    place.put("home/.config/bowline/bowline.toml", MISTAKEN);
+    place.put("user/.config/bowline/bowline.toml", MISTAKEN);
     place.check(&["config", "check"], 8, &expect![[r#"
-        mistake: /home/.config/bowline/bowline.toml:3:10: gateway.listen: expected an address and a port, got `7337`; write `listen = "127.0.0.1:7337"`
-        mistake: /home/.config/bowline/bowline.toml:9:11: servers.notes.command: expected a program alone, got a whole command line; write `command = "npx"` and `args = ["-y", "notes"]`
-        mistake: /home/.config/bowline/bowline.toml:5:10: servers.files: expected `command` or `url`, since no other file has a server of this name; write `command = "npx"` or `url = "https://example.com/mcp"`
-        note: /home/.config/bowline/bowline.toml:6: servers.files.comand: unknown member, kept as it is; did you mean `command`?
+        mistake: /user/.config/bowline/bowline.toml:3:10: gateway.listen: expected an address and a port, got `7337`; write `listen = "127.0.0.1:7337"`
+        mistake: /user/.config/bowline/bowline.toml:9:11: servers.notes.command: expected a program alone, got a whole command line; write `command = "npx"` and `args = ["-y", "notes"]`
+        mistake: /user/.config/bowline/bowline.toml:5:10: servers.files: expected `command` or `url`, since no other file has a server of this name; write `command = "npx"` or `url = "https://example.com/mcp"`
+        note: /user/.config/bowline/bowline.toml:6: servers.files.comand: unknown member, kept as it is; did you mean `command`?
         1 file, 0 servers, 3 mistakes
     "#]]);
-    place.put("work/mcp.json", r#"{ "mcpServers": { "a": { "command": "x", "args": "y" } } }"#);
+    place.put("here/mcp.json", r#"{ "mcpServers": { "a": { "command": "x", "args": "y" } } }"#);
     place.check(
         &["config", "check", "--json", "mcp.json"],
         8,
@@ -58,13 +58,13 @@ fn a_configuration_without_mistakes_is_fine() {
     place.check(
         &["config", "check"],
         3,
-        &expect![[r"
-        error: there is no configuration at `/home/.config/bowline/bowline.toml` or `/work/bowline.toml`
-          name the files to look at: `bowline config check FILE`
-    "]],
+        &expect![[r#"
+            error: there is no configuration at `/here/bowline.toml` or `/user/.config/bowline/bowline.toml`
+              name the files to look at: `bowline config check FILE`
+        "#]],
     );
     place.put(
-        "work/.mcp.json",
+        "here/.mcp.json",
         r#"{ "mcpServers": { "a": { "command": "x", "env": { "K": "${NOT_SET}" } } } }"#,
     );
     place.check(&["config", "check", ".mcp.json"], 8, &expect![[r"
@@ -84,21 +84,21 @@ fn a_configuration_without_mistakes_is_fine() {
 fn what_holds_is_explained_with_its_origin_and_without_secrets() {
     let place = Place::new();
     place.put(
-        "home/.config/bowline/bowline.toml",
+        "user/.config/bowline/bowline.toml",
         "[servers.tickets]\nurl = \"https://tickets.example/mcp\"\nheaders = { Authorization = \"Bearer s3cret\" }\n",
     );
-    place.put("work/bowline.toml", "[servers.shop]\ncommand = \"shop\"\nargs = [\"--token\", \"s3cret\"]\n");
+    place.put("here/bowline.toml", "[servers.shop]\ncommand = \"shop\"\nargs = [\"--token\", \"s3cret\"]\n");
     let (told, code) = place.run(&["config", "explain"]);
     assert_eq!(code, Some(0));
     let servers = told.split("[gateway]").next().expect("it has sections");
-    expect![[r#"
+    expect![[r##"
         # The files that are read:
-        #   /home/.config/bowline/bowline.toml
-        #   /work/bowline.toml
+        #   /here/bowline.toml
+        #   /user/.config/bowline/bowline.toml
 
-        [servers.tickets]  # /home/.config/bowline/bowline.toml:1, bowline.toml
-        url = "https://tickets.example/mcp"  # /home/.config/bowline/bowline.toml:2
-        headers.Authorization = "***"  # /home/.config/bowline/bowline.toml:3
+        [servers.tickets]  # /user/.config/bowline/bowline.toml:1, bowline.toml
+        url = "https://tickets.example/mcp"  # /user/.config/bowline/bowline.toml:2
+        headers.Authorization = "***"  # /user/.config/bowline/bowline.toml:3
         enabled = true  # default
         start = "lazy"  # default
         share = "shared"  # default
@@ -107,9 +107,9 @@ fn what_holds_is_explained_with_its_origin_and_without_secrets() {
         idle_stop = "10m"  # default
         trusted = false  # default
 
-        [servers.shop]  # /work/bowline.toml:1, bowline.toml, needs approval
-        command = "shop"  # /work/bowline.toml:2
-        args = ["--token","***"]  # /work/bowline.toml:3
+        [servers.shop]  # /here/bowline.toml:1, bowline.toml, needs approval
+        command = "shop"  # /here/bowline.toml:2
+        args = ["--token","***"]  # /here/bowline.toml:3
         enabled = true  # default
         start = "lazy"  # default
         share = "shared"  # default
@@ -118,7 +118,7 @@ fn what_holds_is_explained_with_its_origin_and_without_secrets() {
         idle_stop = "10m"  # default
         trusted = false  # default
 
-    "#]]
+    "##]]
     .assert_eq(servers);
     let (told, _) = place.run(&["config", "explain", "--json"]);
     assert!(!told.contains("s3cret"), "{told}");
@@ -143,40 +143,40 @@ const VS_CODE: &str = r#"{
 #[test]
 fn servers_of_other_programs_are_taken_over_once() {
     let place = Place::new();
-    place.put("home/.cursor/mcp.json", CURSOR);
-    place.put("home/.config/Code/User/mcp.json", VS_CODE);
+    place.put("user/.cursor/mcp.json", CURSOR);
+    place.put("user/.config/Code/User/mcp.json", VS_CODE);
     let own = "# Mine.\n[servers.mine]\ncommand = \"mine\" # and this too\n";
-    place.put("home/.config/bowline/bowline.toml", own);
+    place.put("user/.config/bowline/bowline.toml", own);
     place.check(
         &["config", "import", "--dry-run"],
         0,
         &expect![[r#"
-        # From VS Code: /home/.config/Code/User/mcp.json:4
+        # From VS Code: /user/.config/Code/User/mcp.json:4
         [servers.gh]
         command = "docker"
         args = ["run", "gh"]
         env = { TOKEN = "${GH_TOKEN}" }
 
-        # From VS Code: /home/.config/Code/User/mcp.json:5
+        # From VS Code: /user/.config/Code/User/mcp.json:5
         [servers.docs]
         url = "https://docs.example/mcp"
         headers = { X-Key = "***" }
 
-        # From Cursor: /home/.cursor/mcp.json:2
+        # From Cursor: /user/.cursor/mcp.json:2
         [servers.gh-cursor]
         command = "npx"
         args = ["-y", "gh"]
         env = { KEY = "***", TOKEN = "${GH_TOKEN}" }
-        Nothing was written; it would be added to `/home/.config/bowline/bowline.toml`.
+        Nothing was written; it would be added to `/user/.config/bowline/bowline.toml`.
     "#]],
     );
-    assert_eq!(place.get("home/.config/bowline/bowline.toml"), own);
+    assert_eq!(place.get("user/.config/bowline/bowline.toml"), own);
     place.check(&["config", "import"], 0, &expect![[r"
-        gh: from VS Code, /home/.config/Code/User/mcp.json:4
-        docs: from VS Code, /home/.config/Code/User/mcp.json:5
-        gh-cursor: from Cursor, /home/.cursor/mcp.json:2
-        The file as it was is `/home/.config/bowline/bowline.toml.1.bak`.
-        Written to `/home/.config/bowline/bowline.toml`. Keys that stood in the other files stand in it as well; only you can read it.
+        gh: from VS Code, /user/.config/Code/User/mcp.json:4
+        docs: from VS Code, /user/.config/Code/User/mcp.json:5
+        gh-cursor: from Cursor, /user/.cursor/mcp.json:2
+        The file as it was is `/user/.config/bowline/bowline.toml.1.bak`.
+        Written to `/user/.config/bowline/bowline.toml`. Keys that stood in the other files stand in it as well; only you can read it.
         `gh` asked VS Code for a value: set the variable GH_TOKEN to it.
     "]]);
     expect![[r#"
@@ -184,25 +184,25 @@ fn servers_of_other_programs_are_taken_over_once() {
         [servers.mine]
         command = "mine" # and this too
 
-        # From VS Code: /home/.config/Code/User/mcp.json:4
+        # From VS Code: /user/.config/Code/User/mcp.json:4
         [servers.gh]
         command = "docker"
         args = ["run", "gh"]
         env = { TOKEN = "${GH_TOKEN}" }
 
-        # From VS Code: /home/.config/Code/User/mcp.json:5
+        # From VS Code: /user/.config/Code/User/mcp.json:5
         [servers.docs]
         url = "https://docs.example/mcp"
         headers = { X-Key = "s3cret" }
 
-        # From Cursor: /home/.cursor/mcp.json:2
+        # From Cursor: /user/.cursor/mcp.json:2
         [servers.gh-cursor]
         command = "npx"
         args = ["-y", "gh"]
         env = { KEY = "s3cret", TOKEN = "${GH_TOKEN}" }
     "#]]
-    .assert_eq(&place.masked(&place.get("home/.config/bowline/bowline.toml")));
-    assert_eq!(place.get("home/.config/bowline/bowline.toml.1.bak"), own);
+    .assert_eq(&place.masked(&place.get("user/.config/bowline/bowline.toml")));
+    assert_eq!(place.get("user/.config/bowline/bowline.toml.1.bak"), own);
     place.check(
         &["config", "import"],
         0,
@@ -224,29 +224,29 @@ fn servers_of_other_programs_are_taken_over_once() {
 fn what_was_taken_over_is_the_users_alone() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
-    place.put("home/.cursor/mcp.json", CURSOR);
+    place.put("user/.cursor/mcp.json", CURSOR);
     place.check(&["config", "import", "--from", "cursr"], 2, &expect![[r"
         error: expected one of claude-code, claude-desktop, cline, copilot, cursor, gemini, goose, inspector, vs-code, windsurf, zed, got `cursr`
     "]]);
     place.check(&["config", "import", "--from", "cursor", "--json"], 0, &expect![[r#"
         {
-          "file": "/home/.config/bowline/bowline.toml",
+          "file": "/user/.config/bowline/bowline.toml",
           "written": true,
           "servers": [
             {
               "name": "gh",
               "from": "Cursor",
-              "origin": "/home/.cursor/mcp.json:2"
+              "origin": "/user/.cursor/mcp.json:2"
             },
             {
               "name": "docs",
               "from": "Cursor",
-              "origin": "/home/.cursor/mcp.json:4"
+              "origin": "/user/.cursor/mcp.json:4"
             }
           ]
         }
-        Written to `/home/.config/bowline/bowline.toml`. Keys that stood in the other files stand in it as well; only you can read it.
+        Written to `/user/.config/bowline/bowline.toml`. Keys that stood in the other files stand in it as well; only you can read it.
     "#]]);
-    let file = fs::metadata(place.path("home/.config/bowline/bowline.toml")).expect("it was written");
+    let file = fs::metadata(place.path("user/.config/bowline/bowline.toml")).expect("it was written");
     assert_eq!(file.permissions().mode() & 0o777, 0o600);
 }

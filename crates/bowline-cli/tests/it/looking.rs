@@ -52,9 +52,9 @@ fn a_page_of_the_manual_is_written_for_each_command() {
     let place = Place::new();
     place.check(&["man", "pages"], 0, &expect![[""]]);
     for command in COMMANDS {
-        assert!(place.get(&format!("work/pages/bowline-{command}.1")).contains("SYNOPSIS"), "{command}");
+        assert!(place.get(&format!("here/pages/bowline-{command}.1")).contains("SYNOPSIS"), "{command}");
     }
-    assert!(!place.path("work/pages/bowline-__complete.1").exists());
+    assert!(!place.path("here/pages/bowline-__complete.1").exists());
 }
 
 /// What is shown, without how long it took and which version it was.
@@ -367,13 +367,13 @@ fn a_blob_becomes_a_file_that_is_told_of() {
         saved files/static-binary-2.png (image/png, 69 bytes)
     "]],
     );
-    assert!(place.path("work/files/static-binary.png").exists());
+    assert!(place.path("here/files/static-binary.png").exists());
 }
 
 #[test]
 fn who_is_not_known_or_not_there_is_told_with_what_to_do() {
     let place = Place::new();
-    place.put("home/.config/bowline/bowline.toml", "[servers.notes]\ncommand = \"/no/such/program\"\n");
+    place.put("user/.config/bowline/bowline.toml", "[servers.notes]\ncommand = \"/no/such/program\"\n");
     place.check(
         &["tools", "note"],
         3,

@@ -16,7 +16,7 @@ pub(crate) struct Place(TempDir);
 impl Place {
     pub(crate) fn new() -> Self {
         let place = Self(tempfile::tempdir().expect("there is a folder for temporary files"));
-        for name in ["home", "work", "login"] {
+        for name in ["user", "here", "login"] {
             fs::create_dir(place.path(name)).expect("it is ours");
         }
         place
@@ -51,11 +51,11 @@ impl Place {
     fn here(&self, mut command: Command) -> Command {
         let program = Path::new(env!("CARGO_BIN_EXE_bowline")).parent().expect("it is in a folder");
         command
-            .env("HOME", self.path("home"))
+            .env("HOME", self.path("user"))
             .env("XDG_RUNTIME_DIR", self.path("login"))
             .env("NO_COLOR", "1")
             .env("PATH", format!("{}:/usr/bin:/bin", program.display()))
-            .current_dir(self.path("work"));
+            .current_dir(self.path("here"));
         command
     }
 

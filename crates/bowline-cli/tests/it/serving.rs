@@ -22,7 +22,7 @@ fn url(message: &str) -> String {
 #[test]
 fn a_gateway_is_one_server_for_whoever_starts_it() {
     let place = Place::new();
-    place.put("home/.config/bowline/bowline.toml", SERVERS);
+    place.put("user/.config/bowline/bowline.toml", SERVERS);
     let words =
         ["call", "shop__query", "sql=SELECT id FROM customers", "--", "bowline", "gateway", "--stdio"];
     let (told, code) = place.run(&words);
@@ -33,7 +33,7 @@ fn a_gateway_is_one_server_for_whoever_starts_it() {
 #[test]
 fn a_gateway_serves_both_and_ends_with_its_client() {
     let place = Place::new();
-    place.put("home/.config/bowline/bowline.toml", SERVERS);
+    place.put("user/.config/bowline/bowline.toml", SERVERS);
     let mut gateway = Background::start(place.program(&["gateway", "--stdio", "--listen", "127.0.0.1:0"]));
     let url = url(&gateway.message("listening"));
     let (told, code) = place.run(&["tools", &url]);
@@ -72,23 +72,23 @@ fn what_is_wrong_is_told_or_with_strict_ends_it() {
     let place = Place::new();
     let (told, code) = place.run(&["gateway"]);
     expect![[r"
-        error: there is no configuration at `/home/.config/bowline/bowline.toml` or `/work/bowline.toml`
+        error: there is no configuration at `/user/.config/bowline/bowline.toml` or `/here/bowline.toml`
           `bowline config import` takes over the servers of other programs on this computer
           `bowline up` shows what it does without one
     "]]
     .assert_eq(&told);
     assert_eq!(code, Some(3));
     place.put(
-        "home/.config/bowline/bowline.toml",
+        "user/.config/bowline/bowline.toml",
         &(SERVERS.to_owned() + "\n[servers.wrong]\nargs = [\"x\"]\n"),
     );
-    place.put("work/bowline.toml", "[servers.theirs]\ncommand = \"bowline\"\n");
+    place.put("here/bowline.toml", "[servers.theirs]\ncommand = \"bowline\"\n");
     let (told, code) = place.run(&["gateway", "--strict", "--listen", "0.0.0.0:0"]);
     expect![[r"
         error: something is wrong with the configuration
-          /home/.config/bowline/bowline.toml:10:1: servers.wrong.args: `args` means something only beside `command`, which is not there; add `command` or remove `args`
+          /user/.config/bowline/bowline.toml:10:1: servers.wrong.args: `args` means something only beside `command`, which is not there; add `command` or remove `args`
           others than this machine can connect to 0.0.0.0:0, and nobody has to send a token; `token_env` in `[gateway]` asks for one
-          /work/bowline.toml:1: the server `theirs` comes with the project and is not used before you approve it: run `bowline up` in a terminal
+          /here/bowline.toml:1: the server `theirs` comes with the project and is not used before you approve it: run `bowline up` in a terminal
     "]].assert_eq(&told);
     assert_eq!(code, Some(3));
     let (told, code) = place.run(&["gateway", "--stdio", "--log", "loud"]);
@@ -103,8 +103,8 @@ fn what_is_wrong_is_told_or_with_strict_ends_it() {
 #[test]
 fn servers_of_the_program_are_served() {
     let place = Place::new();
-    place.put("work/README.md", "Hello\n");
-    place.put("work/below/notes.txt", "Notes\n");
+    place.put("here/README.md", "Hello\n");
+    place.put("here/below/notes.txt", "Notes\n");
     for (words, tool) in [
         (&["files"][..], "read_file"),
         (&["files", "--write", "below"], "write_file"),

@@ -131,7 +131,7 @@ fn a_server_of_the_project_runs_only_after_approval() {
         "[servers.theirs]\ncommand = {:?}\nargs = [\"serve\", \"everything\"]\n",
         env!("CARGO_BIN_EXE_bowline")
     );
-    place.put("work/bowline.toml", &entry);
+    place.put("here/bowline.toml", &entry);
     let words = ["call", "theirs", "echo", "message=hi"];
     let (told, code) = place.run(&words);
     assert!(told.contains("is not approved"), "{told}");
@@ -145,7 +145,7 @@ fn a_server_of_the_project_runs_only_after_approval() {
     assert!(screen.ends_with("\nhi"), "{screen}");
     assert_eq!(code, Some(0));
     assert_eq!(place.run(&words), ("hi\n".to_owned(), Some(0)));
-    place.put("work/bowline.toml", &entry.replace("\"everything\"", "\"everything\", \"--log\", \"error\""));
+    place.put("here/bowline.toml", &entry.replace("\"everything\"", "\"everything\", \"--log\", \"error\""));
     assert_eq!(place.run(&words).1, Some(7));
 }
 
@@ -157,5 +157,5 @@ fn a_conversation_completes_names_and_values() {
     pty.enter("prompt trav\tcountry=It\t").expect("weekend in Italy");
     pty.enter("quit");
     assert_eq!(pty.finish().0, Some(0));
-    assert!(place.get("home/.local/state/bowline/history").contains("country=Italy"));
+    assert!(place.get("user/.local/state/bowline/history").contains("country=Italy"));
 }

@@ -37,8 +37,8 @@ fn port(url: &str) -> &str {
 #[test]
 fn everything_it_says_to_try_works() {
     let place = Place::new();
-    place.put("work/README.md", "Hello\n");
-    place.put("home/.cursor/mcp.json", "{}");
+    place.put("here/README.md", "Hello\n");
+    place.put("user/.cursor/mcp.json", "{}");
     let mut up = Pty::sized(place.program(&["up", "--port", "0"]), 40, 120);
     let servers = ["database", "files", "web"];
     up.wait("all servers", |screen| {
@@ -51,7 +51,7 @@ fn everything_it_says_to_try_works() {
 
         bowline is up: http://127.0.0.1:PORT/mcp
         There is no configuration yet, so these servers show what it does:
-          files     the files of /work, read-only
+          files     the files of /here, read-only
           database  a small shop in SQLite, in memory
           web       pages of the internet
         Cursor is configured on this computer: `bowline config import` takes over its servers.
@@ -60,7 +60,7 @@ fn everything_it_says_to_try_works() {
           Claude Code     claude mcp add --transport http bowline http://127.0.0.1:PORT/mcp
           Cursor          {"mcpServers":{"bowline":{"url":"http://127.0.0.1:PORT/mcp"}}}
           VS Code         {"servers":{"bowline":{"type":"http","url":"http://127.0.0.1:PORT/mcp"}}}
-          Claude Desktop  {"mcpServers":{"bowline":{"command":"bowline","args":["serve","files","/work"]}}}
+          Claude Desktop  {"mcpServers":{"bowline":{"command":"bowline","args":["serve","files","/here"]}}}
 
         To try in a second terminal:
           bowline tools
@@ -102,7 +102,7 @@ fn everything_it_says_to_try_works() {
 #[test]
 fn without_a_terminal_it_writes_lines() {
     let place = Place::new();
-    place.put("work/README.md", "Hello\n");
+    place.put("here/README.md", "Hello\n");
     let (up, _) = start(&place, &["up", "--port", "0"]);
     let (told, code) = place.run(&["call", "up", "files__read_file", "path=README.md"]);
     assert_eq!((told.trim_end(), code), ("Hello", Some(0)));
@@ -168,8 +168,8 @@ fn a_port_that_something_else_has_is_an_error_with_a_way_out() {
 fn a_call_that_has_to_be_allowed_is_asked_about_above_the_table() {
     let place = Place::new();
     let server = "command = \"bowline\"\nargs = [\"serve\", \"everything\"]\n";
-    place.put("home/.config/bowline/bowline.toml", &format!("[servers.mine]\n{server}"));
-    place.put("work/bowline.toml", &format!("[servers.theirs]\n{server}"));
+    place.put("user/.config/bowline/bowline.toml", &format!("[servers.mine]\n{server}"));
+    place.put("here/bowline.toml", &format!("[servers.theirs]\n{server}"));
     let mut up = Pty::sized(place.program(&["up", "--port", "0"]), 50, 120);
     // V-70
     up.expect("theirs>");
@@ -191,7 +191,7 @@ fn a_call_that_has_to_be_allowed_is_asked_about_above_the_table() {
 
     // What is added while it runs is there a moment later.
     place.put(
-        "home/.config/bowline/bowline.toml",
+        "user/.config/bowline/bowline.toml",
         &format!("[servers.mine]\n{server}[servers.more]\n{server}"),
     );
     up.wait("the new server", |screen| row(screen, "more").get(1) == Some(&"idle"));
@@ -204,7 +204,7 @@ fn a_call_that_has_to_be_allowed_is_asked_about_above_the_table() {
 fn running_calls_may_finish_unless_it_is_told_twice() {
     let place = Place::new();
     let file = "[[rules]]\neffect = \"allow\"\n[servers.mine]\ncommand = \"bowline\"\nargs = [\"serve\", \"everything\"]\n";
-    place.put("home/.config/bowline/bowline.toml", file);
+    place.put("user/.config/bowline/bowline.toml", file);
     for (seconds, signals, code) in [("seconds=2", 1, 0), ("seconds=3600", 2, 130)] {
         let mut up = Pty::sized(place.program(&["up", "--port", "0"]), 50, 120);
         up.wait("the table", |screen| row(screen, "mine").get(1) == Some(&"idle"));
@@ -227,11 +227,11 @@ fn running_calls_may_finish_unless_it_is_told_twice() {
 #[test]
 fn a_configuration_that_protects_less_than_was_meant_starts_nothing() {
     let place = Place::new();
-    place.put("home/.config/bowline/bowline.toml", "[[rules]]\neffect = \"forbid\"\n");
+    place.put("user/.config/bowline/bowline.toml", "[[rules]]\neffect = \"forbid\"\n");
     let (told, code) = place.run(&["up", "--port", "0"]);
     expect![[r#"
         error: the configuration cannot be used as it is
-          /home/.config/bowline/bowline.toml:2:10: rules[0].effect: expected one of `ask`, `deny`, `allow`, got `forbid`; write `effect = "ask"`
+          /user/.config/bowline/bowline.toml:2:10: rules[0].effect: expected one of `ask`, `deny`, `allow`, got `forbid`; write `effect = "ask"`
     "#]].assert_eq(&told);
     assert_eq!(code, Some(3));
 }

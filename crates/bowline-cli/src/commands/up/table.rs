@@ -195,6 +195,7 @@ fn one_line(text: &str) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_raw_string_hashes, reason = "snapshots are written with hashes, needed or not")]
 mod tests {
     use super::*;
     use expect_test::{Expect, expect};
