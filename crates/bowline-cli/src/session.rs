@@ -8,6 +8,7 @@ use crate::{
     target::Target,
 };
 use bowline_client::{Client, ClientBuilder};
+use bowline_host::policy::visible;
 use bowline_types::error_code;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Session<'a> {
     /// What the user calls the server.
     pub(crate) name: String,
+    /// Whether the user wrote its program on the command line.
+    is_written_out: bool,
     pub(crate) client: Client,
     pub(crate) desk: Desk,
     pub(crate) context: &'a Context,
@@ -62,6 +65,16 @@ impl<'a> Session<'a> {
         failure
     }
 
+    /// The command line that shows one of its tools.
+    pub(crate) fn look(&self, tool: &str) -> String {
+        let name = visible(&self.name);
+        if self.is_written_out {
+            format!("bowline tools {tool} -- {name} …")
+        } else {
+            format!("bowline tools {name} {tool}")
+        }
+    }
+
     /// Connects.
     pub(crate) async fn open(
         target: Target,
@@ -69,11 +82,12 @@ impl<'a> Session<'a> {
         prepare: impl FnOnce(ClientBuilder) -> ClientBuilder,
     ) -> Result<Self, Failure> {
         let name = target.name.clone();
+        let is_written_out = target.is_written_out;
         let desk = Desk::new(context.screen);
         let builder = prepare(answering(context, &desk, &name, context.client()));
         let start = Instant::now();
         let client = target.connect(context, builder).await?;
-        Ok(Self { name, client, desk, context, opening: start.elapsed() })
+        Ok(Self { name, is_written_out, client, desk, context, opening: start.elapsed() })
     }
 }
 

@@ -86,7 +86,8 @@ impl ReachArguments {
                 // The user starts it here and now, as any other program.
                 let program = command(program, arguments).environment(Environment::Inherit);
                 let name = self.program.first().map(|name| name.to_string_lossy().into_owned());
-                Target::new(name.unwrap_or_default(), Way::Program(program))
+                let target = Target::new(name.unwrap_or_default(), Way::Program(program));
+                Target { is_written_out: true, ..target }
             }
             (None, None | Some(GATEWAY)) => gateway(context),
             (None, Some(url)) if is_url(url) => Target::new(url, Way::Page(bowline_http::http(url).into())),
@@ -130,6 +131,8 @@ impl ReachArguments {
 pub(crate) struct Target {
     /// What the user calls it.
     pub(crate) name: String,
+    /// Whether the user wrote the program on the command line.
+    pub(crate) is_written_out: bool,
     way: Way,
     pub(crate) timeout: Option<Duration>,
     revision: Option<Revision>,
@@ -147,7 +150,15 @@ enum Way {
 impl Target {
     fn new(name: impl Into<String>, way: Way) -> Self {
         let name = name.into();
-        Self { name, way, timeout: None, revision: None, roots: Vec::new(), lasts: false }
+        Self {
+            name,
+            is_written_out: false,
+            way,
+            timeout: None,
+            revision: None,
+            roots: Vec::new(),
+            lasts: false,
+        }
     }
 
     /// The program, if the server is one.

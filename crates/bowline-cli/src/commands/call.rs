@@ -60,7 +60,7 @@ pub(crate) async fn call(
 ) -> Result<(), Failure> {
     let tools = tools::list(session).await?;
     let schema = Schema::new(&tools::find(&tools, tool)?.input_schema);
-    let look = format!("bowline tools TARGET {tool}");
+    let look = session.look(tool);
     let arguments = words::arguments(session, tool, &look, &schema, words, options.args.as_deref()).await?;
     let screen = session.context.screen;
     let called = session.client.call(tool, arguments).progress(progress::reporter(screen)).await;

@@ -159,10 +159,10 @@ fn what_does_not_fit_the_schema_is_not_sent() {
     place.check(
         &["call", "everything", "echo"],
         2,
-        &expect![[r"
+        &expect![[r#"
             error: echo: expected `message`, which is required
-              `bowline tools TARGET echo` shows what it takes
-        "]],
+              `bowline tools everything echo` shows what it takes
+        "#]],
     );
     place.check(
         &["call", "everything", "wait", "seconds=long"],
@@ -377,14 +377,14 @@ fn a_conversation_goes_on_after_mistakes() {
         help, quit                      this, and the end; so are Ctrl-D and the end of the input
     "]]
     .assert_eq(&String::from_utf8_lossy(&output.stdout));
-    expect![[r"
+    expect![[r#"
         error: there is no command `cal`
           did you mean `call`?
         error: echo: expected `message`, which is required
-          `bowline tools TARGET echo` shows what it takes
+          `bowline tools everything echo` shows what it takes
         error: `read` wants other words
           `help` shows which
-    "]]
+    "#]]
     .assert_eq(&String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(0));
 }

@@ -71,11 +71,11 @@ fn a_gateway_over_http_ends_when_it_is_told() {
 fn what_is_wrong_is_told_or_with_strict_ends_it() {
     let place = Place::new();
     let (told, code) = place.run(&["gateway"]);
-    expect![[r"
-        error: there is no configuration at `/user/.config/bowline/bowline.toml` or `/here/bowline.toml`
+    expect![[r#"
+        error: there is no configuration at `/here/bowline.toml` or `/user/.config/bowline/bowline.toml`
           `bowline config import` takes over the servers of other programs on this computer
           `bowline up` shows what it does without one
-    "]]
+    "#]]
     .assert_eq(&told);
     assert_eq!(code, Some(3));
     place.put(
