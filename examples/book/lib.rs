@@ -4,7 +4,7 @@ macro_rules! chapters {
     ($($name:ident = $file:literal;)*) => {
         $(
             #[cfg(doctest)]
-            #[doc = include_str!(concat!("../docs/", $file))]
+            #[doc = include_str!(concat!("../../docs/", $file))]
             pub mod $name {}
         )*
     };
