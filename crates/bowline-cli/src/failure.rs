@@ -1,5 +1,6 @@
 //! How a command ends other than well: a sentence, advice, and the exit code that scripts look at.
 
+use bowline_client::OpenError;
 use std::{io, process::ExitCode};
 
 /// The exit codes, for the help and the manual.
@@ -76,7 +77,7 @@ impl Failure {
 
 impl From<bowline_client::Error> for Failure {
     fn from(error: bowline_client::Error) -> Self {
-        let code = if error.is_timeout() {
+        let code = if error.is_timeout() || matches!(error.open(), Some(OpenError::Silent)) {
             Code::TimedOut
         } else if error.is_tool() {
             Code::Failed

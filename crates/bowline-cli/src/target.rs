@@ -17,6 +17,7 @@ use bowline_host::{
 use bowline_types::{Revision, Root};
 use clap::Args;
 use std::{
+    convert::Infallible,
     ffi::OsString,
     io::{self, BufRead},
     path::{Path, PathBuf},
@@ -28,6 +29,12 @@ const GATEWAY: &str = "up";
 
 /// How long a program may take for each of the two steps of its end, when a command only wants its answer.
 const HASTE: Duration = Duration::from_millis(20);
+
+/// How long the question which era a server is of waits for its answer.
+pub(crate) const PROBE: Duration = Duration::from_secs(5);
+
+/// How long a server is waited for before the user is told.
+const QUIET: Duration = Duration::from_secs(3);
 
 /// A target on the command line.
 #[derive(Args, Debug)]
@@ -213,14 +220,27 @@ impl Target {
             builder = builder.revisions([revision]);
         }
         if let Some(timeout) = self.timeout {
-            builder = builder.timeout(timeout).max_total(timeout.max(Duration::from_secs(3600)));
+            builder = builder
+                .timeout(timeout)
+                .max_total(timeout.max(Duration::from_secs(3600)))
+                .probe_timeout(PROBE.min(timeout / 2));
         }
         if !self.roots.is_empty() {
             builder = builder.roots(std::mem::take(&mut self.roots));
         }
-        let name = self.name.clone();
+        let (name, timeout) = (self.name.clone(), self.timeout);
         let is_page = matches!(self.way, Way::Page(_));
-        builder.connect(self.into_connect(context)).await.map_err(|error| {
+        let opening = builder.connect(self.into_connect(context));
+        let opened = tokio::select! {
+            opened = opening => opened,
+            () = passed(timeout) => {
+                let time = timeout.unwrap_or_default();
+                let sentence = format!("{}: no answer to the opening within {time:?}", visible(&name));
+                return Err(Failure::new(Code::TimedOut, sentence));
+            }
+            never = tell_of_waiting(context, &name) => match never {},
+        };
+        opened.map_err(|error| {
             let unreachable = error.is_unreachable();
             let mut failure = Failure::from(error);
             // A program is named by what became of it.
@@ -235,6 +255,23 @@ impl Target {
             }
         })
     }
+}
+
+/// Waits for as long; forever if there is no end.
+async fn passed(time: Option<Duration>) {
+    match time {
+        Some(time) => tokio::time::sleep(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Tells a user who looks on that a server takes its time. Does not end.
+async fn tell_of_waiting(context: &Context, name: &str) -> Infallible {
+    tokio::time::sleep(QUIET).await;
+    if context.screen.watched() {
+        context.screen.aside(&format!("waiting for `{}` to answer; Ctrl-C ends it", visible(name)));
+    }
+    std::future::pending().await
 }
 
 /// The gateway that runs; where it usually is, if none has told that it does.

@@ -277,10 +277,17 @@ fn how_a_call_ended_is_in_the_exit_code() {
     "]],
     );
     place.check(
-        &["call", "everything", "wait", "seconds=3600", "--timeout", "1ms"],
+        &["call", "everything", "wait", "seconds=3600", "--timeout", "500ms"],
         6,
         &expect![[r"
-        error: tools/call: no answer within 1ms
+        error: tools/call: no answer within 500ms
+    "]],
+    );
+    place.check(
+        &["tools", "--timeout", "100ms", "--", "sleep", "600"],
+        6,
+        &expect![[r"
+        error: sleep: no answer to the opening within 100ms
     "]],
     );
     place.check(

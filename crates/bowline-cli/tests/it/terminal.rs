@@ -101,6 +101,18 @@ fn a_call_can_be_interrupted_while_its_progress_is_shown() {
 }
 
 #[test]
+fn a_server_that_takes_its_time_is_waited_for_aloud() {
+    use rustix::process::{Pid, Signal, kill_process};
+
+    let place = Place::new();
+    let mut pty = start(&place, &["tools", "--", "sleep", "600"]);
+    pty.expect("waiting for `sleep` to answer");
+    let id = i32::try_from(pty.id()).ok().and_then(Pid::from_raw).expect("it runs");
+    kill_process(id, Signal::INT).expect("it is our child");
+    assert_eq!(pty.finish().0, Some(130));
+}
+
+#[test]
 fn without_input_nobody_is_asked_even_at_a_terminal() {
     let place = Place::new();
     let pty = start(&place, &["--no-input", "call", "everything", "wait"]);

@@ -4,7 +4,7 @@ use super::facts::{Answer, Call, Facts, List, ListKind, Probe, ProbeKind, Proces
 use crate::{
     context::Context,
     failure::{Code, Failure},
-    target::Target,
+    target::{PROBE, Target},
 };
 use bowline_client::{Child, Client, Direction, Stream};
 use bowline_types::{RawJson, Revision};
@@ -107,7 +107,8 @@ async fn open(
 ) -> Result<Session, Failure> {
     let watch = Arc::new(Mutex::new(Watch::default()));
     let (frames, seen) = (context.frames(), Arc::clone(&watch));
-    let mut builder = context.client().timeout(wishes.timeout).on_frame(move |direction, frame| {
+    let patient = context.client().timeout(wishes.timeout).probe_timeout(PROBE.min(wishes.timeout));
+    let mut builder = patient.on_frame(move |direction, frame| {
         frames.show(direction, frame);
         let mut watch = seen.lock().unwrap_or_else(PoisonError::into_inner);
         if let Ok(frame) = serde_json::from_slice(frame) {
