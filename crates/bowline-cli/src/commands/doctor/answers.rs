@@ -10,14 +10,23 @@ use serde_json::{Value, json};
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     let mut found: Vec<Finding> = facts.probes.iter().filter_map(judge).collect();
     found.extend(cursors(facts));
+    found.extend(calls(facts));
+    found
+}
+
+/// Calls that failed, those of the same kind together.
+fn calls(facts: &Facts) -> Vec<Finding> {
+    let mut failed: Vec<(&str, Vec<String>)> = Vec::new();
     for call in &facts.calls {
-        if let Some(reason) = &call.failed {
-            let advice = "a result has to be what the tool's `outputSchema` says, and an answer has to come";
-            let finding = Finding::new(Level::Error, "bad-call", reason.clone(), advice);
-            found.push(finding.at(call.tool.clone()));
+        let Some(reason) = &call.failed else { continue };
+        match failed.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, tools)) => tools.push(call.tool.clone()),
+            None => failed.push((reason, vec![call.tool.clone()])),
         }
     }
-    found
+    let advice = "a result has to be what the tool's `outputSchema` says, and an answer has to come";
+    let finding = |(reason, tools)| Finding::new(Level::Error, "bad-call", reason, advice).at_all(tools);
+    failed.into_iter().filter_map(finding).collect()
 }
 
 fn judge(probe: &Probe) -> Option<Finding> {
@@ -197,6 +206,11 @@ mod tests {
         let mut facts = Facts::quiet();
         facts.calls.push(Call { tool: "now".into(), failed: None });
         facts.calls.push(Call { tool: "then".into(), failed: Some("/at: expected a text".into()) });
-        expect!["error bad-call: /at: expected a text [then]"].assert_eq(&told(&check(&facts)));
+        facts.calls.push(Call { tool: "when".into(), failed: Some("/at: expected a text".into()) });
+        facts.calls.push(Call { tool: "why".into(), failed: Some("no answer".into()) });
+        expect![[r#"
+            error bad-call: /at: expected a text [then, when]
+            error bad-call: no answer [why]"#]]
+        .assert_eq(&told(&check(&facts)));
     }
 }

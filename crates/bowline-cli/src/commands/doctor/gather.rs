@@ -7,7 +7,7 @@ use crate::{
     target::{PROBE, Target},
 };
 use bowline_client::{Child, Client, Direction, Stream};
-use bowline_types::{RawJson, Revision};
+use bowline_types::{RawJson, Revision, error_code::MISSING_CLIENT_CAPABILITY};
 use serde_json::{Value, json};
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -250,6 +250,8 @@ async fn call(client: &Client, lists: &[List]) -> Vec<Call> {
     for tool in listed {
         let failed = match client.call(&tool, json!({})).await {
             Ok(_) => None,
+            // It is right to refuse a client that cannot be asked back, as this one.
+            Err(error) if error.as_rpc().is_some_and(|error| error.code == MISSING_CLIENT_CAPABILITY) => None,
             Err(error) => Some(error.to_string()),
         };
         calls.push(Call { tool, failed });
