@@ -1,4 +1,4 @@
-//! What a server gives, shown: text as text, everything else as files that are told of.
+//! What a server gives, shown: text as text, everything else told of, and kept as files where the user names a folder.
 
 use crate::{
     failure::Failure,
@@ -21,7 +21,7 @@ const MOST: u32 = 10_000;
 #[derive(Debug)]
 pub(crate) struct Showing<'a> {
     pub(crate) screen: Screen,
-    /// The folder for files; the one the program runs in if there is none.
+    /// The folder for files; none are written if there is none.
     pub(crate) folder: Option<&'a Path>,
     /// What files are called after.
     pub(crate) name: &'a str,
@@ -30,7 +30,7 @@ pub(crate) struct Showing<'a> {
 impl Showing<'_> {
     pub(crate) fn block(&self, block: &ContentBlock) -> Result<(), Failure> {
         match block {
-            ContentBlock::Text(text) => self.screen.foreign(&text.text),
+            ContentBlock::Text(text) => self.text(&text.text),
             ContentBlock::Image(image) => self.encoded(&image.data, Some(&image.mime_type), self.name),
             ContentBlock::Audio(audio) => self.encoded(&audio.data, Some(&audio.mime_type), self.name),
             ContentBlock::Resource(embedded) => self.resource(&embedded.resource),
@@ -41,10 +41,18 @@ impl Showing<'_> {
         }
     }
 
+    /// Text as it is; JSON laid out for people, where one looks on.
+    fn text(&self, text: &str) -> Result<(), Failure> {
+        match self.screen.width().and_then(|_| laid_out(text)) {
+            Some(text) => self.screen.foreign(&text),
+            None => self.screen.foreign(text),
+        }
+    }
+
     /// What a resource holds.
     pub(crate) fn resource(&self, resource: &ResourceContents) -> Result<(), Failure> {
         match resource {
-            ResourceContents::Text(text) => self.screen.foreign(&text.text),
+            ResourceContents::Text(text) => self.text(&text.text),
             ResourceContents::Blob(blob) => {
                 let name = blob.uri.rsplit(['/', ':']).next().filter(|name| !name.is_empty());
                 self.encoded(&blob.blob, blob.mime_type.as_deref(), name.unwrap_or(self.name))
@@ -62,7 +70,7 @@ impl Showing<'_> {
         }
     }
 
-    /// Bytes in Base64: kept in a file, and shown where the terminal shows pictures.
+    /// Bytes in Base64: kept in a file if the user wants that, and shown where the terminal shows pictures.
     fn encoded(&self, data: &str, kind: Option<&str>, name: &str) -> Result<(), Failure> {
         let kind = kind.unwrap_or("application/octet-stream");
         let bytes = match STANDARD.decode(data.trim()) {
@@ -72,37 +80,82 @@ impl Showing<'_> {
                 return Ok(());
             }
         };
-        let path = self.save(&bytes, kind, name)?;
-        self.screen.aside(&format!("saved {} ({}, {} bytes)", path.display(), visible(kind), bytes.len()));
+        let (shown, count) = (visible(kind), bytes.len());
+        match self.folder {
+            Some(folder) => {
+                let path = save(folder, &bytes, kind, name)?;
+                self.screen.aside(&format!("saved {} ({shown}, {count} bytes)", path.display()));
+            }
+            None => self.screen.aside(&format!("{shown}, {count} bytes; -o FOLDER saves it")),
+        }
         if let Some(picture) = picture::inline(self.screen, kind, &bytes) {
             self.screen.raw(&picture)?;
         }
         Ok(())
     }
+}
 
-    /// Writes a file that was not there before.
-    fn save(&self, bytes: &[u8], kind: &str, name: &str) -> Result<PathBuf, Failure> {
-        let (stem, ending) = file_name(name, kind);
-        let folder = self.folder.unwrap_or_else(|| Path::new(""));
-        if self.folder.is_some() {
-            std::fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
-        }
-        for number in 1..MOST {
-            let number = if number == 1 { String::new() } else { format!("-{number}") };
-            let path = folder.join(format!("{stem}{number}.{ending}"));
-            match OpenOptions::new().write(true).create_new(true).open(&path) {
-                Ok(mut file) => {
-                    return match file.write_all(bytes) {
-                        Ok(()) => Ok(path),
-                        Err(error) => Err(cannot_write(&path, &error)),
-                    };
-                }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(cannot_write(&path, &error)),
-            }
-        }
-        Err(Failure::new(crate::failure::Code::Failed, format!("there are {MOST} files `{stem}` already")))
+/// An object or array of JSON with a line for each member. Only the space between its parts changes.
+fn laid_out(text: &str) -> Option<String> {
+    let text = text.trim();
+    if !text.starts_with(['{', '[']) {
+        return None;
     }
+    serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
+    let (mut page, mut depth, mut quoted, mut escaped) = (String::new(), 0_usize, false, false);
+    let broken = |page: &mut String, depth: usize| {
+        page.push('\n');
+        page.push_str(&"  ".repeat(depth));
+    };
+    for letter in text.chars() {
+        if quoted {
+            quoted = letter != '"' || escaped;
+            escaped = letter == '\\' && !escaped;
+            page.push(letter);
+            continue;
+        }
+        let is_fresh = page.ends_with(['{', '[']);
+        match letter {
+            ' ' | '\t' | '\r' | '\n' => continue,
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                if !is_fresh {
+                    broken(&mut page, depth);
+                }
+            }
+            _ if is_fresh || page.ends_with(',') => broken(&mut page, depth),
+            _ => {}
+        }
+        page.push(letter);
+        match letter {
+            '{' | '[' => depth += 1,
+            ':' => page.push(' '),
+            '"' => quoted = true,
+            _ => {}
+        }
+    }
+    Some(page)
+}
+
+/// Writes a file that was not there before.
+fn save(folder: &Path, bytes: &[u8], kind: &str, name: &str) -> Result<PathBuf, Failure> {
+    let (stem, ending) = file_name(name, kind);
+    std::fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
+    for number in 1..MOST {
+        let number = if number == 1 { String::new() } else { format!("-{number}") };
+        let path = folder.join(format!("{stem}{number}.{ending}"));
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Ok(mut file) => {
+                return match file.write_all(bytes) {
+                    Ok(()) => Ok(path),
+                    Err(error) => Err(cannot_write(&path, &error)),
+                };
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(cannot_write(&path, &error)),
+        }
+    }
+    Err(Failure::new(crate::failure::Code::Failed, format!("there are {MOST} files `{stem}` already")))
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
@@ -167,12 +220,31 @@ mod tests {
     }
 
     #[test]
+    fn json_is_laid_out_without_a_change() {
+        let text = r#" {"a{,\"":[1.50,{},[ ]],"b" : {"c":"\\","d":12345678901234567890123}}"#;
+        expect_test::expect![[r#"
+            {
+              "a{,\"": [
+                1.50,
+                {},
+                []
+              ],
+              "b": {
+                "c": "\\",
+                "d": 12345678901234567890123
+              }
+            }"#]]
+        .assert_eq(&laid_out(text).unwrap());
+        assert_eq!(laid_out("[1, 2"), None);
+        assert_eq!(laid_out("17"), None);
+        assert_eq!(laid_out("[brackets] in a text"), None);
+    }
+
+    #[test]
     fn nothing_is_overwritten() {
         let folder = tempfile::tempdir().unwrap();
-        let screen = Screen::new(clap::ColorChoice::Never);
-        let showing = Showing { screen, folder: Some(folder.path()), name: "x" };
-        let first = showing.save(b"1", "image/png", "x").unwrap();
-        let second = showing.save(b"2", "image/png", "x").unwrap();
+        let first = save(folder.path(), b"1", "image/png", "x").unwrap();
+        let second = save(folder.path(), b"2", "image/png", "x").unwrap();
         assert_eq!(
             (first.file_name(), second.file_name()),
             (Some("x.png".as_ref()), Some("x-2.png".as_ref()))

@@ -9,7 +9,7 @@ use crate::{
 };
 use bowline_client::{Client, ClientBuilder};
 use bowline_host::policy::visible;
-use bowline_types::error_code;
+use bowline_types::{RawJson, error_code};
 use std::time::{Duration, Instant};
 
 /// A server that is connected.
@@ -54,15 +54,14 @@ impl<'a> Session<'a> {
         done
     }
 
-    /// Why a request failed. A server that wanted to ask back found nobody where there is no terminal.
+    /// Why a request failed. A server that wanted to ask back found nobody who answers that.
+    #[expect(clippy::unused_self, reason = "only a session has requests that fail")]
     pub(crate) fn explain(&self, error: bowline_client::Error) -> Failure {
-        let wanted = error.as_rpc().is_some_and(|error| error.code == error_code::MISSING_CLIENT_CAPABILITY);
-        let failure = Failure::from(error);
-        if wanted && !self.context.interactive() {
-            return Failure { code: Code::Denied, ..failure }
-                .advise("it wants to ask something, and nobody is here to answer: run it in a terminal");
-        }
-        failure
+        let wanted = error.as_rpc().filter(|error| error.code == error_code::MISSING_CLIENT_CAPABILITY);
+        let Some(advice) = wanted.map(|error| lacking(error.data.as_ref())) else { return error.into() };
+        advice
+            .iter()
+            .fold(Failure { code: Code::Denied, ..error.into() }, |failure, line| failure.advise(*line))
     }
 
     /// The command line that shows one of its tools.
@@ -89,6 +88,21 @@ impl<'a> Session<'a> {
         let client = target.connect(context, builder).await?;
         Ok(Self { name, is_written_out, client, desk, context, opening: start.elapsed() })
     }
+}
+
+/// What helps against capabilities that a server misses, which its error names.
+fn lacking(data: Option<&RawJson>) -> Vec<&'static str> {
+    let data = data.and_then(|data| data.to_value().ok()).unwrap_or_default();
+    let is_missing = |name: &str| data.pointer(&format!("/requiredCapabilities/{name}")).is_some();
+    let known = [
+        ("elicitation", "it wants to ask something, and nobody is here to answer: run it in a terminal"),
+        ("roots", "it wants to know of folders: `--root FOLDER` names one"),
+        (
+            "sampling",
+            "it wants to ask a model: `[sampling]` in bowline.toml configures one, which is asked with consent at a terminal",
+        ),
+    ];
+    known.into_iter().filter(|(name, _)| is_missing(name)).map(|(_, advice)| advice).collect()
 }
 
 /// Does something until the program is told to end.

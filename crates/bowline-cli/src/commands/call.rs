@@ -37,7 +37,7 @@ pub(crate) struct Options {
     /// All arguments as JSON
     #[arg(long, value_name = "JSON")]
     args: Option<String>,
-    /// Put pictures, sounds and other files into this folder
+    /// Save pictures, sounds and other files into this folder; without it they are only told of
     #[arg(long, short = 'o', value_name = "FOLDER")]
     output: Option<PathBuf>,
 }

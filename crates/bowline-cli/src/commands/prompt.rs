@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     /// The server, the prompt, and its arguments
     #[arg(value_name = "TARGET PROMPT ARGUMENTS")]
     words: Vec<String>,
-    /// Put pictures, sounds and other files into this folder
+    /// Save pictures, sounds and other files into this folder; without it they are only told of
     #[arg(long, short = 'o', value_name = "FOLDER")]
     output: Option<PathBuf>,
     #[command(flatten)]

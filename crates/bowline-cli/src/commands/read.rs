@@ -12,7 +12,7 @@ pub(crate) struct Arguments {
     /// The server, and the URI of the resource
     #[arg(value_name = "TARGET URI", num_args = 0..=2)]
     words: Vec<String>,
-    /// Put what is no text into this folder
+    /// Save what is no text into this folder; without it that is only told of
     #[arg(long, short = 'o', value_name = "FOLDER")]
     output: Option<PathBuf>,
     #[command(flatten)]

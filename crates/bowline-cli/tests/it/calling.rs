@@ -189,21 +189,21 @@ fn what_does_not_fit_the_schema_is_not_sent() {
 }
 
 #[test]
-fn pictures_and_sounds_become_files() {
+fn pictures_and_sounds_become_files_where_that_is_wanted() {
     let place = Place::new();
     place.check(
         &["call", "everything", "test_image_content"],
         0,
-        &expect![[r"
-        saved test_image_content.png (image/png, 69 bytes)
-    "]],
+        &expect![[r#"
+            image/png, 69 bytes; -o FOLDER saves it
+        "#]],
     );
     place.check(
-        &["call", "everything", "test_image_content"],
+        &["call", "everything", "test_image_content", "-o", "out"],
         0,
-        &expect![[r"
-        saved test_image_content-2.png (image/png, 69 bytes)
-    "]],
+        &expect![[r#"
+            saved out/test_image_content.png (image/png, 69 bytes)
+        "#]],
     );
     place.check(
         &["call", "everything", "test_audio_content", "--output", "out"],
@@ -215,11 +215,11 @@ fn pictures_and_sounds_become_files() {
     place.check(
         &["call", "everything", "test_multiple_content_types"],
         0,
-        &expect![[r"
-        Several kinds of content:
-        This is an embedded resource.
-        saved test_multiple_content_types.png (image/png, 69 bytes)
-    "]],
+        &expect![[r#"
+            Several kinds of content:
+            This is an embedded resource.
+            image/png, 69 bytes; -o FOLDER saves it
+        "#]],
     );
     place.check(
         &["call", "everything", "links"],
@@ -231,7 +231,8 @@ fn pictures_and_sounds_become_files() {
         The seventh row
     "]],
     );
-    let picture = std::fs::read(place.path("here/test_image_content.png")).expect("it was written");
+    assert!(!place.path("here/test_image_content.png").exists());
+    let picture = std::fs::read(place.path("here/out/test_image_content.png")).expect("it was written");
     assert!(picture.starts_with(b"\x89PNG"));
     place.put("here/file", "");
     place.check(
@@ -275,6 +276,18 @@ fn how_a_call_ended_is_in_the_exit_code() {
         error: the server answered: missing required client capability (-32021)
           it wants to ask something, and nobody is here to answer: run it in a terminal
     "]],
+    );
+    place.check(&["call", "everything", "test_sampling", "prompt=Hi"], 7, &expect![[r#"
+        error: the server answered: missing required client capability (-32021)
+          it wants to ask a model: `[sampling]` in bowline.toml configures one, which is asked with consent at a terminal
+    "#]]);
+    place.check(
+        &["call", "everything", "test_input_required_result_list_roots"],
+        7,
+        &expect![[r#"
+        error: the server answered: missing required client capability (-32021)
+          it wants to know of folders: `--root FOLDER` names one
+    "#]],
     );
     place.check(
         &["call", "everything", "wait", "seconds=3600", "--timeout", "500ms"],
