@@ -9,7 +9,7 @@ use std::path::PathBuf;
 ///
 /// Without a command it is `bowline up`: a host with its gateway, and the servers of the configuration behind it.
 #[derive(Debug, Parser)]
-#[command(name = "bowline", version, max_term_width = 100, disable_help_subcommand = true, after_long_help = failure::CODES)]
+#[command(name = "bowline", version, max_term_width = 100, after_long_help = failure::CODES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) common: Common,
@@ -79,7 +79,7 @@ pub(crate) enum Command {
     Doctor(commands::doctor::Arguments),
     /// Stand between a client and a server, and write down what they say
     Record(commands::record::Arguments),
-    /// Serve a recording, or say it again to a server and compare the answers
+    /// Serve a recording, or say it again to a program and compare the answers
     Replay(commands::replay::Arguments),
     /// Write a reference page of the book
     #[command(name = "__reference", hide = true)]

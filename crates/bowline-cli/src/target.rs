@@ -47,11 +47,6 @@ pub(crate) struct TargetArguments {
 }
 
 impl TargetArguments {
-    /// Whether a server was named at all.
-    pub(crate) fn is_given(&self) -> bool {
-        self.target.is_some() || !self.reach.program.is_empty()
-    }
-
     pub(crate) fn target(&self, context: &Context) -> Result<Target, Failure> {
         self.reach.target(self.target.as_deref(), context)
     }
@@ -88,17 +83,9 @@ impl ReachArguments {
 
     /// The server that is meant by a name, or by none.
     pub(crate) fn target(&self, name: Option<&str>, context: &Context) -> Result<Target, Failure> {
-        let mut target = match (self.program.split_first(), name) {
-            (Some((program, arguments)), _) => {
-                // The user starts it here and now, as any other program.
-                let program = command(program, arguments).environment(Environment::Inherit);
-                let name = self.program.first().map(|name| name.to_string_lossy().into_owned());
-                let target = Target::new(name.unwrap_or_default(), Way::Program(program));
-                Target { is_written_out: true, ..target }
-            }
-            (None, None | Some(GATEWAY)) => gateway(context),
-            (None, Some(url)) if is_url(url) => Target::new(url, Way::Page(bowline_http::http(url).into())),
-            (None, Some(name)) => configured(name, context)?,
+        let mut target = match Target::written_out(&self.program) {
+            Some(target) => target,
+            None => Target::named(name.unwrap_or(GATEWAY), context)?,
         };
         self.dress(&mut target, context)?;
         Ok(target)
@@ -165,6 +152,24 @@ impl Target {
             revision: None,
             roots: Vec::new(),
             lasts: false,
+        }
+    }
+
+    /// The program that the user wrote on the command line, if there is one.
+    pub(crate) fn written_out(words: &[OsString]) -> Option<Self> {
+        let (program, arguments) = words.split_first()?;
+        let name = program.to_string_lossy().into_owned();
+        // The user starts it here and now, as any other program.
+        let program = command(program, arguments).environment(Environment::Inherit);
+        Some(Self { is_written_out: true, ..Self::new(name, Way::Program(program)) })
+    }
+
+    /// The server of that name, or at that URL.
+    pub(crate) fn named(name: &str, context: &Context) -> Result<Self, Failure> {
+        match name {
+            GATEWAY => Ok(gateway(context)),
+            url if is_url(url) => Ok(Self::new(url, Way::Page(bowline_http::http(url).into()))),
+            name => configured(name, context),
         }
     }
 

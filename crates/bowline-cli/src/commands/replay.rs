@@ -4,7 +4,7 @@ use crate::{
     context::Context,
     failure::{Code, Failure},
     screen::Tone,
-    target::TargetArguments,
+    target::{Target, duration},
 };
 use bowline_client::Command;
 use bowline_proto::lines::{Line, Lines};
@@ -15,7 +15,7 @@ use bowline_testing::{
 use bowline_types::error_code;
 use clap::Args;
 use serde_json::{Value, json};
-use std::{path::PathBuf, time::Duration};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// How long an answer is waited for.
@@ -23,16 +23,23 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The longest frame a client may send.
 const LONGEST: usize = 64 * 1024 * 1024;
 
-/// Serves a recording on standard input and output, or says its client's side to a server and compares the answers
+/// Serves a recording on standard input and output, or says its client's side to a program and compares the answers
 ///
 /// As a server it answers what was recorded with what was recorded, whatever the ids; anything else is an error. With a
-/// server it prints every difference and ends with 8 when there is one.
+/// program it prints every difference and ends with 8 when there is one.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     /// The recording
     file: PathBuf,
-    #[command(flatten)]
-    target: TargetArguments,
+    /// The program to say it to: a name of the configuration
+    #[arg(value_name = "NAME", conflicts_with = "program")]
+    name: Option<String>,
+    /// A program to start, with its arguments, and to say it to
+    #[arg(last = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+    /// Wait no longer than this for an answer: `500ms`, `10s`, `5m`
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    timeout: Option<Duration>,
     /// Do not compare this part of the answers: a JSON pointer in which `*` stands for any member; may be repeated
     #[arg(long, value_name = "POINTER")]
     ignore: Vec<String>,
@@ -44,18 +51,24 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         .map_err(|error| Failure::new(Code::Failed, format!("cannot read `{name}`: {error}")))?;
     let transcript =
         Transcript::parse(&name, &text).map_err(|error| Failure::new(Code::Failed, error.to_string()))?;
-    if !arguments.target.is_given() {
-        return serve(Mock::new(&transcript), tokio::io::stdin(), tokio::io::stdout(), context).await;
-    }
+    let target = match (Target::written_out(&arguments.program), &arguments.name) {
+        (Some(target), _) => target,
+        (None, Some(name)) => Target::named(name, context)?,
+        (None, None) => {
+            return serve(Mock::new(&transcript), tokio::io::stdin(), tokio::io::stdout(), context).await;
+        }
+    };
     let ignore = Ignore::parse(&arguments.ignore).map_err(Failure::misused)?;
-    let target = arguments.target.target(context)?;
     let Some(program) = target.program() else {
         return Err(Failure::misused(format!(
             "a recording can be said to a program only, and `{}` is none",
             target.name
-        )));
+        ))
+        .advise("name a program of the configuration, or write one behind `--`"));
     };
-    let found = compare(&transcript, program, &ignore, target.timeout.unwrap_or(PATIENCE)).await?;
+    let found =
+        compare(&transcript, program, &ignore, arguments.timeout.or(target.timeout).unwrap_or(PATIENCE))
+            .await?;
     tell(&name, &found, context)
 }
 

@@ -39,6 +39,13 @@ fn commands_of_several_words_explain_how_they_are_put() {
 }
 
 #[test]
+fn help_is_a_command_as_well() {
+    let place = Place::new();
+    assert_eq!(place.run(&["help"]), place.run(&["--help"]));
+    assert_eq!(place.run(&["help", "call"]), place.run(&["call", "--help"]));
+}
+
+#[test]
 fn the_exit_codes_are_documented_where_people_look() {
     for words in [["--help"].as_slice(), &["man"]] {
         let output = program(words).output().expect("the program can be started");
