@@ -15,6 +15,14 @@ use std::{
 /// The port that is used unless another one is asked for.
 pub(crate) const PORT: u16 = 7337;
 
+/// An address to listen on, as it is typed: a port alone is one of this machine.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.strip_prefix("localhost:").unwrap_or(text);
+    let here = port.parse().ok().map(|port| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
+    here.or_else(|| text.parse().ok())
+        .ok_or_else(|| "expected a port, or an address and a port such as 127.0.0.1:8080".to_owned())
+}
+
 /// The endpoint, as clients on this machine reach it.
 pub(crate) fn url(address: SocketAddr, path: &str) -> String {
     let mut reached = address;
@@ -166,6 +174,16 @@ mod tests {
 
     fn at(port: u16, pid: u32) -> Running {
         Running { url: format!("http://127.0.0.1:{port}/mcp"), pid, token: Some("s3cret".to_owned()) }
+    }
+
+    #[test]
+    fn a_port_alone_is_one_of_this_machine() {
+        let read = |text| address(text).map(|address| address.to_string());
+        assert_eq!(read("8099").as_deref(), Ok("127.0.0.1:8099"));
+        assert_eq!(read("localhost:8099").as_deref(), Ok("127.0.0.1:8099"));
+        assert_eq!(read("[::1]:0").as_deref(), Ok("[::1]:0"));
+        assert!(read("example.com:80").is_err());
+        assert!(read("99999").is_err());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::{
     failure::{Code, Failure},
     hosting::{self, Hosting, Memory},
     logging::{self, LogArguments},
+    running,
 };
 use clap::Args;
 use std::net::SocketAddr;
@@ -17,7 +18,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     stdio: bool,
     /// Listen on this address instead of the one of the configuration; beside `--stdio`, listen as well
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = running::address)]
     listen: Option<SocketAddr>,
     /// Do not start at all if anything is wrong with the configuration
     #[arg(long)]

@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     #[command(subcommand)]
     server: Builtin,
     /// Serve HTTP on this address, at `/mcp`, instead of standard input and output
-    #[arg(long, global = true, value_name = "ADDRESS:PORT")]
+    #[arg(long, global = true, value_name = "[ADDRESS:]PORT", value_parser = running::address)]
     http: Option<SocketAddr>,
     #[command(flatten)]
     log: LogArguments,
@@ -29,6 +29,12 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let server = arguments.server.server(context)?;
     let handle = server.build().map_err(|error| Failure::new(Code::Failed, error.to_string()))?;
     let Some(address) = arguments.http else {
+        if context.surroundings.terminal {
+            context.screen.aside(
+                "speaking MCP on standard input and output, for a program that starts this one; Ctrl-D ends it, \
+                 and `--http PORT` serves HTTP instead",
+            );
+        }
         return handle.serve_stdio().await.map_err(|error| Failure::new(Code::Failed, error.to_string()));
     };
     let ending = Ending::listen()?;

@@ -122,6 +122,27 @@ fn without_input_nobody_is_asked_even_at_a_terminal() {
 }
 
 #[test]
+fn a_server_at_a_terminal_says_what_it_waits_for() {
+    let place = Place::new();
+    let mut pty = start(&place, &["serve", "everything"]);
+    pty.expect("speaking MCP on standard input and output");
+    pty.enter("\u{4}");
+    assert_eq!(pty.finish().0, Some(0));
+}
+
+#[test]
+fn results_that_are_json_are_laid_out_for_people() {
+    let place = Place::new();
+    let (_, screen) = start(&place, &["call", "everything", "sum", "numbers=1"]).finish();
+    expect![[r#"
+        {
+          "count": 1,
+          "sum": 1.0
+        }"#]]
+    .assert_eq(&screen);
+}
+
+#[test]
 fn tables_fit_the_terminal() {
     let place = Place::new();
     let (_, screen) = start(&place, &["prompts", "everything"]).finish();

@@ -208,9 +208,9 @@ mod tests {
         facts.calls.push(Call { tool: "then".into(), failed: Some("/at: expected a text".into()) });
         facts.calls.push(Call { tool: "when".into(), failed: Some("/at: expected a text".into()) });
         facts.calls.push(Call { tool: "why".into(), failed: Some("no answer".into()) });
-        expect![[r#"
+        expect![[r"
             error bad-call: /at: expected a text [then, when]
-            error bad-call: no answer [why]"#]]
+            error bad-call: no answer [why]"]]
         .assert_eq(&told(&check(&facts)));
     }
 }

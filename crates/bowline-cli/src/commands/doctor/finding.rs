@@ -47,12 +47,6 @@ impl Finding {
         Self { level, check, what: what.into(), places: Vec::new(), advice }
     }
 
-    /// Says where it was found.
-    pub(super) fn at(mut self, place: impl Into<String>) -> Self {
-        self.places.push(place.into());
-        self
-    }
-
     /// Says where it was found; none of it when that is nowhere.
     pub(super) fn at_all(mut self, places: Vec<String>) -> Option<Self> {
         self.places = places;

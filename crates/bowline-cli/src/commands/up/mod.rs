@@ -138,7 +138,9 @@ impl Up<'_> {
         loop {
             let size = Size::now();
             let rows = table::rows(&self.hosting.gateway);
-            let mut lines = table::lines(self.context.screen, &rows, size.columns);
+            let lines = table::lines(self.context.screen, &rows, size.columns);
+            // A line is empty below the table, and one above it is left to what is written.
+            let mut lines = table::fitting(lines, size.rows.saturating_sub(2));
             lines.push((String::new(), 0));
             board.show(lines, size);
             for entry in self.hosting.gateway.status() {

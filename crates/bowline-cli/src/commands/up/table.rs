@@ -121,21 +121,25 @@ pub(super) fn lines(screen: Screen, rows: &[Row], width: usize) -> Vec<(String, 
         rows.iter().map(|row| cut(&visible(&row.name), NAME.min((width / 3).max(6)))).collect();
     let widest = names.iter().map(|name| columns(name)).chain([6]).max().unwrap_or(6);
     let mut page = Page { screen, width, lines: Vec::new() };
-    page.line(&[
-        (Some(Tone::Heading), pad("SERVER", widest)),
-        (Some(Tone::Heading), pad("STATE", 12)),
-        (Some(Tone::Heading), pad("REVISION", 10)),
-        (Some(Tone::Heading), "TOOLS  CALLS  ERRORS  RUNNING".to_owned()),
-    ]);
+    let shown = Column::that_fit(widest, width);
+    let cells = |text: &dyn Fn(Column) -> (Option<Tone>, String)| -> Vec<(Option<Tone>, String)> {
+        let cell = |column: &Column| {
+            let (tone, text) = text(*column);
+            (tone, column.aligned(&text, widest))
+        };
+        shown.iter().map(cell).collect()
+    };
+    page.line(&cells(&|column| (Some(Tone::Heading), column.heading().to_owned())));
     for (row, name) in rows.iter().zip(&names) {
-        let tools = row.tools.map_or_else(|| "-".to_owned(), |tools| tools.to_string());
-        let (calls, errors, running) = (row.calls, row.errors, row.running);
-        page.line(&[
-            (Some(Tone::Name), pad(name, widest)),
-            (Some(row.state.tone()), pad(row.state.word(), 12)),
-            (Some(Tone::Faint), pad(&row.revision, 10)),
-            (None, format!("{tools:>5}  {calls:>5}  {errors:>6}  {running:>7}")),
-        ]);
+        page.line(&cells(&|column| match column {
+            Column::Server => (Some(Tone::Name), name.clone()),
+            Column::State => (Some(row.state.tone()), row.state.word().to_owned()),
+            Column::Revision => (Some(Tone::Faint), row.revision.clone()),
+            Column::Tools => (None, row.tools.map_or_else(|| "-".to_owned(), |tools| tools.to_string())),
+            Column::Calls => (None, row.calls.to_string()),
+            Column::Errors => (None, row.errors.to_string()),
+            Column::Running => (None, row.running.to_string()),
+        }));
     }
     for (row, name) in rows.iter().zip(&names) {
         if let Some(reason) = row.state.reason() {
@@ -143,6 +147,79 @@ pub(super) fn lines(screen: Screen, rows: &[Row], width: usize) -> Vec<(String, 
         }
     }
     page.lines
+}
+
+/// As many lines as there is room for; the last one then tells how many more there are.
+pub(super) fn fitting(mut lines: Vec<(String, usize)>, room: usize) -> Vec<(String, usize)> {
+    if lines.len() > room {
+        let kept = room.saturating_sub(1);
+        let more = format!("  … {} more", lines.len() - kept);
+        lines.truncate(kept);
+        let taken = columns(&more);
+        lines.push((more, taken));
+    }
+    lines
+}
+
+/// What the table tells of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    Server,
+    State,
+    Revision,
+    Tools,
+    Calls,
+    Errors,
+    Running,
+}
+
+impl Column {
+    const ALL: [Self; 7] =
+        [Self::Server, Self::State, Self::Revision, Self::Tools, Self::Calls, Self::Errors, Self::Running];
+
+    /// What is left out where the terminal is narrow, the first of it first.
+    const SPARED: [Self; 5] = [Self::Revision, Self::Running, Self::Calls, Self::Tools, Self::Errors];
+
+    fn heading(self) -> &'static str {
+        match self {
+            Self::Server => "SERVER",
+            Self::State => "STATE",
+            Self::Revision => "REVISION",
+            Self::Tools => "TOOLS",
+            Self::Calls => "CALLS",
+            Self::Errors => "ERRORS",
+            Self::Running => "RUNNING",
+        }
+    }
+
+    fn width(self, widest: usize) -> usize {
+        match self {
+            Self::Server => widest,
+            Self::State => 12,
+            Self::Revision => 10,
+            Self::Tools | Self::Calls | Self::Errors | Self::Running => self.heading().len(),
+        }
+    }
+
+    fn aligned(self, text: &str, widest: usize) -> String {
+        let width = self.width(widest);
+        match self {
+            Self::Server | Self::State | Self::Revision => pad(text, width),
+            Self::Tools | Self::Calls | Self::Errors | Self::Running => format!("{text:>width$}"),
+        }
+    }
+
+    /// The columns for which there is room.
+    fn that_fit(widest: usize, width: usize) -> Vec<Self> {
+        let mut shown = Self::ALL.to_vec();
+        for spared in Self::SPARED {
+            if shown.iter().map(|column| column.width(widest) + 2).sum::<usize>() <= width {
+                break;
+            }
+            shown.retain(|column| *column != spared);
+        }
+        shown
+    }
 }
 
 struct Page {
@@ -223,6 +300,17 @@ mod tests {
     }
 
     #[test]
+    fn what_has_no_room_is_counted() {
+        let lines: Vec<_> = ["a", "b", "c", "d"].map(|line| (line.to_owned(), 1)).into();
+        let kept = |room| {
+            let lines = fitting(lines.clone(), room);
+            lines.into_iter().map(|(line, _)| line).collect::<Vec<_>>()
+        };
+        assert_eq!(kept(4), ["a", "b", "c", "d"]);
+        assert_eq!(kept(3), ["a", "b", "  … 2 more"]);
+    }
+
+    #[test]
     fn a_table_fits_its_width_and_shows_what_hides() {
         check(
             100,
@@ -234,12 +322,21 @@ mod tests {
                 |  ! ti<U+001B>[2Jckets: exited with 1: no <U+0007>token"#]],
         );
         check(
+            60,
+            &expect![[r#"
+            |  SERVER                STATE         TOOLS  CALLS  ERRORS
+            |  files                 ready            12      3       0
+            |  ti<U+001B>[2Jckets    failed            -      0       0
+            |  very-long-name-of-a…  not approved      -      0       0
+            |  ! ti<U+001B>[2Jckets: exited with 1: no <U+0007>token"#]],
+        );
+        check(
             40,
             &expect![[r#"
-                |  SERVER         STATE         REVISION…
-                |  files          ready         2026-07-…
-                |  ti<U+001B>[2…  failed        -       …
-                |  very-long-na…  not approved  -       …
+                |  SERVER         STATE         ERRORS
+                |  files          ready              0
+                |  ti<U+001B>[2…  failed             0
+                |  very-long-na…  not approved       0
                 |  ! ti<U+001B>[2…: exited with 1: no <U…"#]],
         );
     }
