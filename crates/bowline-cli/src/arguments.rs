@@ -105,6 +105,15 @@ impl Command {
     pub(crate) fn serves_many(&self) -> bool {
         matches!(self, Self::Up(_) | Self::Gateway(_) | Self::Serve(_))
     }
+
+    /// Whether the files that the user names have to be there.
+    pub(crate) fn reads_configuration(&self) -> bool {
+        match self {
+            Self::Config(arguments) => !arguments.writes(),
+            Self::Offer(_) | Self::Completions(_) | Self::Man(_) | Self::Reference(_) => false,
+            _ => true,
+        }
+    }
 }
 
 fn revision(text: &str) -> Result<Revision, String> {

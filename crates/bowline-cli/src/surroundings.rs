@@ -1,6 +1,8 @@
 //! Where the program runs: the user's folders, the configuration found in them, and whether a person looks on.
 
-use bowline_host::config::{Config, Disk, Environment, Loader, Platform, Scope, Source, known_files};
+use bowline_host::config::{
+    Config, Disk, Environment, KnownFile, Loader, Platform, Scope, Source, known_files,
+};
 use std::{
     io::{self, IsTerminal},
     path::{Path, PathBuf},
@@ -36,16 +38,40 @@ impl Surroundings {
         if !self.named.is_empty() {
             return loader.sources(self.named.iter().map(|path| Source::new(path, Scope::User)));
         }
-        let home = self.home.clone().unwrap_or_default();
-        let own = known_files(&home, self.workspace.as_deref(), Platform::current())
-            .into_iter()
-            .filter(|file| file.client == "Bowline" && (self.home.is_some() || file.scope == Scope::Project));
-        loader.sources(own)
+        loader.sources(self.own_files())
     }
 
     /// The files the user named.
     pub(crate) fn named(&self) -> &[PathBuf] {
         &self.named
+    }
+
+    /// The files that have to be named to this program where it runs in another folder, so that it reads the same: none
+    /// if it finds them by itself.
+    pub(crate) fn files_from_elsewhere(&self) -> Vec<PathBuf> {
+        if !self.named.is_empty() {
+            let whole = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+            return self.named.iter().map(whole).collect();
+        }
+        let mut own: Vec<_> = self.own_files().into_iter().filter(|file| file.path.is_file()).collect();
+        // Of files that are named the later one wins, and a project does not win over its user.
+        own.sort_by_key(|file| file.scope != Scope::Project);
+        let is_here = own.iter().any(|file| file.scope == Scope::Project);
+        own.into_iter().filter(|_| is_here).map(|file| file.path).collect()
+    }
+
+    /// The program's own files: the user's and the project's.
+    fn own_files(&self) -> Vec<KnownFile> {
+        let home = self.home.clone().unwrap_or_default();
+        known_files(&home, self.workspace.as_deref(), Platform::current())
+            .into_iter()
+            .filter(|file| file.client == "Bowline" && (self.home.is_some() || file.scope == Scope::Project))
+            .collect()
+    }
+
+    /// A file that the user named and that is not there.
+    pub(crate) fn missing(&self) -> Option<&Path> {
+        self.named.iter().map(PathBuf::as_path).find(|path| !path.exists())
     }
 
     pub(crate) fn config(&self) -> Config {

@@ -22,10 +22,20 @@ pub(crate) mod tools;
 pub(crate) mod up;
 pub(crate) mod watch;
 
-use crate::{arguments::Command, context::Context, failure::Failure};
+use crate::{
+    arguments::Command,
+    context::Context,
+    failure::{Code, Failure},
+};
 
 /// Runs a command; none is `up`.
 pub(crate) async fn run(command: Option<Command>, context: &Context) -> Result<(), Failure> {
+    if let Some(path) = context.surroundings.missing()
+        && command.as_ref().is_none_or(Command::reads_configuration)
+    {
+        let sentence = format!("there is no configuration at `{}`, which `--config` names", path.display());
+        return Err(Failure::new(Code::Config, sentence));
+    }
     match command {
         None => up::run(up::Arguments::default(), context).await,
         Some(Command::Up(arguments)) => up::run(arguments, context).await,

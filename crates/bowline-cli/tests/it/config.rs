@@ -219,6 +219,44 @@ fn servers_of_other_programs_are_taken_over_once() {
     );
 }
 
+#[test]
+fn a_file_with_mistakes_does_not_keep_the_others() {
+    let place = Place::new();
+    place.check(
+        &["config", "import", "--dry-run"],
+        0,
+        &expect![[r#"
+        There is nothing to take over.
+    "#]],
+    );
+    assert_eq!(place.program(&["config", "import", "--dry-run"]).output().expect("it ends").stdout, b"");
+    place.put("user/.cursor/mcp.json", CURSOR);
+    place.put("user/.config/Code/User/mcp.json", "{");
+    place.check(&["config", "import"], 3, &expect![[r#"
+        gh: from Cursor, /user/.cursor/mcp.json:2
+        docs: from Cursor, /user/.cursor/mcp.json:4
+        warning: /user/.config/Code/User/mcp.json:1:1: expected `}` to close the object that begins here; close it with `}`
+        Written to `/user/.config/bowline/bowline.toml`. Keys that stood in the other files stand in it as well; only you can read it.
+        error: 1 of the files could not be read as they should be
+    "#]]);
+}
+
+#[test]
+fn a_configuration_that_is_named_and_not_there_is_a_mistake() {
+    let place = Place::new();
+    for words in [&["tools", "everything"][..], &["config", "explain"], &["config", "check"], &["gateway"]] {
+        let (told, code) = place.run(&[&["-c", "none.toml"], words].concat());
+        assert_eq!(told, "error: there is no configuration at `none.toml`, which `--config` names\n");
+        assert_eq!(code, Some(3));
+    }
+    place.put("here/bad.toml", MISTAKEN);
+    for words in [&["config", "explain"][..], &["config", "explain", "--json"]] {
+        let (told, code) = place.run(&[&["-c", "bad.toml"], words].concat());
+        assert!(told.contains("expected an address and a port"), "{told}");
+        assert_eq!(code, Some(3));
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn what_was_taken_over_is_the_users_alone() {

@@ -165,6 +165,27 @@ fn a_port_that_something_else_has_is_an_error_with_a_way_out() {
 }
 
 #[test]
+fn a_program_that_starts_it_elsewhere_is_told_of_the_configuration() {
+    let place = Place::new();
+    place.put("own.toml", "[servers]\n");
+    let shown = |words: &[&str]| {
+        let mut up = Pty::sized(place.program(words), 40, 400);
+        up.expect("Ctrl-C ends it.");
+        let screen = place.masked(&up.screen());
+        let line = screen.lines().find(|line| line.contains("Claude Desktop")).expect("it is told").trim();
+        line.to_owned()
+    };
+    expect![[r#"Claude Desktop  {"mcpServers":{"bowline":{"command":"bowline","args":["gateway","--stdio","-c","/own.toml"]}}}"#]].assert_eq(&shown(&["up", "--port", "0", "-c", "../own.toml"]));
+    place.put("user/.config/bowline/bowline.toml", "[servers]\n");
+    expect![[
+        r#"Claude Desktop  {"mcpServers":{"bowline":{"command":"bowline","args":["gateway","--stdio"]}}}"#
+    ]]
+    .assert_eq(&shown(&["up", "--port", "0"]));
+    place.put("here/bowline.toml", "[servers]\n");
+    expect![[r#"Claude Desktop  {"mcpServers":{"bowline":{"command":"bowline","args":["gateway","--stdio","-c","/here/bowline.toml","-c","/user/.config/bowline/bowline.toml"]}}}"#]].assert_eq(&shown(&["up", "--port", "0"]));
+}
+
+#[test]
 fn a_call_that_has_to_be_allowed_is_asked_about_above_the_table() {
     let place = Place::new();
     let server = "command = \"bowline\"\nargs = [\"serve\", \"everything\"]\n";

@@ -1,13 +1,17 @@
 //! `bowline config explain`: the configuration as it is merged, with the origin of every value and without secrets.
 
-use crate::{context::Context, failure::Failure};
+use crate::{
+    context::Context,
+    failure::{Code, Failure},
+};
 use bowline_host::config::{Config, Launch, Origin, Scope, Text, explain};
 use serde_json::{Map, Value, json};
 
 pub(super) fn run(context: &Context) -> Result<(), Failure> {
     let config = context.surroundings.config();
     if context.json() {
-        return context.screen.json(&described(&config));
+        context.screen.json(&described(&config))?;
+        return mistaken(&config);
     }
     context.screen.line("# The files that are read:")?;
     for file in &config.files {
@@ -19,7 +23,15 @@ pub(super) fn run(context: &Context) -> Result<(), Failure> {
     for error in &config.errors {
         context.screen.warn(&error.to_string());
     }
-    Ok(())
+    mistaken(&config)
+}
+
+/// Ends with the code of mistakes, which have been told, where there are any.
+fn mistaken(config: &Config) -> Result<(), Failure> {
+    if config.errors.is_empty() {
+        return Ok(());
+    }
+    Err(Failure { silent: true, ..Failure::new(Code::Config, "the configuration has mistakes") })
 }
 
 /// The same for programs.

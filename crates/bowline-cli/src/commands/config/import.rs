@@ -36,6 +36,16 @@ struct Found {
 }
 
 pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failure> {
+    let unreadable = take_over(arguments, context)?;
+    if unreadable == 0 {
+        return Ok(());
+    }
+    let sentence = format!("{unreadable} of the files could not be read as they should be");
+    Err(Failure::new(Code::Config, sentence))
+}
+
+/// Takes over what can be, and tells how many files have mistakes.
+fn take_over(arguments: &Arguments, context: &Context) -> Result<usize, Failure> {
     let surroundings = &context.surroundings;
     let Some(home) = &surroundings.home else {
         return Err(Failure::new(Code::Config, "there is no home folder to look in"));
@@ -50,7 +60,7 @@ pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failur
         return Err(Failure::new(Code::Config, format!("your own configuration has a mistake: {error}"))
             .advise("`bowline config check` shows all of them"));
     }
-    let (found, told) = search(context, &chosen(&known, &arguments.from)?, &own_config);
+    let (found, told, unreadable) = search(context, &chosen(&known, &arguments.from)?, &own_config);
     for line in &told {
         context.screen.warn(line);
     }
@@ -63,7 +73,7 @@ pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failur
         context.screen.json(
             &json!({ "file": own.display().to_string(), "written": !arguments.dry_run, "servers": servers }),
         )?;
-    } else if arguments.dry_run {
+    } else if arguments.dry_run && !found.is_empty() {
         context.screen.line(page(&found, Secrets::Masked).trim_end())?;
     } else {
         for Found { client, name, entry } in &found {
@@ -72,11 +82,11 @@ pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failur
     }
     if found.is_empty() {
         context.screen.aside("There is nothing to take over.");
-        return Ok(());
+        return Ok(unreadable);
     }
     if arguments.dry_run {
         context.screen.aside(&format!("Nothing was written; it would be added to `{}`.", own.display()));
-        return Ok(());
+        return Ok(unreadable);
     }
     let backup = write(context, &own, &page(&found, Secrets::Written))?;
     if let Some(backup) = backup {
@@ -94,7 +104,7 @@ pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failur
             ));
         }
     }
-    Ok(())
+    Ok(unreadable)
 }
 
 /// The file that is written to: the one the user names, or their own.
@@ -133,12 +143,13 @@ fn load(context: &Context, source: Source) -> Config {
     loader.source(source).load(&Disk)
 }
 
-/// What these files have that is not there yet, and what there is to say about the rest.
-fn search(context: &Context, files: &[&KnownFile], own: &Config) -> (Vec<Found>, Vec<String>) {
+/// What these files have that is not there yet, what there is to say about the rest, and how many have mistakes.
+fn search(context: &Context, files: &[&KnownFile], own: &Config) -> (Vec<Found>, Vec<String>, usize) {
     let mut found: Vec<Found> = Vec::new();
-    let mut told = Vec::new();
+    let (mut told, mut unreadable) = (Vec::new(), 0);
     for file in files {
         let config = load(context, Source::from((*file).clone()));
+        unreadable += usize::from(!config.errors.is_empty());
         told.extend(config.errors.iter().map(ToString::to_string));
         for entry in config.upstreams {
             let present: Vec<(&str, &Launch)> = own
@@ -162,7 +173,7 @@ fn search(context: &Context, files: &[&KnownFile], own: &Config) -> (Vec<Found>,
             found.push(Found { client: file.client, name, entry });
         }
     }
-    (found, told)
+    (found, told, unreadable)
 }
 
 /// Whether an entry leads back to the gateway, which then would call itself.

@@ -14,6 +14,13 @@ pub(crate) struct Arguments {
     command: Command,
 }
 
+impl Arguments {
+    /// Whether the configuration is written, which then need not be there.
+    pub(crate) fn writes(&self) -> bool {
+        matches!(self.command, Command::Import(_))
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Show the configuration that holds, and where each value comes from

@@ -54,9 +54,13 @@ fn connections(
         std::env::current_exe().map_or_else(|_| "bowline".into(), |path| path.display().to_string());
     // It starts its servers itself, over standard streams.
     let folder = context.surroundings.workspace.as_ref().filter(|_| is_demo);
-    let words = match folder {
-        Some(folder) => vec!["serve".to_owned(), "files".to_owned(), folder.display().to_string()],
-        None => vec!["gateway".to_owned(), "--stdio".to_owned()],
+    let words: Vec<String> = if let Some(folder) = folder {
+        vec!["serve".to_owned(), "files".to_owned(), folder.display().to_string()]
+    } else {
+        // The other program starts it in a folder of its own.
+        let files = context.surroundings.files_from_elsewhere();
+        let files = files.iter().flat_map(|file| ["-c".to_owned(), file.display().to_string()]);
+        ["gateway", "--stdio"].map(str::to_owned).into_iter().chain(files).collect()
     };
     let header = token.map(|name| format!(" --header \"Authorization: Bearer ${name}\"")).unwrap_or_default();
     let headers = token.map(|name| json!({ "Authorization": format!("Bearer ${{env:{name}}}") }));
