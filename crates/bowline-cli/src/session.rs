@@ -64,13 +64,14 @@ impl<'a> Session<'a> {
             .fold(Failure { code: Code::Denied, ..error.into() }, |failure, line| failure.advise(*line))
     }
 
-    /// The command line that shows one of its tools.
-    pub(crate) fn look(&self, tool: &str) -> String {
+    /// The command line of a command that looks at this server, with a word of its own.
+    pub(crate) fn look(&self, command: &str, word: &str) -> String {
         let name = visible(&self.name);
+        let gap = if word.is_empty() { "" } else { " " };
         if self.is_written_out {
-            format!("bowline tools {tool} -- {name} …")
+            format!("bowline {command}{gap}{word} -- {name} …")
         } else {
-            format!("bowline tools {name} {tool}")
+            format!("bowline {command} {name}{gap}{word}")
         }
     }
 

@@ -6,7 +6,7 @@ use crate::{
     failure::{Code, Failure},
     running::Running,
 };
-use bowline_client::{Client, ClientBuilder, Command, Connect, Environment, StderrMode, command};
+use bowline_client::{Client, ClientBuilder, Command, Connect, Environment, OpenError, StderrMode, command};
 use bowline_host::{
     InProcess, Page, Reach,
     config::{Config, UpstreamConfig},
@@ -247,6 +247,8 @@ impl Target {
         };
         opened.map_err(|error| {
             let unreachable = error.is_unreachable();
+            let is_turned_away = matches!(error.http_status(), Some(404 | 405))
+                || matches!(error.open(), Some(OpenError::Refused(_)));
             let mut failure = Failure::from(error);
             // A program is named by what became of it.
             if is_page {
@@ -256,7 +258,13 @@ impl Target {
                 GATEWAY if unreachable => {
                     failure.advise("`up`, or no target at all, means the gateway; `bowline up` starts it")
                 }
-                _ => failure,
+                GATEWAY if Running::find(&context.surroundings).is_none() => failure.advise(
+                    "what listens there may not be bowline; `bowline up --port 0` starts it on a port that is free",
+                ),
+                url => match with_usual_path(url).filter(|_| is_page && is_turned_away) {
+                    Some(usual) => failure.advise(format!("servers are often at `/mcp`: try `{usual}`")),
+                    None => failure,
+                },
             }
         })
     }
@@ -322,6 +330,9 @@ fn unknown(name: &str, config: &Config) -> Failure {
     let builtin = Builtin::names();
     let shown = visible(name);
     let mut failure = Failure::new(Code::Config, format!("there is no server `{shown}`"));
+    if is_address(name) {
+        return failure.advise("a URL begins with http:// or https://");
+    }
     if let Some(near) = nearest(name, known.iter().copied().chain(builtin.iter().map(String::as_str))) {
         failure = failure.advise(format!("did you mean `{}`?", visible(near)));
     }
@@ -372,6 +383,18 @@ fn approve(entry: &UpstreamConfig, context: &Context) -> Result<(), Failure> {
 
 fn is_url(text: &str) -> bool {
     text.starts_with("http://") || text.starts_with("https://")
+}
+
+/// Whether somebody may have meant a URL: another scheme, or a host with its port.
+fn is_address(text: &str) -> bool {
+    let port = text.split('/').next().and_then(|host| host.rsplit_once(':'));
+    text.contains("://") || port.is_some_and(|(_, port)| port.parse::<u16>().is_ok())
+}
+
+/// The URL with the path that servers usually have, if it has none.
+fn with_usual_path(url: &str) -> Option<String> {
+    let (_, host) = url.split_once("://")?;
+    (!host.trim_end_matches('/').contains(['/', '?'])).then(|| format!("{}/mcp", url.trim_end_matches('/')))
 }
 
 fn header(text: &str) -> Result<(String, String), String> {

@@ -59,8 +59,8 @@ pub(crate) async fn call(
     options: &Options,
 ) -> Result<(), Failure> {
     let tools = tools::list(session).await?;
-    let schema = Schema::new(&tools::find(&tools, tool)?.input_schema);
-    let look = session.look(tool);
+    let schema = Schema::new(&tools::find(session, &tools, tool)?.input_schema);
+    let look = session.look("tools", tool);
     let arguments = words::arguments(session, tool, &look, &schema, words, options.args.as_deref()).await?;
     let screen = session.context.screen;
     let called = session.client.call(tool, arguments).progress(progress::reporter(screen)).await;

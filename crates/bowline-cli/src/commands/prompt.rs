@@ -44,10 +44,10 @@ pub(crate) async fn fill(
 ) -> Result<(), Failure> {
     let prompts = prompts::list(session).await?;
     let prompt = prompts.iter().find(|prompt| prompt.name == name);
-    let prompt =
-        prompt.ok_or_else(|| unknown("prompt", name, prompts.iter().map(|prompt| prompt.name.as_str())))?;
-    let look = "bowline prompts TARGET";
-    let arguments = words::arguments(session, name, look, &schema(prompt), words, None).await?;
+    let prompt = prompt
+        .ok_or_else(|| unknown(session, "prompt", name, prompts.iter().map(|prompt| prompt.name.as_str())))?;
+    let look = session.look("prompts", "");
+    let arguments = words::arguments(session, name, &look, &schema(prompt), words, None).await?;
     let result = session.client.prompt(name, arguments).await.map_err(|error| session.explain(error))?;
     let screen = session.context.screen;
     if session.context.json() {

@@ -49,7 +49,7 @@ pub(crate) async fn show(session: &Session<'_>, words: &[String]) -> Result<(), 
         }
         [] => table::rows(screen, tools.iter().map(|tool| (tool.name.as_str(), summary(tool)))),
         [name] => {
-            let tool = find(&tools, name)?;
+            let tool = find(session, &tools, name)?;
             if session.context.json() { screen.json(tool) } else { describe(screen, tool) }
         }
         [_, ..] => Err(Failure::misused("expected at most one tool")),
@@ -64,19 +64,27 @@ pub(crate) async fn list(session: &Session<'_>) -> Result<Vec<Tool>, Failure> {
 }
 
 /// The tool of that name.
-pub(crate) fn find<'a>(tools: &'a [Tool], name: &str) -> Result<&'a Tool, Failure> {
+pub(crate) fn find<'a>(session: &Session<'_>, tools: &'a [Tool], name: &str) -> Result<&'a Tool, Failure> {
     let found = tools.iter().find(|tool| tool.name == name);
-    found.ok_or_else(|| unknown("tool", name, tools.iter().map(|tool| tool.name.as_str())))
+    found.ok_or_else(|| unknown(session, "tool", name, tools.iter().map(|tool| tool.name.as_str())))
 }
 
 /// Says that there is nothing of that name, and what may have been meant.
-pub(crate) fn unknown<'a>(what: &str, name: &str, names: impl IntoIterator<Item = &'a str>) -> Failure {
+pub(crate) fn unknown<'a>(
+    session: &Session<'_>,
+    what: &str,
+    name: &str,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Failure {
     let names: Vec<&str> = names.into_iter().collect();
     let failure = Failure::new(Code::Misused, format!("the server has no {what} `{}`", visible(name)));
     match nearest(name, names.iter().copied()) {
         Some(near) => failure.advise(format!("did you mean `{}`?", visible(near))),
         None if names.is_empty() => failure.advise("it has none"),
-        None if names.len() > SHOWN => failure.advise(format!("`bowline {what}s TARGET` shows which it has")),
+        None if names.len() > SHOWN => {
+            let look = session.look(&format!("{what}s"), "");
+            failure.advise(format!("`{look}` shows which it has"))
+        }
         None => failure.advise(format!("it has {}", visible(&names.join(", ")))),
     }
 }

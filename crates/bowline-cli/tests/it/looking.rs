@@ -322,10 +322,10 @@ fn resources_prompts_and_proposals_are_shown() {
     place.check(
         &["prompt", "everything", "travel"],
         2,
-        &expect![[r"
+        &expect![[r#"
             error: travel: expected `country`, which is required
-              `bowline prompts TARGET` shows what it takes
-        "]],
+              `bowline prompts everything` shows what it takes
+        "#]],
     );
     place.check(&["prompt", "everything", "journey"], 2, &expect![[r"
         error: the server has no prompt `journey`
@@ -392,6 +392,11 @@ fn who_is_not_known_or_not_there_is_told_with_what_to_do() {
           a program is named behind `--`, as in `bowline tools -- note`
     "]],
     );
+    for address in ["localhost:7337", "ftp://example.com"] {
+        let (told, code) = place.run(&["tools", address]);
+        assert!(told.ends_with("\n  a URL begins with http:// or https://\n"), "{told}");
+        assert_eq!(code, Some(3));
+    }
     place.check(
         &["tools", "notes"],
         4,

@@ -44,6 +44,16 @@ fn a_gateway_serves_both_and_ends_with_its_client() {
 }
 
 #[test]
+fn a_url_without_the_path_is_told_of_it() {
+    let place = Place::new();
+    let mut server = Background::start(place.program(&["serve", "everything", "--http", "localhost:0"]));
+    let url = server.line();
+    let (told, code) = place.run(&["ping", url.trim_end_matches("/mcp")]);
+    assert!(told.contains(&format!("try `{url}`")), "{told}");
+    assert_ne!(code, Some(0));
+}
+
+#[test]
 fn a_gateway_over_http_ends_when_it_is_told() {
     let place = Place::new();
     let file = "[gateway]\nlisten = \"127.0.0.1:0\"\ntoken_env = \"GATE_TOKEN\"\n".to_owned() + SERVERS;
