@@ -1,11 +1,15 @@
 //! What a JSON Schema of a tool says of its arguments, as far as people have to know it.
 
+mod check;
+
 use bowline_host::near::nearest;
 use bowline_types::RawJson;
 use serde_json::{Map, Value};
 
 /// How often one reference may lead to another.
 const MAX_HOPS: usize = 16;
+/// How many arrays within one another are described.
+const MAX_ARRAYS: usize = 4;
 
 /// The schema of an object, with the order in which its properties are written.
 #[derive(Clone, Debug)]
@@ -46,19 +50,6 @@ impl Schema {
         self.properties().filter(|property| property.required && !given.contains_key(property.name)).collect()
     }
 
-    /// Whether there is nothing wrong with names and choices, as far as can be told without the server.
-    pub(crate) fn check(&self, given: &Map<String, Value>) -> Result<(), String> {
-        given.iter().try_for_each(|(name, value)| {
-            let node = self.step(&self.root, name)?;
-            match self.choices(node) {
-                Some(choices) if !choices.contains(&value) => {
-                    Err(format!("{name}: {}", not_a_choice(&text_of(value), &choices)))
-                }
-                _ => Ok(()),
-            }
-        })
-    }
-
     /// Puts a text where a path of names leads to, as the value that is wanted there. What is an array takes several.
     pub(crate) fn put(
         &self,
@@ -81,7 +72,9 @@ impl Schema {
         let node = self.step(node, last)?;
         let value = match entry {
             Entry::Value(value) => value,
-            Entry::Text(text) => self.read(node, text).map_err(|reason| format!("{key}: {reason}"))?,
+            Entry::Text(text) => {
+                self.read(node, text, MAX_ARRAYS).map_err(|reason| format!("{key}: {reason}"))?
+            }
         };
         match (place.get_mut(*last), value) {
             (None, value) => {
@@ -125,7 +118,7 @@ impl Schema {
     }
 
     /// Reads a text as what the schema wants there.
-    fn read(&self, node: &Value, text: &str) -> Result<Value, String> {
+    fn read(&self, node: &Value, text: &str, arrays: usize) -> Result<Value, String> {
         let node = self.resolve(node);
         if let Some(choices) = self.choices(node) {
             let found = choices.iter().find(|choice| text_of(choice) == text);
@@ -141,23 +134,16 @@ impl Schema {
             if !kinds.contains(&kind) {
                 continue;
             }
-            let fits = |value: &Value| match kind {
-                "null" => value.is_null(),
-                "boolean" => value.is_boolean(),
-                "integer" => {
-                    value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|it| it.fract() == 0.0)
-                }
-                "number" => value.is_number(),
-                "object" => value.is_object(),
-                _ => value.is_array(),
-            };
-            if let Some(value) = parsed().filter(fits) {
+            if let Some(value) = parsed().filter(|value| is_of(value, kind)) {
                 return Ok(value);
             }
-            if kind == "array" && !text.starts_with('[') {
+            if let Some(arrays) = arrays.checked_sub(1)
+                && kind == "array"
+                && !text.starts_with('[')
+            {
                 let items =
                     self.branches(node).find_map(|branch| branch.get("items")).unwrap_or(&Value::Null);
-                return self.read(items, text).map(|item| Value::Array(vec![item]));
+                return self.read(items, text, arrays).map(|item| Value::Array(vec![item]));
             }
         }
         if kinds.contains(&"string") {
@@ -196,12 +182,18 @@ impl Schema {
 
     /// What a place wants, in a few words.
     fn kind(&self, node: &Value) -> String {
+        self.kind_within(node, MAX_ARRAYS)
+    }
+
+    /// The same, of no more arrays within one another than these.
+    fn kind_within(&self, node: &Value, arrays: usize) -> String {
         let node = self.resolve(node);
         if let Some(choices) = self.choices(node) {
             let choices: Vec<String> = choices.into_iter().map(text_of).collect();
             return format!("one of {}", choices.join(", "));
         }
-        let kinds: Vec<String> = self.kinds(node).into_iter().map(|kind| self.kind_of(node, kind)).collect();
+        let kinds: Vec<String> =
+            self.kinds(node).into_iter().map(|kind| self.kind_of(node, kind, arrays)).collect();
         let kinds = if kinds.is_empty() { "any value".to_owned() } else { kinds.join(" or ") };
         let bound = |names: &[&str]| names.iter().find_map(|name| node.get(name)).map(ToString::to_string);
         let least = bound(&["minimum", "minLength", "minItems"]);
@@ -216,10 +208,10 @@ impl Schema {
         format!("{kinds}{range}{format}")
     }
 
-    fn kind_of(&self, node: &Value, kind: &str) -> String {
+    fn kind_of(&self, node: &Value, kind: &str, arrays: usize) -> String {
         let items = self.branches(node).find_map(|branch| branch.get("items"));
-        match (kind, items) {
-            ("array", Some(items)) => format!("array of {}", self.kind(items)),
+        match (kind, items.zip(arrays.checked_sub(1))) {
+            ("array", Some((items, arrays))) => format!("array of {}", self.kind_within(items, arrays)),
             _ => kind.to_owned(),
         }
     }
@@ -254,10 +246,26 @@ pub(crate) enum Entry<'a> {
     Value(Value),
 }
 
-impl Property<'_> {
+impl<'a> Property<'a> {
     /// What it has to be, in a few words.
     pub(crate) fn kind(&self) -> String {
         self.schema.kind(self.node)
+    }
+
+    /// What is in it, if it is an object or an array of objects.
+    pub(crate) fn members(&self) -> Vec<Self> {
+        let mut node = self.schema.resolve(self.node);
+        for _ in 0..MAX_HOPS {
+            let items = self.schema.branches(node).find_map(|branch| branch.get("items"));
+            match items {
+                Some(items) => node = self.schema.resolve(items),
+                None => break,
+            }
+        }
+        let inner = self.schema.branches(node).find_map(|branch| Some((branch, members(branch)?)));
+        let Some((owner, known)) = inner else { return Vec::new() };
+        let member = |(name, node)| Self { name, required: requires(owner, name), schema: self.schema, node };
+        known.iter().map(|(name, node): (&'a String, &'a Value)| member((name.as_str(), node))).collect()
     }
 
     pub(crate) fn description(&self) -> Option<&str> {
@@ -284,6 +292,20 @@ fn members(node: &Value) -> Option<&Map<String, Value>> {
 fn requires(node: &Value, name: &str) -> bool {
     let required = node.get("required").and_then(Value::as_array);
     required.is_some_and(|required| required.iter().any(|required| required == name))
+}
+
+/// Whether a value is of a type; any is of one that nobody knows.
+fn is_of(value: &Value, kind: &str) -> bool {
+    match kind {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|it| it.fract() == 0.0),
+        "number" => value.is_number(),
+        "string" => value.is_string(),
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        _ => true,
+    }
 }
 
 /// A value as it is typed.
@@ -372,6 +394,23 @@ mod tests {
         check(&[("place.z", "x")], &expect!["there is no argument `z`; there are x, name"]);
         check(&[("text", "a"), ("text", "b")], &expect!["`text` is given twice"]);
         check(&[("sizes", "a")], &expect!["sizes: expected integer, got `a`"]);
+    }
+
+    #[test]
+    fn a_schema_that_leads_back_to_itself_comes_to_an_end() {
+        let schema = json!({
+            "properties": { "list": { "$ref": "#/$defs/list" }, "any": { "$ref": "#/$defs/any" } },
+            "$defs": {
+                "list": { "type": "array", "items": { "$ref": "#/$defs/list" } },
+                "any": { "anyOf": [{ "$ref": "#/$defs/any" }, { "$ref": "#/$defs/any" }] },
+            },
+        });
+        let schema = Schema::new(&schema.into());
+        let list = schema.property("list").unwrap();
+        assert_eq!(list.kind(), "array of array of array of array of array");
+        assert!(list.members().is_empty());
+        assert!(schema.put(&mut Map::new(), "list", Entry::Text("x")).is_err());
+        assert_eq!(schema.check(json!({ "list": [[[]]], "any": [1] }).as_object().unwrap()), Ok(()));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::{
     cache,
     context::Context,
     failure::{Code, Failure},
-    schema::Schema,
+    schema::{Property, Schema},
     screen::{Screen, Tone},
     session::Session,
     table,
@@ -20,6 +20,10 @@ use serde_json::json;
 
 /// How many names are told in place of one that does not exist.
 const SHOWN: usize = 12;
+/// How many objects within one another are shown.
+const DEEPEST: usize = 4;
+/// How many of their members are.
+const MOST: usize = 500;
 
 #[derive(Args, Debug)]
 #[command(
@@ -118,16 +122,34 @@ fn describe(screen: Screen, tool: &Tool) -> Result<(), Failure> {
 fn schema(screen: Screen, heading: &str, schema: &Schema) -> Result<(), Failure> {
     screen.line("")?;
     screen.line(&screen.paint(Tone::Heading, heading))?;
-    let mut none = true;
-    for property in schema.properties() {
-        none = false;
+    let mut room = MOST;
+    let properties: Vec<Property<'_>> = schema.properties().collect();
+    if properties.is_empty() { screen.line("  none") } else { members(screen, &properties, 1, &mut room) }
+}
+
+/// Members, and those of the objects among them, each further in, as long as there is room for these.
+fn members(
+    screen: Screen,
+    properties: &[Property<'_>],
+    depth: usize,
+    room: &mut usize,
+) -> Result<(), Failure> {
+    let indent = "  ".repeat(depth);
+    for property in properties {
+        if depth > 1 {
+            let Some(left) = room.checked_sub(1) else { return Ok(()) };
+            *room = left;
+        }
         let need = if property.required { ", required" } else { "" };
         let default = property.default().map(|value| format!(", default {value}")).unwrap_or_default();
         let kind = visible(&format!("{}{need}{default}", property.kind()));
-        screen.line(&format!("  {}  {kind}", screen.paint(Tone::Name, &visible(property.name))))?;
+        screen.line(&format!("{indent}{}  {kind}", screen.paint(Tone::Name, &visible(property.name))))?;
         if let Some(description) = property.description() {
-            screen.line(&format!("      {}", visible(&table::one_line(description))))?;
+            screen.line(&format!("{indent}    {}", visible(&table::one_line(description))))?;
+        }
+        if depth < DEEPEST {
+            members(screen, &property.members(), depth + 1, room)?;
         }
     }
-    if none { screen.line("  none") } else { Ok(()) }
+    Ok(())
 }

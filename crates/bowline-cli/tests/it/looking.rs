@@ -237,6 +237,45 @@ fn one_tool_is_shown_with_what_it_takes_and_gives() {
 }
 
 #[test]
+fn what_is_inside_an_argument_is_shown_further_in() {
+    let place = Place::new();
+    place.check(
+        &["tools", "edit_file", "--", "bowline", "serve", "files", "--write"],
+        0,
+        &expect![[r#"
+        edit_file
+        Edit a file
+
+        Replace exact texts in a file, and show what that changes.
+
+        The server says it is: destructive, closed world
+
+        Arguments
+          path  string, required
+              The path of the file.
+          edits  array of object, required
+              What to replace, one after the other.
+            old_text  string, required
+                The text to replace, exactly as it is in the file.
+            new_text  string, required
+                The text to put in its place.
+            replace_all  boolean, default false
+                Whether to replace it wherever it is; otherwise it must be there once.
+          dry_run  boolean, default false
+              Whether to show the difference without writing the file.
+
+        Result
+          path  string, required
+              The path of the file.
+          diff  string, required
+              The difference, as a unified diff.
+          written  boolean, required
+              Whether the file was written.
+    "#]],
+    );
+}
+
+#[test]
 fn resources_prompts_and_proposals_are_shown() {
     let place = Place::new();
     place.check(

@@ -1,0 +1,151 @@
+//! Whether arguments are what a schema wants, as far as can be told before they are sent.
+
+use super::{Schema, is_of, members, not_a_choice, text_of};
+use serde_json::{Map, Value};
+use std::cell::Cell;
+
+/// How deep arguments are looked into before they are sent; the server sees the rest.
+const MAX_DEPTH: usize = 32;
+/// How many places of an argument are looked at.
+const MAX_STEPS: usize = 10_000;
+
+impl Schema {
+    /// Whether there is nothing wrong with names, types and choices, as far as can be told without the server.
+    pub(crate) fn check(&self, given: &Map<String, Value>) -> Result<(), String> {
+        given.iter().try_for_each(|(name, value)| {
+            let node = self.step(&self.root, name)?;
+            self.fits(node, value, name, Look { depth: MAX_DEPTH, left: &Cell::new(MAX_STEPS) })
+        })
+    }
+
+    /// Whether a value is what is wanted at a place, with what is in it.
+    fn fits(&self, node: &Value, value: &Value, place: &str, look: Look<'_>) -> Result<(), String> {
+        let Some(look) = look.further() else { return Ok(()) };
+        let node = self.resolve(node);
+        if let Some(choices) = self.choices(node) {
+            let is_known = choices.contains(&value);
+            let refused = || format!("{place}: {}", not_a_choice(&text_of(value), &choices));
+            return if is_known { Ok(()) } else { Err(refused()) };
+        }
+        let kinds = self.kinds(node);
+        if !kinds.is_empty() && !kinds.iter().any(|kind| is_of(value, kind)) {
+            return Err(format!("{place}: expected {}, got `{value}`", self.kind(node)));
+        }
+        let branches: Vec<&Value> = self.branches(node).collect();
+        if let [only] = branches[..] {
+            return self.holds(only, value, place, look);
+        }
+        // Of those that are for another type there is nothing to learn.
+        let is_for_it = |branch: &&&Value| {
+            let kinds = self.kinds(branch);
+            kinds.is_empty() || kinds.iter().any(|kind| is_of(value, kind))
+        };
+        let mut told = Ok(());
+        for branch in branches.iter().filter(is_for_it) {
+            match self.fits(branch, value, place, look) {
+                Ok(()) => return Ok(()),
+                Err(reason) => told = told.and(Err(reason)),
+            }
+        }
+        told
+    }
+
+    /// Whether what is in an object or an array is what is wanted there.
+    fn holds(&self, node: &Value, value: &Value, place: &str, look: Look<'_>) -> Result<(), String> {
+        match value {
+            Value::Object(given) => {
+                let required = node.get("required").and_then(Value::as_array).into_iter().flatten();
+                let mut required = required.filter_map(Value::as_str);
+                if let Some(name) = required.find(|name| !given.contains_key(*name)) {
+                    return Err(format!("{place}: expected `{name}`, which is required"));
+                }
+                let is_closed = node.get("additionalProperties") == Some(&Value::Bool(false));
+                given.iter().try_for_each(|(name, value)| {
+                    let known = members(node).and_then(|known| known.get(name));
+                    let wanted = match known {
+                        None if is_closed => {
+                            self.step(node, name).map_err(|reason| format!("{place}: {reason}"))?
+                        }
+                        known => known.unwrap_or(&Value::Null),
+                    };
+                    self.fits(wanted, value, &format!("{place}.{name}"), look)
+                })
+            }
+            Value::Array(items) => {
+                let wanted = node.get("items").unwrap_or(&Value::Null);
+                let mut items = items.iter().enumerate();
+                items
+                    .try_for_each(|(index, item)| self.fits(wanted, item, &format!("{place}[{index}]"), look))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// How much further arguments are looked into.
+#[derive(Clone, Copy, Debug)]
+struct Look<'a> {
+    depth: usize,
+    left: &'a Cell<usize>,
+}
+
+impl Look<'_> {
+    /// One step further in; none if it was enough.
+    fn further(self) -> Option<Self> {
+        self.left.set(self.left.get().checked_sub(1)?);
+        Some(Self { depth: self.depth.checked_sub(1)?, ..self })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_inside_is_checked_as_well() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "people": { "type": "array", "items": { "$ref": "#/$defs/person" } },
+                "either": { "anyOf": [{ "type": "null" }, { "$ref": "#/$defs/person" }] },
+                "open": { "type": "object", "properties": { "x": { "type": "number" } } },
+            },
+            "$defs": { "person": {
+                "type": "object",
+                "properties": { "name": { "type": "string" }, "friends": { "type": "array", "items": { "$ref": "#/$defs/person" } } },
+                "required": ["name"],
+                "additionalProperties": false,
+            } },
+        });
+        let schema = Schema::new(&schema.into());
+        let check = |given: Value| {
+            let told = schema.check(given.as_object().unwrap());
+            told.map_or_else(|reason| reason, |()| "right".to_owned())
+        };
+        let told = [
+            json!({ "people": [{ "name": "a", "friends": [{ "name": "b" }] }], "either": null }),
+            json!({ "open": { "x": 1, "y": [] }, "either": { "name": "a" } }),
+            json!({ "people": [{ "name": "a" }, {}] }),
+            json!({ "people": [{ "name": 7 }] }),
+            json!({ "people": [{ "name": "a", "friends": [{ "nam": "b", "name": "b" }] }] }),
+            json!({ "people": "a" }),
+            json!({ "either": {} }),
+            json!({ "either": 7 }),
+            json!({ "open": { "x": "1" } }),
+        ]
+        .map(check);
+        expect![[r#"
+            right
+            right
+            people[1]: expected `name`, which is required
+            people[0].name: expected string, got `7`
+            people[0].friends[0]: there is no argument `nam`; did you mean `name`?
+            people: expected array of object, got `"a"`
+            either: expected `name`, which is required
+            either: expected null or object, got `7`
+            open.x: expected number, got `"1"`"#]]
+        .assert_eq(&told.join("\n"));
+    }
+}
