@@ -1,6 +1,7 @@
 //! `bowline`: the Model Context Protocol from the command line.
 
 mod answers;
+mod approval;
 mod arguments;
 mod builtin;
 mod cache;

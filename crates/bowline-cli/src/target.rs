@@ -1,25 +1,19 @@
 //! Which server a command is about: a name, a URL, or a program to start; and how it is reached.
 
 use crate::{
+    approval::approve,
     builtin::Builtin,
     context::Context,
     failure::{Code, Failure},
     running::Running,
 };
 use bowline_client::{Client, ClientBuilder, Command, Connect, Environment, OpenError, StderrMode, command};
-use bowline_host::{
-    InProcess, Page, Reach,
-    config::{Config, UpstreamConfig},
-    gateway::{Approvals, Approve, Candidate},
-    near::nearest,
-    policy::visible,
-};
+use bowline_host::{InProcess, Page, Reach, config::Config, near::nearest, policy::visible};
 use bowline_types::{Revision, Root};
 use clap::Args;
 use std::{
     convert::Infallible,
     ffi::OsString,
-    io::{self, BufRead},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -247,7 +241,7 @@ impl Target {
         };
         opened.map_err(|error| {
             let unreachable = error.is_unreachable();
-            let is_turned_away = matches!(error.http_status(), Some(404 | 405))
+            let is_turned_away = matches!(error.http_status(), Some(404 | 405 | 501))
                 || matches!(error.open(), Some(OpenError::Refused(_)));
             let mut failure = Failure::from(error);
             // A program is named by what became of it.
@@ -345,40 +339,6 @@ fn unknown(name: &str, config: &Config) -> Failure {
     };
     failure = failure.advise(format!("the program itself has {}", builtin.join(", ")));
     failure.advise(format!("a program is named behind `--`, as in `bowline tools -- {shown}`"))
-}
-
-/// Has a server approved that somebody else wrote into the configuration, unless it was.
-fn approve(entry: &UpstreamConfig, context: &Context) -> Result<(), Failure> {
-    let surroundings = &context.surroundings;
-    let candidate = Candidate::of(entry, &surroundings.environment, surroundings.workspace.as_deref());
-    let unusable = |error: &dyn std::fmt::Display| Failure::new(Code::Config, error.to_string());
-    let file = surroundings.state_folder().map(|folder| folder.join("approvals.json"));
-    let approvals = file.map(Approvals::open).transpose().map_err(|error| unusable(&error))?;
-    if approvals.as_ref().is_some_and(|approvals| approvals.is_approved(&candidate)) {
-        return Ok(());
-    }
-    let screen = context.screen;
-    let (server, origin) = (visible(candidate.server()), visible(candidate.origin()));
-    let denied = |what: &str| Failure::new(Code::Denied, format!("`{server}` of {origin} {what}"));
-    if !context.interactive() {
-        let failure = denied("comes with the project and is not approved");
-        let failure = candidate.description().iter().fold(failure, Failure::advise);
-        return Err(failure.advise("run the same command in a terminal to approve it"));
-    }
-    screen.aside(&format!("`{server}` comes with the project ({origin}). This would be used:"));
-    for line in candidate.description() {
-        screen.aside(&format!("  | {line}"));
-    }
-    screen.prompt("Approve it, now and until any of this changes? [y/N] ");
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    if !matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
-        return Err(denied("was not approved"));
-    }
-    match approvals {
-        Some(approvals) => approvals.approve(&candidate).map_err(|error| unusable(&error)),
-        None => Ok(()),
-    }
 }
 
 fn is_url(text: &str) -> bool {

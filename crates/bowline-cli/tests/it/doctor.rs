@@ -58,6 +58,14 @@ fn a_server_that_is_well_has_a_clean_bill() {
 }
 
 #[test]
+fn a_server_that_misses_a_capability_is_well() {
+    let bowline = env!("CARGO_BIN_EXE_bowline");
+    let output = program(&["doctor", "--call", "--json", "--", bowline, "serve", "everything"]).output();
+    let checks = checks(&output.expect("the program ends"));
+    assert!(!checks.contains(&"bad-call".to_owned()), "{checks:?}");
+}
+
+#[test]
 fn everything_that_is_wrong_is_told() {
     let output = doctor(&[], "bad", &[]);
     expect![[r#"

@@ -113,6 +113,19 @@ fn a_server_that_takes_its_time_is_waited_for_aloud() {
 }
 
 #[test]
+fn what_a_server_lacks_is_the_same_failure_at_a_terminal() {
+    let place = Place::new();
+    for (tool, advice) in [
+        ("test_input_required_result_sampling", "[sampling]"),
+        ("test_input_required_result_list_roots", "--root FOLDER"),
+    ] {
+        let (code, screen) = start(&place, &["call", "everything", tool]).finish();
+        assert!(screen.contains(advice), "{screen}");
+        assert_eq!(code, Some(7));
+    }
+}
+
+#[test]
 fn without_input_nobody_is_asked_even_at_a_terminal() {
     let place = Place::new();
     let pty = start(&place, &["--no-input", "call", "everything", "wait"]);

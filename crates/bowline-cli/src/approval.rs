@@ -1,0 +1,46 @@
+//! Whether a server that comes with the project may be used: what was approved before, or what the user says now.
+
+use crate::{
+    context::Context,
+    failure::{Code, Failure},
+};
+use bowline_host::{
+    config::UpstreamConfig,
+    gateway::{Approvals, Approve, Candidate},
+    policy::visible,
+};
+use std::io::{self, BufRead};
+
+/// Has a server approved that somebody else wrote into the configuration, unless it was.
+pub(crate) fn approve(entry: &UpstreamConfig, context: &Context) -> Result<(), Failure> {
+    let surroundings = &context.surroundings;
+    let candidate = Candidate::of(entry, &surroundings.environment, surroundings.workspace.as_deref());
+    let unusable = |error: &dyn std::fmt::Display| Failure::new(Code::Config, error.to_string());
+    let file = surroundings.state_folder().map(|folder| folder.join("approvals.json"));
+    let approvals = file.map(Approvals::open).transpose().map_err(|error| unusable(&error))?;
+    if approvals.as_ref().is_some_and(|approvals| approvals.is_approved(&candidate)) {
+        return Ok(());
+    }
+    let screen = context.screen;
+    let (server, origin) = (visible(candidate.server()), visible(candidate.origin()));
+    let denied = |what: &str| Failure::new(Code::Denied, format!("`{server}` of {origin} {what}"));
+    if !context.interactive() {
+        let failure = denied("comes with the project and is not approved");
+        let failure = candidate.description().iter().fold(failure, Failure::advise);
+        return Err(failure.advise("run the same command in a terminal to approve it"));
+    }
+    screen.aside(&format!("`{server}` comes with the project ({origin}). This would be used:"));
+    for line in candidate.description() {
+        screen.aside(&format!("  | {line}"));
+    }
+    screen.prompt("Approve it, now and until any of this changes? [y/N] ");
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    if !matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
+        return Err(denied("was not approved"));
+    }
+    match approvals {
+        Some(approvals) => approvals.approve(&candidate).map_err(|error| unusable(&error)),
+        None => Ok(()),
+    }
+}
