@@ -75,6 +75,15 @@ impl ReachArguments {
         }
     }
 
+    /// The command line of another command that looks at the same server.
+    pub(crate) fn look(&self, name: Option<&str>, command: &str) -> String {
+        match (self.program.first(), name) {
+            (Some(program), _) => format!("bowline {command} -- {} …", visible(&program.to_string_lossy())),
+            (None, Some(name)) => format!("bowline {command} {}", visible(name)),
+            (None, None) => format!("bowline {command}"),
+        }
+    }
+
     /// The server that is meant by a name, or by none.
     pub(crate) fn target(&self, name: Option<&str>, context: &Context) -> Result<Target, Failure> {
         let mut target = match Target::written_out(&self.program) {

@@ -46,7 +46,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let (name, words) = arguments.reach.split(&arguments.words);
     let Some((tool, words)) = words.split_first() else {
         return Err(Failure::misused("expected the name of a tool")
-            .advise("`bowline tools TARGET` shows which there are"));
+            .advise(format!("`{}` shows which there are", arguments.reach.look(name, "tools"))));
     };
     let target = arguments.reach.target(name, context)?;
     Session::with(target, context, async |session| call(session, tool, words, &arguments.options).await).await

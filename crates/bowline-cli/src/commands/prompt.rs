@@ -29,7 +29,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let (name, words) = arguments.reach.split(&arguments.words);
     let Some((prompt, words)) = words.split_first() else {
         return Err(Failure::misused("expected the name of a prompt")
-            .advise("`bowline prompts TARGET` shows which there are"));
+            .advise(format!("`{}` shows which there are", arguments.reach.look(name, "prompts"))));
     };
     let target = arguments.reach.target(name, context)?;
     let folder = arguments.output.as_deref();

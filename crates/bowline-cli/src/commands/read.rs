@@ -23,7 +23,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let (name, words) = arguments.reach.split(&arguments.words);
     let [uri] = words else {
         return Err(Failure::misused("expected the URI of a resource")
-            .advise("`bowline resources TARGET` shows which there are"));
+            .advise(format!("`{}` shows which there are", arguments.reach.look(name, "resources"))));
     };
     let target = arguments.reach.target(name, context)?;
     let folder = arguments.output.as_deref();

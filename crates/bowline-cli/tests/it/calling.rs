@@ -181,10 +181,10 @@ fn what_does_not_fit_the_schema_is_not_sent() {
     place.check(
         &["call", "everything"],
         2,
-        &expect![[r"
-        error: expected the name of a tool
-          `bowline tools TARGET` shows which there are
-    "]],
+        &expect![[r#"
+            error: expected the name of a tool
+              `bowline tools everything` shows which there are
+        "#]],
     );
 }
 

@@ -310,10 +310,10 @@ fn resources_prompts_and_proposals_are_shown() {
     place.check(
         &["read", "everything"],
         2,
-        &expect![[r"
-        error: expected the URI of a resource
-          `bowline resources TARGET` shows which there are
-    "]],
+        &expect![[r#"
+            error: expected the URI of a resource
+              `bowline resources everything` shows which there are
+        "#]],
     );
     place.check(
         &["prompt", "everything", "travel", "country=Italy", "city=Rome"],

@@ -1,6 +1,9 @@
 //! The program with a person before it: questions, progress, approval.
 
-use crate::{place::Place, pty::Pty};
+use crate::{
+    place::{Place, signal},
+    pty::Pty,
+};
 use expect_test::expect;
 
 fn start(place: &Place, words: &[&str]) -> Pty {
@@ -102,13 +105,10 @@ fn a_call_can_be_interrupted_while_its_progress_is_shown() {
 
 #[test]
 fn a_server_that_takes_its_time_is_waited_for_aloud() {
-    use rustix::process::{Pid, Signal, kill_process};
-
     let place = Place::new();
     let mut pty = start(&place, &["tools", "--", "sleep", "600"]);
     pty.expect("waiting for `sleep` to answer");
-    let id = i32::try_from(pty.id()).ok().and_then(Pid::from_raw).expect("it runs");
-    kill_process(id, Signal::INT).expect("it is our child");
+    signal(pty.id(), rustix::process::Signal::INT);
     assert_eq!(pty.finish().0, Some(130));
 }
 
