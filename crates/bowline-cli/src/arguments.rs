@@ -26,6 +26,9 @@ pub(crate) struct Common {
     /// Read this configuration instead of searching for one; may be given more than once
     #[arg(long, short = 'c', global = true, value_name = "FILE", help_heading = "Common options")]
     pub(crate) config: Vec<PathBuf>,
+    /// Run as if started in this folder
+    #[arg(long, short = 'C', global = true, value_name = "FOLDER", help_heading = "Common options")]
+    pub(crate) directory: Option<PathBuf>,
     /// Speak only this revision of the protocol
     #[arg(long, global = true, value_name = "DATE", value_parser = revision, help_heading = "Common options")]
     pub(crate) revision: Option<Revision>,

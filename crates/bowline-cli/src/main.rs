@@ -29,6 +29,8 @@ mod words;
 use arguments::{Arguments, Command};
 use clap::Parser;
 use context::Context;
+use failure::Failure;
+use screen::Screen;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -36,6 +38,12 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return screen::tell_usage(&error),
     };
+    if let Some(folder) = &arguments.common.directory
+        && let Err(error) = std::env::set_current_dir(folder)
+    {
+        let sentence = format!("cannot run in `{}`: {error}", folder.display());
+        return Screen::new(arguments.common.color).tell_failure(&Failure::misused(sentence));
+    }
     let mut context = Context::new(arguments.common);
     let mut runtime = if arguments.command.as_ref().is_none_or(Command::serves_many) {
         tokio::runtime::Builder::new_multi_thread()

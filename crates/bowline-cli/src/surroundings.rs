@@ -46,18 +46,19 @@ impl Surroundings {
         &self.named
     }
 
-    /// The files that have to be named to this program where it runs in another folder, so that it reads the same: none
-    /// if it finds them by itself.
-    pub(crate) fn files_from_elsewhere(&self) -> Vec<PathBuf> {
+    /// What has to be said to this program where it runs in another folder, so that it reads the same: nothing if it
+    /// finds its files by itself.
+    ///
+    /// The file of a project is not named, but its folder: what is named is the user's own, and starts without approval.
+    pub(crate) fn words_from_elsewhere(&self) -> Vec<String> {
         if !self.named.is_empty() {
             let whole = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
-            return self.named.iter().map(whole).collect();
+            let files = self.named.iter().map(whole);
+            return files.flat_map(|file| ["-c".to_owned(), file.display().to_string()]).collect();
         }
-        let mut own: Vec<_> = self.own_files().into_iter().filter(|file| file.path.is_file()).collect();
-        // Of files that are named the later one wins, and a project does not win over its user.
-        own.sort_by_key(|file| file.scope != Scope::Project);
-        let is_here = own.iter().any(|file| file.scope == Scope::Project);
-        own.into_iter().filter(|_| is_here).map(|file| file.path).collect()
+        let is_here = self.own_files().iter().any(|file| file.scope == Scope::Project && file.path.is_file());
+        let folder = self.workspace.as_ref().filter(|_| is_here);
+        folder.map(|folder| vec!["-C".to_owned(), folder.display().to_string()]).unwrap_or_default()
     }
 
     /// The program's own files: the user's and the project's.

@@ -182,7 +182,7 @@ fn a_program_that_starts_it_elsewhere_is_told_of_the_configuration() {
     ]]
     .assert_eq(&shown(&["up", "--port", "0"]));
     place.put("here/bowline.toml", "[servers]\n");
-    expect![[r#"Claude Desktop  {"mcpServers":{"bowline":{"command":"bowline","args":["gateway","--stdio","-c","/here/bowline.toml","-c","/user/.config/bowline/bowline.toml"]}}}"#]].assert_eq(&shown(&["up", "--port", "0"]));
+    expect![[r#"Claude Desktop  {"mcpServers":{"bowline":{"command":"bowline","args":["gateway","--stdio","-C","/here"]}}}"#]].assert_eq(&shown(&["up", "--port", "0"]));
 }
 
 #[test]

@@ -58,9 +58,9 @@ fn connections(
         vec!["serve".to_owned(), "files".to_owned(), folder.display().to_string()]
     } else {
         // The other program starts it in a folder of its own.
-        let files = context.surroundings.files_from_elsewhere();
-        let files = files.iter().flat_map(|file| ["-c".to_owned(), file.display().to_string()]);
-        ["gateway", "--stdio"].map(str::to_owned).into_iter().chain(files).collect()
+        let mut words = ["gateway", "--stdio"].map(str::to_owned).to_vec();
+        words.extend(context.surroundings.words_from_elsewhere());
+        words
     };
     let header = token.map(|name| format!(" --header \"Authorization: Bearer ${name}\"")).unwrap_or_default();
     let headers = token.map(|name| json!({ "Authorization": format!("Bearer ${{env:{name}}}") }));
