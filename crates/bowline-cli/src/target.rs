@@ -306,8 +306,9 @@ fn configured(name: &str, context: &Context) -> Result<Target, Failure> {
     let config = context.surroundings.config();
     let Some(entry) = config.upstream(name) else {
         let Some(builtin) = Builtin::named(name) else { return Err(unknown(name, &config)) };
-        let server = builtin.server(context)?.build();
-        let server = server.map_err(|error| Failure::new(Code::Failed, error.to_string()))?;
+        let unreachable = |failure: Failure| Failure { code: Code::Unreachable, ..failure };
+        let server = builtin.server(context).map_err(unreachable)?.build();
+        let server = server.map_err(|error| Failure::new(Code::Unreachable, error.to_string()))?;
         return Ok(Target::new(name, Way::Here(InProcess::new(server))));
     };
     if entry.needs_approval() {

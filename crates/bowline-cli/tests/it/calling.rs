@@ -259,6 +259,13 @@ fn how_far_a_call_has_come_is_told_beside_its_result() {
 }
 
 #[test]
+fn a_server_of_the_program_that_cannot_start_is_not_reached() {
+    // There is no repository, or no git.
+    let (_, code) = Place::new().run(&["call", "git", "git_status"]);
+    assert_eq!(code, Some(4));
+}
+
+#[test]
 fn how_a_call_ended_is_in_the_exit_code() {
     let place = Place::new();
     place.check(

@@ -174,7 +174,8 @@ impl Gateway {
         Ok(service)
     }
 
-    /// Serves HTTP on a socket until `end` completes, then lets running calls finish.
+    /// Serves HTTP on a socket until `end` completes, then lets calls that run at a server finish. Those that wait for an
+    /// answer of a person, or for a server to start, are refused then.
     pub async fn serve_http(
         &self,
         listener: TcpListener,
@@ -183,6 +184,7 @@ impl Gateway {
         let end = async {
             end.await;
             self.inner.ending.store(true, Ordering::Relaxed);
+            self.inner.host.end_waiting();
         };
         let service = self.http()?;
         let served = service.serve(listener, end).await;

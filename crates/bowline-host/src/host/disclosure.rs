@@ -71,7 +71,8 @@ impl Inner {
         if let MetaCall::Describe { name } | MetaCall::Call { name, .. } = &asked
             && catalog.tool(name).is_none()
         {
-            catalog = self.catalog(&tenant, Wait::Everybody).await;
+            // A name tells whose it is, so that others need not be there.
+            catalog = self.catalog(&tenant, Wait::Owners(name)).await;
         }
         let unknown =
             |name: &str| Step::Answer(no_such_tool(name, &catalog.search().tools, &catalog.search().index));

@@ -22,7 +22,7 @@ macro_rules! listing {
 }
 
 impl Inner {
-    /// Answers a list request. All of it is one page.
+    /// Answers a list request. All of it is one page. It is of the servers that are up: clients are told when there are more.
     pub(super) async fn list(&self, call: Call) -> Outcome {
         match call.params.cursor() {
             Ok(None) => {}
@@ -31,7 +31,7 @@ impl Inner {
             }
             Err(error) => return Outcome::Failed(error),
         }
-        let catalog = self.catalog(&CallerKey::tenant(&call), Wait::Everybody).await;
+        let catalog = self.catalog(&CallerKey::tenant(&call), Wait::Briefly).await;
         let result = match call.method {
             Method::ListTools => {
                 let tools = self.listed(&call.client, &catalog);

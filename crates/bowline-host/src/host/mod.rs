@@ -193,6 +193,15 @@ impl Host {
         &self.inner.guard
     }
 
+    /// Ends what only waits: open questions count as not answered, and servers that are not up are not started any more.
+    /// Calls that run at a server go on. [`close`](Self::close) ends the rest.
+    pub fn end_waiting(&self) {
+        self.inner.guard.withdraw_questions();
+        for instance in self.inner.members().iter().flat_map(|member| member.all()) {
+            instance.retire();
+        }
+    }
+
     /// Ends every server, in good order, and calls that wait for an answer with them.
     pub async fn close(&self) {
         for task in self.inner.tasks.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
@@ -351,12 +360,12 @@ impl Inner {
         let epoch = self.epoch.load(Ordering::Relaxed);
         let known = self.known(key.as_ref());
         let was_whole = known.as_ref().is_some_and(|known| known.whole);
-        let wait = if wait == Wait::Nobody && !was_whole { Wait::Everybody } else { wait };
+        let wait = if wait == Wait::Nobody && !was_whole { Wait::Briefly } else { wait };
         if let Some(Kept { catalog, .. }) = known.filter(|known| known.epoch == epoch) {
             let enough = match wait {
                 Wait::Never | Wait::Nobody => true,
                 Wait::Only(_) | Wait::Owners(_) => false,
-                Wait::Everybody => {
+                Wait::Briefly | Wait::Everybody => {
                     was_whole && members.iter().all(|member| is_fresh(&member.instance(tenant)))
                 }
             };
@@ -370,11 +379,17 @@ impl Inner {
                 Wait::Never | Wait::Nobody => false,
                 Wait::Only(id) => instance.id == id,
                 Wait::Owners(name) => may_be_of(self.max_name, &member.name, name),
-                Wait::Everybody => true,
+                Wait::Briefly | Wait::Everybody => true,
             };
-            self.offer(instance, asked)
+            async move {
+                let is_up =
+                    wait != Wait::Briefly || is_fresh(&instance) || instance.is_up_within(GRACE).await;
+                (is_up, self.offer(instance, asked && is_up).await)
+            }
         });
-        let offers: Vec<_> = futures_util::future::join_all(offers).await.into_iter().flatten().collect();
+        let (are_up, offers): (Vec<_>, Vec<_>) =
+            futures_util::future::join_all(offers).await.into_iter().unzip();
+        let offers: Vec<_> = offers.into_iter().flatten().collect();
         let catalog = Arc::new(Catalog::of(&offers, self.max_name));
         for name in &catalog.collisions {
             tracing::warn!(
@@ -387,7 +402,12 @@ impl Inner {
         if catalogs.len() >= MAX_CATALOGS {
             catalogs.clear();
         }
-        let whole = was_whole || wait == Wait::Everybody;
+        let whole = was_whole
+            || match wait {
+                Wait::Never | Wait::Nobody | Wait::Only(_) | Wait::Owners(_) => false,
+                Wait::Briefly => are_up.iter().all(|is_up| *is_up),
+                Wait::Everybody => true,
+            };
         catalogs.insert(key, Kept { epoch, whole, catalog: Arc::clone(&catalog) });
         catalog
     }
@@ -452,15 +472,21 @@ impl Inner {
 enum Wait<'a> {
     /// Nobody at all.
     Never,
-    /// Nobody, unless there is someone who was never asked.
+    /// Nobody, unless there is someone who was never asked: then as [`Briefly`](Self::Briefly).
     Nobody,
     /// The instance of this number.
     Only(u64),
     /// Those that something of this name may be of.
     Owners(&'a str),
-    /// All servers.
+    /// All servers but those whose start takes longer than the grace. Of what these offer, clients are told when they are up.
+    Briefly,
+    /// All servers, however long their start takes.
     Everybody,
 }
+
+/// How long a list waits for servers that start. Programs that are installed are up well within it, so that clients get one
+/// whole list; and nobody who looks at a client that lists takes it for dead.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// For how many tenants it is kept what they are offered.
 const MAX_CATALOGS: usize = 1000;

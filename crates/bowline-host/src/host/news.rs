@@ -94,6 +94,9 @@ pub(super) async fn follow(inner: Weak<Inner>, mut wanted: watch::Receiver<Arc<B
     loop {
         let now = Arc::clone(&wanted.borrow_and_update());
         let Some(host) = inner.upgrade() else { return };
+        // From here on, so that no server comes up unnoticed meanwhile.
+        let turned = Arc::clone(&host.turned);
+        let turned = turned.notified();
         let (kept, gone): (BTreeMap<_, _>, BTreeMap<_, _>) =
             std::mem::take(&mut held).into_iter().partition(|(uri, held)| now.contains(uri) && held.holds());
         held = kept;
@@ -111,8 +114,6 @@ pub(super) async fn follow(inner: Weak<Inner>, mut wanted: watch::Receiver<Arc<B
             });
             held.extend(futures_util::future::join_all(new).await.into_iter().flatten());
         }
-        let turned = Arc::clone(&host.turned);
-        let turned = turned.notified();
         // Following does not keep the host.
         drop(host);
         tokio::select! {

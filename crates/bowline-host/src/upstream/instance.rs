@@ -23,7 +23,7 @@ use std::{
 use tokio::{sync::watch, task::AbortHandle};
 
 /// Why a server is not started that nobody wants any more.
-const REMOVED: &str = "it was removed";
+const REMOVED: &str = "it was removed, or the host ends";
 /// For how long a server that could not be started is left alone.
 const COOL_DOWN: Duration = Duration::from_secs(5);
 
@@ -151,6 +151,17 @@ impl Instance {
         started.unwrap_or_else(|error| Err(error.to_string())).map_err(|reason| self.unavailable(&reason))
     }
 
+    /// Starts it if it does not run, and waits for that only so long, counted from when the start began. False when it is
+    /// still starting then.
+    pub(crate) async fn is_up_within(self: &Arc<Self>, grace: Duration) -> bool {
+        let starting = match &*self.state() {
+            State { phase: Phase::Starting, since, .. } => since.elapsed(),
+            _ => Duration::ZERO,
+        };
+        let left = grace.saturating_sub(starting);
+        !left.is_zero() && tokio::time::timeout(left, self.client()).await.is_ok()
+    }
+
     async fn started(self: Arc<Self>) -> Result<Client, String> {
         let _starting = self.connecting.lock().await;
         if let Some(client) = self.running() {
@@ -222,6 +233,7 @@ impl Instance {
     pub(crate) fn failure(&self) -> Option<RpcError> {
         match &self.state().phase {
             Phase::Failed { reason, .. } => Some(self.unavailable(reason)),
+            Phase::Idle | Phase::Starting if *self.retired.borrow() => Some(self.unavailable(REMOVED)),
             Phase::Idle | Phase::Starting | Phase::Ready(..) => None,
         }
     }

@@ -38,7 +38,7 @@ pub struct Git {
 }
 
 impl Git {
-    /// The repository whose work tree has its top at `folder`.
+    /// The repository whose work tree `folder` is in. All of it is shown: paths are from its top.
     ///
     /// Fails when there is none, when git does not trust it, or when the program `git` is missing.
     pub fn at(folder: impl AsRef<Path>) -> Result<Self> {
@@ -70,7 +70,10 @@ impl Git {
             .version(env!("CARGO_PKG_VERSION"))
             .title("Git")
             .description("Looks at the history and the state of a git repository.")
-            .instructions(format!("The repository is at `{}`.", self.repository.folder.display()));
+            .instructions(format!(
+                "The repository has its top at `{}`; paths are from there.",
+                self.repository.folder.display()
+            ));
         self.add_to(server)
     }
 

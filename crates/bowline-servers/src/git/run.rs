@@ -70,32 +70,59 @@ impl Output {
     }
 }
 
+/// What git says of a folder.
+enum Found {
+    /// It is the top of this one.
+    Top(Box<Repository>),
+    /// It is below this top.
+    Within(PathBuf),
+}
+
+fn unfit(folder: &Path, reason: &str) -> Error {
+    Error::tool(format!("expected `{}` to be in a git work tree: {reason}", folder.display()))
+}
+
+fn elsewhere(top: &Path) -> String {
+    format!("the top of the one it names is `{}`", top.display())
+}
+
 impl Repository {
-    /// Finds the repository whose work tree has its top at `folder`.
+    /// Finds the repository whose work tree `folder` is in. It is served from its top, and as if that had been named: a
+    /// client that works in a folder of it only does not get to see all of it.
     pub(super) fn find(folder: &Path, max_output: u64, time: Duration) -> Result<Self> {
-        let shown = folder.display();
-        let unfit = |reason: String| {
-            Error::tool(format!("expected `{shown}` to be the top of a git work tree: {reason}"))
-        };
+        match Self::find_top(folder, max_output, time)? {
+            Found::Top(repository) => Ok(*repository),
+            // What is up there has to be one by itself: a folder cannot claim what is around it.
+            Found::Within(top) => match Self::find_top(&top, max_output, time)? {
+                Found::Top(repository) => Ok(*repository),
+                Found::Within(other) => Err(unfit(&top, &elsewhere(&other))),
+            },
+        }
+    }
+
+    fn find_top(folder: &Path, max_output: u64, time: Duration) -> Result<Found> {
+        let unfit = |reason: String| unfit(folder, &reason);
         let given = std::path::absolute(folder)?;
-        let folder = std::fs::canonicalize(&given).map_err(|error| unfit(error.to_string()))?;
+        let real = std::fs::canonicalize(&given).map_err(|error| unfit(error.to_string()))?;
         let program = program()?;
         let mut repository =
-            Self { program, given, git_dir: PathBuf::new(), folder: folder.clone(), max_output, time };
+            Self { program, given, git_dir: PathBuf::new(), folder: real.clone(), max_output, time };
         let asked = ["rev-parse", "--show-toplevel", "--absolute-git-dir"];
         let told = repository.ask(&asked)?.map_err(unfit)?;
         let mut told = told.lines();
         let (Some(top), Some(git_dir)) = (told.next(), told.next()) else {
             return Err(unfit("git did not say where it is".into()));
         };
-        if std::fs::canonicalize(top).ok().as_ref() != Some(&folder) {
-            return Err(unfit(format!("the top of the one it is in is `{top}`")));
+        match std::fs::canonicalize(top) {
+            Ok(top) if top == real => {}
+            Ok(top) if real.starts_with(&top) => return Ok(Found::Within(top)),
+            Ok(_) | Err(_) => return Err(unfit(elsewhere(Path::new(top)))),
         }
         repository.git_dir = std::fs::canonicalize(git_dir)?;
-        if !repository.git_dir.starts_with(&folder) && !repository.is_linked()? {
+        if !repository.git_dir.starts_with(&real) && !repository.is_linked()? {
             return Err(unfit(format!("it names `{git_dir}`, which does not name it")));
         }
-        Ok(repository)
+        Ok(Found::Top(Box::new(repository)))
     }
 
     /// Whether a repository that lies elsewhere knows of this work tree, as those of linked work trees and of submodules

@@ -202,12 +202,20 @@ fn a_folder_that_is_no_repository_is_told() {
     }
     let folder = Folder::new();
     let told = Git::at(&folder.top).unwrap_err().to_string();
-    assert!(
-        told.contains("to be the top of a git work tree") && told.contains("not a git repository"),
-        "{told}"
-    );
+    assert!(told.contains("to be in a git work tree") && told.contains("not a git repository"), "{told}");
+}
+
+#[tokio::test]
+async fn a_folder_of_a_repository_shows_it_from_its_top() {
+    if !has_git() {
+        return;
+    }
     let folder = repository();
     folder.write("sub/x", "");
-    let told = Git::at(folder.top.join("sub")).unwrap_err().to_string();
-    assert!(told.contains("the top of the one it is in is"), "{told}");
+    let client = connect(Git::at(folder.top.join("sub")).unwrap().server(), Revision::V2025_11_25).await;
+    let told = client.server().instructions.clone().unwrap_or_default();
+    let top = std::fs::canonicalize(&folder.top).unwrap();
+    assert_eq!(told, format!("The repository has its top at `{}`; paths are from there.", top.display()));
+    let status = call(&client, "git_status", json!({})).await;
+    assert!(status["files"][0]["path"].as_str().unwrap().starts_with("sub/"), "{status}");
 }

@@ -336,7 +336,14 @@ fn a_folder_cannot_borrow_another_repository() {
     // A repository that claims another folder is not served as if it were that folder.
     let liar = repository();
     git(&liar.top, &["config", "core.worktree", victim.top.to_str().unwrap()]);
-    assert!(refused_at(&liar.top).contains("the top of the one it is in is"));
+    assert!(refused_at(&liar.top).contains("the top of the one it names is"));
+    // Nor as if it were the folder around it.
+    let around = Folder::new();
+    around.write("liar/secret", "");
+    let within = around.top.join("liar");
+    git(&within, &["init", "-q"]);
+    git(&within, &["config", "core.worktree", around.top.to_str().unwrap()]);
+    assert!(refused_at(&within).contains("not a git repository"));
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::SystemTime;
+use tokio::sync::watch;
 
 use super::answers::Answers;
 use super::definition::Definition;
@@ -92,6 +93,8 @@ pub struct Guard {
     clock: Clock,
     /// Those who would ask the same wait for the first of them.
     turns: Mutex<HashMap<TurnKey, Weak<tokio::sync::Mutex<()>>>>,
+    /// Set when nobody is to be asked any more.
+    withdrawn: watch::Sender<bool>,
 }
 
 type TurnKey = (Action, String, String);
@@ -115,6 +118,11 @@ impl Guard {
     /// Puts another policy in the place of the one that holds. What was decided stays decided.
     pub fn set_policy(&self, policy: Policy) {
         *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+    }
+
+    /// Withdraws the questions that are open, and asks none from now on: they count as not answered.
+    pub fn withdraw_questions(&self) {
+        self.withdrawn.send_replace(true);
     }
 
     /// How many questions of a server were declined because it caused too many.
@@ -242,6 +250,7 @@ impl GuardBuilder {
             opener: self.opener,
             clock: self.clock,
             turns: Mutex::default(),
+            withdrawn: watch::Sender::new(false),
         }
     }
 }

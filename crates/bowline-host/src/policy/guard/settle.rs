@@ -113,7 +113,12 @@ impl Guard {
             .questions
             .admit(question.server(), self.now())
             .map_err(|reason| Refusal::new(RefusalKind::Limited, DecidedBy::Limit, reason))?;
-        Ok(self.gate.ask(question).await)
+        let mut withdrawn = self.withdrawn.subscribe();
+        Ok(tokio::select! {
+            biased;
+            _ = withdrawn.wait_for(|withdrawn| *withdrawn) => Verdict::Cancel,
+            verdict = async { self.gate.ask(question).await } => verdict,
+        })
     }
 }
 

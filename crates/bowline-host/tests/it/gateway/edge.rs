@@ -197,6 +197,29 @@ async fn a_gateway_is_ready_when_its_servers_are_up_or_known_to_be_down() {
     gateway.close().await;
 }
 
+#[tokio::test]
+async fn a_call_that_waits_for_a_start_is_answered_when_the_gateway_ends() {
+    // It takes connections and says nothing.
+    let mute = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = mute.local_addr().unwrap();
+    let file = format!("[gateway]\npath = \"/gate\"\n[servers.mute]\nurl = \"http://{address}/mcp\"\n");
+    let gateway = gateway(&file);
+    let Served { address, end, task } = serve(&gateway).await;
+    let (unused, _) = oneshot::channel();
+    let caller = Served { address, end: unused, task: tokio::spawn(async {}) };
+    let calling = tokio::spawn(async move { caller.call("mute__id", "").await });
+    let _connection = mute.accept().await.unwrap();
+    end.send(()).unwrap();
+    // Were it cut off with its connection, there would be no reply.
+    check(
+        &calling.await.unwrap(),
+        "",
+        "the server `mute` is not available: it was removed, or the host ends",
+    );
+    task.await.unwrap();
+    gateway.close().await;
+}
+
 #[test]
 fn whoever_opens_a_door_to_the_network_without_a_token_is_told() {
     let open = Gateway::builder(config("[gateway]\nlisten = \"0.0.0.0:8080\"\n")).build().unwrap();

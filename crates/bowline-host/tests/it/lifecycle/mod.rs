@@ -3,9 +3,20 @@
 mod isolation;
 mod support;
 
-use bowline_host::{Health, Share, Start};
-use std::time::Duration;
-use support::{PATIENCE, Program, ask, call, caller, health, host, tools, until};
+use bowline_host::{
+    Health, Share, Start,
+    policy::{Gate, Guard, Policy, Question, Rule, Verdict},
+};
+use bowline_proto::service::BoxFuture;
+use futures_util::FutureExt as _;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use support::{PATIENCE, Program, ask, call, caller, guarded, health, host, tools, until};
 
 #[tokio::test]
 async fn a_server_that_crashes_is_started_again_and_its_neighbor_notices_nothing() {
@@ -99,6 +110,82 @@ async fn a_server_that_hangs_at_its_start_holds_up_no_calls_of_others() {
     until("it begins to start", || hung.starts().len() == 1).await;
     assert!(call(&mut peer, "good__id").await.is_ok());
     assert_eq!(health(&host, "hung"), Some(Health::Starting));
+    host.close().await;
+}
+
+#[tokio::test]
+async fn a_list_is_of_the_servers_that_are_up_and_clients_are_told_of_the_others() {
+    let (late, good) = (Program::new("grace", "late"), Program::new("grace", "good"));
+    late.tell("held");
+    let upstream = late.upstream().startup_timeout(PATIENCE * 10);
+    let (host, handle) = host([("good", good.upstream()), ("late", upstream)]);
+    let mut peer = caller(&handle).await;
+    assert_eq!(tools(&mut peer).await.len(), 4);
+    // Whoever comes later does not wait for as long again.
+    assert_eq!(tools(&mut caller(&handle).await).await.len(), 4);
+    assert!(call(&mut peer, "good__id").await.is_ok());
+    assert_eq!(health(&host, "late"), Some(Health::Starting));
+
+    // What may be its own waits for it.
+    let mut patient = caller(&handle).await;
+    let waiting = patient.start("tools/call", serde_json::json!({ "name": "late__id" })).await.unwrap();
+    while peer.recv_method("notifications/tools/list_changed").now_or_never().is_some() {}
+    late.untell("held");
+    let answer = patient.response(&waiting).await.unwrap();
+    assert!(answer.get("result").is_some(), "{answer}");
+    peer.recv_method("notifications/tools/list_changed").await.unwrap();
+    assert_eq!(tools(&mut peer).await.len(), 8);
+    host.close().await;
+}
+
+/// A gate that nobody answers at.
+#[derive(Default)]
+struct Silent(Arc<AtomicUsize>);
+
+impl Gate for Silent {
+    fn ask(&self, _question: Question) -> BoxFuture<'_, Verdict> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn what_only_waits_is_ended_and_what_runs_comes_to_its_end() {
+    let (hung, good) = (Program::new("waiting", "hung"), Program::new("waiting", "good"));
+    hung.tell("hung");
+    let asked = Arc::new(AtomicUsize::new(0));
+    let policy = Policy::new([Rule::allow().tool("wait"), Rule::ask().tool("id")]);
+    let guard = Guard::builder().policy(policy).gate(Silent(Arc::clone(&asked))).build();
+    let upstream = hung.upstream().startup_timeout(PATIENCE * 10);
+    let (host, handle) = guarded(guard, [("good", good.upstream()), ("hung", upstream)]);
+    let mut peer = caller(&handle).await;
+    let mut ids = Vec::new();
+    // Two ask the same: one of them waits for the other's answer.
+    for tool in ["good__wait", "good__id", "good__id", "hung__id"] {
+        ids.push(peer.start("tools/call", serde_json::json!({ "name": tool })).await.unwrap());
+    }
+    until("all of them wait", || {
+        good.has("waiting") && asked.load(Ordering::SeqCst) == 1 && hung.starts().len() == 1
+    })
+    .await;
+
+    host.end_waiting();
+    for id in &ids[1..3] {
+        let refused = peer.response(id).await.unwrap();
+        assert_eq!(refused["result"]["isError"], true, "{refused}");
+        assert_eq!(refused["result"]["content"][0]["text"], "the question was not answered");
+    }
+    let given_up = peer.response(&ids[3]).await.unwrap();
+    let message = given_up["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("`hung` is not available"), "{given_up}");
+    until("its process ends", || hung.alive() == 0).await;
+    // Nobody is asked any more.
+    assert_eq!(call(&mut peer, "good__id").await.unwrap(), "the question was not answered");
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+
+    good.tell("go");
+    let ran = peer.response(&ids[0]).await.unwrap();
+    assert_eq!(ran["result"]["content"][0]["text"], "waited");
     host.close().await;
 }
 

@@ -9,6 +9,8 @@ if [ -e broken ]; then
     echo "no key for $LABEL" >&2
     exit 7
 fi
+# One that is held up starts when it is let go.
+while [ -e held ]; do sleep 0.02; done
 # One that hangs takes what it is told and says nothing.
 while [ -e hung ]; do read -r line || exit 0; done
 while read -r line; do

@@ -44,9 +44,14 @@ impl Program {
         self
     }
 
-    /// Leaves a word for it: `broken`, `hung` or `go`.
+    /// Leaves a word for it: `broken`, `held`, `hung` or `go`.
     pub(super) fn tell(&self, word: &str) {
         fs::write(self.folder.join(word), "").expect("the folder can be written to");
+    }
+
+    /// Takes a word back.
+    pub(super) fn untell(&self, word: &str) {
+        fs::remove_file(self.folder.join(word)).expect("it was told");
     }
 
     pub(super) fn read(&self, name: &str) -> String {
@@ -90,7 +95,14 @@ impl Drop for Program {
 
 /// A host that allows everything, opened.
 pub(super) fn host<const N: usize>(upstreams: [(&str, Upstream); N]) -> (Host, ServerHandle) {
-    let guard = Guard::builder().policy(Policy::new([Rule::allow()])).build();
+    guarded(Guard::builder().policy(Policy::new([Rule::allow()])).build(), upstreams)
+}
+
+/// A host with a guard, opened.
+pub(super) fn guarded<const N: usize>(
+    guard: Guard,
+    upstreams: [(&str, Upstream); N],
+) -> (Host, ServerHandle) {
     let builder = Host::builder().guard(guard);
     let host =
         upstreams.into_iter().fold(builder, |builder, (name, upstream)| builder.add(name, upstream)).build();
