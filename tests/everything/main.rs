@@ -7,7 +7,7 @@ use bowline::{
     client::{Answer, Client, ClientBuilder, Stream, command},
 };
 use bowline_host::{
-    Host, Upstream, exposed_name,
+    Host, Start, Upstream, exposed_name,
     policy::{Action, Guard, Policy, Rule},
 };
 use bowline_server::Server;
@@ -148,10 +148,15 @@ async fn behind(
     let guard = Guard::builder().policy(Policy::new(rules)).build();
     let host = names.iter().fold(Host::builder().guard(guard), |host, name| {
         // It asks for its folders as soon as it has started, when nobody calls.
-        host.add(*name, Upstream::from(command(program, words)).roots([Root::new("file:///")]))
+        let upstream = Upstream::from(command(program, words)).roots([Root::new("file:///")]);
+        host.add(*name, upstream.start(Start::Eager))
     });
     let host = host.build();
     let server = host.open(Server::new("gateway"))?;
+    // A list waits for its servers a while only, and what is compared is all of it.
+    while !host.is_ready() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let (near, far) = tokio::io::duplex(1 << 20);
     let serving = tokio::spawn(async move {
         let (read, write) = tokio::io::split(far);

@@ -486,7 +486,7 @@ enum Wait<'a> {
 
 /// How long a list waits for servers that start. Programs that are installed are up well within it, so that clients get one
 /// whole list; and nobody who looks at a client that lists takes it for dead.
-const GRACE: Duration = Duration::from_secs(2);
+const GRACE: Duration = Duration::from_secs(5);
 
 /// For how many tenants it is kept what they are offered.
 const MAX_CATALOGS: usize = 1000;
