@@ -1,6 +1,6 @@
 //! What servers offer, remembered for the completion of command lines: it never starts a server to find out.
 
-use crate::{context::Context, schema::Schema};
+use crate::{context::Context, folders, schema::Schema};
 use bowline_types::{Prompt, Tool};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -72,11 +72,8 @@ pub(crate) fn remember(context: &Context, server: &str, change: impl FnOnce(&mut
     let mut cache = read(&path).unwrap_or_default();
     change(cache.servers.entry(server.to_owned()).or_default());
     let (Some(folder), Ok(text)) = (path.parent(), serde_json::to_vec(&cache)) else { return };
-    // Written beside and moved, so that nobody reads half of it.
-    let beside = path.with_extension(format!("{}.tmp", std::process::id()));
-    let written = fs::create_dir_all(folder)
-        .and_then(|()| fs::write(&beside, text))
-        .and_then(|()| fs::rename(&beside, &path));
+    let written =
+        fs::create_dir_all(folder).and_then(|()| folders::replace(&path, |new| fs::write(new, text)));
     if let Err(error) = written {
         tracing::debug!(%error, "names for completion cannot be remembered");
     }

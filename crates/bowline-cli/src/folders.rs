@@ -1,4 +1,4 @@
-//! Folders for what lasts as long as a login, which nobody else can write.
+//! Folders for what lasts as long as a login, which nobody else can write; and files that are whole, and their owner's alone.
 
 use crate::surroundings::Surroundings;
 use std::{
@@ -31,6 +31,24 @@ pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
         folder.display()
     );
     Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
+}
+
+/// Options by which a file that is created is its owner's alone.
+pub(crate) fn private(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
+}
+
+/// Puts a file in the place of another. It is written beside it and moved, so that nobody reads half of it.
+pub(crate) fn replace(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    let new = path.with_extension(format!("{}.new", std::process::id()));
+    let placed = write(&new).and_then(|()| fs::rename(&new, path));
+    if placed.is_err() {
+        // The error that matters is the one that came first.
+        let _: io::Result<()> = fs::remove_file(&new);
+    }
+    placed
 }
 
 /// Whether what is in a folder is by the user and nobody else.

@@ -1,6 +1,9 @@
 //! Files of recordings: where they are written, and how secrets are kept out of them.
 
-use crate::failure::{Code, Failure};
+use crate::{
+    failure::{Code, Failure},
+    folders,
+};
 use bowline_host::policy::is_secret_name;
 use bowline_testing::transcript::{Recorder, Side};
 use serde_json::Value;
@@ -60,9 +63,7 @@ impl Recording {
 
 fn create(path: &Path) -> io::Result<(PathBuf, File)> {
     let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    folders::private(options.write(true).create_new(true));
     let mut number = 1;
     loop {
         let path = if number == 1 { path.to_owned() } else { numbered(path, number) };

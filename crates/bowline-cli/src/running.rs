@@ -6,7 +6,8 @@
 use crate::{folders, surroundings::Surroundings};
 use serde::{Deserialize, Serialize};
 use std::{
-    fs, io,
+    fs,
+    io::{self, Write},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::{Path, PathBuf},
     time::SystemTime,
@@ -81,7 +82,9 @@ impl Running {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for folder in folders::runtime(surroundings) {
             let path = folder.join(name(port));
-            match folders::make_private(&folder).and_then(|()| replace(&path, &text)) {
+            match folders::make_private(&folder)
+                .and_then(|()| folders::replace(&path, |new| write(new, &text)))
+            {
                 Ok(()) => return Ok(Told { path, running: self }),
                 Err(error) => last = error,
             }
@@ -110,20 +113,11 @@ fn name(port: u16) -> String {
     format!("up-{port}.json")
 }
 
-/// Puts a file in the place of another: whole, and for the user alone.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    use io::Write;
-    let new = path.with_extension(format!("{}.new", std::process::id()));
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options.open(&new).and_then(|mut file| file.write_all(text.as_bytes()));
-    let placed = written.and_then(|()| fs::rename(&new, path));
-    if placed.is_err() {
-        let _: io::Result<()> = fs::remove_file(&new);
-    }
-    placed
+/// Writes the file for the user alone.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let mut file =
+        folders::private(fs::OpenOptions::new().write(true).create(true).truncate(true)).open(path)?;
+    file.write_all(text.as_bytes())
 }
 
 fn all(folder: &Path) -> Vec<(SystemTime, Running)> {

@@ -5,10 +5,9 @@ use crate::{
     context::Context,
     ending::Ending,
     failure::{Code, Failure},
-    target::Target,
+    target::{self, Target},
 };
 use bowline_client::{Client, ClientBuilder};
-use bowline_host::policy::visible;
 use bowline_types::{RawJson, error_code};
 use std::time::{Duration, Instant};
 
@@ -66,13 +65,7 @@ impl<'a> Session<'a> {
 
     /// The command line of a command that looks at this server, with a word of its own.
     pub(crate) fn look(&self, command: &str, word: &str) -> String {
-        let name = visible(&self.name);
-        let gap = if word.is_empty() { "" } else { " " };
-        if self.is_written_out {
-            format!("bowline {command}{gap}{word} -- {name} …")
-        } else {
-            format!("bowline {command} {name}{gap}{word}")
-        }
+        target::look(command, word, &self.name, self.is_written_out)
     }
 
     /// Connects.

@@ -6,6 +6,7 @@ use bowline_host::config::{
 use std::{
     io::{self, IsTerminal},
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct Surroundings {
     pub(crate) terminal: bool,
     /// The files the user named.
     named: Vec<PathBuf>,
+    /// What the files said when they were read.
+    config: OnceLock<Config>,
 }
 
 impl Surroundings {
@@ -29,6 +32,7 @@ impl Surroundings {
             workspace: std::env::current_dir().ok(),
             terminal: io::stdin().is_terminal() && io::stderr().is_terminal(),
             named: named.to_vec(),
+            config: OnceLock::new(),
         }
     }
 
@@ -75,8 +79,9 @@ impl Surroundings {
         self.named.iter().map(PathBuf::as_path).find(|path| !path.exists())
     }
 
-    pub(crate) fn config(&self) -> Config {
-        self.loader().load(&Disk)
+    /// What the files say. They are read once, for what stands in them may run commands.
+    pub(crate) fn config(&self) -> &Config {
+        self.config.get_or_init(|| self.loader().load(&Disk))
     }
 
     /// Where the program keeps what it must not forget: approvals, remembered answers, what was typed. None without a home.

@@ -78,8 +78,8 @@ impl ReachArguments {
     /// The command line of another command that looks at the same server.
     pub(crate) fn look(&self, name: Option<&str>, command: &str) -> String {
         match (self.program.first(), name) {
-            (Some(program), _) => format!("bowline {command} -- {} …", visible(&program.to_string_lossy())),
-            (None, Some(name)) => format!("bowline {command} {}", visible(name)),
+            (Some(program), _) => look(command, "", &program.to_string_lossy(), true),
+            (None, Some(name)) => look(command, "", name, false),
             (None, None) => format!("bowline {command}"),
         }
     }
@@ -120,6 +120,16 @@ impl ReachArguments {
         }
         target.timeout = self.timeout.or(target.timeout);
         Ok(())
+    }
+}
+
+/// The command line of a command that looks at a server, with a word of its own.
+pub(crate) fn look(command: &str, word: &str, server: &str, is_written_out: bool) -> String {
+    let (server, gap) = (visible(server), if word.is_empty() { "" } else { " " });
+    if is_written_out {
+        format!("bowline {command}{gap}{word} -- {server} …")
+    } else {
+        format!("bowline {command} {server}{gap}{word}")
     }
 }
 
@@ -305,7 +315,7 @@ fn gateway(context: &Context) -> Target {
 fn configured(name: &str, context: &Context) -> Result<Target, Failure> {
     let config = context.surroundings.config();
     let Some(entry) = config.upstream(name) else {
-        let Some(builtin) = Builtin::named(name) else { return Err(unknown(name, &config)) };
+        let Some(builtin) = Builtin::named(name) else { return Err(unknown(name, config)) };
         let unreachable = |failure: Failure| Failure { code: Code::Unreachable, ..failure };
         let server = builtin.server(context).map_err(unreachable)?.build();
         let server = server.map_err(|error| Failure::new(Code::Unreachable, error.to_string()))?;

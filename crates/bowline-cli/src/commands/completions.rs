@@ -107,7 +107,7 @@ fn proposals(context: &Context, words: &[String], current: &str) -> Vec<String> 
         match plain.as_slice() {
             [] => {
                 let config = context.surroundings.config();
-                found.extend(config.upstreams.into_iter().map(|entry| entry.name));
+                found.extend(config.upstreams.iter().map(|entry| entry.name.clone()));
                 found.extend(Builtin::names());
                 found.push("up".to_owned());
             }

@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
     arguments.log.start(context, "info", logging::aside())?;
     let config = context.surroundings.config();
-    if hosting::is_absent(&config) {
+    if hosting::is_absent(config) {
         let places: Vec<String> = config.files.iter().map(|file| format!("`{}`", file.display())).collect();
         return Err(Failure::new(
             Code::Config,
@@ -41,7 +41,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     }
     let ending = Ending::listen()?;
     let address = arguments.listen.unwrap_or(config.gateway.listen);
-    let hosting = Hosting::new(context, config, Memory::Kept, None)?;
+    let hosting = Hosting::new(context, config.clone(), Memory::Kept, None)?;
     let complaints = [hosting.complaints(address), hosting.unapproved()].concat();
     if arguments.strict && !complaints.is_empty() {
         let sentence = "something is wrong with the configuration";

@@ -6,8 +6,7 @@
 //! from meaning a stranger, and the shell makes way.
 
 use std::io;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 
 use rustix::process::Pid;
 
@@ -23,15 +22,7 @@ impl Cradle {
     /// Makes a group. Fails when there is no shell, or no room for it.
     pub(super) fn new() -> io::Result<Self> {
         watchdog::start();
-        let holder = Command::new(SHELL)
-            .args(["-c", "read -r _"])
-            .env_clear()
-            .current_dir("/")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()?;
+        let holder = watchdog::spawn(SHELL, &["read -r _"])?;
         let group = i32::try_from(holder.id()).ok().and_then(Pid::from_raw);
         let group = group.ok_or_else(|| io::Error::other("the new process has no id"))?;
         watchdog::add(group);

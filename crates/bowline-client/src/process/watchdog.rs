@@ -84,7 +84,7 @@ impl Watchdog {
         if !matches!(self.state, State::Idle) {
             return;
         }
-        match spawn(self.shell) {
+        match spawn(self.shell, &[SCRIPT, NAME]) {
             Ok(mut child) => {
                 // A shell that does not listen is noticed, and replaced, when there is more to tell.
                 let _ = self.groups.iter().try_for_each(|group| write(&mut child, &format!("add {group}\n")));
@@ -127,9 +127,10 @@ impl Watchdog {
 
 /// The shell gets a group of its own, so that a signal to the group of this process does not reach it, and no
 /// descriptor but its end of the pipe: those of the standard library are closed in new programs.
-fn spawn(shell: &str) -> io::Result<Child> {
+pub(super) fn spawn(shell: &str, words: &[&str]) -> io::Result<Child> {
     Command::new(shell)
-        .args(["-c", SCRIPT, NAME])
+        .arg("-c")
+        .args(words)
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::piped())

@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 pub(super) fn run(context: &Context) -> Result<(), Failure> {
     let config = context.surroundings.config();
     if context.json() {
-        context.screen.json(&described(&config))?;
-        return mistaken(&config);
+        context.screen.json(&described(config))?;
+        return mistaken(config);
     }
     context.screen.line("# The files that are read:")?;
     for file in &config.files {
@@ -19,11 +19,11 @@ pub(super) fn run(context: &Context) -> Result<(), Failure> {
         context.screen.line(&format!("#   {}{state}", file.display()))?;
     }
     context.screen.line("")?;
-    context.screen.line(explain(&config).trim_end())?;
+    context.screen.line(explain(config).trim_end())?;
     for error in &config.errors {
         context.screen.warn(&error.to_string());
     }
-    mistaken(&config)
+    mistaken(config)
 }
 
 /// Ends with the code of mistakes, which have been told, where there are any.

@@ -4,6 +4,7 @@ use super::written::{self, Secrets};
 use crate::{
     context::Context,
     failure::{Code, Failure},
+    folders,
 };
 use bowline_host::config::{
     Config, Dialect, Disk, KnownFile, Launch, Loader, Platform, Scope, Source, Strictness, UpstreamConfig,
@@ -233,9 +234,7 @@ fn write(context: &Context, path: &Path, added: &str) -> Result<Option<PathBuf>,
         private(&kept, before).map_err(|error| failed("keep a copy of", error))?;
         backup = Some(kept);
     }
-    let new = path.with_extension(format!("toml.{}.new", std::process::id()));
-    let written = private(&new, &text).and_then(|()| fs::rename(&new, &path));
-    written.map_err(|error| failed("write", error))?;
+    folders::replace(&path, |new| private(new, &text)).map_err(|error| failed("write", error))?;
     Ok(backup)
 }
 
@@ -254,11 +253,7 @@ fn verify(context: &Context, path: &Path, text: &str) -> Result<(), Failure> {
 
 /// Writes a file that only its owner can read.
 fn private(path: &Path, text: &str) -> io::Result<()> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
+    let mut file = folders::private(fs::OpenOptions::new().write(true).create_new(true)).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }

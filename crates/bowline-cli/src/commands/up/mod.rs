@@ -71,11 +71,11 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let ending = Ending::listen()?;
     let address = listener.local_addr()?;
 
-    let is_demo = hosting::is_absent(&config);
+    let is_demo = hosting::is_absent(config);
     let gate: Option<Arc<dyn Gate>> =
         if is_live { Some(Arc::new(AtTerminal::new(board.clone()))) } else { None };
     let memory = if is_demo { Memory::Forgotten } else { Memory::Kept };
-    let hosting = Hosting::new(context, config, memory, gate.clone())?;
+    let hosting = Hosting::new(context, config.clone(), memory, gate.clone())?;
     let demo = if is_demo { Some(demo::add(&hosting.gateway, context, address)?) } else { None };
     let url = running::url(address, &hosting.gateway.config().gateway.path);
     let told = tell(context, &hosting, &url, address.port());
