@@ -70,7 +70,8 @@ pub struct Host {
 pub(crate) struct Inner {
     me: std::sync::Weak<Self>,
     members: RwLock<BTreeMap<Arc<str>, Arc<Member>>>,
-    /// What is offered to whom, as it was last put together. One entry where all servers are shared.
+    /// What is offered to whom, as it was last put together. `None` is what all callers share: the servers that are not
+    /// per client.
     catalogs: Mutex<HashMap<Option<CallerKey>, Kept>>,
     /// Counts everything that may change what is offered.
     epoch: AtomicU64,
@@ -357,6 +358,23 @@ impl Inner {
     async fn catalog(&self, tenant: &CallerKey, wait: Wait<'_>) -> Arc<Catalog> {
         let members = self.members();
         let key = members.iter().any(|member| member.is_per_client()).then(|| tenant.clone());
+        self.catalog_of(members, key, tenant, wait).await
+    }
+
+    /// What the servers offer that all callers share. No per-client server is started for it.
+    async fn shared_catalog(&self, wait: Wait<'_>) -> Arc<Catalog> {
+        let mut members = self.members();
+        members.retain(|member| !member.is_per_client());
+        self.catalog_of(members, None, &CallerKey::User(None), wait).await
+    }
+
+    async fn catalog_of(
+        &self,
+        members: Vec<Arc<Member>>,
+        key: Option<CallerKey>,
+        tenant: &CallerKey,
+        wait: Wait<'_>,
+    ) -> Arc<Catalog> {
         let epoch = self.epoch.load(Ordering::Relaxed);
         let known = self.known(key.as_ref());
         let was_whole = known.as_ref().is_some_and(|known| known.whole);
@@ -410,6 +428,12 @@ impl Inner {
             };
         catalogs.insert(key, Kept { epoch, whole, catalog: Arc::clone(&catalog) });
         catalog
+    }
+
+    /// Every catalog that was put together, of all tenants.
+    fn known_catalogs(&self) -> Vec<Arc<Catalog>> {
+        let catalogs = self.catalogs.lock().unwrap_or_else(PoisonError::into_inner);
+        catalogs.values().map(|kept| Arc::clone(&kept.catalog)).collect()
     }
 
     fn known(&self, key: Option<&CallerKey>) -> Option<Kept> {

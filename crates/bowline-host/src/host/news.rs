@@ -1,10 +1,7 @@
 //! What servers tell of their own accord, and who wants to hear it.
 
-use super::{Inner, Kept, Wait};
-use crate::{
-    config::Share,
-    upstream::{CallerKey, Instance},
-};
+use super::{Inner, Wait};
+use crate::{aggregate::Catalog, config::Share, upstream::Instance};
 use bowline_client::Notification;
 use bowline_proto::subscribe::Change;
 use std::{
@@ -37,10 +34,7 @@ impl Inner {
                 self.publish(&Change::Resources);
             }
             Notification::ResourceUpdated(params) => {
-                let Some(Kept { catalog, .. }) = self.known(None) else { return };
-                let uri = catalog.shown_uri(instance, &params.uri);
-                // Of another server's resources it has nothing to tell.
-                if catalog.owner(&uri).is_some_and(|(owner, _)| Arc::ptr_eq(&owner, instance)) {
+                for uri in self.shown_uris(instance, &params.uri) {
                     self.publish(&Change::Resource(uri));
                 }
             }
@@ -51,6 +45,32 @@ impl Inner {
                 }
             }
             other => tracing::debug!(server = &*instance.name, ?other, "a notification has no further way"),
+        }
+    }
+
+    /// The URIs under which callers know a resource of a shared server. Callers with servers of their own may be shown it
+    /// with a prefix where others are not. None for a resource of another server.
+    fn shown_uris(&self, instance: &Arc<Instance>, uri: &str) -> BTreeSet<String> {
+        if instance.spec.share != Share::Shared {
+            return BTreeSet::new();
+        }
+        let shown = |catalog: Arc<Catalog>| {
+            let uri = catalog.shown_uri(instance, uri);
+            let (owner, _) = catalog.owner(&uri)?;
+            Arc::ptr_eq(&owner, instance).then_some(uri)
+        };
+        self.known_catalogs().into_iter().filter_map(shown).collect()
+    }
+
+    /// The shared server that a URI is of, and what it calls it: as some caller was shown it, or as all are.
+    async fn shared_owner(&self, uri: &str) -> Option<(Arc<Instance>, String)> {
+        let owner = |catalog: &Catalog| {
+            catalog.owner(uri).filter(|(instance, _)| instance.spec.share == Share::Shared)
+        };
+        let known = self.known_catalogs().iter().find_map(|catalog| owner(catalog));
+        match known {
+            Some(found) => Some(found),
+            None => owner(&*self.shared_catalog(Wait::Nobody).await),
         }
     }
 
@@ -107,10 +127,9 @@ pub(super) async fn follow(inner: Weak<Inner>, mut wanted: watch::Receiver<Arc<B
         });
         futures_util::future::join_all(let_go).await;
         if now.iter().any(|uri| !held.contains_key(uri)) {
-            let catalog = host.catalog(&CallerKey::User(None), Wait::Nobody).await;
-            let new = now.iter().filter(|uri| !held.contains_key(*uri)).filter_map(|uri| {
-                let (instance, original) = catalog.owner(uri)?;
-                (instance.spec.share == Share::Shared).then(|| subscribe(uri.clone(), instance, original))
+            let new = now.iter().filter(|uri| !held.contains_key(*uri)).map(|uri| async {
+                let (instance, original) = host.shared_owner(uri).await?;
+                subscribe(uri.clone(), instance, original).await
             });
             held.extend(futures_util::future::join_all(new).await.into_iter().flatten());
         }

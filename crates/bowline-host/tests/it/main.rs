@@ -13,6 +13,7 @@ mod config;
 mod gateway;
 #[cfg(target_os = "linux")]
 mod lifecycle;
+mod news;
 mod policy_guard;
 mod policy_terminal;
 mod sampling;
