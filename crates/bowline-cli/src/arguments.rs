@@ -56,6 +56,8 @@ pub(crate) enum Command {
     Serve(commands::serve::Arguments),
     /// See what the configuration says, look for mistakes in it, take over that of other programs
     Config(commands::config::Arguments),
+    /// Show or replace the token that clients send to your gateway
+    Token(commands::token::Arguments),
     /// Show who a server is and what it can do
     Info(commands::info::Arguments),
     /// List the tools of a server, or show one in full
@@ -113,7 +115,9 @@ impl Command {
     pub(crate) fn reads_configuration(&self) -> bool {
         match self {
             Self::Config(arguments) => !arguments.writes(),
-            Self::Offer(_) | Self::Completions(_) | Self::Man(_) | Self::Reference(_) => false,
+            Self::Offer(_) | Self::Completions(_) | Self::Man(_) | Self::Reference(_) | Self::Token(_) => {
+                false
+            }
             _ => true,
         }
     }

@@ -12,7 +12,7 @@ pub(crate) fn runtime(surroundings: &Surroundings) -> Vec<PathBuf> {
     // A relative one would be another one in every folder.
     let login = login.filter(|folder| folder.is_absolute()).map(|folder| folder.join("bowline"));
     // Others may write there, so the name says whose it is; whose it really is, is checked.
-    let shared = std::env::temp_dir().join(format!("bowline-{}", owner()));
+    let shared = surroundings.temporary.join(format!("bowline-{}", owner()));
     login.into_iter().chain(surroundings.state_folder()).chain([shared]).collect()
 }
 
@@ -63,6 +63,19 @@ pub(crate) fn is_private(folder: &Path) -> bool {
 #[cfg(not(unix))]
 pub(crate) fn is_private(folder: &Path) -> bool {
     folder.is_dir()
+}
+
+/// Whether a file is the user's, and nobody else can read or write it.
+#[cfg(unix)]
+pub(crate) fn is_secret(file: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    file.uid() == owner() && file.mode() & 0o077 == 0
+}
+
+/// Whether a file is the user's alone: those in folders of users are, on this system.
+#[cfg(not(unix))]
+pub(crate) fn is_secret(_: &fs::Metadata) -> bool {
+    true
 }
 
 #[cfg(unix)]

@@ -3,6 +3,7 @@
 use crate::{
     context::Context,
     failure::{Code, Failure},
+    token::Access,
 };
 use bowline_host::{
     Gateway,
@@ -32,12 +33,13 @@ pub(crate) enum Memory {
 
 impl Hosting {
     /// The gateway that a configuration describes, in the surroundings of this program. Questions go to the gate, if there
-    /// is one.
+    /// is one. Clients over HTTP have to send what `access` says.
     pub(crate) fn new(
         context: &Context,
         config: Config,
         memory: Memory,
         gate: Option<Arc<dyn Gate>>,
+        access: &Access,
     ) -> Result<Self, Failure> {
         let surroundings = &context.surroundings;
         let folder = surroundings.state_folder().filter(|_| memory == Memory::Kept);
@@ -51,6 +53,9 @@ impl Hosting {
         if let Some(folder) = folder {
             builder = builder.folder(folder);
         }
+        if let Some(token) = access.token() {
+            builder = builder.token(token);
+        }
         if let Some(gate) = gate {
             builder = builder.gate(gate).attended().opener(SystemOpener);
         }
@@ -63,10 +68,10 @@ impl Hosting {
         let config = self.gateway.config();
         let mut told: Vec<String> = self.gateway.problems().iter().map(ToString::to_string).collect();
         let is_told = config.gateway.listen.ip() == listen.ip();
-        if !listen.ip().is_loopback() && config.gateway.token_env.is_none() && !is_told {
+        if !listen.ip().is_loopback() && !self.gateway.has_token() && !is_told {
             told.push(format!(
-                "others than this machine can connect to {listen}, and nobody has to send a token; \
-                 `token_env` in `[gateway]` asks for one"
+                "other machines can connect to {listen}, and nobody has to send a token; \
+                 remove `--no-token`, or set `token_env` in `[gateway]`"
             ));
         }
         told

@@ -24,6 +24,7 @@ mod session;
 mod surroundings;
 mod table;
 mod target;
+mod token;
 mod words;
 
 use arguments::{Arguments, Command};

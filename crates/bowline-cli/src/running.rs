@@ -1,16 +1,17 @@
 //! What runs: how a `bowline up` tells the other commands of the same user where it is.
 //!
-//! Each has a file of its own, named by its port, in a folder that nobody else can write. What it says is believed for the
-//! address only as long as its process is there.
+//! Each has a file of its own, named by its port, in a folder that nobody else can write. What it says, the token included,
+//! is believed only while its process holds the lock beside it. Nobody else is talked to: a port that is free can be taken
+//! by another user.
 
-use crate::{folders, surroundings::Surroundings};
+use crate::{context::Context, folders, hosting::Hosting, surroundings::Surroundings, token::Access};
 use serde::{Deserialize, Serialize};
 use std::{
-    fs,
+    fs::{self, File, OpenOptions, TryLockError},
     io::{self, Write},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::{Path, PathBuf},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 /// The port that is used unless another one is asked for.
@@ -36,7 +37,7 @@ pub(crate) fn url(address: SocketAddr, path: &str) -> String {
     format!("http://{reached}{path}")
 }
 
-/// A host that runs.
+/// A gateway that runs.
 #[derive(Clone, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct Running {
     /// The endpoint.
@@ -55,17 +56,10 @@ impl std::fmt::Debug for Running {
 }
 
 impl Running {
-    /// One that has not told that it runs, where it would be.
-    pub(crate) fn usual() -> Self {
-        Self { url: url(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)), "/mcp"), pid: 0, token: None }
-    }
-
     /// The one that commands without a target mean: at the usual port, or else the one that was started last.
     pub(crate) fn find(surroundings: &Surroundings) -> Option<Self> {
-        let folders = folders::runtime(surroundings);
-        let usual = folders.iter().find_map(|folder| read(&folder.join(name(PORT))));
-        usual.or_else(|| {
-            let mut all: Vec<(SystemTime, Self)> = folders.iter().flat_map(|folder| all(folder)).collect();
+        Self::at(surroundings, PORT).or_else(|| {
+            let mut all = all(surroundings);
             all.sort_by_key(|(since, _)| *since);
             all.pop().map(|(_, running)| running)
         })
@@ -76,37 +70,119 @@ impl Running {
         folders::runtime(surroundings).iter().find_map(|folder| read(&folder.join(name(port))))
     }
 
+    /// The one at a URL, if it is one of this user.
+    pub(crate) fn at_url(surroundings: &Surroundings, url: &str) -> Option<Self> {
+        let plain = |url: &str| url.replacen("//localhost:", "//127.0.0.1:", 1);
+        let mut all = all(surroundings).into_iter().map(|(_, running)| running);
+        all.find(|running| plain(&running.url) == plain(url))
+    }
+
     /// Tells the other commands, until what comes back is dropped. Fails where no folder can be used.
+    ///
+    /// It has to be dropped before the socket is closed: who finds the file believes that the port is ours.
     pub(crate) fn tell(self, surroundings: &Surroundings, port: u16) -> io::Result<Told> {
         let text = serde_json::to_string(&self).map_err(io::Error::from)?;
-        let mut last = io::Error::from(io::ErrorKind::NotFound);
-        for folder in folders::runtime(surroundings) {
-            let path = folder.join(name(port));
-            match folders::make_private(&folder)
-                .and_then(|()| folders::replace(&path, |new| write(new, &text)))
-            {
-                Ok(()) => return Ok(Told { path, running: self }),
-                Err(error) => last = error,
+        let folders = folders::runtime(surroundings);
+        let Some((last, best)) = folders.split_last() else { return Err(io::ErrorKind::NotFound.into()) };
+        // A command may know one of the folders only: a service has no folder of a login.
+        let mut places = Vec::new();
+        let mut error = None;
+        for folder in best {
+            match Place::take(folder, port, &text) {
+                Ok(place) => places.push(place),
+                // Another gateway has this port at another address, and is the one that is found.
+                Err(failed) if failed.kind() == io::ErrorKind::WouldBlock => return Err(failed),
+                Err(failed) => error = error.or(Some(failed)),
             }
         }
-        Err(last)
+        if places.is_empty() {
+            places.push(Place::take(last, port, &text).map_err(|failed| error.unwrap_or(failed))?);
+        }
+        Ok(Told { _places: places })
     }
 }
 
 /// What was told. It is taken back when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Told {
-    path: PathBuf,
-    running: Running,
+    _places: Vec<Place>,
 }
 
-impl Drop for Told {
+/// A file, and the lock that shows that the process which wrote it is there.
+///
+/// A process id would not show it: the id of a process that was killed is given to the next one, whoever starts that.
+#[derive(Debug)]
+struct Place {
+    path: PathBuf,
+    lock: File,
+}
+
+impl Place {
+    fn take(folder: &Path, port: u16, text: &str) -> io::Result<Self> {
+        folders::make_private(folder)?;
+        let path = folder.join(name(port));
+        let lock = acquire(&path.with_extension("lock"))?;
+        folders::replace(&path, |new| write(new, text))?;
+        Ok(Self { path, lock })
+    }
+}
+
+impl Drop for Place {
     fn drop(&mut self) {
-        // Another one may have come in the place of this one.
-        if read(&self.path).is_some_and(|running| running == self.running) {
-            let _: io::Result<()> = fs::remove_file(&self.path);
+        for path in [&self.path, &self.path.with_extension("lock")] {
+            let _: io::Result<()> = fs::remove_file(path);
+        }
+        let _: io::Result<()> = self.lock.unlock();
+    }
+}
+
+/// How often a lock is tried, since a command that looks holds it for a moment.
+const TRIES: usize = 50;
+
+/// Takes the lock of a file. Fails if another process has it.
+fn acquire(path: &Path) -> io::Result<File> {
+    for _ in 0..TRIES {
+        let lock = folders::private(OpenOptions::new().write(true).create(true)).open(path)?;
+        match lock.try_lock() {
+            // The one before may have removed the file after it was opened here.
+            Ok(()) if is_at(&lock, path) => return Ok(lock),
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(10)),
+            Err(TryLockError::Error(error)) => return Err(error),
         }
     }
+    let message = format!("another process has locked `{}`", path.display());
+    Err(io::Error::new(io::ErrorKind::WouldBlock, message))
+}
+
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let (Ok(open), Ok(there)) = (file.metadata(), fs::symlink_metadata(path)) else { return false };
+    (open.dev(), open.ino()) == (there.dev(), there.ino())
+}
+
+#[cfg(not(unix))]
+fn is_at(_: &File, path: &Path) -> bool {
+    path.is_file()
+}
+
+/// Whether a living process has the lock of a file.
+fn is_locked(path: &Path) -> bool {
+    let Ok(lock) = File::open(path) else { return false };
+    matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+/// Tells the other commands of this user where a gateway is.
+pub(crate) fn tell(
+    context: &Context,
+    hosting: &Hosting,
+    access: &Access,
+    address: SocketAddr,
+) -> io::Result<Told> {
+    let url = url(address, &hosting.gateway.config().gateway.path);
+    let token = access.token().map(str::to_owned);
+    Running { url, pid: std::process::id(), token }.tell(&context.surroundings, address.port())
 }
 
 fn name(port: u16) -> String {
@@ -115,12 +191,17 @@ fn name(port: u16) -> String {
 
 /// Writes the file for the user alone.
 fn write(path: &Path, text: &str) -> io::Result<()> {
-    let mut file =
-        folders::private(fs::OpenOptions::new().write(true).create(true).truncate(true)).open(path)?;
+    // A file that a stopped process left has the mode it had.
+    let _: io::Result<()> = fs::remove_file(path);
+    let mut file = folders::private(OpenOptions::new().write(true).create_new(true)).open(path)?;
     file.write_all(text.as_bytes())
 }
 
-fn all(folder: &Path) -> Vec<(SystemTime, Running)> {
+fn all(surroundings: &Surroundings) -> Vec<(SystemTime, Running)> {
+    folders::runtime(surroundings).iter().flat_map(|folder| all_in(folder)).collect()
+}
+
+fn all_in(folder: &Path) -> Vec<(SystemTime, Running)> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let told = entries.filter_map(|entry| {
         let entry = entry.ok()?;
@@ -133,37 +214,21 @@ fn all(folder: &Path) -> Vec<(SystemTime, Running)> {
     told.collect()
 }
 
-/// What a file tells, if its process is still there.
+/// What a file tells, if the process that wrote it is still there.
 fn read(path: &Path) -> Option<Running> {
-    if !path.parent().is_some_and(folders::is_private) {
+    if !path.parent().is_some_and(folders::is_private) || !is_locked(&path.with_extension("lock")) {
         return None;
     }
-    let running: Running = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
-    is_there(running.pid).then_some(running)
-}
-
-#[cfg(unix)]
-fn is_there(pid: u32) -> bool {
-    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
-    // One of another user cannot be asked, and is there.
-    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
-}
-
-#[cfg(not(unix))]
-fn is_there(_: u32) -> bool {
-    true
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bowline_host::config::Environment;
 
     fn surroundings(folder: &Path) -> Surroundings {
-        let variables = [("XDG_RUNTIME_DIR", folder.display().to_string())];
-        let mut surroundings = Surroundings::of_this_process(&[]);
-        surroundings.environment = Environment::new(variables);
-        surroundings
+        let login = folder.join("login").display().to_string();
+        Surroundings::of_test(folder, &[("XDG_RUNTIME_DIR", &login)])
     }
 
     fn at(port: u16, pid: u32) -> Running {
@@ -208,13 +273,45 @@ mod tests {
         assert!(!format!("{:?}", at(1, 1)).contains("s3cret"));
     }
 
-    #[cfg(unix)]
     #[test]
-    fn what_a_process_left_behind_that_is_gone_counts_for_nothing() {
+    fn a_file_is_believed_only_while_its_process_holds_the_lock() {
         let folder = tempfile::tempdir().expect("there is a folder for temporary files");
         let surroundings = surroundings(folder.path());
-        // More than any system numbers its processes with.
-        let _left = at(PORT, 0x7fff_fff0).tell(&surroundings, PORT).expect("the folder can be written");
+        let running = at(PORT, std::process::id());
+        drop(running.clone().tell(&surroundings, PORT).expect("the folder can be written"));
+        // What a process that was killed leaves: its files, without a lock. Its id may be somebody else's by now.
+        for place in folders::runtime(&surroundings).iter().filter(|place| place.is_dir()) {
+            let text = serde_json::to_string(&running).expect("it is JSON");
+            write(&place.join(name(PORT)), &text).expect("it is ours");
+            fs::write(place.join(name(PORT)).with_extension("lock"), "").expect("it is ours");
+        }
         assert_eq!(Running::at(&surroundings, PORT), None);
+        assert_eq!(Running::find(&surroundings), None);
+        assert_eq!(Running::at_url(&surroundings, &running.url), None);
+        // The next one takes its place.
+        let told = running.clone().tell(&surroundings, PORT).expect("nobody holds the lock");
+        assert_eq!(Running::at_url(&surroundings, "http://localhost:7337/mcp"), Some(running.clone()));
+        assert!(running.tell(&surroundings, PORT).is_err(), "one holds it");
+        drop(told);
+    }
+
+    #[test]
+    fn a_command_that_knows_one_of_the_folders_finds_it() {
+        let folder = tempfile::tempdir().expect("there is a folder for temporary files");
+        let _told = at(PORT, 1).tell(&surroundings(folder.path()), PORT).expect("the folder can be written");
+        let without_login = Surroundings::of_test(folder.path(), &[]);
+        assert_eq!(Running::find(&without_login), Some(at(PORT, 1)));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_told_is_for_the_user_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("there is a folder for temporary files");
+        let surroundings = surroundings(folder.path());
+        let _told = at(PORT, 1).tell(&surroundings, PORT).expect("the folder can be written");
+        let file = folder.path().join("login/bowline").join(name(PORT));
+        let mode = fs::metadata(&file).expect("it was written").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
     }
 }

@@ -16,6 +16,8 @@ pub(crate) struct Surroundings {
     pub(crate) home: Option<PathBuf>,
     /// The folder the program runs in.
     pub(crate) workspace: Option<PathBuf>,
+    /// The folder for temporary files, which others may write as well.
+    pub(crate) temporary: PathBuf,
     /// Whether a person sits at both ends: questions can be shown and answered.
     pub(crate) terminal: bool,
     /// The files the user named.
@@ -30,8 +32,23 @@ impl Surroundings {
             environment: Environment::new(std::env::vars()),
             home: home(),
             workspace: std::env::current_dir().ok(),
+            temporary: std::env::temp_dir(),
             terminal: io::stdin().is_terminal() && io::stderr().is_terminal(),
             named: named.to_vec(),
+            config: OnceLock::new(),
+        }
+    }
+
+    /// Surroundings of a test: nothing of the machine but one folder.
+    #[cfg(test)]
+    pub(crate) fn of_test(folder: &Path, variables: &[(&str, &str)]) -> Self {
+        Self {
+            environment: Environment::new(variables.iter().copied()),
+            home: Some(folder.join("home")),
+            workspace: Some(folder.join("here")),
+            temporary: folder.join("tmp"),
+            terminal: false,
+            named: Vec::new(),
             config: OnceLock::new(),
         }
     }

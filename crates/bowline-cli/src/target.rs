@@ -9,6 +9,7 @@ use crate::{
 };
 use bowline_client::{Client, ClientBuilder, Command, Connect, Environment, OpenError, StderrMode, command};
 use bowline_host::{InProcess, Page, Reach, config::Config, near::nearest, policy::visible};
+use bowline_http::HttpTarget;
 use bowline_types::{Revision, Root};
 use clap::Args;
 use std::{
@@ -180,8 +181,8 @@ impl Target {
     /// The server of that name, or at that URL.
     pub(crate) fn named(name: &str, context: &Context) -> Result<Self, Failure> {
         match name {
-            GATEWAY => Ok(gateway(context)),
-            url if is_url(url) => Ok(Self::new(url, Way::Page(bowline_http::http(url).into()))),
+            GATEWAY => gateway(context),
+            url if is_url(url) => Ok(at_url(url, context)),
             name => configured(name, context),
         }
     }
@@ -271,9 +272,6 @@ impl Target {
                 GATEWAY if unreachable => {
                     failure.advise("`up`, or no target at all, means the gateway; `bowline up` starts it")
                 }
-                GATEWAY if Running::find(&context.surroundings).is_none() => failure.advise(
-                    "what listens there may not be bowline; `bowline up --port 0` starts it on a port that is free",
-                ),
                 url => match with_usual_path(url).filter(|_| is_page && is_turned_away) {
                     Some(usual) => failure.advise(format!("servers are often at `/mcp`: try `{usual}`")),
                     None => failure,
@@ -300,15 +298,32 @@ async fn tell_of_waiting(context: &Context, name: &str) -> Infallible {
     std::future::pending().await
 }
 
-/// The gateway that runs; where it usually is, if none has told that it does.
-fn gateway(context: &Context) -> Target {
-    let running = Running::find(&context.surroundings).unwrap_or_else(Running::usual);
-    let page = bowline_http::http(&running.url);
-    let page = match &running.token {
+/// The gateway of this user that runs. Whatever else listens at its usual port is not talked to.
+fn gateway(context: &Context) -> Result<Target, Failure> {
+    let running = Running::find(&context.surroundings).ok_or_else(not_running)?;
+    Ok(Target::new(GATEWAY, Way::Page(page(&running.url, running.token.as_deref()).into())))
+}
+
+/// Why there is no gateway to talk to.
+pub(crate) fn not_running() -> Failure {
+    Failure::new(Code::Unreachable, "no gateway of yours is running")
+        .advise("`up`, or no target at all, means the gateway; `bowline up` starts it")
+        .advise("a gateway of another user or another machine is named by its URL")
+}
+
+/// The server at a URL. It gets the user's token only if it is the user's own gateway.
+fn at_url(url: &str, context: &Context) -> Target {
+    let token = Running::at_url(&context.surroundings, url).and_then(|running| running.token);
+    Target::new(url, Way::Page(page(url, token.as_deref()).into()))
+}
+
+/// A URL, with a token to send there.
+pub(crate) fn page(url: &str, token: Option<&str>) -> HttpTarget {
+    let page = bowline_http::http(url);
+    match token {
         Some(token) => page.header("Authorization", format!("Bearer {token}")),
         None => page,
-    };
-    Target::new(GATEWAY, Way::Page(page.into()))
+    }
 }
 
 /// The server of that name in the configuration.

@@ -6,7 +6,8 @@ use crate::{
     failure::{Code, Failure},
     hosting::{self, Hosting, Memory},
     logging::{self, LogArguments},
-    running,
+    running::{self, Told},
+    token::Access,
 };
 use clap::Args;
 use std::net::SocketAddr;
@@ -23,6 +24,9 @@ pub(crate) struct Arguments {
     /// Do not start at all if anything is wrong with the configuration
     #[arg(long)]
     strict: bool,
+    /// Let every program of this machine, or of the network, connect without a token
+    #[arg(long)]
+    no_token: bool,
     #[command(flatten)]
     log: LogArguments,
 }
@@ -41,7 +45,10 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     }
     let ending = Ending::listen()?;
     let address = arguments.listen.unwrap_or(config.gateway.listen);
-    let hosting = Hosting::new(context, config.clone(), Memory::Kept, None)?;
+    let is_http = !arguments.stdio || arguments.listen.is_some();
+    // Who talks over the standard streams started the program.
+    let access = if is_http { Access::choose(context, config, arguments.no_token)? } else { Access::Open };
+    let hosting = Hosting::new(context, config.clone(), Memory::Kept, None, &access)?;
     let complaints = [hosting.complaints(address), hosting.unapproved()].concat();
     if arguments.strict && !complaints.is_empty() {
         let sentence = "something is wrong with the configuration";
@@ -53,29 +60,48 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     for notice in hosting.notices() {
         tracing::info!("{notice}");
     }
-    let listener =
-        if arguments.stdio && arguments.listen.is_none() {
-            None
-        } else {
-            let bound = TcpListener::bind(address).await;
-            Some(bound.map_err(|error| {
-                Failure::new(Code::Failed, format!("cannot listen on {address}: {error}"))
-            })?)
-        };
+    let mut socket = None;
+    if is_http {
+        let bound = TcpListener::bind(address).await;
+        let listener = bound
+            .map_err(|error| Failure::new(Code::Failed, format!("cannot listen on {address}: {error}")))?;
+        let told = announce(context, &hosting, &access, listener.local_addr()?);
+        socket = Some((listener, told));
+    }
     hosting.gateway.watch(context.surroundings.loader());
 
     tokio::select! {
-        ended = serve(&hosting, listener, arguments.stdio, &ending) => ended,
+        ended = serve(&hosting, socket, arguments.stdio, &ending) => ended,
         () = ending.times(2) => {
             Err(Failure { silent: true, ..Failure::new(Code::Interrupted, "ended at once") })
         }
     }
 }
 
+/// Says what clients have to send, and tells the other commands of this user where the gateway is.
+fn announce(context: &Context, hosting: &Hosting, access: &Access, address: SocketAddr) -> Option<Told> {
+    match access {
+        Access::Variable { name, .. } => tracing::info!("clients have to send the token in `{name}`"),
+        Access::User { .. } => {
+            tracing::info!("clients have to send the token that `bowline token show` prints")
+        }
+        Access::Run { token, reason } => {
+            context
+                .screen
+                .aside(&format!("{reason}; until this gateway ends, clients send the token {token}"));
+        }
+        Access::Open => {
+            tracing::warn!("every program that can connect may use this gateway: it has no token")
+        }
+    }
+    let told = running::tell(context, hosting, access, address);
+    told.inspect_err(|error| tracing::warn!(%error, "other commands have to be given the URL")).ok()
+}
+
 /// Serves both until the client at the standard streams is done or the program is told to end.
 async fn serve(
     hosting: &Hosting,
-    listener: Option<TcpListener>,
+    socket: Option<(TcpListener, Option<Told>)>,
     stdio: bool,
     ending: &Ending,
 ) -> Result<(), Failure> {
@@ -91,9 +117,14 @@ async fn serve(
         }
     };
     let over_http = async {
-        let Some(listener) = listener else { return Ok(()) };
+        let Some((listener, told)) = socket else { return Ok(()) };
         tracing::info!(address = %listener.local_addr()?, "listening");
-        gateway.serve_http(listener, end()).await.map_err(|error| hosting::refused(&error))
+        let end = end();
+        let end = async move {
+            end.await;
+            drop(told);
+        };
+        gateway.serve_http(listener, end).await.map_err(|error| hosting::refused(&error))
     };
     let over_stdio = async {
         if !stdio {

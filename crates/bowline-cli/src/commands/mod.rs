@@ -18,6 +18,7 @@ pub(crate) mod repl;
 pub(crate) mod replay;
 pub(crate) mod resources;
 pub(crate) mod serve;
+pub(crate) mod token;
 pub(crate) mod tools;
 pub(crate) mod up;
 pub(crate) mod watch;
@@ -42,6 +43,7 @@ pub(crate) async fn run(command: Option<Command>, context: &Context) -> Result<(
         Some(Command::Gateway(arguments)) => gateway::run(arguments, context).await,
         Some(Command::Serve(arguments)) => serve::run(arguments, context).await,
         Some(Command::Config(arguments)) => config::run(&arguments, context),
+        Some(Command::Token(arguments)) => token::run(&arguments, context),
         Some(Command::Info(arguments)) => info::run(arguments, context).await,
         Some(Command::Tools(arguments)) => tools::run(arguments, context).await,
         Some(Command::Call(arguments)) => call::run(arguments, context).await,

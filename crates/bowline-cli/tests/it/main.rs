@@ -22,10 +22,11 @@ mod up;
 
 use std::process::{Command, Stdio};
 
-/// The program, with neither a home nor a terminal nor anything else of whoever runs the tests.
+/// The program, with neither a home nor a terminal nor anything else of whoever runs the tests: gateways that run on this
+/// machine are told of in folders that it does not look into.
 pub(crate) fn program(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bowline"));
-    command.args(words).env_clear().stdin(Stdio::null());
+    command.args(words).env_clear().env("TMPDIR", env!("CARGO_TARGET_TMPDIR")).stdin(Stdio::null());
     command
 }
 

@@ -65,9 +65,11 @@ fn a_gateway_over_http_ends_when_it_is_told() {
     let message: serde_json::Value =
         serde_json::from_str(&gateway.message("listening")).expect("each line is JSON");
     let url = format!("http://{}/mcp", message["address"].as_str().expect("it is told"));
-    let (told, code) = place.run(&["ping", &url]);
+    // The user's own commands know the token; those of somebody else do not.
+    let other = Place::new();
+    let (told, code) = other.run(&["ping", &url]);
     assert_ne!(code, Some(0), "{told}");
-    let mut ping = place.program(&["ping", &url, "--bearer-env", "TOKEN"]);
+    let mut ping = other.program(&["ping", &url, "--bearer-env", "TOKEN"]);
     ping.env("TOKEN", "s3cret-token");
     let (told, code) = place.output(ping);
     assert_eq!(code, Some(0), "{told}");
@@ -93,11 +95,11 @@ fn what_is_wrong_is_told_or_with_strict_ends_it() {
         &(SERVERS.to_owned() + "\n[servers.wrong]\nargs = [\"x\"]\n"),
     );
     place.put("here/bowline.toml", "[servers.theirs]\ncommand = \"bowline\"\n");
-    let (told, code) = place.run(&["gateway", "--strict", "--listen", "0.0.0.0:0"]);
+    let (told, code) = place.run(&["gateway", "--strict", "--no-token", "--listen", "0.0.0.0:0"]);
     expect![[r"
         error: something is wrong with the configuration
           /user/.config/bowline/bowline.toml:10:1: servers.wrong.args: `args` means something only beside `command`, which is not there; add `command` or remove `args`
-          others than this machine can connect to 0.0.0.0:0, and nobody has to send a token; `token_env` in `[gateway]` asks for one
+          other machines can connect to 0.0.0.0:0, and nobody has to send a token; remove `--no-token`, or set `token_env` in `[gateway]`
           /here/bowline.toml:1: the server `theirs` comes with the project and is not used before you approve it: run `bowline up` in a terminal
     "]].assert_eq(&told);
     assert_eq!(code, Some(3));

@@ -39,7 +39,7 @@ fn everything_it_says_to_try_works() {
     let place = Place::new();
     place.put("here/README.md", "Hello\n");
     place.put("user/.cursor/mcp.json", "{}");
-    let mut up = Pty::sized(place.program(&["up", "--port", "0"]), 40, 120);
+    let mut up = Pty::sized(place.program(&["up", "--port", "0"]), 40, 300);
     let servers = ["database", "files", "web"];
     up.wait("all servers", |screen| {
         let is_there =
@@ -57,9 +57,9 @@ fn everything_it_says_to_try_works() {
         Cursor is configured on this computer: `bowline config import` takes over its servers.
 
         To connect another program:
-          Claude Code     claude mcp add --transport http bowline http://127.0.0.1:PORT/mcp
-          Cursor          {"mcpServers":{"bowline":{"url":"http://127.0.0.1:PORT/mcp"}}}
-          VS Code         {"servers":{"bowline":{"type":"http","url":"http://127.0.0.1:PORT/mcp"}}}
+          Claude Code     claude mcp add --transport http bowline http://127.0.0.1:PORT/mcp --header "Authorization: Bearer TOKEN"
+          Cursor          {"mcpServers":{"bowline":{"url":"http://127.0.0.1:PORT/mcp","headers":{"Authorization":"Bearer TOKEN"}}}}
+          VS Code         {"servers":{"bowline":{"type":"http","url":"http://127.0.0.1:PORT/mcp","headers":{"Authorization":"Bearer TOKEN"}}}}
           Claude Desktop  {"mcpServers":{"bowline":{"command":"bowline","args":["serve","files","/here"]}}}
 
         To try in a second terminal:
@@ -255,4 +255,115 @@ fn a_configuration_that_protects_less_than_was_meant_starts_nothing() {
           /user/.config/bowline/bowline.toml:2:10: rules[0].effect: expected one of `ask`, `deny`, `allow`, got `forbid`; write `effect = "ask"`
     "#]].assert_eq(&told);
     assert_eq!(code, Some(3));
+}
+
+/// The status that a gateway answers with, to a client that sends these headers.
+fn status(url: &str, headers: &str) -> String {
+    use std::io::{Read as _, Write as _};
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port(url).parse().expect("it is a port")))
+        .expect("it listens");
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nAccept: application/json, text/event-stream\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n{headers}\r\n{body}",
+        port(url),
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers with text");
+    answer.split(' ').nth(1).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn another_user_without_the_token_is_refused() {
+    let place = Place::new();
+    let (token, code) = {
+        let output = place.program(&["token", "show"]).output().expect("the program can be started");
+        (String::from_utf8(output.stdout).expect("it is text").trim().to_owned(), output.status.code())
+    };
+    assert_eq!(code, Some(0));
+    for _ in 0..2 {
+        let (up, url) = start(&place, &["up", "--port", "0"]);
+        assert_eq!(status(&url, ""), "401");
+        assert_eq!(status(&url, "Authorization: Bearer bowline_0\r\n"), "401");
+        assert_ne!(status(&url, &format!("Authorization: Bearer {token}\r\n")), "401");
+        // Our own commands send it, whatever they call the gateway.
+        for target in ["up", &url, &url.replace("127.0.0.1", "localhost")] {
+            let (told, code) = place.run(&["tools", target]);
+            assert_eq!(code, Some(0), "{target}: {told}");
+        }
+        up.signal(Signal::TERM);
+        let (_, messages) = up.end();
+        assert!(!messages.contains(&token), "{messages}");
+    }
+    let (up, url) = start(&place, &["up", "--port", "0", "--no-token"]);
+    assert_ne!(status(&url, ""), "401");
+    up.signal(Signal::TERM);
+    up.end();
+}
+
+#[test]
+fn a_token_is_rotated_and_kept_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let show = || place.program(&["token", "show"]).output().expect("the program can be started").stdout;
+    let first = show();
+    assert_eq!(show(), first);
+    place.check(
+        &["token", "rotate"],
+        0,
+        &expect![[r"
+        TOKEN
+    "]],
+    );
+    assert_ne!(show(), first);
+    let file = place.path("user/.local/state/bowline/token");
+    assert_eq!(fs::metadata(&file).expect("it is kept").permissions().mode() & 0o777, 0o600);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).expect("it is ours");
+    for words in [&["token", "show"][..], &["up", "--port", "0"]] {
+        place.check(words, 3, &expect![[r"
+            error: expected a token that only you can read in `/user/.local/state/bowline/token`, which belongs to someone else or which others may read
+              `bowline token rotate` replaces it
+        "]]);
+    }
+}
+
+#[test]
+fn without_a_home_the_token_of_the_run_is_printed() {
+    let place = Place::new();
+    let mut command = place.program(&["up", "--port", "0", "--json"]);
+    command.env_remove("HOME");
+    let mut up = Background::start(command);
+    let told = (0..5).map(|_| up.line()).collect::<String>();
+    let told: serde_json::Value = serde_json::from_str(&told).expect("it is JSON");
+    let (url, token) =
+        (told["url"].as_str().expect("it is told"), told["token"].as_str().expect("it is told"));
+    assert!(up.message("there is no home directory to keep a token in").contains(token));
+    assert_eq!(status(url, ""), "401");
+    assert_ne!(status(url, &format!("Authorization: Bearer {token}\r\n")), "401");
+}
+
+#[test]
+fn a_process_that_took_the_port_of_one_that_was_killed_is_not_talked_to() {
+    let place = Place::new();
+    let (up, url) = start(&place, &["up", "--port", "0"]);
+    up.signal(Signal::KILL);
+    up.end();
+    let other =
+        TcpListener::bind(("127.0.0.1", port(&url).parse().expect("it is a port"))).expect("it is free");
+    other.set_nonblocking(true).expect("it can be set");
+    // Its files are still there; the process is not.
+    assert_ne!(fs::read_dir(place.path("login/bowline")).expect("it was made").count(), 0);
+    place.check(
+        &["tools"],
+        4,
+        &expect![[r"
+        error: no gateway of yours is running
+          `up`, or no target at all, means the gateway; `bowline up` starts it
+          a gateway of another user or another machine is named by its URL
+    "]],
+    );
+    let refused = other.accept().expect_err("nobody connects");
+    assert_eq!(refused.kind(), std::io::ErrorKind::WouldBlock);
 }

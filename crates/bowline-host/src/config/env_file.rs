@@ -1,28 +1,20 @@
 //! Files of variables, as `envFile` names them.
 
-use std::fs;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
 
 use super::node::at;
+use super::open::read_regular;
 use super::report::ConfigError;
 use super::text::Text;
 
 /// How long a file of variables may be.
-const LONGEST: u64 = 1 << 20;
+const LONGEST: usize = 1 << 20;
 
 /// The text of a file of variables. What has no end, or waits for somebody to write it, is none.
 pub(crate) fn read_env_file(path: &Path) -> io::Result<String> {
-    let refuse = |reason| Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
-    if !fs::metadata(path)?.is_file() {
-        return refuse("expected a file");
-    }
-    let mut text = String::new();
-    fs::File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
-    if u64::try_from(text.len()).is_ok_and(|length| length > LONGEST) {
-        return refuse("expected at most 1 MiB");
-    }
-    Ok(text)
+    let bytes = read_regular(path, LONGEST)?;
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "expected UTF-8"))
 }
 
 /// Reads `NAME=value` lines: `export` and comments are allowed, single quotes take everything as it is, double quotes

@@ -13,11 +13,12 @@ use super::expand::{Strictness, absolute};
 use super::fields::Fields;
 use super::model::{Config, Scope, UpstreamConfig};
 use super::node::{self, Node, Value};
+use super::open::read_regular;
 use super::report::{Format, Notice, NoticeKind, Origin, Report};
 use super::{bowline, bowline_sections, goose, mcp_servers, registry, vscode, zed};
 
 /// How long a file may be.
-const MAX_FILE: usize = 4 << 20;
+pub(crate) const MAX_FILE: usize = 4 << 20;
 
 /// How deep files may include each other.
 const MAX_INCLUDES: usize = 8;
@@ -63,11 +64,8 @@ pub struct Disk;
 
 impl ReadFile for Disk {
     fn read(&self, path: &Path) -> io::Result<String> {
-        use io::Read as _;
-        let mut text = String::new();
-        let limit = u64::try_from(MAX_FILE).unwrap_or(u64::MAX).saturating_add(1);
-        std::fs::File::open(path)?.take(limit).read_to_string(&mut text)?;
-        Ok(text)
+        let bytes = read_regular(path, MAX_FILE)?;
+        String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "expected UTF-8"))
     }
 }
 

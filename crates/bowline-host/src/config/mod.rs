@@ -24,6 +24,7 @@ mod load;
 mod mcp_servers;
 mod model;
 mod node;
+mod open;
 mod quantity;
 mod reference;
 mod registry;
@@ -46,7 +47,10 @@ pub use self::expand::Strictness;
 pub use self::explain::explain;
 pub use self::keys::{Absent, Key, SECTIONS, Section};
 pub use self::known::{KnownFile, known_files};
+pub(crate) use self::load::MAX_FILE;
 pub use self::load::{Disk, Loader, Presence, ReadFile, Source};
+pub use self::open::open_regular;
+pub(crate) use self::open::read_regular;
 pub use self::model::{
     CommandLaunch, Config, Launch, LimitsConfig, OauthConfig, Prefer, RootConfig, Scope, Share, Start,
     Unknown, UpstreamConfig, UpstreamSettings, UrlLaunch,

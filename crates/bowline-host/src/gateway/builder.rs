@@ -38,6 +38,7 @@ pub struct GatewayBuilder {
     post: Option<Arc<dyn Post>>,
     telemetry: Telemetry,
     traces: Option<Traces>,
+    token: Option<String>,
 }
 
 impl GatewayBuilder {
@@ -53,6 +54,7 @@ impl GatewayBuilder {
             post: None,
             telemetry: Telemetry::default(),
             traces: None,
+            token: None,
         }
     }
 
@@ -117,6 +119,13 @@ impl GatewayBuilder {
         self
     }
 
+    /// The token that clients have to send over HTTP. A token that the configuration names (`gateway.token_env`) is used
+    /// instead of this one. Default: clients need none.
+    pub fn token(mut self, token: impl Into<String>) -> Self {
+        self.token = Some(token.into());
+        self
+    }
+
     /// The gateway. No server is started yet.
     ///
     /// Fails when it would protect less than was meant: a rule that cannot be read, an audit log that cannot be written,
@@ -129,7 +138,7 @@ impl GatewayBuilder {
         let post = self.post.take().unwrap_or_else(|| Arc::new(Poster::new()));
         let Models { broker, keys, problems: mut made_once } =
             models::models(&self.config.sampling, &self.environment, &post);
-        let (token, secret) = self.token(&mut made_once);
+        let (token, secret) = self.access(&mut made_once);
         let mut guard =
             std::mem::replace(&mut self.guard, Guard::builder()).policy(rules::policy(&self.config));
         let mut known: Vec<String> = keys.iter().map(|key| key.expose().to_owned()).collect();
@@ -214,17 +223,24 @@ impl GatewayBuilder {
     }
 
     /// The token that clients have to send. One that is configured and cannot be had lets nobody in.
-    fn token(&self, problems: &mut Vec<Problem>) -> (Result<Option<Token>, Problem>, Option<String>) {
+    fn access(&self, problems: &mut Vec<Problem>) -> (Result<Option<Token>, Problem>, Option<String>) {
         let gateway = &self.config.gateway;
-        let Some(name) = &gateway.token_env else {
-            if !gateway.listen.ip().is_loopback() {
-                let message = "others than this machine can connect, and nobody has to send a token";
-                problems.push(Problem::new("gateway", message));
-            }
-            return (Ok(None), None);
+        let missing = || match &gateway.token_env {
+            Some(name) => Problem::new("gateway.token_env", format!("there is no variable `{name}`")),
+            None => Problem::new("gateway", "the token is empty"),
         };
-        let value = self.environment.variable(name).map(str::trim).filter(|value| !value.is_empty());
-        let missing = || Problem::new("gateway.token_env", format!("there is no variable `{name}`"));
+        let value = match (&gateway.token_env, &self.token) {
+            (Some(name), _) => self.environment.variable(name),
+            (None, Some(token)) => Some(token.as_str()),
+            (None, None) => {
+                if !gateway.listen.ip().is_loopback() {
+                    let message = "others than this machine can connect, and nobody has to send a token";
+                    problems.push(Problem::new("gateway", message));
+                }
+                return (Ok(None), None);
+            }
+        };
+        let value = value.map(str::trim).filter(|value| !value.is_empty());
         let found = value.and_then(|value| Some((Token::new(value)?, value.to_owned())));
         let Some((token, value)) = found else {
             problems.push(missing());

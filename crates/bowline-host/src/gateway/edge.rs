@@ -6,9 +6,12 @@
 use crate::{Host, telemetry::CONTENT_TYPE};
 use bowline_http::{Body, Front};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, request::Parts};
-use ring::{hmac, rand::SystemRandom};
+use ring::{
+    hmac,
+    rand::{SecureRandom, SystemRandom},
+};
 use std::{
-    fmt,
+    fmt::{self, Write as _},
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
@@ -40,6 +43,17 @@ impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
     }
+}
+
+/// Returns a new token that nobody can guess: 192 random bits. `None` without randomness.
+pub fn random_token() -> Option<String> {
+    let mut bytes = [0; 24];
+    SystemRandom::new().fill(&mut bytes).ok()?;
+    // The prefix lets tools that search for leaked secrets find it.
+    Some(bytes.iter().fold("bowline_".to_owned(), |mut token, byte| {
+        let _ = write!(token, "{byte:02x}");
+        token
+    }))
 }
 
 /// Counts something when it is asked.
@@ -119,6 +133,13 @@ fn plain(status: StatusCode, text: impl Into<Body>) -> Response<Body> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn random_tokens_differ() {
+        let (one, other) = (random_token().unwrap(), random_token().unwrap());
+        assert_ne!(one, other);
+        assert!(one.starts_with("bowline_") && one.len() == 56, "{one}");
+    }
 
     #[test]
     fn only_the_token_is_let_through() {

@@ -29,6 +29,7 @@ mod watch;
 
 pub use approval::{Approvals, Approve, Candidate};
 pub use builder::GatewayBuilder;
+pub use edge::random_token;
 pub use models::broker;
 pub use problem::{GatewayError, Problem};
 pub use reload::{Applied, Standing};
@@ -109,6 +110,12 @@ impl Gateway {
         &self.inner.host
     }
 
+    /// Whether clients have to send a token over HTTP.
+    pub fn has_token(&self) -> bool {
+        // A token that cannot be had lets nobody in.
+        !matches!(self.inner.token, Ok(None))
+    }
+
     /// What could not be done as it is configured: in the configuration that holds, and in a later one that was not taken.
     pub fn problems(&self) -> Vec<Problem> {
         let state = self.inner.state();
@@ -144,7 +151,7 @@ impl Gateway {
         Ok(opened.insert(handle).clone())
     }
 
-    /// The endpoint of HTTP, with the token of the configuration before it, and `/healthz`, `/readyz` and `/metrics`
+    /// The endpoint of HTTP, with the token before it, and `/healthz`, `/readyz` and `/metrics`
     /// beside it.
     ///
     /// Fails when a token is configured that cannot be had.

@@ -4,7 +4,7 @@
 //! nothing has changed for another second, so that nobody reads what is half written.
 
 use super::{Gateway, Inner};
-use crate::config::{Disk, Loader};
+use crate::config::{Disk, Loader, MAX_FILE, read_regular};
 use bowline_proto::seal::digest;
 use std::{
     collections::BTreeMap,
@@ -71,7 +71,7 @@ async fn watch(gateway: Weak<Inner>, loader: Loader, files: Vec<PathBuf>) {
 /// Looks at the files where that holds nobody up.
 async fn look(mut watched: Watched) -> (Watched, bool) {
     let looked = tokio::task::spawn_blocking(move || {
-        let is_due = watched.look(SystemTime::now(), &stamp, &|path| fs::read(path).ok());
+        let is_due = watched.look(SystemTime::now(), &stamp, &read);
         (watched, is_due)
     });
     match looked.await {
@@ -87,6 +87,11 @@ type Stamp = Option<(SystemTime, u64)>;
 fn stamp(path: &Path) -> Stamp {
     let found = fs::metadata(path).ok()?;
     Some((found.modified().ok()?, found.len()))
+}
+
+/// What is in a file that a configuration may be read from.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    read_regular(path, MAX_FILE).ok()
 }
 
 /// The files, as they were when they were last looked at.
@@ -149,7 +154,7 @@ impl Watched {
 }
 
 fn content(path: &Path) -> Option<[u8; 32]> {
-    fs::read(path).ok().map(|bytes| digest(&[&bytes]))
+    read(path).map(|bytes| digest(&[&bytes]))
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
 //! What a user is told when the host comes up: where it is, how other programs get there, and what to try.
 
 use super::demo::Shown;
-use crate::{context::Context, screen::Tone};
+use crate::{context::Context, screen::Tone, token::Access};
 use bowline_host::config::{Platform, Scope, known_files};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// The page before the table.
 ///
-/// `token` is the variable that holds what clients have to send.
-pub(super) fn page(context: &Context, url: &str, token: Option<&str>, demo: Option<&[Shown]>) -> String {
+/// `access` is what clients have to send.
+pub(super) fn page(context: &Context, url: &str, access: &Access, demo: Option<&[Shown]>) -> String {
     let heading = |text: &str| context.screen.paint_aside(Tone::Heading, text);
     let mut page = format!("\n{} {url}\n", heading("bowline is up:"));
     if let Some(demo) = demo {
@@ -28,7 +28,7 @@ pub(super) fn page(context: &Context, url: &str, token: Option<&str>, demo: Opti
         }
     }
     let _ = writeln!(page, "\n{}", heading("To connect another program:"));
-    for (client, line) in connections(context, url, token, demo.is_some()) {
+    for (client, line) in connections(context, url, access, demo.is_some()) {
         let _ = writeln!(page, "  {client:<16}{line}");
     }
     let _ = writeln!(page, "\n{}", heading("To try in a second terminal:"));
@@ -44,12 +44,7 @@ pub(super) fn page(context: &Context, url: &str, token: Option<&str>, demo: Opti
 }
 
 /// What to paste where.
-fn connections(
-    context: &Context,
-    url: &str,
-    token: Option<&str>,
-    is_demo: bool,
-) -> [(&'static str, String); 4] {
+fn connections(context: &Context, url: &str, access: &Access, is_demo: bool) -> [(&'static str, String); 4] {
     let program =
         std::env::current_exe().map_or_else(|_| "bowline".into(), |path| path.display().to_string());
     // It starts its servers itself, over standard streams.
@@ -62,8 +57,15 @@ fn connections(
         words.extend(context.surroundings.words_from_elsewhere());
         words
     };
-    let header = token.map(|name| format!(" --header \"Authorization: Bearer ${name}\"")).unwrap_or_default();
-    let headers = token.map(|name| json!({ "Authorization": format!("Bearer ${{env:{name}}}") }));
+    let (in_shell, in_file) = match access {
+        // What the user keeps in a variable is not written anywhere else.
+        Access::Variable { name, .. } => (Some(format!("${name}")), Some(format!("${{env:{name}}}"))),
+        Access::User { token } | Access::Run { token, .. } => (Some(token.clone()), Some(token.clone())),
+        Access::Open => (None, None),
+    };
+    let header =
+        in_shell.map(|token| format!(" --header \"Authorization: Bearer {token}\"")).unwrap_or_default();
+    let headers = in_file.map(|token| json!({ "Authorization": format!("Bearer {token}") }));
     let with_headers = |mut entry: Value| {
         if let (Some(headers), Some(members)) = (&headers, entry.as_object_mut()) {
             members.insert("headers".to_owned(), headers.clone());

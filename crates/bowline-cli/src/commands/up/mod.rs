@@ -13,6 +13,7 @@ use crate::{
     hosting::{self, Hosting, Memory},
     logging::{self, LogArguments},
     running::{self, Running, Told},
+    token::Access,
 };
 use board::{Board, Size};
 use bowline_host::{
@@ -21,7 +22,6 @@ use bowline_host::{
 };
 use clap::Args;
 use gate::AtTerminal;
-use serde_json::json;
 use std::{
     collections::BTreeSet,
     io,
@@ -43,6 +43,9 @@ pub(crate) struct Arguments {
     /// The address to listen on, instead of the one of the configuration or else 127.0.0.1
     #[arg(long, value_name = "ADDRESS")]
     host: Option<IpAddr>,
+    /// Let every program of this machine connect without a token
+    #[arg(long)]
+    no_token: bool,
     #[command(flatten)]
     log: LogArguments,
 }
@@ -67,6 +70,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         arguments.host.unwrap_or_else(|| configured.ip()),
         arguments.port.unwrap_or_else(|| configured.port()),
     );
+    let access = Access::choose(context, config, arguments.no_token)?;
     let Some(listener) = listen(address, context).await? else { return Ok(()) };
     let ending = Ending::listen()?;
     let address = listener.local_addr()?;
@@ -75,10 +79,10 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let gate: Option<Arc<dyn Gate>> =
         if is_live { Some(Arc::new(AtTerminal::new(board.clone()))) } else { None };
     let memory = if is_demo { Memory::Forgotten } else { Memory::Kept };
-    let hosting = Hosting::new(context, config.clone(), memory, gate.clone())?;
+    let hosting = Hosting::new(context, config.clone(), memory, gate.clone(), &access)?;
     let demo = if is_demo { Some(demo::add(&hosting.gateway, context, address)?) } else { None };
     let url = running::url(address, &hosting.gateway.config().gateway.path);
-    let told = tell(context, &hosting, &url, address.port());
+    let told = running::tell(context, &hosting, &access, address);
     hosting.gateway.watch(loader);
 
     let unapproved = if is_live { Vec::new() } else { hosting.unapproved() };
@@ -87,22 +91,24 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     }
     if let Err(error) = &told {
         let line =
-            format!("other commands have to be given the URL, since it cannot be written down: {error}");
+            format!("other commands have to be given the URL, since it cannot be written to a file: {error}");
         context.screen.warn(&line);
     }
     if is_live {
-        let config = hosting.gateway.config();
-        let token = config.gateway.token_env.as_deref();
-        context.screen.aside(&intro::page(context, &url, token, demo.as_deref()));
+        context.screen.aside(&intro::page(context, &url, &access, demo.as_deref()));
     } else if context.json() {
-        context.screen.json(&json!({ "url": url, "pid": std::process::id() }))?;
+        let running = Running { url, pid: std::process::id(), token: access.token().map(str::to_owned) };
+        context.screen.json(&running)?;
     } else {
         context.screen.line(&url)?;
+    }
+    if let Access::Run { token, reason } = &access {
+        context.screen.aside(&format!("{reason}; until it ends, clients send the token {token}"));
     }
 
     let up = Up { context, hosting: &hosting, board: is_live.then_some(&board), ending: &ending };
     let ended = tokio::select! {
-        ended = up.serve(listener) => ended,
+        ended = up.serve(listener, told.ok()) => ended,
         () = up.show(gate) => Ok(()),
         () = up.tell_end() => Ok(()),
         () = ending.times(2) => Err(Failure { silent: true, ..Failure::new(Code::Interrupted, "ended at once") }),
@@ -124,9 +130,13 @@ struct Up<'a> {
 
 impl Up<'_> {
     /// Serves until the program is told to end, and then ends everything in good order.
-    async fn serve(&self, listener: TcpListener) -> Result<(), Failure> {
+    async fn serve(&self, listener: TcpListener, told: Option<Told>) -> Result<(), Failure> {
         let gateway = &self.hosting.gateway;
-        let served = gateway.serve_http(listener, self.ending.times(1)).await;
+        let end = async {
+            self.ending.times(1).await;
+            drop(told);
+        };
+        let served = gateway.serve_http(listener, end).await;
         gateway.close().await;
         served.map_err(|error| hosting::refused(&error))
     }
@@ -179,14 +189,6 @@ impl Up<'_> {
     }
 }
 
-fn tell(context: &Context, hosting: &Hosting, url: &str, port: u16) -> io::Result<Told> {
-    let config = hosting.gateway.config();
-    let variable = config.gateway.token_env.as_deref();
-    let token = variable.and_then(|name| context.surroundings.environment.variable(name));
-    let token = token.map(|token| token.trim().to_owned());
-    Running { url: url.to_owned(), pid: std::process::id(), token }.tell(&context.surroundings, port)
-}
-
 /// The socket; nothing where this program listens already, which then has been said.
 async fn listen(address: SocketAddr, context: &Context) -> Result<Option<TcpListener>, Failure> {
     let error = match TcpListener::bind(address).await {
@@ -197,14 +199,15 @@ async fn listen(address: SocketAddr, context: &Context) -> Result<Option<TcpList
         return Err(Failure::new(Code::Failed, format!("cannot listen on {address}: {error}")));
     }
     let running = Running::at(&context.surroundings, address.port());
-    if let Some(Running { url, pid, .. }) = running
+    if let Some(running) = running
         && is_healthy(address).await
     {
+        let Running { url, pid, .. } = &running;
         if context.json() {
-            context.screen.json(&json!({ "url": url, "pid": pid }))?;
+            context.screen.json(&running)?;
         } else {
             context.screen.aside(&format!("bowline runs already, in process {pid}:"));
-            context.screen.line(&url)?;
+            context.screen.line(url)?;
             context
                 .screen
                 .aside("`bowline tools` shows what it offers; `bowline up --port 0` starts another one.");
