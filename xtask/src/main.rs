@@ -10,6 +10,7 @@ mod features;
 mod files;
 mod finding;
 mod rust;
+mod schemas;
 #[cfg(test)]
 mod scratch;
 mod size;
@@ -23,10 +24,14 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   tidy        check the direction of dependencies, the manifests and the sources
-  trace       say which requirements of spec/requirements.tsv are proven, and write spec/TRACE.md
-      --check               write nothing; fail when spec/TRACE.md is out of date
-      --require <percent>   fail when fewer of the MUST and MUST NOT rows are proven
-      --areas <a,b,..>      the areas that --require and the list of unproven rows look at (all unless given)
+  trace       say which requirements of spec/requirements.tsv are proven; write spec/TRACE.md and the figures of README.md
+      --check               write nothing; fail when the page or the figures are out of date
+      --min-proven <n>      fail when fewer MUST and MUST NOT rows are proven
+      --built <a,b,..>      fail when a MUST or MUST NOT row of these areas is open and spec/open.tsv does not list it
+      --sample <n>          print n proven rows, drawn at random, with their tests; write nothing
+      --seed <n>            what the draw of --sample starts from (0)
+  schemas <folder>
+              write spec/schema/<revision>.json: the structure of <folder>/<revision>/schema.json without its prose
   size        build examples/minimal and hold its crates and bytes against their limits
   bridge      test every revision with every other through the host, and write docs/BRIDGE.md
       --check               write nothing; fail when docs/BRIDGE.md is out of date
@@ -65,6 +70,8 @@ fn run(arguments: &[String]) -> Result<Verdict, String> {
     match (command.as_str(), rest) {
         ("tidy", []) => tidy::run(&workspace::root()?),
         ("trace", options) => trace::run(&workspace::root()?, options),
+        ("schemas", [folder]) => schemas::run(&workspace::root()?, folder.as_ref()),
+        ("schemas", _) => Err("`schemas` takes one argument: the folder of the official schemas".to_owned()),
         ("size", []) => size::run(&workspace::root()?),
         ("bridge", options) => bridge::run(&workspace::root()?, options),
         ("features", []) => features::run(&workspace::root()?),

@@ -30,6 +30,7 @@ pub mod fault;
 mod log;
 pub mod oracle;
 mod peer;
+mod skip;
 pub mod transcript;
 
 pub use error::Error;
@@ -37,6 +38,7 @@ pub use fault::{Fault, FaultProxy};
 pub use log::{Log, LogGuard};
 pub use oracle::Oracle;
 pub use peer::{IntoHandle, Peer};
+pub use skip::skip;
 pub use transcript::Transcript;
 
 /// The result of talking to a peer.

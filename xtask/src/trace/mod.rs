@@ -1,6 +1,7 @@
 //! `cargo xtask trace`: which requirement is proven by which test.
 
 mod catalog;
+mod open;
 mod options;
 mod proofs;
 mod report;

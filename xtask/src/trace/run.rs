@@ -6,12 +6,17 @@ use std::path::Path;
 use super::catalog::{self, Catalog};
 use super::options::Options;
 use super::state::Trace;
-use super::{proofs, report, waivers};
+use super::{open, proofs, report, waivers};
 use crate::finding::Finding;
 use crate::{Verdict, files};
 
 /// The page, relative to the root.
 const PAGE: &str = "spec/TRACE.md";
+
+/// Shows the figures as well, between these markers.
+const README: &str = "README.md";
+const BEGIN: &str = "<!-- trace: written by `cargo xtask trace` -->";
+const END: &str = "<!-- /trace -->";
 
 pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<Verdict, String> {
     let outcome = trace(root, &Options::parse(arguments)?)?;
@@ -36,56 +41,70 @@ fn trace(root: &Path, options: &Options) -> Result<Outcome, String> {
     findings.extend(claims.findings);
     let (trace, contradictions) = Trace::new(&catalog, &claims.proofs, &waivers);
     findings.extend(contradictions);
+    if let Some(count) = options.sample {
+        return Ok(Outcome { text: report::sample(&trace, count, options.seed), findings });
+    }
+    let (listed, mistakes) = open::parse(&files::read(&root.join(open::PATH))?, &trace)?;
+    findings.extend(mistakes);
     // A page made from wrong claims would hide them.
     if findings.is_empty() || options.check {
-        findings.extend(settle(root, &report::page(&trace), options)?);
+        findings.extend(settle(root, PAGE, &report::page(&trace), options)?);
+        findings.extend(settle(root, README, &readme(root, &report::levels(&trace))?, options)?);
     }
 
     let mut paragraphs = vec![report::table(&trace)];
-    let unproven = report::unproven(&trace, |row| options.looks_at(&row.area));
+    let unproven = report::unproven(&trace, |row| options.lists(&row.area));
     if !unproven.is_empty() {
-        paragraphs.push(format!("unproven MUST and MUST NOT rows of {}:\n{unproven}", options.scope()));
+        paragraphs.push(format!("open MUST and SHOULD rows:\n{unproven}"));
     }
-    if let Some(required) = options.require {
-        let sums = trace.sums(|row| row.level.is_mandatory() && options.looks_at(&row.area));
-        let (proven, provable) = (sums.proven, sums.provable());
-        let sentence = format!(
-            "{proven} of {provable} provable MUST and MUST NOT rows of {} are proven, {required} % are required",
-            options.scope()
-        );
-        if proven * 100 < required * provable {
-            findings.push(Finding::new(catalog::PATH, 1, sentence));
-        } else {
-            paragraphs.push(format!("{sentence}\n"));
-        }
+    findings.extend(open::unlisted(&trace, &listed, |row| options.is_built(&row.area)));
+    let sums = trace.sums(|row| row.level.is_mandatory());
+    let sentence = format!(
+        "{} of {} mandatory rows are proven, {} are waived, {} are open",
+        sums.proven, sums.rows, sums.waived, sums.open
+    );
+    if let Some(least) = options.min_proven.filter(|least| sums.proven < *least) {
+        let sentence = format!("{sentence}; at least {least} have to be proven");
+        findings.push(Finding::new(catalog::PATH, 1, sentence));
     }
+    paragraphs.push(format!("{sentence}\n"));
     findings.sort();
     Ok(Outcome { text: paragraphs.join("\n"), findings })
 }
 
-/// Writes the page, or says that it is out of date.
-fn settle(root: &Path, page: &str, options: &Options) -> Result<Option<Finding>, String> {
-    let path = root.join(PAGE);
-    let is_current = fs::read_to_string(&path).is_ok_and(|found| found == page);
+/// Returns `README.md` with the current figures between its two markers.
+fn readme(root: &Path, levels: &str) -> Result<String, String> {
+    let text = files::read(&root.join(README))?;
+    let parts = text.split_once(BEGIN).and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
+    let (before, after) =
+        parts.ok_or_else(|| format!("{README} has no `{BEGIN}` and `{END}` around the figures"))?;
+    Ok(format!("{before}{BEGIN}\n{levels}{END}{after}"))
+}
+
+/// Writes a file, or says that it is out of date.
+fn settle(root: &Path, name: &str, text: &str, options: &Options) -> Result<Option<Finding>, String> {
+    let path = root.join(name);
+    let is_current = fs::read_to_string(&path).is_ok_and(|found| found == text);
     if is_current {
         return Ok(None);
     }
     if options.check {
-        return Ok(Some(Finding::new(PAGE, 1, "the page is out of date: run `cargo xtask trace`")));
+        return Ok(Some(Finding::new(name, 1, "the figures are out of date: run `cargo xtask trace`")));
     }
-    fs::write(&path, page).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     Ok(None)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::catalog::tests::text as catalog;
-    use super::{Options, Outcome, PAGE, trace};
+    use super::{BEGIN, END, Options, Outcome, PAGE, trace};
     use crate::files;
     use crate::scratch::Tree;
 
     const TEST: &str = "// proves: A-1\n#[test]\nfn t() {}\n";
     const NO_WAIVERS: &str = "id\tclass\treason\n";
+    const NO_LIST: &str = "id\treason\n";
 
     fn tree() -> Tree {
         let rows =
@@ -93,6 +112,8 @@ mod tests {
         Tree::new(&[
             ("spec/requirements.tsv", &catalog(&rows)),
             ("spec/waived.tsv", NO_WAIVERS),
+            ("spec/open.tsv", NO_LIST),
+            ("README.md", &format!("# Name\n\n{BEGIN}\n{END}\nMore.\n")),
             ("crates/x/tests/it/main.rs", TEST),
         ])
     }
@@ -109,7 +130,10 @@ mod tests {
     #[test]
     fn the_page_is_written_and_then_compared() {
         let tree = tree();
-        let stale = ["spec/TRACE.md:1: the page is out of date: run `cargo xtask trace`"];
+        let stale = [
+            "README.md:1: the figures are out of date: run `cargo xtask trace`",
+            "spec/TRACE.md:1: the figures are out of date: run `cargo xtask trace`",
+        ];
         assert_eq!(findings(&tree, &["--check"]), stale);
         assert_eq!(findings(&tree, &[]), [""; 0]);
         assert_eq!(findings(&tree, &["--check"]), [""; 0]);
@@ -119,34 +143,49 @@ mod tests {
                 .contains("| A-1 | MUST | proven | `crates/x/tests/it/main.rs::t` |")
         );
 
+        let readme = files::read(&tree.root().join("README.md")).unwrap();
+        assert!(readme.starts_with("# Name\n") && readme.ends_with("<!-- /trace -->\nMore.\n"), "{readme}");
+        assert!(readme.contains("\n| MUST, MUST NOT | 3 | 1 | 0 | 2 | 33 % |\n"), "{readme}");
+
         tree.write("crates/x/tests/it/main.rs", "");
         assert_eq!(findings(&tree, &["--check"]), stale);
     }
 
     #[test]
-    fn a_share_is_required_of_the_named_areas() {
+    fn a_number_of_proven_rows_is_required() {
         let tree = tree();
-        assert_eq!(findings(&tree, &["--require", "50", "--areas", "a"]), [""; 0]);
-        let missed = "spec/requirements.tsv:1: 1 of 2 provable MUST and MUST NOT rows of 1 area are proven, 51 % are required";
-        assert_eq!(findings(&tree, &["--require", "51", "--areas", "a"]), [missed]);
-        assert_eq!(findings(&tree, &["--require", "34"]).len(), 1);
-        assert_eq!(findings(&tree, &["--require", "33"]), [""; 0]);
+        assert_eq!(findings(&tree, &["--min-proven", "1"]), [""; 0]);
+        let missed = "spec/requirements.tsv:1: 1 of 3 mandatory rows are proven, 0 are waived, 2 are open; at least 2 have to be proven";
+        assert_eq!(findings(&tree, &["--min-proven", "2"]), [missed]);
+        tree.write("spec/waived.tsv", &format!("{NO_WAIVERS}A-2\thost\tPolicy.\n"));
+        assert_eq!(findings(&tree, &["--min-proven", "2"]).len(), 1, "a waiver proves nothing");
+    }
 
-        tree.write(
-            "spec/waived.tsv",
-            &format!("{NO_WAIVERS}A-2\thost\tPolicy.\nB-1\tnot-emitted\tNever sent.\n"),
+    #[test]
+    fn an_open_row_of_an_area_that_is_built_has_to_be_listed() {
+        let tree = tree();
+        let unlisted = "spec/open.tsv:1: `A-2` is open and its area `a` is built: prove it, or list it here with the reason";
+        assert_eq!(findings(&tree, &["--built", "a"]), [unlisted]);
+        tree.write("spec/open.tsv", &format!("{NO_LIST}A-2\tNot built.\n"));
+        assert_eq!(findings(&tree, &["--built", "a"]), [""; 0]);
+        assert_eq!(findings(&tree, &["--built", "a,b"]).len(), 1);
+        tree.write("spec/open.tsv", &format!("{NO_LIST}A-1\tNot built.\nA-2\t \nA-9\tx\n"));
+        assert_eq!(
+            findings(&tree, &["--built", "a"]),
+            [
+                "spec/open.tsv:2: `A-1` is not open: remove it",
+                "spec/open.tsv:3: `A-2` has no reason",
+                "spec/open.tsv:4: unknown requirement `A-9`",
+            ]
         );
-        assert_eq!(findings(&tree, &["--require", "100", "--areas", "a"]), [""; 0]);
-        assert_eq!(findings(&tree, &["--require", "51", "--areas", "a,b"]).len(), 1);
     }
 
     #[test]
     fn unproven_rows_are_listed_for_the_named_areas() {
-        let text = run(&tree(), &["--areas", "b"]).text;
-        assert!(
-            text.ends_with("\nunproven MUST and MUST NOT rows of 1 area:\nB-1  MUST  b: Sentence of B-1.\n"),
-            "{text}"
-        );
+        let text = run(&tree(), &["--built", "b"]).text;
+        assert!(text.contains("\nopen MUST and SHOULD rows:\nB-1  MUST  b: Sentence of B-1.\n\n"), "{text}");
+        let text = run(&tree(), &[]).text;
+        assert!(text.contains("\nA-3  SHOULD  a: Sentence of A-3.\nB-1  MUST"), "{text}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::catalog::{Catalog, Level, Requirement};
 use super::proofs::Proof;
-use super::waivers::{self, Class, Waiver};
+use super::waivers::{self, Waiver};
 use crate::finding::Finding;
 
 /// The catalog with what tests and waivers say about it.
@@ -20,7 +20,7 @@ pub(super) struct Trace<'a> {
 pub(super) enum State {
     /// By these tests, sorted.
     Proven(Vec<String>),
-    Waived(Class),
+    Waived(Waiver),
     Open,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Trace<'a> {
                     tests.dedup();
                     State::Proven(tests)
                 }
-                (None, Some(waiver)) => State::Waived(waiver.class),
+                (None, Some(waiver)) => State::Waived(waiver.clone()),
                 (None, None) => State::Open,
             })
             .collect();
@@ -74,10 +74,7 @@ impl<'a> Trace<'a> {
             match state {
                 State::Proven(_) => sums.proven += 1,
                 State::Open => sums.open += 1,
-                State::Waived(class) => {
-                    sums.waived += 1;
-                    sums.excused += usize::from(class.is_excused());
-                }
+                State::Waived(_) => sums.waived += 1,
             }
         }
         sums
@@ -111,19 +108,12 @@ pub(super) struct Sums {
     pub(super) proven: usize,
     pub(super) waived: usize,
     pub(super) open: usize,
-    /// Those of the waived rows that do not count against the share.
-    excused: usize,
 }
 
 impl Sums {
-    /// The rows that could be proven here.
-    pub(super) fn provable(self) -> usize {
-        self.rows - self.excused
-    }
-
-    /// The share of the provable rows that is proven, rounded down; nothing where nothing is provable.
-    pub(super) fn percent(self) -> Option<usize> {
-        (self.proven * 100).checked_div(self.provable())
+    /// Returns the share of all rows that is proven, rounded down. A waived row counts as not proven.
+    pub(super) fn percent(self) -> usize {
+        (self.proven * 100).checked_div(self.rows).unwrap_or_default()
     }
 }
 
@@ -152,8 +142,8 @@ pub(super) mod tests {
         ]);
         let proofs = vec![proof("T-1", "a.rs::two"), proof("T-1", "a.rs::one"), proof("T-1", "a.rs::two")];
         let waivers = BTreeMap::from([
-            (1, Waiver { class: Class::Host, line: 2 }),
-            (2, Waiver { class: Class::NotEmitted, line: 3 }),
+            (1, Waiver { class: Class::Host, reason: "The user decides.".to_owned(), line: 2 }),
+            (2, Waiver { class: Class::NotEmitted, reason: "Never sent.".to_owned(), line: 3 }),
         ]);
         (catalog, proofs, waivers)
     }
@@ -167,8 +157,8 @@ pub(super) mod tests {
             trace.states,
             [
                 State::Proven(vec!["a.rs::one".to_owned(), "a.rs::two".to_owned()]),
-                State::Waived(Class::Host),
-                State::Waived(Class::NotEmitted),
+                State::Waived(waivers[&1].clone()),
+                State::Waived(waivers[&2].clone()),
                 State::Open,
                 State::Open,
             ]
@@ -176,13 +166,15 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn only_some_waivers_excuse_a_row() {
+    fn a_waiver_does_not_raise_the_percentage() {
         let (catalog, proofs, waivers) = example();
         let (trace, _) = Trace::new(&catalog, &proofs, &waivers);
         let sums = trace.sums(|row| row.level.is_mandatory());
-        assert_eq!(sums, Sums { rows: 4, proven: 1, waived: 2, open: 1, excused: 1 });
-        assert_eq!(sums.percent(), Some(33));
-        assert_eq!(trace.sums(|row| row.level == Level::MustNot).percent(), None);
+        assert_eq!(sums, Sums { rows: 4, proven: 1, waived: 2, open: 1 });
+        assert_eq!(sums.percent(), 25);
+        assert_eq!(trace.sums(|row| row.level == Level::MustNot).percent(), 0);
+        let (without, _) = Trace::new(&catalog, &proofs, &BTreeMap::new());
+        assert_eq!(without.sums(|row| row.level.is_mandatory()).percent(), sums.percent());
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(super) enum Class {
     LaterFeature,
     /// It binds the user interface or the policy of a host.
     Host,
-    /// It constrains something that is never sent. Unlike the other classes it still counts as unproven.
+    /// It constrains something that is never sent.
     NotEmitted,
 }
 
@@ -36,14 +36,6 @@ impl Class {
         }
     }
 
-    /// Whether the row is left out when the share of proven rows is measured.
-    pub(super) fn is_excused(self) -> bool {
-        match self {
-            Self::NotOnTheWire | Self::LaterTransport | Self::LaterFeature | Self::Host => true,
-            Self::NotEmitted => false,
-        }
-    }
-
     fn parse(text: &str) -> Option<Self> {
         [Self::NotOnTheWire, Self::LaterTransport, Self::LaterFeature, Self::Host, Self::NotEmitted]
             .into_iter()
@@ -51,10 +43,11 @@ impl Class {
     }
 }
 
-/// One row: its class, and the line it stands on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One row: its class, its reason, and the line it stands on.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Waiver {
     pub(super) class: Class,
+    pub(super) reason: String,
     pub(super) line: usize,
 }
 
@@ -81,7 +74,7 @@ pub(super) fn parse(
         if reason.trim().is_empty() {
             tell(format!("the waiver of `{id}` has no reason"));
         }
-        if waivers.insert(position, Waiver { class, line }).is_some() {
+        if waivers.insert(position, Waiver { class, reason: reason.to_owned(), line }).is_some() {
             tell(format!("`{id}` is waived twice"));
         }
     }
@@ -99,7 +92,8 @@ mod tests {
         let text = "id\tclass\treason\nA-2\thost\tThe user decides.\n";
         let (waivers, findings) = parse(text, &catalog).unwrap();
         assert_eq!(findings, []);
-        assert_eq!(waivers.into_iter().collect::<Vec<_>>(), [(1, Waiver { class: Class::Host, line: 2 })]);
+        let expected = Waiver { class: Class::Host, reason: "The user decides.".to_owned(), line: 2 };
+        assert_eq!(waivers.into_iter().collect::<Vec<_>>(), [(1, expected)]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The schemas of the specification as judges of frames.
 //!
 //! The schemas are not part of this crate; [`Oracle::load`] reads them from a folder that has, per revision, the file
-//! `schema/<date>/schema.json` of the specification.
+//! `schema/<date>/schema.json` of the specification, or `schema/<date>.json` with its structure only.
 
 mod conversation;
 mod frame;
@@ -44,8 +44,10 @@ impl Oracle {
     pub fn load(folder: impl AsRef<Path>) -> Option<Self> {
         let mut documents = BTreeMap::new();
         for revision in Revision::ALL {
-            let path = folder.as_ref().join("schema").join(revision.as_str()).join("schema.json");
-            let mut schema: Value = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+            let schemas = folder.as_ref().join("schema");
+            let official = fs::read(schemas.join(revision.as_str()).join("schema.json"));
+            let text = official.or_else(|_| fs::read(schemas.join(format!("{revision}.json")))).ok()?;
+            let mut schema: Value = serde_json::from_slice(&text).ok()?;
             let keyword = if schema.get("$defs").is_some() { "$defs" } else { "definitions" };
             let Some(Value::Object(mut definitions)) = schema.get_mut(keyword).map(Value::take) else {
                 return None;
@@ -57,14 +59,13 @@ impl Oracle {
         Some(Self { documents, compiled: Mutex::default() })
     }
 
-    /// Finds the schemas: in the folder that the environment variable `BOWLINE_SPEC` names, or in `shared/spec` beside the
-    /// workspace.
+    /// Finds the schemas: in the folder that the environment variable `BOWLINE_SPEC` names, or in `spec` of the workspace.
     ///
-    /// `None` when they are not there, so that a test can say so and pass.
+    /// `None` when they are not there.
     pub fn find(workspace: impl AsRef<Path>) -> Option<Self> {
         let folder = match std::env::var_os("BOWLINE_SPEC") {
             Some(folder) => PathBuf::from(folder),
-            None => workspace.as_ref().join("../shared/spec"),
+            None => workspace.as_ref().join("spec"),
         };
         Self::load(folder)
     }

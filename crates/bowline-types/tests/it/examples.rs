@@ -1,6 +1,7 @@
 //! The published example messages of 2026-07-28, through the type that their folder names.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use bowline_types::*;
@@ -122,7 +123,9 @@ fn published_examples_survive() {
     let root =
         std::env::var_os("BOWLINE_SPEC").map_or_else(beside, PathBuf::from).join("examples/2026-07-28");
     let Ok(folders) = fs::read_dir(&root) else {
-        eprintln!("the published examples are not here; nothing to check");
+        // Not `eprintln!`: the harness hides that. `.ci/run` counts the lines that begin like this.
+        let line = "\nskipped: published_examples_survive: set BOWLINE_SPEC to a folder with the official examples\n";
+        std::io::stderr().write_all(line.as_bytes()).unwrap();
         return;
     };
     let mut seen = 0;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// Checks what the oracle says of a frame; nothing when it is right.
 #[track_caller]
 fn check(revision: Revision, direction: Direction, frame: &Value, method: Option<&str>, reason: &str) {
-    let Some([oracle, _]) = &*ORACLES else { return };
+    let [oracle, _] = &*ORACLES;
     let told = oracle.check_frame(revision, direction, frame, method).err().unwrap_or_default();
     assert_eq!(told.is_empty(), reason.is_empty(), "{told}");
     assert!(told.contains(reason), "{told}");
@@ -84,7 +84,7 @@ fn batches_belong_to_one_revision() {
 
 #[test]
 fn what_the_files_narrow_is_allowed() {
-    let Some([oracle, _]) = &*ORACLES else { return };
+    let [oracle, _] = &*ORACLES;
     let answer = json!({ "action": "accept", "content": { "a": 3.5 } });
     for revision in [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28] {
         assert_eq!(oracle.validate(revision, "ElicitResult", &answer), Ok(()));
@@ -97,7 +97,7 @@ fn what_the_files_narrow_is_allowed() {
 
 #[test]
 fn a_conversation_knows_what_is_answered_and_in_which_revision() {
-    let Some([oracle, _]) = &*ORACLES else { return };
+    let [oracle, _] = &*ORACLES;
     let mut conversation = Conversation::new(Some(oracle));
     conversation.sent(&json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} }));
     let greeting = json!({ "protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": { "name": "a", "version": "1" } });
