@@ -58,6 +58,10 @@ pub(crate) enum Command {
     Config(commands::config::Arguments),
     /// Show or replace the token that clients send to your gateway
     Token(commands::token::Arguments),
+    /// See which definitions of tools were accepted, how they changed, and accept the change
+    Pins(commands::pins::Arguments),
+    /// List the answers that were given when the gateway asked, and take them back
+    Answers(commands::answers::Arguments),
     /// Show who a server is and what it can do
     Info(commands::info::Arguments),
     /// List the tools of a server, or show one in full

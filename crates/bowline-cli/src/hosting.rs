@@ -9,8 +9,9 @@ use bowline_host::{
     Gateway,
     config::{Config, NoticeKind},
     gateway::{Approvals, Approve, Candidate, EntryStatus, GatewayError, Standing},
-    policy::{Gate, StoreError, SystemOpener},
+    policy::{Audience, Consent, Gate, Pattern, Rule, StoreError, SystemOpener},
 };
+use clap::Args;
 use std::{
     collections::BTreeSet,
     net::SocketAddr,
@@ -31,15 +32,43 @@ pub(crate) enum Memory {
     Forgotten,
 }
 
+/// Who may call without being asked about.
+#[derive(Args, Debug, Default)]
+pub(crate) struct ConsentArguments {
+    /// Allow these tools without asking: a server, or a tool as clients see it; `*` stands for anything. May be given more
+    /// than once. What a rule denies stays denied
+    #[arg(long, value_name = "PATTERN")]
+    allow: Vec<String>,
+}
+
+/// Where clients connect, and what they need for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Serving<'a> {
+    /// The address of HTTP; none where clients connect over standard streams only.
+    pub(crate) listen: Option<SocketAddr>,
+    /// What clients over HTTP have to send.
+    pub(crate) access: &'a Access,
+    pub(crate) consent: &'a ConsentArguments,
+}
+
+impl ConsentArguments {
+    fn rules(&self) -> impl Iterator<Item = Rule> {
+        self.allow.iter().map(|pattern| {
+            let (server, tool) = pattern.split_once("__").unwrap_or((pattern, "*"));
+            Rule::allow().server(Pattern::new(server)).tool(Pattern::new(tool)).origin("--allow")
+        })
+    }
+}
+
 impl Hosting {
     /// The gateway that a configuration describes, in the surroundings of this program. Questions go to the gate, if there
-    /// is one. Clients over HTTP have to send what `access` says.
+    /// is one.
     pub(crate) fn new(
         context: &Context,
         config: Config,
         memory: Memory,
         gate: Option<Arc<dyn Gate>>,
-        access: &Access,
+        serving: &Serving<'_>,
     ) -> Result<Self, Failure> {
         let surroundings = &context.surroundings;
         let folder = surroundings.state_folder().filter(|_| memory == Memory::Kept);
@@ -47,13 +76,14 @@ impl Hosting {
         let approved = Approved { file: file.map_err(unusable)?, run: Arc::default() };
         let mut builder =
             Gateway::builder(config).environment(surroundings.environment.clone()).approve(approved.clone());
+        builder = builder.serves(serving.listen).without_asking(serving.consent.rules());
         if let Some(workspace) = &surroundings.workspace {
             builder = builder.workspace(workspace);
         }
         if let Some(folder) = folder {
             builder = builder.folder(folder);
         }
-        if let Some(token) = access.token() {
+        if let Some(token) = serving.access.token() {
             builder = builder.token(token);
         }
         if let Some(gate) = gate {
@@ -61,6 +91,24 @@ impl Hosting {
         }
         let gateway = builder.build().map_err(|error| refused(&error))?;
         Ok(Self { gateway, approved })
+    }
+
+    /// Which mode of consent is active, in one line.
+    pub(crate) fn consent(&self, is_attended: bool) -> String {
+        let consent = self.gateway.consent();
+        let meaning = match (consent, is_attended, self.gateway.audience()) {
+            (Consent::Client, _, _) => "calls that no rule decides are left to the client, which asks its own user",
+            (Consent::Ask, true, _) => "calls that no rule decides are asked about here",
+            (Consent::Ask, false, Audience::SingleUser) => {
+                "calls that no rule decides are put to the user of the client, or refused if it cannot ask"
+            }
+            (Consent::Ask, false, Audience::Shared) => {
+                "several users may connect; calls that no rule decides are put to the user of the calling client, or \
+                 refused if it cannot ask"
+            }
+            (Consent::Deny, _, _) => "calls that no rule allows are refused",
+        };
+        format!("consent = \"{consent}\": {meaning}")
     }
 
     /// What is wrong with the configuration, or has to be known of it, in sentences.

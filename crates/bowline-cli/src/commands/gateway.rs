@@ -4,7 +4,7 @@ use crate::{
     context::Context,
     ending::Ending,
     failure::{Code, Failure},
-    hosting::{self, Hosting, Memory},
+    hosting::{self, ConsentArguments, Hosting, Memory, Serving},
     logging::{self, LogArguments},
     running::{self, Told},
     token::Access,
@@ -28,6 +28,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     no_token: bool,
     #[command(flatten)]
+    consent: ConsentArguments,
+    #[command(flatten)]
     log: LogArguments,
 }
 
@@ -48,7 +50,8 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let is_http = !arguments.stdio || arguments.listen.is_some();
     // Who talks over the standard streams started the program.
     let access = if is_http { Access::choose(context, config, arguments.no_token)? } else { Access::Open };
-    let hosting = Hosting::new(context, config.clone(), Memory::Kept, None, &access)?;
+    let serving = Serving { listen: is_http.then_some(address), access: &access, consent: &arguments.consent };
+    let hosting = Hosting::new(context, config.clone(), Memory::Kept, None, &serving)?;
     let complaints = [hosting.complaints(address), hosting.unapproved()].concat();
     if arguments.strict && !complaints.is_empty() {
         let sentence = "something is wrong with the configuration";
@@ -60,6 +63,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     for notice in hosting.notices() {
         tracing::info!("{notice}");
     }
+    tracing::info!("{}", hosting.consent(false));
     let mut socket = None;
     if is_http {
         let bound = TcpListener::bind(address).await;

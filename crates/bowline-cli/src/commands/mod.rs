@@ -1,5 +1,6 @@
 //! The commands, one module each: its arguments, and what it does.
 
+pub(crate) mod answers;
 pub(crate) mod call;
 pub(crate) mod complete;
 pub(crate) mod completions;
@@ -9,6 +10,7 @@ pub(crate) mod gateway;
 pub(crate) mod info;
 pub(crate) mod man;
 pub(crate) mod ping;
+pub(crate) mod pins;
 pub(crate) mod prompt;
 pub(crate) mod prompts;
 pub(crate) mod read;
@@ -44,6 +46,8 @@ pub(crate) async fn run(command: Option<Command>, context: &Context) -> Result<(
         Some(Command::Serve(arguments)) => serve::run(arguments, context).await,
         Some(Command::Config(arguments)) => config::run(&arguments, context),
         Some(Command::Token(arguments)) => token::run(&arguments, context),
+        Some(Command::Pins(arguments)) => pins::run(arguments, context).await,
+        Some(Command::Answers(arguments)) => answers::run(&arguments, context),
         Some(Command::Info(arguments)) => info::run(arguments, context).await,
         Some(Command::Tools(arguments)) => tools::run(arguments, context).await,
         Some(Command::Call(arguments)) => call::run(arguments, context).await,

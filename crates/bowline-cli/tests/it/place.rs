@@ -4,7 +4,7 @@ use crate::program;
 use expect_test::Expect;
 use std::{
     fs,
-    io::{BufRead, BufReader, Read},
+    io::{BufRead, BufReader, Read, Write},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Stdio},
 };
@@ -116,6 +116,12 @@ impl Background {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("it is text");
         line.trim_end().to_owned()
+    }
+
+    /// Writes a line to its input.
+    pub(crate) fn write(&mut self, line: &str) {
+        let input = self.child.stdin.as_mut().expect("it is open");
+        writeln!(input, "{line}").and_then(|()| input.flush()).expect("it reads");
     }
 
     /// Closes its input.

@@ -66,15 +66,15 @@ fn a_page_is_shown_with_its_host_and_not_opened_without_consent() {
     let mut pty = start(&place, &["call", "everything", "sign_in"]);
     pty.expect("everything>").enter("n");
     let (code, screen) = pty.finish();
-    expect![[r"
+    expect![[r#"
 
         [everything] The server asks you to visit a page. Open it?
           | Please sign in.
           host: example.com
           the whole URL: https://example.com/sign-in
-        [y] yes  [n] no
+        [y] yes  [n] no  [c] cancel
         everything> n
-        the user would rather not"]]
+        the user would rather not"#]]
     .assert_eq(&screen);
     assert_eq!(code, Some(0));
 }

@@ -48,6 +48,7 @@ fn everything_it_says_to_try_works() {
     });
     let screen = place.masked(&without_port(&up.screen()));
     expect![[r#"
+        consent = "ask": calls that no rule decides are asked about here
 
         bowline is up: http://127.0.0.1:PORT/mcp
         There is no configuration yet, so these servers show what it does:

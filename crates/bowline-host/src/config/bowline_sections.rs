@@ -13,7 +13,7 @@ use super::model::Config;
 use super::node::Node;
 use super::report::{NoticeKind, Origin};
 use super::sections::{AnnotationsConfig, KeySource, ModelConfig, ProviderConfig, ProviderKind, RuleConfig};
-use crate::policy::{Action, Effect, Pattern};
+use crate::policy::{Action, Consent, Effect, Pattern};
 use crate::search::DisclosureMode;
 
 /// Applies the sections of a file to what files of lower precedence said.
@@ -125,6 +125,23 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
         Some(Sited { value: value?, origin: count.origin })
     });
     reader.set("max_name", longest, |value| gateway.max_name = value);
+    let consent = reader.fields.get("consent").and_then(|node| {
+        let consent = node.as_str().and_then(Consent::named);
+        if consent.is_none() {
+            reader.fields.wrong(node, "consent", "`client`, `ask` or `deny`", &json!("ask"));
+        }
+        Some(Sited { value: consent?, origin: node.origin.clone() })
+    });
+    reader.set("consent", consent, |value| gateway.consent = Some(value));
+    let questions = reader.fields.get("max_questions").and_then(|node| {
+        let count = reader.fields.count("max_questions", 10)?;
+        let value = usize::try_from(count.value).ok().filter(|value| (1..=1_000).contains(value));
+        if value.is_none() {
+            reader.fields.wrong(node, "max_questions", "a number from 1 to 1000", &json!(10));
+        }
+        Some(Sited { value: value?, origin: count.origin })
+    });
+    reader.set("max_questions", questions, |value| gateway.max_questions = value);
     let sessions = reader.fields.get("max_sessions").and_then(|node| {
         let count = reader.fields.count("max_sessions", 1_000)?;
         let value = usize::try_from(count.value).ok().filter(|value| *value > 0);

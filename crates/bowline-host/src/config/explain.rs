@@ -9,7 +9,7 @@ use super::quantity::{show_bytes, show_duration};
 use super::report::Origin;
 use super::sections::{KeySource, ProviderKind, RuleConfig};
 use super::text::{Text, visible};
-use crate::policy::Pattern;
+use crate::policy::{Consent, Pattern};
 use crate::search::DisclosureMode;
 
 /// Writes the configuration in the notation of `bowline.toml`, with the origin of each value behind it. Values that
@@ -201,6 +201,8 @@ fn sections(page: &mut Page<'_>, config: &Config) {
     page.written("allowed_hosts", &json!(gateway.allowed_hosts));
     page.written("token_env", &json!(gateway.token_env));
     page.value("max_name", &json!(gateway.max_name));
+    page.written("consent", &json!(gateway.consent.map(Consent::as_str)));
+    page.value("max_questions", &json!(gateway.max_questions));
     page.value("max_sessions", &json!(gateway.max_sessions));
 
     page.head("[sampling]", "");

@@ -268,6 +268,20 @@ const GATEWAY: &[Key] = &[
         "The variable that holds the token clients have to send.",
     ),
     key(
+        "consent",
+        "`client`, `ask` or `deny`",
+        Nothing,
+        "\"ask\"",
+        "Who consents to calls that no rule decides: the calling client, which asks its own user; the user, who is asked at the terminal or through the client (elicitation); or nobody, so that they are refused. Without it: `ask` at a terminal; without a terminal `client` if only one user can connect (standard streams, or a loopback address with a token), else `ask`.",
+    ),
+    key(
+        "max_questions",
+        COUNT,
+        Default("10"),
+        "20",
+        "How many questions of one server may be unanswered, from 1 to 1000: those that wait, and those of the last minute that nobody answered. Further ones are refused.",
+    ),
+    key(
         "max_name",
         COUNT,
         Default("60"),

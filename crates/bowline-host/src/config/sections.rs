@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::report::Origin;
-use crate::policy::{Action, Effect, Pattern};
+use crate::policy::{Action, Consent, Effect, Pattern};
 use crate::search::DisclosureMode;
 
 /// `[gateway]`: how clients reach the host.
@@ -28,6 +28,10 @@ pub struct GatewayConfig {
     pub token_env: Option<String>,
     /// The longest name of a tool that clients are given.
     pub max_name: u16,
+    /// Who consents to calls that no rule decides; without it, that depends on who can connect.
+    pub consent: Option<Consent>,
+    /// How many questions of one server may be unanswered.
+    pub max_questions: usize,
     /// How many sessions one caller may have. Without a token all clients of this machine are one caller, and all that have
     /// the token are.
     pub max_sessions: usize,
@@ -44,6 +48,8 @@ impl Default for GatewayConfig {
             allowed_hosts: Vec::new(),
             token_env: None,
             max_name: 60,
+            consent: None,
+            max_questions: 10,
             max_sessions: 1_000,
         }
     }

@@ -7,20 +7,23 @@ use super::{
     models::{self, Models},
     problem::{self, GatewayError, Problem},
     reload::{self, State},
-    rules,
+    rules::{self, Consenting},
     secrets::secrets,
 };
 use crate::{
     Host, Telemetry,
     audit::{Audit, AuditSettings},
     config::{Config, Environment},
-    policy::{Answers, Gate, Guard, GuardBuilder, Opener, Pins},
+    policy::{
+        Answers, Audience, Consent, Gate, Guard, GuardBuilder, Opener, Pins, QuestionLimit, Rule, default_consent,
+    },
     telemetry::{Exporter, Sources, Traces},
 };
 use bowline_http::{Post, Poster};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::{
     fmt,
+    net::SocketAddr,
     path::PathBuf,
     sync::{Arc, Mutex, atomic::AtomicBool},
     time::SystemTime,
@@ -39,6 +42,9 @@ pub struct GatewayBuilder {
     telemetry: Telemetry,
     traces: Option<Traces>,
     token: Option<String>,
+    consent: Option<Consent>,
+    serves: Option<Option<SocketAddr>>,
+    without_asking: Vec<Rule>,
 }
 
 impl GatewayBuilder {
@@ -55,6 +61,9 @@ impl GatewayBuilder {
             telemetry: Telemetry::default(),
             traces: None,
             token: None,
+            consent: None,
+            serves: None,
+            without_asking: Vec::new(),
         }
     }
 
@@ -126,6 +135,25 @@ impl GatewayBuilder {
         self
     }
 
+    /// Who consents to calls that no rule decides, instead of what the configuration says.
+    pub fn consent(mut self, consent: Consent) -> Self {
+        self.consent = Some(consent);
+        self
+    }
+
+    /// Where clients connect: at this address, or over standard streams only. A gateway of a single user (standard streams,
+    /// or a loopback address with a token) leaves consent to its client by default. Default: several users may connect.
+    pub fn serves(mut self, listen: Option<SocketAddr>) -> Self {
+        self.serves = Some(listen);
+        self
+    }
+
+    /// Allows what these rules match where it would otherwise be asked about. What the configuration denies stays denied.
+    pub fn without_asking(mut self, rules: impl IntoIterator<Item = Rule>) -> Self {
+        self.without_asking = rules.into_iter().collect();
+        self
+    }
+
     /// The gateway. No server is started yet.
     ///
     /// Fails when it would protect less than was meant: a rule that cannot be read, an audit log that cannot be written,
@@ -139,8 +167,17 @@ impl GatewayBuilder {
         let Models { broker, keys, problems: mut made_once } =
             models::models(&self.config.sampling, &self.environment, &post);
         let (token, secret) = self.access(&mut made_once);
-        let mut guard =
-            std::mem::replace(&mut self.guard, Guard::builder()).policy(rules::policy(&self.config));
+        let has_token = matches!(token, Ok(Some(_)));
+        let audience = self.serves.map_or(Audience::Shared, |listen| Audience::of(listen, has_token));
+        let consent = self.consent.or(self.config.gateway.consent);
+        let consent = Consenting {
+            consent: consent.unwrap_or_else(|| default_consent(audience, self.attended)),
+            audience,
+            without_asking: std::mem::take(&mut self.without_asking),
+        };
+        let mut guard = std::mem::replace(&mut self.guard, Guard::builder())
+            .policy(rules::policy(&self.config, &consent))
+            .question_limit(QuestionLimit { unanswered: self.config.gateway.max_questions });
         let mut known: Vec<String> = keys.iter().map(|key| key.expose().to_owned()).collect();
         known.extend(secret);
         match self.audit(known) {
@@ -183,6 +220,8 @@ impl GatewayBuilder {
             .disclosure(reload::disclosure(&self.config.disclosure));
         if self.attended {
             host = host.attended();
+        } else if consent.consent != Consent::Deny {
+            host = host.ask_callers(audience);
         }
         if let Some(broker) = broker {
             host = host.broker(broker);
@@ -200,6 +239,7 @@ impl GatewayBuilder {
             workspace: self.workspace,
             approve: approve.unwrap_or(nobody),
             token,
+            consent,
             ending: Arc::new(AtomicBool::new(false)),
             made_once,
             state: Mutex::default(),

@@ -37,6 +37,7 @@ pub use reload::{Applied, Standing};
 use crate::{
     Host, UpstreamStatus,
     config::{Config, Environment},
+    policy::{Audience, Consent},
     telemetry::Exporter,
 };
 use bowline_http::{HttpService, Settings};
@@ -73,6 +74,7 @@ struct Inner {
     workspace: Option<PathBuf>,
     approve: Arc<dyn Approve>,
     token: Result<Option<Token>, Problem>,
+    consent: rules::Consenting,
     ending: Arc<AtomicBool>,
     /// What is wrong with what is made once.
     made_once: Vec<Problem>,
@@ -114,6 +116,16 @@ impl Gateway {
     pub fn has_token(&self) -> bool {
         // A token that cannot be had lets nobody in.
         !matches!(self.inner.token, Ok(None))
+    }
+
+    /// Who consents to calls that no rule decides.
+    pub fn consent(&self) -> Consent {
+        self.inner.consent.consent
+    }
+
+    /// Who can call it.
+    pub fn audience(&self) -> Audience {
+        self.inner.consent.audience
     }
 
     /// What could not be done as it is configured: in the configuration that holds, and in a later one that was not taken.

@@ -122,7 +122,7 @@ impl Gateway {
             audit.hide(secrets(&config.upstreams));
         }
         // A new server must not run under the old rules.
-        inner.host.guard().set_policy(rules::policy(&config));
+        inner.host.guard().set_policy(rules::policy(&config, &inner.consent));
         for name in &diff.removed {
             inner.host.remove(name);
             state.standing.remove(name);

@@ -2,12 +2,20 @@
 
 use crate::{
     config::{Config, RuleConfig},
-    policy::{ArgumentTest, Pattern, Policy, Rule},
+    policy::{ArgumentTest, Audience, Consent, Pattern, Policy, Rule},
 };
+
+/// What decides about consent beside the rules. It stays the same while the gateway runs.
+#[derive(Debug, Default)]
+pub(super) struct Consenting {
+    pub(super) consent: Consent,
+    pub(super) audience: Audience,
+    pub(super) without_asking: Vec<Rule>,
+}
 
 /// The policy that a configuration describes: its rules in order, and behind them the tools of servers that need no
 /// question.
-pub(super) fn policy(config: &Config) -> Policy {
+pub(super) fn policy(config: &Config, consenting: &Consenting) -> Policy {
     let own = config.rules.iter().map(rule);
     let approved = config.upstreams.iter().flat_map(|entry| {
         let origin = entry.origins.get("auto_approve").unwrap_or(&entry.origin).short();
@@ -16,6 +24,8 @@ pub(super) fn policy(config: &Config) -> Policy {
         })
     });
     Policy::new(own.chain(approved))
+        .consent(consenting.consent)
+        .without_asking(consenting.without_asking.iter().cloned())
 }
 
 fn rule(config: &RuleConfig) -> Rule {
@@ -70,7 +80,7 @@ mod tests {
         let loader = Loader::new(Environment::new([("HOME", "/")]));
         let config = loader.source(Source::new("bowline.toml", Scope::User)).load(&files);
         assert_eq!(config.errors, []);
-        policy(&config)
+        policy(&config, &Consenting::default())
     }
 
     fn decide(

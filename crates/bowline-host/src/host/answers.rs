@@ -210,7 +210,8 @@ impl Owner for Desk {
                     return Err(RpcError::internal("the host has ended"));
                 };
                 let project = inner.project.as_deref();
-                let facts = Facts { server: &instance.name, project, ..Facts::default() };
+                let identity = instance.spec.identity.as_deref();
+                let facts = Facts { server: &instance.name, project, identity, ..Facts::default() };
                 let decided = inner.guard.disclose(&facts);
                 decided.map_err(|refusal| RpcError::new(DECLINED, refusal.reason().to_owned()))?;
                 written(&ListRootsResult::new(instance.spec.roots.clone()))

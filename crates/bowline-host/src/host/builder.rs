@@ -2,7 +2,7 @@
 
 use super::{Host, Inner, Telemetry};
 use crate::{
-    MAX_NAME, bridge::Parking, policy::Guard, sampling::Broker, search::Disclosure, upstream::Upstream,
+    MAX_NAME, bridge::Parking, policy::{Audience, Guard}, sampling::Broker, search::Disclosure, upstream::Upstream,
 };
 use std::{
     collections::{BTreeMap, HashMap},
@@ -18,6 +18,7 @@ pub struct HostBuilder {
     guard: Option<Guard>,
     broker: Option<Broker>,
     attended: bool,
+    ask_callers: Option<Audience>,
     project: Option<String>,
     max_name: usize,
     telemetry: Telemetry,
@@ -32,6 +33,7 @@ impl HostBuilder {
             guard: None,
             broker: None,
             attended: false,
+            ask_callers: None,
             project: None,
             max_name: MAX_NAME,
             telemetry: Telemetry::default(),
@@ -55,6 +57,13 @@ impl HostBuilder {
     /// Someone sits at the guard's gate: questions of servers whose caller cannot be asked are put there.
     pub fn attended(mut self) -> Self {
         self.attended = true;
+        self
+    }
+
+    /// Puts what the policy asks about a call to the user of its caller, through elicitation, where nobody sits at the
+    /// guard's gate. The callers of a shared host cannot accept changed definitions, which would hold for all of them.
+    pub fn ask_callers(mut self, audience: Audience) -> Self {
+        self.ask_callers = Some(audience);
         self
     }
 
@@ -106,6 +115,7 @@ impl HostBuilder {
             guard: self.guard.unwrap_or_else(|| Guard::builder().build()),
             broker: self.broker,
             attended: self.attended,
+            ask_callers: self.ask_callers.filter(|_| !self.attended),
             project: self.project,
             max_name: self.max_name,
             telemetry: self.telemetry,

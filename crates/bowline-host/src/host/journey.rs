@@ -3,6 +3,7 @@
 use super::{
     Inner, Wait,
     answers::{Answerer, abilities, with_origin},
+    consent::CallerGate,
     disclosure::Disclosed,
     telemetry::Account,
     visits::{Visits, unwilling},
@@ -10,7 +11,7 @@ use super::{
 use crate::{
     aggregate::{Catalog, may_be_of},
     bridge::{Flight, Landing, Leg, unanswered},
-    policy::{Action, CallFacts, Definition, Ended, Permit, Refusal},
+    policy::{Action, CallFacts, Definition, Ended, Facts, Gate, Permit, Refusal},
     upstream::{CallerKey, Instance},
 };
 use bowline_proto::{
@@ -42,6 +43,8 @@ struct Stage {
     forms: Vec<String>,
     /// The questions are pages to visit, of which the server is told nothing.
     visits: bool,
+    /// The question is the host's own, whether the call may be made; nothing was sent to the server.
+    consent: bool,
     /// Whose questions these are: what is called again has to be the same.
     target: String,
 }
@@ -50,7 +53,7 @@ impl Stage {
     fn new(rounds: u32, route: &Route) -> Self {
         let (parked, state, target) = (None, None, route.target());
         let (answers, forms) = (RawMap::new(), Vec::new());
-        Self { rounds, parked, state, answers, forms, visits: false, target }
+        Self { rounds, parked, state, answers, forms, visits: false, consent: false, target }
     }
 }
 
@@ -149,6 +152,11 @@ impl Inner {
         account: &mut Account<'_>,
     ) -> Result<Ending, RpcError> {
         let stage: Option<Stage> = call.replay.kept(STAGE).and_then(|stage| stage.decode().ok());
+        // After a question about the call itself, the call starts from the beginning, with the answer.
+        let (stage, consent_rounds) = match stage {
+            Some(Stage { consent: true, rounds, .. }) => (None, rounds),
+            stage => (stage, 0),
+        };
         let (mut flight, mut rounds, mut cargo) = match stage {
             Some(Stage { parked: Some(key), rounds, .. }) => {
                 let gone = || RpcError::invalid_params("the call this answers has ended; start it again");
@@ -182,12 +190,18 @@ impl Inner {
             None => {
                 let route = self.route(call).await?;
                 account.begin(&route, call);
-                let permit = match self.permit(&route, call).await {
-                    Ok(permit) => permit,
-                    Err(refusal) => return Ok(Ending::Refused(refusal)),
+                let gate = self.caller_gate(call);
+                let permit = self.permit(&route, call, gate.as_ref().map(|gate| gate as &dyn Gate)).await;
+                let permit = match (permit, gate.and_then(CallerGate::into_asked)) {
+                    (Ok(permit), _) => permit,
+                    (Err(_), Some(question)) if consent_rounds < MAX_ROUNDS => {
+                        let stage = Stage { consent: true, ..Stage::new(consent_rounds + 1, &route) };
+                        return needs(vec![question], &stage);
+                    }
+                    (Err(refusal), _) => return Ok(Ending::Refused(refusal)),
                 };
                 let flight = self.flight(&route, call, &outlet, route.params.clone(), account)?;
-                (flight, 0, Cargo { route, permit: Some(permit) })
+                (flight, consent_rounds, Cargo { route, permit: Some(permit) })
             }
         };
         loop {
@@ -336,14 +350,24 @@ impl Inner {
         owners.find_map(|member| member.instance(tenant).failure()).unwrap_or_else(unknown)
     }
 
-    async fn permit(&self, route: &Route, call: &Call) -> Result<Permit, Refusal> {
-        let decided = self.decide(route, call).await;
+    async fn permit(
+        &self,
+        route: &Route,
+        call: &Call,
+        gate: Option<&dyn Gate>,
+    ) -> Result<Permit, Refusal> {
+        let decided = self.decide(route, call, gate).await;
         self.count_consent(&route.instance, &decided);
         decided
     }
 
-    async fn decide(&self, route: &Route, call: &Call) -> Result<Permit, Refusal> {
-        let facts = self.facts(&route.instance, &call.client);
+    async fn decide(
+        &self,
+        route: &Route,
+        call: &Call,
+        gate: Option<&dyn Gate>,
+    ) -> Result<Permit, Refusal> {
+        let facts = Facts { gate, ..self.facts(&route.instance, &call.client) };
         match &route.subject {
             Subject::Tool(definition) => {
                 let arguments = call.params.arguments().ok().flatten().unwrap_or_else(RawJson::empty_object);

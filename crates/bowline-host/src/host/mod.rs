@@ -2,6 +2,7 @@
 
 mod answers;
 mod builder;
+mod consent;
 mod disclosure;
 mod journey;
 mod lists;
@@ -16,7 +17,7 @@ use crate::{
     aggregate::{Catalog, Offer, Shelf, may_be_of},
     bridge::Parking,
     config::{Share, Start},
-    policy::{Caller, Definition, Facts, Guard, Trust},
+    policy::{Audience, Caller, Definition, Facts, Guard, Trust},
     sampling::Broker,
     search::Disclosure,
     telemetry::ActiveSession,
@@ -80,6 +81,8 @@ pub(crate) struct Inner {
     broker: Option<Broker>,
     /// Whether someone sits at the gate and can be asked.
     attended: bool,
+    /// Whether callers are asked what the policy wants to know about their calls, and who they can be.
+    ask_callers: Option<Audience>,
     project: Option<String>,
     max_name: usize,
     telemetry: Telemetry,
@@ -351,6 +354,8 @@ impl Inner {
             trust: if instance.spec.trusted { Trust::Trusted } else { Trust::Untrusted },
             caller: Self::caller(client),
             project: self.project.as_deref(),
+            identity: instance.spec.identity.as_deref(),
+            gate: None,
         }
     }
 
@@ -478,7 +483,13 @@ impl Inner {
 
     /// Has the guard look at what a server lists now.
     async fn pin(&self, instance: &Instance, definitions: &[Definition]) {
-        match self.guard.listed(&instance.name, definitions).await {
+        let facts = Facts {
+            server: &instance.name,
+            identity: instance.spec.identity.as_deref(),
+            project: self.project.as_deref(),
+            ..Facts::default()
+        };
+        match self.guard.listed(&facts, definitions).await {
             Ok(differences) => {
                 for difference in differences {
                     tracing::warn!(server = &*instance.name, %difference, "a tool is not what it was");

@@ -176,6 +176,7 @@ impl Inner {
     pub(super) fn count_consent<T>(&self, instance: &Instance, decided: &Result<T, Refusal>) {
         let decision = match decided {
             Ok(_) => ConsentDecision::Allowed,
+            Err(refusal) if refusal.kind() == RefusalKind::Deferred => return,
             Err(refusal) if refusal.kind() == RefusalKind::Cancelled => ConsentDecision::Expired,
             Err(_) => ConsentDecision::Denied,
         };

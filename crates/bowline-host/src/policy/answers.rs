@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use super::definition::Digest;
-use super::gate::Scope;
+use super::gate::{Covers, Scope};
 use super::rules::Action;
 use super::store::{Document, Others, Store, StoreError, VERSION};
 use super::time::{parse_rfc3339, rfc3339};
@@ -30,6 +30,21 @@ pub struct Topic {
     pub arguments: Option<Digest>,
     /// Whose answer it is, where users are told apart.
     pub principal: Option<String>,
+    /// How much of the server it covers.
+    pub covers: Covers,
+    /// What the server was, where the answer covers more than one tool.
+    pub identity: Option<String>,
+}
+
+impl Topic {
+    /// The same question about more of the server, or about this tool again for [`Covers::Tool`].
+    pub(super) fn widened(&self, covers: Covers, identity: Option<&str>) -> Self {
+        if covers == Covers::Tool {
+            return self.clone();
+        }
+        let identity = identity.map(ToOwned::to_owned);
+        Self { name: None, definition: None, arguments: None, covers, identity, ..self.clone() }
+    }
 }
 
 /// Yes or no.
@@ -64,6 +79,12 @@ pub struct Remembered {
     /// Whose answer it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
+    /// How much of the server it covers.
+    #[serde(default, skip_serializing_if = "is_tool")]
+    pub covers: Covers,
+    /// What the server was, where the answer covers more than one tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
     /// The project it is for; all of them if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
@@ -76,6 +97,11 @@ pub struct Remembered {
 }
 
 impl Remembered {
+    /// When it ends, as text.
+    pub fn expires_text(&self) -> Option<String> {
+        self.expires.map(rfc3339)
+    }
+
     /// Whether this is the answer to a question about `topic`. A no to a tool is one to all that it could be called with.
     fn answers(&self, topic: &Topic) -> bool {
         let broader = Topic { arguments: None, ..topic.clone() };
@@ -89,6 +115,8 @@ impl Remembered {
             && self.definition.as_deref() == topic.definition.as_ref().map(Digest::as_str)
             && self.arguments.as_deref() == topic.arguments.as_ref().map(Digest::as_str)
             && self.principal == topic.principal
+            && self.covers == topic.covers
+            && self.identity == topic.identity
     }
 
     fn holds(&self, project: Option<&str>, now: SystemTime) -> bool {
@@ -105,8 +133,15 @@ impl Remembered {
             self.project.clone(),
             self.definition.clone(),
             self.arguments.clone(),
+            self.covers,
+            self.identity.clone(),
         )
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is serde's")]
+fn is_tool(covers: &Covers) -> bool {
+    *covers == Covers::Tool
 }
 
 /// The answers given.
@@ -197,6 +232,8 @@ impl Answers {
             definition: topic.definition.as_ref().map(ToString::to_string),
             arguments: topic.arguments.as_ref().map(ToString::to_string),
             principal: topic.principal.clone(),
+            covers: topic.covers,
+            identity: topic.identity.clone(),
             project: project.map(ToOwned::to_owned),
             expires,
             extra: BTreeMap::new(),
@@ -287,6 +324,8 @@ mod tests {
             definition: Some(Digest::of(&RawJson::empty_object())),
             arguments: None,
             principal: None,
+            covers: Covers::Tool,
+            identity: None,
         }
     }
 

@@ -87,6 +87,12 @@ impl Definition {
         self.0.annotations.as_ref()
     }
 
+    /// Whether the server marks the tool as read-only.
+    pub(crate) fn claims_read_only(&self) -> bool {
+        self.annotations()
+            .is_some_and(|hints| hints.read_only_hint == Some(true) && hints.destructive_hint != Some(true))
+    }
+
     /// The digest of all of it.
     pub fn digest(&self) -> &Digest {
         &self.0.digest

@@ -4,6 +4,8 @@ use bowline_proto::service::BoxFuture;
 use bowline_types::{
     CreateMessageParams, CreateMessageResult, ElicitSchema, RawJson, RawMap, Root, ToolAnnotations,
 };
+use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +27,12 @@ impl<G: Gate + ?Sized> Gate for Arc<G> {
     }
 }
 
+impl fmt::Debug for dyn Gate + '_ {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Gate")
+    }
+}
+
 /// How long an answer holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Scope {
@@ -37,6 +45,19 @@ pub enum Scope {
     Project,
     /// Everywhere.
     Always,
+}
+
+/// How much of a server an answer about one of its tools covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Covers {
+    /// The tool that was asked about.
+    #[default]
+    Tool,
+    /// Every tool of the server that it marks as read-only.
+    ReadOnlyTools,
+    /// Every tool of the server.
+    Server,
 }
 
 /// What is asked. `server` is the name the user gave the server that the question comes from, or goes to.
@@ -64,10 +85,14 @@ pub enum Question {
         arguments: RawJson,
         /// What the server says about the tool; claims, not facts.
         annotations: Option<ToolAnnotations>,
+        /// The name the calling client gives itself.
+        client: Option<String>,
         /// Why this is asked.
         why: String,
         /// The scopes an answer may have.
         scopes: Vec<Scope>,
+        /// What an answer other than "once" may cover.
+        covers: Vec<Covers>,
     },
     /// May this resource be read, or this prompt be fetched?
     Access {
@@ -77,6 +102,8 @@ pub enum Question {
         action: Action,
         /// The URI of the resource, or the name of the prompt.
         name: String,
+        /// The name the calling client gives itself.
+        client: Option<String>,
         /// Why this is asked.
         why: String,
         /// The scopes an answer may have.
@@ -167,6 +194,40 @@ impl Question {
     }
 }
 
+impl Question {
+    /// Why it is asked, where a rule or the default of the policy is the reason.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Self::Call { why, .. }
+            | Self::Access { why, .. }
+            | Self::Sample { why, .. }
+            | Self::Roots { why, .. } => Some(why),
+            Self::Start { .. }
+            | Self::Changed { .. }
+            | Self::New { .. }
+            | Self::SampleResult { .. }
+            | Self::Form { .. }
+            | Self::Visit { .. } => None,
+        }
+    }
+
+    /// Whether a server asks for something, rather than a client for something of the server.
+    pub(crate) fn is_asked_by_server(&self) -> bool {
+        match self {
+            Self::Sample { .. }
+            | Self::SampleResult { .. }
+            | Self::Form { .. }
+            | Self::Visit { .. }
+            | Self::Roots { .. } => true,
+            Self::Start { .. }
+            | Self::Call { .. }
+            | Self::Access { .. }
+            | Self::Changed { .. }
+            | Self::New { .. } => false,
+        }
+    }
+}
+
 /// What came back.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
@@ -181,6 +242,8 @@ pub enum Verdict {
     },
     /// No answer.
     Cancel,
+    /// The question was handed to the caller. The decision is made again when the call comes back with the answer.
+    Deferred,
 }
 
 impl Verdict {
@@ -191,7 +254,7 @@ impl Verdict {
 
     /// Yes, for so long.
     pub fn allow_for(scope: Scope, lasts: Option<Duration>) -> Self {
-        Self::Allow(Granted { scope, lasts, edit: None })
+        Self::Allow(Granted { scope, lasts, ..Granted::default() })
     }
 
     /// Yes, with this instead of what was asked; or, to a form, with these fields.
@@ -212,6 +275,8 @@ pub struct Granted {
     pub scope: Scope,
     /// When it ends within that scope, counted from now.
     pub lasts: Option<Duration>,
+    /// What it covers. Only a question about a call can be answered for more than itself.
+    pub covers: Covers,
     /// What to use instead of what was asked. Only of the kind that the question is about; a form needs it.
     pub edit: Option<Edit>,
 }

@@ -1,24 +1,24 @@
-//! How many questions a server may cause: so many a minute, so many at once.
+//! How many questions of one server may be unanswered.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+/// How long a question that nobody answered counts.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// How many questions one server may cause.
+/// How many questions of one server may be unanswered: those that wait now, and those that ended without an answer
+/// within the last minute. Answered questions do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuestionLimit {
-    /// Within any minute.
-    pub per_minute: usize,
-    /// Unanswered at once.
-    pub waiting: usize,
+    /// The most unanswered questions of one server.
+    pub unanswered: usize,
 }
 
 impl Default for QuestionLimit {
-    /// Ten a minute, three at once.
+    /// Ten.
     fn default() -> Self {
-        Self { per_minute: 10, waiting: 3 }
+        Self { unanswered: 10 }
     }
 }
 
@@ -31,16 +31,28 @@ pub(crate) struct Questions {
 
 #[derive(Debug, Default)]
 struct Load {
-    asked: VecDeque<SystemTime>,
+    /// When the questions were asked that ended without an answer.
+    unanswered: VecDeque<SystemTime>,
     waiting: usize,
     declined: u64,
+    /// When the operator was last told that the limit was reached.
+    reported: Option<SystemTime>,
 }
 
-/// A question that is being asked; dropping it ends that.
+/// A question that is being asked. Dropping it counts the question as unanswered.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     server: String,
+    asked: SystemTime,
+    answered: bool,
     servers: Arc<Mutex<HashMap<String, Load>>>,
+}
+
+impl Ticket {
+    /// The question was answered, and does not count any more.
+    pub(crate) fn answered(mut self) {
+        self.answered = true;
+    }
 }
 
 impl Questions {
@@ -53,18 +65,28 @@ impl Questions {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let load = servers.entry(server.to_owned()).or_default();
         // A clock that was set back makes the past look like the future; that counts as long ago.
-        load.asked.retain(|then| now.duration_since(*then).is_ok_and(|age| age < MINUTE));
-        let reason = if load.waiting >= self.limit.waiting {
-            format!("{} questions of this server are waiting for an answer already", load.waiting)
-        } else if load.asked.len() >= self.limit.per_minute {
-            format!("this server has caused {} questions within a minute; try again later", load.asked.len())
-        } else {
-            load.asked.push_back(now);
+        let is_recent = |then: &SystemTime| now.duration_since(*then).is_ok_and(|age| age < MINUTE);
+        load.unanswered.retain(is_recent);
+        let unanswered = load.waiting + load.unanswered.len();
+        if unanswered < self.limit.unanswered {
             load.waiting += 1;
-            return Ok(Ticket { server: server.to_owned(), servers: Arc::clone(&self.servers) });
-        };
+            let (server, servers) = (server.to_owned(), Arc::clone(&self.servers));
+            return Ok(Ticket { server, asked: now, answered: false, servers });
+        }
         load.declined += 1;
-        Err(reason)
+        if !load.reported.as_ref().is_some_and(is_recent) {
+            load.reported = Some(now);
+            tracing::warn!(
+                server,
+                unanswered,
+                "too many questions of this server are unanswered; more are refused for up to a minute \
+                 (`max_questions` in `[gateway]`)"
+            );
+        }
+        Err(format!(
+            "{unanswered} questions of this server are unanswered; answer them, wait a minute, or raise \
+             `max_questions` in `[gateway]`"
+        ))
     }
 
     /// How many questions of a server were not asked.
@@ -79,6 +101,9 @@ impl Drop for Ticket {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(load) = servers.get_mut(&self.server) {
             load.waiting = load.waiting.saturating_sub(1);
+            if !self.answered {
+                load.unanswered.push_back(self.asked);
+            }
         }
     }
 }
@@ -88,19 +113,32 @@ mod tests {
     use super::*;
     use std::time::UNIX_EPOCH;
 
+    fn at(second: u64) -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(1000 + second)
+    }
+
     #[test]
-    fn so_many_a_minute_and_no_more() {
+    fn answered_questions_do_not_count() {
+        let questions = Questions::new(QuestionLimit { unanswered: 2 });
+        for _ in 0..100 {
+            questions.admit("a", at(0)).unwrap().answered();
+        }
+        assert_eq!(questions.declined("a"), 0);
+    }
+
+    #[test]
+    fn unanswered_questions_count_for_a_minute() {
         // V-103
-        let questions = Questions::new(QuestionLimit { per_minute: 2, waiting: 9 });
-        let at = |second: u64| UNIX_EPOCH + Duration::from_secs(1000 + second);
-        assert!(questions.admit("a", at(0)).is_ok());
-        assert!(questions.admit("a", at(30)).is_ok());
+        let questions = Questions::new(QuestionLimit { unanswered: 2 });
+        drop(questions.admit("a", at(0)).unwrap());
+        drop(questions.admit("a", at(30)).unwrap());
         assert_eq!(
             questions.admit("a", at(59)).unwrap_err(),
-            "this server has caused 2 questions within a minute; try again later"
+            "2 questions of this server are unanswered; answer them, wait a minute, or raise `max_questions` in \
+             `[gateway]`"
         );
         assert!(questions.admit("b", at(59)).is_ok());
-        assert!(questions.admit("a", at(60)).is_ok());
+        drop(questions.admit("a", at(60)).unwrap());
         assert!(questions.admit("a", at(61)).is_err());
         assert_eq!((questions.declined("a"), questions.declined("b")), (2, 0));
         // The clock was set back.
@@ -108,15 +146,12 @@ mod tests {
     }
 
     #[test]
-    fn so_many_at_once_and_no_more() {
-        let questions = Questions::new(QuestionLimit { per_minute: 100, waiting: 2 });
-        let first = questions.admit("a", UNIX_EPOCH).unwrap();
-        let _second = questions.admit("a", UNIX_EPOCH).unwrap();
-        assert_eq!(
-            questions.admit("a", UNIX_EPOCH).unwrap_err(),
-            "2 questions of this server are waiting for an answer already"
-        );
-        drop(first);
-        assert!(questions.admit("a", UNIX_EPOCH).is_ok());
+    fn waiting_questions_count_until_they_are_answered() {
+        let questions = Questions::new(QuestionLimit { unanswered: 2 });
+        let first = questions.admit("a", at(0)).unwrap();
+        let _second = questions.admit("a", at(0)).unwrap();
+        assert!(questions.admit("a", at(0)).is_err());
+        first.answered();
+        assert!(questions.admit("a", at(0)).is_ok());
     }
 }

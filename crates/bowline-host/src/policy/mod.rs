@@ -6,6 +6,7 @@
 //! [audit log](crate::audit).
 
 mod answers;
+mod consent;
 mod definition;
 mod diff;
 mod display;
@@ -27,10 +28,11 @@ pub(crate) mod tree;
 mod url;
 
 pub use answers::{Answered, Answers, Remembered, Topic};
+pub use consent::{Audience, Consent, default_consent};
 pub use definition::{Definition, Digest};
 pub(crate) use display::is_hidden;
 pub use display::{hidden_characters, visible, visible_lines};
-pub use gate::{Edit, Gate, Granted, Question, Scope, Verdict};
+pub use gate::{Covers, Edit, Gate, Granted, Question, Scope, Verdict};
 pub use guard::{
     CallFacts, Clock, Ended, Facts, Guard, GuardBuilder, NewTools, Permit, Refusal, RefusalKind, Sampling,
 };
@@ -38,7 +40,7 @@ pub use headless::Headless;
 pub use limit::QuestionLimit;
 pub use opener::{Opener, SystemOpener};
 pub use pattern::Pattern;
-pub use pins::{Difference, DifferenceKind, Pins, Standing};
+pub use pins::{Difference, DifferenceKind, PinKey, PinnedServer, Pins, Standing};
 pub use rule::{ArgumentTest, Effect, Rule};
 pub use rules::{Action, Caller, DecidedBy, Decision, Policy, Request, Trust};
 pub use scripted::Scripted;
@@ -47,6 +49,7 @@ pub use store::StoreError;
 #[cfg(test)]
 pub(crate) use store::tests::Folder;
 pub(crate) use store::{Document, Others, Store, VERSION, create_private_folder, private};
+pub(crate) use terminal::describe_question;
 pub use terminal::{Terminal, hints};
 pub(crate) use time::rfc3339;
 pub use url::{ShownUrl, UrlError, UrlWarning};

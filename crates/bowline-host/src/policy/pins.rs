@@ -1,6 +1,9 @@
 //! What every tool was when it was first seen, so that a change is noticed and shown.
 //!
 //! The file is a lock file: the same tools give the same bytes, so it can be kept under version control and checked.
+//! Pins belong to a server by its name and by what is started for it, so that two configurations can use one name for
+//! different servers. Files of older versions have pins by the name alone; the first server that lists its tools under
+//! that name takes them over.
 
 use bowline_types::{OrderedMap, RawJson};
 use serde::{Deserialize, Serialize};
@@ -13,6 +16,50 @@ use super::definition::{Definition, Digest};
 use super::diff::diff;
 use super::store::{Document, Others, Store, StoreError, VERSION, line_of};
 use super::tree::{Layout, Tree};
+
+/// Whose pins: the server by the name the user gave it, and what is started or connected to for it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PinKey {
+    /// The name of the server.
+    pub server: String,
+    /// The command line or the URL; without it the pins belong to the name alone.
+    pub started: Option<String>,
+}
+
+impl PinKey {
+    /// The pins of a server for which this is started.
+    pub fn new(server: impl Into<String>, started: impl Into<String>) -> Self {
+        Self { server: server.into(), started: Some(started.into()) }
+    }
+
+    pub(super) fn of(facts: &super::guard::Facts<'_>) -> Self {
+        Self { server: facts.server.to_owned(), started: facts.identity.map(ToOwned::to_owned) }
+    }
+
+    /// The name of the entry in the file.
+    fn entry(&self) -> String {
+        match &self.started {
+            Some(started) => format!("{} {}", self.server, Digest::of(&RawJson::from(serde_json::Value::from(started.as_str())))),
+            None => self.server.clone(),
+        }
+    }
+}
+
+impl From<&str> for PinKey {
+    fn from(server: &str) -> Self {
+        Self { server: server.to_owned(), started: None }
+    }
+}
+
+/// The pins of one server, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PinnedServer {
+    /// Whose they are.
+    pub key: PinKey,
+    /// The tools, by name.
+    pub tools: Vec<(String, Digest)>,
+}
 
 /// How a tool compares to its pin.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,8 +129,19 @@ enum Present {
     Stays,
 }
 
-/// By server and tool.
-type Known = BTreeMap<String, BTreeMap<String, Pinned>>;
+/// By entry of the file.
+type Known = BTreeMap<String, Entry>;
+
+#[derive(Clone, Debug)]
+struct Entry {
+    key: PinKey,
+    tools: BTreeMap<String, Pinned>,
+}
+
+/// The pins of a server: its own entry, or that of its name from an older file.
+fn entry_of<'a>(known: &'a Known, key: &PinKey) -> Option<&'a Entry> {
+    known.get(&key.entry()).or_else(|| known.get(&key.server).filter(|entry| entry.key.started.is_none()))
+}
 
 #[derive(Clone, Debug)]
 struct Pinned {
@@ -101,6 +159,10 @@ struct File {
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct ServerPins {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    server: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    started: Option<String>,
     tools: OrderedMap<Pin>,
     #[serde(flatten)]
     extra: BTreeMap<String, serde_json::Value>,
@@ -156,11 +218,23 @@ impl Pins {
         Ok(())
     }
 
-    /// How a tool compares to its pin, as far as the file was read.
-    pub fn look(&self, server: &str, definition: &Definition) -> Standing {
+    /// All pins, as far as the file was read.
+    pub fn list(&self) -> Vec<PinnedServer> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(tools) = known.get(server) else { return Standing::First };
-        match tools.get(definition.name()) {
+        let tools = |entry: &Entry| {
+            entry.tools.iter().map(|(name, pinned)| (name.clone(), pinned.digest.clone())).collect()
+        };
+        let mut listed: Vec<_> =
+            known.values().map(|entry| PinnedServer { key: entry.key.clone(), tools: tools(entry) }).collect();
+        listed.sort_by(|one, other| one.key.cmp(&other.key));
+        listed
+    }
+
+    /// How a tool compares to its pin, as far as the file was read.
+    pub fn look(&self, key: &PinKey, definition: &Definition) -> Standing {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(entry) = entry_of(&known, key) else { return Standing::First };
+        match entry.tools.get(definition.name()) {
             None => Standing::New,
             Some(pinned) if pinned.digest == *definition.digest() => Standing::Same,
             Some(pinned) => Standing::Changed { diff: difference(&pinned.definition, definition) },
@@ -170,10 +244,10 @@ impl Pins {
     /// What differs between all tools of a server and its pins: what a check before a release wants to be nothing.
     ///
     /// Two tools of one name differ from each other even where neither is pinned.
-    pub fn survey(&self, server: &str, definitions: &[Definition]) -> Vec<Difference> {
+    pub fn survey(&self, key: &PinKey, definitions: &[Definition]) -> Vec<Difference> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let nothing = BTreeMap::new();
-        let tools = known.get(server).unwrap_or(&nothing);
+        let tools = entry_of(&known, key).map_or(&nothing, |entry| &entry.tools);
         let mut seen: BTreeMap<&str, &Definition> = BTreeMap::new();
         let mut kinds = Vec::new();
         for definition in definitions {
@@ -193,37 +267,51 @@ impl Pins {
         }
         let gone = tools.keys().filter(|tool| !seen.contains_key(tool.as_str()));
         kinds.extend(gone.map(|tool| (tool.clone(), DifferenceKind::Removed)));
-        let with_server = |(tool, kind)| Difference { server: server.to_owned(), tool, kind };
+        let with_server = |(tool, kind)| Difference { server: key.server.clone(), tool, kind };
         kinds.into_iter().map(with_server).collect()
     }
 
     /// Whether anything of a server is pinned.
-    pub fn knows(&self, server: &str) -> bool {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).contains_key(server)
+    pub fn knows(&self, key: &PinKey) -> bool {
+        entry_of(&self.known.lock().unwrap_or_else(PoisonError::into_inner), key).is_some()
+    }
+
+    /// Whether the pins of a server are those of its name, from a file of an older version.
+    pub(crate) fn are_of_name(&self, key: &PinKey) -> bool {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        key.started.is_some() && entry_of(&known, key).is_some_and(|entry| entry.key.started.is_none())
     }
 
     /// Pins tools as they are now, of two of one name the first. Others keep their pins, also those that are gone:
     /// a tool that comes back is compared to what it was. Blocks.
-    pub fn accept(&self, server: &str, definitions: &[Definition]) -> Result<(), StoreError> {
-        self.pin(server, definitions, Present::IsReplaced)
+    pub fn accept(&self, key: &PinKey, definitions: &[Definition]) -> Result<(), StoreError> {
+        self.pin(key, definitions, Present::IsReplaced)
     }
 
     /// Pins tools that nobody was asked about. What is pinned already stays, whoever pinned it meanwhile. Blocks.
-    pub(crate) fn add(&self, server: &str, definitions: &[Definition]) -> Result<(), StoreError> {
-        self.pin(server, definitions, Present::Stays)
+    pub(crate) fn add(&self, key: &PinKey, definitions: &[Definition]) -> Result<(), StoreError> {
+        self.pin(key, definitions, Present::Stays)
     }
 
-    fn pin(&self, server: &str, definitions: &[Definition], present: Present) -> Result<(), StoreError> {
+    fn pin(&self, key: &PinKey, definitions: &[Definition], present: Present) -> Result<(), StoreError> {
         let mut new: BTreeMap<&str, &Definition> = BTreeMap::new();
         for definition in definitions {
             new.entry(definition.name()).or_insert(definition);
         }
         if let Some(file) = &self.file {
             file.update(|document: &mut File| {
-                if document.servers.get(server).is_none() {
-                    document.servers.insert(server, ServerPins::default());
+                let entry = key.entry();
+                if document.servers.get(&entry).is_none() {
+                    // Pins of the name alone, from an older version, are taken over.
+                    let is_of_name = |pins: &ServerPins| pins.started.is_none();
+                    let older = document.servers.get(&key.server).is_some_and(is_of_name);
+                    let older = older.then(|| document.servers.remove(&key.server)).flatten();
+                    let server = key.started.is_some().then(|| key.server.clone());
+                    let started = key.started.clone();
+                    let pins = ServerPins { server, started, ..older.unwrap_or_default() };
+                    document.servers.insert(entry.clone(), pins);
                 }
-                let Some(pins) = document.servers.get_mut(server) else { return };
+                let Some(pins) = document.servers.get_mut(&entry) else { return };
                 for (tool, definition) in &new {
                     let (digest, json) = (definition.digest().to_string(), definition.json().clone());
                     match pins.tools.get_mut(tool) {
@@ -239,7 +327,8 @@ impl Pins {
             return self.refresh();
         }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let tools = known.entry(server.to_owned()).or_default();
+        let empty = || Entry { key: key.clone(), tools: BTreeMap::new() };
+        let tools = &mut known.entry(key.entry()).or_insert_with(empty).tools;
         for (tool, definition) in new {
             if present == Present::Stays && tools.contains_key(tool) {
                 continue;
@@ -251,16 +340,16 @@ impl Pins {
     }
 
     /// Takes the pins of a server out, so that it is met for the first time again. Blocks.
-    pub fn forget(&self, server: &str) -> Result<(), StoreError> {
+    pub fn forget(&self, key: &PinKey) -> Result<(), StoreError> {
         if let Some(file) = &self.file
             && file.path().exists()
         {
             file.update(|document: &mut File| {
-                document.servers.remove(server);
+                document.servers.remove(&key.entry());
             })?;
             return self.refresh();
         }
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(server);
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&key.entry());
         Ok(())
     }
 }
@@ -271,8 +360,16 @@ fn difference(old: &RawJson, new: &Definition) -> String {
 
 fn known(path: &Path, document: File, text: &str) -> Result<Known, StoreError> {
     let mut known = Known::new();
-    for (server, pins) in document.servers {
-        let tools = known.entry(server).or_default();
+    for (name, pins) in document.servers {
+        let key = match (pins.server, pins.started) {
+            (Some(server), started @ Some(_)) => PinKey { server, started },
+            _ => PinKey::from(name.as_str()),
+        };
+        if key.entry() != name {
+            let message = format!("damaged: the entry `{name}` is not that of `{}`", key.server);
+            return Err(StoreError::damaged(path, line_of(text, &name), message));
+        }
+        let mut tools = BTreeMap::new();
         for (tool, pin) in pins.tools {
             let digest = Digest::of(&pin.definition);
             if digest.as_str() != pin.digest {
@@ -281,6 +378,7 @@ fn known(path: &Path, document: File, text: &str) -> Result<Known, StoreError> {
             }
             tools.insert(tool, Pinned { digest, definition: pin.definition.compact() });
         }
+        known.insert(name, Entry { key, tools });
     }
     Ok(known)
 }
@@ -303,7 +401,7 @@ mod tests {
         let write = |name: &str, order: &[&Definition]| {
             let pins = Pins::open(folder.join(name)).unwrap();
             for definition in order {
-                pins.accept("files", &[(*definition).clone()]).unwrap();
+                pins.accept(&"files".into(), &[(*definition).clone()]).unwrap();
             }
             fs::read_to_string(folder.join(name)).unwrap()
         };
@@ -350,13 +448,13 @@ mod tests {
         let folder = Folder::new("pins-changes");
         let pins = Pins::open(folder.join("bowline.lock")).unwrap();
         let old = tool("read", "Reads a file.");
-        assert_eq!(pins.look("files", &old), Standing::First);
-        pins.accept("files", std::slice::from_ref(&old)).unwrap();
-        assert_eq!(pins.look("files", &old), Standing::Same);
-        assert_eq!(pins.look("mail", &old), Standing::First);
-        assert_eq!(pins.look("files", &tool("Read", "Reads a file.")), Standing::New);
+        assert_eq!(pins.look(&"files".into(), &old), Standing::First);
+        pins.accept(&"files".into(), std::slice::from_ref(&old)).unwrap();
+        assert_eq!(pins.look(&"files".into(), &old), Standing::Same);
+        assert_eq!(pins.look(&"mail".into(), &old), Standing::First);
+        assert_eq!(pins.look(&"files".into(), &tool("Read", "Reads a file.")), Standing::New);
         let again = Pins::open(folder.join("bowline.lock")).unwrap();
-        let Standing::Changed { diff } = again.look("files", &tool("read", "Reads, and mails it\u{202e}."))
+        let Standing::Changed { diff } = again.look(&"files".into(), &tool("read", "Reads, and mails it\u{202e}."))
         else {
             panic!("the change was not noticed")
         };
@@ -376,12 +474,12 @@ mod tests {
         // V-101
         let pins = Pins::in_memory();
         let list = [tool("a", "1"), tool("b", "1")];
-        assert!(pins.survey("s", &list).iter().all(|difference| difference.kind == DifferenceKind::New));
-        pins.accept("s", &list).unwrap();
-        assert_eq!(pins.survey("s", &list), []);
+        assert!(pins.survey(&"s".into(), &list).iter().all(|difference| difference.kind == DifferenceKind::New));
+        pins.accept(&"s".into(), &list).unwrap();
+        assert_eq!(pins.survey(&"s".into(), &list), []);
         // A tool that changes its name is a new one.
         let now = [tool("a", "2"), tool("B", "1")];
-        let told: Vec<String> = pins.survey("s", &now).iter().map(ToString::to_string).collect();
+        let told: Vec<String> = pins.survey(&"s".into(), &now).iter().map(ToString::to_string).collect();
         expect![[r#"
             s: `a` has changed
               {
@@ -394,10 +492,10 @@ mod tests {
             s: `b` is gone"#]]
         .assert_eq(&told.join("\n"));
         // Gone and back as something else.
-        pins.accept("s", &[tool("B", "1")]).unwrap();
-        assert!(matches!(pins.look("s", &tool("b", "evil")), Standing::Changed { .. }));
+        pins.accept(&"s".into(), &[tool("B", "1")]).unwrap();
+        assert!(matches!(pins.look(&"s".into(), &tool("b", "evil")), Standing::Changed { .. }));
         // One list with two tools of one name.
-        let twice = pins.survey("t", &[tool("a", "1"), tool("a", "2"), tool("a", "1")]);
+        let twice = pins.survey(&"t".into(), &[tool("a", "1"), tool("a", "2"), tool("a", "1")]);
         assert!(matches!(
             &twice[..],
             [
@@ -405,8 +503,8 @@ mod tests {
                 Difference { kind: DifferenceKind::Changed { .. }, .. }
             ]
         ));
-        pins.forget("s").unwrap();
-        assert!(!pins.knows("s"));
+        pins.forget(&"s".into()).unwrap();
+        assert!(!pins.knows(&"s".into()));
     }
 
     #[test]
@@ -415,7 +513,7 @@ mod tests {
         let folder = Folder::new("pins-damaged");
         let path = folder.join("bowline.lock");
         let pins = Pins::open(&path).unwrap();
-        pins.accept("files", &[tool("read", "Reads.")]).unwrap();
+        pins.accept(&"files".into(), &[tool("read", "Reads.")]).unwrap();
         let good = fs::read_to_string(&path).unwrap();
         for (from, to, line, what) in [
             ("Reads.", "Writes.", 11, "the digest of `read` is not that of its definition"),
@@ -431,5 +529,36 @@ mod tests {
         }
         fs::write(&path, "").unwrap();
         assert!(Pins::open(&path).is_err());
+    }
+
+    #[test]
+    fn two_servers_of_one_name_have_their_own_pins() {
+        let folder = Folder::new("pins-identity");
+        let path = folder.join("pins.json");
+        let pins = Pins::open(&path).unwrap();
+        let (one, other) = (PinKey::new("files", "npx one"), PinKey::new("files", "npx other"));
+        pins.accept(&one, &[tool("read", "1")]).unwrap();
+        assert_eq!(pins.look(&other, &tool("read", "2")), Standing::First);
+        pins.accept(&other, &[tool("read", "2")]).unwrap();
+        let again = Pins::open(&path).unwrap();
+        assert_eq!(again.look(&one, &tool("read", "1")), Standing::Same);
+        assert_eq!(again.look(&other, &tool("read", "2")), Standing::Same);
+        let listed: Vec<_> = again.list().into_iter().map(|server| server.key).collect();
+        assert_eq!(listed, [one, other]);
+    }
+
+    #[test]
+    fn pins_of_an_older_file_are_taken_over_once() {
+        let folder = Folder::new("pins-older");
+        let pins = Pins::open(folder.join("pins.json")).unwrap();
+        pins.accept(&"files".into(), &[tool("read", "1"), tool("write", "1")]).unwrap();
+        let (one, other) = (PinKey::new("files", "npx one"), PinKey::new("files", "npx other"));
+        assert!(pins.are_of_name(&one));
+        assert!(matches!(pins.look(&one, &tool("read", "2")), Standing::Changed { .. }));
+        pins.add(&one, &[tool("read", "1")]).unwrap();
+        assert!(!pins.are_of_name(&one));
+        // All of them went with it, and none is left for the next.
+        assert!(matches!(pins.look(&one, &tool("write", "2")), Standing::Changed { .. }));
+        assert_eq!(pins.look(&other, &tool("read", "2")), Standing::First);
     }
 }

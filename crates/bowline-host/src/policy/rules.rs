@@ -3,6 +3,7 @@
 use bowline_types::{RawJson, ToolAnnotations};
 use serde::{Deserialize, Serialize};
 
+use super::consent::Consent;
 use super::rule::{Effect, Rule};
 use super::tree::Tree;
 
@@ -163,12 +164,28 @@ pub struct Decision {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Policy {
     rules: Vec<Rule>,
+    consent: Consent,
+    unasked: Vec<Rule>,
 }
 
 impl Policy {
     /// A policy of these rules; the first that holds decides.
     pub fn new(rules: impl IntoIterator<Item = Rule>) -> Self {
-        Self { rules: rules.into_iter().collect() }
+        Self { rules: rules.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Who consents to calls that no rule decides. Default: [`Consent::Ask`].
+    #[must_use]
+    pub fn consent(mut self, consent: Consent) -> Self {
+        self.consent = consent;
+        self
+    }
+
+    /// Allows what these rules match where it would otherwise be asked about. What a rule denies stays denied.
+    #[must_use]
+    pub fn without_asking(mut self, rules: impl IntoIterator<Item = Rule>) -> Self {
+        self.unasked = rules.into_iter().collect();
+        self
     }
 
     /// The rules in order.
@@ -178,6 +195,30 @@ impl Policy {
 
     /// Decides. The same request gets the same decision, always.
     pub fn decide(&self, request: &Request<'_>) -> Decision {
+        let decision = self.decide_by_rules(request);
+        if decision.effect != Effect::Ask {
+            return decision;
+        }
+        if let Some(rule) = self.unasked.iter().find(|rule| rule.fits(request)) {
+            let reason = format!("rule: {rule}");
+            return Decision { effect: Effect::Allow, by: DecidedBy::Rule, reason, by_arguments: false };
+        }
+        // Servers' own questions (forms, pages, sampling, roots) are not calls, and stay as they are.
+        let is_call = matches!(request.action, Action::Call | Action::Read | Action::Prompt);
+        match self.consent {
+            Consent::Client if is_call && decision.by == DecidedBy::Default => {
+                let reason = "default: the client asks its own user (consent = \"client\")".to_owned();
+                Decision { effect: Effect::Allow, reason, ..decision }
+            }
+            Consent::Deny if is_call => {
+                let reason = format!("{}; consent = \"deny\" refuses what would be asked", decision.reason);
+                Decision { effect: Effect::Deny, reason, ..decision }
+            }
+            Consent::Client | Consent::Ask | Consent::Deny => decision,
+        }
+    }
+
+    fn decide_by_rules(&self, request: &Request<'_>) -> Decision {
         let nothing = RawJson::empty_object();
         let mut arguments = None;
         for rule in self.rules.iter().filter(|rule| rule.fits(request)) {

@@ -63,6 +63,7 @@ fn from_config(entry: &UpstreamConfig, workspace: Option<&Path>) -> Result<Upstr
         .timeout(settings.request_timeout)
         .idle_stop(settings.idle_stop)
         .roots(settings.roots.iter().map(Root::from));
+    upstream.identity = Some(entry.identity().into());
     upstream.trusted = settings.trusted;
     upstream.always_listed = settings.always_load;
     upstream.revision = settings.revision;
@@ -71,6 +72,26 @@ fn from_config(entry: &UpstreamConfig, workspace: Option<&Path>) -> Result<Upstr
     upstream.rename.clone_from(&settings.rename);
     upstream.describe.clone_from(&settings.describe);
     Ok(upstream)
+}
+
+impl UpstreamConfig {
+    /// What is started or connected to, as text without secrets: the command line, with the folder if the entry names one,
+    /// or the URL. Accepted definitions belong to it, together with the name.
+    pub fn identity(&self) -> String {
+        let word = |text: &config::Text| {
+            let text = text.shown();
+            let is_plain = |letter: char| !letter.is_whitespace() && !matches!(letter, '"' | '\'' | '\\');
+            if !text.is_empty() && text.chars().all(is_plain) { text.to_owned() } else { format!("{text:?}") }
+        };
+        match &self.launch {
+            Launch::Command(launch) => {
+                let words: Vec<_> = std::iter::once(&launch.program).chain(&launch.args).map(word).collect();
+                let folder = launch.cwd.as_ref().map(|folder| format!(" (in {})", word(folder)));
+                words.join(" ") + &folder.unwrap_or_default()
+            }
+            Launch::Url(launch) => launch.url.shown().to_owned(),
+        }
+    }
 }
 
 impl From<&config::RootConfig> for Root {

@@ -33,6 +33,7 @@ pub struct Upstream {
     pub(crate) describe: BTreeMap<String, String>,
     pub(crate) roots: Vec<Root>,
     pub(crate) always_listed: bool,
+    pub(crate) identity: Option<Arc<str>>,
 }
 
 impl Upstream {
@@ -53,6 +54,7 @@ impl Upstream {
             describe: BTreeMap::new(),
             roots: Vec::new(),
             always_listed: false,
+            identity: None,
         }
     }
 
@@ -126,6 +128,13 @@ impl Upstream {
     /// The folders it may know of when its caller has none to show.
     pub fn roots(mut self, roots: impl IntoIterator<Item = Root>) -> Self {
         self.roots = roots.into_iter().collect();
+        self
+    }
+
+    /// What is started or connected to, as text without secrets. Accepted definitions belong to it, so that another
+    /// server under the same name has its own. Default: they belong to the name.
+    pub fn identity(mut self, text: impl Into<Arc<str>>) -> Self {
+        self.identity = Some(text.into());
         self
     }
 

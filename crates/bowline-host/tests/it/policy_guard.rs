@@ -2,7 +2,7 @@
 
 use bowline_host::audit::{Audit, AuditArguments, AuditSettings};
 use bowline_host::policy::{
-    Action, Answers, ArgumentTest, CallFacts, Caller, DecidedBy, Definition, DifferenceKind, Edit, Ended,
+    Action, Answers, ArgumentTest, CallFacts, Covers, Caller, DecidedBy, Definition, DifferenceKind, Edit, Ended,
     Facts, Gate, Guard, GuardBuilder, NewTools, Opener, Permit, Pins, Policy, Question, QuestionLimit,
     Refusal, RefusalKind, Rule, Scope, Scripted, ShownUrl, Trust, Verdict,
 };
@@ -68,6 +68,8 @@ const FILES: Facts<'static> = Facts {
     trust: Trust::Untrusted,
     caller: Caller { client: None, principal: None },
     project: Some("/srv/project"),
+    identity: None,
+    gate: None,
 };
 
 async fn call(guard: &Guard, definition: &Definition) -> Result<Permit, Refusal> {
@@ -102,9 +104,11 @@ async fn rules_come_before_answers_and_answers_before_the_gate() {
             title: None,
             arguments: RawJson::parse(r#"{"path":"/srv/a"}"#).unwrap(),
             annotations: None,
+            client: None,
             why: "default: tools that may change something ask".into(),
             // Without a file nothing lasts longer than the run.
             scopes: vec![Scope::Once, Scope::Run],
+            covers: vec![Covers::Server],
         }]
     );
     // A rule that is added later beats what was answered.
@@ -193,9 +197,9 @@ async fn a_changed_tool_is_not_called_before_its_change_is_accepted() {
     let pins = Pins::open(folder.join("bowline.lock")).unwrap();
     let guard = builder.policy(Policy::new([Rule::allow().server("files")])).pins(pins).build();
     let (old, new) = (tool("read", "Reads."), tool("read", "Reads, then mails it."));
-    assert_eq!(guard.listed("files", std::slice::from_ref(&old)).await.unwrap(), []);
+    assert_eq!(guard.listed(&FILES, std::slice::from_ref(&old)).await.unwrap(), []);
     assert_eq!(outcome(&guard, &old).await, Ok(DecidedBy::Rule));
-    let differences = guard.listed("files", std::slice::from_ref(&new)).await.unwrap();
+    let differences = guard.listed(&FILES, std::slice::from_ref(&new)).await.unwrap();
     assert!(matches!(differences[0].kind, DifferenceKind::Changed { .. }));
 
     gate.push(Verdict::decline());
@@ -220,14 +224,14 @@ async fn a_changed_tool_is_not_called_before_its_change_is_accepted() {
     assert_eq!(gate.take_asked(), []);
     // It holds in the next run too.
     let again = Pins::open(folder.join("bowline.lock")).unwrap();
-    assert_eq!(again.survey("files", &[new]), []);
+    assert_eq!(again.survey(&"files".into(), &[new]), []);
 }
 
 #[tokio::test]
 async fn what_is_denied_is_denied_without_a_question_about_its_change() {
     let (gate, builder) = scripted([Verdict::allow()]);
     let pins = Pins::in_memory();
-    pins.accept("files", &[tool("read", "1")]).unwrap();
+    pins.accept(&"files".into(), &[tool("read", "1")]).unwrap();
     let guard = builder.policy(Policy::new([Rule::deny()])).pins(pins).build();
     assert_eq!(outcome(&guard, &tool("read", "2")).await.unwrap_err().0, RefusalKind::Denied);
     assert_eq!(gate.take_asked(), []);
@@ -240,8 +244,8 @@ async fn new_tools_of_known_servers_are_told_or_asked_about() {
         let (gate, builder) = scripted([Verdict::decline(), Verdict::allow()]);
         let guard =
             builder.policy(Policy::new([Rule::allow()])).pins(Pins::in_memory()).new_tools(setting).build();
-        assert_eq!(guard.listed("files", &[tool("a", "")]).await.unwrap(), []);
-        let told = guard.listed("files", &[tool("a", ""), tool("b", "")]).await.unwrap();
+        assert_eq!(guard.listed(&FILES, &[tool("a", "")]).await.unwrap(), []);
+        let told = guard.listed(&FILES, &[tool("a", ""), tool("b", "")]).await.unwrap();
         assert_eq!(told.iter().map(ToString::to_string).collect::<Vec<_>>(), ["files: `b` is new"]);
         let first = outcome(&guard, &tool("b", "")).await;
         assert_eq!(first.is_err(), asks, "{setting:?}");
@@ -261,10 +265,10 @@ async fn a_server_that_another_process_has_met_is_not_new() {
     let (old, new) = (tool("read", "Reads."), tool("read", "Reads, and mails it."));
     let pins = || Pins::open(&path).unwrap();
     let late = Guard::builder().pins(pins()).build();
-    Guard::builder().pins(pins()).build().listed("files", std::slice::from_ref(&old)).await.unwrap();
-    let differences = late.listed("files", std::slice::from_ref(&new)).await.unwrap();
+    Guard::builder().pins(pins()).build().listed(&FILES, std::slice::from_ref(&old)).await.unwrap();
+    let differences = late.listed(&FILES, std::slice::from_ref(&new)).await.unwrap();
     assert!(matches!(differences[..], [ref only] if matches!(only.kind, DifferenceKind::Changed { .. })));
-    assert_eq!(pins().look("files", &old), bowline_host::policy::Standing::Same);
+    assert_eq!(pins().look(&"files".into(), &old), bowline_host::policy::Standing::Same);
 }
 
 #[tokio::test]
@@ -274,8 +278,8 @@ async fn another_process_can_accept_a_change_and_break_the_lock_file() {
     let path = folder.join("bowline.lock");
     let (gate, builder) = scripted([]);
     let guard = builder.policy(Policy::new([Rule::allow()])).pins(Pins::open(&path).unwrap()).build();
-    guard.listed("files", &[tool("a", "1")]).await.unwrap();
-    Pins::open(&path).unwrap().accept("files", &[tool("a", "2")]).unwrap();
+    guard.listed(&FILES, &[tool("a", "1")]).await.unwrap();
+    Pins::open(&path).unwrap().accept(&"files".into(), &[tool("a", "2")]).unwrap();
     assert_eq!(outcome(&guard, &tool("a", "2")).await, Ok(DecidedBy::Rule));
     std::fs::write(&path, "{}").unwrap();
     let (kind, reason) = outcome(&guard, &tool("a", "3")).await.unwrap_err();
@@ -331,18 +335,29 @@ async fn calls_that_would_ask_the_same_share_the_answer() {
 async fn too_many_questions_are_declined_and_counted() {
     // V-103
     let hands = Hands::default();
-    let (gate, builder) = scripted([Verdict::allow(), Verdict::allow()]);
-    let limit = QuestionLimit { per_minute: 2, waiting: 3 };
-    let guard = builder.question_limit(limit).clock(hands.clock()).build();
-    assert!(outcome(&guard, &tool("a", "")).await.is_ok());
-    assert!(outcome(&guard, &tool("b", "")).await.is_ok());
+    let answered = std::iter::repeat_n(Verdict::allow(), 10).chain([Verdict::decline()]);
+    let (gate, builder) = scripted(answered.chain([Verdict::Cancel, Verdict::Cancel]));
+    let guard = builder.question_limit(QuestionLimit { unanswered: 2 }).clock(hands.clock()).build();
+    // Whatever was answered does not count.
+    for number in 0..10 {
+        assert!(outcome(&guard, &tool(&number.to_string(), "")).await.is_ok());
+    }
+    assert_eq!(outcome(&guard, &tool("a", "")).await.unwrap_err().0, RefusalKind::Declined);
+    for _ in 0..2 {
+        assert_eq!(outcome(&guard, &tool("b", "")).await.unwrap_err().0, RefusalKind::Cancelled);
+    }
+    gate.take_asked();
     let (kind, reason) = outcome(&guard, &tool("c", "")).await.unwrap_err();
     assert_eq!(kind, RefusalKind::Limited);
-    assert_eq!(reason, "this server has caused 2 questions within a minute; try again later");
+    assert_eq!(
+        reason,
+        "approval is needed (default: tools that may change something ask), but 2 questions of this server are \
+         unanswered; answer them, wait a minute, or raise `max_questions` in `[gateway]`"
+    );
     // Forms of the same server count with it; those of another do not.
     let form = || ElicitParams::form("?", ElicitSchema::new().field("a", StringSchema::new()));
     assert_eq!(guard.elicit(&FILES, form()).await.unwrap().action, ElicitAction::Decline);
-    assert_eq!((guard.declined_questions("files"), gate.take_asked().len()), (2, 2));
+    assert_eq!((guard.declined_questions("files"), gate.take_asked().len()), (2, 0));
     let other = Facts { server: "mail", ..FILES };
     assert_eq!(guard.elicit(&other, form()).await.unwrap().action, ElicitAction::Cancel);
     hands.advance(60);
@@ -351,10 +366,10 @@ async fn too_many_questions_are_declined_and_counted() {
 }
 
 #[tokio::test]
-async fn withdrawn_questions_make_room() {
-    let gate = Arc::new(Slow::default());
-    let limit = QuestionLimit { per_minute: 100, waiting: 1 };
-    let guard = Guard::builder().gate(Arc::clone(&gate)).question_limit(limit).build();
+async fn withdrawn_questions_make_room_after_a_minute() {
+    let (gate, hands) = (Arc::new(Slow::default()), Hands::default());
+    let limit = QuestionLimit { unanswered: 1 };
+    let guard = Guard::builder().gate(Arc::clone(&gate)).question_limit(limit).clock(hands.clock()).build();
     let (one, other) = (tool("a", ""), tool("b", ""));
     {
         let mut first = Box::pin(call(&guard, &one));
@@ -365,6 +380,8 @@ async fn withdrawn_questions_make_room() {
         let refusal = call(&guard, &other).await.unwrap_err();
         assert_eq!(refusal.kind(), RefusalKind::Limited);
     }
+    assert_eq!(call(&guard, &other).await.unwrap_err().kind(), RefusalKind::Limited);
+    hands.advance(60);
     let answer = async { gate.next().await.send(Verdict::allow()).unwrap() };
     let (allowed, ()) = tokio::join!(call(&guard, &other), answer);
     assert!(allowed.is_ok());
@@ -545,7 +562,9 @@ async fn without_anyone_to_ask_the_answer_is_no_and_says_how() {
     assert_eq!(kind, RefusalKind::Declined);
     assert_eq!(
         reason,
-        "nobody is here to ask; a rule with effect = \"allow\", server = \"files\", tool = \"write\" would allow it"
+        "`write` of `files` needs approval (default: tools that may change something ask), and nobody can be asked: the \
+         client does not support elicitation; start the gateway with `--allow files__write`, add a rule with effect = \
+         \"allow\", server = \"files\", tool = \"write\", or set `consent = \"client\"` in `[gateway]`"
     );
     let read_only = ToolAnnotations::new().read_only_hint(true);
     let read = Definition::of(&Tool::new("read", RawJson::empty_object()).annotations(read_only));
@@ -578,8 +597,8 @@ async fn every_decision_and_every_call_is_told() {
         guard.check(&CallFacts { facts, definition, arguments: &arguments }).await
     };
     let (read, write) = (tool("read", ""), tool("write", ""));
-    guard.listed("files", std::slice::from_ref(&read)).await.unwrap();
-    guard.listed("files", &[read.clone(), write.clone()]).await.unwrap();
+    guard.listed(&FILES, std::slice::from_ref(&read)).await.unwrap();
+    guard.listed(&FILES, &[read.clone(), write.clone()]).await.unwrap();
 
     let permit = check(&read, r#"{"path":"/srv/hunter22","apiKey":"k"}"#).await.unwrap();
     hands.advance(2);

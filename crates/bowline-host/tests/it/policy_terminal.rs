@@ -1,6 +1,6 @@
 //! Questions in a terminal, as a person sees them.
 
-use bowline_host::policy::{Action, Edit, Gate, Question, Scope, ShownUrl, Terminal, Verdict};
+use bowline_host::policy::{Action, Covers, Edit, Gate, Question, Scope, ShownUrl, Terminal, Verdict};
 use bowline_types::{
     BooleanSchema, ContentBlock, CreateMessageParams, CreateMessageResult, ElicitSchema, EnumSchema,
     MultiSelectSchema, NumberSchema, RawJson, Role, Root, SamplingMessage, StringFormat, StringSchema, Tool,
@@ -34,8 +34,10 @@ fn call(arguments: &str) -> Question {
         title: Some("Write a file".into()),
         arguments: RawJson::parse(arguments.to_owned()).unwrap(),
         annotations: Some(ToolAnnotations::new().read_only_hint(false).open_world_hint(false)),
+        client: Some("claude-code".into()),
         why: "default: tools that may change something ask".into(),
         scopes: ALL.to_vec(),
+        covers: vec![Covers::ReadOnlyTools, Covers::Server],
     }
 }
 
@@ -47,6 +49,7 @@ async fn a_call_is_shown_with_its_server_and_arguments() {
         expect![[r#"
 
             [files] May this tool be called?
+              client: claude-code
               tool: write
               title: Write a file
               the server says it is: not read-only, closed world
@@ -56,7 +59,9 @@ async fn a_call_is_shown_with_its_server_and_arguments() {
               |   "path": "/srv/a"
               | }
               asked because of: default: tools that may change something ask
-            [y] yes  [r] yes, for this run  [p] yes, in this project  [a] yes, always  [n] no  [x] never  (a time limits a yes: `r 30m`)
+            [y] yes  [r] yes, for this run  [p] yes, in this project  [a] yes, always  [n] no  [c] cancel  [x] never  (a time limits a yes: `r 30m`)
+            [o] yes, all read-only tools of this server, always
+            [e] yes, everything from this server, always
             files>   ! expected one of the letters above
             files> "#]],
     )
@@ -73,8 +78,10 @@ async fn nothing_from_a_server_hides_or_moves_the_cursor() {
         title: Some("\u{202e}etirw".into()),
         arguments: RawJson::parse("{\"a\":\"x\u{e0041}\u{7f}\",\"a\":\"\\u001b[0m\\ny\"}").unwrap(),
         annotations: None,
+        client: None,
         why: "rule: ask * *".into(),
         scopes: vec![Scope::Once],
+        covers: Vec::new(),
     };
     let verdict = check(
         "n\n",
@@ -91,7 +98,7 @@ async fn nothing_from_a_server_hides_or_moves_the_cursor() {
               |   "a": "\u001b[0m\ny"
               | }
               asked because of: rule: ask * *
-            [y] yes  [n] no
+            [y] yes  [n] no  [c] cancel
             evil<U+001B>[2J> "#]],
     )
     .await;
@@ -109,7 +116,7 @@ async fn no_text_of_a_server_looks_like_ours() {
     let verdict = check(
         "y\n",
         question,
-        expect![[r"
+        expect![[r#"
 
             [evil] The server asks you to visit a page. Open it?
               | hello
@@ -123,8 +130,8 @@ async fn no_text_of_a_server_looks_like_ours() {
               ! what stands before `@` is not the site; the host behind it is
               ! the host hides letters of other scripts (punycode)
               ! the port is not the usual one
-            [y] yes  [n] no
-            evil> "]],
+            [y] yes  [n] no  [c] cancel
+            evil> "#]],
     )
     .await;
     assert_eq!(verdict, Verdict::allow());
@@ -145,7 +152,7 @@ async fn changes_and_roots_are_shown() {
               |   {
               | -   "description": "Reads."
               | +   "description": "Reads and sends."
-            [y] yes  [n] no
+            [y] yes  [n] no  [c] cancel
             files> "#]],
     )
     .await;
@@ -159,14 +166,14 @@ async fn changes_and_roots_are_shown() {
     let verdict = check(
         "r\n",
         question,
-        expect![[r"
+        expect![[r#"
 
             [files] May the server learn of these folders?
               | file:///srv/a
               | file:///srv/b
               asked because of: default: disclosing roots asks
-            [y] yes  [r] yes, for this run  [n] no  (a time limits a yes: `r 30m`)
-            files> "]],
+            [y] yes  [r] yes, for this run  [n] no  [c] cancel  (a time limits a yes: `r 30m`)
+            files> "#]],
     )
     .await;
     assert_eq!(verdict, Verdict::allow_for(Scope::Run, None));
@@ -181,14 +188,14 @@ async fn new_tools_and_access_are_shown() {
         question,
         expect![[r#"
 
-        [files] A tool is new. May it be used?
-          tool: send
-          what the server says about it:
-          | {
-          |   "name": "send"
-          | }
-        [y] yes  [n] no
-        files> "#]],
+            [files] A tool is new. May it be used?
+              tool: send
+              what the server says about it:
+              | {
+              |   "name": "send"
+              | }
+            [y] yes  [n] no  [c] cancel
+            files> "#]],
     )
     .await;
     assert_eq!(verdict, Verdict::decline());
@@ -196,19 +203,20 @@ async fn new_tools_and_access_are_shown() {
         server: "files".into(),
         action: Action::Read,
         name: "file:///srv/\u{202e}a".into(),
+        client: None,
         why: "rule: ask files *".into(),
         scopes: vec![Scope::Once, Scope::Always],
     };
     let verdict = check(
         "x\n",
         question,
-        expect![[r"
+        expect![[r#"
 
-        [files] May this resource be read?
-          resource: file:///srv/<U+202E>a
-          asked because of: rule: ask files *
-        [y] yes  [a] yes, always  [n] no  [x] never
-        files> "]],
+            [files] May this resource be read?
+              resource: file:///srv/<U+202E>a
+              asked because of: rule: ask files *
+            [y] yes  [a] yes, always  [n] no  [c] cancel  [x] never
+            files> "#]],
     )
     .await;
     assert_eq!(verdict, Verdict::Decline { scope: Scope::Always, reason: None });
@@ -334,7 +342,7 @@ async fn what_the_model_is_asked_can_be_read_and_edited() {
     let verdict = check(
         "e\n9\ne\ns\n\n.\ne\n1\nSay\nno.\n.\nr\ny\n",
         sampling(),
-        expect![[r"
+        expect![[r#"
 
             [notes] May the model be asked this?
               system prompt:
@@ -348,7 +356,7 @@ async fn what_the_model_is_asked_can_be_read_and_edited() {
               with the tool: look
               at most: 100 tokens
               asked because of: default: use of the model asks
-            [y] yes  [r] yes, for this run  [n] no  (a time limits a yes: `r 30m`)  [e] edit
+            [y] yes  [r] yes, for this run  [n] no  [c] cancel  (a time limits a yes: `r 30m`)  [e] edit
             notes>   which? (the number of a message, or s for the system prompt)
             notes>   ! there is no such part
 
@@ -364,7 +372,7 @@ async fn what_the_model_is_asked_can_be_read_and_edited() {
               with the tool: look
               at most: 100 tokens
               asked because of: default: use of the model asks
-            [y] yes  [r] yes, for this run  [n] no  (a time limits a yes: `r 30m`)  [e] edit
+            [y] yes  [r] yes, for this run  [n] no  [c] cancel  (a time limits a yes: `r 30m`)  [e] edit
             notes>   which? (the number of a message, or s for the system prompt)
             notes>   (the new text; a line with a single dot ends it)
             . . 
@@ -377,7 +385,7 @@ async fn what_the_model_is_asked_can_be_read_and_edited() {
               with the tool: look
               at most: 100 tokens
               asked because of: default: use of the model asks
-            [y] yes  [n] no  [e] edit
+            [y] yes  [n] no  [c] cancel  [e] edit
             notes>   which? (the number of a message, or s for the system prompt)
             notes>   (the new text; a line with a single dot ends it)
             . . . 
@@ -390,9 +398,9 @@ async fn what_the_model_is_asked_can_be_read_and_edited() {
               with the tool: look
               at most: 100 tokens
               asked because of: default: use of the model asks
-            [y] yes  [n] no  [e] edit
+            [y] yes  [n] no  [c] cancel  [e] edit
             notes>   ! expected one of the letters above
-            notes> "]],
+            notes> "#]],
     )
     .await;
     let Verdict::Allow(granted) = verdict else { panic!("expected a yes, got {verdict:?}") };

@@ -10,7 +10,7 @@ use crate::{
     context::Context,
     ending::Ending,
     failure::{Code, Failure},
-    hosting::{self, Hosting, Memory},
+    hosting::{self, ConsentArguments, Hosting, Memory, Serving},
     logging::{self, LogArguments},
     running::{self, Running, Told},
     token::Access,
@@ -47,6 +47,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     no_token: bool,
     #[command(flatten)]
+    consent: ConsentArguments,
+    #[command(flatten)]
     log: LogArguments,
 }
 
@@ -79,7 +81,8 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let gate: Option<Arc<dyn Gate>> =
         if is_live { Some(Arc::new(AtTerminal::new(board.clone()))) } else { None };
     let memory = if is_demo { Memory::Forgotten } else { Memory::Kept };
-    let hosting = Hosting::new(context, config.clone(), memory, gate.clone(), &access)?;
+    let serving = Serving { listen: Some(address), access: &access, consent: &arguments.consent };
+    let hosting = Hosting::new(context, config.clone(), memory, gate.clone(), &serving)?;
     let demo = if is_demo { Some(demo::add(&hosting.gateway, context, address)?) } else { None };
     let url = running::url(address, &hosting.gateway.config().gateway.path);
     let told = running::tell(context, &hosting, &access, address);
@@ -88,6 +91,11 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let unapproved = if is_live { Vec::new() } else { hosting.unapproved() };
     for line in [hosting.complaints(address), unapproved, hosting.notices()].iter().flatten() {
         context.screen.warn(line);
+    }
+    if is_live {
+        context.screen.aside(&hosting.consent(true));
+    } else {
+        tracing::info!("{}", hosting.consent(false));
     }
     if let Err(error) = &told {
         let line =
@@ -108,9 +116,11 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
 
     let up = Up { context, hosting: &hosting, board: is_live.then_some(&board), ending: &ending };
     let ended = tokio::select! {
+        biased;
+        // First, so that it is said before the end that may come at once.
+        () = up.tell_end() => Ok(()),
         ended = up.serve(listener, told.ok()) => ended,
         () = up.show(gate) => Ok(()),
-        () = up.tell_end() => Ok(()),
         () = ending.times(2) => Err(Failure { silent: true, ..Failure::new(Code::Interrupted, "ended at once") }),
     };
     if is_live {

@@ -1,14 +1,14 @@
 //! Whether a tool may be called, a resource read, a prompt fetched.
 
 use super::permit::{Permit, Refusal, RefusalKind};
-use super::settle::{Settled, blocking, cancelled, declined};
+use super::settle::{Settled, blocking, cancelled, declined, deferred};
 use super::trail::Trail;
 use super::{CallFacts, Facts, Guard, NewTools};
 use crate::audit::{Entry, Event};
 use crate::policy::answers::Topic;
 use crate::policy::definition::{Definition, Digest};
-use crate::policy::gate::{Question, Verdict};
-use crate::policy::pins::{Difference, DifferenceKind, Pins, Standing};
+use crate::policy::gate::{Covers, Question, Verdict};
+use crate::policy::pins::{Difference, DifferenceKind, PinKey, Pins, Standing};
 use crate::policy::rule::Effect;
 use crate::policy::rules::{Action, DecidedBy, Request};
 
@@ -37,10 +37,11 @@ impl Guard {
         let decision = self.policy().decide(&request(facts, action, name));
         let topic = topic(facts, action, Some(name));
         let settled = self
-            .settle(facts, decision, topic, |why, scopes| Question::Access {
+            .settle(facts, decision, topic, &[], |why, scopes| Question::Access {
                 server: facts.server.to_owned(),
                 action,
                 name: name.to_owned(),
+                client: facts.caller.client.map(ToOwned::to_owned),
                 why,
                 scopes,
             })
@@ -55,21 +56,29 @@ impl Guard {
     /// from the pins of a known one is told, in the logs too, and new tools are dealt with as set up.
     ///
     /// Call it whenever the list was read, with all its pages, before tools of it are called.
-    pub async fn listed(&self, server: &str, definitions: &[Definition]) -> Result<Vec<Difference>, Refusal> {
+    pub async fn listed(
+        &self,
+        facts: &Facts<'_>,
+        definitions: &[Definition],
+    ) -> Result<Vec<Difference>, Refusal> {
         let Some(pins) = &self.pins else { return Ok(Vec::new()) };
+        let key = PinKey::of(facts);
+        let server = facts.server;
         // Another process may have met the server before.
         refresh(pins).await?;
-        let first = !pins.knows(server);
-        let differences = if first { Vec::new() } else { pins.survey(server, definitions) };
+        let first = !pins.knows(&key);
+        let differences = if first { Vec::new() } else { pins.survey(&key, definitions) };
         for difference in &differences {
             self.tell_pin(server, &difference.tool, tell(&difference.kind));
         }
         let is_new = |definition: &&Definition| {
-            first || (self.new_tools != NewTools::Ask && pins.look(server, definition) == Standing::New)
+            first || (self.new_tools != NewTools::Ask && pins.look(&key, definition) == Standing::New)
         };
         let new: Vec<Definition> = definitions.iter().filter(is_new).cloned().collect();
-        if first || !new.is_empty() {
-            add(pins, server, new).await?;
+        let has_changed = |difference: &Difference| matches!(difference.kind, DifferenceKind::Changed { .. });
+        let takes_over = pins.are_of_name(&key) && !differences.iter().any(has_changed);
+        if first || takes_over || !new.is_empty() {
+            add(pins, &key, new).await?;
         }
         Ok(differences)
     }
@@ -90,8 +99,16 @@ impl Guard {
             arguments: decision.by_arguments.then(|| Digest::of(arguments)),
             ..topic(facts, Action::Call, Some(definition.name()))
         };
-        self.settle(facts, decision, topic, |why, scopes| Question::Call {
+        // An answer about more than one tool settles what no rule decides. A rule that asks still asks.
+        let wider: &[Covers] = match (decision.by, definition.claims_read_only()) {
+            (DecidedBy::Default, true) => &[Covers::ReadOnlyTools, Covers::Server],
+            (DecidedBy::Default, false) => &[Covers::Server],
+            _ => &[],
+        };
+        self.settle(facts, decision, topic, wider, |why, scopes| Question::Call {
             server: facts.server.to_owned(),
+            client: facts.caller.client.map(ToOwned::to_owned),
+            covers: wider.to_vec(),
             tool: definition.name().to_owned(),
             title: definition.title().map(ToOwned::to_owned),
             arguments: (*arguments).clone(),
@@ -105,21 +122,21 @@ impl Guard {
     /// A tool that is not what it was is not called before someone has seen the difference.
     async fn check_pin(&self, facts: &Facts<'_>, definition: &Definition) -> Result<(), Refusal> {
         let Some(pins) = &self.pins else { return Ok(()) };
-        let (server, tool) = (facts.server, definition.name());
-        if pins.look(server, definition) == Standing::Same {
+        let (server, tool, key) = (facts.server, definition.name(), PinKey::of(facts));
+        if pins.look(&key, definition) == Standing::Same {
             return Ok(());
         }
         let turn = self.turn(Action::Call, server, tool);
         let _turn = turn.lock().await;
         // Another process, or whoever had the turn before, may have accepted it.
         refresh(pins).await?;
-        let mut standing = pins.look(server, definition);
+        let mut standing = pins.look(&key, definition);
         if standing == Standing::New {
             self.tell_pin(server, tool, tell(&DifferenceKind::New));
         }
         if standing == Standing::First || (standing == Standing::New && self.new_tools != NewTools::Ask) {
-            add(pins, server, vec![definition.clone()]).await?;
-            standing = pins.look(server, definition);
+            add(pins, &key, vec![definition.clone()]).await?;
+            standing = pins.look(&key, definition);
         }
         let question = match standing {
             Standing::Same => return Ok(()),
@@ -133,16 +150,17 @@ impl Guard {
                 Question::Changed { server: server.to_owned(), tool: tool.to_owned(), diff }
             }
         };
-        match self.put(question).await? {
+        match self.put(facts, question).await? {
             Verdict::Allow(_) => self.tell_pin(server, tool, "its definition was accepted"),
             Verdict::Decline { reason, .. } => {
                 let default = || format!("the definition of `{tool}` has changed, and was not accepted");
                 return Err(declined(Some(reason.unwrap_or_else(default))));
             }
             Verdict::Cancel => return Err(cancelled()),
+            Verdict::Deferred => return Err(deferred()),
         }
-        let (pins, server, definition) = (pins.clone(), server.to_owned(), definition.clone());
-        blocking(move || pins.accept(&server, &[definition])).await
+        let (pins, definition) = (pins.clone(), definition.clone());
+        blocking(move || pins.accept(&key, &[definition])).await
     }
 
     fn tell_pin(&self, server: &str, tool: &str, what: &str) {
@@ -169,9 +187,9 @@ async fn refresh(pins: &Pins) -> Result<(), Refusal> {
     blocking(move || pins.refresh()).await
 }
 
-async fn add(pins: &Pins, server: &str, definitions: Vec<Definition>) -> Result<(), Refusal> {
-    let (pins, server) = (pins.clone(), server.to_owned());
-    blocking(move || pins.add(&server, &definitions)).await
+async fn add(pins: &Pins, key: &PinKey, definitions: Vec<Definition>) -> Result<(), Refusal> {
+    let (pins, key) = (pins.clone(), key.clone());
+    blocking(move || pins.add(&key, &definitions)).await
 }
 
 fn tell(kind: &DifferenceKind) -> &'static str {
@@ -202,5 +220,7 @@ pub(super) fn topic(facts: &Facts<'_>, action: Action, name: Option<&str>) -> To
         definition: None,
         arguments: None,
         principal: facts.caller.principal.map(ToOwned::to_owned),
+        covers: Covers::Tool,
+        identity: None,
     }
 }

@@ -40,6 +40,11 @@ pub struct Facts<'a> {
     pub caller: Caller<'a>,
     /// The project, where there is one; usually the path of its folder.
     pub project: Option<&'a str>,
+    /// What the server is: a digest of its command line or URL. Pins belong to it rather than to the name, which two
+    /// configurations may use for different servers. Without it they belong to the name.
+    pub identity: Option<&'a str>,
+    /// Who answers questions about this, instead of the guard's own gate.
+    pub gate: Option<&'a dyn Gate>,
 }
 
 /// A call that is about to be made.
@@ -213,7 +218,7 @@ impl GuardBuilder {
         self
     }
 
-    /// How many questions a server may cause.
+    /// How many questions of one server may be unanswered.
     pub fn question_limit(mut self, limit: QuestionLimit) -> Self {
         self.limit = limit;
         self

@@ -112,6 +112,8 @@ pub enum RefusalKind {
     Declined,
     /// Nobody answered.
     Cancelled,
+    /// The question was handed to the caller, and nothing is decided yet.
+    Deferred,
     /// The server has caused too many questions.
     Limited,
     /// What came is not safe to act on, or the files of answers or pins cannot be used.
@@ -157,6 +159,7 @@ impl fmt::Display for Refusal {
             RefusalKind::Denied => "not allowed",
             RefusalKind::Declined => "declined",
             RefusalKind::Cancelled => "nobody answered",
+            RefusalKind::Deferred => "not decided",
             RefusalKind::Limited => "too many questions",
             RefusalKind::Unsafe => "refused",
         };

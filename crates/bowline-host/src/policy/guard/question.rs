@@ -7,7 +7,7 @@ use bowline_types::{
 
 use super::call::{request, topic};
 use super::permit::{Refusal, RefusalKind};
-use super::settle::{cancelled, declined};
+use super::settle::{cancelled, declined, deferred};
 use super::trail::Trail;
 use super::{Facts, Guard};
 use crate::policy::gate::{Edit, Granted, Question, Scope, Verdict};
@@ -35,7 +35,7 @@ impl Guard {
         let trail = Trail::begin(self, facts, Action::Sample, "", None);
         let decision = self.policy().decide(&request(facts, Action::Sample, ""));
         let settled = self
-            .settle(facts, decision, topic(facts, Action::Sample, None), |why, scopes| Question::Sample {
+            .settle(facts, decision, topic(facts, Action::Sample, None), &[], |why, scopes| Question::Sample {
                 server: facts.server.to_owned(),
                 request: Box::new(asked.clone()),
                 why,
@@ -71,7 +71,7 @@ impl Guard {
         let trail = Trail::begin(self, facts, Action::Sample, "", None);
         let question =
             Question::SampleResult { server: facts.server.to_owned(), result: Box::new(result.clone()) };
-        let verdict = match self.put(question).await {
+        let verdict = match self.put(facts, question).await {
             Ok(Verdict::Allow(Granted { edit: None, .. })) => Ok((result, "the answer was allowed")),
             Ok(Verdict::Allow(Granted { edit: Some(Edit::Result(edited)), .. })) => {
                 Ok((*edited, "the answer was edited and allowed"))
@@ -79,6 +79,7 @@ impl Guard {
             Ok(Verdict::Allow(_)) => Err(misfit()),
             Ok(Verdict::Decline { reason, .. }) => Err(declined(reason)),
             Ok(Verdict::Cancel) => Err(cancelled()),
+            Ok(Verdict::Deferred) => Err(deferred()),
             Err(refusal) => Err(refusal),
         };
         match verdict {
@@ -123,7 +124,7 @@ impl Guard {
         let trail = Trail::begin(self, facts, Action::Roots, "", None);
         let decision = self.policy().decide(&request(facts, Action::Roots, ""));
         let settled = self
-            .settle(facts, decision, topic(facts, Action::Roots, None), |why, scopes| Question::Roots {
+            .settle(facts, decision, topic(facts, Action::Roots, None), &[], |why, scopes| Question::Roots {
                 server: facts.server.to_owned(),
                 roots: roots.to_vec(),
                 why,
@@ -186,7 +187,7 @@ impl Guard {
         check_form(&schema)?;
         let question =
             Question::Form { server: facts.server.to_owned(), message, schema: Box::new(schema.clone()) };
-        match self.put(question).await? {
+        match self.put(facts, question).await? {
             Verdict::Allow(Granted { edit: Some(Edit::Form(content)), .. }) => {
                 schema
                     .validate_members(&content)
@@ -196,6 +197,7 @@ impl Guard {
             Verdict::Allow(_) => Err(misfit()),
             Verdict::Decline { reason, .. } => Err(declined(reason)),
             Verdict::Cancel => Err(cancelled()),
+            Verdict::Deferred => Err(deferred()),
         }
     }
 
@@ -211,11 +213,12 @@ impl Guard {
             message: page.message.clone(),
             url: url.clone(),
         };
-        match self.put(question).await? {
+        match self.put(facts, question).await? {
             Verdict::Allow(Granted { edit: None, .. }) => {}
             Verdict::Allow(_) => return Err(misfit()),
             Verdict::Decline { reason, .. } => return Err(declined(reason)),
             Verdict::Cancel => return Err(cancelled()),
+            Verdict::Deferred => return Err(deferred()),
         }
         let Some(opener) = &self.opener else {
             return Ok((ElicitResult::consent(), "the page may be visited"));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::permit::{Refusal, RefusalKind};
 use super::{Facts, Guard};
 use crate::policy::answers::{Answered, Topic};
-use crate::policy::gate::{Granted, Question, Scope, Verdict};
+use crate::policy::gate::{Covers, Granted, Question, Scope, Verdict};
 use crate::policy::rule::Effect;
 use crate::policy::rules::{DecidedBy, Decision};
 use crate::policy::store::StoreError;
@@ -27,12 +27,14 @@ impl Settled {
 }
 
 impl Guard {
-    /// Settles a question that may have been answered before, after the policy has decided.
+    /// Settles a question that may have been answered before, after the policy has decided. Answers that cover any of
+    /// `wider` count as well.
     pub(super) async fn settle(
         &self,
         facts: &Facts<'_>,
         decision: Decision,
         topic: Topic,
+        wider: &[Covers],
         question: impl FnOnce(String, Vec<Scope>) -> Question,
     ) -> Result<Settled, Refusal> {
         let Decision { effect, by, reason, .. } = decision;
@@ -41,13 +43,13 @@ impl Guard {
             Effect::Deny => return Err(Refusal::new(RefusalKind::Denied, by, reason)),
             Effect::Ask => {}
         }
-        if let Some(settled) = self.remembered(facts, &topic).await {
+        if let Some(settled) = self.remembered(facts, &topic, wider).await {
             return settled;
         }
         let turn = self.turn(topic.action, &topic.server, topic.name.as_deref().unwrap_or_default());
         let _turn = turn.lock().await;
         // Whoever had the turn before may have settled it.
-        if let Some(settled) = self.remembered(facts, &topic).await {
+        if let Some(settled) = self.remembered(facts, &topic, wider).await {
             return settled;
         }
         let mut scopes = vec![Scope::Once, Scope::Run];
@@ -55,8 +57,10 @@ impl Guard {
             scopes.extend(facts.project.map(|_| Scope::Project));
             scopes.push(Scope::Always);
         }
-        match self.put(question(reason, scopes)).await? {
+        match self.put(facts, question(reason, scopes)).await? {
             Verdict::Allow(granted) => {
+                let covers = if wider.contains(&granted.covers) { granted.covers } else { Covers::Tool };
+                let topic = topic.widened(covers, facts.identity);
                 self.remember(facts, topic, Answered::Allow, granted.scope, granted.lasts).await;
                 Ok(Settled { by: DecidedBy::Gate, reason: "allowed when asked".to_owned(), granted })
             }
@@ -65,13 +69,30 @@ impl Guard {
                 Err(declined(reason))
             }
             Verdict::Cancel => Err(cancelled()),
+            Verdict::Deferred => Err(deferred()),
         }
     }
 
-    async fn remembered(&self, facts: &Facts<'_>, topic: &Topic) -> Option<Result<Settled, Refusal>> {
-        let (answers, topic) = (self.answers.clone(), topic.clone());
+    /// The answer that was given before, to this question or to a wider one. An answer to this very question comes first.
+    async fn remembered(
+        &self,
+        facts: &Facts<'_>,
+        topic: &Topic,
+        wider: &[Covers],
+    ) -> Option<Result<Settled, Refusal>> {
+        let answers = self.answers.clone();
+        let mut topics = vec![topic.clone()];
+        topics.extend(wider.iter().map(|covers| topic.widened(*covers, facts.identity)));
         let (project, now) = (facts.project.map(ToOwned::to_owned), self.now());
-        let found = blocking(move || answers.find(&topic, project.as_deref(), now)).await;
+        let find = move || {
+            for topic in &topics {
+                if let Some(found) = answers.find(topic, project.as_deref(), now)? {
+                    return Ok(Some(found));
+                }
+            }
+            Ok(None)
+        };
+        let found = blocking(find).await;
         match found {
             Err(refusal) => Some(Err(refusal)),
             Ok(None) => None,
@@ -107,19 +128,38 @@ impl Guard {
         }
     }
 
-    /// Puts a question to the gate, unless its server has caused too many.
-    pub(super) async fn put(&self, question: Question) -> Result<Verdict, Refusal> {
-        let _ticket = self
-            .questions
-            .admit(question.server(), self.now())
-            .map_err(|reason| Refusal::new(RefusalKind::Limited, DecidedBy::Limit, reason))?;
+    /// Puts a question to whoever answers, unless too many of its server are unanswered.
+    pub(super) async fn put(&self, facts: &Facts<'_>, question: Question) -> Result<Verdict, Refusal> {
+        // A caller that answers for itself is asked because of its own call, and once for each.
+        if let Some(gate) = facts.gate {
+            return Ok(gate.ask(question).await);
+        }
+        let is_of_server = question.is_asked_by_server();
+        let ticket = self.questions.admit(question.server(), self.now()).map_err(|reason| {
+            let reason = match question.why() {
+                Some(why) => format!("approval is needed ({why}), but {reason}"),
+                None => reason,
+            };
+            Refusal::new(RefusalKind::Limited, DecidedBy::Limit, reason)
+        })?;
         let mut withdrawn = self.withdrawn.subscribe();
-        Ok(tokio::select! {
+        let verdict = tokio::select! {
             biased;
             _ = withdrawn.wait_for(|withdrawn| *withdrawn) => Verdict::Cancel,
             verdict = async { self.gate.ask(question).await } => verdict,
-        })
+        };
+        match &verdict {
+            Verdict::Allow(_) | Verdict::Deferred => ticket.answered(),
+            // Otherwise a server could go on asking somebody who always says no.
+            Verdict::Decline { .. } if !is_of_server => ticket.answered(),
+            Verdict::Decline { .. } | Verdict::Cancel => {}
+        }
+        Ok(verdict)
     }
+}
+
+pub(super) fn deferred() -> Refusal {
+    Refusal::new(RefusalKind::Deferred, DecidedBy::Gate, "the caller is asked")
 }
 
 pub(super) fn declined(reason: Option<String>) -> Refusal {

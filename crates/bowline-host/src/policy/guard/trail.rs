@@ -56,7 +56,11 @@ impl Trail {
     }
 
     pub(super) fn refused(mut self, refusal: Refusal) -> Refusal {
-        let decision = if refusal.kind() == RefusalKind::Cancelled { "cancel" } else { "deny" };
+        let decision = match refusal.kind() {
+            RefusalKind::Cancelled => "cancel",
+            RefusalKind::Deferred => "ask",
+            RefusalKind::Denied | RefusalKind::Declined | RefusalKind::Limited | RefusalKind::Unsafe => "deny",
+        };
         self.decided(decision, refusal.by(), refusal.reason());
         refusal
     }

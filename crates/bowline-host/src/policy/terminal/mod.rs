@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufRead, AsyncWrite};
 use tokio::sync::Mutex;
 
-use super::gate::{Gate, Granted, Question, Scope, Verdict};
+use super::gate::{Covers, Gate, Granted, Question, Scope, Verdict};
 use desk::Desk;
 use show::Shown;
 
@@ -87,6 +87,13 @@ where
     }
 }
 
+/// A question that is answered by yes or no, in lines of text; `None` for those that have dialogs of their own.
+pub(crate) fn describe_question(question: &Question) -> Option<String> {
+    let has_dialog =
+        matches!(question, Question::Form { .. } | Question::Sample { .. } | Question::SampleResult { .. });
+    (!has_dialog).then(|| show::question(question).0.as_str().trim().to_owned())
+}
+
 /// The end of the input is an error of the kind `UnexpectedEof`.
 async fn ask<R, W>(desk: &mut Desk<R, W>, question: Question) -> io::Result<Verdict>
 where
@@ -101,9 +108,9 @@ where
         }
         Question::SampleResult { server, result } => sample::result(desk, &server, *result).await?,
         simple => {
-            let (shown, scopes) = show::question(&simple);
+            let (shown, scopes, covers) = show::question(&simple);
             desk.say(&shown).await?;
-            choose(desk, &scopes).await?
+            choose(desk, &scopes, &covers).await?
         }
     };
     desk.close();
@@ -111,17 +118,20 @@ where
 }
 
 /// Lets one of the answers be chosen that fit these scopes.
-async fn choose<R, W>(desk: &mut Desk<R, W>, scopes: &[Scope]) -> io::Result<Verdict>
+async fn choose<R, W>(desk: &mut Desk<R, W>, scopes: &[Scope], covers: &[Covers]) -> io::Result<Verdict>
 where
     R: AsyncBufRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send,
 {
     let mut shown = Shown::default();
     shown.line(&menu(scopes));
+    for line in wider(scopes, covers) {
+        shown.line(&line);
+    }
     desk.say(&shown).await?;
     loop {
         let answer = desk.prompt().await?;
-        match read_choice(&answer, scopes) {
+        match read_choice(&answer, scopes, covers) {
             Ok(verdict) => return Ok(verdict),
             Err(reason) => desk.complain(&reason).await?,
         }
@@ -139,7 +149,7 @@ fn menu(scopes: &[Scope]) -> String {
             menu.push_str(text);
         }
     }
-    menu.push_str("  [n] no");
+    menu.push_str("  [n] no  [c] cancel");
     if scopes.contains(&Scope::Always) {
         menu.push_str("  [x] never");
     }
@@ -149,19 +159,40 @@ fn menu(scopes: &[Scope]) -> String {
     menu
 }
 
-fn read_choice(answer: &str, scopes: &[Scope]) -> Result<Verdict, String> {
+/// The answers for more than the tool that is asked about, a line each. They hold as long as any answer can.
+fn wider(scopes: &[Scope], covers: &[Covers]) -> Vec<String> {
+    let until = match longest(scopes) {
+        Scope::Always => "always",
+        Scope::Once | Scope::Run | Scope::Project => "for this run",
+    };
+    let line = |covers: &Covers| match covers {
+        Covers::Tool => None,
+        Covers::ReadOnlyTools => Some(format!("[o] yes, all read-only tools of this server, {until}")),
+        Covers::Server => Some(format!("[e] yes, everything from this server, {until}")),
+    };
+    covers.iter().filter_map(line).collect()
+}
+
+fn longest(scopes: &[Scope]) -> Scope {
+    if scopes.contains(&Scope::Always) { Scope::Always } else { Scope::Run }
+}
+
+fn read_choice(answer: &str, scopes: &[Scope], covers: &[Covers]) -> Result<Verdict, String> {
     let mut words = answer.split_whitespace();
     let word = words.next().unwrap_or_default().to_ascii_lowercase();
     let time = words.next();
     if words.next().is_some() {
         return Err("expected one letter, and perhaps a time".to_owned());
     }
-    let scope = match word.as_str() {
-        "y" | "yes" => Scope::Once,
-        "r" => Scope::Run,
-        "p" => Scope::Project,
-        "a" => Scope::Always,
+    let (scope, wanted) = match word.as_str() {
+        "y" | "yes" => (Scope::Once, Covers::Tool),
+        "r" => (Scope::Run, Covers::Tool),
+        "p" => (Scope::Project, Covers::Tool),
+        "a" => (Scope::Always, Covers::Tool),
+        "o" if covers.contains(&Covers::ReadOnlyTools) => (longest(scopes), Covers::ReadOnlyTools),
+        "e" if covers.contains(&Covers::Server) => (longest(scopes), Covers::Server),
         "n" | "no" if time.is_none() => return Ok(Verdict::decline()),
+        "c" | "cancel" if time.is_none() => return Ok(Verdict::Cancel),
         "x" if time.is_none() && scopes.contains(&Scope::Always) => {
             return Ok(Verdict::Decline { scope: Scope::Always, reason: None });
         }
@@ -175,7 +206,7 @@ fn read_choice(answer: &str, scopes: &[Scope]) -> Result<Verdict, String> {
         Some(_) if scope == Scope::Once => return Err("a single yes has no time".to_owned()),
         Some(time) => Some(read_time(time).ok_or("expected a time such as 30m, 8h or 7d")?),
     };
-    Ok(Verdict::Allow(Granted { scope, lasts, edit: None }))
+    Ok(Verdict::Allow(Granted { scope, lasts, covers: wanted, edit: None }))
 }
 
 fn read_time(text: &str) -> Option<Duration> {
@@ -198,17 +229,29 @@ mod tests {
     fn answers_are_letters_with_a_time() {
         let all = [Scope::Once, Scope::Run, Scope::Project, Scope::Always];
         let yes = |scope, lasts: Option<u64>| Ok(Verdict::allow_for(scope, lasts.map(Duration::from_secs)));
-        assert_eq!(read_choice(" Y ", &all), yes(Scope::Once, None));
-        assert_eq!(read_choice("r 30m", &all), yes(Scope::Run, Some(1800)));
-        assert_eq!(read_choice("p 7d", &all), yes(Scope::Project, Some(604_800)));
-        assert_eq!(read_choice("a", &all), yes(Scope::Always, None));
-        assert_eq!(read_choice("no", &all), Ok(Verdict::decline()));
-        assert_eq!(read_choice("x", &all), Ok(Verdict::Decline { scope: Scope::Always, reason: None }));
+        assert_eq!(read_choice(" Y ", &all, &[]), yes(Scope::Once, None));
+        assert_eq!(read_choice("r 30m", &all, &[]), yes(Scope::Run, Some(1800)));
+        assert_eq!(read_choice("p 7d", &all, &[]), yes(Scope::Project, Some(604_800)));
+        assert_eq!(read_choice("a", &all, &[]), yes(Scope::Always, None));
+        assert_eq!(read_choice("no", &all, &[]), Ok(Verdict::decline()));
+        assert_eq!(read_choice("x", &all, &[]), Ok(Verdict::Decline { scope: Scope::Always, reason: None }));
         for answer in ["", "yy", "y 1h", "r 0m", "r 1", "r -1h", "r é", "n 1h", "x 1h", "a 1h 2h", "ok"] {
-            assert!(read_choice(answer, &all).is_err(), "{answer}");
+            assert!(read_choice(answer, &all, &[]).is_err(), "{answer}");
         }
         for answer in ["r", "p", "a", "x"] {
-            assert!(read_choice(answer, &[Scope::Once]).is_err(), "{answer}");
+            assert!(read_choice(answer, &[Scope::Once], &[]).is_err(), "{answer}");
+        }
+    }
+    #[test]
+    fn an_answer_may_cover_more_of_the_server_where_that_is_offered() {
+        let wider = [Covers::ReadOnlyTools, Covers::Server];
+        let yes = |scope, covers| Ok(Verdict::Allow(Granted { scope, covers, ..Granted::default() }));
+        let kept = [Scope::Once, Scope::Run, Scope::Always];
+        assert_eq!(read_choice("o", &kept, &wider), yes(Scope::Always, Covers::ReadOnlyTools));
+        assert_eq!(read_choice("e", &[Scope::Once, Scope::Run], &wider), yes(Scope::Run, Covers::Server));
+        assert_eq!(read_choice("c", &kept, &wider), Ok(Verdict::Cancel));
+        for answer in ["o", "e"] {
+            assert!(read_choice(answer, &kept, &[]).is_err(), "{answer}");
         }
     }
 }

@@ -34,7 +34,7 @@ where
                 edited |= edit_request(desk, &mut request).await?;
                 break;
             }
-            match read_choice(&answer, if edited { &[Scope::Once] } else { scopes }) {
+            match read_choice(&answer, if edited { &[Scope::Once] } else { scopes }, &[]) {
                 Ok(Verdict::Allow(_)) if edited => {
                     return Ok(Verdict::edited(Edit::Request(Box::new(request))));
                 }
@@ -71,7 +71,7 @@ where
                 edited = true;
                 break;
             }
-            match read_choice(&answer, &[Scope::Once]) {
+            match read_choice(&answer, &[Scope::Once], &[]) {
                 Ok(Verdict::Allow(_)) if edited => {
                     return Ok(Verdict::edited(Edit::Result(Box::new(result))));
                 }

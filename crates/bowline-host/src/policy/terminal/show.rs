@@ -3,7 +3,7 @@
 use bowline_types::{ContentBlock, RawJson, ToolAnnotations};
 
 use crate::policy::display::{hidden_characters, visible, visible_lines};
-use crate::policy::gate::{Question, Scope};
+use crate::policy::gate::{Covers, Question, Scope};
 use crate::policy::rules::Action;
 use crate::policy::tree::{Layout, Tree};
 
@@ -127,13 +127,17 @@ pub fn hints(annotations: Option<&ToolAnnotations>) -> String {
     if said.is_empty() { "none".to_owned() } else { said.join(", ") }
 }
 
-/// A question that is answered by one letter, with the scopes an answer may have.
-pub(super) fn question(question: &Question) -> (Shown, Vec<Scope>) {
+/// A question that is answered by one letter, with the scopes an answer may have and what it may cover.
+pub(super) fn question(question: &Question) -> (Shown, Vec<Scope>, Vec<Covers>) {
     let mut shown = Shown::default();
+    let mut covered = Vec::new();
     let mut allowed = vec![Scope::Once];
     match question {
-        Question::Call { server, tool, title, arguments, annotations, why, scopes } => {
+        Question::Call { server, tool, title, arguments, annotations, client, why, scopes, covers } => {
             shown.head(server, "May this tool be called?");
+            if let Some(client) = client {
+                shown.field("client", client);
+            }
             shown.field("tool", tool);
             if let Some(title) = title {
                 shown.field("title", title);
@@ -142,18 +146,22 @@ pub(super) fn question(question: &Question) -> (Shown, Vec<Scope>) {
             shown.named_block("arguments", &Tree::of(arguments).to_text(Layout::Pretty));
             shown.field("asked because of", why);
             allowed.clone_from(scopes);
+            covered.clone_from(covers);
         }
         Question::Start { server, origin, description } => {
             shown.head(server, "This server comes with the project. May it be used as it is now?");
             shown.field("configured in", origin);
             shown.named_block("what would be used", &description.join("\n"));
         }
-        Question::Access { server, action, name, why, scopes } => {
+        Question::Access { server, action, name, client, why, scopes } => {
             let (what, kind) = match action {
                 Action::Prompt => ("May this prompt be fetched?", "prompt"),
                 _ => ("May this resource be read?", "resource"),
             };
             shown.head(server, what);
+            if let Some(client) = client {
+                shown.field("client", client);
+            }
             shown.field(kind, name);
             shown.field("asked because of", why);
             allowed.clone_from(scopes);
@@ -189,5 +197,5 @@ pub(super) fn question(question: &Question) -> (Shown, Vec<Scope>) {
             unreachable!("these have dialogs of their own")
         }
     }
-    (shown, allowed)
+    (shown, allowed, covered)
 }

@@ -474,6 +474,7 @@ fn bowline_toml_says_everything() {
         allowed_origins = ["https://app.example.com"]  # /srv/ada/.config/bowline/bowline.toml:47
         token_env = "BOWLINE_TOKEN"  # /srv/ada/.config/bowline/bowline.toml:48
         max_name = 60  # default
+        max_questions = 10  # default
         max_sessions = 1000  # default
 
         [sampling]

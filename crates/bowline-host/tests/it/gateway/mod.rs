@@ -1,6 +1,7 @@
 //! A gateway as its users meet it: files in, servers behind it, clients in front.
 
 mod approvals;
+mod consent;
 mod disclosure;
 mod edge;
 mod reload;
@@ -19,6 +20,7 @@ use http::{Response, request::Parts};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
+    net::SocketAddr,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
     time::Duration,
@@ -35,7 +37,8 @@ struct Far {
     started: Arc<Notify>,
     /// Lets a call of `slow` go on.
     release: Arc<Notify>,
-    _end: oneshot::Sender<()>,
+    end: oneshot::Sender<()>,
+    served: tokio::task::JoinHandle<()>,
 }
 
 impl Far {
@@ -50,6 +53,23 @@ impl Far {
     }
 
     async fn served(server: Server, settings: Settings) -> Self {
+        Self::listening(server, settings, TcpListener::bind("127.0.0.1:0").await.unwrap())
+    }
+
+    /// One at an address where another one was.
+    async fn at(server: Server, address: SocketAddr) -> Self {
+        Self::listening(server, Settings::new(), TcpListener::bind(address).await.unwrap())
+    }
+
+    /// Stops it, and gives its address.
+    async fn stop(self) -> SocketAddr {
+        drop(self.end);
+        self.served.await.unwrap();
+        let address = self.url.trim_start_matches("http://").trim_end_matches("/mcp");
+        address.parse().unwrap()
+    }
+
+    fn listening(server: Server, settings: Settings, listener: TcpListener) -> Self {
         let (started, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let slow = {
             let (started, release) = (Arc::clone(&started), Arc::clone(&release));
@@ -67,11 +87,12 @@ impl Far {
         });
         let server = server.tool(Tool::new("fast").handler(|| "fast is done")).tool(slow).tool(trace);
         let service = HttpService::with(server.build().unwrap(), settings);
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let (end, told) = oneshot::channel::<()>();
-        tokio::spawn(async move { service.serve(listener, async { drop(told.await) }).await });
-        Self { url, started, release, _end: end }
+        let served = tokio::spawn(async move {
+            let _ = service.serve(listener, async { drop(told.await) }).await;
+        });
+        Self { url, started, release, end, served }
     }
 }
 

@@ -1,0 +1,154 @@
+//! Questions of the policy about a call, put to the user of the caller through elicitation.
+
+use super::Inner;
+use crate::policy::{
+    Audience, Covers, Gate, Granted, Headless, Question as PolicyQuestion, Scope, Verdict, describe_question,
+};
+use bowline_proto::{
+    replay::{Answer, Question},
+    service::{BoxFuture, Call},
+};
+use bowline_types::{
+    ElicitAction, ElicitParams, ElicitResult, ElicitSchema, EnumSchema, InputRequest, Method,
+};
+use std::sync::{Mutex, PoisonError};
+
+/// The key of the question among those of its call.
+const KEY: &str = "bowline-consent";
+/// The field of the form that says how long a yes holds.
+const REMEMBER: &str = "remember";
+
+/// Puts questions to the user of one caller. The first time, a question is only noted, and the call has to be made again
+/// with the answer; then it is answered from the call.
+pub(super) struct CallerGate<'a> {
+    call: &'a Call,
+    audience: Audience,
+    asked: Mutex<Option<Question>>,
+}
+
+impl Inner {
+    /// Who answers questions about this call, if that is its caller.
+    pub(super) fn caller_gate<'a>(&self, call: &'a Call) -> Option<CallerGate<'a>> {
+        let audience = self.ask_callers?;
+        // The protocol lets no other request wait for input.
+        let can_wait = matches!(call.method, Method::CallTool | Method::ReadResource | Method::GetPrompt);
+        let can_ask = can_wait && call.client.capabilities().has_form_elicitation();
+        can_ask.then(|| CallerGate { call, audience, asked: Mutex::default() })
+    }
+}
+
+impl CallerGate<'_> {
+    /// The question that has to be answered before the call can go on.
+    pub(super) fn into_asked(self) -> Option<Question> {
+        self.asked.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn decide(&self, question: &PolicyQuestion) -> Option<Verdict> {
+        let choices = self.choices(question)?;
+        let message = describe_question(question)?;
+        let mut schema = ElicitSchema::new();
+        if let Some(first) = choices.first() {
+            let titled = choices.iter().map(|choice| (choice.value, choice.title));
+            let field = EnumSchema::titled(titled).title("Remember this answer").with_default(first.value);
+            schema = schema.field(REMEMBER, field);
+        }
+        let request = InputRequest::Elicit(ElicitParams::form(message, schema));
+        let question = Question::new(KEY, request);
+        if let Some(answer) = self.call.replay.answer(&question) {
+            return Some(verdict(answer, &choices));
+        }
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(question);
+        Some(Verdict::Deferred)
+    }
+
+    /// The answers that may be chosen from; `None` if this caller may not answer the question at all.
+    fn choices(&self, question: &PolicyQuestion) -> Option<Vec<Choice>> {
+        let (scopes, covers): (&[Scope], &[Covers]) = match question {
+            PolicyQuestion::Call { scopes, covers, .. } => (scopes, covers),
+            PolicyQuestion::Access { scopes, .. } => (scopes, &[]),
+            // An accepted definition is accepted for everybody, so one of many callers may not.
+            PolicyQuestion::Changed { .. } | PolicyQuestion::New { .. } | PolicyQuestion::Start { .. } => {
+                return (self.audience == Audience::SingleUser).then(Vec::new);
+            }
+            PolicyQuestion::Sample { .. }
+            | PolicyQuestion::SampleResult { .. }
+            | PolicyQuestion::Form { .. }
+            | PolicyQuestion::Visit { .. }
+            | PolicyQuestion::Roots { .. } => return None,
+        };
+        let is_known = self.audience == Audience::SingleUser || self.call.client.principal.is_some();
+        // What an unknown caller answers must not hold for the next one.
+        let is_offered = |choice: &&Choice| {
+            let in_scope = scopes.contains(&choice.scope) && (is_known || choice.scope == Scope::Once);
+            in_scope && (choice.covers == Covers::Tool || covers.contains(&choice.covers))
+        };
+        Some(CHOICES.iter().filter(is_offered).copied().collect())
+    }
+}
+
+impl Gate for CallerGate<'_> {
+    fn ask(&self, question: PolicyQuestion) -> BoxFuture<'_, Verdict> {
+        match self.decide(&question) {
+            Some(verdict) => Box::pin(std::future::ready(verdict)),
+            None => Headless.ask(question),
+        }
+    }
+}
+
+/// One way to say yes.
+#[derive(Clone, Copy, Debug)]
+struct Choice {
+    value: &'static str,
+    title: &'static str,
+    scope: Scope,
+    covers: Covers,
+}
+
+const fn choice(value: &'static str, title: &'static str, scope: Scope, covers: Covers) -> Choice {
+    Choice { value, title, scope, covers }
+}
+
+const CHOICES: [Choice; 6] = [
+    choice("once", "Allow this once", Scope::Once, Covers::Tool),
+    choice("run", "Allow until the gateway stops", Scope::Run, Covers::Tool),
+    choice("project", "Allow always in this project", Scope::Project, Covers::Tool),
+    choice("always", "Allow always", Scope::Always, Covers::Tool),
+    choice(
+        "read_only_tools",
+        "Allow all read-only tools of this server, always",
+        Scope::Always,
+        Covers::ReadOnlyTools,
+    ),
+    choice("server", "Allow everything from this server, always", Scope::Always, Covers::Server),
+];
+
+fn verdict(answer: &Answer, choices: &[Choice]) -> Verdict {
+    let failed = |why: &dyn std::fmt::Display| {
+        let reason = Some(format!("the client could not ask its user: {why}"));
+        Verdict::Decline { scope: Scope::Once, reason }
+    };
+    let result = match answer {
+        Ok(result) => result,
+        Err(error) => return failed(&error.message),
+    };
+    let result: ElicitResult = match result.decode() {
+        Ok(result) => result,
+        Err(error) => return failed(&error),
+    };
+    match result.action {
+        ElicitAction::Accept => {}
+        ElicitAction::Decline => return Verdict::decline(),
+        ElicitAction::Cancel => return Verdict::Cancel,
+    }
+    let chosen = match result.content.unwrap_or_default().decode::<String>(REMEMBER) {
+        Ok(chosen) => chosen,
+        Err(error) => return failed(&error),
+    };
+    let Some(chosen) = chosen else { return Verdict::allow() };
+    match choices.iter().find(|choice| choice.value == chosen) {
+        Some(Choice { scope, covers, .. }) => {
+            Verdict::Allow(Granted { scope: *scope, covers: *covers, ..Granted::default() })
+        }
+        None => failed(&format!("`{chosen}` is not one of the choices")),
+    }
+}
