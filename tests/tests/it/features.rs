@@ -285,3 +285,27 @@ async fn a_model_that_never_stops_using_tools_is_stopped() -> Result {
     assert_eq!(modern.modern("tools/call", params).await?["error"]["code"], -32603);
     Ok(())
 }
+
+// proves: JSON-06
+#[tokio::test]
+async fn every_schema_in_a_list_is_valid_in_its_dialect() -> Result {
+    let mut checked = 0;
+    for revision in Revision::ALL {
+        let mut peer = Peer::memory(fixture("everything"))?;
+        let list = if revision.is_legacy() {
+            peer.initialize(revision).await?;
+            peer.request("tools/list", json!({})).await?
+        } else {
+            peer.modern("tools/list", json!({})).await?
+        };
+        for tool in list["result"]["tools"].as_array().expect("a list of tools") {
+            for schema in [&tool["inputSchema"], &tool["outputSchema"]].into_iter().filter(|it| !it.is_null())
+            {
+                assert!(jsonschema::meta::is_valid(schema), "{revision}: {tool}");
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 5, "only {checked} schemas were checked");
+    Ok(())
+}

@@ -278,6 +278,7 @@ fn status(url: &str, headers: &str) -> String {
 
 #[test]
 fn another_user_without_the_token_is_refused() {
+    // proves: SEC-33
     let place = Place::new();
     let (token, code) = {
         let output = place.program(&["token", "show"]).output().expect("the program can be started");

@@ -225,6 +225,11 @@ impl Connection {
         }
     }
 
+    /// Drops every cached result, and those that are being asked for.
+    pub(crate) fn drop_cache(&self) {
+        self.shared.cache.forget(|_| true);
+    }
+
     /// News may have been lost: what was cached may be stale, and who listens hears that anything may have changed.
     pub(crate) fn missed_news(&self) {
         self.shared.cache.forget(|_| true);

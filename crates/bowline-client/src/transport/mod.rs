@@ -199,6 +199,14 @@ impl Inbox {
         }
     }
 
+    /// Requests carry other credentials from now on. What was cached under the old ones is dropped: a private result belongs
+    /// to the credentials it was asked for with.
+    pub fn credentials_changed(&self) {
+        if let Some(connection) = self.connection.upgrade() {
+            connection.drop_cache();
+        }
+    }
+
     /// One request cannot be answered any more.
     pub fn fail(&self, id: &Id, error: Error) {
         if let Some(connection) = self.connection.upgrade() {

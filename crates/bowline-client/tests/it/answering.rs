@@ -449,9 +449,39 @@ impl Drop for Folder {
     }
 }
 
+// proves: ROOT-09
+#[cfg(unix)]
+#[tokio::test]
+async fn a_root_that_cannot_be_read_is_not_listed() {
+    use std::os::unix::{fs::PermissionsExt as _, process::CommandExt as _};
+    const NOBODY: u32 = 65_534;
+    let (open, locked) = (Folder::new("open"), Folder::new("locked"));
+    std::fs::set_permissions(&locked.0, std::fs::Permissions::from_mode(0)).unwrap();
+    if std::fs::read_dir(&locked.0).is_ok() {
+        // Permissions do not bind this user: the test runs again as one whom they do.
+        let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+        again
+            .args(["--exact", "answering::a_root_that_cannot_be_read_is_not_listed"])
+            .uid(NOBODY)
+            .gid(NOBODY);
+        match again.current_dir(std::env::temp_dir()).output() {
+            Ok(output) => assert!(
+                output.status.success() && String::from_utf8_lossy(&output.stdout).contains("1 passed"),
+                "{output:?}"
+            ),
+            Err(error) => bowline_testing::skip(&format!("cannot start the test as another user: {error}")),
+        }
+        return;
+    }
+    let builder = Client::builder().roots([open.root(), locked.root()]);
+    let (_client, mut peer) = connect(builder, Revision::V2025_11_25, json!({})).await;
+    peer.ask(1, "roots/list", json!({})).await;
+    assert_eq!(peer.next().await["result"], json!({ "roots": [{ "uri": open.root().uri }] }));
+}
+
 #[tokio::test]
 async fn roots_are_listed_while_they_are_there() {
-    // proves: ROOT-04, ROOT-09, ROOT-12
+    // proves: ROOT-04
     for revision in LEGACY {
         let (stays, goes) = (Folder::new("stays with blanks"), Folder::new("goes"));
         let mut named = stays.root().name("work");

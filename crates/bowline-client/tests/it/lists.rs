@@ -231,7 +231,6 @@ async fn a_cursor_that_is_gone_starts_the_list_over() {
 
 #[tokio::test(start_paused = true)]
 async fn each_client_has_a_cache_of_its_own() {
-    // proves: CACHE-16
     for _ in 0..2 {
         let (client, mut peer) = connect(Client::builder(), V2026_07_28, everything()).await;
         let (tools, ()) =

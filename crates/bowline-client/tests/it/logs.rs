@@ -9,7 +9,6 @@ use std::time::Duration;
 
 #[tokio::test(start_paused = true)]
 async fn cancellations_are_logged_with_their_reasons() {
-    // proves: CANCEL-12
     let (log, _guard) = Log::of("bowline_client");
     let (client, mut peer) = connect(Client::builder(), V2025_11_25, json!({ "tools": {} })).await;
     peer.notify("notifications/cancelled", json!({ "requestId": "x", "reason": "changed my mind" })).await;

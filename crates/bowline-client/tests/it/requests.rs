@@ -367,7 +367,7 @@ async fn pings_ask_whether_the_server_is_alive() {
 
 #[tokio::test(start_paused = true)]
 async fn a_legacy_server_that_stops_answering_pings_is_given_up() {
-    // proves: PING-02, PING-03, PING-04, PING-06
+    // proves: PING-02, PING-04, PING-06
     let builder = Client::builder().keep_alive(Duration::from_secs(10));
     let (client, mut peer) = connect(builder.clone(), V2025_06_18, json!({})).await;
     let started = tokio::time::Instant::now();

@@ -75,6 +75,13 @@ async fn a_transport_learns_what_it_needs_and_nothing_about_bytes() {
             panic!("expected a request")
         };
         assert_eq!(&*method, kind);
+        // The frame is JSON-RPC as everywhere, and describes itself.
+        let sent: Value = serde_json::from_slice(&frame.frame).unwrap();
+        assert_eq!((&sent["jsonrpc"], &sent["method"]), (&json!("2.0"), &json!(kind)), "{sent}");
+        assert_eq!(sent["id"], serde_json::to_value(&id).unwrap(), "{sent}");
+        let meta = &sent["params"]["_meta"];
+        assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28", "{sent}");
+        assert!(meta["io.modelcontextprotocol/clientCapabilities"].is_object(), "{sent}");
         let name = frame.name();
         (frame, id, name)
     };

@@ -137,6 +137,7 @@ mod tests {
 
     #[test]
     fn no_two_originals_share_a_name() {
+        // proves: TOOL-15
         // V-102
         let servers = ["a", "a_", "a__b", "A", "a b", "a-b", "ä", "", "files_0de2fb1f"];
         let tools = ["b", "b__c", "c", "_b", "é", "b c", "b_c", "x_0de2fb1f", "", "b.c"];

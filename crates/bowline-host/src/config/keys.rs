@@ -200,7 +200,7 @@ const URL: &[Key] = &[
         "table",
         Nothing,
         "{ client_id = \"bowline\" }",
-        "What is known beforehand for signing in; see `[servers.NAME.oauth]`.",
+        "Has no effect yet: this version cannot sign in at a server; see `[servers.NAME.oauth]`.",
     ),
 ];
 
@@ -457,7 +457,11 @@ pub const SECTIONS: &[Section] = &[
     },
     Section {
         beside: "[servers.NAME]\nurl = \"https://a.example\"\n",
-        ..section("[servers.NAME.oauth]", "What is known beforehand for signing in at a server.", OAUTH)
+        ..section(
+            "[servers.NAME.oauth]",
+            "What is known beforehand for signing in at a server. It is read and checked, but has no effect yet.",
+            OAUTH,
+        )
     },
     section(
         "[inputs.NAME]",

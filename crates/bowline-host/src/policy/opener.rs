@@ -83,12 +83,15 @@ mod tests {
 
     #[test]
     fn the_url_is_one_argument_and_no_shell_sees_it() {
+        // proves: ELIU-23, SEC-37
         // V-103
         let text = "https://example.com/?a=1&b=$(id);c='x'|true%20";
         assert!(ShownUrl::parse(text).is_err(), "a pipe is no part of a URL");
         let url = ShownUrl::parse("https://example.com/?a=1&b=$(id);c='x'%20").unwrap();
         for system in [System::Mac, System::Windows, System::Other] {
             let words = command(system, &url);
+            // The program that opens the browser of the user, never a view of ours.
+            assert!(["open", "rundll32.exe", "xdg-open"].contains(&words[0].as_str()), "{words:?}");
             assert_eq!(words.iter().filter(|word| word.contains("example.com")).count(), 1, "{system:?}");
             assert_eq!(words.last().map(String::as_str), Some(url.as_str()));
             let shells = ["sh", "bash", "cmd", "cmd.exe", "powershell", "powershell.exe"];

@@ -314,6 +314,7 @@ mod tests {
 
     #[test]
     fn hints_loosen_nothing_unless_the_server_is_trusted() {
+        // proves: TOOL-42
         // V-104
         let read_only = ToolAnnotations::new().read_only_hint(true);
         let both = read_only.clone().destructive_hint(true);

@@ -85,6 +85,7 @@ async fn outcome(guard: &Guard, definition: &Definition) -> Result<DecidedBy, (R
 
 #[tokio::test]
 async fn rules_come_before_answers_and_answers_before_the_gate() {
+    // proves: TOOL-46, TOOL-49, SEC-04
     let (gate, builder) = scripted([Verdict::allow_for(Scope::Run, None)]);
     let guard =
         builder.policy(Policy::new([Rule::deny().tool("delete"), Rule::allow().tool("stat")])).build();
@@ -333,6 +334,7 @@ async fn calls_that_would_ask_the_same_share_the_answer() {
 
 #[tokio::test]
 async fn too_many_questions_are_declined_and_counted() {
+    // proves: ELIF-33
     // V-103
     let hands = Hands::default();
     let answered = std::iter::repeat_n(Verdict::allow(), 10).chain([Verdict::decline()]);
@@ -419,6 +421,7 @@ fn answer(text: &str) -> CreateMessageResult {
 
 #[tokio::test]
 async fn sampling_is_approved_edited_and_its_answer_reviewed() {
+    // proves: SAMP-29, SAMP-31, SAMP-32, SEC-05
     // V-103
     let (gate, builder) = scripted([]);
     let guard = builder.build();
@@ -449,6 +452,7 @@ async fn sampling_is_approved_edited_and_its_answer_reviewed() {
 
 #[tokio::test]
 async fn forms_are_filled_in_by_people_only_and_never_ask_for_secrets() {
+    // proves: ELIF-22, ELIF-31
     // V-103
     let (gate, builder) = scripted([]);
     let guard = builder.policy(Policy::new([Rule::allow().action(Action::Form)])).build();
@@ -495,6 +499,7 @@ impl Opener for Notes {
 
 #[tokio::test]
 async fn pages_are_opened_after_consent_only() {
+    // proves: ELIU-21
     // V-103
     let (gate, builder) = scripted([]);
     let opened = Notes::default();
@@ -546,6 +551,7 @@ async fn a_rule_about_a_page_holds_however_its_address_is_written() {
 
 #[tokio::test]
 async fn roots_are_disclosed_after_consent() {
+    // proves: ROOT-11, ROOT-16, SEC-02
     let (gate, builder) = scripted([Verdict::decline(), Verdict::allow_for(Scope::Run, None)]);
     let guard = builder.build();
     let roots = [Root::new("file:///srv")];

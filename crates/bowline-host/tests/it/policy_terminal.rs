@@ -43,6 +43,7 @@ fn call(arguments: &str) -> Question {
 
 #[tokio::test]
 async fn a_call_is_shown_with_its_server_and_arguments() {
+    // proves: TOOL-50, TOOL-54, TOOL-57
     let verdict = check(
         "maybe\np 8h\n",
         call(r#"{"path":"/srv/a","mode":420}"#),
@@ -242,6 +243,7 @@ fn form() -> Question {
 
 #[tokio::test]
 async fn a_form_is_filled_in_field_by_field() {
+    // proves: ELIF-24, ELIF-25, ELIF-27, ELIF-34
     let answers = "\nA\nAda\nnobody\n\nsix\n9\n\nyes\nMedium\n2\n1, b, c\n1, b\nq\ns\n";
     let verdict = check(
         answers,
@@ -301,6 +303,7 @@ async fn a_form_is_filled_in_field_by_field() {
 
 #[tokio::test]
 async fn a_form_can_be_declined_and_cancelled_at_any_point() {
+    // proves: ELIF-28, ELIF-32
     for (answers, expected) in [
         (":decline\n", Verdict::decline()),
         ("Ada\n:cancel\n", Verdict::Cancel),
@@ -338,6 +341,7 @@ fn sampling() -> Question {
 
 #[tokio::test]
 async fn what_the_model_is_asked_can_be_read_and_edited() {
+    // proves: SAMP-30
     // V-103
     let verdict = check(
         "e\n9\ne\ns\n\n.\ne\n1\nSay\nno.\n.\nr\ny\n",

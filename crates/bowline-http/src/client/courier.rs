@@ -7,7 +7,7 @@ use super::{
     reply::Reply,
     url,
 };
-use bowline_client::{Error, Result};
+use bowline_client::{Error, Inbox, Result};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -52,6 +52,8 @@ pub(super) struct Courier {
     /// What every request carries.
     headers: HeaderMap,
     authorizer: Option<Arc<Authorizer>>,
+    /// Is told of new credentials.
+    inbox: Inbox,
     /// The longest message to be read.
     limit: usize,
 }
@@ -61,9 +63,10 @@ impl Courier {
         connector: Connector,
         headers: HeaderMap,
         authorizer: Option<Arc<Authorizer>>,
+        inbox: Inbox,
         limit: usize,
     ) -> Self {
-        Self { client: pool(connector), headers, authorizer, limit }
+        Self { client: pool(connector), headers, authorizer, inbox, limit }
     }
 
     /// Sends a request, and gives the head of what came back.
@@ -103,6 +106,7 @@ impl Courier {
                 renewed = true;
                 if let Some(other) = authorizer.renew(authorization.as_ref(), challenge).await? {
                     authorization = Some(other);
+                    self.inbox.credentials_changed();
                     continue;
                 }
             }

@@ -172,7 +172,7 @@ impl HttpTarget {
         let tls = connector::tls(&url, &self.trusted)?;
         let connector = Connector::new(tls, via, None, self.connect_timeout);
         let limit = self.max_message.min(inbox.max_frame());
-        let courier = Courier::new(connector, headers, self.authorizer.clone(), limit);
+        let courier = Courier::new(connector, headers, self.authorizer.clone(), inbox.clone(), limit);
         Ok(HttpTransport::new(Line::new(courier, url, inbox, Arc::clone(&self.found))))
     }
 }

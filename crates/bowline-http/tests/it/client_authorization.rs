@@ -35,6 +35,33 @@ async fn connect(peer: &mut Peer) -> (Client, Questions) {
     (client.unwrap(), questions)
 }
 
+// proves: CACHE-16
+#[tokio::test]
+async fn renewed_credentials_clear_the_cache() {
+    let mut peer = Peer::new().await;
+    let (client, _) = connect(&mut peer).await;
+    let list = |name: &str| {
+        let tool = json!({ "name": name, "inputSchema": { "type": "object" } });
+        json!({ "resultType": "complete", "tools": [tool], "ttlMs": 60_000, "cacheScope": "private" })
+    };
+    let (tools, ()) = tokio::join!(client.tools(), async {
+        peer.post("tools/list").await.result(&list("of-the-first-token")).await;
+    });
+    assert_eq!(tools.unwrap()[0].name, "of-the-first-token");
+    assert_eq!(client.tools().await.unwrap()[0].name, "of-the-first-token", "the list is cached");
+    let (called, ()) = tokio::join!(client.call("t", ()), async {
+        refuse(peer.post("tools/call").await, 401, r#"Bearer error="invalid_token""#).await;
+        peer.post("tools/call").await.result(&text("welcome")).await;
+    });
+    called.unwrap();
+    let (tools, ()) = tokio::join!(client.tools(), async {
+        let asked = peer.post("tools/list").await;
+        assert_eq!(asked.header("authorization"), Some("Bearer token-2"));
+        asked.result(&list("of-the-second-token")).await;
+    });
+    assert_eq!(tools.unwrap()[0].name, "of-the-second-token");
+}
+
 #[tokio::test]
 async fn the_hook_is_asked_once_and_again_when_the_server_wants_other_credentials() {
     let mut peer = Peer::new().await;

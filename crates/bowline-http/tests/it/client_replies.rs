@@ -33,9 +33,32 @@ async fn both_kinds_of_replies_are_taken() {
     assert_eq!(events.await.unwrap(), "events");
 }
 
+// proves: HTTP-85
+#[tokio::test]
+async fn every_end_of_line_ends_a_line_of_an_event() {
+    for end in ["\n", "\r", "\r\n"] {
+        let told = replied(|asked| async move {
+            let response = asked.response_to(&text("done"));
+            let (first, second) = response.split_at(response.find(',').unwrap() + 1);
+            let mut events = asked.events(&[]).await;
+            // The data is of two lines, with a field between them that nobody knows.
+            let lines = [
+                "event: message",
+                &format!("data: {first}"),
+                "unknown: field",
+                &format!("data: {second}"),
+                "",
+                "",
+            ];
+            events.write(&lines.join(end)).await;
+        });
+        assert_eq!(told.await.unwrap(), "done", "{end:?}");
+    }
+}
+
 #[tokio::test]
 async fn events_are_read_as_the_standard_says() {
-    // proves: HTTP-84, HTTP-85
+    // proves: HTTP-84
     let told = replied(|asked| async move {
         let response = asked.response_to(&text("done"));
         let (first, second) = response.split_at(response.find(',').unwrap() + 1);

@@ -121,6 +121,7 @@ async fn a_session_opens_serves_and_ends() {
 
 #[tokio::test]
 async fn a_request_without_its_session_is_refused() {
+    // proves: HTTP-58
     // proves: HTTP-03, HTTP-04, HTTP-18, HTTP-63, HTTP-67
     let endpoint = endpoint();
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
@@ -167,6 +168,7 @@ async fn both_eras_share_one_endpoint() {
 
 #[tokio::test]
 async fn a_question_travels_on_the_stream_of_its_call() {
+    // proves: HTTP-22, HTTP-24, HTTP-25, HTTP-27
     let endpoint = endpoint();
     let session = Session::open(&endpoint, "2025-06-18").await;
     let mut told = session.call(1, "greet").await;
@@ -182,6 +184,7 @@ async fn a_question_travels_on_the_stream_of_its_call() {
 
 #[tokio::test]
 async fn an_interrupted_stream_is_resumed_exactly_behind_what_was_seen() {
+    // proves: HTTP-28, HTTP-31, HTTP-48
     // proves: HTTP-47, HTTP-52
     let gate = Arc::new(Notify::new());
     let endpoint = HttpService::new(server(Arc::clone(&gate))).unwrap();
@@ -191,6 +194,8 @@ async fn an_interrupted_stream_is_resumed_exactly_behind_what_was_seen() {
         if revision == "2025-11-25" {
             let priming = told.event().await.unwrap();
             assert!(priming.contains("id:") && priming.contains("retry:"), "{priming}");
+            let data: Vec<&str> = priming.lines().filter_map(|line| line.strip_prefix("data:")).collect();
+            assert_eq!(data.concat().trim(), "", "{priming}");
         }
         let (id, progress) = told.message().await.unwrap();
         assert_eq!(progress["params"]["progress"], 1);
@@ -298,6 +303,7 @@ async fn the_standing_stream_opens_again_after_events_were_lost() {
 
 #[tokio::test]
 async fn what_belongs_to_no_request_comes_on_the_standing_stream_once() {
+    // proves: HTTP-41
     // proves: HTTP-01, HTTP-39, HTTP-42, HTTP-45
     let server = server(Arc::default());
     let registry = server.registry();
@@ -389,7 +395,10 @@ async fn the_first_revision_has_two_endpoints() {
     assert_eq!(greeting["result"]["protocolVersion"], "2024-11-05");
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "now" } });
     assert_eq!(post(call).send(&endpoint).await.status, StatusCode::ACCEPTED);
-    let (_, reply) = told.message().await.unwrap();
+    let event = told.event().await.unwrap();
+    let (name, data) = event.split_once('\n').unwrap();
+    assert_eq!(name, "event: message");
+    let reply: Value = serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap();
     assert_eq!(reply["result"]["content"][0]["text"], "now");
     let foreign =
         Ask::new(Method::GET).path("/sse").header("origin", "http://evil.com").send(&endpoint).await;
@@ -442,6 +451,7 @@ async fn a_message_that_arrives_after_the_end_of_its_session_starts_nothing() {
 
 #[tokio::test]
 async fn a_long_call_may_hang_up_and_be_come_back_to() {
+    // proves: HTTP-35
     let patient = Tool::new("patient").handler(|ctx: Ctx| async move {
         ctx.hang_up();
         tokio::task::yield_now().await;
@@ -451,6 +461,7 @@ async fn a_long_call_may_hang_up_and_be_come_back_to() {
     let session = Session::open(&endpoint, "2025-11-25").await;
     let mut told = session.call(1, "patient").await;
     let priming = told.event().await.unwrap();
+    assert!(priming.contains("retry:"), "{priming}");
     assert!(told.event().await.is_none(), "the server has closed the stream");
     let id = priming.lines().find_map(|line| line.strip_prefix("id:")).unwrap().trim().to_owned();
     let mut back = session.get(Some(&id)).await;

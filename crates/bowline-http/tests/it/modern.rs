@@ -52,6 +52,16 @@ fn server() -> Server {
             let Who { name } = ctx.ask("Who are you?").await?.accepted()?;
             Result::<_>::Ok(format!("hello {name}"))
         }))
+        .tool(Tool::new("report_and_greet").handler(|ctx: Ctx| async move {
+            ctx.progress(1.0, 2.0);
+            tokio::task::yield_now().await;
+            let Who { name } = ctx.ask("Who are you?").await?.accepted()?;
+            Result::<_>::Ok(format!("hello {name}"))
+        }))
+        .tool(Tool::new("log").handler(|ctx: Ctx| async move {
+            ctx.log(bowline_types::LoggingLevel::Error, "large");
+            "logged"
+        }))
         .tool(Tool::new("query").handler(|_: Query| "rows"))
         .tool(Tool::new("limited").handler(|_: Limited| "rows"))
         .tool(Tool::new("think").handler(|ctx: Ctx| async move {
@@ -89,7 +99,8 @@ async fn a_call_is_answered_in_one_piece() {
 
 #[tokio::test]
 async fn a_call_that_reports_becomes_a_stream() {
-    // proves: HTTP-19, HTTP-78, HTTP-79, HTTP-90
+    // proves: HTTP-80, HTTP-82
+    // proves: HTTP-19, HTTP-78, HTTP-90
     let mut told = Ask::modern("tools/call", json!({ "name": "count", "_meta": { "progressToken": "t" } }))
         .send(&endpoint())
         .await;
@@ -130,9 +141,25 @@ async fn a_response_is_never_lost_behind_what_was_reported() {
     }
 }
 
+// proves: HTTP-79
+#[tokio::test]
+async fn a_question_on_a_stream_is_in_the_result_and_no_request() {
+    let ask = json!({ "name": "report_and_greet", "_meta": { "progressToken": "t" } });
+    let mut told = Ask::modern("tools/call", ask).send(&endpoint()).await;
+    assert!(told.is_stream());
+    let mut messages = Vec::new();
+    while let Some((_, message)) = told.message().await {
+        assert!(message.get("method").is_none() || message.get("id").is_none(), "a request: {message}");
+        messages.push(message);
+    }
+    let result = &messages.last().unwrap()["result"];
+    assert_eq!(result["inputRequests"]["q0"]["method"], "elicitation/create", "{messages:?}");
+    assert_eq!(messages[0]["method"], "notifications/progress", "{messages:?}");
+}
+
 #[tokio::test]
 async fn a_question_is_answered_by_a_retry() {
-    // proves: HTTP-79, HTTP-81
+    // proves: HTTP-81
     let endpoint = endpoint();
     let mut params = json!({ "name": "greet" });
     let asked = Ask::modern("tools/call", params.clone()).send(&endpoint).await.json().await;
@@ -146,7 +173,7 @@ async fn a_question_is_answered_by_a_retry() {
 #[tokio::test]
 async fn faults_are_told_in_order_with_their_status() {
     // proves: HTTP-70, HTTP-71, HTTP-72, HTTP-73, HTTP-74, HTTP-76, META-15, META-21, HDR-23, HDR-25, HDR-26
-    // proves: HDR-27, HDR-28, HDR-29, HDR-30, HDR-31, HDR-32, HDR-34, HDR-35
+    // proves: HDR-27, HDR-28, HDR-30, HDR-31, HDR-32, HDR-34, HDR-35
     let endpoint = endpoint();
     let call = || Ask::modern("tools/call", json!({ "name": "echo", "arguments": { "message": "hi" } }));
     let discover = |meta: Value| {
@@ -262,6 +289,7 @@ fn a_tool_whose_headers_cannot_work_is_refused_before_serving() {
 
 #[tokio::test]
 async fn a_modern_server_tells_a_legacy_client_what_it_speaks() {
+    // proves: HTTP-91, HTTP-92, HTTP-93
     let server = server().revisions([bowline_types::Revision::V2026_07_28]);
     let endpoint = HttpService::new(server).unwrap();
     let client = json!({ "name": "c", "version": "1" });
@@ -276,6 +304,12 @@ async fn a_modern_server_tells_a_legacy_client_what_it_speaks() {
         let told = Ask::new(method).header("mcp-session-id", "x").send(&endpoint).await;
         assert_eq!(told.status, StatusCode::METHOD_NOT_ALLOWED);
     }
+    let call = json!({ "name": "echo", "arguments": { "message": "hi" } });
+    let stale = Ask::modern("tools/call", call).header("mcp-session-id", "x").header("last-event-id", "7");
+    let told = stale.send(&endpoint).await;
+    assert_eq!(told.status, StatusCode::OK);
+    assert!(!told.headers.contains_key("mcp-session-id"));
+    assert_eq!(told.json().await["result"]["content"][0]["text"], "hi");
 }
 
 #[tokio::test]
@@ -337,6 +371,11 @@ async fn a_listen_stream_stays_open_and_ends_with_its_result() {
         .send(&endpoint)
         .await;
     while other.message().await.is_some() {}
+    let log = json!({ "name": "log", "_meta": { "io.modelcontextprotocol/logLevel": "debug" } });
+    let mut other = Ask::modern("tools/call", log).send(&endpoint).await;
+    let (_, logged) = other.message().await.unwrap();
+    assert_eq!(logged["method"], "notifications/message", "{logged}");
+    while other.message().await.is_some() {}
     registry.add_tool(Tool::new("late").handler(|| "ok")).unwrap();
     let (_, changed) = told.message().await.unwrap();
     assert_eq!(changed["method"], "notifications/tools/list_changed");
@@ -381,6 +420,7 @@ impl Drop for Dropped {
 
 #[tokio::test]
 async fn a_client_that_goes_away_cancels_its_call() {
+    // proves: HTTP-88
     // proves: HTTP-86, HTTP-87
     let dropped = Arc::new(AtomicBool::new(false));
     let tool = {

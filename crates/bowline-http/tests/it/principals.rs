@@ -39,6 +39,7 @@ async fn text(told: Told) -> Value {
 
 #[tokio::test]
 async fn a_request_is_of_whom_it_says_itself() {
+    // proves: ELIF-40, ELIF-41
     // proves: SEC-43
     let endpoint = endpoint();
     let whoami = || Ask::modern("tools/call", json!({ "name": "whoami" }));
@@ -46,10 +47,17 @@ async fn a_request_is_of_whom_it_says_itself() {
     {
         assert_eq!(text(by(whoami(), principal).send(&endpoint).await).await, name);
     }
+    // What a client says of its user is not believed.
+    let claims = json!({ "name": "whoami", "_meta": { "principal": "ada", "user": "ada",
+        "io.modelcontextprotocol/clientInfo": { "name": "ada", "version": "1" } } });
+    let claims =
+        Ask::modern("tools/call", claims).header("x-forwarded-user", "ada").header("mcp-user", "ada");
+    assert_eq!(text(by(claims, Some("bob")).send(&endpoint).await).await, "bob");
 }
 
 #[tokio::test]
 async fn a_session_is_no_proof_of_who_one_is() {
+    // proves: ELIF-38
     // proves: SEC-23, SEC-25
     let endpoint = endpoint();
     let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
@@ -66,6 +74,8 @@ async fn a_session_is_no_proof_of_who_one_is() {
     for thief in [None, Some("bob")] {
         for ask in [
             Ask::post(&call),
+            // An answer to a question of the server.
+            Ask::post(&json!({ "jsonrpc": "2.0", "id": 1, "result": { "action": "accept", "content": {} } })),
             Ask::new(Method::GET).header("accept", "text/event-stream"),
             Ask::new(Method::DELETE),
         ] {

@@ -141,3 +141,19 @@ async fn a_client_that_hangs_up_before_the_reply_cancels_its_call() {
     drop(stream);
     dropped.notified().await;
 }
+
+// proves: HDR-29
+#[tokio::test]
+async fn a_header_with_a_control_character_is_rejected() {
+    let running = serve(Server::new("s").tool(Tool::new("now").handler(|| "now"))).await;
+    let good = request(running.address, "tools/call", Some("now"), json!({ "name": "now" }));
+    let bad = good.replacen("now\r\n", "no\u{1}w\r\n", 1);
+    assert_ne!(good, bad, "the header is there: {good}");
+    for (request, status) in [(good, "HTTP/1.1 200"), (bad, "HTTP/1.1 400")] {
+        let mut stream = TcpStream::connect(running.address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut head = vec![0; status.len()];
+        stream.read_exact(&mut head).await.unwrap();
+        assert_eq!(String::from_utf8_lossy(&head), status);
+    }
+}

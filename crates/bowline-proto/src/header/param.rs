@@ -273,6 +273,7 @@ mod tests {
 
     #[test]
     fn headers_that_say_what_the_body_says_pass() {
+        // proves: HDR-33
         for (arguments, headers) in [
             (json!({}), &[][..]),
             (json!({ "s": null }), &[]),

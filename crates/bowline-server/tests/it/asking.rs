@@ -1,13 +1,17 @@
 //! One handler that asks, for clients of every revision.
 
 use crate::wire::Peer;
-use bowline_server::{Ctx, Result, Server, Tool};
+use bowline_server::{Ctx, Resource, Result, Server, Tool};
+use bowline_types::CacheScope;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -131,6 +135,30 @@ fn echo(result: &Value) -> Value {
     requests.iter().map(|(key, asked)| (key.clone(), reply(asked))).collect::<serde_json::Map<_, _>>().into()
 }
 
+// proves: CACHE-04
+#[tokio::test]
+async fn a_question_has_no_cache_hints() {
+    let resource = Resource::new("h://asks", "asks").cache(Duration::from_secs(5), CacheScope::Public);
+    let resource = resource.handler(|ctx: Ctx| async move {
+        let _: Who = ctx.ask("Which?").await?.accepted()?;
+        Result::<_>::Ok("x")
+    });
+    let mut peer = Peer::new(Server::new("hints").resource(resource));
+    let mut params = json!({ "uri": "h://asks" });
+    let asked = peer.modern("resources/read", params.clone()).await;
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    assert!(asked["result"].get("ttlMs").is_none(), "{asked}");
+    assert!(asked["result"].get("cacheScope").is_none(), "{asked}");
+    params["inputResponses"] = json!({ "q0": { "action": "accept", "content": { "name": "Ada" } } });
+    params["requestState"] = asked["result"]["requestState"].clone();
+    let read = peer.modern("resources/read", params).await;
+    assert_eq!(
+        (&read["result"]["ttlMs"], &read["result"]["cacheScope"]),
+        (&json!(5_000), &json!("public")),
+        "{read}"
+    );
+}
+
 #[tokio::test]
 async fn questions_joined_go_out_in_one_round() {
     // proves: MRTR-04, MRTR-05, MRTR-06, MRTR-07, MRTR-09, BASE-24
@@ -139,6 +167,8 @@ async fn questions_joined_go_out_in_one_round() {
     let first = peer.modern("tools/call", params.clone()).await;
     let asked = first["result"]["inputRequests"].as_object().unwrap();
     assert_eq!(asked.keys().collect::<Vec<_>>(), ["q0", "q1"], "{first}");
+    assert_eq!(first["result"]["resultType"], "input_required", "{first}");
+    assert!(first["result"]["requestState"].is_string(), "{first}");
     for request in asked.values() {
         assert_eq!(request["method"], "elicitation/create");
         assert!(request.get("id").is_none() && request.get("jsonrpc").is_none(), "{request}");

@@ -78,9 +78,41 @@ async fn the_first_revision_has_no_progress_message() {
     assert!(notes(&before, "notifications/progress").iter().all(|params| params.get("message").is_none()));
 }
 
+// proves: LOG-02
+#[tokio::test]
+async fn logs_have_the_eight_levels_in_their_order() {
+    const NAMES: [&str; 8] =
+        ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+    let all = Tool::new("work").handler(|ctx: Ctx| async move {
+        for level in [
+            LoggingLevel::Debug,
+            LoggingLevel::Info,
+            LoggingLevel::Notice,
+            LoggingLevel::Warning,
+            LoggingLevel::Error,
+            LoggingLevel::Critical,
+            LoggingLevel::Alert,
+            LoggingLevel::Emergency,
+        ] {
+            ctx.log(level, "told");
+        }
+        "done"
+    });
+    let mut peer = Peer::new(Server::new("shop").tool(all));
+    peer.initialize("2025-06-18").await;
+    for (place, threshold) in NAMES.into_iter().enumerate() {
+        let set = peer.request("logging/setLevel", json!({ "level": threshold })).await;
+        assert_eq!(set["result"], json!({}), "{threshold}");
+        let before = watch(&mut peer, json!({ "name": "work" })).await;
+        let levels: Vec<Value> =
+            notes(&before, "notifications/message").iter().map(|note| note["level"].clone()).collect();
+        assert_eq!(levels, NAMES[place..], "{threshold}");
+    }
+}
+
 #[tokio::test]
 async fn a_session_sets_the_threshold_of_its_logs() {
-    // proves: LOG-02, LOG-03, LOG-05
+    // proves: LOG-03, LOG-05
     let mut peer = Peer::new(Server::new("shop").tool(work()));
     peer.initialize("2025-06-18").await;
     let set = peer.request("logging/setLevel", json!({ "level": "debug" })).await;
@@ -160,6 +192,7 @@ impl Drop for Dropped {
 
 #[tokio::test]
 async fn a_cancelled_call_ends_its_handler_and_says_nothing_more() {
+    // proves: STDIO-15
     // proves: STDIO-14, CANCEL-11
     for revision in [Some("2024-11-05"), Some("2025-11-25"), None] {
         let watched = Watched::new();

@@ -30,6 +30,7 @@ fn listen(id: &Value, filter: &Value) -> Value {
 
 #[tokio::test]
 async fn a_legacy_client_hears_of_changed_lists_once_per_burst() {
+    // proves: TOOL-34
     let server = server();
     let registry = server.registry();
     let mut peer = Peer::new(server);
@@ -48,6 +49,23 @@ async fn a_legacy_client_hears_of_changed_lists_once_per_burst() {
     assert_eq!(names, ["second", "third"]);
 }
 
+// proves: RES-20, PRM-14
+#[tokio::test]
+async fn changed_lists_of_prompts_and_resources_are_told() {
+    let server = server();
+    let registry = server.registry();
+    let mut peer = Peer::new(server);
+    let hello = peer.initialize("2025-06-18").await;
+    for offer in ["prompts", "resources"] {
+        assert_eq!(hello["result"]["capabilities"][offer]["listChanged"], true, "{hello}");
+    }
+    peer.request("ping", json!({})).await;
+    registry.add_prompt(Prompt::new("other").handler(|| "hi")).unwrap();
+    assert_eq!(peer.recv().await["method"], "notifications/prompts/list_changed");
+    registry.add_resource(Resource::new("shop://other", "other").text("x")).unwrap();
+    assert_eq!(peer.recv().await["method"], "notifications/resources/list_changed");
+}
+
 #[tokio::test]
 async fn nothing_is_announced_before_the_handshake_is_complete() {
     let server = server();
@@ -60,6 +78,7 @@ async fn nothing_is_announced_before_the_handshake_is_complete() {
 
 #[tokio::test]
 async fn a_subscription_of_the_legacy_kind_covers_its_uri_and_ends() {
+    // proves: RES-19
     // proves: RES-18
     let server = server();
     let registry = server.registry();

@@ -2,7 +2,7 @@
 
 use crate::wire::Peer;
 use bowline_server::{
-    BoxFuture, Call, Middleware, Next, Outcome, Outlet, Reply, Server, Tool,
+    BoxFuture, Call, Middleware, Next, Outcome, Outlet, Prompt, Reply, Server, Tool, Typing,
     middleware::{ConcurrencyLimit, RateLimit, Timeout},
 };
 use bowline_types::{ContentBlock, Method, RpcError};
@@ -33,7 +33,7 @@ impl Middleware for Notary {
 
 #[tokio::test]
 async fn a_middleware_sees_changes_and_refuses() {
-    // proves: TOOL-46, CACHE-25
+    // proves: CACHE-25
     let seen = Arc::new(Mutex::new(Vec::new()));
     let server = Server::new("office")
         .tool(Tool::new("stamp").handler(|| "stamped"))
@@ -60,9 +60,27 @@ async fn a_call_that_takes_too_long_fails() {
     assert_eq!(reply["error"]["message"], "tools/call wait took longer than 3s");
 }
 
+// proves: COMP-10, COMP-18
+#[tokio::test]
+async fn a_flood_of_completions_is_refused() {
+    let prompt = Prompt::new("plan")
+        .argument(bowline_types::PromptArgument::new("step"))
+        .complete("step", |_: Typing| vec!["dig"])
+        .handler(|| "dig");
+    let server = Server::new("busy").prompt(prompt).layer(RateLimit::new(2, Duration::from_secs(3600)));
+    let mut peer = Peer::new(server);
+    peer.initialize("2025-11-25").await;
+    let typed = json!({ "ref": { "type": "ref/prompt", "name": "plan" }, "argument": { "name": "step", "value": "" } });
+    for _ in 0..2 {
+        let reply = peer.request("completion/complete", typed.clone()).await;
+        assert_eq!(reply["result"]["completion"]["values"], json!(["dig"]), "{reply}");
+    }
+    let refused = peer.request("completion/complete", typed).await;
+    assert_eq!(refused["error"]["code"], -32603, "{refused}");
+}
+
 #[tokio::test]
 async fn a_flood_is_refused_with_the_time_to_wait() {
-    // proves: TOOL-47, COMP-18
     let server = Server::new("busy")
         .tool(Tool::new("hit").handler(|| "ok"))
         .layer(RateLimit::new(2, Duration::from_secs(3600)));

@@ -43,7 +43,7 @@ async fn every_page_is_reached_and_a_foreign_cursor_refused() {
 
 #[tokio::test]
 async fn cache_hints_are_told_where_they_exist() {
-    // proves: CACHE-01, CACHE-02, CACHE-03, CACHE-04
+    // proves: CACHE-01, CACHE-02, CACHE-03
     let server = || {
         Server::new("hints")
             .tool(Tool::new("t").handler(|| "ok"))
@@ -387,7 +387,8 @@ async fn guards_hide_and_refuse() {
 
 #[test]
 fn what_cannot_work_is_told_before_serving() {
-    // proves: JSON-06, TOOL-07, TOOL-08, RES-29, EXT-01
+    // proves: TOOL-12
+    // proves: TOOL-07, TOOL-08, RES-29, EXT-01
     let problem = |server: Server| server.build().unwrap_err().to_string();
     let schema = |value: Value| RawJson::of(&value).unwrap();
     assert_eq!(problem(Server::new("s").tool(Tool::new("a"))), "tool `a`: has no handler (-32603)");

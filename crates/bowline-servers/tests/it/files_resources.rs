@@ -42,6 +42,7 @@ async fn files_at_the_top_are_listed_and_all_can_be_read() {
 // V-83, V-90
 #[tokio::test]
 async fn a_uri_that_leads_out_names_nothing() {
+    // proves: RES-26
     let folder = Folder::with(&[("a", "a"), ("sub/b", "b")]);
     let top = folder.top.to_str().unwrap();
     for revision in REVISIONS {
@@ -111,6 +112,7 @@ async fn subscribers_hear_of_changes() {
 
 #[tokio::test]
 async fn a_client_with_roots_is_served_what_lies_in_them() {
+    // proves: ROOT-14, ROOT-15
     let folder = Folder::with(&[("one/a", "1"), ("two/b", "2"), ("c", "3")]);
     for revision in REVISIONS {
         let client = connect_with(server(&folder), revision, Some(vec![Root::new(folder.uri("one"))])).await;

@@ -97,6 +97,7 @@ async fn one_gateway_is_served_over_http_and_standard_streams() {
 
 #[tokio::test]
 async fn the_token_opens_what_is_not_for_everybody() {
+    // proves: SEC-22, HTTP-09
     let far = Far::start().await;
     let file = format!("[gateway]\npath = \"/gate\"\ntoken_env = \"GATE_TOKEN\"\n{}", open_file(&far));
     let gateway = gateway(&file);
@@ -118,7 +119,13 @@ async fn the_token_opens_what_is_not_for_everybody() {
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" },
     } });
-    check(&served.post(&hello, TOKEN).await, "200", "mcp-session-id");
+    let opened = served.post(&hello, TOKEN).await;
+    check(&opened, "200", "mcp-session-id");
+    // A session does not stand for the token.
+    let id = opened.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
+    let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" });
+    check(&served.post(&ping, &format!("{TOKEN}Mcp-Session-Id: {id}\r\n")).await, "200", "result");
+    check(&served.post(&ping, &format!("Mcp-Session-Id: {id}\r\n")).await, "401", "www-authenticate");
     check(&served.get("/metrics", TOKEN).await, "200", "bowline_sessions_active 1");
     check(&numbers, "200", r#"bowline_calls_total{upstream="far",method="tools/call",outcome="ok"} 1"#);
     gateway.close().await;
@@ -126,6 +133,7 @@ async fn the_token_opens_what_is_not_for_everybody() {
 
 #[tokio::test]
 async fn what_a_client_says_in_its_headers_goes_no_further() {
+    // proves: HDR-40, HDR-43
     // V-110
     let seen = Headers::default();
     let far = Far::served(Server::new("far"), Settings::new().front(seen.clone())).await;
@@ -155,6 +163,7 @@ async fn what_a_client_says_in_its_headers_goes_no_further() {
     assert!(seen.contains("mcp-method") && !seen.contains("canary") && !seen.contains("s3cret"), "{seen}");
     // A name in a header does not stand for the one in the body.
     let other = served.call("far__fast", &format!("{TOKEN}Mcp-Name: far__slow\r\n")).await;
+    check(&other, "400", "-32020");
     assert!(!other.contains("is done"), "{other}");
     gateway.close().await;
 }
