@@ -1,6 +1,6 @@
 //! What a handler can do besides returning: ask, report, remember, look at its caller.
 
-use crate::{Error, FromJson, Result, elicit, hub::Hub, round::Log, visit};
+use crate::{Error, FromJson, Result, elicit, hub::Hub, round::Log, schema, visit};
 use bowline_proto::{
     params::Params,
     replay::Question,
@@ -121,6 +121,7 @@ impl Ctx {
                     Error::invalid_params(format!("the answer does not fit its form: {reason}"))
                 };
                 requested_schema.validate(&content).map_err(wrong)?;
+                schema::check_patterns(&requested_schema, &content).map_err(wrong)?;
                 Answer::Accept(content.decode().map_err(|error| wrong(error.to_string()))?)
             }
             ElicitAction::Decline => Answer::Decline,

@@ -16,6 +16,11 @@ pub struct Limits {
     /// How many bytes may wait to be written before progress and log messages are dropped and no further frame is
     /// read: 1 MiB.
     pub backlog: usize,
+    /// How many progress notifications one call may send per second, and in a burst: 20. What is left out is made up for
+    /// by the next one, at the latest when the call ends.
+    pub progress_rate: u32,
+    /// How many log messages one call may send per second, and in a burst: 100. A message says how many were left out.
+    pub log_rate: u32,
 }
 
 impl Default for Limits {
@@ -26,6 +31,8 @@ impl Default for Limits {
             question: Duration::from_secs(600),
             drain: Duration::from_secs(5),
             backlog: 1024 * 1024,
+            progress_rate: 20,
+            log_rate: 100,
         }
     }
 }

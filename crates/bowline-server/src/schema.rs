@@ -4,6 +4,8 @@
 //! does, or to name the place when decoding fails. It never fetches anything and its size is bounded.
 
 use bowline_types::RawJson;
+#[cfg(feature = "validate")]
+use bowline_types::{ElicitSchema, PrimitiveSchema, RawMap, StringSchema};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -177,6 +179,28 @@ fn compile(schema: &Value) -> Result<jsonschema::Validator, Reason> {
         .with_retriever(Unreachable)
         .build(schema)
         .map_err(|error| error.to_string())
+}
+
+/// Checks the texts of an answer against the patterns of its form. A pattern that cannot be read is not enforced.
+#[cfg(feature = "validate")]
+pub(crate) fn check_patterns(form: &ElicitSchema, content: &RawJson) -> Result<(), Reason> {
+    let members: RawMap = content.decode().map_err(|error| error.to_string())?;
+    for (name, field) in &form.properties {
+        let PrimitiveSchema::String(StringSchema { pattern: Some(pattern), .. }) = field else { continue };
+        let Some(text) = members.get(name).and_then(|text| text.to_value().ok()) else { continue };
+        let validator = compile(&serde_json::json!({ "pattern": pattern }));
+        if validator.is_ok_and(|validator| !validator.is_valid(&text)) {
+            return Err(format!("`{name}`: expected a text that matches the pattern `{pattern}`"));
+        }
+    }
+    Ok(())
+}
+
+/// Without the validator patterns are not enforced.
+#[cfg(not(feature = "validate"))]
+#[expect(clippy::unnecessary_wraps, reason = "the signature of the other build")]
+pub(crate) fn check_patterns(_: &bowline_types::ElicitSchema, _: &RawJson) -> Result<(), Reason> {
+    Ok(())
 }
 
 /// References to other documents are not followed.

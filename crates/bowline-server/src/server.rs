@@ -387,6 +387,11 @@ impl ServerHandle {
         &self.core.profile
     }
 
+    /// How much the server takes before it says no.
+    pub fn limits(&self) -> &Limits {
+        &self.core.limits
+    }
+
     /// The calls behind the protocol, middleware included.
     pub fn service(&self) -> &Arc<dyn Service> {
         &self.service

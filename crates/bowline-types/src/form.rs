@@ -38,6 +38,8 @@ record! {
         whole min_length: u64 = "minLength",
         /// The most characters.
         whole max_length: u64 = "maxLength",
+        /// A regular expression that the text has to match somewhere.
+        optional pattern: String = "pattern",
         /// What kind of text it is.
         optional format: StringFormat = "format",
         /// What to show first.
@@ -181,6 +183,12 @@ pub enum PrimitiveSchema {
 }
 
 impl StringSchema {
+    /// Sets `pattern`.
+    pub fn with_pattern(mut self, pattern: impl Into<String>) -> Self {
+        self.pattern = Some(pattern.into());
+        self
+    }
+
     /// Sets `default`.
     pub fn with_default(mut self, default: impl Into<String>) -> Self {
         self.default = Some(default.into());

@@ -125,7 +125,8 @@ fn admit(shared: &Shared, headers: &HeaderMap, request: Request) -> Result<Admit
 async fn run(shared: &Arc<Shared>, id: Id, call: Call, threshold: Threshold) -> Response<Body> {
     let (ticket, notices) = Ticket::issue(id, &call, threshold);
     let events = Arc::new(Events::new(shared.settings.max_events, shared.settings.max_event_bytes));
-    let exchange = Arc::new(Exchange::new(notices, Arc::clone(&events) as Arc<dyn Sink>));
+    let exchange =
+        Arc::new(Exchange::new(notices, Arc::clone(&events) as Arc<dyn Sink>, shared.server.limits()));
     let outlet = Outlet::new(Arc::clone(&exchange) as _);
     let service = Arc::clone(shared.server.service());
     let mut stream = CallStream {
@@ -191,7 +192,7 @@ impl CallStream {
     fn poll_call(&mut self, context: &mut Context<'_>) -> Option<Done> {
         let Poll::Ready(outcome) = self.call.as_mut()?.as_mut().poll(context) else { return None };
         self.call = None;
-        self.exchange.end();
+        self.exchange.finish();
         if let Outcome::Complete(Reply::Encoded(result)) = outcome {
             return Some(Done::Result(result));
         }

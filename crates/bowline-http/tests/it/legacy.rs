@@ -234,7 +234,8 @@ async fn a_response_is_never_lost_behind_what_was_reported() {
         }
     });
     let settings = Settings::new().event_log(1000, 80_000);
-    let server = Server::new("chatty").tool(often).tool(long).build().unwrap();
+    let unhindered = bowline_server::Limits { progress_rate: u32::MAX, ..Default::default() };
+    let server = Server::new("chatty").limits(unhindered).tool(often).tool(long).build().unwrap();
     let endpoint = HttpService::with(server, settings);
     let session = Session::open(&endpoint, "2025-06-18").await;
     for (id, name) in [(1, "often"), (2, "long")] {

@@ -128,7 +128,9 @@ async fn a_response_is_never_lost_behind_what_was_reported() {
         }
         "done"
     });
-    let endpoint = HttpService::new(Server::new("chatty").tool(long).tool(often)).unwrap();
+    let unhindered = bowline_server::Limits { progress_rate: u32::MAX, ..Default::default() };
+    let server = Server::new("chatty").limits(unhindered).tool(long).tool(often);
+    let endpoint = HttpService::new(server).unwrap();
     for name in ["long", "often"] {
         let mut told = Ask::modern("tools/call", json!({ "name": name, "_meta": { "progressToken": "t" } }))
             .send(&endpoint)

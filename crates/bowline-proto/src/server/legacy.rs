@@ -1,6 +1,6 @@
 //! The rules of a session opened by `initialize`: 2024-11-05 to 2025-11-25.
 
-use super::{Admitted, Profile, Threshold};
+use super::{Admitted, Notices, Profile, Threshold};
 use crate::{
     envelope::MethodName,
     params::{Params, RequestMeta},
@@ -14,14 +14,18 @@ use bowline_types::{
     SetLevelParams,
 };
 use bytes::Bytes;
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 /// A session opened by `initialize`.
 #[derive(Debug)]
 pub struct Legacy {
     pub(super) client: Arc<ClientView>,
     threshold: Threshold,
-    initialized: bool,
+    /// Shared with the calls that started before.
+    initialized: Arc<AtomicBool>,
 }
 
 impl Legacy {
@@ -31,7 +35,7 @@ impl Legacy {
         // Kept for as long as the session.
         let info = info.map(|info| info.compact());
         let client = Arc::new(ClientView::new(revision, principal, capabilities.compact(), info));
-        Self { client, threshold: Threshold::session(), initialized: false }
+        Self { client, threshold: Threshold::session(), initialized: Arc::default() }
     }
 
     pub(super) fn greeting(&self, profile: &Profile) -> Bytes {
@@ -44,11 +48,18 @@ impl Legacy {
     }
 
     pub(super) fn is_initialized(&self) -> bool {
-        self.initialized
+        self.initialized.load(Ordering::Acquire)
     }
 
-    pub(super) fn initialized(&mut self) {
-        self.initialized = true;
+    pub(super) fn initialized(&self) {
+        self.initialized.store(true, Ordering::Release);
+    }
+
+    /// Before `notifications/initialized` a server sends no notifications but log messages.
+    pub(super) fn hold_back(&self, notices: &mut Notices) {
+        if !self.is_initialized() {
+            notices.hold_back_until(Arc::clone(&self.initialized));
+        }
     }
 
     pub(super) fn admit(

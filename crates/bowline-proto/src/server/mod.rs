@@ -36,6 +36,9 @@ use std::{collections::BTreeSet, sync::Arc};
 /// How many requests of one connection may run at once.
 pub const MAX_IN_FLIGHT: usize = 1000;
 
+/// How many characters of the reason for a cancellation are kept for the log.
+const MAX_REASON: usize = 200;
+
 /// What a frame asks of the owner of the connection.
 #[derive(Debug)]
 pub enum Inbound {
@@ -53,7 +56,12 @@ pub enum Inbound {
     /// The client works on a request of ours.
     Alive(Id),
     /// Stop the call of this serial number; nothing more may be sent for it.
-    Cancel(u64),
+    Cancel {
+        /// Which call.
+        serial: u64,
+        /// Why, in the client's words and cut to a line; for the log.
+        reason: Option<Box<str>>,
+    },
     /// The handshake is complete: from now on the server may send on its own.
     Initialized,
     /// The client's roots changed.
@@ -247,7 +255,10 @@ impl ServerSession {
                 Inbound::Reply(granted.ok_or_else(|| RpcError::internal("too many subscriptions are open"))?)
             }
             Admitted::Call(call, threshold) => {
-                let (mut ticket, notices) = Ticket::issue(id.clone(), &call, threshold);
+                let (mut ticket, mut notices) = Ticket::issue(id.clone(), &call, threshold);
+                if let Some(legacy) = self.legacy.as_ref().filter(|_| !call.client.revision.is_modern()) {
+                    legacy.hold_back(&mut notices);
+                }
                 ticket.serial = self.next_serial;
                 self.next_serial += 1;
                 self.running.push((id.clone(), ticket.serial));
@@ -262,10 +273,10 @@ impl ServerSession {
         // What cannot be read is ignored: a notification is never answered.
         if method == Method::Cancelled {
             let cancelled = params.and_then(|params| params.decode::<CancelledParams>().ok());
-            let Some(id) = cancelled.and_then(|cancelled| cancelled.request_id) else {
+            let Some(CancelledParams { request_id: Some(id), reason, .. }) = cancelled else {
                 return Inbound::Ignored;
             };
-            return self.cancel(&id);
+            return self.cancel(&id, reason);
         }
         let Some(legacy) = &mut self.legacy else { return Inbound::Ignored };
         if !method.exists_in(legacy.client.revision) {
@@ -286,12 +297,13 @@ impl ServerSession {
         }
     }
 
-    fn cancel(&mut self, id: &Id) -> Inbound {
+    fn cancel(&mut self, id: &Id, reason: Option<String>) -> Inbound {
         let mut running = self.running.iter().filter(|(known, _)| known == id).map(|(_, serial)| *serial);
         match (running.next(), running.next()) {
             (Some(serial), None) => {
                 self.forget(serial);
-                Inbound::Cancel(serial)
+                let reason = reason.map(|reason| reason.chars().take(MAX_REASON).collect());
+                Inbound::Cancel { serial, reason }
             }
             // Which of several is meant nobody can tell, and the others are not to suffer.
             (Some(_), Some(_)) => Inbound::Ignored,
@@ -382,7 +394,7 @@ mod tests {
     fn cancel(session: &mut ServerSession) -> Option<u64> {
         let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
         match session.accept(envelope::parse(&Bytes::from_static(cancel.as_bytes())), || 0) {
-            Inbound::Cancel(serial) => Some(serial),
+            Inbound::Cancel { serial, .. } => Some(serial),
             _ => None,
         }
     }

@@ -8,7 +8,7 @@ use bowline_types::{
 use bytes::Bytes;
 use std::sync::{
     Arc,
-    atomic::{AtomicU8, Ordering},
+    atomic::{AtomicBool, AtomicU8, Ordering},
 };
 
 /// The lowest level of log messages a caller wants.
@@ -63,12 +63,23 @@ pub struct Notices {
     token: Option<ProgressToken>,
     threshold: Threshold,
     furthest: Option<f64>,
+    /// Whether anything but log messages may be sent; `None` when it always may.
+    opened: Option<Arc<AtomicBool>>,
 }
 
 impl Notices {
     /// For a call of `revision` that wants progress under `token`.
     pub fn new(revision: Revision, token: Option<ProgressToken>, threshold: Threshold) -> Self {
-        Self { revision, token, threshold, furthest: None }
+        Self { revision, token, threshold, furthest: None, opened: None }
+    }
+
+    /// Sends nothing but log messages until `opened` says so.
+    pub(super) fn hold_back_until(&mut self, opened: Arc<AtomicBool>) {
+        self.opened = Some(opened);
+    }
+
+    fn is_open(&self) -> bool {
+        self.opened.as_ref().is_none_or(|opened| opened.load(Ordering::Acquire))
     }
 
     /// The frame for a notice, unless the caller does not want it.
@@ -76,6 +87,7 @@ impl Notices {
     /// Progress that does not grow is dropped, because the protocol promises growth.
     pub fn encode(&mut self, notice: Notice) -> Option<Bytes> {
         match notice {
+            Notice::Progress { .. } | Notice::ElicitationComplete { .. } if !self.is_open() => None,
             Notice::Progress { progress, total, message } => {
                 let progress_token = self.token.clone()?;
                 let grows = progress.is_finite() && self.furthest.is_none_or(|furthest| progress > furthest);

@@ -9,7 +9,7 @@ use bowline_proto::{
     service::{BoxFuture, Call, Emit, Outcome, Outlet, Reply},
     subscribe::Change,
 };
-use bowline_types::{Era, Revision};
+use bowline_types::{Era, Revision, RpcError};
 use bytes::Bytes;
 use std::{
     collections::BTreeSet,
@@ -17,8 +17,12 @@ use std::{
     future::poll_fn,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::Poll,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
+use tokio::{sync::Notify, time::timeout};
+
+/// How long a call that has to ask waits for a client to complete the handshake.
+const HANDSHAKE: Duration = Duration::from_secs(30);
 
 /// What runs because of a frame. The transport polls or spawns it; dropping it cancels the call.
 pub enum Started {
@@ -49,6 +53,8 @@ pub struct Conversation {
     /// The calls that run, by their serial numbers. Rarely more than a few, so that looking at all is quickest.
     running: Mutex<Vec<(u64, Arc<Exchange>)>>,
     questions: Questions,
+    /// Notified when the client has completed the handshake.
+    initialized: Notify,
     /// The resources the client wants to hear of.
     wanted: Mutex<BTreeSet<String>>,
     /// Called when there may be news to send.
@@ -71,6 +77,7 @@ impl Conversation {
             ),
             running: Mutex::default(),
             questions: Questions::default(),
+            initialized: Notify::new(),
             wanted: Mutex::default(),
             news: Box::new(news),
         });
@@ -148,15 +155,16 @@ impl Conversation {
         match inbound {
             Inbound::Answer { id, result } => self.questions.settle(&id, result),
             Inbound::Alive(id) => self.questions.touch(&id),
-            Inbound::Cancel(serial) => {
+            Inbound::Cancel { serial, reason } => {
                 if let Some(exchange) = self.forget(serial) {
+                    log_cancellation(reason.as_deref());
                     exchange.cancel();
                 }
             }
+            Inbound::Initialized => self.initialized.notify_waiters(),
             Inbound::Call(..)
             | Inbound::Batch(_)
             | Inbound::Reply(_)
-            | Inbound::Initialized
             | Inbound::RootsChanged
             | Inbound::Ignored => {}
         }
@@ -170,7 +178,7 @@ impl Conversation {
         sink: &Arc<dyn Sink>,
         batch: Option<Arc<Batch>>,
     ) -> BoxFuture<'static, ()> {
-        let exchange = Arc::new(Exchange::new(notices, Arc::clone(sink)));
+        let exchange = Arc::new(Exchange::new(notices, Arc::clone(sink), &self.server.core.limits));
         self.running().push((ticket.serial(), Arc::clone(&exchange)));
         Box::pin(Arc::clone(self).run(ticket, call, exchange, Arc::clone(sink), batch))
     }
@@ -199,7 +207,7 @@ impl Conversation {
             outcome = or_cancelled(&exchange, Box::pin(self.ask(&ticket, *asked, outlet, &sink))).await;
         }
         std::mem::forget(watched);
-        exchange.end();
+        exchange.finish();
         self.forget(ticket.serial());
         let Some(outcome) = outcome else {
             if let Some(batch) = batch {
@@ -256,6 +264,11 @@ impl Conversation {
         questions: Vec<Question>,
         sink: &Arc<dyn Sink>,
     ) -> Vec<(Question, Answer)> {
+        if !self.is_initialized_in_time().await {
+            let reason = "the client has not sent `notifications/initialized`, so it cannot be asked";
+            let refuse = |question| (question, Err(RpcError::internal(reason)));
+            return questions.into_iter().map(refuse).collect();
+        }
         let limit = self.server.core.limits.question;
         let ask = |question: Question| {
             (self.questions.ask(&question, ticket.client.revision, limit, sink), question)
@@ -266,6 +279,21 @@ impl Conversation {
             answers.push((question, open.answer().await));
         }
         answers
+    }
+
+    /// Waits until the client has completed the handshake: a server sends no requests before. False when it takes too long.
+    async fn is_initialized_in_time(&self) -> bool {
+        let completed = async {
+            loop {
+                let mut initialized = std::pin::pin!(self.initialized.notified());
+                initialized.as_mut().enable();
+                if self.is_ready() {
+                    return;
+                }
+                initialized.await;
+            }
+        };
+        self.is_ready() || timeout(HANDSHAKE, completed).await.is_ok()
     }
 
     /// Writes the notifications due to changes at the server.
@@ -355,6 +383,14 @@ async fn or_cancelled(exchange: &Exchange, calling: BoxFuture<'_, Outcome>) -> O
         outcome = calling => Some(outcome),
         () = exchange.cancellation() => None,
     }
+}
+
+/// Logs why a client gave up a call. The reason is its own text, so it is quoted.
+fn log_cancellation(reason: Option<&str>) {
+    #[cfg(feature = "tracing")]
+    tracing::debug!(reason = reason.unwrap_or("none given"), "the client cancelled a call");
+    #[cfg(not(feature = "tracing"))]
+    let _ = reason;
 }
 
 /// Polls a call once. One that answers at once needs no task of its own.

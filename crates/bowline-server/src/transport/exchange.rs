@@ -1,10 +1,12 @@
 //! One running call: its way to report, and the caller's way to give it up.
 
-use super::Sink;
+use super::{Sink, pace::Pace};
+use crate::Limits;
 use bowline_proto::{
     server::Notices,
     service::{BoxFuture, Emit, Notice},
 };
+use bytes::Bytes;
 use std::{
     fmt,
     sync::{
@@ -12,22 +14,67 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 
 /// One running call.
 pub struct Exchange {
     /// Gone when the call is over: nothing may follow its response.
     notices: Mutex<Option<Notices>>,
+    /// Made when the call notifies for the first time. Locked after `notices`.
+    pace: Mutex<Option<Box<Pace>>>,
+    progress_rate: u32,
+    log_rate: u32,
     sink: Arc<dyn Sink>,
     cancelled: AtomicBool,
     cancel: Notify,
 }
 
 impl Exchange {
-    /// A call whose notices go to `sink`.
-    pub fn new(notices: Notices, sink: Arc<dyn Sink>) -> Self {
-        let (cancelled, cancel) = (AtomicBool::new(false), Notify::new());
-        Self { notices: Mutex::new(Some(notices)), sink, cancelled, cancel }
+    /// A call whose notices go to `sink`, no faster than `limits` allow.
+    pub fn new(notices: Notices, sink: Arc<dyn Sink>, limits: &Limits) -> Self {
+        Self {
+            notices: Mutex::new(Some(notices)),
+            pace: Mutex::new(None),
+            progress_rate: limits.progress_rate,
+            log_rate: limits.log_rate,
+            sink,
+            cancelled: AtomicBool::new(false),
+            cancel: Notify::new(),
+        }
+    }
+
+    /// The frames that may be sent now because of one notice.
+    fn paced(&self, notices: &mut Notices, notice: Notice) -> [Option<Bytes>; 2] {
+        let (is_progress, is_log) =
+            (matches!(notice, Notice::Progress { .. }), matches!(notice, Notice::Log { .. }));
+        let Some(frame) = notices.encode(notice) else { return [None, None] };
+        if !is_progress && !is_log {
+            return [Some(frame), None];
+        }
+        let now = Instant::now();
+        let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+        let pace = pace.get_or_insert_with(|| Box::new(Pace::new(self.progress_rate, self.log_rate, now)));
+        if is_progress {
+            return [pace.admit_progress(&frame, now).then_some(frame), None];
+        }
+        if !pace.admit_log(now) {
+            return [None, None];
+        }
+        [pace.take_dropped().and_then(|notice| notices.encode(notice)), Some(frame)]
+    }
+
+    /// Ends the call well: sends what was held back, then nothing more.
+    pub fn finish(&self) {
+        let mut notices = self.notices();
+        if let (Some(notices), Some(mut pace)) =
+            (&mut *notices, self.pace.lock().unwrap_or_else(PoisonError::into_inner).take())
+        {
+            let dropped = pace.take_dropped().and_then(|notice| notices.encode(notice));
+            for frame in pace.take_progress().into_iter().chain(dropped) {
+                self.sink.offer(&frame);
+            }
+        }
+        *notices = None;
     }
 
     fn notices(&self) -> MutexGuard<'_, Option<Notices>> {
@@ -65,7 +112,8 @@ impl Emit for Exchange {
         if notice == Notice::HangUp && notices.is_some() {
             self.sink.hang_up();
         }
-        if let Some(frame) = notices.as_mut().and_then(|notices| notices.encode(notice)) {
+        let Some(notices) = notices.as_mut() else { return };
+        for frame in self.paced(notices, notice).into_iter().flatten() {
             self.sink.offer(&frame);
         }
     }

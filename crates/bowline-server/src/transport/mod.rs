@@ -6,6 +6,7 @@
 
 mod conversation;
 mod exchange;
+mod pace;
 mod question;
 
 pub use crate::{hub::Listener, random::id as random_id};

@@ -103,7 +103,14 @@ impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
         // What the client has answered it does not work on, whether or not the answer was looked at.
         if self.questions.lock().take(&self.id).is_some() {
-            let params = CancelledParams { request_id: Some(self.id.clone()), ..CancelledParams::default() };
+            let reason = "the call that asks has ended";
+            #[cfg(feature = "tracing")]
+            tracing::debug!(id = %self.id, reason, "cancelling a request to the client");
+            let params = CancelledParams {
+                request_id: Some(self.id.clone()),
+                reason: Some(reason.into()),
+                ..CancelledParams::default()
+            };
             self.sink.push(&encode::notify(Method::Cancelled, &params));
         }
     }

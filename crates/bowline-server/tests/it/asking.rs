@@ -423,3 +423,77 @@ async fn a_question_with_a_name_can_be_answered_ahead() {
         assert_eq!(reply["error"]["code"], -32602, "{reply}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_asked_before_the_handshake_is_complete() {
+    // proves: LIFE-06
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Name {
+        name: String,
+    }
+    let greet = || {
+        bowline_server::Tool::new("greet").handler(|ctx: bowline_server::Ctx| async move {
+            ctx.progress(1.0, None);
+            ctx.log(bowline_types::LoggingLevel::Error, "about to ask");
+            let Name { name } = ctx.ask("Who are you?").await?.accepted()?;
+            Ok::<_, bowline_server::Error>(format!("hello {name}"))
+        })
+    };
+    let opening = json!({
+        "protocolVersion": "2025-11-25", "capabilities": { "elicitation": {} },
+        "clientInfo": { "name": "early", "version": "1" },
+    });
+    let mut peer = Peer::new(Server::new("shop").tool(greet()));
+    peer.request("initialize", opening.clone()).await;
+    let call = peer.start("tools/call", json!({ "name": "greet", "_meta": { "progressToken": 1 } })).await;
+    // Log messages and pings may pass; the question and the progress wait.
+    let log = peer.recv().await;
+    assert_eq!(log["method"], "notifications/message", "{log}");
+    let early = tokio::time::timeout(std::time::Duration::from_secs(5), peer.recv()).await;
+    assert!(early.is_err(), "sent before `notifications/initialized`: {early:?}");
+    peer.send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+    let question = peer.recv().await;
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    let answer = json!({ "action": "accept", "content": { "name": "Ada" } });
+    peer.send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": answer })).await;
+    let reply = peer.response(call).await;
+    assert_eq!(reply["result"]["content"][0]["text"], "hello Ada");
+
+    // A client that never completes the handshake is not asked at all.
+    let mut peer = Peer::new(Server::new("shop").tool(greet()));
+    peer.request("initialize", opening).await;
+    let reply = peer.request("tools/call", json!({ "name": "greet" })).await;
+    let text = reply["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("has not sent `notifications/initialized`"), "{reply}");
+}
+
+#[tokio::test]
+async fn answers_are_held_against_the_pattern_of_their_field() {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Code {
+        #[schemars(regex(pattern = "^[A-Z]{3}$"))]
+        code: String,
+    }
+    let tool = bowline_server::Tool::new("code").handler(|ctx: bowline_server::Ctx| async move {
+        let Code { code } = ctx.ask("Which currency?").await?.accepted()?;
+        Ok::<_, bowline_server::Error>(code)
+    });
+    let server = Server::new("shop").tool(tool).build().unwrap();
+    for (given, fits) in [("EUR", true), ("euro", false), ("EUR ", false)] {
+        let mut peer = Peer::of(&server, None);
+        peer.initialize("2025-11-25").await;
+        let call = peer.start("tools/call", json!({ "name": "code" })).await;
+        let question = peer.recv().await;
+        let field = &question["params"]["requestedSchema"]["properties"]["code"];
+        assert_eq!(field["pattern"], "^[A-Z]{3}$", "{question}");
+        let answer = json!({ "action": "accept", "content": { "code": given } });
+        peer.send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": answer })).await;
+        let reply = peer.response(call).await;
+        let shown = reply.to_string();
+        if fits {
+            assert_eq!(reply["result"]["content"][0]["text"], given, "{shown}");
+        } else {
+            assert!(shown.contains("`code`: expected a text that matches the pattern"), "{shown}");
+        }
+    }
+}

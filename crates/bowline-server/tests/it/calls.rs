@@ -399,3 +399,70 @@ async fn errors_of_a_handler_are_for_the_model_unless_it_says_otherwise() {
     let refused = peer.request("tools/call", json!({ "name": "refuse" })).await;
     assert_eq!(refused["error"], json!({ "code": -32602, "message": "not like this" }));
 }
+
+/// Sends `count` progress notifications and log messages in one go.
+fn flood(count: u32) -> Tool {
+    Tool::new("flood").handler(move |ctx: Ctx| async move {
+        for step in 1..=count {
+            ctx.progress(f64::from(step), f64::from(count));
+            ctx.log(LoggingLevel::Error, step);
+        }
+        "done"
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_and_log_messages_are_limited_in_rate() {
+    // proves: PROG-13, LOG-19
+    use bowline_server::Limits;
+    let limits = Limits { progress_rate: 3, log_rate: 5, ..Limits::default() };
+    for modern in [false, true] {
+        let mut peer = Peer::new(Server::new("shop").tool(flood(1000)).limits(limits));
+        let mut params = json!({ "name": "flood", "_meta": { "progressToken": 7 } });
+        if modern {
+            params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+            params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+            params["_meta"]["io.modelcontextprotocol/logLevel"] = json!("debug");
+        } else {
+            peer.initialize("2025-11-25").await;
+        }
+        let before = watch(&mut peer, params).await;
+        let progress = notes(&before, "notifications/progress");
+        let steps: Vec<_> = progress.iter().map(|progress| progress["progress"].clone()).collect();
+        // A burst, and the last state when the call ends.
+        assert_eq!(steps, [1, 2, 3, 1000]);
+        let logs = notes(&before, "notifications/message");
+        let data: Vec<_> = logs.iter().map(|message| message["data"].clone()).collect();
+        let dropped = json!("995 log messages dropped: more than 5 per second");
+        assert_eq!(data, [json!(1), json!(2), json!(3), json!(4), json!(5), dropped]);
+        assert_eq!(logs[5]["level"], "warning");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_held_back_goes_out_in_time() {
+    let limits = bowline_server::Limits { progress_rate: 1, log_rate: 1, ..Default::default() };
+    let tool = Tool::new("flood").handler(|ctx: Ctx| async move {
+        for step in 1..=4 {
+            ctx.progress(f64::from(step), None);
+            ctx.log(LoggingLevel::Error, step);
+            if step % 2 == 0 {
+                tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+            }
+        }
+        "done"
+    });
+    let mut peer = Peer::new(Server::new("shop").tool(tool).limits(limits));
+    peer.initialize("2025-11-25").await;
+    let before = watch(&mut peer, json!({ "name": "flood", "_meta": { "progressToken": 7 } })).await;
+    let steps: Vec<_> = notes(&before, "notifications/progress")
+        .iter()
+        .map(|progress| progress["progress"].as_f64().unwrap())
+        .collect();
+    // The second was replaced by the third; the fourth is the last.
+    assert_eq!(steps, [1.0, 3.0, 4.0]);
+    let logs: Vec<_> =
+        notes(&before, "notifications/message").iter().map(|log| log["data"].clone()).collect();
+    let dropped = json!("1 log messages dropped: more than 1 per second");
+    assert_eq!(logs, [json!(1), dropped.clone(), json!(3), dropped]);
+}
