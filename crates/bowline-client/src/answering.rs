@@ -3,6 +3,7 @@
 use crate::{
     Answer, CallKey, Error, Relay, Result,
     error::Kind,
+    forms::check_form,
     handlers::{Ask, AskUrl},
     shared::Shared,
     web,
@@ -222,7 +223,7 @@ async fn elicit(shared: &Shared, negotiated: &Negotiated, params: ElicitParams) 
 fn accepted(schema: &bowline_types::ElicitSchema, content: &RawJson) -> ElicitResult {
     let checked = content.decode::<RawMap>().map_err(|error| error.to_string()).and_then(|content| {
         let content = schema.with_defaults(content);
-        schema.validate_members(&content).map(|()| content)
+        check_form(schema, &content).map(|()| content)
     });
     match checked {
         Ok(content) => ElicitResult::accept(content),

@@ -1,7 +1,7 @@
 //! How a client is set up before it connects.
 
 use crate::{
-    Answer, Client, Connect, Error, Relay, Restart, Result,
+    Answer, Client, Connect, Error, ListLimits, Relay, Restart, Result,
     handlers::{Ask, AskUrl, Direction, Handlers, Notification},
     web,
 };
@@ -18,9 +18,14 @@ use std::{future::Future, sync::Arc, time::Duration};
 pub(crate) struct Settings {
     pub(crate) patience: Patience,
     pub(crate) probe: Duration,
+    /// How long a connection may take to open.
+    pub(crate) connect: Option<Duration>,
     pub(crate) keep_alive: Option<Duration>,
     pub(crate) known_era: Option<Era>,
+    pub(crate) progress_rate: u32,
+    pub(crate) log_rate: u32,
     pub(crate) max_frame: usize,
+    pub(crate) lists: ListLimits,
     pub(crate) strict_output: bool,
     pub(crate) restart: Option<Restart>,
 }
@@ -58,9 +63,13 @@ impl ClientBuilder {
             settings: Settings {
                 patience: Patience::default(),
                 probe: Duration::from_secs(5),
+                connect: None,
                 keep_alive: None,
                 known_era: None,
+                progress_rate: 200,
+                log_rate: 200,
                 max_frame: 16 * 1024 * 1024,
+                lists: ListLimits::default(),
                 strict_output: true,
                 restart: None,
             },
@@ -202,7 +211,15 @@ impl ClientBuilder {
         self
     }
 
-    /// How long a server may take to answer the question which era it is of. Default: 5 s.
+    /// How long it may take to start the server and open the connection. Without it, each step of the opening has the
+    /// time of a request. The error of a program that takes longer ends with the last lines of its standard error.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.connect = Some(timeout);
+        self
+    }
+
+    /// How long a server may take to answer the question which era it is of before it is offered the handshake.
+    /// Default: 5 s. An answer that comes later still counts if the server refuses the handshake.
     ///
     /// There is no such question for a client that speaks no legacy revision: it waits as for any answer.
     pub fn probe_timeout(mut self, timeout: Duration) -> Self {
@@ -210,7 +227,21 @@ impl ClientBuilder {
         self
     }
 
-    /// Pings a legacy server whenever this much time has passed. A ping that fails ends the connection.
+    /// How many progress notifications per second are passed on, for all requests together. Default: 200; twice as many
+    /// pass in a burst. The others are dropped; they still count as signs of life.
+    pub fn max_progress_rate(mut self, per_second: u32) -> Self {
+        self.settings.progress_rate = per_second;
+        self
+    }
+
+    /// How many log messages of the server per second are passed on. Default: 200; twice as many pass in a burst.
+    pub fn max_log_rate(mut self, per_second: u32) -> Self {
+        self.settings.log_rate = per_second;
+        self
+    }
+
+    /// Pings a legacy server whenever this much time has passed and it works on no request. A ping that is not answered
+    /// within that time, or within the timeout of a request if that is shorter, is logged and ends the connection.
     pub fn keep_alive(mut self, interval: Duration) -> Self {
         self.settings.keep_alive = Some(interval);
         self
@@ -237,6 +268,12 @@ impl ClientBuilder {
     /// The longest message taken from the server, in bytes. Default: 16 MiB.
     pub fn max_frame(mut self, bytes: usize) -> Self {
         self.settings.max_frame = bytes;
+        self
+    }
+
+    /// How large a list of the server may be, over all its pages. Default: 8 MiB and 10,000 entries.
+    pub fn list_limits(mut self, limits: ListLimits) -> Self {
+        self.settings.lists = limits;
         self
     }
 

@@ -18,7 +18,7 @@ use std::{
 /// How many results are kept.
 const MAX_ENTRIES: usize = 1000;
 /// How many bytes they may have together.
-const MAX_BYTES: usize = 64 * 1024 * 1024;
+const MAX_BYTES: usize = 32 * 1024 * 1024;
 /// For how long at most: a server may say anything.
 const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
 
@@ -44,10 +44,11 @@ struct Entry {
 }
 
 impl State {
-    fn has_room(&self, result: &RawJson) -> bool {
-        let length = |result: &RawJson| result.as_bytes().len();
-        let kept: usize = self.entries.values().map(|entry| length(&entry.result)).sum();
-        self.entries.len() < MAX_ENTRIES && kept + length(result) <= MAX_BYTES
+    fn has_room(&self, key: &Key, result: &RawJson) -> bool {
+        let length =
+            |key: &Key, result: &RawJson| key.1.as_ref().map_or(0, String::len) + result.as_bytes().len();
+        let kept: usize = self.entries.iter().map(|(key, entry)| length(key, &entry.result)).sum();
+        self.entries.len() < MAX_ENTRIES && kept + length(key, result) <= MAX_BYTES
     }
 }
 
@@ -76,9 +77,9 @@ impl Cache {
         }
         let now = now();
         state.entries.remove(&key);
-        if !state.has_room(result) {
+        if !state.has_room(&key, result) {
             state.entries.retain(|_, entry| now < entry.until);
-            if !state.has_room(result) {
+            if !state.has_room(&key, result) {
                 return;
             }
         }

@@ -1,7 +1,7 @@
 //! The one task behind a client: opens the connection, watches deadlines, opens it again, and closes it.
 
 use crate::{
-    Connect, Error, Restart, Result, Retry,
+    Connect, Error, Restart, Result, Retry, Stderr,
     connection::{Connection, Ticket},
     core::{Core, State},
     request::Options,
@@ -9,13 +9,16 @@ use crate::{
     subscriptions::{self, Earlier},
     transport::Inbox,
 };
-use bowline_proto::client::{Negotiated, OpenError, Opening, Reaction, Step};
+use bowline_proto::{
+    client::{Negotiated, OpenError, Opening, Reaction, Step},
+    service::BoxFuture,
+};
 use bowline_types::{Capability, Era, Method, RawJson};
 use serde_json::json;
-use std::{sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 use tokio::{
     sync::{oneshot, watch},
-    time::sleep,
+    time::{sleep, timeout},
 };
 
 /// Runs a client until it is told to stop, or its connection is lost for good.
@@ -75,7 +78,7 @@ async fn live(core: &Arc<Core>, target: &dyn Connect, ready: oneshot::Sender<Res
     };
     loop {
         let mut useful = false;
-        let reason = match establish(core, target, known).await {
+        let reason = match in_time(core, establish(core, target, known)).await {
             Ok((connection, era)) => {
                 known = Some(era);
                 let earlier = Earlier::of(&core.shared);
@@ -97,6 +100,11 @@ async fn live(core: &Arc<Core>, target: &dyn Connect, ready: oneshot::Sender<Res
             core.publish(State::Closed(reason.clone()));
             drop(ready.send(Err(reason)));
             return;
+        }
+        // What timed out while it was opened is still there.
+        if let Some(connection) = core.current() {
+            connection.shut(&reason);
+            close(core, &connection).await;
         }
         match backoff.as_mut().map(|backoff| backoff.failed(now(), random())) {
             Some(Retry::After(delay)) => {
@@ -142,6 +150,10 @@ async fn stay(core: &Arc<Core>, connection: &Arc<Connection>, is_first: bool, ea
 async fn keep_alive(core: &Core, connection: &Arc<Connection>, interval: Duration) {
     loop {
         sleep(interval).await;
+        // A server may well do one thing at a time; requests have timeouts of their own.
+        if connection.is_busy() {
+            continue;
+        }
         let mut options = Options::new(&core.shared);
         options.patience.silence = options.patience.silence.min(interval);
         let pong = core.send_on(connection, Method::Ping.as_str(), &RawJson::empty_object(), options).await;
@@ -156,6 +168,17 @@ async fn keep_alive(core: &Core, connection: &Arc<Connection>, interval: Duratio
     }
 }
 
+/// Ends an opening that takes longer than the client allows. What was opened by then is for the caller to close.
+async fn in_time<T>(core: &Core, opening: impl Future<Output = Result<T>>) -> Result<T> {
+    let Some(limit) = core.shared.settings.connect else { return opening.await };
+    timeout(limit, opening).await.unwrap_or_else(|_| {
+        let connection = core.current();
+        let stderr = connection.as_ref().and_then(|connection| connection.transport()?.stderr());
+        let error = Error::timeout("the server did not start", limit);
+        Err(error.with_stderr(stderr.map(Stderr::tail).unwrap_or_default()))
+    })
+}
+
 /// Connects and opens. A server that ends at the sight of the probe is one for the handshake: it gets another try.
 async fn establish(core: &Core, target: &dyn Connect, known: Option<Era>) -> Result<(Arc<Connection>, Era)> {
     let connection = connect(core, target, known).await?;
@@ -163,8 +186,7 @@ async fn establish(core: &Core, target: &dyn Connect, known: Option<Era>) -> Res
         Ok(era) => return Ok((connection, era)),
         Err(failed) => failed,
     };
-    connection.shut(&error);
-    close(core, &connection).await;
+    let error = end_unopened(core, &connection, error).await;
     if !(probing
         && error.is_closed()
         && !error.is_unreachable()
@@ -175,12 +197,17 @@ async fn establish(core: &Core, target: &dyn Connect, known: Option<Era>) -> Res
     let Ok(connection) = connect(core, target, Some(Era::Legacy)).await else { return Err(error) };
     match open(core, &connection, Some(Era::Legacy)).await {
         Ok(era) => Ok((connection, era)),
-        Err((error, _)) => {
-            connection.shut(&error);
-            close(core, &connection).await;
-            Err(error)
-        }
+        Err((error, _)) => Err(end_unopened(core, &connection, error).await),
     }
+}
+
+/// Ends a connection that could not be opened, and adds to the error what the server's program had to say.
+async fn end_unopened(core: &Core, connection: &Connection, error: Error) -> Error {
+    let stderr = connection.transport().and_then(|transport| transport.stderr()).cloned();
+    connection.shut(&error);
+    close(core, connection).await;
+    // The rest of it has been read by now.
+    error.with_stderr(stderr.map(|stderr| stderr.tail()).unwrap_or_default())
 }
 
 async fn connect(core: &Core, target: &dyn Connect, known: Option<Era>) -> Result<Arc<Connection>> {
@@ -196,24 +223,35 @@ async fn open(core: &Core, connection: &Arc<Connection>, known: Option<Era>) -> 
     let shared = &core.shared;
     let mut known = known;
     let (mut opening, mut step) = Opening::start(Arc::clone(&shared.profile), known);
+    // A probe that was not answered in time. A server that is slow to start answers it later.
+    let mut unanswered: Option<Asked> = None;
     loop {
         match step {
             Step::Request(method, params) => {
                 let probing = method == Method::Discover;
-                // Silence tells a legacy server only to a client that can go on with the handshake.
-                let is_question_of_era = probing && shared.profile.revisions.newest_legacy().is_some();
-                let mut patience = shared.settings.patience;
-                if is_question_of_era {
-                    patience.silence = shared.settings.probe;
-                }
-                let ticket = Ticket { patience, progress: None, key: None, is_opening: true };
-                let answer = connection.request(method.as_str(), |_| params, ticket).await;
+                let is_question_of_era = opening.is_era_open();
+                let answer = if is_question_of_era {
+                    let mut probe = ask(connection, method, params);
+                    let wait = shared.settings.probe.min(shared.settings.patience.silence);
+                    match timeout(wait, &mut probe).await {
+                        Ok(answer) => answer,
+                        Err(_) => {
+                            unanswered = Some(probe);
+                            Err(Error::timeout(method.as_str(), wait))
+                        }
+                    }
+                } else if probing {
+                    ask(connection, method, params).await
+                } else {
+                    shake_hands(core, ask(connection, method, params), &mut opening, &mut unanswered).await
+                };
                 let reaction = match answer {
                     Ok(result) => Reaction::Result(result),
                     Err(error) => match error.as_rpc() {
                         Some(rpc) => Reaction::Error(rpc.clone()),
                         None if error.is_timeout() && (is_question_of_era || !probing) => Reaction::Silence,
                         None if is_question_of_era && is_no_answer(&error) => Reaction::Silence,
+                        None if !probing && opening.has_late() && !error.is_closed() => Reaction::Silence,
                         // What was found out earlier no longer holds, here at the door already.
                         None if known == Some(Era::Legacy) && is_refusal(&error) => {
                             known = None;
@@ -239,6 +277,50 @@ async fn open(core: &Core, connection: &Arc<Connection>, known: Option<Era>) -> 
                 return Ok(era);
             }
         }
+    }
+}
+
+/// A request of the opening under way.
+type Asked = BoxFuture<'static, Result<RawJson>>;
+
+fn ask(connection: &Arc<Connection>, method: Method, params: RawJson) -> Asked {
+    let connection = Arc::clone(connection);
+    Box::pin(async move {
+        let patience = connection.shared.settings.patience;
+        let ticket = Ticket { patience, progress: None, key: None, is_opening: true };
+        connection.request(method.as_str(), |_| params, ticket).await
+    })
+}
+
+/// Waits for the answer to `initialize`, and for a late answer to the probe where one is due.
+///
+/// Once one of them is answered the server is awake, and the other is given only as much time as a probe has. A handshake
+/// that succeeds counts: the server has made a session by then.
+async fn shake_hands(
+    core: &Core,
+    mut greeting: Asked,
+    opening: &mut Opening,
+    unanswered: &mut Option<Asked>,
+) -> Result<RawJson> {
+    let Some(mut probe) = unanswered.take() else { return greeting.await };
+    let wait = core.shared.settings.probe;
+    tokio::select! {
+        biased;
+        answer = &mut greeting => {
+            let is_refused = answer.as_ref().is_err_and(|error| !error.is_closed());
+            if is_refused && let Ok(Ok(result)) = timeout(wait, probe).await {
+                opening.accept_late(&result);
+            }
+            answer
+        }
+        late = &mut probe => match late {
+            Ok(result) if opening.accept_late(&result) => {
+                timeout(wait, greeting).await.unwrap_or_else(|_| {
+                    Err(Error::timeout(Method::Initialize.as_str(), wait))
+                })
+            }
+            _ => greeting.await,
+        },
     }
 }
 

@@ -1,6 +1,6 @@
 //! What goes wrong in a client, and whose fault it is.
 
-use crate::ProcessError;
+use crate::{ProcessError, process::LastLines};
 use bowline_proto::client::{OpenError, ResultError};
 use bowline_types::RpcError;
 use std::{fmt, io, sync::Arc, time::Duration};
@@ -44,8 +44,12 @@ pub(crate) enum Kind {
     Unsupported(String),
     /// The server asks for something this client cannot or may not answer.
     Unanswerable(String),
+    /// The server sent more than a limit allows.
+    TooLarge { what: String, limit: String },
     /// The caller holds it wrong.
     Misuse(String),
+    /// The server's program did not open the connection; with the last of its standard error.
+    NotOpened { error: Error, stderr: String },
 }
 
 impl Error {
@@ -88,9 +92,29 @@ impl Error {
         Kind::Timeout { what: what.into(), after }.into()
     }
 
+    /// The server sent `what`, which is more than `limit` allows.
+    pub(crate) fn too_large(what: impl Into<String>, limit: impl Into<String>) -> Self {
+        Kind::TooLarge { what: what.into(), limit: limit.into() }.into()
+    }
+
+    /// Adds what the server's program wrote to standard error, unless the error tells it already.
+    pub(crate) fn with_stderr(self, stderr: String) -> Self {
+        if stderr.trim().is_empty() || matches!(self.kind(), Kind::Process(_)) {
+            return self;
+        }
+        Kind::NotOpened { error: self, stderr }.into()
+    }
+
+    fn kind(&self) -> &Kind {
+        match &*self.0 {
+            Kind::NotOpened { error, .. } => error.kind(),
+            kind => kind,
+        }
+    }
+
     /// The error the server answered with; `None` when the error arose here.
     pub fn as_rpc(&self) -> Option<&RpcError> {
-        match &*self.0 {
+        match self.kind() {
             Kind::Rpc(error) => Some(error),
             _ => None,
         }
@@ -103,41 +127,41 @@ impl Error {
 
     /// Whether a tool ran and reported that it failed.
     pub fn is_tool(&self) -> bool {
-        matches!(&*self.0, Kind::Tool(_))
+        matches!(self.kind(), Kind::Tool(_))
     }
 
-    /// Whether time ran out.
+    /// Whether time ran out, for a request or for the opening of the connection.
     pub fn is_timeout(&self) -> bool {
-        matches!(&*self.0, Kind::Timeout { .. })
+        matches!(self.kind(), Kind::Timeout { .. } | Kind::Open(OpenError::Silent))
     }
 
     /// Whether the request was given up on this side.
     pub fn is_cancelled(&self) -> bool {
-        matches!(&*self.0, Kind::Cancelled)
+        matches!(self.kind(), Kind::Cancelled)
     }
 
     /// Whether the connection is gone: nothing can be sent any more, or what was sent is lost.
     pub fn is_closed(&self) -> bool {
         matches!(
-            &*self.0,
+            self.kind(),
             Kind::Closed(_) | Kind::Unreachable(_) | Kind::Expired(_) | Kind::Io(_) | Kind::Process(_)
         )
     }
 
     /// Whether the server could not be reached, so that nothing was sent.
     pub fn is_unreachable(&self) -> bool {
-        matches!(&*self.0, Kind::Unreachable(_))
+        matches!(self.kind(), Kind::Unreachable(_))
     }
 
     /// Whether the server ended the session that the request belonged to. Whether the request was carried out is not
     /// known; the client opens another session by itself.
     pub fn is_expired(&self) -> bool {
-        matches!(&*self.0, Kind::Expired(_))
+        matches!(self.kind(), Kind::Expired(_))
     }
 
     /// The status of HTTP the server answered with, when that is what failed.
     pub fn http_status(&self) -> Option<u16> {
-        match &*self.0 {
+        match self.kind() {
             Kind::Http { status, .. } => Some(*status),
             _ => None,
         }
@@ -152,17 +176,22 @@ impl Error {
 
     /// Whether the server lacks what the request needs.
     pub fn is_unsupported(&self) -> bool {
-        matches!(&*self.0, Kind::Unsupported(_))
+        matches!(self.kind(), Kind::Unsupported(_))
     }
 
     /// Whether the server broke the rules of the protocol, or of its own schemas.
     pub fn is_malformed(&self) -> bool {
-        matches!(&*self.0, Kind::Malformed { .. })
+        matches!(self.kind(), Kind::Malformed { .. })
+    }
+
+    /// Whether the server sent more than a limit allows. Nothing of it was kept.
+    pub fn is_too_large(&self) -> bool {
+        matches!(self.kind(), Kind::TooLarge { .. })
     }
 
     /// Whether the server asked back for something this client could not answer.
     pub fn is_unanswerable(&self) -> bool {
-        matches!(&*self.0, Kind::Unanswerable(_))
+        matches!(self.kind(), Kind::Unanswerable(_))
     }
 
     /// Whether there is no such resource, in the words of any revision.
@@ -172,7 +201,7 @@ impl Error {
 
     /// What became of the program at the other end, when that is why it failed.
     pub fn process(&self) -> Option<&ProcessError> {
-        match &*self.0 {
+        match self.kind() {
             Kind::Process(error) => Some(error),
             _ => None,
         }
@@ -180,7 +209,7 @@ impl Error {
 
     /// Why the connection could not be opened, when that is what failed.
     pub fn open(&self) -> Option<&OpenError> {
-        match &*self.0 {
+        match self.kind() {
             Kind::Open(error) => Some(error),
             _ => None,
         }
@@ -241,7 +270,11 @@ impl fmt::Display for Error {
             Kind::Malformed { what, reason } => write!(f, "{what} breaks the rules: {reason}"),
             Kind::Unsupported(what) => write!(f, "the server does not support {what}"),
             Kind::Unanswerable(what) => write!(f, "the server asks what this client cannot answer: {what}"),
+            Kind::TooLarge { what, limit } => {
+                write!(f, "{what} exceeds the limit of {limit}; nothing of it was kept")
+            }
             Kind::Misuse(reason) => f.write_str(reason),
+            Kind::NotOpened { error, stderr } => write!(f, "{error}{}", LastLines(stderr)),
         }
     }
 }
@@ -260,6 +293,7 @@ impl std::error::Error for Error {
             Kind::Process(error) => std::error::Error::source(error),
             Kind::Io(error) => Some(error),
             Kind::Open(error) => Some(error),
+            Kind::NotOpened { error, .. } => std::error::Error::source(error),
             Kind::Tool(_)
             | Kind::Timeout { .. }
             | Kind::Cancelled
@@ -270,6 +304,7 @@ impl std::error::Error for Error {
             | Kind::Malformed { .. }
             | Kind::Unsupported(_)
             | Kind::Unanswerable(_)
+            | Kind::TooLarge { .. }
             | Kind::Misuse(_) => None,
         }
     }

@@ -1,7 +1,7 @@
 //! Lists of the server: page by page, as a stream, or whole.
 
 use crate::{
-    Error, Result,
+    Error, ListBudget, Result,
     cache::Key,
     client::{Client, decode},
     request::Options,
@@ -12,14 +12,11 @@ use futures_core::Stream;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::VecDeque,
     fmt,
     pin::Pin,
     task::{Context, Poll},
 };
-
-/// How many pages a list may have before it counts as endless.
-const MAX_PAGES: usize = 10_000;
 
 /// One page of a list.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,12 +82,18 @@ fn read<T: Listed>(client: &Client, result: &RawJson) -> Result<Page<T>> {
     Ok(Page { items, next_cursor: next_cursor.flatten() })
 }
 
-/// One page, from the cache when `use_cache` and it is fresh.
-async fn page<T: Listed>(client: Client, cursor: Option<String>, use_cache: bool) -> Result<Page<T>> {
+/// One page, from the cache when `use_cache` and it is fresh. It has to fit into what is left of `budget`.
+async fn page<T: Listed>(
+    client: &Client,
+    cursor: Option<String>,
+    use_cache: bool,
+    budget: &mut ListBudget,
+) -> Result<Page<T>> {
     let core = client.core();
     let key: Key = (T::METHOD, cursor);
     if use_cache && let Some(result) = core.shared.cache.get(&key) {
-        return read(&client, &result);
+        budget.take(T::METHOD, &result)?;
+        return read(client, &result);
     }
     if !core.offers(T::METHOD.as_str()).await? {
         return Ok(Page { items: Vec::new(), next_cursor: None });
@@ -106,7 +109,11 @@ async fn page<T: Listed>(client: Client, cursor: Option<String>, use_cache: bool
         core.shared.cache.forget(|(method, _)| *method == T::METHOD);
     }
     let (result, _) = answer?;
-    let page = read(&client, &result)?;
+    if let Err(error) = budget.take(T::METHOD, &result) {
+        core.shared.cache.forget(|(method, _)| *method == T::METHOD);
+        return Err(error);
+    }
+    let page = read(client, &result)?;
     core.shared.cache.put(slot, key, &result);
     Ok(page)
 }
@@ -127,16 +134,16 @@ async fn whole<T: Listed>(client: &Client) -> Result<Vec<T>> {
 /// The error says whether it came at a later page than the first.
 async fn fetch_all<T: Listed>(client: &Client) -> Result<Vec<T>, (Error, bool)> {
     let mut items = Vec::new();
-    let mut trail = Trail::default();
+    let mut budget = budget(client);
     let mut cursor = None;
     loop {
         let later = cursor.is_some();
-        let page = page(client.clone(), cursor, false).await.map_err(|error| (error, later))?;
+        let page = page(client, cursor, false, &mut budget).await.map_err(|error| (error, later))?;
         items.extend(page.items);
         match page.next_cursor {
             None => return Ok(items),
             Some(next) => {
-                trail.follow(&next).map_err(|error| (error, false))?;
+                budget.follow(&next).map_err(|error| (error, false))?;
                 cursor = Some(next);
             }
         }
@@ -145,45 +152,42 @@ async fn fetch_all<T: Listed>(client: &Client) -> Result<Vec<T>, (Error, bool)> 
 
 fn all_cached<T: Listed>(client: &Client) -> Result<Option<Vec<T>>> {
     let mut items = Vec::new();
-    let mut trail = Trail::default();
+    let mut budget = budget(client);
     let mut key: Key = (T::METHOD, None);
     loop {
         let Some(result) = client.core().shared.cache.get(&key) else { return Ok(None) };
+        budget.take(T::METHOD, &result)?;
         let page = read::<T>(client, &result)?;
         items.extend(page.items);
         match page.next_cursor {
             None => return Ok(Some(items)),
             Some(next) => {
-                trail.follow(&next)?;
+                budget.follow(&next)?;
                 key.1 = Some(next);
             }
         }
     }
 }
 
-/// The cursors a listing has come by, so that it does not go in circles.
-#[derive(Debug, Default)]
-struct Trail(HashSet<String>);
-
-impl Trail {
-    fn follow(&mut self, cursor: &str) -> Result<()> {
-        if self.0.len() >= MAX_PAGES || !self.0.insert(cursor.to_owned()) {
-            return Err(Error::malformed("the list", "its cursors go in circles"));
-        }
-        Ok(())
-    }
+fn budget(client: &Client) -> ListBudget {
+    ListBudget::new(client.core().shared.settings.lists)
 }
 
-type Fetching<T> = BoxFuture<'static, Result<Page<T>>>;
+/// One page by itself, which may be as large as a whole list.
+async fn single<T: Listed>(client: &Client, cursor: Option<&str>) -> Result<Page<T>> {
+    page(client, cursor.map(Into::into), true, &mut budget(client)).await
+}
 
-/// A list as a stream: the next page is fetched when the one before is used up. Ends after an error.
+type Fetching<T> = BoxFuture<'static, (Result<Page<T>>, ListBudget)>;
+
+/// A list as a stream: the next page is fetched when the one before is used up. Ends after an error, as when the list as a
+/// whole exceeds the [limits](crate::ListLimits).
 #[must_use = "a stream does nothing until it is polled"]
 pub struct Items<T> {
     client: Client,
-    fetch: fn(Client, Option<String>) -> Fetching<T>,
+    fetch: fn(Client, Option<String>, ListBudget) -> Fetching<T>,
     buffer: VecDeque<T>,
     fetching: Option<Fetching<T>>,
-    trail: Trail,
 }
 
 impl<T: Unpin> Items<T> {
@@ -202,9 +206,9 @@ impl<T: Unpin> Stream for Items<T> {
                 return Poll::Ready(Some(Ok(item)));
             }
             let Some(fetching) = &mut self.fetching else { return Poll::Ready(None) };
-            let page = match fetching.as_mut().poll(context) {
+            let (page, mut budget) = match fetching.as_mut().poll(context) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(page) => page,
+                Poll::Ready(fetched) => fetched,
             };
             self.fetching = None;
             let next = match page {
@@ -215,11 +219,11 @@ impl<T: Unpin> Stream for Items<T> {
                 Err(error) => return Poll::Ready(Some(Err(error))),
             };
             if let Some(next) = next {
-                if let Err(error) = self.trail.follow(&next) {
+                if let Err(error) = budget.follow(&next) {
                     self.buffer.clear();
                     return Poll::Ready(Some(Err(error)));
                 }
-                self.fetching = Some((self.fetch)(self.client.clone(), Some(next)));
+                self.fetching = Some((self.fetch)(self.client.clone(), Some(next), budget));
             }
         }
     }
@@ -232,16 +236,20 @@ impl<T> fmt::Debug for Items<T> {
 }
 
 fn items<T: Listed>(client: &Client) -> Items<T> {
-    let fetch = |client, cursor| -> Fetching<T> { Box::pin(page(client, cursor, true)) };
+    let fetch = |client: Client, cursor, mut budget: ListBudget| -> Fetching<T> {
+        Box::pin(async move { (page(&client, cursor, true, &mut budget).await, budget) })
+    };
     Items {
         client: client.clone(),
         fetch,
         buffer: VecDeque::new(),
-        fetching: Some(fetch(client.clone(), None)),
-        trail: Trail::default(),
+        fetching: Some(fetch(client.clone(), None, budget(client))),
     }
 }
 
+/// A list that exceeds the limits of the client is refused as a whole: see
+/// [`ClientBuilder::list_limits`](crate::ClientBuilder::list_limits).
+///
 /// Lists are kept for as long as the server says, and fetched again when it tells that they changed. A server that does
 /// not declare something lists none of it, and is not asked.
 impl Client {
@@ -257,7 +265,7 @@ impl Client {
 
     /// One page of tools: the first, or the one at `cursor`, which is to be taken from the page before as it is.
     pub async fn tools_page(&self, cursor: Option<&str>) -> Result<Page<Tool>> {
-        page(self.clone(), cursor.map(Into::into), true).await
+        single(self, cursor).await
     }
 
     /// All resources.
@@ -272,7 +280,7 @@ impl Client {
 
     /// One page of resources.
     pub async fn resources_page(&self, cursor: Option<&str>) -> Result<Page<Resource>> {
-        page(self.clone(), cursor.map(Into::into), true).await
+        single(self, cursor).await
     }
 
     /// All resource templates.
@@ -287,7 +295,7 @@ impl Client {
 
     /// One page of resource templates.
     pub async fn templates_page(&self, cursor: Option<&str>) -> Result<Page<ResourceTemplate>> {
-        page(self.clone(), cursor.map(Into::into), true).await
+        single(self, cursor).await
     }
 
     /// All prompts.
@@ -302,6 +310,6 @@ impl Client {
 
     /// One page of prompts.
     pub async fn prompts_page(&self, cursor: Option<&str>) -> Result<Page<Prompt>> {
-        page(self.clone(), cursor.map(Into::into), true).await
+        single(self, cursor).await
     }
 }

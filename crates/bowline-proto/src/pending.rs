@@ -70,6 +70,11 @@ impl<T> Pending<T> {
         self.entries.get(id).map(|entry| &entry.waiter)
     }
 
+    /// The waiters of the requests still unanswered.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        self.entries.values().map(|entry| &entry.waiter)
+    }
+
     /// Notes a sign of life: the clock of silence starts again, the total goes on.
     pub fn touch(&mut self, id: &Id, now: Instant) {
         if let Some(entry) = self.entries.get_mut(id) {

@@ -5,6 +5,7 @@ use crate::{
     CallKey, Error,
     answering::{self, MAX_QUESTIONS, Refusal},
     handlers::{Direction, Notification, guarded},
+    rate::Rated,
     shared::{lock, now},
     transport::OutgoingKind,
 };
@@ -156,6 +157,18 @@ impl Connection {
         if handlers.log.is_none() && handlers.relay.is_none() {
             return;
         }
+        match self.log_rate.take() {
+            Rated::Pass { dropped: 0 } => {}
+            Rated::Pass { dropped } => {
+                tracing::warn!(dropped, "dropped log messages of a server that sends too many");
+            }
+            Rated::Drop { is_first } => {
+                if is_first {
+                    tracing::warn!("a server sends too many log messages; dropping some");
+                }
+                return;
+            }
+        }
         let Some(message) = decode::<LogMessageParams>(params) else { return };
         if let Some(relay) = &handlers.relay {
             let call = self.call_of(request);
@@ -203,6 +216,13 @@ impl Connection {
             pending.touch(&params.progress_token, now());
             handler
         };
+        // It counts as a sign of life, and is not passed on.
+        if let Rated::Drop { is_first } = self.progress_rate.take() {
+            if is_first {
+                tracing::debug!("a server reports progress too often; dropping some");
+            }
+            return;
+        }
         guarded(|| handler(params));
     }
 

@@ -10,6 +10,7 @@ use crate::{
     CallKey, Error, Result,
     error::Kind,
     handlers::{Direction, OnProgress},
+    rate::RateLimit,
     shared::{Shared, lock, now},
     subscriptions::Route,
     transport::{CancelWay, Outgoing, OutgoingKind, Transport},
@@ -56,6 +57,8 @@ pub(crate) struct Connection {
     visits: Mutex<BTreeSet<String>>,
     /// Whether something other than the opening was answered.
     useful: AtomicBool,
+    progress_rate: RateLimit,
+    log_rate: RateLimit,
 }
 
 /// The requests of the server that are being answered.
@@ -92,7 +95,10 @@ pub(crate) struct Ticket {
 
 impl Connection {
     pub(crate) fn new(shared: Arc<Shared>, known_era: Option<Era>) -> Self {
+        let (progress_rate, log_rate) = (shared.settings.progress_rate, shared.settings.log_rate);
         Self {
+            progress_rate: RateLimit::new(progress_rate),
+            log_rate: RateLimit::new(log_rate),
             shared,
             known_era,
             transport: OnceLock::new(),
@@ -290,6 +296,11 @@ impl Connection {
 
     fn reason(&self) -> Error {
         self.closed.get().cloned().unwrap_or_else(|| Kind::Cancelled.into())
+    }
+
+    /// Whether the server works on a request.
+    pub(crate) fn is_busy(&self) -> bool {
+        lock(&self.pending).values().any(|waiter| matches!(waiter.kind, WaiterKind::Call { .. }))
     }
 
     /// Whether a request is under way.

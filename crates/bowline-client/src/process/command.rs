@@ -9,6 +9,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use super::child::Child;
+use super::environment;
 use super::error::{Kind, ProcessError};
 use super::group::Group;
 use super::limits::Limits;
@@ -18,32 +19,12 @@ use super::stderr::StderrMode;
 /// How long a program may take for each step of an orderly end.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The variables a program receives unless told otherwise: what it needs to find itself, and no secrets.
-#[cfg(not(windows))]
-const MINIMAL: &[&str] = &["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
-#[cfg(windows)]
-const MINIMAL: &[&str] = &[
-    "APPDATA",
-    "COMSPEC",
-    "HOMEDRIVE",
-    "HOMEPATH",
-    "LOCALAPPDATA",
-    "PATH",
-    "PATHEXT",
-    "PROCESSOR_ARCHITECTURE",
-    "PROGRAMFILES",
-    "SYSTEMDRIVE",
-    "SYSTEMROOT",
-    "TEMP",
-    "USERNAME",
-    "USERPROFILE",
-];
-
 /// Which variables of this process a program receives, beside those set with [`Command::env`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Environment {
-    /// The few that programs need to find themselves, such as `HOME` and `PATH`: secrets stay here.
+    /// What programs need to find themselves, the network and the user's language: `HOME`, `PATH`, proxies, certificates,
+    /// locale, folders, and the settings of npm, uv and pip. Other variables, which may hold secrets, are not passed.
     #[default]
     Minimal,
     /// All of them.
@@ -83,6 +64,8 @@ pub struct Command {
     program: OsString,
     args: Vec<OsString>,
     environment: Environment,
+    /// Names and patterns of further variables of this process to pass.
+    inherited: Vec<String>,
     /// Variables to set, or to remove where there is no value.
     env: BTreeMap<OsString, Option<OsString>>,
     current_dir: Option<PathBuf>,
@@ -100,6 +83,7 @@ impl Command {
             program: program.into(),
             args: Vec::new(),
             environment: Environment::default(),
+            inherited: Vec::new(),
             env: BTreeMap::new(),
             current_dir: None,
             stderr: StderrMode::default(),
@@ -141,6 +125,23 @@ impl Command {
     /// Chooses which variables of this process the program receives; [`Environment::Minimal`] by default.
     pub fn environment(mut self, environment: Environment) -> Self {
         self.environment = environment;
+        self
+    }
+
+    /// Passes further variables of this process, by name or by pattern, in which `*` stands for any characters. They add
+    /// to [`Environment::Minimal`].
+    ///
+    /// ```
+    /// use bowline_client::Command;
+    ///
+    /// let command = Command::new("deploy-server").inherit_env(["AWS_*", "KUBECONFIG"]);
+    /// ```
+    pub fn inherit_env<I>(mut self, names: I) -> Self
+    where
+        I: IntoIterator,
+        I::Item: Into<String>,
+    {
+        self.inherited.extend(names.into_iter().map(Into::into));
         self
     }
 
@@ -214,7 +215,7 @@ impl Command {
             }
             Environment::Minimal => {
                 command.env_clear();
-                command.envs(MINIMAL.iter().filter_map(|name| Some((name, inherited(name)?))));
+                command.envs(environment::selected(std::env::vars_os(), &self.inherited));
             }
         }
         for (name, value) in &self.env {
@@ -238,6 +239,8 @@ impl Command {
             (io::ErrorKind::NotFound, _) if self.exists() => Kind::NoInterpreter,
             (io::ErrorKind::NotFound, _) if self.is_path() => Kind::NotFound,
             (io::ErrorKind::NotFound, _) => Kind::NotInPath,
+            // One unreadable directory in PATH makes the system report this, even if the program is nowhere.
+            (io::ErrorKind::PermissionDenied, _) if !self.is_path() && !self.exists() => Kind::NotInPath,
             (io::ErrorKind::PermissionDenied, _) => Kind::PermissionDenied,
             _ => Kind::NotStarted,
         };
@@ -245,7 +248,7 @@ impl Command {
     }
 
     fn is_path(&self) -> bool {
-        Path::new(&self.program).components().count() > 1
+        self.program.as_encoded_bytes().iter().any(|byte| std::path::is_separator(char::from(*byte)))
     }
 
     fn exists(&self) -> bool {
@@ -269,10 +272,13 @@ fn inherited(name: &str) -> Option<OsString> {
 
 impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Command")
-            .field("program", &self.program)
-            .field("args", &self.args)
-            .field("environment", &self.environment)
+        let mut shown = f.debug_struct("Command");
+        shown.field("program", &self.program).field("args", &self.args);
+        shown.field("environment", &self.environment);
+        if !self.inherited.is_empty() {
+            shown.field("inherited", &self.inherited);
+        }
+        shown
             .field("env", &HiddenValues(&self.env))
             .field("current_dir", &self.current_dir)
             .field("stderr", &self.stderr)
@@ -290,5 +296,28 @@ struct HiddenValues<'a>(&'a BTreeMap<OsString, Option<OsString>>);
 impl fmt::Debug for HiddenValues<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.0.keys().map(|name| (name, format_args!("***")))).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_missing_from_path_is_not_found_even_if_a_directory_is_unreadable() {
+        // What `execvp` reports for a missing program when a directory in PATH cannot be searched.
+        let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
+        let missing = Command::new("no-such-program-anywhere").explain(denied());
+        assert!(missing.is_not_found() && !missing.is_permission_denied(), "{missing}");
+        assert_eq!(missing.to_string(), "program `no-such-program-anywhere` not found in PATH");
+        // A program that is there and may not be run is something else.
+        let folder = std::env::temp_dir().join(format!("bowline-path-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("present"), "").unwrap();
+        let present = Command::new("present").env("PATH", &folder).explain(denied());
+        let by_path = Command::new(folder.join("absent")).explain(denied());
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(present.is_permission_denied(), "{present}");
+        assert!(by_path.is_permission_denied(), "{by_path}");
     }
 }

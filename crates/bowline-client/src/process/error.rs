@@ -160,15 +160,21 @@ impl fmt::Display for ProcessError {
         if let (Kind::NotStarted, Some(source)) = (&self.kind, &self.source) {
             write!(f, ": {source}")?;
         }
-        let lines: Vec<&str> = self.stderr.lines().filter(|line| !line.trim().is_empty()).collect();
-        let shown = &lines[lines.len().saturating_sub(SHOWN_LINES)..];
+        LastLines(&self.stderr).fmt(f)
+    }
+}
+
+/// The last lines of a program's standard error, safe to show on a terminal; nothing if there are none.
+pub(crate) struct LastLines<'a>(pub(crate) &'a str);
+
+impl fmt::Display for LastLines<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<&str> = self.0.lines().filter(|line| !line.trim().is_empty()).collect();
+        let shown = lines.get(lines.len().saturating_sub(SHOWN_LINES)..).unwrap_or_default();
         if !shown.is_empty() {
             f.write_str("; its standard error ended with:")?;
         }
-        for line in shown {
-            write!(f, "\n  {}", harmless(line))?;
-        }
-        Ok(())
+        shown.iter().try_for_each(|line| write!(f, "\n  {}", harmless(line)))
     }
 }
 

@@ -7,6 +7,7 @@ mod child;
 mod command;
 #[cfg(unix)]
 mod cradle;
+mod environment;
 mod error;
 mod group;
 mod limits;
@@ -17,6 +18,7 @@ mod watchdog;
 
 pub use child::Child;
 pub use command::{Command, Environment, command};
+pub(crate) use error::LastLines;
 pub use error::{Exit, ProcessError};
 pub use limits::Limits;
 pub use restart::{Backoff, Restart, Retry};

@@ -1,7 +1,7 @@
 //! One message per line over a pair of byte streams: the transport of programs, sockets and memory.
 
 use super::{CancelWay, Inbox, Outgoing, Transport, outbox::Outbox};
-use crate::{Child, Error};
+use crate::{Child, Error, Stderr};
 use bowline_proto::{
     lines::{self, Line},
     service::BoxFuture,
@@ -31,6 +31,7 @@ pub(super) struct Lines {
     reader: JoinHandle<()>,
     writer: Mutex<Option<JoinHandle<()>>>,
     program: Program,
+    stderr: Option<Stderr>,
 }
 
 impl Lines {
@@ -43,7 +44,13 @@ impl Lines {
         let outbox = Arc::new(Outbox::default());
         let writer = tokio::spawn(write_out(Arc::clone(&outbox), write, inbox.clone(), program.clone()));
         let reader = tokio::spawn(read_in(read, inbox, program.clone()));
-        Self { outbox, reader, writer: Mutex::new(Some(writer)), program }
+        Self { outbox, reader, writer: Mutex::new(Some(writer)), program, stderr: None }
+    }
+
+    /// Tells what the program wrote to standard error if the connection cannot be opened.
+    pub(super) fn with_stderr(mut self, stderr: Stderr) -> Self {
+        self.stderr = Some(stderr);
+        self
     }
 
     fn take_writer(&self) -> Option<JoinHandle<()>> {
@@ -114,6 +121,10 @@ impl Transport for Lines {
 
     fn cancel(&self, _id: &Id) -> CancelWay {
         CancelWay::Notify
+    }
+
+    fn stderr(&self) -> Option<&Stderr> {
+        self.stderr.as_ref()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

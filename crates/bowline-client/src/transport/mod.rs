@@ -13,7 +13,7 @@ mod stream;
 pub use memory::{ClientEnd, ServerEnd, memory};
 pub use stream::Stream;
 
-use crate::{Error, Restart, Result, connection::Connection};
+use crate::{Error, Restart, Result, Stderr, connection::Connection};
 use bowline_proto::{client::Negotiated, service::BoxFuture};
 use bowline_types::{Era, Id, Method, RawJson, RawMap};
 use bytes::Bytes;
@@ -82,6 +82,11 @@ pub trait Transport: Send + Sync + 'static {
     /// The opening is done; what was agreed on may matter to frames sent from here on.
     fn opened(&self, negotiated: &Negotiated) {
         let _ = negotiated;
+    }
+
+    /// The standard error of the server's program, where it is one: shown when the connection cannot be opened.
+    fn stderr(&self) -> Option<&Stderr> {
+        None
     }
 
     /// Ends the connection in good order. Takes a bounded time.

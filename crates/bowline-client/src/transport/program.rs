@@ -13,7 +13,9 @@ impl Connect for Command {
             let (Some(read), Some(write)) = (child.take_stdout(), child.take_stdin()) else {
                 return Err(Error::closed("the program was started without pipes"));
             };
-            Ok(Box::new(Lines::start(inbox, read, write, Some(Arc::new(Mutex::new(child))))) as _)
+            let stderr = child.stderr().clone();
+            let lines = Lines::start(inbox, read, write, Some(Arc::new(Mutex::new(child))));
+            Ok(Box::new(lines.with_stderr(stderr)) as _)
         })
     }
 

@@ -141,9 +141,10 @@ async fn forms_are_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pattern_binds_nobody() {
+async fn a_pattern_that_cannot_be_read_binds_nobody() {
     // proves: ELIF-17
-    let properties = json!({ "code": { "type": "string", "pattern": "^[0-9]+$" } });
+    // Look-around is not part of every dialect; the server checks the answer anyway.
+    let properties = json!({ "code": { "type": "string", "pattern": "^(?=x)[0-9]+$" } });
     let builder = accepting(json!({ "code": "abc" }));
     let answered =
         answer(builder, V2025_11_25, "elicitation/create", form(properties, json!(["code"]))).await;
@@ -620,4 +621,19 @@ async fn a_flood_of_questions_is_bounded() {
     peer.quiet().await;
     gate.go.notify_waiters();
     assert_eq!(peer.next().await["id"], 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_misses_the_pattern_of_its_field_is_not_sent() {
+    for (given, action) in [("Ada", "accept"), ("ada1", "decline")] {
+        let builder =
+            Client::builder().on_ask(move |_| async move { Answer::accept(json!({ "name": given })) });
+        let (_client, mut peer) = connect(builder, V2025_11_25, json!({})).await;
+        let field = json!({ "type": "string", "pattern": "^[A-Za-z]+$" });
+        let schema = json!({ "type": "object", "properties": { "name": field } });
+        let params = json!({ "message": "Who?", "mode": "form", "requestedSchema": schema });
+        peer.ask("q", "elicitation/create", params).await;
+        let answer = peer.next().await;
+        assert_eq!(answer["result"]["action"], action, "{answer}");
+    }
 }

@@ -330,3 +330,70 @@ async fn what_a_server_is_can_be_asked_again() {
     let error: Error = client.discover().await.unwrap_err();
     assert!(error.is_unsupported());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_list_longer_than_its_limit_is_refused_as_a_whole() {
+    // V-112
+    use bowline_client::ListLimits;
+    let limits = ListLimits::default().bytes(2000).entries(5);
+    let connect_limited = || connect(Client::builder().list_limits(limits), V2026_07_28, everything());
+
+    // Too many entries, in pages that are harmless by themselves.
+    let (client, mut peer) = connect_limited().await;
+    let (tools, ()) = both(client.tools(), async {
+        serve(&mut peer, None, kept(page(&["a", "b", "c"], Some("1")), 60_000)).await;
+        serve(&mut peer, Some("1"), kept(page(&["d", "e", "f"], Some("2")), 60_000)).await;
+    })
+    .await;
+    let error = tools.unwrap_err();
+    assert!(error.is_too_large(), "{error}");
+    assert_eq!(
+        error.to_string(),
+        "the result of `tools/list` (page 2) exceeds the limit of 5 entries for a list; nothing of it was kept"
+    );
+    // Nothing of it is taken from the cache either, and the next try starts over.
+    peer.quiet().await;
+    let (tools, ()) = both(client.tools(), serve(&mut peer, None, page(&["a"], None))).await;
+    assert_eq!(names(&tools.unwrap()), ["a"]);
+
+    // Too many bytes: at once, page by page, and in cursors.
+    let long = "x".repeat(1500);
+    for (pages, reason) in [
+        (vec![json!({ "tools": [], "padding": "x".repeat(3000) })], "2000 bytes"),
+        (
+            vec![
+                json!({ "tools": [], "padding": long, "nextCursor": "1" }),
+                json!({ "tools": [], "padding": long }),
+            ],
+            "(page 2) exceeds the limit of 2000 bytes",
+        ),
+    ] {
+        let (client, mut peer) = connect_limited().await;
+        let (tools, ()) = both(client.tools(), async {
+            for page in pages.clone() {
+                let request = peer.expect("tools/list").await;
+                peer.reply(&request, page).await;
+            }
+        })
+        .await;
+        let error = tools.unwrap_err();
+        assert!(error.is_too_large() && error.to_string().contains(reason), "{error}");
+        let mut stream = client.tools_stream();
+        let (end, ()) = both(stream.next(), async {
+            for page in pages {
+                let request = peer.expect("tools/list").await;
+                peer.reply(&request, page).await;
+            }
+        })
+        .await;
+        assert!(end.unwrap().unwrap_err().is_too_large());
+        assert!(stream.next().await.is_none());
+    }
+    let (client, mut peer) = connect(Client::builder(), V2025_11_25, everything()).await;
+    let (tools, ()) = both(client.tools(), async {
+        serve(&mut peer, None, page(&["a"], Some(&"c".repeat(70_000)))).await;
+    })
+    .await;
+    assert!(tools.unwrap_err().is_too_large());
+    peer.quiet().await;
+}

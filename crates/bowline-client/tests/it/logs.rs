@@ -19,6 +19,45 @@ async fn cancellations_are_logged_with_their_reasons() {
     assert_eq!(log.count(&["cancelling a request", "no answer in time"]), 1);
 }
 
+#[tokio::test]
+async fn a_server_logs_why_a_client_cancelled() {
+    // proves: CANCEL-12
+    use bowline_server::{Server, Tool};
+    use std::sync::Arc;
+    use tokio::sync::Notify;
+    struct Gone(Arc<Notify>);
+    impl Drop for Gone {
+        fn drop(&mut self) {
+            self.0.notify_one();
+        }
+    }
+    let (log, _guard) = Log::of("bowline_server");
+    let (started, dropped) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let tool = Tool::new("slow").handler({
+        let (started, dropped) = (Arc::clone(&started), Arc::clone(&dropped));
+        move || {
+            let (started, gone) = (Arc::clone(&started), Gone(Arc::clone(&dropped)));
+            async move {
+                let _gone = gone;
+                started.notify_one();
+                std::future::pending::<&str>().await
+            }
+        }
+    });
+    for revision in [V2025_11_25, V2026_07_28] {
+        let server = Server::new("slow").tool(tool.clone()).build().unwrap();
+        let (end, far) = bowline_client::memory();
+        tokio::spawn(async move { server.serve(far.read, far.write).await });
+        let client = Client::builder().revisions([revision]).connect(end).await.unwrap();
+        let call = tokio::spawn(client.call("slow", ()));
+        started.notified().await;
+        call.abort();
+        dropped.notified().await;
+        client.close().await;
+    }
+    assert_eq!(log.count(&["the client cancelled a call", "the caller gave up"]), 2, "{:?}", log.lines());
+}
+
 #[tokio::test(start_paused = true)]
 async fn tool_calls_are_logged() {
     // proves: TOOL-53

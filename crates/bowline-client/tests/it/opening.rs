@@ -96,6 +96,92 @@ async fn silence_leads_to_the_handshake_and_a_late_answer_is_ignored() {
     assert_eq!(client.unwrap().revision(), V2025_03_26);
 }
 
+fn discovered() -> serde_json::Value {
+    json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } })
+}
+
+async fn refuse_handshake(peer: &mut Peer, greeting: &serde_json::Value) {
+    let data = json!({ "supported": ["2026-07-28"], "requested": "2025-11-25" });
+    let error = json!({ "code": -32022, "message": "unsupported protocol version", "data": data });
+    peer.send(json!({ "jsonrpc": "2.0", "id": greeting["id"], "error": error })).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_server_that_starts_slowly_is_understood() {
+    // The order in which its answers arrive does not matter.
+    for probe_first in [true, false] {
+        let (end, server) = memory();
+        let mut peer = Peer::new(server);
+        let script = async {
+            let probe = peer.expect("server/discover").await;
+            let greeting = peer.expect("initialize").await;
+            tokio::time::advance(Duration::from_secs(20)).await;
+            if probe_first {
+                peer.reply(&probe, discovered()).await;
+                refuse_handshake(&mut peer, &greeting).await;
+            } else {
+                refuse_handshake(&mut peer, &greeting).await;
+                let again = peer.expect("server/discover").await;
+                peer.reply(&again, discovered()).await;
+            }
+        };
+        let (client, ()) = both(Client::connect(end), script).await;
+        let client = client.unwrap();
+        assert_eq!(client.revision(), V2026_07_28);
+        let (tools, ()) = both(client.tools(), async {
+            let request = peer.expect("tools/list").await;
+            peer.reply(&request, json!({ "resultType": "complete", "tools": [] })).await;
+        })
+        .await;
+        assert_eq!(tools.unwrap(), []);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_answer_to_the_probe_counts_whatever_becomes_of_the_handshake() {
+    // A server without the handshake may refuse it in its own words before it answers the probe, or not answer it at all.
+    for refuses in [true, false] {
+        let (end, server) = memory();
+        let mut peer = Peer::new(server);
+        let script = async {
+            let probe = peer.expect("server/discover").await;
+            let greeting = peer.expect("initialize").await;
+            if refuses {
+                peer.fail(&greeting, -32601, "method not found").await;
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            peer.reply(&probe, discovered()).await;
+        };
+        let (client, ()) = both(Client::connect(end), script).await;
+        assert_eq!(client.unwrap().revision(), V2026_07_28);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_answers_nothing_is_a_timeout_after_the_fallback_too() {
+    let (end, server) = memory();
+    let mut peer = Peer::new(server);
+    let script = async {
+        peer.expect("server/discover").await;
+        peer.expect("initialize").await;
+        assert!(peer.closing().await.is_empty());
+    };
+    let (client, ()) = both(Client::builder().timeout(Duration::from_secs(9)).connect(end), script).await;
+    let error = client.unwrap_err();
+    assert!(error.is_timeout() && error.open().is_some(), "{error}");
+
+    // A limit for all of it holds as well.
+    let (end, server) = memory();
+    let mut peer = Peer::new(server);
+    let started = tokio::time::Instant::now();
+    let connecting = Client::builder().connect_timeout(Duration::from_secs(7)).connect(end);
+    let (client, _) = both(connecting, peer.closing()).await;
+    let error = client.unwrap_err();
+    assert!(error.is_timeout(), "{error}");
+    assert_eq!(error.to_string(), "the server did not start: no answer within 7s");
+    assert!(started.elapsed() >= Duration::from_secs(7));
+}
+
 #[tokio::test(start_paused = true)]
 async fn without_a_handshake_to_fall_back_to_a_slow_server_is_waited_for() {
     let modern = || Client::builder().revisions([V2026_07_28]).probe_timeout(Duration::from_secs(3));

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use bowline_client::{Child, Command, Environment, Exit, Limits, Restart, StderrMode, command};
+use bowline_client::{Child, Client, Command, Environment, Exit, Limits, Restart, StderrMode, command};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 
 /// Long enough for the slowest machine, so that only a hang runs into it.
@@ -269,6 +269,38 @@ async fn variables_of_this_process_stay_here_unless_wanted() {
     let removed = variables(env().environment(Environment::Inherit).env_remove(&canary)).await;
     assert!(removed.contains(&"PATH".to_owned()) && !removed.contains(&canary));
     assert_eq!(variables(env().environment(Environment::Empty)).await, ["DECLARED"]);
+}
+
+#[tokio::test]
+async fn further_variables_are_passed_by_name_or_pattern() {
+    let env = || Command::new("/usr/bin/env");
+    let named = variables(env().inherit_env(["CARGO_PKG_NAME"])).await;
+    assert!(named.contains(&"CARGO_PKG_NAME".to_owned()) && !named.contains(&"CARGO_PKG_VERSION".to_owned()));
+    let matched = variables(env().inherit_env(["CARGO_PKG_*"])).await;
+    assert!(matched.contains(&"CARGO_PKG_VERSION".to_owned()) && matched.contains(&"PATH".to_owned()));
+    let removed = variables(env().inherit_env(["CARGO_PKG_*"]).env_remove("CARGO_PKG_NAME")).await;
+    assert!(!removed.contains(&"CARGO_PKG_NAME".to_owned()));
+}
+
+#[tokio::test]
+async fn a_start_that_fails_tells_what_the_program_wrote() {
+    // V-74
+    // It answers the probe with an error of the modern era, which ends the opening.
+    let refuse = r#"printf 'first\n\033[2Jno proxy\n' >&2; read -r line
+        echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"no","data":{"supported":["1900-01-01"]}}}'; cat >/dev/null"#;
+    let error = Client::connect(command("/bin/sh", ["-c", refuse])).await.unwrap_err().to_string();
+    assert!(error.ends_with("; its standard error ended with:\n  first\n  \\u{1b}[2Jno proxy"), "{error}");
+
+    // It answers nothing.
+    let silent = "printf 'cannot reach \\033]0;registry\\n' >&2; cat >/dev/null";
+    let connecting =
+        Client::builder().connect_timeout(Duration::from_secs(3)).connect(command("/bin/sh", ["-c", silent]));
+    let error = within(connecting).await.unwrap_err();
+    assert!(error.is_timeout(), "{error}");
+    assert_eq!(
+        error.to_string(),
+        "the server did not start: no answer within 3s; its standard error ended with:\n  cannot reach \\u{1b}]0;registry"
+    );
 }
 
 #[test]

@@ -479,3 +479,55 @@ async fn any_request_and_notification_can_be_sent() {
     assert!(client.request("x", json!([1])).await.is_err());
     peer.quiet().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_progress_and_log_messages_is_cut() {
+    // proves: PROG-13
+    // V-112
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let (logs, steps) = (std::sync::Arc::new(AtomicUsize::new(0)), std::sync::Arc::new(AtomicUsize::new(0)));
+    let (logged, stepped) = (std::sync::Arc::clone(&logs), std::sync::Arc::clone(&steps));
+    let builder = Client::builder()
+        .max_log_rate(10)
+        .max_progress_rate(5)
+        .on_log(move |_| _ = logged.fetch_add(1, Ordering::Relaxed))
+        .on_progress(move |_| _ = stepped.fetch_add(1, Ordering::Relaxed));
+    let (client, mut peer) = connect(builder, V2025_11_25, json!({ "tools": {}, "logging": {} })).await;
+    let (result, ()) = both(client.call("flood", ()), async {
+        let request = peer.expect("tools/call").await;
+        let token = request["params"]["_meta"]["progressToken"].clone();
+        for round in 0..2 {
+            for step in 1..=500 {
+                let progress = json!({ "progressToken": token, "progress": round * 500 + step });
+                peer.notify("notifications/progress", progress).await;
+                peer.notify("notifications/message", json!({ "level": "info", "data": step })).await;
+            }
+            peer.settle_as(&format!("round {round}")).await;
+            let allowed = 1 + round;
+            // Twice the rate in a burst; a second later as many as the rate.
+            assert_eq!(logs.load(Ordering::Relaxed), 10 + 10 * allowed);
+            assert_eq!(steps.load(Ordering::Relaxed), 5 + 5 * allowed);
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        peer.reply(&request, text_result("done")).await;
+    })
+    .await;
+    result.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_works_on_a_request_is_not_pinged() {
+    // proves: PING-06
+    let builder = Client::builder().keep_alive(Duration::from_secs(10)).timeout(5 * MINUTE);
+    let (client, mut peer) = connect(builder, V2025_06_18, json!({ "tools": {} })).await;
+    let (result, ()) = both(client.call("slow", ()), async {
+        let request = peer.expect("tools/call").await;
+        let pinged = tokio::time::timeout(2 * MINUTE, peer.next()).await;
+        assert!(pinged.is_err(), "pinged while it was busy: {pinged:?}");
+        peer.reply(&request, text_result("done")).await;
+    })
+    .await;
+    result.unwrap();
+    let ping = peer.expect("ping").await;
+    peer.reply(&ping, json!({})).await;
+}

@@ -174,9 +174,14 @@ impl Peer {
 
     /// Leaves no doubt that everything sent so far was taken in; legacy eras only.
     pub(crate) async fn settle(&mut self) {
-        self.ask("settle", "ping", json!({})).await;
+        self.settle_as("settle").await;
+    }
+
+    /// As `settle`, under an id of its own.
+    pub(crate) async fn settle_as(&mut self, id: &str) {
+        self.ask(id, "ping", json!({})).await;
         let pong = self.next().await;
-        assert_eq!(pong, json!({ "jsonrpc": "2.0", "id": "settle", "result": {} }));
+        assert_eq!(pong, json!({ "jsonrpc": "2.0", "id": id, "result": {} }));
     }
 
     /// Ends the connection.

@@ -183,3 +183,35 @@ async fn what_was_remembered_wrongly_is_found_out_again() {
     let (client, _) = connect_legacy(&mut peer, target).await;
     assert_eq!(client.revision(), Revision::V2025_06_18);
 }
+
+#[tokio::test]
+async fn a_modern_server_that_starts_slowly_is_understood() {
+    use std::time::Duration;
+    // It answers nothing before `initialize` has arrived too. Then it answers the probe, or refuses the handshake first.
+    for probe_first in [true, false] {
+        let mut peer = Peer::new().await;
+        let builder = Client::builder().probe_timeout(Duration::from_millis(50));
+        let connecting = tokio::spawn(builder.connect(peer.target()));
+        let probe = peer.post("server/discover").await;
+        let greeting = peer.post("initialize").await;
+        let data = json!({ "supported": ["2026-07-28"], "requested": "2025-11-25" });
+        let refusal = json!({ "code": -32022, "message": "unsupported protocol version", "data": data });
+        let again = if probe_first {
+            probe.result(&discovery(&json!({ "tools": {} }))).await;
+            greeting.error(400, refusal).await;
+            None
+        } else {
+            greeting.error(400, refusal).await;
+            peer.post("server/discover").await.result(&discovery(&json!({ "tools": {} }))).await;
+            Some(probe)
+        };
+        let client = connecting.await.unwrap().unwrap();
+        assert_eq!(client.revision(), Revision::V2026_07_28);
+        let listing = tokio::spawn(async move { client.tools().await });
+        let request = peer.post("tools/list").await;
+        assert_eq!(request.header("mcp-protocol-version"), Some("2026-07-28"));
+        request.result(&json!({ "resultType": "complete", "tools": [] })).await;
+        assert_eq!(listing.await.unwrap().unwrap(), []);
+        drop(again);
+    }
+}

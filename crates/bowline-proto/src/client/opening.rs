@@ -98,12 +98,16 @@ enum Stage {
 pub struct Opening {
     profile: Arc<ClientProfile>,
     stage: Stage,
+    /// The server refused `initialize` and named a modern revision: it is not offered the handshake again.
+    handshake_refused: bool,
+    /// A reply to the probe that arrived after `initialize` was sent.
+    late: Option<DiscoverResult>,
 }
 
 impl Opening {
     /// Starts. `known` is the era found at an earlier connection to the same server, which saves the probe.
     pub fn start(profile: Arc<ClientProfile>, known: Option<Era>) -> (Self, Step) {
-        let mut opening = Self { profile, stage: Stage::Over };
+        let mut opening = Self { profile, stage: Stage::Over, handshake_refused: false, late: None };
         let modern = opening.revisions().newest_first().find(|revision| revision.era() == Era::Modern);
         let step = match (known, modern) {
             (Some(Era::Legacy), _) | (_, None) => opening.greet(None, false),
@@ -116,9 +120,41 @@ impl Opening {
     pub fn next(&mut self, reaction: Reaction) -> Step {
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Probing { offered, retried } => self.probed(offered, retried, reaction),
-            Stage::Greeting { offered, retried } => self.greeted(offered, retried, reaction),
+            Stage::Greeting { offered, retried } => {
+                match (self.greeted(offered, retried, reaction), self.late.take()) {
+                    // The server was slow to start and does not want the handshake: the probe was answered after all.
+                    (Step::Failed(_) | Step::Request(..), Some(discovered)) => self.discovered(discovered),
+                    (step, late) => {
+                        self.late = late;
+                        step
+                    }
+                }
+            }
             Stage::Over => Step::Failed(OpenError::Malformed("an answer to nothing".into())),
         }
+    }
+
+    /// Whether silence now means that the server wants the handshake. Otherwise an answer is waited for.
+    pub fn is_era_open(&self) -> bool {
+        matches!(self.stage, Stage::Probing { .. })
+            && !self.handshake_refused
+            && self.revisions().newest_legacy().is_some()
+    }
+
+    /// Takes a reply to the probe that arrives while the handshake is under way. It counts if the handshake fails. Returns
+    /// whether it is a discovery with a revision that both sides speak.
+    pub fn accept_late(&mut self, result: &RawJson) -> bool {
+        let discovered = result.decode::<DiscoverResult>().ok().filter(|discovered| {
+            newest_common(self.revisions(), &discovered.supported_versions)
+                .is_some_and(|revision| revision.era() == Era::Modern)
+        });
+        self.late = discovered;
+        self.has_late()
+    }
+
+    /// Whether a late reply to the probe is kept.
+    pub fn has_late(&self) -> bool {
+        self.late.is_some()
     }
 
     fn revisions(&self) -> RevisionSet {
@@ -179,6 +215,10 @@ impl Opening {
     }
 
     fn fall_back(&mut self) -> Step {
+        if self.handshake_refused {
+            let reason = "it refuses `initialize` and does not answer `server/discover`";
+            return Step::Failed(OpenError::Malformed(reason.into()));
+        }
         self.greet(None, false)
     }
 
@@ -191,26 +231,32 @@ impl Opening {
         Step::Request(Method::Initialize, self.profile.initialize(offered))
     }
 
+    /// Some servers refuse a version with an error that names theirs instead of a counter-offer. One that names a modern
+    /// revision missed the probe, for example because it was still starting: it is probed again.
+    fn handshake_failed(&mut self, offered: Revision, retried: bool, error: RpcError) -> Step {
+        let Some(theirs) = supported_in(&error).filter(|_| !retried) else {
+            return Step::Failed(OpenError::Refused(error));
+        };
+        match newest_common(self.revisions(), &theirs) {
+            Some(revision) if revision.era() == Era::Modern && !self.handshake_refused => {
+                self.handshake_refused = true;
+                self.probe(revision, true)
+            }
+            Some(revision) if revision.era() == Era::Legacy && revision != offered => {
+                self.greet(Some(revision), true)
+            }
+            _ => {
+                let ours = self.revisions().newest_first().collect();
+                Step::Failed(OpenError::NoCommonRevision { ours, theirs })
+            }
+        }
+    }
+
     fn greeted(&mut self, offered: Revision, retried: bool, reaction: Reaction) -> Step {
         let result = match reaction {
             Reaction::Result(result) => result,
             Reaction::Silence => return Step::Failed(OpenError::Silent),
-            // Some servers refuse a version with an error that names theirs instead of countering with one.
-            Reaction::Error(error) => {
-                let theirs = supported_in(&error).filter(|_| !retried);
-                return match theirs {
-                    Some(theirs) => match newest_common(self.revisions(), &theirs) {
-                        Some(revision) if revision.era() == Era::Legacy && revision != offered => {
-                            self.greet(Some(revision), true)
-                        }
-                        _ => {
-                            let ours = self.revisions().newest_first().collect();
-                            Step::Failed(OpenError::NoCommonRevision { ours, theirs })
-                        }
-                    },
-                    None => Step::Failed(OpenError::Refused(error)),
-                };
-            }
+            Reaction::Error(error) => return self.handshake_failed(offered, retried, error),
         };
         let result: InitializeResult = match result.decode() {
             Ok(result) => result,
@@ -345,6 +391,46 @@ mod tests {
             "server/discover > server/discover > the server's answer to the opening is malformed: \
              2026-07-28 is refused though among the supported: 2026-07-28"
         );
+    }
+
+    #[test]
+    fn a_handshake_refused_in_favor_of_a_modern_revision_leads_back_to_the_probe() {
+        let log = run(ALL, vec![Reaction::Silence, unsupported(MODERN), result(DISCOVERED)]);
+        assert_eq!(log, "server/discover > initialize > server/discover > 2026-07-28");
+        // Only once: a server that is silent again is not asked in circles.
+        let log = run(ALL, vec![Reaction::Silence, unsupported(MODERN), Reaction::Silence]);
+        assert_eq!(
+            log,
+            "server/discover > initialize > server/discover > the server's answer to the opening is malformed: \
+             it refuses `initialize` and does not answer `server/discover`"
+        );
+    }
+
+    #[test]
+    fn a_late_discovery_counts_if_the_handshake_fails() {
+        let late = |reaction: Reaction| {
+            let (mut opening, _) = opening(ALL);
+            assert!(opening.is_era_open());
+            assert!(matches!(opening.next(Reaction::Silence), Step::Request(Method::Initialize, _)));
+            assert!(!opening.accept_late(&RawJson::empty_object()));
+            assert!(opening.accept_late(&RawJson::parse(DISCOVERED).unwrap()));
+            match opening.next(reaction) {
+                Step::Open(negotiated) => negotiated.revision.to_string(),
+                other => panic!("expected an open connection, got {other:?}"),
+            }
+        };
+        for refusal in [
+            Reaction::Error(RpcError::method_not_found("initialize")),
+            Reaction::Error(RpcError::invalid_params("no")),
+            unsupported(&[]),
+            unsupported(MODERN),
+            unsupported(LEGACY),
+            Reaction::Silence,
+            result("{}"),
+        ] {
+            assert_eq!(late(refusal), "2026-07-28");
+        }
+        assert_eq!(late(result(GREETED)), "2025-06-18");
     }
 
     #[test]

@@ -1,0 +1,36 @@
+//! Whether an answer fits its form, patterns included.
+
+use crate::tools;
+use bowline_types::{ElicitSchema, PrimitiveSchema, RawMap};
+use serde_json::Value;
+
+/// Checks a whole answer to a form. The error names the field and what is wrong with it.
+///
+/// This is [`ElicitSchema::validate_members`], and the patterns of text fields. They take the feature `validate`; a pattern
+/// that cannot be read, as one with look-around, is not enforced here.
+pub fn check_form(schema: &ElicitSchema, content: &RawMap) -> Result<(), String> {
+    schema.validate_members(content)?;
+    for (name, field) in &schema.properties {
+        let value = content.get(name).and_then(|value| value.to_value().ok());
+        if let Some(value) = value {
+            check_pattern(field, &value).map_err(|reason| format!("`{name}`: {reason}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks the value of one field of a form, as [`check_form`] does.
+pub fn check_field(field: &PrimitiveSchema, value: &Value) -> Result<(), String> {
+    field.validate(value)?;
+    check_pattern(field, value)
+}
+
+fn check_pattern(field: &PrimitiveSchema, value: &Value) -> Result<(), String> {
+    let (PrimitiveSchema::String(schema), Some(text)) = (field, value.as_str()) else { return Ok(()) };
+    match &schema.pattern {
+        Some(pattern) if !tools::matches_pattern(pattern, text) => {
+            Err(format!("expected a text that matches the pattern `{pattern}`"))
+        }
+        _ => Ok(()),
+    }
+}

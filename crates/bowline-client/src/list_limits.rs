@@ -1,0 +1,147 @@
+//! How large a complete list of a server may become, over all its pages.
+
+use crate::{Error, Result};
+use bowline_types::{Method, RawJson, RawMap};
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, SeqAccess, Visitor},
+};
+use std::{
+    collections::HashSet,
+    fmt,
+    hash::{BuildHasher, RandomState},
+};
+
+/// How many pages a list may have before it counts as endless.
+const MAX_PAGES: usize = 10_000;
+/// How long a cursor may be.
+const MAX_CURSOR: usize = 64 * 1024;
+
+/// How large a complete list of a server may be. A longer list is refused as a whole.
+///
+/// A list in memory takes a few times the bytes it has on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ListLimits {
+    /// The most bytes of all pages together. Default: 8 MiB.
+    pub bytes: usize,
+    /// The most entries of all pages together. Default: 10,000.
+    pub entries: usize,
+}
+
+impl Default for ListLimits {
+    fn default() -> Self {
+        Self { bytes: 8 * 1024 * 1024, entries: 10_000 }
+    }
+}
+
+impl ListLimits {
+    /// Sets the most bytes.
+    pub fn bytes(mut self, bytes: usize) -> Self {
+        self.bytes = bytes;
+        self
+    }
+
+    /// Sets the most entries.
+    pub fn entries(mut self, entries: usize) -> Self {
+        self.entries = entries;
+        self
+    }
+}
+
+/// What one list has used of its limits so far. Whoever reads a list page by page asks it before a page is decoded and
+/// before the next one is requested.
+///
+/// ```
+/// use bowline_client::{ListBudget, ListLimits};
+/// use bowline_types::{Method, RawJson};
+///
+/// let mut budget = ListBudget::new(ListLimits::default().entries(2));
+/// let page = RawJson::parse(r#"{"tools":[{"name":"a"},{"name":"b"},{"name":"c"}]}"#)?;
+/// let error = budget.take(Method::ListTools, &page).unwrap_err();
+/// assert!(error.is_too_large());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct ListBudget {
+    limits: ListLimits,
+    bytes: usize,
+    entries: usize,
+    /// Fingerprints of the cursors, which may be long.
+    cursors: HashSet<u64>,
+    fingerprint: RandomState,
+}
+
+impl ListBudget {
+    /// A list of which nothing has been read.
+    pub fn new(limits: ListLimits) -> Self {
+        Self { limits, bytes: 0, entries: 0, cursors: HashSet::new(), fingerprint: RandomState::new() }
+    }
+
+    /// Counts a page of the list that `method` returns. Fails when the list has become too large.
+    pub fn take(&mut self, method: Method, page: &RawJson) -> Result<()> {
+        let list = || format!("the result of `{method}` (page {})", self.cursors.len() + 1);
+        self.bytes = self.bytes.saturating_add(page.as_bytes().len());
+        if self.bytes > self.limits.bytes {
+            return Err(Error::too_large(list(), format!("{} bytes for a list", self.limits.bytes)));
+        }
+        self.entries = self.entries.saturating_add(count_entries(method, page));
+        if self.entries > self.limits.entries {
+            return Err(Error::too_large(list(), format!("{} entries for a list", self.limits.entries)));
+        }
+        Ok(())
+    }
+
+    /// Notes the cursor of the next page. Fails when the list goes in circles or does not end.
+    pub fn follow(&mut self, cursor: &str) -> Result<()> {
+        if cursor.len() > MAX_CURSOR {
+            return Err(Error::too_large("the cursor of a list", format!("{MAX_CURSOR} bytes")));
+        }
+        if self.cursors.len() >= MAX_PAGES {
+            return Err(Error::too_large("the list", format!("{MAX_PAGES} pages")));
+        }
+        if !self.cursors.insert(self.fingerprint.hash_one(cursor)) {
+            return Err(Error::malformed("the list", "its cursors go in circles"));
+        }
+        Ok(())
+    }
+}
+
+/// How many entries a page has. One that cannot be read has none; that it is wrong shows when it is decoded.
+fn count_entries(method: Method, page: &RawJson) -> usize {
+    let member = match method {
+        Method::ListTools => "tools",
+        Method::ListPrompts => "prompts",
+        Method::ListResources => "resources",
+        Method::ListResourceTemplates => "resourceTemplates",
+        _ => return 0,
+    };
+    let members: Option<RawMap> = page.decode().ok();
+    let count = members.and_then(|members| members.decode::<Count>(member).ok().flatten());
+    count.map_or(0, |Count(count)| count)
+}
+
+/// The length of an array, without its elements.
+struct Count(usize);
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Counter;
+        impl<'de> Visitor<'de> for Counter {
+            type Value = Count;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Count, A::Error> {
+                let mut count = 0;
+                while entries.next_element::<IgnoredAny>()?.is_some() {
+                    count += 1;
+                }
+                Ok(Count(count))
+            }
+        }
+        deserializer.deserialize_seq(Counter)
+    }
+}
