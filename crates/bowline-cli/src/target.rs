@@ -242,31 +242,28 @@ impl Target {
             builder = builder
                 .timeout(timeout)
                 .max_total(timeout.max(Duration::from_secs(3600)))
-                .probe_timeout(PROBE.min(timeout / 2));
+                .probe_timeout(PROBE.min(timeout / 2))
+                .connect_timeout(timeout);
         }
         if !self.roots.is_empty() {
             builder = builder.roots(std::mem::take(&mut self.roots));
         }
-        let (name, timeout) = (self.name.clone(), self.timeout);
+        let name = self.name.clone();
         let is_page = matches!(self.way, Way::Page(_));
         let opening = builder.connect(self.into_connect(context));
         let opened = tokio::select! {
             opened = opening => opened,
-            () = passed(timeout) => {
-                let time = timeout.unwrap_or_default();
-                let sentence = format!("{}: no answer to the opening within {time:?}", visible(&name));
-                return Err(Failure::new(Code::TimedOut, sentence));
-            }
             never = tell_of_waiting(context, &name) => match never {},
         };
         opened.map_err(|error| {
             let unreachable = error.is_unreachable();
             let is_turned_away = matches!(error.http_status(), Some(404 | 405 | 501))
                 || matches!(error.open(), Some(OpenError::Refused(_)));
+            let is_late = error.is_timeout();
             let mut failure = Failure::from(error);
             // A program is named by what became of it.
-            if is_page {
-                failure.sentence = format!("{name}: {}", failure.sentence);
+            if is_page || is_late {
+                failure.sentence = format!("{}: {}", visible(&name), failure.sentence);
             }
             match name.as_str() {
                 GATEWAY if unreachable => {
@@ -278,14 +275,6 @@ impl Target {
                 },
             }
         })
-    }
-}
-
-/// Waits for as long; forever if there is no end.
-async fn passed(time: Option<Duration>) {
-    match time {
-        Some(time) => tokio::time::sleep(time).await,
-        None => std::future::pending().await,
     }
 }
 

@@ -307,7 +307,7 @@ fn how_a_call_ended_is_in_the_exit_code() {
         &["tools", "--timeout", "100ms", "--", "sleep", "600"],
         6,
         &expect![[r"
-        error: sleep: no answer to the opening within 100ms
+        error: sleep: the server did not start: no answer within 100ms
     "]],
     );
     place.check(

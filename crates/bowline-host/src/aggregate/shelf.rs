@@ -1,14 +1,13 @@
 //! What one server offers, as it was last listed.
 
 use crate::{policy::Definition, upstream::Instance};
-use bowline_client::{Client, RelayWith, Relayed};
+use bowline_client::{Client, ListBudget, ListLimits, RelayWith, Relayed};
 use bowline_types::{
     Capability, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Method,
     Prompt, RawJson, Resource, ResourceTemplate, RpcError, Tool,
 };
 use serde::de::DeserializeOwned;
 use std::{
-    collections::HashSet,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -16,9 +15,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How many pages a list may have, and how many entries.
-const MAX_PAGES: usize = 10_000;
-const MAX_ENTRIES: usize = 100_000;
 /// For how long a list is good whose server tells when it changes.
 const TOLD_TTL: Duration = Duration::from_secs(300);
 /// For how long a list is good whose server says nothing of that and does not tell when it changes.
@@ -156,7 +152,7 @@ impl<T: Listed> Slot<T> {
         // Behind the start, which forgets what an earlier process had.
         let changes = self.changes.load(Ordering::Relaxed);
         let (items, ttl) = if client.server().capabilities.has(T::HAS) {
-            all::<T>(&client).await?
+            all::<T>(&client, instance.spec.lists).await?
         } else {
             (Vec::new(), None)
         };
@@ -174,9 +170,11 @@ impl<T: Listed> Slot<T> {
 /// As long as a list may be good without being asked for again.
 const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
 
-async fn all<T: Listed>(client: &Client) -> Result<(Vec<T>, Option<u64>), RpcError> {
+async fn all<T: Listed>(client: &Client, limits: ListLimits) -> Result<(Vec<T>, Option<u64>), RpcError> {
     let malformed = |reason: String| RpcError::internal(format!("the result of `{}`: {reason}", T::METHOD));
-    let (mut items, mut shortest, mut cursor, mut seen) = (Vec::new(), None, None::<String>, HashSet::new());
+    let refused = |error: bowline_client::Error| RpcError::internal(error.to_string());
+    let mut budget = ListBudget::new(limits);
+    let (mut items, mut shortest, mut cursor) = (Vec::new(), None, None::<String>);
     loop {
         let params = match &cursor {
             Some(cursor) => serde_json::json!({ "cursor": cursor }).into(),
@@ -190,21 +188,17 @@ async fn all<T: Listed>(client: &Client) -> Result<(Vec<T>, Option<u64>), RpcErr
             Err(error) if error.as_rpc().is_some_and(|error| error.code == METHOD_NOT_FOUND) => break,
             Err(error) => return Err(RpcError::internal(error.to_string())),
         };
+        budget.take(T::METHOD, &result).map_err(refused)?;
         let (page, next, ttl) = T::page(&result).map_err(|error| malformed(error.to_string()))?;
         items.extend(page);
         shortest = match (shortest, ttl) {
             (Some(one), Some(other)) => Some(std::cmp::min::<u64>(one, other)),
             (one, other) => one.or(other),
         };
-        if items.len() > MAX_ENTRIES || seen.len() >= MAX_PAGES {
-            return Err(malformed("it does not end".into()));
-        }
         match next {
             None => break,
             Some(next) => {
-                if !seen.insert(next.clone()) {
-                    return Err(malformed("its cursors go in circles".into()));
-                }
+                budget.follow(&next).map_err(refused)?;
                 cursor = Some(next);
             }
         }

@@ -1,6 +1,7 @@
 //! The host's own dialect: the servers of `bowline.toml`, where every setting can be written.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bowline_types::Revision;
 use serde_json::json;
@@ -10,7 +11,7 @@ use super::environment::Input;
 use super::expand::Class;
 use super::fields::{Fields, Null, Sited, Unit};
 use super::mcp_servers::{port, read_roots, scopes};
-use super::model::{Launch, LimitsConfig, OauthConfig, Prefer, Share, Start, UrlLaunch};
+use super::model::{InheritEnv, Launch, LimitsConfig, OauthConfig, Prefer, Share, Start, UrlLaunch};
 use super::node::{Member, Node, Value};
 use super::report::Report;
 
@@ -53,7 +54,7 @@ fn entry(context: &Context<'_>, member: &Member) -> Option<Entry> {
             self::command(&mut draft)
         }
         (false, true) => {
-            needs(&draft, "command", &["args", "env", "unset", "env_file", "cwd", "limits"]);
+            needs(&draft, "command", &["args", "env", "unset", "env_file", "cwd", "limits", "inherit_env"]);
             remote(&mut draft)
         }
         // The entry adjusts a server of another file.
@@ -160,15 +161,7 @@ fn read_settings(draft: &mut Draft<'_>) {
     draft.set("startup_timeout", startup, |settings, value| settings.startup_timeout = value);
     let request = draft.fields.duration("request_timeout", Unit::Seconds);
     draft.set("request_timeout", request, |settings, value| settings.request_timeout = value);
-    let idle = match draft.fields.get("idle_stop") {
-        Some(node) if node.as_str() == Some("never") => {
-            Some(Sited { value: None, origin: node.origin.clone() })
-        }
-        _ => draft
-            .fields
-            .duration("idle_stop", Unit::Seconds)
-            .map(|sited| Sited { value: Some(sited.value), origin: sited.origin }),
-    };
+    let idle = time_or_never(draft, "idle_stop");
     draft.set("idle_stop", idle, |settings, value| settings.idle_stop = value);
 
     let trusted = draft.fields.boolean("trusted");
@@ -196,6 +189,50 @@ fn read_settings(draft: &mut Draft<'_>) {
     draft.set("revision", revision, |settings, value| settings.revision = Some(value));
     let limits = read_limits(draft);
     draft.set("limits", limits, |settings, value| settings.limits = value);
+    let inherit = read_inherit_env(draft);
+    let inherit = draft.own("inherit_env", inherit);
+    draft.set("inherit_env", inherit, |settings, value| settings.inherit_env = value);
+    let bytes = draft.fields.bytes("max_list_bytes");
+    let bytes = draft.own("max_list_bytes", bytes);
+    draft.set("max_list_bytes", bytes, |settings, value| settings.max_list_bytes = value);
+    let entries = draft.fields.count("max_list_entries", 10_000);
+    let entries = draft.own("max_list_entries", entries);
+    draft.set("max_list_entries", entries, |settings, value| settings.max_list_entries = value);
+    let ping = time_or_never(draft, "ping_interval");
+    draft.set("ping_interval", ping, |settings, value| settings.ping_interval = value);
+}
+
+fn time_or_never(draft: &Draft<'_>, name: &str) -> Option<Sited<Option<Duration>>> {
+    match draft.fields.get(name) {
+        Some(node) if node.as_str() == Some("never") => {
+            Some(Sited { value: None, origin: node.origin.clone() })
+        }
+        _ => draft
+            .fields
+            .duration(name, Unit::Seconds)
+            .map(|sited| Sited { value: Some(sited.value), origin: sited.origin }),
+    }
+}
+
+fn read_inherit_env(draft: &Draft<'_>) -> Option<Sited<InheritEnv>> {
+    let name = "inherit_env";
+    let node = draft.fields.get(name)?;
+    if node.as_array().is_some() {
+        let patterns = draft.fields.strings(name, &json!(["AWS_*"]))?;
+        let value = InheritEnv::Matching(patterns.into_iter().map(|pattern| pattern.value).collect());
+        return Some(Sited { value, origin: node.origin.clone() });
+    }
+    let value = match node.as_str() {
+        Some("default") => InheritEnv::Default,
+        Some("all") => InheritEnv::All,
+        Some("none") => InheritEnv::None,
+        _ => {
+            let expected = "`default`, `all`, `none` or a list of names";
+            draft.fields.wrong(node, name, expected, &json!(["AWS_*"]));
+            return None;
+        }
+    };
+    Some(Sited { value, origin: node.origin.clone() })
 }
 
 fn strings_of(draft: &Draft<'_>, name: &str) -> Option<Sited<BTreeMap<String, String>>> {

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::model::{CommandLaunch, Config, Launch, Prefer, Share, Start, UpstreamConfig, UrlLaunch};
+use super::model::{
+    CommandLaunch, Config, InheritEnv, Launch, Prefer, Share, Start, UpstreamConfig, UrlLaunch,
+};
 use super::quantity::{show_bytes, show_duration};
 use super::report::Origin;
 use super::sections::{KeySource, ProviderKind, RuleConfig};
@@ -121,6 +123,17 @@ fn explain_upstream<'a>(page: &mut Page<'a>, upstream: &'a UpstreamConfig) {
     if let Some(files) = settings.limits.files {
         page.line("limits.files", &files.to_string(), &from(upstream, "limits"));
     }
+    let inherit = match &settings.inherit_env {
+        InheritEnv::Default => json!("default"),
+        InheritEnv::All => json!("all"),
+        InheritEnv::None => json!("none"),
+        InheritEnv::Matching(patterns) => json!(patterns),
+    };
+    page.written("inherit_env", &inherit);
+    page.written("max_list_bytes", &json!(show_bytes(settings.max_list_bytes)));
+    page.written("max_list_entries", &json!(settings.max_list_entries));
+    let ping = settings.ping_interval.map_or_else(|| "never".to_owned(), show_duration);
+    page.written("ping_interval", &json!(ping));
     for name in upstream.unknown.0.keys() {
         page.line(&key(name), "…", "kept, means nothing here");
     }

@@ -155,6 +155,34 @@ const SETTINGS: &[Key] = &[
         "{ files = 256 }",
         "What the process may use; see `[servers.NAME.limits]`.",
     ),
+    key(
+        "inherit_env",
+        "`default`, `all`, `none`, or list of names in which `*` stands for anything",
+        Default("\"default\""),
+        "[\"AWS_*\", \"KUBECONFIG\"]",
+        "Which variables of your environment the program receives; a list adds to the default. Only in your own files.",
+    ),
+    key(
+        "max_list_bytes",
+        SIZE,
+        Default("\"8MiB\""),
+        "\"16MiB\"",
+        "How large a list of the server may be, over all its pages. A longer one is refused.",
+    ),
+    key(
+        "max_list_entries",
+        COUNT,
+        Default("10000"),
+        "50000",
+        "How many entries a list of the server may have. A longer one is refused.",
+    ),
+    key(
+        "ping_interval",
+        "time, or `never`",
+        Default("\"60s\""),
+        "\"never\"",
+        "How often the server is pinged while it works on nothing, in revisions before 2026-07-28.",
+    ),
 ];
 
 const COMMAND: &[Key] = &[

@@ -52,8 +52,8 @@ pub use self::load::{Disk, Loader, Presence, ReadFile, Source};
 pub use self::open::open_regular;
 pub(crate) use self::open::read_regular;
 pub use self::model::{
-    CommandLaunch, Config, Launch, LimitsConfig, OauthConfig, Prefer, RootConfig, Scope, Share, Start,
-    Unknown, UpstreamConfig, UpstreamSettings, UrlLaunch,
+    CommandLaunch, Config, InheritEnv, Launch, LimitsConfig, OauthConfig, Prefer, RootConfig, Scope, Share,
+    Start, Unknown, UpstreamConfig, UpstreamSettings, UrlLaunch,
 };
 pub use self::reference::reference;
 pub use self::report::{ConfigError, Notice, NoticeKind, Origin};

@@ -223,6 +223,14 @@ pub struct UpstreamSettings {
     pub revision: Option<Revision>,
     /// What the process may use.
     pub limits: LimitsConfig,
+    /// Which variables of the host its program receives, beside those of `env`.
+    pub inherit_env: InheritEnv,
+    /// How many bytes a list of it may have, over all pages.
+    pub max_list_bytes: u64,
+    /// How many entries a list of it may have, over all pages.
+    pub max_list_entries: u64,
+    /// How often a legacy server that works on nothing is pinged; `None` for never.
+    pub ping_interval: Option<Duration>,
 }
 
 impl Default for UpstreamSettings {
@@ -245,6 +253,10 @@ impl Default for UpstreamSettings {
             always_load: false,
             revision: None,
             limits: LimitsConfig::default(),
+            inherit_env: InheritEnv::default(),
+            max_list_bytes: 8 * 1024 * 1024,
+            max_list_entries: 10_000,
+            ping_interval: Some(Duration::from_secs(60)),
         }
     }
 }
@@ -271,10 +283,29 @@ impl UpstreamSettings {
             "always_load" => self.always_load = from.always_load,
             "revision" => self.revision = from.revision,
             "limits" => self.limits = from.limits,
+            "inherit_env" => self.inherit_env = from.inherit_env,
+            "max_list_bytes" => self.max_list_bytes = from.max_list_bytes,
+            "max_list_entries" => self.max_list_entries = from.max_list_entries,
+            "ping_interval" => self.ping_interval = from.ping_interval,
             _ => return false,
         }
         true
     }
+}
+
+/// Which variables of the host a server's program receives, beside those of `env`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum InheritEnv {
+    /// What programs need to find themselves, the network and the user's language. Names that hold credentials are left
+    /// out.
+    #[default]
+    Default,
+    /// All of them.
+    All,
+    /// None of them.
+    None,
+    /// The default ones, and those whose names match one of these patterns.
+    Matching(Vec<String>),
 }
 
 /// When a server is started.

@@ -217,16 +217,16 @@ impl Instance {
             .title("Bowline")
             .version(env!("CARGO_PKG_VERSION"))
             .timeout(self.spec.silence)
+            .connect_timeout(self.spec.startup)
             .relay(Arc::new(ear))
             .capabilities(everything());
         if let Some(revision) = self.spec.revision {
             builder = builder.revisions([revision]);
         }
-        let connecting = builder.connect(Arc::clone(&self.spec.target));
-        match tokio::time::timeout(self.spec.startup, connecting).await {
-            Ok(connected) => connected.map_err(|error| error.to_string()),
-            Err(_) => Err(format!("it did not start within {:?}", self.spec.startup)),
+        if let Some(interval) = self.spec.ping {
+            builder = builder.keep_alive(interval);
         }
+        builder.connect(Arc::clone(&self.spec.target)).await.map_err(|error| error.to_string())
     }
 
     /// Why it cannot be called, if it is known that it cannot.

@@ -1,8 +1,8 @@
 //! From configuration to something that can be connected to.
 
 use super::{Page, Upstream};
-use crate::config::{self, CommandLaunch, Launch, LimitsConfig, UpstreamConfig, UrlLaunch};
-use bowline_client::{Command, Limits};
+use crate::config::{self, CommandLaunch, InheritEnv, Launch, LimitsConfig, UpstreamConfig, UrlLaunch};
+use bowline_client::{Command, Environment, Limits, ListLimits};
 use bowline_types::Root;
 use std::{fmt, path::Path};
 
@@ -35,7 +35,13 @@ impl Reach {
     pub fn from_config(entry: &UpstreamConfig, workspace: Option<&Path>) -> Result<Self, LaunchError> {
         match &entry.launch {
             Launch::Command(launch) => {
-                Ok(Self::Program(program(launch, workspace)?.limits(limits(&entry.settings.limits))))
+                let program = program(launch, workspace)?.limits(limits(&entry.settings.limits));
+                Ok(Self::Program(match &entry.settings.inherit_env {
+                    InheritEnv::Default => program,
+                    InheritEnv::All => program.environment(Environment::Inherit),
+                    InheritEnv::None => program.environment(Environment::Empty),
+                    InheritEnv::Matching(patterns) => program.inherit_env(patterns.iter().cloned()),
+                }))
             }
             Launch::Url(launch) => Ok(Self::Page(page(launch))),
         }
@@ -62,6 +68,12 @@ fn from_config(entry: &UpstreamConfig, workspace: Option<&Path>) -> Result<Upstr
         .startup_timeout(settings.startup_timeout)
         .timeout(settings.request_timeout)
         .idle_stop(settings.idle_stop)
+        .ping_interval(settings.ping_interval)
+        .list_limits(
+            ListLimits::default()
+                .bytes(usize::try_from(settings.max_list_bytes).unwrap_or(usize::MAX))
+                .entries(usize::try_from(settings.max_list_entries).unwrap_or(usize::MAX)),
+        )
         .roots(settings.roots.iter().map(Root::from));
     upstream.identity = Some(entry.identity().into());
     upstream.trusted = settings.trusted;

@@ -2,7 +2,7 @@
 
 use crate::config::{Share, Start};
 use crate::policy::Pattern;
-use bowline_client::{Command, Connect, Inbox, Stream, Transport};
+use bowline_client::{Command, Connect, Inbox, ListLimits, Stream, Transport};
 use bowline_http::HttpTarget;
 use bowline_proto::service::BoxFuture;
 use bowline_server::ServerHandle;
@@ -34,6 +34,8 @@ pub struct Upstream {
     pub(crate) roots: Vec<Root>,
     pub(crate) always_listed: bool,
     pub(crate) identity: Option<Arc<str>>,
+    pub(crate) lists: ListLimits,
+    pub(crate) ping: Option<Duration>,
 }
 
 impl Upstream {
@@ -55,7 +57,22 @@ impl Upstream {
             roots: Vec::new(),
             always_listed: false,
             identity: None,
+            lists: ListLimits::default(),
+            ping: Some(Duration::from_secs(60)),
         }
+    }
+
+    /// How large each of its lists may be. A server has four, so that it can make the host keep four times as much.
+    pub fn list_limits(mut self, limits: ListLimits) -> Self {
+        self.lists = limits;
+        self
+    }
+
+    /// How often it is pinged while it works on nothing, if it speaks a revision that has pings; `None` for never.
+    /// Default: 60 s. A server that does not answer is stopped, and started again when it is needed.
+    pub fn ping_interval(mut self, interval: Option<Duration>) -> Self {
+        self.ping = interval;
+        self
     }
 
     /// When it is started. Default: when it is first needed.

@@ -19,5 +19,6 @@ mod policy_terminal;
 mod sampling;
 mod search;
 mod telemetry;
+mod upstreams;
 mod visits;
 mod wired;

@@ -485,3 +485,18 @@ async fn questions_wait_for_each_other() {
     let screen = String::from_utf8(terminal.into_inner().1).unwrap();
     assert_eq!(screen.matches("[files] May this tool be called?").count(), 3);
 }
+
+#[tokio::test]
+async fn the_pattern_of_a_field_is_shown_and_enforced() {
+    let schema = ElicitSchema::new()
+        .required_field("code", StringSchema::new().with_pattern("^[A-Z]{3}$\u{1b}[2J|^[A-Z]{3}$"));
+    let question =
+        Question::Form { server: "shop".into(), message: "Which?".into(), schema: Box::new(schema) };
+    let (verdict, shown) = dialog("euro\nEUR\ns\n", question).await;
+    assert!(shown.contains("code: text, matching ^[A-Z]{3}$"), "{shown}");
+    assert!(!shown.contains('\u{1b}'), "{shown}");
+    assert!(shown.contains("! expected a text that matches the pattern"), "{shown}");
+    let Verdict::Allow(granted) = verdict else { panic!("expected an answer, got {verdict:?}") };
+    let Some(Edit::Form(content)) = granted.edit else { panic!("expected a form") };
+    assert_eq!(content.decode::<String>("code").unwrap().as_deref(), Some("EUR"));
+}

@@ -189,8 +189,7 @@ impl Guard {
             Question::Form { server: facts.server.to_owned(), message, schema: Box::new(schema.clone()) };
         match self.put(facts, question).await? {
             Verdict::Allow(Granted { edit: Some(Edit::Form(content)), .. }) => {
-                schema
-                    .validate_members(&content)
+                bowline_client::check_form(&schema, &content)
                     .map_err(|error| not_safe(format!("the answer: {error}")))?;
                 Ok((ElicitResult::accept(content), "filled in"))
             }

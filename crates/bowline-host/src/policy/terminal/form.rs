@@ -1,5 +1,6 @@
 //! Forms in a terminal: field by field, checked as they are filled in, and shown before they are sent.
 
+use bowline_client::check_field;
 use bowline_types::{ElicitSchema, NumberKind, PrimitiveSchema, RawJson, RawMap, StringFormat, StringSchema};
 use serde_json::Value;
 use std::io;
@@ -154,7 +155,9 @@ fn text_kind(schema: &StringSchema) -> String {
         Some(StringFormat::DateTime) => "date and time (RFC 3339)",
         Some(StringFormat::Other(_)) | None => "text",
     };
-    kind.to_owned() + &range(schema.min_length.as_ref(), schema.max_length.as_ref(), " characters")
+    let pattern = schema.pattern.as_ref();
+    let pattern = pattern.map_or_else(String::new, |pattern| format!(", matching {}", visible(pattern)));
+    kind.to_owned() + &range(schema.min_length.as_ref(), schema.max_length.as_ref(), " characters") + &pattern
 }
 
 fn range<N: ToString>(least: Option<&N>, most: Option<&N>, unit: &str) -> String {
@@ -179,7 +182,7 @@ fn read(line: &str, field: &PrimitiveSchema, required: bool) -> Result<Entered, 
                 };
             };
             let default = default.to_value().map_err(|error| error.to_string())?;
-            field.validate(&default).map_err(|error| format!("the default does not fit: {error}"))?;
+            check_field(field, &default).map_err(|error| format!("the default does not fit: {error}"))?;
             return Ok(Entered::Value(default));
         }
         // A text that begins with a colon has two.
@@ -212,7 +215,7 @@ fn read(line: &str, field: &PrimitiveSchema, required: bool) -> Result<Entered, 
             serde_json::from_str(line).unwrap_or_else(|_| Value::String(line.to_owned()))
         }
     };
-    field.validate(&value)?;
+    check_field(field, &value)?;
     Ok(Entered::Value(value))
 }
 

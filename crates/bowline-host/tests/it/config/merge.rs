@@ -282,3 +282,34 @@ fn a_project_cannot_make_the_users_own_file_one_of_its_own() {
     assert_eq!(config.audit.file.as_deref(), Some(Path::new("/srv/audit.jsonl")));
     assert_eq!(config.rules.len(), 1);
 }
+
+#[test]
+fn only_an_own_file_chooses_which_variables_a_program_receives() {
+    // V-71
+    use bowline_host::{Reach, config::InheritEnv};
+    let own = "[servers.a]\ncommand = \"a\"\ninherit_env = [\"AWS_*\", \"KUBECONFIG\"]\n\
+               [servers.b]\ncommand = \"b\"\ninherit_env = \"all\"\n\
+               [servers.c]\ncommand = \"c\"\ninherit_env = \"none\"\n\
+               [servers.d]\ncommand = \"d\"\n";
+    let project = "[servers.e]\ncommand = \"e\"\ninherit_env = \"all\"\n";
+    let config = load(&[("bowline.toml", Scope::User, own), ("shop/bowline.toml", Scope::Project, project)]);
+    assert_eq!(config.errors, []);
+    assert!(notices(&config).contains("servers.e.inherit_env: ignored"), "{}", notices(&config));
+    for (name, expected) in [
+        ("a", "environment: Minimal, inherited: [\"AWS_*\", \"KUBECONFIG\"], env"),
+        ("b", "environment: Inherit, env"),
+        ("c", "environment: Empty, env"),
+        ("d", "environment: Minimal, env"),
+        ("e", "environment: Minimal, env"),
+    ] {
+        let entry = config.upstream(name).expect("it has a command");
+        let shown = format!("{:?}", Reach::from_config(entry, None).expect("it can be launched"));
+        assert!(shown.contains(expected), "{name}: {shown}");
+    }
+    assert_eq!(config.upstream("e").expect("it has a command").settings.inherit_env, InheritEnv::Default);
+
+    let wrong = "[servers.a]\ncommand = \"a\"\ninherit_env = \"some\"\n";
+    let config = load(&[("bowline.toml", Scope::User, wrong)]);
+    let error = config.errors.first().expect("it is a mistake").to_string();
+    assert!(error.contains("expected `default`, `all`, `none` or a list of names"), "{error}");
+}
