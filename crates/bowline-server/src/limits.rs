@@ -16,6 +16,9 @@ pub struct Limits {
     /// How many bytes may wait to be written before progress and log messages are dropped and no further frame is
     /// read: 1 MiB.
     pub backlog: usize,
+    /// How often a legacy client that sends nothing is pinged on a byte stream; `None`, as by default, for never. One that
+    /// sends nothing for as long again is gone.
+    pub ping: Option<Duration>,
     /// How many progress notifications one call may send per second, and in a burst: 20. What is left out is made up for
     /// by the next one, at the latest when the call ends.
     pub progress_rate: u32,
@@ -31,6 +34,7 @@ impl Default for Limits {
             question: Duration::from_secs(600),
             drain: Duration::from_secs(5),
             backlog: 1024 * 1024,
+            ping: None,
             progress_rate: 20,
             log_rate: 100,
         }

@@ -4,6 +4,7 @@
 //! go out together, and polls each call once: a handler that answers at once costs no task of its own.
 
 mod outbox;
+mod pings;
 mod writer;
 
 use crate::{
@@ -18,6 +19,7 @@ use bowline_proto::{
 };
 use bowline_types::RpcError;
 use outbox::Outbox;
+use pings::Pings;
 use std::{io, sync::Arc};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite},
@@ -48,6 +50,7 @@ where
     let mut writer = Writer::new(write);
     let mut calls = JoinSet::new();
     let mut lines = Lines::new(limits.frame);
+    let mut pings = Pings::new(limits.ping);
     let ended = loop {
         outbox.awake();
         while outbox.has_room()
@@ -63,10 +66,16 @@ where
             error = writer.run(&conversation, &outbox) => return Err(error),
             count = read.read_buf(lines.space()), if has_room => match count {
                 Ok(0) => break Ok(()),
-                Ok(_) => {}
+                Ok(_) => pings.heard(),
                 Err(error) => break Err(error),
             },
             () = outbox.room(), if !has_room => {}
+            // While nothing is read, an answer could not be heard.
+            alive = pings.next(&conversation, &*outbox), if has_room => {
+                if !alive {
+                    break Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not answer pings"));
+                }
+            }
         }
     };
     if let Some(line) = lines.rest() {

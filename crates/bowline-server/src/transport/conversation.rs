@@ -3,13 +3,14 @@
 use super::{Exchange, Sink, question::Questions};
 use crate::{ServerHandle, hub::Listener};
 use bowline_proto::{
+    encode,
     envelope::Frame,
     replay::{Answer, Asked, Question},
     server::{Ids, Inbound, Notices, ServerSession, Ticket},
     service::{BoxFuture, Call, Emit, Outcome, Outlet, Reply},
     subscribe::Change,
 };
-use bowline_types::{Era, Revision, RpcError};
+use bowline_types::{Era, Method, Revision, RpcError};
 use bytes::Bytes;
 use std::{
     collections::BTreeSet,
@@ -303,6 +304,15 @@ impl Conversation {
         for frame in &session.news() {
             sink.push(frame);
         }
+    }
+
+    /// Asks a legacy client whether it is alive. False when it has not completed the handshake, or knows no pings.
+    pub fn ping(&self, sink: &dyn Sink) -> bool {
+        let is_known = self.is_ready();
+        if is_known {
+            sink.push(&encode::request(&self.questions.next_id(), Method::Ping, None));
+        }
+        is_known
     }
 
     /// The client will answer no more questions. Calls that wait for one go on with an error.

@@ -54,6 +54,11 @@ impl Questions {
         }
     }
 
+    /// An id for a request whose answer nobody waits for.
+    pub(super) fn next_id(&self) -> Id {
+        self.lock().next_id()
+    }
+
     /// The client works on a question.
     pub(super) fn touch(&self, id: &Id) {
         self.lock().touch(id, Instant::now());

@@ -75,3 +75,45 @@ async fn the_last_reply_is_written_although_the_client_closes_at_once() {
     assert_eq!(replies.next_line().await.unwrap(), None);
     serving.await.unwrap().unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_legacy_client_that_answers_no_pings_is_gone() {
+    // proves: PING-02, PING-03, PING-04
+    use serde_json::{Value, json};
+    let limits = Limits { ping: Some(Duration::from_secs(10)), ..Limits::default() };
+    for modern in [false, true] {
+        let server = Server::new("shop").limits(limits).build().unwrap();
+        let (ours, theirs) = duplex(1 << 16);
+        let (read, write) = tokio::io::split(theirs);
+        let serving = tokio::spawn(async move { server.serve(read, write).await });
+        let (read, mut write) = tokio::io::split(ours);
+        let mut lines = BufReader::new(read).lines();
+        if modern {
+            // A client without a handshake knows no pings.
+            let waited = tokio::time::timeout(Duration::from_secs(3600), lines.next_line()).await;
+            assert!(waited.is_err(), "{waited:?}");
+            continue;
+        }
+        let info = json!({ "name": "peer", "version": "1" });
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
+        for frame in [
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }),
+            json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        ] {
+            write.write_all(format!("{frame}\n").as_bytes()).await.unwrap();
+        }
+        lines.next_line().await.unwrap().expect("the handshake is answered");
+        let started = tokio::time::Instant::now();
+        for round in 1..=2 {
+            let ping: Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
+            assert_eq!(ping["method"], "ping", "{ping}");
+            assert_eq!(started.elapsed(), Duration::from_secs(10 * round));
+            let pong = json!({ "jsonrpc": "2.0", "id": ping["id"], "result": {} });
+            write.write_all(format!("{pong}\n").as_bytes()).await.unwrap();
+        }
+        lines.next_line().await.unwrap().expect("a third ping");
+        assert_eq!(lines.next_line().await.unwrap(), None);
+        let error = serving.await.unwrap().unwrap_err();
+        assert!(error.to_string().contains("does not answer pings"), "{error}");
+    }
+}
