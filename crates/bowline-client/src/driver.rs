@@ -108,7 +108,8 @@ async fn live(core: &Arc<Core>, target: &dyn Connect, ready: oneshot::Sender<Res
         }
         match backoff.as_mut().map(|backoff| backoff.failed(now(), random())) {
             Some(Retry::After(delay)) => {
-                tracing::warn!(%reason, ?delay, "the connection was lost; opening it again");
+                let milliseconds = delay.as_millis();
+                tracing::warn!(%reason, milliseconds, "the connection was lost; opening it again");
                 // A session that was of use and ran out says nothing about the health of its server.
                 if !(useful && reason.is_expired()) {
                     sleep(delay).await;

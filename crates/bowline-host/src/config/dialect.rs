@@ -20,6 +20,8 @@ pub enum Dialect {
     Zed,
     /// `extensions` in the configuration of Goose.
     Goose,
+    /// `mcp_servers` in the configuration of Codex.
+    Codex,
     /// `server.json` of the registry.
     Registry,
 }
@@ -32,6 +34,7 @@ impl fmt::Display for Dialect {
             Self::VsCode => "VS Code",
             Self::Zed => "Zed",
             Self::Goose => "Goose",
+            Self::Codex => "Codex",
             Self::Registry => "server.json",
         })
     }
@@ -43,6 +46,9 @@ impl Dialect {
     /// The dialect of a file by what is in it, and by its name where that leaves a doubt.
     pub(crate) fn recognize(path: &Path, root: &Node, format: Format, report: &Report) -> Option<Self> {
         if format == Format::Toml {
+            if root.get("mcp_servers").is_some() {
+                return Some(Self::Codex);
+            }
             return Some(Self::Bowline);
         }
         let Some(members) = root.as_object() else {

@@ -323,8 +323,26 @@ impl<'a> Draft<'a> {
         whole.then_some(UrlLaunch { url: text, headers: values, headers_helper: None, prefer, oauth: None })
     }
 
+    /// Tells of members that are known and have no effect, so that nobody relies on them.
+    fn tell_without_effect(&self) {
+        for (name, reason) in [
+            ("sandboxEnabled", "the server runs without a sandbox"),
+            ("sandbox", "the server runs without a sandbox"),
+            ("oauth", "nobody is signed in; put a token into `headers`"),
+        ] {
+            let Some(node) = self.fields.look(name) else { continue };
+            if node.value == super::node::Value::Bool(false) {
+                continue;
+            }
+            let message = format!("`{name}` has no effect: {reason}");
+            let origin = self.fields.name_origin(name);
+            self.report().notice(origin, &self.fields.at(name), NoticeKind::Ignored, message);
+        }
+    }
+
     /// The entry, unless something in it was wrong.
     pub(crate) fn finish(mut self, launch: Option<Launch>) -> Option<Entry> {
+        self.tell_without_effect();
         self.unknown.extend(self.fields.finish());
         if self.context.report.mark() > self.mark {
             return None;

@@ -89,7 +89,7 @@ impl Expander<'_> {
                 None => (written.to_owned(), false),
             },
         };
-        Some(finish(resolved, shown, masked, origin))
+        Some(finish(resolved, shown, masked, origin).written_as(written))
     }
 
     /// An argument of a command, which is a secret after an option that takes one.
@@ -109,7 +109,7 @@ impl Expander<'_> {
                 None => (written.to_owned(), false),
             },
         };
-        Some(finish(resolved, shown, masked, origin))
+        Some(finish(resolved, shown, masked, origin).written_as(written))
     }
 
     /// A path: `~` is the home directory, and a relative path begins at `base`.

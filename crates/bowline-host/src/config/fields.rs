@@ -77,6 +77,11 @@ impl<'n> Fields<'n> {
         self.members.iter().any(|member| member.name == name && member.node.value != Value::Null)
     }
 
+    /// A member that is there, without counting it as known.
+    pub(crate) fn look(&self, name: &str) -> Option<&'n Node> {
+        self.members.iter().find(|member| member.name == name).map(|member| &member.node)
+    }
+
     /// Where the name of a member is written, or the object itself.
     pub(crate) fn name_origin(&self, name: &str) -> &'n Origin {
         self.members.iter().find(|member| member.name == name).map_or(self.origin, |member| &member.origin)

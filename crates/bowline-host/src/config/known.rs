@@ -80,6 +80,7 @@ pub fn known_files(home: &Path, workspace: Option<&Path>, platform: Platform) ->
         ("Gemini", Dialect::McpServers, Scope::User, home.join(".gemini").join("settings.json")),
         ("Copilot", Dialect::McpServers, Scope::User, home.join(".copilot").join("mcp-config.json")),
         ("Inspector", Dialect::McpServers, Scope::User, home.join(".mcp-inspector").join("mcp.json")),
+        ("Codex", Dialect::Codex, Scope::User, home.join(".codex").join("config.toml")),
         ("Goose", Dialect::Goose, Scope::User, goose.join("config.yaml")),
         ("Zed", Dialect::Zed, Scope::User, zed.join("settings.json")),
         ("VS Code", Dialect::VsCode, Scope::User, code.join("mcp.json")),

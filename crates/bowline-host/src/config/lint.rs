@@ -83,12 +83,29 @@ pub(crate) fn single_program(command: &WrittenCommand, fields: &Fields<'_>) -> b
     false
 }
 
+/// Whether a variable changes which code a program runs.
+pub(crate) fn changes_code(variable: &str) -> bool {
+    // What begins like this is read by the program that loads programs.
+    REFUSED.iter().any(|refused| refused.eq_ignore_ascii_case(variable))
+        || variable.starts_with("DYLD_")
+        || variable.starts_with("LD_")
+}
+
+/// The argument by which a program runs code that is written in its arguments, and the name of the program.
+pub(crate) fn runs_arguments<'a>(
+    program: &str,
+    arguments: impl IntoIterator<Item = &'a str>,
+) -> Option<(String, &'a str)> {
+    let program = program_name(program);
+    let (_, flags) = INTERPRETERS.iter().find(|(name, _)| *name == program)?;
+    let argument = arguments.into_iter().find(|argument| flags.contains(argument))?;
+    Some((program, argument))
+}
+
 /// Tells of variables and arguments that make a program run other code.
 pub(crate) fn dangers(command: &WrittenCommand, fields: &Fields<'_>) {
     for (name, value) in &command.env {
-        let refused =
-            REFUSED.iter().any(|refused| refused.eq_ignore_ascii_case(name)) || name.starts_with("DYLD_");
-        if refused && value.value.is_some() {
+        if changes_code(name) && value.value.is_some() {
             fields.report.notice(
                 &value.origin,
                 &fields.at(&format!("{}.{name}", command.names.env)),

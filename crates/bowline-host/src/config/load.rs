@@ -15,7 +15,7 @@ use super::model::{Config, Scope, UpstreamConfig};
 use super::node::{self, Node, Value};
 use super::open::read_regular;
 use super::report::{Format, Notice, NoticeKind, Origin, Report};
-use super::{bowline, bowline_sections, goose, mcp_servers, registry, vscode, zed};
+use super::{bowline, bowline_sections, codex, goose, mcp_servers, registry, vscode, zed};
 
 /// How long a file may be.
 pub(crate) const MAX_FILE: usize = 4 << 20;
@@ -230,6 +230,7 @@ impl Run<'_> {
             Dialect::VsCode => vscode::read(&mut context, &root),
             Dialect::Zed => zed::read(&context, &root),
             Dialect::Goose => goose::read(&context, &root),
+            Dialect::Codex => codex::read(&context, &root),
             Dialect::Registry => registry::read(&context, &root),
         };
         if dialect == Dialect::Bowline {
@@ -312,23 +313,27 @@ fn merge(loader: &Loader, mut loaded: Vec<Loaded>) -> Config {
     config
 }
 
-/// Puts a server in place of one of the same name.
+/// Puts a server in place of one of the same name. One of a project does not take the place of the user's own.
 fn place(upstreams: &mut Vec<UpstreamConfig>, upstream: UpstreamConfig, notices: &mut Vec<Notice>) {
     let Some(present) = upstreams.iter_mut().find(|present| present.name == upstream.name) else {
         upstreams.push(upstream);
         return;
     };
-    let whose = match (present.scope.is_own(), upstream.scope.is_own()) {
-        (true, false) => "a file of the project replaces your own server",
-        _ => "replaces the server",
+    let place = present.origin.short();
+    // Rules and answers know servers by their names: what the user allowed one of them is not for another one.
+    let is_taken = present.scope.is_own() && !upstream.scope.is_own();
+    let (kind, message) = if is_taken {
+        let message =
+            format!("ignored, because your own server at {place} has this name; rename one of the two");
+        (NoticeKind::Ignored, message)
+    } else {
+        (NoticeKind::Replaced, format!("replaces the server of the same name at {place}"))
     };
-    notices.push(Notice {
-        origin: upstream.origin.clone(),
-        field: upstream.name.clone(),
-        kind: NoticeKind::Replaced,
-        message: format!("{whose} of the same name at {}", present.origin.short()),
-    });
-    *present = upstream;
+    let (origin, field) = (upstream.origin.clone(), upstream.name.clone());
+    notices.push(Notice { origin, field, kind, message });
+    if !is_taken {
+        *present = upstream;
+    }
 }
 
 /// Applies the settings of an entry without a command or URL to the server of its name.

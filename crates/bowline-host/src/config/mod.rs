@@ -6,6 +6,7 @@
 
 mod bowline;
 mod bowline_sections;
+mod codex;
 mod commands;
 mod dialect;
 mod diff;
@@ -45,6 +46,7 @@ pub(crate) use self::env_file::read_env_file;
 pub use self::environment::{Commands, Environment, Input, Inputs, Platform};
 pub use self::expand::Strictness;
 pub use self::explain::explain;
+pub(crate) use self::lint::{changes_code, runs_arguments};
 pub use self::keys::{Absent, Key, SECTIONS, Section};
 pub use self::known::{KnownFile, known_files};
 pub(crate) use self::load::MAX_FILE;

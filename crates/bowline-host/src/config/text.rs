@@ -16,6 +16,8 @@ pub struct Text {
     value: String,
     shown: String,
     secret: bool,
+    /// As it stands in the file, where that is known.
+    written: Option<String>,
     origin: Origin,
 }
 
@@ -23,12 +25,12 @@ impl Text {
     /// A text that anybody may see.
     pub fn open(value: impl Into<String>, origin: Origin) -> Self {
         let value = value.into();
-        Self { shown: value.clone(), value, secret: false, origin }
+        Self { shown: value.clone(), value, secret: false, written: None, origin }
     }
 
     /// A text that is not to be seen; `shown` stands for it.
     pub fn secret(value: impl Into<String>, shown: impl Into<String>, origin: Origin) -> Self {
-        Self { value: value.into(), shown: shown.into(), secret: true, origin }
+        Self { value: value.into(), shown: shown.into(), secret: true, written: None, origin }
     }
 
     /// The text itself, to be used and not to be shown.
@@ -39,6 +41,18 @@ impl Text {
     /// The text for people: as it was written, with `***` in place of literal secrets.
     pub fn shown(&self) -> &str {
         &self.shown
+    }
+
+    /// Remembers how the text stands in the file.
+    pub(crate) fn written_as(mut self, written: &str) -> Self {
+        self.written = Some(written.to_owned());
+        self
+    }
+
+    /// The text as it stands in the file, for whoever has to judge what somebody else wrote: variables by their names, and
+    /// nothing masked.
+    pub(crate) fn written(&self) -> &str {
+        self.written.as_deref().unwrap_or(&self.shown)
     }
 
     /// Whether the text must not be shown.

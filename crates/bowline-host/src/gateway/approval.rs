@@ -1,13 +1,15 @@
 //! Servers that somebody else wrote into the configuration: what has to be looked at before they are used.
 //!
 //! An approval is for content, not for a name: the program and where it was found, every argument, the variables, the
-//! folder; or the URL and its headers; and what is told of its tools and to it. What differs in any of it is something else,
-//! and has to be approved again.
+//! folder, and the content of the files of the project that these name; or the URL and its headers; and what is told of its
+//! tools and to it. What differs in any of it is something else, and has to be approved again.
+//!
+//! What somebody else wrote is shown as it is written. Values that come from the user's own variables and inputs are not.
 
 use crate::{
     config::{
         CommandLaunch, Environment, Launch, Prefer, Text, UpstreamConfig, UpstreamSettings, UrlLaunch,
-        read_env_file,
+        changes_code, open_regular, parse_env_file, read_env_file, runs_arguments,
     },
     policy::{Document, Others, Question, Store, StoreError, VERSION, visible},
 };
@@ -25,6 +27,7 @@ pub struct Candidate {
     origin: String,
     digest: String,
     description: Vec<String>,
+    files: Vec<PathBuf>,
 }
 
 impl Candidate {
@@ -32,19 +35,27 @@ impl Candidate {
     pub fn of(entry: &UpstreamConfig, environment: &Environment, workspace: Option<&Path>) -> Self {
         let mut content = Content::default();
         match &entry.launch {
-            Launch::Command(launch) => content.command(launch, environment, workspace),
+            Launch::Command(launch) => {
+                content.command(launch, environment, workspace);
+                let project = [workspace, entry.origin.file.parent()].into_iter().flatten();
+                let project: Vec<&Path> = project.filter(|folder| !folder.as_os_str().is_empty()).collect();
+                content.project_files(launch, workspace, &project);
+            }
             Launch::Url(launch) => content.url(launch),
         }
         content.settings(&entry.settings);
         for name in &entry.uses {
             content.part("reads", name);
         }
+        // What is dangerous is read first.
+        let description = content.dangers.into_iter().chain(content.lines).collect();
         let parts: Vec<&[u8]> = content.parts.iter().map(Vec::as_slice).collect();
         Self {
             server: entry.name.clone(),
             origin: entry.origin.short(),
             digest: hex(&digest(&parts)),
-            description: content.lines,
+            description,
+            files: content.files,
         }
     }
 
@@ -72,7 +83,13 @@ impl Candidate {
         }
     }
 
-    /// What is approved, line by line and complete, for people: nothing hidden in it, and no secrets.
+    /// The files whose content is part of what is approved.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// What is approved, line by line and complete, for people: what is dangerous first, nothing hidden in it, and no
+    /// secrets of the user.
     pub fn description(&self) -> &[String] {
         &self.description
     }
@@ -105,7 +122,12 @@ impl<F: Fn(&Candidate) -> bool + Send + Sync + 'static> Approve for F {
 struct Content {
     parts: Vec<Vec<u8>>,
     lines: Vec<String>,
+    dangers: Vec<String>,
+    files: Vec<PathBuf>,
 }
+
+/// The most that is read of a file whose content is approved.
+const MAX_CONTENT: u64 = 64 << 20;
 
 impl Content {
     /// Something that anybody may see.
@@ -121,7 +143,7 @@ impl Content {
     /// A text, which may hold secrets: as it was written, so that a variable may get another value; and as it is where
     /// that is hidden, so that nothing changes unseen.
     fn text(&mut self, what: &str, text: &Text) {
-        self.part(what, text.shown());
+        self.part(what, text.written());
         if !text.is_secret() || text.shown().contains("***") {
             self.mark("value", text.expose().as_bytes());
         }
@@ -129,9 +151,14 @@ impl Content {
 
     fn command(&mut self, launch: &CommandLaunch, environment: &Environment, workspace: Option<&Path>) {
         let folder = launch.cwd.as_ref().map(|folder| Path::new(folder.expose())).or(workspace);
+        let file = launch.env_file.as_ref().map(|file| Path::new(file.expose()));
+        let in_file = file.map(|path| (path, read_env_file(path).unwrap_or_default()));
+        let in_file = in_file.map(|(path, text)| parse_env_file(path, &text).0).unwrap_or_default();
+        // The variables that the program gets: those of the entry, then those of its file, then the user's.
+        let of_file = in_file.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.expose());
         let search = match launch.env.get("PATH") {
             Some(path) => path.as_ref().map(Text::expose),
-            None => environment.variable("PATH"),
+            None => of_file.or_else(|| environment.variable("PATH")),
         };
         self.text("command", &launch.program);
         let found = resolve(launch.program.expose(), search, folder);
@@ -144,7 +171,10 @@ impl Content {
         }
         for (name, value) in &launch.env {
             match value {
-                Some(value) => self.text(&format!("variable {}", visible(name)), value),
+                Some(value) => {
+                    self.text(&format!("variable {}", visible(name)), value);
+                    self.danger_of(name);
+                }
                 None => self.part("without variable", name),
             }
         }
@@ -154,11 +184,64 @@ impl Content {
             let content = read_env_file(Path::new(file.expose())).unwrap_or_default();
             self.mark("content", &digest(&[content.as_bytes()]));
         }
+        for (name, value) in &in_file {
+            // A file of variables holds secrets of the user, as a rule; what decides which code runs is none.
+            let shown = if changes_code(name) { value.expose() } else { "***" };
+            self.lines.push(format!("variable {}, from the file: {}", visible(name), visible(shown)));
+            self.danger_of(name);
+        }
+        let arguments = launch.args.iter().map(Text::expose);
+        if let Some((program, argument)) = runs_arguments(launch.program.expose(), arguments) {
+            self.danger(&format!(
+                "`{} {}` runs code that is written in the arguments",
+                visible(&program),
+                visible(argument)
+            ));
+        }
+        for word in launch.args.iter().map(Text::expose).chain([launch.program.expose()]) {
+            if let Some(pattern) = dangerous_pattern(word) {
+                self.danger(&format!("`{}` {pattern}", visible(word)));
+            }
+        }
         match &launch.cwd {
             Some(folder) => self.text("folder", folder),
             None => {
                 self.part("folder", &workspace.map(|path| path.display().to_string()).unwrap_or_default());
             }
+        }
+    }
+
+    fn danger(&mut self, what: &str) {
+        self.dangers.push(format!("DANGER: {what}"));
+    }
+
+    fn danger_of(&mut self, variable: &str) {
+        if changes_code(variable) {
+            self.danger(&format!("the variable `{}` changes which code the program runs", visible(variable)));
+        }
+    }
+
+    /// Files of the project that the command names: the program, arguments, and what variables name. They come with the
+    /// project, so their content decides what runs.
+    fn project_files(&mut self, launch: &CommandLaunch, workspace: Option<&Path>, project: &[&Path]) {
+        let folder = launch.cwd.as_ref().map(|folder| Path::new(folder.expose())).or(workspace);
+        let values = launch.env.values().flatten().chain([&launch.program]).chain(&launch.args);
+        let mut seen = std::collections::BTreeSet::new();
+        for word in values.flat_map(|text| words(text.expose())) {
+            let path = folder.map_or_else(|| PathBuf::from(word), |folder| folder.join(word));
+            let is_inside = |path: &Path| {
+                let whole = |folder: &Path| folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+                project.iter().any(|folder| path.starts_with(folder) || path.starts_with(whole(folder)))
+            };
+            let Ok(real) = path.canonicalize() else { continue };
+            if !(is_inside(&real) || is_inside(&path)) || !seen.insert(real) {
+                continue;
+            }
+            let Some(content) = content_digest(&path) else { continue };
+            self.mark(&format!("content of {}", path.display()), &content);
+            let start = content.get(..8).unwrap_or_default();
+            self.lines.push(format!("content of {}: {}…", visible(&path.display().to_string()), hex(start)));
+            self.files.push(path);
         }
     }
 
@@ -199,6 +282,43 @@ impl Content {
         for root in &settings.roots {
             self.text("root", &root.uri);
         }
+    }
+}
+
+/// The parts of a text that may name a file: the text, its words, and what is behind `=` in them.
+fn words(text: &str) -> Vec<&str> {
+    let parts =
+        text.split_whitespace().flat_map(|word| [Some(word), word.split_once('=').map(|(_, value)| value)]);
+    let mut words: Vec<&str> =
+        std::iter::once(text).chain(parts.flatten()).filter(|word| !word.is_empty()).collect();
+    words.dedup();
+    words
+}
+
+/// A digest of what is in a file; nothing if it is none that can be read.
+fn content_digest(path: &Path) -> Option<[u8; 32]> {
+    use std::io::Read as _;
+    let mut bytes = Vec::new();
+    let file = open_regular(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.take(MAX_CONTENT).read_to_end(&mut bytes).ok()?;
+    Some(digest(&[&bytes, &length.to_le_bytes()]))
+}
+
+/// Why an argument deserves a second look.
+fn dangerous_pattern(word: &str) -> Option<&'static str> {
+    let has =
+        |part: &str| word.split(|letter: char| !letter.is_ascii_alphanumeric()).any(|found| found == part);
+    let places =
+        ["/.ssh", "/.aws", "/.gnupg", "/.kube", "/.config/gcloud", "/etc/shadow", "id_rsa", "id_ed25519"];
+    if has("sudo") || has("doas") {
+        Some("asks for the rights of the administrator")
+    } else if word.contains("rm -rf") || word.contains("rm -fr") {
+        Some("removes whole folders")
+    } else if places.iter().any(|place| word.contains(place)) {
+        Some("names a place of keys and passwords")
+    } else {
+        None
     }
 }
 
@@ -336,13 +456,15 @@ mod tests {
         let candidate = candidate(
             "{ \"command\": \"npx\", \"args\": [\"-c\", \"x\u{202e}y\"], \"env\": { \"NODE_OPTIONS\": \"--require=./evil.js\" } }",
         );
-        expect![[r"
+        expect![[r#"
+            DANGER: the variable `NODE_OPTIONS` changes which code the program runs
+            DANGER: `npx -c` runs code that is written in the arguments
             command: npx
             program: not found
             argument: -c
             argument: x<U+202E>y
-            variable NODE_OPTIONS: ***
-            folder: /shop"]]
+            variable NODE_OPTIONS: --require=./evil.js
+            folder: /shop"#]]
         .assert_eq(&candidate.description().join("\n"));
         assert_eq!(candidate.origin(), "/shop/.mcp.json:1");
     }
@@ -434,6 +556,73 @@ mod tests {
         assert_eq!(resolve("tool", Some(&search), None), Some(first.join("tool")));
         assert_eq!(resolve("./tool", Some(&search), Some(Path::new("/w"))), Some(PathBuf::from("/w/./tool")));
         assert_eq!(resolve("other", Some(&search), None), None);
+    }
+
+    #[test]
+    fn values_of_the_user_are_not_shown_and_those_of_the_project_are() {
+        // V-70
+        let file = r#"{ "mcpServers": { "a": { "command": "x", "args": ["--token=abc", "sudo"],
+            "env": { "MINE": "${TOKEN}", "LD_PRELOAD": "./evil.so" } } } }"#;
+        let candidate = candidate_in(file, &[("TOKEN", "s3cret")]);
+        let shown = candidate.description().join("\n");
+        assert!(!shown.contains("s3cret"), "{shown}");
+        for line in [
+            "DANGER: the variable `LD_PRELOAD` changes which code the program runs",
+            "DANGER: `sudo` asks for the rights of the administrator",
+            "argument: --token=abc",
+            "variable LD_PRELOAD: ./evil.so",
+            "variable MINE: ${TOKEN}",
+        ] {
+            assert!(candidate.description().iter().any(|shown| shown == line), "{line}\n{shown}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_program_that_is_shown_is_the_one_that_runs() {
+        // V-70
+        use std::os::unix::fs::PermissionsExt;
+        let folder = Folder::new("approval-path");
+        std::fs::create_dir(folder.join("bin")).unwrap();
+        let program = folder.join("bin/npx");
+        std::fs::write(&program, "").unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::write(folder.join(".env"), format!("PATH={}\nKEY=s3cret\n", folder.join("bin").display()))
+            .unwrap();
+        let entry = format!(r#"{{ "command": "npx", "envFile": {:?} }}"#, folder.join(".env"));
+        let shown = candidate(&entry).description().join("\n");
+        assert!(shown.contains(&format!("program: {}", program.display())), "{shown}");
+        assert!(shown.contains("DANGER: the variable `PATH` changes which code the program runs"), "{shown}");
+        assert!(shown.contains("variable KEY, from the file: ***") && !shown.contains("s3cret"), "{shown}");
+    }
+
+    #[test]
+    fn the_content_of_files_of_the_project_is_approved_too() {
+        // V-70
+        let folder = Folder::new("approval-content");
+        std::fs::write(folder.join("server.js"), "one").unwrap();
+        std::fs::write(folder.join("hook.js"), "one").unwrap();
+        let path = folder.join(".mcp.json");
+        let of = || {
+            let text = r#"{ "mcpServers": { "a": { "command": "node", "args": ["server.js", "--port=1"],
+                "env": { "NODE_OPTIONS": "--require ./hook.js" } } } }"#;
+            let files = BTreeMap::from([(path.clone(), text.to_owned())]);
+            let environment = Environment::new([("HOME", "/"), ("PATH", "/nowhere")]);
+            let loader = Loader::new(environment.clone()).source(Source::new(&path, Scope::Project));
+            let config = loader.load(&files);
+            let workspace = folder.join("");
+            Candidate::of(&config.upstreams[0], &environment, Some(&workspace))
+        };
+        let approved = of();
+        assert_eq!(approved.files().len(), 2, "{:?}", approved.files());
+        assert_eq!(of().digest(), approved.digest());
+        for name in ["server.js", "hook.js"] {
+            std::fs::write(folder.join(name), "two").unwrap();
+            let changed = of();
+            assert_ne!(changed.digest(), approved.digest(), "{name}");
+            std::fs::write(folder.join(name), "one").unwrap();
+        }
+        assert_eq!(of().digest(), approved.digest());
     }
 
     #[test]

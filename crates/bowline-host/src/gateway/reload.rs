@@ -8,13 +8,16 @@ use super::{
     secrets::secrets,
 };
 use crate::{
-    config::{Config, Diff, DisclosureConfig, Launch, LimitsConfig, UpstreamConfig, diff},
+    config::{Config, Diff, DisclosureConfig, Environment, LimitsConfig, UpstreamConfig, diff},
     search::Disclosure,
     upstream::Upstream,
 };
-use bowline_client::Limits;
+use bowline_client::{Connect, Inbox, Limits, Restart, Transport};
+use bowline_proto::service::BoxFuture;
+use bowline_types::Era;
 use std::{
     collections::BTreeMap,
+    path::PathBuf,
     sync::{Arc, MutexGuard, PoisonError},
 };
 
@@ -71,16 +74,65 @@ impl Inner {
         if let Some(error) = problem::about_server(config, &entry.name) {
             return (Standing::Broken(error.to_string()), None);
         }
+        let mut approved = None;
         if entry.needs_approval() {
             let candidate = Candidate::of(entry, &self.environment, self.workspace.as_deref());
             if !self.approve.is_approved(&candidate) {
                 return (Standing::NeedsApproval(candidate), None);
             }
+            let (environment, workspace) = (self.environment.clone(), self.workspace.clone());
+            let digest = candidate.digest().to_owned();
+            approved = Some(Approved { entry: Arc::new(entry.clone()), environment, workspace, digest });
         }
         match Upstream::from_config(entry, self.workspace.as_deref()) {
-            Ok(upstream) => (Standing::Active, Some(upstream)),
+            Ok(mut upstream) => {
+                if let Some(approved) = approved {
+                    upstream.target = Arc::new(Checked { target: upstream.target, approved });
+                }
+                (Standing::Active, Some(upstream))
+            }
             Err(error) => (Standing::Broken(error.to_string()), None),
         }
+    }
+}
+
+/// What was approved of a server.
+#[derive(Clone)]
+struct Approved {
+    entry: Arc<UpstreamConfig>,
+    environment: Environment,
+    workspace: Option<PathBuf>,
+    digest: String,
+}
+
+/// A server that was approved. It is started only while it is what was approved: its files may change at any time.
+struct Checked {
+    target: Arc<dyn Connect>,
+    approved: Approved,
+}
+
+impl Connect for Checked {
+    fn connect(&self, inbox: Inbox) -> BoxFuture<'_, bowline_client::Result<Box<dyn Transport>>> {
+        let Approved { entry, environment, workspace, digest } = self.approved.clone();
+        let looking = tokio::task::spawn_blocking(move || {
+            Candidate::of(&entry, &environment, workspace.as_deref()).digest() == digest
+        });
+        Box::pin(async move {
+            if !matches!(looking.await, Ok(true)) {
+                let reason = "its program or files changed since it was approved; run `bowline up` in a terminal to \
+                              approve it again";
+                return Err(bowline_client::Error::unreachable(reason));
+            }
+            self.target.connect(inbox).await
+        })
+    }
+
+    fn restart(&self) -> Restart {
+        self.target.restart()
+    }
+
+    fn known_era(&self) -> Option<Era> {
+        self.target.known_era()
     }
 }
 
@@ -178,9 +230,6 @@ pub(super) fn complaints(entry: &UpstreamConfig, standing: &Standing) -> Vec<Pro
     let mut told = Vec::new();
     if !Limits::SUPPORTED && entry.settings.limits != LimitsConfig::default() {
         told.push(tell("`limits` have no effect on this system"));
-    }
-    if let Launch::Url(launch) = &entry.launch {
-        told.extend(launch.oauth.as_ref().map(|_| tell("`oauth` has no effect")));
     }
     told
 }

@@ -3,8 +3,11 @@
 //! Files are looked at once a second, which works on every system and for files that editors replace. A change counts once
 //! nothing has changed for another second, so that nobody reads what is half written.
 
-use super::{Gateway, Inner};
-use crate::config::{Disk, Loader, MAX_FILE, read_regular};
+use super::{Candidate, Gateway, Inner};
+use crate::{
+    config::{Config, Diff, Disk, Loader, MAX_FILE, read_regular},
+    policy::visible,
+};
 use bowline_proto::seal::digest;
 use std::{
     collections::BTreeMap,
@@ -25,7 +28,7 @@ impl Gateway {
     ///
     /// Needs a tokio runtime.
     pub fn watch(&self, loader: Loader) {
-        let files = self.config().files.clone();
+        let files = self.watched_files();
         let task = tokio::spawn(watch(std::sync::Arc::downgrade(&self.inner), loader, files)).abort_handle();
         let mut watcher = self.inner.watcher.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = watcher.replace(task) {
@@ -47,18 +50,31 @@ async fn watch(gateway: Weak<Inner>, loader: Loader, files: Vec<PathBuf>) {
             continue;
         }
         let reading = loader.clone();
-        let read = tokio::task::spawn_blocking(move || {
-            let config = reading.load(&Disk);
-            watched.follow(config.files.clone());
-            (watched, config)
-        });
-        let Ok((following, config)) = read.await else { return };
-        watched = following;
+        let Ok(config) = tokio::task::spawn_blocking(move || reading.load(&Disk)).await else { return };
         let Some(inner) = gateway.upgrade() else { return };
-        match (Gateway { inner }).apply(config) {
+        let gateway = Gateway { inner };
+        gateway.apply_and_log(config);
+        watched.follow(gateway.watched_files());
+    }
+}
+
+impl Gateway {
+    /// Reads the configuration anew, whether a file has changed or not, and applies it. What comes of it is logged, and
+    /// the old configuration stays if the new one cannot be used.
+    ///
+    /// Needs a tokio runtime.
+    pub async fn reload(&self, loader: &Loader) {
+        let reading = loader.clone();
+        if let Ok(config) = tokio::task::spawn_blocking(move || reading.load(&Disk)).await {
+            self.apply_and_log(config);
+        }
+    }
+
+    fn apply_and_log(&self, config: Config) {
+        match self.apply(config) {
             Ok(applied) => {
-                let (diff, problems) = (&applied.diff, applied.problems.len());
-                tracing::info!(?diff, problems, "the configuration was read anew");
+                let changes = summary(&applied.diff);
+                tracing::info!(changes, problems = applied.problems.len(), "the configuration was reloaded");
                 for section in applied.restart {
                     tracing::warn!(section, "a change of this section counts from the next start on");
                 }
@@ -66,6 +82,30 @@ async fn watch(gateway: Weak<Inner>, loader: Loader, files: Vec<PathBuf>) {
             Err(error) => tracing::warn!(%error, "the new configuration cannot be used; the old one stays"),
         }
     }
+
+    /// The files of the configuration, and those whose content was approved with a server.
+    fn watched_files(&self) -> Vec<PathBuf> {
+        let config = self.config();
+        let entries = config.upstreams.iter().filter(|entry| entry.needs_approval());
+        let workspace = self.inner.workspace.as_deref();
+        let scripts = entries
+            .flat_map(|entry| Candidate::of(entry, &self.inner.environment, workspace).files().to_vec());
+        config.files.iter().cloned().chain(scripts).collect()
+    }
+}
+
+/// What a new configuration changes, in words.
+fn summary(diff: &Diff) -> String {
+    let sections: Vec<String> = diff.sections.iter().map(|section| format!("[{section}]")).collect();
+    let parts = [
+        ("added", &diff.added),
+        ("removed", &diff.removed),
+        ("changed", &diff.changed),
+        ("sections", &sections),
+    ];
+    let parts = parts.into_iter().filter(|(_, names)| !names.is_empty());
+    let parts: Vec<String> = parts.map(|(what, names)| format!("{what}: {}", names.join(", "))).collect();
+    if parts.is_empty() { "none".to_owned() } else { visible(&parts.join("; ")) }
 }
 
 /// Looks at the files where that holds nobody up.

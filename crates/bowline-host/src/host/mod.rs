@@ -467,7 +467,8 @@ impl Inner {
                     last(shelf)?
                 }
                 Err(_) => {
-                    tracing::warn!(server = &*instance.name, ?limit, "a server does not list what it has");
+                    let seconds = limit.as_secs();
+                    tracing::warn!(server = &*instance.name, seconds, "a server did not list what it has in time");
                     last(shelf)?
                 }
             }

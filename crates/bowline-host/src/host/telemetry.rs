@@ -152,7 +152,15 @@ impl<'a> Account<'a> {
         server.finish(told.clone());
         let Some(end) = end else { return };
         let took = self.began.elapsed();
-        tracing::info!(server = &*upstream, method = method.as_str(), tool, ?end, ?took, "a call has ended");
+        let (result, milliseconds) = (end.as_str(), took.as_millis());
+        tracing::debug!(
+            server = &*upstream,
+            method = method.as_str(),
+            tool,
+            result,
+            milliseconds,
+            "a call has ended"
+        );
         metrics.called(method, end, took);
         if let Some(tool) = &tool {
             metrics.called_tool(tool, end);

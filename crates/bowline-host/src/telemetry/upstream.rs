@@ -29,6 +29,12 @@ macro_rules! labels {
         impl $name {
             pub(super) const LABELS: [&str; [$($label),*].len()] = [$($label),*];
 
+            /// Its label.
+            #[expect(clippy::indexing_slicing, reason = "there is a label for each")]
+            pub fn as_str(self) -> &'static str {
+                Self::LABELS[self as usize]
+            }
+
             /// Its place among the labels.
             const fn place(self) -> usize {
                 self as usize

@@ -84,6 +84,7 @@ fn claude_code_of_a_project() {
 
             [servers.loose]  # .mcp.json:17, mcpServers, needs approval
             command = "loose"  # .mcp.json:17
+            Ignored: .mcp.json:8: mcpServers.api.oauth: `oauth` has no effect: nobody is signed in; put a token into `headers`
             Ignored: .mcp.json:17: mcpServers.loose.autoApprove: ignored, because a file of a project may not loosen what is asked; write it into your own configuration"#]],
     );
 }
@@ -167,22 +168,24 @@ fn vs_code() {
         Scope::Project,
         text,
         &expect![[r#"
-        [servers.perplexity]  # .vscode/mcp.json:8, VS Code, needs approval
-        command = "npx"  # .vscode/mcp.json:10
-        args = ["-y","server-perplexity-ask","--region=${input:region}"]  # .vscode/mcp.json:11
-        env.NODE_OPTIONS = unset  # .vscode/mcp.json:12
-        env.PERPLEXITY_API_KEY = "${input:perplexity-key}"  # .vscode/mcp.json:12
-        env.RETRIES = "***"  # .vscode/mcp.json:12
-        env_file = "/srv/ada/shop/web/.env"  # .vscode/mcp.json:13
-        dev = …  # kept, means nothing here
-        sandbox = …  # kept, means nothing here
-        sandboxEnabled = …  # kept, means nothing here
+            [servers.perplexity]  # .vscode/mcp.json:8, VS Code, needs approval
+            command = "npx"  # .vscode/mcp.json:10
+            args = ["-y","server-perplexity-ask","--region=${input:region}"]  # .vscode/mcp.json:11
+            env.NODE_OPTIONS = unset  # .vscode/mcp.json:12
+            env.PERPLEXITY_API_KEY = "${input:perplexity-key}"  # .vscode/mcp.json:12
+            env.RETRIES = "***"  # .vscode/mcp.json:12
+            env_file = "/srv/ada/shop/web/.env"  # .vscode/mcp.json:13
+            dev = …  # kept, means nothing here
+            sandbox = …  # kept, means nothing here
+            sandboxEnabled = …  # kept, means nothing here
 
-        [servers.github]  # .vscode/mcp.json:18, VS Code, needs approval
-        url = "https://api.githubcopilot.com/mcp/"  # .vscode/mcp.json:18
+            [servers.github]  # .vscode/mcp.json:18, VS Code, needs approval
+            url = "https://api.githubcopilot.com/mcp/"  # .vscode/mcp.json:18
 
-        [servers.socket]  # .vscode/mcp.json:19, VS Code, needs approval
-        url = "unix:///run/server.sock#/mcp"  # .vscode/mcp.json:19"#]],
+            [servers.socket]  # .vscode/mcp.json:19, VS Code, needs approval
+            url = "unix:///run/server.sock#/mcp"  # .vscode/mcp.json:19
+            Ignored: .vscode/mcp.json:15: servers.perplexity.sandboxEnabled: `sandboxEnabled` has no effect: the server runs without a sandbox
+            Ignored: .vscode/mcp.json:16: servers.perplexity.sandbox: `sandbox` has no effect: the server runs without a sandbox"#]],
     );
 }
 
@@ -229,6 +232,7 @@ fn zed() {
             command = "off"  # settings.json:11
             args = ["${UNSET}"]  # settings.json:11
             enabled = false  # settings.json:11
+            Ignored: settings.json:10: context_servers.remote.oauth: `oauth` has no effect: nobody is signed in; put a token into `headers`
             Skipped: settings.json:12: context_servers.mcp-server-github: `mcp-server-github` is an extension of Zed, which only Zed can start; add its command to use it here"#]],
     );
 }

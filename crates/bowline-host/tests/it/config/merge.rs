@@ -36,8 +36,9 @@ fn a_later_file_wins_and_a_higher_scope_wins_over_order() {
     expect!["(Replaced) two.json:1: b: replaces the server of the same name at one.json:1"]
         .assert_eq(&notices(&config));
     let config = load(&[("project.json", Scope::Project, PROJECT), ("user.json", Scope::User, USER)]);
-    assert_eq!(programs(&config), ["a=user-a", "b=project-b", "c=project-c"]);
-    expect!["(Replaced) project.json:1: b: a file of the project replaces your own server of the same name at user.json:1"].assert_eq(&notices(&config));
+    // What the user allows their own server is not for one of the project that has its name.
+    assert_eq!(programs(&config), ["a=user-a", "b=user-b", "c=project-c"]);
+    expect!["(Ignored) project.json:1: b: ignored, because your own server at user.json:1 has this name; rename one of the two"].assert_eq(&notices(&config));
 }
 
 #[test]
@@ -180,7 +181,7 @@ fn known_files_that_are_not_there_are_no_mistake() {
         .sources(known_files(nowhere, Some(Path::new("/nonexistent/shop")), Platform::Linux))
         .load(&std::collections::BTreeMap::new());
     // A watcher has to know them all the same.
-    assert_eq!(config.files.len(), 19);
+    assert_eq!(config.files.len(), 20);
     assert_eq!(Config { files: Vec::new(), ..config }, Config::default());
 }
 
@@ -216,6 +217,7 @@ fn known_files_of_each_system() {
                 User Gemini: /srv/ada/.gemini/settings.json
                 User Copilot: /srv/ada/.copilot/mcp-config.json
                 User Inspector: /srv/ada/.mcp-inspector/mcp.json
+                User Codex: /srv/ada/.codex/config.toml
                 User Goose: /srv/ada/.config/goose/config.yaml
                 User Zed: /srv/ada/.config/zed/settings.json
                 User VS Code: /srv/ada/.config/Code/User/mcp.json
@@ -240,6 +242,7 @@ fn known_files_of_each_system() {
                 User Gemini: /mac/ada/.gemini/settings.json
                 User Copilot: /mac/ada/.copilot/mcp-config.json
                 User Inspector: /mac/ada/.mcp-inspector/mcp.json
+                User Codex: /mac/ada/.codex/config.toml
                 User Goose: /mac/ada/.config/goose/config.yaml
                 User Zed: /mac/ada/.config/zed/settings.json
                 User VS Code: /mac/ada/Library/Application Support/Code/User/mcp.json

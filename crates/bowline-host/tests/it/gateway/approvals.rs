@@ -65,3 +65,51 @@ async fn without_anybody_who_knows_nothing_is_approved() {
     let gateway = Gateway::builder(project(&far, "a")).approve(|_: &Candidate| true).build().unwrap();
     assert_eq!(waiting(&gateway), None);
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_script_that_changed_after_its_approval_is_not_run() {
+    // V-70
+    let folder = Folder::new("approved-script");
+    let script = folder.path().join("server.sh");
+    std::fs::write(&script, "exit 1\n").unwrap();
+    let entry = json!({ "command": "/bin/sh", "args": [script], "cwd": folder.path() });
+    let file = json!({ "mcpServers": { "theirs": entry } }).to_string();
+    let path = folder.path().join(".mcp.json");
+    let own = "[[rules]]\neffect = \"allow\"\n";
+    let config =
+        config_of(&[("bowline.toml", Scope::User, own), (path.to_str().unwrap(), Scope::Project, &file)]);
+    let gateway = Gateway::builder(config)
+        .environment(environment())
+        .workspace(folder.path())
+        .approve(|_: &Candidate| true)
+        .build()
+        .unwrap();
+    let ran = folder.path().join("ran");
+    std::fs::write(&script, format!("touch {}\n", ran.display())).unwrap();
+    let mut peer = client(gateway.open().unwrap()).await;
+    let answer = peer.request("tools/call", json!({ "name": "theirs__any", "arguments": {} })).await.unwrap();
+    assert!(answer.to_string().contains("changed since it was approved"), "{answer}");
+    assert!(!ran.exists(), "the script ran");
+    gateway.close().await;
+}
+
+#[tokio::test]
+async fn a_server_of_a_project_gets_nothing_of_a_server_of_the_user_with_its_name() {
+    // V-70
+    let far = Far::start().await;
+    let own =
+        format!("[servers.shop]\nurl = \"{}\"\n[[rules]]\neffect = \"allow\"\nserver = \"shop\"\n", far.url);
+    let file = json!({ "mcpServers": { "shop": { "command": "/no/such/program" } } }).to_string();
+    let config = config_of(&[("bowline.toml", Scope::User, &own), (".mcp.json", Scope::Project, &file)]);
+    let told: Vec<String> = config.notices.iter().map(ToString::to_string).collect();
+    let gateway =
+        Gateway::builder(config).environment(environment()).approve(|_: &Candidate| true).build().unwrap();
+    let mut peer = client(gateway.open().unwrap()).await;
+    assert_eq!(text(&call(&mut peer, "shop__fast", json!({})).await), "fast is done");
+    assert!(
+        told.iter().any(|line| line.contains("your own server at bowline.toml:1 has this name")),
+        "{told:?}"
+    );
+    gateway.close().await;
+}
