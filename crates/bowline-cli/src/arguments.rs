@@ -52,6 +52,8 @@ pub(crate) enum Command {
     Up(commands::up::Arguments),
     /// Run the host without a person: as a service, or as the one server of another program
     Gateway(commands::gateway::Arguments),
+    /// Give a program that starts its servers the gateway that you run
+    Connect(commands::connect::Arguments),
     /// Run one of the servers that come with the program
     Serve(commands::serve::Arguments),
     /// See what the configuration says, look for mistakes in it, take over that of other programs
@@ -119,9 +121,12 @@ impl Command {
     pub(crate) fn reads_configuration(&self) -> bool {
         match self {
             Self::Config(arguments) => !arguments.writes(),
-            Self::Offer(_) | Self::Completions(_) | Self::Man(_) | Self::Reference(_) | Self::Token(_) => {
-                false
-            }
+            Self::Offer(_)
+            | Self::Completions(_)
+            | Self::Man(_)
+            | Self::Reference(_)
+            | Self::Token(_)
+            | Self::Connect(_) => false,
             _ => true,
         }
     }

@@ -72,8 +72,8 @@ pub(crate) fn remember(context: &Context, server: &str, change: impl FnOnce(&mut
     let mut cache = read(&path).unwrap_or_default();
     change(cache.servers.entry(server.to_owned()).or_default());
     let (Some(folder), Ok(text)) = (path.parent(), serde_json::to_vec(&cache)) else { return };
-    let written =
-        fs::create_dir_all(folder).and_then(|()| folders::replace(&path, |new| fs::write(new, text)));
+    let written = fs::create_dir_all(folder)
+        .and_then(|()| folders::replace(&path, |new| folders::write_private(new, &text)));
     if let Err(error) = written {
         tracing::debug!(%error, "names for completion cannot be remembered");
     }

@@ -40,6 +40,15 @@ pub(crate) fn private(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
     options
 }
 
+/// Writes a new file that is its owner's alone, whatever the umask is.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // A file that a stopped process left has the mode it had.
+    let _: io::Result<()> = fs::remove_file(path);
+    let mut file = private(fs::OpenOptions::new().write(true).create_new(true)).open(path)?;
+    io::Write::write_all(&mut file, bytes)?;
+    file.sync_all()
+}
+
 /// Puts a file in the place of another. It is written beside it and moved, so that nobody reads half of it.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
     let new = path.with_extension(format!("{}.new", std::process::id()));

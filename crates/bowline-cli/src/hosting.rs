@@ -7,13 +7,14 @@ use crate::{
 };
 use bowline_host::{
     Gateway,
-    config::{Config, NoticeKind},
+    config::{Config, Loader, NoticeKind},
     gateway::{Approvals, Approve, Candidate, EntryStatus, GatewayError, Standing},
     policy::{Audience, Consent, Gate, Pattern, Rule, StoreError, SystemOpener},
 };
 use clap::Args;
 use std::{
     collections::BTreeSet,
+    io,
     net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -109,6 +110,27 @@ impl Hosting {
             (Consent::Deny, _, _) => "calls that no rule allows are refused",
         };
         format!("consent = \"{consent}\": {meaning}")
+    }
+
+    /// Reloads the configuration whenever the process gets a SIGHUP, until the program ends.
+    #[cfg(unix)]
+    pub(crate) fn reload_on_hangup(&self, loader: Loader) -> io::Result<()> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut hangup = signal(SignalKind::hangup())?;
+        let gateway = self.gateway.clone();
+        tokio::spawn(async move {
+            while hangup.recv().await.is_some() {
+                gateway.reload(&loader).await;
+            }
+        });
+        Ok(())
+    }
+
+    /// There is no such signal here.
+    #[cfg(not(unix))]
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "other systems have the signal")]
+    pub(crate) fn reload_on_hangup(&self, _: Loader) -> io::Result<()> {
+        Ok(())
     }
 
     /// What is wrong with the configuration, or has to be known of it, in sentences.

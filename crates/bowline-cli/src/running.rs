@@ -8,7 +8,7 @@ use crate::{context::Context, folders, hosting::Hosting, surroundings::Surroundi
 use serde::{Deserialize, Serialize};
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
-    io::{self, Write},
+    io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
@@ -122,7 +122,7 @@ impl Place {
         folders::make_private(folder)?;
         let path = folder.join(name(port));
         let lock = acquire(&path.with_extension("lock"))?;
-        folders::replace(&path, |new| write(new, text))?;
+        folders::replace(&path, |new| folders::write_private(new, text.as_bytes()))?;
         Ok(Self { path, lock })
     }
 }
@@ -173,6 +173,18 @@ fn is_locked(path: &Path) -> bool {
     matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
+/// The gateway at a port, or else the one that [`Running::find`] means, and a file whose lock it holds until it ends.
+pub(crate) fn attach(surroundings: &Surroundings, port: Option<u16>) -> Option<(Running, File)> {
+    let running = match port {
+        Some(port) => Running::at(surroundings, port),
+        None => Running::find(surroundings),
+    }?;
+    let port = port.or_else(|| running.url.parse::<http::Uri>().ok()?.port_u16())?;
+    let paths = folders::runtime(surroundings).into_iter().map(|folder| folder.join(name(port)));
+    let path = paths.into_iter().find(|path| read(path).as_ref() == Some(&running))?;
+    Some((running, File::open(path.with_extension("lock")).ok()?))
+}
+
 /// Tells the other commands of this user where a gateway is.
 pub(crate) fn tell(
     context: &Context,
@@ -187,14 +199,6 @@ pub(crate) fn tell(
 
 fn name(port: u16) -> String {
     format!("up-{port}.json")
-}
-
-/// Writes the file for the user alone.
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    // A file that a stopped process left has the mode it had.
-    let _: io::Result<()> = fs::remove_file(path);
-    let mut file = folders::private(OpenOptions::new().write(true).create_new(true)).open(path)?;
-    file.write_all(text.as_bytes())
 }
 
 fn all(surroundings: &Surroundings) -> Vec<(SystemTime, Running)> {
@@ -282,7 +286,7 @@ mod tests {
         // What a process that was killed leaves: its files, without a lock. Its id may be somebody else's by now.
         for place in folders::runtime(&surroundings).iter().filter(|place| place.is_dir()) {
             let text = serde_json::to_string(&running).expect("it is JSON");
-            write(&place.join(name(PORT)), &text).expect("it is ours");
+            fs::write(place.join(name(PORT)), text).expect("it is ours");
             fs::write(place.join(name(PORT)).with_extension("lock"), "").expect("it is ours");
         }
         assert_eq!(Running::at(&surroundings, PORT), None);

@@ -67,21 +67,6 @@ impl Surroundings {
         &self.named
     }
 
-    /// What has to be said to this program where it runs in another folder, so that it reads the same: nothing if it
-    /// finds its files by itself.
-    ///
-    /// The file of a project is not named, but its folder: what is named is the user's own, and starts without approval.
-    pub(crate) fn words_from_elsewhere(&self) -> Vec<String> {
-        if !self.named.is_empty() {
-            let whole = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
-            let files = self.named.iter().map(whole);
-            return files.flat_map(|file| ["-c".to_owned(), file.display().to_string()]).collect();
-        }
-        let is_here = self.own_files().iter().any(|file| file.scope == Scope::Project && file.path.is_file());
-        let folder = self.workspace.as_ref().filter(|_| is_here);
-        folder.map(|folder| vec!["-C".to_owned(), folder.display().to_string()]).unwrap_or_default()
-    }
-
     /// The program's own files: the user's and the project's.
     fn own_files(&self) -> Vec<KnownFile> {
         let home = self.home.clone().unwrap_or_default();

@@ -9,7 +9,7 @@ use crate::{
 use bowline_host::{config::Config, gateway::random_token};
 use std::{
     fs,
-    io::{self, Read, Write},
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
@@ -149,15 +149,7 @@ impl TokenFile {
 
     fn write_new(&self) -> io::Result<String> {
         let token = random_token().ok_or_else(|| io::Error::other("the system gives no random numbers"))?;
-        folders::replace(&self.path, |path| {
-            // A file that a stopped program left has the mode it had.
-            let _: io::Result<()> = fs::remove_file(path);
-            let mut file =
-                folders::private(fs::OpenOptions::new().write(true).create_new(true)).open(path)?;
-            file.write_all(token.as_bytes())?;
-            file.write_all(b"\n")?;
-            file.sync_all()
-        })?;
+        folders::replace(&self.path, |path| folders::write_private(path, format!("{token}\n").as_bytes()))?;
         Ok(token)
     }
 

@@ -75,5 +75,6 @@ pub use request::Request;
 pub use shared::Noise;
 pub use subscriptions::Listen;
 pub use transport::{
-    CancelWay, ClientEnd, Connect, Inbox, Outgoing, OutgoingKind, ServerEnd, Stream, Transport, memory,
+    CancelWay, ClientEnd, Connect, Inbox, Outgoing, OutgoingKind, Receive, ServerEnd, Stream, Transport,
+    memory,
 };

@@ -73,6 +73,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         socket = Some((listener, told));
     }
     hosting.gateway.watch(context.surroundings.loader());
+    hosting.reload_on_hangup(context.surroundings.loader())?;
 
     tokio::select! {
         ended = serve(&hosting, socket, arguments.stdio, &ending) => ended,

@@ -5,6 +5,7 @@ pub(crate) mod call;
 pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod connect;
 pub(crate) mod doctor;
 pub(crate) mod gateway;
 pub(crate) mod info;
@@ -43,6 +44,7 @@ pub(crate) async fn run(command: Option<Command>, context: &Context) -> Result<(
         None => up::run(up::Arguments::default(), context).await,
         Some(Command::Up(arguments)) => up::run(arguments, context).await,
         Some(Command::Gateway(arguments)) => gateway::run(arguments, context).await,
+        Some(Command::Connect(arguments)) => connect::run(arguments, context).await,
         Some(Command::Serve(arguments)) => serve::run(arguments, context).await,
         Some(Command::Config(arguments)) => config::run(&arguments, context),
         Some(Command::Token(arguments)) => token::run(&arguments, context),

@@ -150,35 +150,41 @@ fn servers_of_other_programs_are_taken_over_once() {
     place.check(
         &["config", "import", "--dry-run"],
         0,
-        &expect![[r#"
-        # From VS Code: /user/.config/Code/User/mcp.json:4
-        [servers.gh]
-        command = "docker"
-        args = ["run", "gh"]
-        env = { TOKEN = "${GH_TOKEN}" }
+        &expect![[r##"
+            # From VS Code: /user/.config/Code/User/mcp.json:4
+            [servers.gh]
+            command = "docker"
+            args = ["run", "gh"]
+            env = { TOKEN = "${GH_TOKEN}" }
 
-        # From VS Code: /user/.config/Code/User/mcp.json:5
-        [servers.docs]
-        url = "https://docs.example/mcp"
-        headers = { X-Key = "***" }
+            # From VS Code: /user/.config/Code/User/mcp.json:5
+            [servers.docs]
+            url = "https://docs.example/mcp"
+            headers = { X-Key = "***" }
 
-        # From Cursor: /user/.cursor/mcp.json:2
-        [servers.gh-cursor]
-        command = "npx"
-        args = ["-y", "gh"]
-        env = { KEY = "***", TOKEN = "${GH_TOKEN}" }
-        Nothing was written; it would be added to `/user/.config/bowline/bowline.toml`.
-    "#]],
+            # From Cursor: /user/.cursor/mcp.json:2
+            [servers.gh-cursor]
+            command = "npx"
+            args = ["-y", "gh"]
+            env = { KEY = "***", TOKEN = "${GH_TOKEN}" }
+            warning: /user/.cursor/mcp.json:2: `gh` of Cursor: the tools that run without a question are not taken over; write a rule
+            warning: /user/.cursor/mcp.json:3: `self` of Cursor is left out: it is this gateway
+            warning: /user/.cursor/mcp.json:4: `docs` of Cursor is left out: your configuration has this server already
+            Nothing was written; it would be added to `/user/.config/bowline/bowline.toml`.
+        "##]],
     );
     assert_eq!(place.get("user/.config/bowline/bowline.toml"), own);
-    place.check(&["config", "import"], 0, &expect![[r"
+    place.check(&["config", "import"], 0, &expect![[r#"
         gh: from VS Code, /user/.config/Code/User/mcp.json:4
         docs: from VS Code, /user/.config/Code/User/mcp.json:5
         gh-cursor: from Cursor, /user/.cursor/mcp.json:2
+        warning: /user/.cursor/mcp.json:2: `gh` of Cursor: the tools that run without a question are not taken over; write a rule
+        warning: /user/.cursor/mcp.json:3: `self` of Cursor is left out: it is this gateway
+        warning: /user/.cursor/mcp.json:4: `docs` of Cursor is left out: your configuration has this server already
         The file as it was is `/user/.config/bowline/bowline.toml.1.bak`.
         Written to `/user/.config/bowline/bowline.toml`. Keys that stood in the other files stand in it as well; only you can read it.
         `gh` asked VS Code for a value: set the variable GH_TOKEN to it.
-    "]]);
+    "#]]);
     expect![[r#"
         # Mine.
         [servers.mine]
@@ -206,9 +212,14 @@ fn servers_of_other_programs_are_taken_over_once() {
     place.check(
         &["config", "import"],
         0,
-        &expect![[r"
-        There is nothing to take over.
-    "]],
+        &expect![[r#"
+            warning: /user/.config/Code/User/mcp.json:4: `gh` of VS Code is left out: your configuration has this server already
+            warning: /user/.config/Code/User/mcp.json:5: `docs` of VS Code is left out: your configuration has this server already
+            warning: /user/.cursor/mcp.json:2: `gh` of Cursor is left out: your configuration has this server already
+            warning: /user/.cursor/mcp.json:3: `self` of Cursor is left out: it is this gateway
+            warning: /user/.cursor/mcp.json:4: `docs` of Cursor is left out: your configuration has this server already
+            There is nothing to take over.
+        "#]],
     );
     place.check(
         &["config", "check", "--allow-unset"],
@@ -236,6 +247,8 @@ fn a_file_with_mistakes_does_not_keep_the_others() {
         gh: from Cursor, /user/.cursor/mcp.json:2
         docs: from Cursor, /user/.cursor/mcp.json:4
         warning: /user/.config/Code/User/mcp.json:1:1: expected `}` to close the object that begins here; close it with `}`
+        warning: /user/.cursor/mcp.json:2: `gh` of Cursor: the tools that run without a question are not taken over; write a rule
+        warning: /user/.cursor/mcp.json:3: `self` of Cursor is left out: it is this gateway
         Written to `/user/.config/bowline/bowline.toml`. Keys that stood in the other files stand in it as well; only you can read it.
         error: 1 of the files could not be read as they should be
     "#]]);
@@ -263,9 +276,9 @@ fn what_was_taken_over_is_the_users_alone() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
     place.put("user/.cursor/mcp.json", CURSOR);
-    place.check(&["config", "import", "--from", "cursr"], 2, &expect![[r"
-        error: expected one of claude-code, claude-desktop, cline, copilot, cursor, gemini, goose, inspector, vs-code, windsurf, zed, got `cursr`
-    "]]);
+    place.check(&["config", "import", "--from", "cursr"], 2, &expect![[r#"
+        error: expected one of claude-code, claude-desktop, cline, codex, copilot, cursor, gemini, goose, inspector, vs-code, windsurf, zed, got `cursr`
+    "#]]);
     place.check(&["config", "import", "--from", "cursor", "--json"], 0, &expect![[r#"
         {
           "file": "/user/.config/bowline/bowline.toml",
@@ -283,8 +296,125 @@ fn what_was_taken_over_is_the_users_alone() {
             }
           ]
         }
+        warning: /user/.cursor/mcp.json:2: `gh` of Cursor: the tools that run without a question are not taken over; write a rule
+        warning: /user/.cursor/mcp.json:3: `self` of Cursor is left out: it is this gateway
         Written to `/user/.config/bowline/bowline.toml`. Keys that stood in the other files stand in it as well; only you can read it.
     "#]]);
     let file = fs::metadata(place.path("user/.config/bowline/bowline.toml")).expect("it was written");
     assert_eq!(file.permissions().mode() & 0o777, 0o600);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_configuration_without_an_end_is_an_error() {
+    let place = Place::new();
+    let file = place.path("here/bowline.toml");
+    let check = || {
+        for words in [&["tools", "everything"][..], &["__complete", "--", "tools", ""], &["config", "check"]]
+        {
+            // It ends.
+            let (told, code) = place.run(words);
+            if words[0] == "config" {
+                assert_eq!(code, Some(8), "{told}");
+                assert!(told.contains("expected a regular file, got a device or a pipe"), "{told}");
+            }
+        }
+        let (told, code) = place.run(&["gateway", "--stdio"]);
+        assert_eq!(code, Some(3), "{told}");
+    };
+    std::os::unix::fs::symlink("/dev/zero", &file).expect("links can be made");
+    check();
+    std::fs::remove_file(&file).expect("it is ours");
+    let made = rustix::fs::mkfifoat(rustix::fs::CWD, &file, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR);
+    made.expect("pipes can be made");
+    check();
+}
+
+const CODEX: &str = r#"
+model = "o9"
+
+[mcp_servers.docs]
+command = "npx"
+args = ["-y", "docs-server", "--query=x"]
+env = { MODE = "fast" }
+env_vars = ["DOCS_KEY"]
+tool_timeout_sec = 90
+enabled_tools = ["search"]
+
+[mcp_servers.tickets]
+url = "https://tickets.example/mcp"
+bearer_token_env_var = "TICKETS_TOKEN"
+http_headers = { X-Team = "a" }
+
+[mcp_servers.gateway]
+command = "bowline"
+args = ["connect"]
+"#;
+
+#[test]
+fn servers_of_codex_are_taken_over_and_what_is_left_out_is_told() {
+    let place = Place::new();
+    place.put("user/.codex/config.toml", CODEX);
+    let sandboxed = r#"{ "mcpServers": { "boxed": { "command": "boxed", "sandboxEnabled": true, "autoApprove": ["*"] } } }"#;
+    place.put("user/.cursor/mcp.json", sandboxed);
+    place.check(&["config", "import", "--dry-run"], 0, &expect![[r##"
+        # From Codex: /user/.codex/config.toml:4
+        [servers.docs]
+        command = "npx"
+        args = ["-y", "docs-server", "--query=x"]
+        env = { DOCS_KEY = "${DOCS_KEY:-***}", MODE = "***" }
+        request_timeout = "90000ms"
+        allow = ["search"]
+
+        # From Codex: /user/.codex/config.toml:12
+        [servers.tickets]
+        url = "https://tickets.example/mcp"
+        headers = { Authorization = "***${TICKETS_TOKEN}", X-Team = "***" }
+
+        # From Cursor: /user/.cursor/mcp.json:1
+        [servers.boxed]
+        command = "boxed"
+        warning: /user/.codex/config.toml:17: `gateway` of Codex is left out: it is this gateway
+        warning: /user/.cursor/mcp.json:1: mcpServers.boxed.sandboxEnabled: `sandboxEnabled` has no effect: the server runs without a sandbox
+        warning: /user/.cursor/mcp.json:1: `boxed` of Cursor: the tools that run without a question are not taken over; write a rule
+        Nothing was written; it would be added to `/user/.config/bowline/bowline.toml`.
+    "##]]);
+    place.check(&["config", "import", "--from", "codex"], 0, &expect![[r#"
+        docs: from Codex, /user/.codex/config.toml:4
+        tickets: from Codex, /user/.codex/config.toml:12
+        warning: /user/.codex/config.toml:17: `gateway` of Codex is left out: it is this gateway
+        Written to `/user/.config/bowline/bowline.toml`. Keys that stood in the other files stand in it as well; only you can read it.
+    "#]]);
+    place.check(&["config", "import", "--from", "codex"], 0, &expect![[r#"
+        warning: /user/.codex/config.toml:4: `docs` of Codex is left out: your configuration has this server already
+        warning: /user/.codex/config.toml:12: `tickets` of Codex is left out: your configuration has this server already
+        warning: /user/.codex/config.toml:17: `gateway` of Codex is left out: it is this gateway
+        There is nothing to take over.
+    "#]]);
+}
+
+#[cfg(unix)]
+#[test]
+fn files_of_the_program_are_for_the_user_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    // A shell with the widest mask.
+    let (told, code) =
+        place.output(place.shell("umask 000; bowline tools everything > /dev/null && bowline token show"));
+    assert_eq!(code, Some(0), "{told}");
+    let mut open = vec![place.path("user")];
+    let mut files = 0;
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder).expect("it is ours") {
+            let path = entry.expect("it can be read").path();
+            let found = path.metadata().expect("it is there");
+            if found.is_dir() {
+                open.push(path);
+            } else {
+                files += 1;
+                assert_eq!(found.permissions().mode() & 0o777, 0o600, "{}", path.display());
+            }
+        }
+    }
+    assert!(files >= 2, "{files}");
 }

@@ -6,6 +6,8 @@ mod calling;
 mod completing;
 mod config;
 #[cfg(unix)]
+mod connect;
+#[cfg(unix)]
 mod consent;
 #[cfg(unix)]
 mod doctor;

@@ -124,6 +124,12 @@ impl Background {
         writeln!(input, "{line}").and_then(|()| input.flush()).expect("it reads");
     }
 
+    /// Writes a message to its input.
+    pub(crate) fn say(&mut self, message: &serde_json::Value) {
+        let input = self.child.stdin.as_mut().expect("it is a pipe");
+        writeln!(input, "{message}").expect("it reads");
+    }
+
     /// Closes its input.
     pub(crate) fn close_input(&mut self) {
         drop(self.child.stdin.take());

@@ -159,3 +159,16 @@ fn what_cannot_be_served_is_an_error() {
         assert_eq!(ended, Some(code), "{words:?}: {told}");
     }
 }
+
+#[test]
+fn a_hangup_reloads_the_configuration() {
+    let place = Place::new();
+    place.put("user/.config/bowline/bowline.toml", SERVERS);
+    let mut gateway = Background::start(place.program(&["gateway", "--listen", "127.0.0.1:0"]));
+    let _ = url(&gateway.message("listening"));
+    gateway.signal(Signal::HUP);
+    let line = gateway.message("the configuration was reloaded");
+    assert!(line.contains("changes=\"none\" problems=0"), "{line}");
+    gateway.signal(Signal::TERM);
+    assert_eq!(gateway.end().0, Some(0));
+}

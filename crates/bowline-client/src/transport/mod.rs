@@ -144,16 +144,65 @@ pub enum OutgoingKind {
     },
 }
 
+/// Takes what comes over a connection, for a program that passes messages on without being a client; see [`Inbox::to`].
+pub trait Receive: Send + Sync + 'static {
+    /// Whether someone still waits for the answer to this request.
+    fn awaits(&self, id: &Id) -> bool;
+
+    /// Takes a frame, which came on the stream of `request` if that is known. Must not block.
+    fn accept(&self, frame: &Bytes, request: Option<&Id>);
+
+    /// One request cannot be answered any more.
+    fn fail(&self, id: &Id, error: Error);
+
+    /// The connection is gone.
+    fn close(&self, reason: Error);
+}
+
 /// Where a transport puts what comes in. Cheap to clone; it does not keep the connection alive.
 #[derive(Clone)]
 pub struct Inbox {
-    connection: Weak<Connection>,
+    receiver: Receiver,
     max_frame: usize,
+}
+
+#[derive(Clone)]
+enum Receiver {
+    Client(Weak<Connection>),
+    Other(Weak<dyn Receive>),
 }
 
 impl Inbox {
     pub(crate) fn new(connection: &Arc<Connection>, max_frame: usize) -> Self {
-        Self { connection: Arc::downgrade(connection), max_frame }
+        Self { receiver: Receiver::Client(Arc::downgrade(connection)), max_frame }
+    }
+
+    /// An inbox of a program that is no client: what comes in goes to `receiver`, as long as that is there.
+    pub fn to<R: Receive>(receiver: &Arc<R>, max_frame: usize) -> Self {
+        let receiver: Weak<R> = Arc::downgrade(receiver);
+        Self { receiver: Receiver::Other(receiver), max_frame }
+    }
+
+    fn client(&self) -> Option<Arc<Connection>> {
+        match &self.receiver {
+            Receiver::Client(connection) => connection.upgrade(),
+            Receiver::Other(_) => None,
+        }
+    }
+
+    fn take(&self, frame: &Bytes, request: Option<&Id>) {
+        match &self.receiver {
+            Receiver::Client(connection) => {
+                if let Some(connection) = connection.upgrade() {
+                    connection.accept(frame, request);
+                }
+            }
+            Receiver::Other(receiver) => {
+                if let Some(receiver) = receiver.upgrade() {
+                    receiver.accept(frame, request);
+                }
+            }
+        }
     }
 
     /// The longest frame the client wants to see, in bytes.
@@ -163,12 +212,17 @@ impl Inbox {
 
     /// The era found at an earlier connection to the same server, if there was one.
     pub fn known_era(&self) -> Option<Era> {
-        self.connection.upgrade()?.known_era()
+        self.client()?.known_era()
     }
 
     /// Whether someone still waits for the answer to this request.
     pub fn awaits(&self, id: &Id) -> bool {
-        self.connection.upgrade().is_some_and(|connection| connection.awaits(id))
+        match &self.receiver {
+            Receiver::Client(connection) => {
+                connection.upgrade().is_some_and(|connection| connection.awaits(id))
+            }
+            Receiver::Other(receiver) => receiver.upgrade().is_some_and(|receiver| receiver.awaits(id)),
+        }
     }
 
     /// Takes in a frame. Never blocks, and never fails: what is no message is counted as noise.
@@ -176,22 +230,18 @@ impl Inbox {
     /// For transports with one channel for everything. A transport that knows more says it with
     /// [`accept_on`](Self::accept_on).
     pub fn accept(&self, frame: &Bytes) {
-        if let Some(connection) = self.connection.upgrade() {
-            connection.accept(frame, None);
-        }
+        self.take(frame, None);
     }
 
     /// Takes in a frame that came on the stream of a request of this client: what the server asks or tells in it is about
     /// that request.
     pub fn accept_on(&self, request: &Id, frame: &Bytes) {
-        if let Some(connection) = self.connection.upgrade() {
-            connection.accept(frame, Some(request));
-        }
+        self.take(frame, Some(request));
     }
 
     /// Something came in that is no frame, such as a line too long to read. `sample` is its beginning.
     pub fn noise(&self, sample: &[u8]) {
-        if let Some(connection) = self.connection.upgrade() {
+        if let Some(connection) = self.client() {
             connection.note_noise(sample);
         }
     }
@@ -199,7 +249,7 @@ impl Inbox {
     /// The connection goes on, but what the server told of its own accord may have been lost for a while. Whoever
     /// listens for changes hears that anything may have changed.
     pub fn missed_news(&self) {
-        if let Some(connection) = self.connection.upgrade() {
+        if let Some(connection) = self.client() {
             connection.missed_news();
         }
     }
@@ -214,19 +264,33 @@ impl Inbox {
 
     /// One request cannot be answered any more.
     pub fn fail(&self, id: &Id, error: Error) {
-        if let Some(connection) = self.connection.upgrade() {
-            connection.fail(id, error);
+        match &self.receiver {
+            Receiver::Client(connection) => {
+                if let Some(connection) = connection.upgrade() {
+                    connection.fail(id, error);
+                }
+            }
+            Receiver::Other(receiver) => {
+                if let Some(receiver) = receiver.upgrade() {
+                    receiver.fail(id, error);
+                }
+            }
         }
     }
 
     /// The connection is gone, for `reason`. The first reason counts.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "a transport that reports its end has no further use for it"
-    )]
     pub fn close(&self, reason: Error) {
-        if let Some(connection) = self.connection.upgrade() {
-            connection.shut(&reason);
+        match &self.receiver {
+            Receiver::Client(connection) => {
+                if let Some(connection) = connection.upgrade() {
+                    connection.shut(&reason);
+                }
+            }
+            Receiver::Other(receiver) => {
+                if let Some(receiver) = receiver.upgrade() {
+                    receiver.close(reason);
+                }
+            }
         }
     }
 }

@@ -7,8 +7,8 @@ use crate::{
     folders,
 };
 use bowline_host::config::{
-    Config, Dialect, Disk, KnownFile, Launch, Loader, Platform, Scope, Source, Strictness, UpstreamConfig,
-    known_files,
+    Config, Dialect, Disk, KnownFile, Launch, Loader, NoticeKind, Platform, Scope, Source, Strictness,
+    UpstreamConfig, known_files,
 };
 use clap::Args;
 use serde_json::json;
@@ -152,6 +152,8 @@ fn search(context: &Context, files: &[&KnownFile], own: &Config) -> (Vec<Found>,
         let config = load(context, Source::from((*file).clone()));
         unreadable += usize::from(!config.errors.is_empty());
         told.extend(config.errors.iter().map(ToString::to_string));
+        let is_told = |kind| matches!(kind, NoticeKind::Skipped | NoticeKind::Ignored);
+        told.extend(config.notices.iter().filter(|notice| is_told(notice.kind)).map(ToString::to_string));
         for entry in config.upstreams {
             let present: Vec<(&str, &Launch)> = own
                 .upstreams
@@ -160,8 +162,19 @@ fn search(context: &Context, files: &[&KnownFile], own: &Config) -> (Vec<Found>,
                 .chain(found.iter().map(|found| (found.name.as_str(), &found.entry.launch)))
                 .collect();
             let is_there = present.iter().any(|(_, launch)| written::is_same(launch, &entry.launch));
-            if is_there || is_this_program(&entry.launch) {
+            let at = format!("{}: `{}` of {}", entry.origin.short(), entry.name, file.client);
+            if is_there {
+                told.push(format!("{at} is left out: your configuration has this server already"));
                 continue;
+            }
+            if is_this_program(&entry.launch) {
+                told.push(format!("{at} is left out: it is this gateway"));
+                continue;
+            }
+            if !entry.settings.auto_approve.is_empty() {
+                told.push(format!(
+                    "{at}: the tools that run without a question are not taken over; write a rule"
+                ));
             }
             let is_taken = |name: &str| present.iter().any(|(present, _)| *present == name);
             let suffix = file.client.to_lowercase().replace(' ', "-");
@@ -183,7 +196,10 @@ fn is_this_program(launch: &Launch) -> bool {
         Launch::Command(launch) => {
             let program = Path::new(launch.program.expose()).file_stem();
             program.is_some_and(|program| program == "bowline")
-                && launch.args.first().is_some_and(|word| word.expose() == "gateway")
+                && launch
+                    .args
+                    .first()
+                    .is_some_and(|word| ["gateway", "connect", "up"].contains(&word.expose()))
         }
         Launch::Url(launch) => {
             let port = crate::running::PORT;

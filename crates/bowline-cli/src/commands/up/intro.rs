@@ -1,15 +1,21 @@
 //! What a user is told when the host comes up: where it is, how other programs get there, and what to try.
 
 use super::demo::Shown;
-use crate::{context::Context, screen::Tone, token::Access};
+use crate::{context::Context, running, screen::Tone, token::Access};
 use bowline_host::config::{Platform, Scope, known_files};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// The page before the table.
 ///
-/// `access` is what clients have to send.
-pub(super) fn page(context: &Context, url: &str, access: &Access, demo: Option<&[Shown]>) -> String {
+/// `access` is what clients have to send, and `port` the port if it is the same in the next run.
+pub(super) fn page(
+    context: &Context,
+    url: &str,
+    access: &Access,
+    port: Option<u16>,
+    demo: Option<&[Shown]>,
+) -> String {
     let heading = |text: &str| context.screen.paint_aside(Tone::Heading, text);
     let mut page = format!("\n{} {url}\n", heading("bowline is up:"));
     if let Some(demo) = demo {
@@ -28,7 +34,7 @@ pub(super) fn page(context: &Context, url: &str, access: &Access, demo: Option<&
         }
     }
     let _ = writeln!(page, "\n{}", heading("To connect another program:"));
-    for (client, line) in connections(context, url, access, demo.is_some()) {
+    for (client, line) in connections(url, access, port) {
         let _ = writeln!(page, "  {client:<16}{line}");
     }
     let _ = writeln!(page, "\n{}", heading("To try in a second terminal:"));
@@ -44,19 +50,14 @@ pub(super) fn page(context: &Context, url: &str, access: &Access, demo: Option<&
 }
 
 /// What to paste where.
-fn connections(context: &Context, url: &str, access: &Access, is_demo: bool) -> [(&'static str, String); 4] {
+fn connections(url: &str, access: &Access, port: Option<u16>) -> [(&'static str, String); 4] {
     let program =
         std::env::current_exe().map_or_else(|_| "bowline".into(), |path| path.display().to_string());
     // It starts its servers itself, over standard streams.
-    let folder = context.surroundings.workspace.as_ref().filter(|_| is_demo);
-    let words: Vec<String> = if let Some(folder) = folder {
-        vec!["serve".to_owned(), "files".to_owned(), folder.display().to_string()]
-    } else {
-        // The other program starts it in a folder of its own.
-        let mut words = ["gateway", "--stdio"].map(str::to_owned).to_vec();
-        words.extend(context.surroundings.words_from_elsewhere());
-        words
-    };
+    let mut words = vec!["connect".to_owned()];
+    if let Some(port) = port.filter(|port| *port != running::PORT) {
+        words.extend(["--port".to_owned(), port.to_string()]);
+    }
     let (in_shell, in_file) = match access {
         // What the user keeps in a variable is not written anywhere else.
         Access::Variable { name, .. } => (Some(format!("${name}")), Some(format!("${{env:{name}}}"))),

@@ -68,12 +68,12 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let loader = context.surroundings.loader();
     let config = context.surroundings.config();
     let configured = config.gateway.listen;
-    let address = SocketAddr::new(
+    let asked = SocketAddr::new(
         arguments.host.unwrap_or_else(|| configured.ip()),
         arguments.port.unwrap_or_else(|| configured.port()),
     );
     let access = Access::choose(context, config, arguments.no_token)?;
-    let Some(listener) = listen(address, context).await? else { return Ok(()) };
+    let Some(listener) = listen(asked, context).await? else { return Ok(()) };
     let ending = Ending::listen()?;
     let address = listener.local_addr()?;
 
@@ -86,6 +86,10 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let demo = if is_demo { Some(demo::add(&hosting.gateway, context, address)?) } else { None };
     let url = running::url(address, &hosting.gateway.config().gateway.path);
     let told = running::tell(context, &hosting, &access, address);
+    if !is_live {
+        // At a terminal the signal says that the terminal is gone, which ends the program.
+        hosting.reload_on_hangup(loader.clone())?;
+    }
     hosting.gateway.watch(loader);
 
     let unapproved = if is_live { Vec::new() } else { hosting.unapproved() };
@@ -103,7 +107,9 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         context.screen.warn(&line);
     }
     if is_live {
-        context.screen.aside(&intro::page(context, &url, &access, demo.as_deref()));
+        // A port that the system chose is another one in the next run.
+        let port = Some(address.port()).filter(|_| asked.port() != 0);
+        context.screen.aside(&intro::page(context, &url, &access, port, demo.as_deref()));
     } else if context.json() {
         let running = Running { url, pid: std::process::id(), token: access.token().map(str::to_owned) };
         context.screen.json(&running)?;

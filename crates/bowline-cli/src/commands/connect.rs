@@ -1,0 +1,667 @@
+//! `bowline connect`: a server over standard streams that is the user's running gateway.
+//!
+//! Every message passes as it is, both ways and in both eras. The gateway may be restarted meanwhile: requests that were
+//! under way fail, and the session of a legacy client is opened again as the client opened it.
+
+use crate::{
+    context::{Context, Frames},
+    ending::Ending,
+    failure::{Code, Failure},
+    running::{self, Running},
+    target,
+};
+use bowline_client::{
+    CancelWay, Connect as _, Direction, Error, Inbox, Negotiated, Outgoing, OutgoingKind, Receive, Transport,
+};
+use bowline_proto::{
+    encode,
+    envelope::{self, Message},
+    lines::{self, Line, Lines},
+};
+use bowline_types::{
+    CancelledParams, Id, Method, RawJson, Revision, RpcError, ServerCapabilities, error_code,
+};
+use bytes::Bytes;
+use clap::Args;
+use serde_json::value::RawValue;
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    fs::File,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, Stdin},
+    sync::{Notify, mpsc, oneshot},
+    task::JoinHandle,
+    time::{Instant, sleep, timeout},
+};
+
+/// The longest message that passes.
+const MAX_FRAME: usize = 64 << 20;
+/// How many bytes may wait for a client that does not read.
+const MAX_QUEUED: usize = 128 << 20;
+/// How many subscriptions of a client are made again.
+const MAX_SUBSCRIPTIONS: usize = 10_000;
+/// How long a message waits for a gateway that is being restarted.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often a gateway is looked for that is away.
+const INTERVAL: Duration = Duration::from_millis(200);
+/// How long answers may take that are due when the client has closed its end.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Serves the program that started this one, over standard input and output, with the gateway that you run
+///
+/// For clients that start their servers, such as Claude Desktop. It sends your token by itself, and finds the gateway again
+/// after that was restarted.
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    /// The port of the gateway, instead of 7337 or else the one that was started last
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+}
+
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
+    let ending = Ending::listen()?;
+    let (output, writer) = Output::start(context.frames());
+    let mut bridge = Bridge {
+        context,
+        port: arguments.port,
+        output,
+        client: Memory::default(),
+        link: None,
+        watched: None,
+    };
+    if !bridge.try_connect().await? {
+        return Err(not_running(arguments.port));
+    }
+    let ended = tokio::select! {
+        ended = bridge.pass() => ended,
+        () = ending.times(1) => Ok(()),
+    };
+    tokio::select! {
+        () = bridge.close() => {}
+        () = ending.times(2) => {}
+    }
+    drop(bridge);
+    // What is written already is still read.
+    let _ = timeout(FAREWELL, writer).await;
+    ended
+}
+
+fn not_running(port: Option<u16>) -> Failure {
+    match port {
+        Some(port) => {
+            Failure::new(Code::Unreachable, format!("no gateway of yours is running on port {port}"))
+                .advise(format!("`bowline up --port {port}` starts it"))
+        }
+        None => Failure::new(Code::Unreachable, "no gateway of yours is running")
+            .advise("start `bowline up` or `bowline gateway` first, as the same user"),
+    }
+}
+
+/// Between the client and the gateway.
+struct Bridge<'a> {
+    context: &'a Context,
+    port: Option<u16>,
+    output: Arc<Output>,
+    client: Memory,
+    link: Option<Link>,
+    /// The gateway that was found last, and whether it has ended.
+    watched: Option<(Running, Arc<Ended>)>,
+}
+
+/// What a legacy client has said that holds for its session.
+#[derive(Default)]
+struct Memory {
+    initialize: Option<(Id, Outgoing)>,
+    initialized: Option<Outgoing>,
+    level: Option<(Id, Outgoing)>,
+    subscriptions: BTreeMap<String, (Id, Outgoing)>,
+    revision: Option<Revision>,
+}
+
+impl Bridge<'_> {
+    /// Passes messages until the client closes its end.
+    async fn pass(&mut self) -> Result<(), Failure> {
+        let mut input = Input { stdin: tokio::io::stdin(), lines: Lines::new(MAX_FRAME) };
+        let output = Arc::clone(&self.output);
+        loop {
+            tokio::select! {
+                line = input.next() => match line? {
+                    Some(Line::Frame(frame)) => self.take(&frame).await?,
+                    Some(Line::TooLong) => {
+                        let error = RpcError::invalid_request(format!("expected at most {MAX_FRAME} bytes"));
+                        self.output.write(&encode::failure(None, &error));
+                    }
+                    None => return Ok(()),
+                },
+                () = Link::over(self.link.as_ref()) => self.lose(),
+                () = sleep(INTERVAL), if self.link.is_none() => {
+                    self.try_connect().await?;
+                }
+                () = output.overflow.notified() => {
+                    return Err(Failure::new(Code::Failed, format!("the client has not read {MAX_QUEUED} bytes")));
+                }
+            }
+        }
+    }
+
+    /// Takes a frame of the client.
+    async fn take(&mut self, frame: &Bytes) -> Result<(), Failure> {
+        self.output.frames.show(Direction::Sent, frame);
+        if frame.first() == Some(&b'[') {
+            // Only 2025-03-26 has batches; their messages pass one by one.
+            let parts: Vec<Box<RawValue>> = serde_json::from_slice(frame).unwrap_or_default();
+            for part in parts {
+                self.take_one(&Bytes::from(part.get().to_owned())).await?;
+            }
+            return Ok(());
+        }
+        self.take_one(frame).await
+    }
+
+    async fn take_one(&mut self, frame: &Bytes) -> Result<(), Failure> {
+        let message = match envelope::parse(frame) {
+            envelope::Frame::Single(Ok(message)) => message,
+            envelope::Frame::Single(Err(rejected)) => {
+                if let Some(reply) = rejected.reply() {
+                    self.output.write(&reply);
+                }
+                return Ok(());
+            }
+            envelope::Frame::Batch(_) => return Ok(()),
+        };
+        let is_there = self.reconnect().await?;
+        let Some(link) = self.link.as_ref().filter(|_| is_there) else {
+            if let Message::Request { id, .. } = message {
+                let error = RpcError::new(error_code::INTERNAL_ERROR, not_running(self.port).sentence);
+                self.output.write(&encode::failure(Some(&id), &error));
+            }
+            return Ok(());
+        };
+        let frame = frame.clone();
+        match message {
+            Message::Request { id, method, params } => {
+                let params = params.map_or_else(RawJson::empty_object, |params| params.raw().clone());
+                let era = if is_modern(&params) { Way::Modern } else { Way::Legacy };
+                let kind = OutgoingKind::Request { id: id.clone(), method: method.as_str().into(), params };
+                let outgoing = Outgoing { frame, kind };
+                if era == Way::Legacy {
+                    self.client.note_request(&id, method.as_str(), &outgoing);
+                }
+                if method.as_str() == Method::Initialize.as_str() {
+                    link.received.state().initialize = Some(id.clone());
+                }
+                link.received.state().pending.insert(id, Waiting::Client(era));
+                let transport = link.transport(era);
+                transport.ready().await;
+                transport.send(outgoing);
+            }
+            Message::Notification { method, params } if method.as_str() == Method::Cancelled.as_str() => {
+                let cancelled = params.and_then(|params| params.raw().decode::<CancelledParams>().ok());
+                let Some(id) = cancelled.and_then(|cancelled| cancelled.request_id) else { return Ok(()) };
+                let Some(Waiting::Client(era)) = link.received.state().pending.remove(&id) else {
+                    return Ok(());
+                };
+                let transport = link.transport(era);
+                if transport.cancel(&id) == CancelWay::Notify {
+                    let kind = OutgoingKind::Notification { method: method.as_str().into() };
+                    transport.send(Outgoing { frame, kind });
+                }
+            }
+            Message::Notification { method, .. } => {
+                let kind = OutgoingKind::Notification { method: method.as_str().into() };
+                let outgoing = Outgoing { frame, kind };
+                if method.as_str() == Method::Initialized.as_str() {
+                    self.client.initialized = Some(outgoing.clone());
+                }
+                let era = if self.client.initialize.is_some() { Way::Legacy } else { Way::Modern };
+                link.transport(era).send(outgoing);
+            }
+            Message::Response { id, .. } => {
+                link.legacy.send(Outgoing { frame, kind: OutgoingKind::Response { id: Some(id) } });
+            }
+            Message::Failure { id, .. } => {
+                link.legacy.send(Outgoing { frame, kind: OutgoingKind::Response { id } });
+            }
+        }
+        Ok(())
+    }
+
+    /// The connection is over: nothing that is under way will be answered.
+    fn lose(&mut self) {
+        let Some(link) = self.link.take() else { return };
+        let error = RpcError::new(error_code::INTERNAL_ERROR, "the gateway ended before it answered");
+        link.received.fail_all(&error);
+        self.client.revision = self.client.revision.or(link.received.state().revision);
+    }
+
+    /// Whether there is a connection, after waiting for a gateway that is being restarted.
+    async fn reconnect(&mut self) -> Result<bool, Failure> {
+        if self.link.as_ref().is_some_and(Link::is_over) {
+            self.lose();
+        }
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if self.link.is_some() || self.try_connect().await? {
+                return Ok(true);
+            }
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+            sleep(INTERVAL).await;
+        }
+    }
+
+    /// Connects to the gateway, if one runs, and opens the session of the client again.
+    async fn try_connect(&mut self) -> Result<bool, Failure> {
+        let Some((running, lock)) = running::attach(&self.context.surroundings, self.port) else {
+            return Ok(false);
+        };
+        let known = self.watched.take().filter(|(watched, ended)| *watched == running && !ended.is_ended());
+        let ended = known.map_or_else(|| Ended::watch(lock), |(_, ended)| ended);
+        self.watched = Some((running.clone(), Arc::clone(&ended)));
+        let received = Arc::new(Received::new(Arc::clone(&self.output)));
+        let link = match Link::open(&running, received, ended).await {
+            Ok(link) => link,
+            Err(error) if error.is_unreachable() => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        match self.client.replay(&link, &self.output).await {
+            Ok(()) => {
+                self.link = Some(link);
+                Ok(true)
+            }
+            // It ended meanwhile.
+            Err(Lost::Again) => Ok(false),
+            Err(Lost::Changed(sentence)) => Err(Failure::new(Code::Protocol, sentence)),
+        }
+    }
+
+    /// Waits for what is still due, for a moment, and ends the session.
+    async fn close(&mut self) {
+        let Some(link) = &self.link else { return };
+        let _ = timeout(FAREWELL, link.received.settled()).await;
+        tokio::join!(link.legacy.close(), link.modern.close());
+    }
+}
+
+/// Why a session was not opened again.
+enum Lost {
+    /// The gateway ended; there may be another one.
+    Again,
+    /// The gateway is not what the client knows.
+    Changed(String),
+}
+
+impl Memory {
+    /// Remembers what holds for the session.
+    fn note_request(&mut self, id: &Id, method: &str, outgoing: &Outgoing) {
+        let said = || (id.clone(), outgoing.clone());
+        match Method::parse(method) {
+            Some(Method::Initialize) => *self = Self { initialize: Some(said()), ..Self::default() },
+            Some(Method::SetLevel) => self.level = Some(said()),
+            Some(Method::Subscribe) => {
+                if let Some(uri) = uri(outgoing).filter(|_| self.subscriptions.len() < MAX_SUBSCRIPTIONS) {
+                    self.subscriptions.insert(uri, said());
+                }
+            }
+            Some(Method::Unsubscribe) => {
+                if let Some(uri) = uri(outgoing) {
+                    self.subscriptions.remove(&uri);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Opens the session of a legacy client again, as the client opened it. It is told that every list may have changed.
+    async fn replay(&self, link: &Link, output: &Output) -> Result<(), Lost> {
+        let Some((id, initialize)) = &self.initialize else { return Ok(()) };
+        link.received.state().initialize = Some(id.clone());
+        let opened = link.ask(id, initialize).await.map_err(|_| Lost::Again)?;
+        if link.is_over() {
+            return Err(Lost::Again);
+        }
+        let Some(opened) = opened else {
+            return Err(Lost::Changed("the gateway that was started again refuses the session".to_owned()));
+        };
+        let revision = link.received.state().revision;
+        if self.revision.is_some() && revision != self.revision {
+            return Err(Lost::Changed(
+                "the gateway that was started again speaks another revision".to_owned(),
+            ));
+        }
+        let Some(initialized) = &self.initialized else { return Ok(()) };
+        link.legacy.send(initialized.clone());
+        for (id, outgoing) in self.level.iter().chain(self.subscriptions.values()) {
+            // What it answers is nothing new to the client.
+            drop(link.ask(id, outgoing).await.map_err(|_| Lost::Again)?);
+        }
+        let opened = opened.to_value().unwrap_or_default();
+        for (list, method) in [
+            ("tools", Method::ToolsListChanged),
+            ("prompts", Method::PromptsListChanged),
+            ("resources", Method::ResourcesListChanged),
+        ] {
+            if opened.pointer(&format!("/capabilities/{list}/listChanged")) == Some(&true.into()) {
+                output.write(&encode::notification(method, None));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a subscription is about.
+fn uri(outgoing: &Outgoing) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Seen {
+        uri: String,
+    }
+    let OutgoingKind::Request { params, .. } = &outgoing.kind else { return None };
+    params.decode::<Seen>().ok().map(|seen| seen.uri)
+}
+
+/// Whether a request says that it is one of the modern era.
+fn is_modern(params: &RawJson) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Seen {
+        #[serde(rename = "_meta")]
+        meta: HashMap<String, serde_json::Value>,
+    }
+    let seen = params.decode::<Seen>().ok();
+    let version = seen.as_ref().and_then(|seen| seen.meta.get(bowline_types::meta::key::PROTOCOL_VERSION));
+    version.and_then(|version| version.as_str()?.parse::<Revision>().ok()).is_some_and(Revision::is_modern)
+}
+
+/// How a message travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Legacy,
+    Modern,
+}
+
+/// Whether the process of a gateway has ended. Another one may take its port then, and must not get the token.
+#[derive(Default)]
+struct Ended {
+    is_ended: AtomicBool,
+    noticed: Notify,
+}
+
+impl Ended {
+    /// Waits for the lock that the process holds.
+    fn watch(lock: File) -> Arc<Self> {
+        let ended = Arc::new(Self::default());
+        let told = Arc::clone(&ended);
+        // The thread ends with the process, or with this program.
+        tokio::task::spawn_blocking(move || {
+            let _: std::io::Result<()> = lock.lock_shared();
+            told.is_ended.store(true, Ordering::Release);
+            told.noticed.notify_waiters();
+        });
+        ended
+    }
+
+    fn is_ended(&self) -> bool {
+        self.is_ended.load(Ordering::Acquire)
+    }
+}
+
+/// A connection to the gateway, in the ways of both eras.
+struct Link {
+    received: Arc<Received>,
+    legacy: Arc<dyn Transport>,
+    modern: Arc<dyn Transport>,
+    ended: Arc<Ended>,
+}
+
+impl Link {
+    async fn open(running: &Running, received: Arc<Received>, ended: Arc<Ended>) -> Result<Self, Error> {
+        let page = target::page(&running.url, running.token.as_deref()).max_message(MAX_FRAME);
+        let legacy: Arc<dyn Transport> = page.connect(Inbox::to(&received, MAX_FRAME)).await?.into();
+        let modern: Arc<dyn Transport> = page.clone().connect(Inbox::to(&received, MAX_FRAME)).await?.into();
+        modern.opened(&negotiated(Revision::V2026_07_28));
+        let _ = received.legacy.set(Arc::clone(&legacy));
+        Ok(Self { received, legacy, modern, ended })
+    }
+
+    fn transport(&self, way: Way) -> &Arc<dyn Transport> {
+        match way {
+            Way::Legacy => &self.legacy,
+            Way::Modern => &self.modern,
+        }
+    }
+
+    /// Sends a request whose answer is not for the client. The answer is none where it is an error.
+    async fn ask(&self, id: &Id, outgoing: &Outgoing) -> Result<Option<RawJson>, oneshot::error::RecvError> {
+        let (tell, told) = oneshot::channel();
+        self.received.state().pending.insert(id.clone(), Waiting::Us(tell));
+        self.legacy.send(outgoing.clone());
+        tokio::select! {
+            told = told => told,
+            () = Self::over(Some(self)) => Ok(None),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.received.state().is_over || self.ended.is_ended()
+    }
+
+    /// Completes when the connection is over; never without one.
+    async fn over(link: Option<&Self>) {
+        match link {
+            Some(link) => {
+                let mut closed = std::pin::pin!(link.received.over.notified());
+                let mut ended = std::pin::pin!(link.ended.noticed.notified());
+                closed.as_mut().enable();
+                ended.as_mut().enable();
+                if !link.is_over() {
+                    tokio::select! {
+                        () = closed => {}
+                        () = ended => {}
+                    }
+                }
+            }
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn negotiated(revision: Revision) -> Negotiated {
+    let capabilities = ServerCapabilities::default();
+    Negotiated { revision, server_info: None, capabilities, instructions: None }
+}
+
+/// Who waits for an answer.
+enum Waiting {
+    Client(Way),
+    Us(oneshot::Sender<Option<RawJson>>),
+}
+
+/// What comes from the gateway.
+struct Received {
+    output: Arc<Output>,
+    legacy: OnceLock<Arc<dyn Transport>>,
+    state: Mutex<State>,
+    over: Notify,
+    settled: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    pending: HashMap<Id, Waiting>,
+    /// The request that opens the session.
+    initialize: Option<Id>,
+    revision: Option<Revision>,
+    is_over: bool,
+}
+
+impl Received {
+    fn new(output: Arc<Output>) -> Self {
+        let (over, settled) = (Notify::new(), Notify::new());
+        Self { output, legacy: OnceLock::new(), state: Mutex::default(), over, settled }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self) {
+        let mut state = self.state();
+        state.is_over = true;
+        // Whoever waits here learns that there is no answer.
+        state.pending.retain(|_, waiting| matches!(waiting, Waiting::Client(_)));
+        drop(state);
+        self.over.notify_waiters();
+    }
+
+    fn fail_all(&self, error: &RpcError) {
+        let pending = std::mem::take(&mut self.state().pending);
+        for (id, _) in pending.iter().filter(|(_, waiting)| matches!(waiting, Waiting::Client(_))) {
+            self.output.write(&encode::failure(Some(id), error));
+        }
+    }
+
+    /// Completes when no answer is due.
+    async fn settled(&self) {
+        loop {
+            let mut noticed = std::pin::pin!(self.settled.notified());
+            noticed.as_mut().enable();
+            if self.state().pending.is_empty() {
+                return;
+            }
+            noticed.await;
+        }
+    }
+
+    /// Settles a request: the answer goes to whoever waits for it.
+    fn settle(&self, id: &Id, frame: &Bytes, result: Option<&RawJson>) {
+        let (waiting, revision) = {
+            let mut state = self.state();
+            let Some(waiting) = state.pending.remove(id) else { return };
+            let mut agreed_on = None;
+            if state.initialize.as_ref() == Some(id) {
+                state.initialize = None;
+                agreed_on = result.and_then(agreed);
+                state.revision = agreed_on;
+            }
+            (waiting, agreed_on)
+        };
+        // The messages that follow have to say in their headers what was agreed on.
+        if let (Some(revision), Some(legacy)) = (revision, self.legacy.get()) {
+            legacy.opened(&negotiated(revision));
+        }
+        match waiting {
+            Waiting::Client(_) => self.output.write(frame),
+            Waiting::Us(tell) => drop(tell.send(result.cloned())),
+        }
+        self.settled.notify_waiters();
+    }
+}
+
+/// The revision that the answer to `initialize` names.
+fn agreed(result: &RawJson) -> Option<Revision> {
+    result.to_value().ok()?.get("protocolVersion")?.as_str()?.parse().ok()
+}
+
+impl Receive for Received {
+    fn awaits(&self, id: &Id) -> bool {
+        self.state().pending.contains_key(id)
+    }
+
+    fn accept(&self, frame: &Bytes, request: Option<&Id>) {
+        match envelope::parse(frame) {
+            envelope::Frame::Single(Ok(Message::Response { id, result })) => {
+                self.settle(&id, frame, Some(&result));
+            }
+            envelope::Frame::Single(Ok(Message::Failure { id, error })) => match id.as_ref().or(request) {
+                Some(id) => self.settle(id, &encode::failure(Some(id), &error), None),
+                None => self.output.write(frame),
+            },
+            _ => self.output.write(frame),
+        }
+    }
+
+    fn fail(&self, id: &Id, error: Error) {
+        let error = error.as_rpc().cloned().unwrap_or_else(|| {
+            RpcError::new(error_code::INTERNAL_ERROR, format!("the gateway did not answer: {error}"))
+        });
+        self.settle(id, &encode::failure(Some(id), &error), None);
+    }
+
+    fn close(&self, _: Error) {
+        self.end();
+    }
+}
+
+/// What the client says.
+struct Input {
+    stdin: Stdin,
+    lines: Lines,
+}
+
+impl Input {
+    /// The next line. Nothing is lost when it is dropped.
+    async fn next(&mut self) -> std::io::Result<Option<Line>> {
+        loop {
+            if let Some(line) = self.lines.next_line() {
+                return Ok(Some(line));
+            }
+            if self.stdin.read_buf(self.lines.space()).await? == 0 {
+                return Ok(self.lines.rest());
+            }
+        }
+    }
+}
+
+/// What the client is told.
+struct Output {
+    queue: mpsc::UnboundedSender<Bytes>,
+    queued: Arc<AtomicUsize>,
+    overflow: Notify,
+    frames: Frames,
+}
+
+impl Output {
+    /// Starts to write to standard output.
+    fn start(frames: Frames) -> (Arc<Self>, JoinHandle<()>) {
+        let (queue, mut waiting) = mpsc::unbounded_channel::<Bytes>();
+        let queued = Arc::new(AtomicUsize::new(0));
+        let written = Arc::clone(&queued);
+        let writer = tokio::spawn(async move {
+            let mut stdout = tokio::io::stdout();
+            while let Some(frame) = waiting.recv().await {
+                written.fetch_sub(frame.len(), Ordering::Relaxed);
+                // A client that is gone closes its other end as well, which ends the program.
+                if stdout.write_all(&frame).await.is_err() || stdout.flush().await.is_err() {
+                    return;
+                }
+            }
+        });
+        (Arc::new(Self { queue, queued, overflow: Notify::new(), frames }), writer)
+    }
+
+    fn write(&self, frame: &Bytes) {
+        self.frames.show(Direction::Received, frame);
+        let mut line = frame.to_vec();
+        lines::join(&mut line);
+        line.push(b'\n');
+        if self.queued.fetch_add(line.len(), Ordering::Relaxed) + line.len() > MAX_QUEUED {
+            self.overflow.notify_one();
+            return;
+        }
+        // The writer ends with the client.
+        drop(self.queue.send(line.into()));
+    }
+}
+
+impl fmt::Debug for Bridge<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bridge").field("port", &self.port).finish_non_exhaustive()
+    }
+}
