@@ -44,11 +44,22 @@ fn check(program: &Program, own: &str, others: &str) {
     for (what, text) in [("frames", &frames), ("environment", &env)] {
         assert!(!text.to_lowercase().contains(others), "the {what} of {own} tell of {others}: {text}");
     }
-    // Of the host's own environment it has what programs need to find themselves, and nothing else.
+    // Of the host's own environment it has what is documented, and nothing else.
     let own_or_shells = ["LABEL", "ERA", "PWD", "OLDPWD", "SHLVL", "_"];
     let minimal = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
     let names: Vec<_> = env.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
-    let strange = names.iter().find(|name| !own_or_shells.contains(name) && !minimal.contains(name));
+    let is_default = |name: &str| {
+        let network = ["PROXY", "proxy", "_CA_BUNDLE", "_CERT_FILE", "_CERT_DIR", "_CA_CERTS", "_CAINFO"];
+        let locale = ["LANG", "LANGUAGE", "TMPDIR", "TEMP", "TMP", "TZ"];
+        let families = ["LC_", "XDG_", "npm_config_", "NPM_CONFIG_", "UV_", "PIP_", "PIPX_"];
+        network.iter().any(|end| name.ends_with(end))
+            || locale.contains(&name)
+            || families.iter().any(|start| name.starts_with(start))
+            || ["NODE_USE_ENV_PROXY", "NODE_USE_SYSTEM_CA", "DENO_CERT", "DENO_TLS_CA_STORE"].contains(&name)
+    };
+    let strange = names
+        .iter()
+        .find(|name| !own_or_shells.contains(name) && !minimal.contains(name) && !is_default(name));
     assert_eq!(strange, None, "{env}");
 }
 
