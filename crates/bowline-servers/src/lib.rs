@@ -32,7 +32,19 @@ pub use files::Files;
 pub use git::Git;
 pub use web::Web;
 
-use bowline::server::Server;
+use bowline::server::{Server, middleware::RateLimit};
+use std::time::Duration;
+
+/// How many calls a minute each caller of a server may make, unless it was set.
+pub const CALLS_PER_MINUTE: u32 = 1200;
+
+/// Limits the calls of each caller; 0 leaves them without a limit.
+pub fn rate_limited(server: Server, calls_per_minute: u32) -> Server {
+    if calls_per_minute == 0 {
+        return server;
+    }
+    server.layer(RateLimit::new(calls_per_minute, Duration::from_secs(60)))
+}
 
 /// One server with the tools of both, called `files`.
 pub fn files_and_git(files: Files, git: Git) -> Server {

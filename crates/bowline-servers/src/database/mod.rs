@@ -16,6 +16,7 @@
 mod engine;
 mod error;
 mod postgres;
+mod queue;
 mod rows;
 mod sample;
 mod schema;
@@ -27,11 +28,12 @@ pub use error::Error;
 pub use rows::{Column, Rows};
 pub use schema::{ForeignKey, Index, Table, TableColumn, TableName};
 
+use crate::{CALLS_PER_MINUTE, rate_limited};
 use bowline::prelude::*;
 use engine::{Engine, Limits};
 use postgres::Postgres;
 use sqlite::Sqlite;
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 /// A database, and how much of it is offered.
 #[derive(Clone, Debug)]
@@ -39,6 +41,7 @@ pub struct Database {
     engine: Engine,
     limits: Limits,
     access: Access,
+    calls_per_minute: u32,
 }
 
 /// What a client may do.
@@ -55,14 +58,26 @@ pub(crate) enum Access {
 impl Database {
     /// The SQLite database in this file, which has to exist.
     ///
+    /// A value may have 16 MiB, and all SQLite databases of the process share 256 MiB of memory; a statement that needs more
+    /// fails.
+    ///
     /// Fails when it cannot be opened.
     pub fn sqlite(path: impl Into<PathBuf>) -> Result<Self, Error> {
-        Sqlite::file(path.into()).map(|sqlite| Self::of(Engine::Sqlite(Arc::new(sqlite))))
+        Sqlite::file(path.into()).map(|sqlite| Self::of(sqlite.into()))
+    }
+
+    /// The SQLite database in this file, which is created empty if there is none.
+    ///
+    /// Fails when it can be neither opened nor created.
+    pub fn sqlite_or_create(path: impl Into<PathBuf>) -> Result<Self, Error> {
+        let path = path.into();
+        Sqlite::create(&path)?;
+        Self::sqlite(path)
     }
 
     /// A small shop in memory, to try things with: customers, products, orders and their lines, the same each time.
     pub fn sqlite_sample() -> Result<Self, Error> {
-        Sqlite::memory(sample::fill).map(|sqlite| Self::of(Engine::Sqlite(Arc::new(sqlite))))
+        Sqlite::memory(sample::fill).map(|sqlite| Self::of(sqlite.into()))
     }
 
     /// The same small shop in a new file.
@@ -82,11 +97,12 @@ impl Database {
     ///
     /// Fails when the URL cannot be read.
     pub fn postgres(url: &str) -> Result<Self, Error> {
-        Postgres::new(url).map(|postgres| Self::of(Engine::Postgres(Arc::new(postgres))))
+        Postgres::new(url).map(|postgres| Self::of(postgres.into()))
     }
 
     fn of(engine: Engine) -> Self {
-        Self { engine, limits: Limits::default(), access: Access::Read }
+        let calls_per_minute = CALLS_PER_MINUTE;
+        Self { engine, limits: Limits::default(), access: Access::Read, calls_per_minute }
     }
 
     /// Whether there is a tool that writes, `execute`. Each statement is shown to the user, who has to agree; where the
@@ -120,8 +136,21 @@ impl Database {
         self
     }
 
+    /// How many statements run at once, 4, and how many may wait for their turn, 64. Further ones are refused, and so is one
+    /// that has waited as long as it may run. A SQLite database in memory runs one at a time.
+    pub fn max_statements(mut self, running: usize, waiting: usize) -> Self {
+        self.engine = self.engine.with_queue(running, waiting);
+        self
+    }
+
+    /// How many calls a minute each caller may make; 0 for any number. Default: 1200.
+    pub fn calls_per_minute(mut self, calls: u32) -> Self {
+        self.calls_per_minute = calls;
+        self
+    }
+
     /// The server.
     pub fn server(self) -> Server {
-        tools::server(self.engine, self.limits, self.access)
+        rate_limited(tools::server(self.engine, self.limits, self.access), self.calls_per_minute)
     }
 }

@@ -57,32 +57,59 @@ pub(super) enum Wanted {
     Enough,
 }
 
+/// How a row is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fit {
+    Whole,
+    /// Each value cut to so many bytes.
+    Shortened(usize),
+    Nothing,
+}
+
 impl Collector {
     pub(super) fn new(columns: Vec<Column>, limits: Limits) -> Self {
         Self { limits, rows: Rows { columns, rows: Vec::new(), truncated: false, note: None }, bytes: 0 }
     }
 
-    /// Takes a row, unless there is no room for it.
-    pub(super) fn push(&mut self, mut row: Vec<Value>) -> Wanted {
+    /// How a row of about `size` bytes is taken. Asked before its values are copied, so that a long row costs little.
+    pub(super) fn fit(&mut self, size: usize) -> Fit {
         if self.rows.rows.len() >= self.limits.rows {
-            return self.enough(format!("only the first {} rows are shown", self.limits.rows));
+            self.enough(format!("only the first {} rows are shown", self.limits.rows));
+            return Fit::Nothing;
         }
-        let mut size: usize = row.iter().map(size_of).sum();
-        if self.bytes + size > self.limits.bytes {
-            if !self.rows.rows.is_empty() {
-                return self.enough(format!("only what fits into {} bytes is shown", self.limits.bytes));
-            }
+        if self.bytes.saturating_add(size) <= self.limits.bytes {
+            return Fit::Whole;
+        }
+        if self.rows.rows.is_empty() {
             // Part of the first row says more than nothing.
-            let share = self.limits.bytes / row.len().max(1);
-            for value in &mut row {
-                shorten(value, share);
-            }
-            size = row.iter().map(size_of).sum();
-            self.enough(format!("long values were cut to fit into {} bytes", self.limits.bytes));
+            return Fit::Shortened(self.limits.bytes / self.rows.columns.len().max(1));
         }
-        self.bytes += size;
+        self.enough(format!("only what fits into {} bytes is shown", self.limits.bytes));
+        Fit::Nothing
+    }
+
+    /// Takes a row if it fits.
+    pub(super) fn push(&mut self, row: Vec<Value>) -> Wanted {
+        let size = row.iter().map(size_of).sum();
+        match self.fit(size) {
+            Fit::Nothing => Wanted::Enough,
+            Fit::Shortened(share) => self.push_shortened(row, share),
+            Fit::Whole => {
+                self.bytes += size;
+                self.rows.rows.push(row);
+                Wanted::More
+            }
+        }
+    }
+
+    /// Takes a row whose values are cut to `share` bytes each. No other row is taken after it.
+    pub(super) fn push_shortened(&mut self, mut row: Vec<Value>, share: usize) -> Wanted {
+        for value in &mut row {
+            shorten(value, share);
+        }
+        self.bytes += row.iter().map(size_of).sum::<usize>();
         self.rows.rows.push(row);
-        if self.rows.truncated { Wanted::Enough } else { Wanted::More }
+        self.enough(format!("long values were cut to fit into {} bytes", self.limits.bytes))
     }
 
     fn enough(&mut self, note: String) -> Wanted {
@@ -115,10 +142,25 @@ fn shorten(value: &mut Value, bytes: usize) {
             text.push('…');
         }
         Value::Array(_) | Value::Object(_) if size_of(value) > bytes => {
-            *value = Value::from("… (too long to be shown)");
+            *value = too_long();
         }
         _ => {}
     }
+}
+
+/// What stands for a value that cannot be cut.
+pub(super) fn too_long() -> Value {
+    Value::from("… (too long to be shown)")
+}
+
+/// A text of which no more than `max` bytes will be shown; what is longer is kept a little longer, so that it is noticed.
+pub(super) fn lossy(text: &[u8], max: usize) -> Value {
+    String::from_utf8_lossy(text.get(..max.saturating_add(4)).unwrap_or(text)).into()
+}
+
+/// About as many bytes as a binary value of this length takes in JSON.
+pub(super) fn binary_size(length: usize) -> usize {
+    length.min(MAX_BINARY) / 3 * 4 + 40
 }
 
 /// A binary value; of a long one, the beginning.

@@ -1,9 +1,10 @@
 //! SQLite: what statements may do, and how they are cut off.
 
 use super::{
-    engine::{Executed, Limits, Statement},
+    engine::{Executed, Limits, Statement, Tool},
     error::Error,
-    rows::{Collector, Column, Rows, Wanted, binary, float},
+    queue::Slot,
+    rows::{Collector, Column, Fit, Rows, Wanted, binary, binary_size, float, lossy},
     schema::{Table, TableName},
     sqlite_schema,
 };
@@ -16,7 +17,9 @@ use rusqlite::{
 };
 use serde_json::Value;
 use std::{
-    path::PathBuf,
+    fs::File,
+    io,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -28,8 +31,11 @@ use std::{
 const STEPS: i32 = 1000;
 /// How long another connection may hold the file locked.
 const BUSY: Duration = Duration::from_secs(2);
-/// The longest value, in a table or on the way.
-const MAX_VALUE: i32 = 64 * 1024 * 1024;
+/// The longest value, in a table or in between.
+const MAX_VALUE: i32 = 16 * 1024 * 1024;
+/// How much memory SQLite may use, for all databases of the process: the only limit that it knows for a whole row, or for
+/// what a statement computes on the way.
+const MAX_MEMORY: i64 = 256 * 1024 * 1024;
 
 /// What can be asked about a schema. Of these, none changes anything with an argument.
 const PRAGMAS: [&str; 10] = [
@@ -57,7 +63,8 @@ enum Place {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    Read,
+    /// For this tool.
+    Read(Tool),
     Write,
 }
 
@@ -65,10 +72,23 @@ impl Sqlite {
     pub(super) fn file(path: PathBuf) -> Result<Self, Error> {
         let sqlite = Self(Place::File(path));
         // SQLite reads a file late; a file that is no database is told of now.
-        sqlite.with(Mode::Read, |connection| {
+        sqlite.with(Mode::Read(Tool::Query), |connection| {
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())).map_err(Error::new)
         })?;
         Ok(sqlite)
+    }
+
+    /// Creates an empty database file unless there is a file.
+    pub(super) fn create(path: &Path) -> Result<(), Error> {
+        match File::create_new(path) {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(Error::new(format!("cannot create `{}`: {error}", path.display()))),
+        }
+    }
+
+    pub(super) fn is_in_memory(&self) -> bool {
+        matches!(self.0, Place::Memory(_))
     }
 
     /// A database in memory, filled by `fill`.
@@ -78,47 +98,69 @@ impl Sqlite {
         Ok(Self(Place::Memory(Mutex::new(connection))))
     }
 
-    pub(super) async fn query(self: &Arc<Self>, statement: Statement, limits: Limits) -> Result<Rows, Error> {
-        self.run(Mode::Read, limits, move |connection| query(connection, &statement, limits)).await
+    pub(super) async fn query(
+        self: &Arc<Self>,
+        statement: Statement,
+        limits: Limits,
+        slot: Slot,
+    ) -> Result<Rows, Error> {
+        let tool = statement.tool;
+        self.run(Mode::Read(tool), limits, slot, move |connection| query(connection, &statement, limits))
+            .await
     }
 
     pub(super) async fn execute(
         self: &Arc<Self>,
         statement: Statement,
         limits: Limits,
+        slot: Slot,
     ) -> Result<Executed, Error> {
-        self.run(Mode::Write, limits, move |connection| execute(connection, &statement, limits)).await
+        self.run(Mode::Write, limits, slot, move |connection| execute(connection, &statement, limits)).await
     }
 
-    pub(super) async fn tables(self: &Arc<Self>, limits: Limits) -> Result<Vec<TableName>, Error> {
-        self.run(Mode::Read, limits, |connection| sqlite_schema::tables(connection).map_err(Failed::Engine))
-            .await
+    pub(super) async fn tables(
+        self: &Arc<Self>,
+        limits: Limits,
+        slot: Slot,
+    ) -> Result<Vec<TableName>, Error> {
+        self.run(Mode::Read(Tool::Query), limits, slot, |connection| {
+            sqlite_schema::tables(connection).map_err(Failed::Engine)
+        })
+        .await
     }
 
-    pub(super) async fn describe(self: &Arc<Self>, name: String, limits: Limits) -> Result<Table, Error> {
-        let found = self.run(Mode::Read, limits, {
+    pub(super) async fn describe(
+        self: &Arc<Self>,
+        name: String,
+        limits: Limits,
+        slot: Slot,
+    ) -> Result<Table, Error> {
+        let found = self.run(Mode::Read(Tool::Query), limits, slot, {
             let name = name.clone();
             move |connection| sqlite_schema::describe(connection, &name).map_err(Failed::Engine)
         });
         found.await?.ok_or_else(|| Error::no_table(&name))
     }
 
-    /// Runs `work` on a thread that may block, until it ends, its time is over, or nobody waits for it any more.
+    /// Runs `work` on a thread that may block, until it ends, its time is over, or nobody waits for it any more. The thread
+    /// keeps the slot until then, so that one database never has more threads than slots.
     async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         mode: Mode,
         limits: Limits,
+        slot: Slot,
         work: impl FnOnce(&Connection) -> Result<T, Failed> + Send + 'static,
     ) -> Result<T, Error> {
         let abandoned = Arc::new(AtomicBool::new(false));
         let _waiting = Waiting(Arc::clone(&abandoned));
         let this = Arc::clone(self);
         let ran = tokio::task::spawn_blocking(move || {
+            let _slot = slot;
             this.with(mode, |connection| {
                 let deadline = Instant::now() + limits.time;
                 let is_over = move || abandoned.load(Ordering::Relaxed) || Instant::now() >= deadline;
                 connection.progress_handler(STEPS, Some(is_over)).map_err(Error::new)?;
-                work(connection).map_err(|failed| failed.told(limits))
+                work(connection).map_err(|failed| failed.told(mode, limits))
             })
         });
         ran.await.map_err(|_| Error::new("the statement ended in the middle of its work"))?
@@ -133,7 +175,7 @@ impl Sqlite {
         match &self.0 {
             Place::File(path) => {
                 let flags = match mode {
-                    Mode::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
+                    Mode::Read(_) => OpenFlags::SQLITE_OPEN_READ_ONLY,
                     Mode::Write => OpenFlags::SQLITE_OPEN_READ_WRITE,
                 };
                 let mut connection =
@@ -182,18 +224,23 @@ impl From<rusqlite::Error> for Failed {
 }
 
 impl Failed {
-    fn told(self, limits: Limits) -> Error {
+    fn told(self, mode: Mode, limits: Limits) -> Error {
         let error = match self {
             Self::Told(error) => return error,
             Self::Engine(error) => error,
         };
+        let tool = match mode {
+            Mode::Read(tool) => tool,
+            Mode::Write => Tool::Execute,
+        };
         match error.sqlite_error_code() {
             Some(ErrorCode::OperationInterrupted) => Error::too_slow(limits.time),
-            Some(ErrorCode::AuthorizationForStatementDenied) => Error::new(format!(
-                "{error}: expected a statement that does no more than it may here; nothing was done"
-            )),
-            Some(ErrorCode::ReadOnly) => {
-                Error::new(format!("{error}: the database is open for reading only"))
+            Some(ErrorCode::AuthorizationForStatementDenied) => Error::not_allowed(tool),
+            Some(ErrorCode::ReadOnly) if tool != Tool::Execute => Error::not_allowed(tool),
+            Some(ErrorCode::ReadOnly) => Error::new(format!("{error}: the file cannot be written")),
+            Some(ErrorCode::OutOfMemory) => Error::out_of_memory(),
+            _ if tool == Tool::Explain && matches!(error, rusqlite::Error::SqlInputError { .. }) => {
+                Error::new(error).in_explain()
             }
             _ => Error::new(error),
         }
@@ -222,9 +269,10 @@ fn prepare(connection: &mut Connection, mode: Mode) -> rusqlite::Result<()> {
     ] {
         connection.set_limit(limit, value)?;
     }
-    connection.pragma_update(None, "query_only", mode == Mode::Read)?;
+    connection.pragma_update(None, "hard_heap_limit", MAX_MEMORY)?;
+    connection.pragma_update(None, "query_only", mode != Mode::Write)?;
     let allows = match mode {
-        Mode::Read => only_reads,
+        Mode::Read(_) => only_reads,
         Mode::Write => stays_inside,
     };
     connection.authorizer(Some(move |context: AuthContext<'_>| {
@@ -281,8 +329,14 @@ fn rows(prepared: &mut rusqlite::Statement<'_>, limits: Limits) -> rusqlite::Res
     let mut collector = Collector::new(columns, limits);
     let mut rows = prepared.raw_query();
     while let Some(row) = rows.next()? {
-        let values = (0..count).map(|index| row.get_ref(index).map(value)).collect::<Result<_, _>>()?;
-        if collector.push(values) == Wanted::Enough {
+        let stored = (0..count).map(|index| row.get_ref(index)).collect::<Result<Vec<_>, _>>()?;
+        let values = |max| stored.iter().map(|stored| value(*stored, max)).collect();
+        let wanted = match collector.fit(stored.iter().map(|stored| size_of(*stored)).sum()) {
+            Fit::Whole => collector.push(values(usize::MAX)),
+            Fit::Shortened(share) => collector.push_shortened(values(share), share),
+            Fit::Nothing => Wanted::Enough,
+        };
+        if wanted == Wanted::Enough {
             break;
         }
     }
@@ -328,12 +382,22 @@ fn stored(value: &Value) -> Stored {
     }
 }
 
-fn value(stored: ValueRef<'_>) -> Value {
+/// About as many bytes as the value takes in JSON.
+fn size_of(stored: ValueRef<'_>) -> usize {
+    match stored {
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => 8,
+        ValueRef::Text(text) => text.len() + 2,
+        ValueRef::Blob(blob) => binary_size(blob.len()),
+    }
+}
+
+/// A value, of which no more than `max` bytes are shown.
+fn value(stored: ValueRef<'_>, max: usize) -> Value {
     match stored {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(integer) => integer.into(),
         ValueRef::Real(real) => float(real),
-        ValueRef::Text(text) => String::from_utf8_lossy(text).into(),
+        ValueRef::Text(text) => lossy(text, max),
         ValueRef::Blob(blob) => binary(blob),
     }
 }

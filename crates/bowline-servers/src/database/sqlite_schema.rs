@@ -1,4 +1,4 @@
-//! What SQLite says of its tables.
+//! What SQLite says of its tables. A file of unknown origin may define many; the queries end somewhere.
 
 use super::schema::{ForeignKey, Index, Table, TableColumn, TableName};
 use rusqlite::{Connection, OptionalExtension, Result};
@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Result};
 pub(super) fn tables(connection: &Connection) -> Result<Vec<TableName>> {
     let mut statement = connection.prepare(
         "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
-         ORDER BY name",
+         ORDER BY name LIMIT 10000",
     )?;
     let found = statement.query_map([], |row| Ok(TableName { name: row.get(0)?, kind: row.get(1)? }))?;
     found.collect()
@@ -51,7 +51,7 @@ fn columns(connection: &Connection, table: &str) -> Result<Vec<TableColumn>> {
 
 fn foreign_keys(connection: &Connection, table: &str) -> Result<Vec<ForeignKey>> {
     let mut statement = connection.prepare(
-        "SELECT id, \"table\", \"from\", \"to\" FROM pragma_foreign_key_list(?1) ORDER BY id, seq",
+        "SELECT id, \"table\", \"from\", \"to\" FROM pragma_foreign_key_list(?1) ORDER BY id, seq LIMIT 10000",
     )?;
     let mut rows = statement.query([table])?;
     let mut keys: Vec<(i64, ForeignKey)> = Vec::new();
@@ -75,7 +75,7 @@ fn foreign_keys(connection: &Connection, table: &str) -> Result<Vec<ForeignKey>>
 
 fn indexes(connection: &Connection, table: &str) -> Result<Vec<Index>> {
     let mut statement =
-        connection.prepare("SELECT name, \"unique\" FROM pragma_index_list(?1) ORDER BY name")?;
+        connection.prepare("SELECT name, \"unique\" FROM pragma_index_list(?1) ORDER BY name LIMIT 1000")?;
     let named = statement.query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let mut indexes = Vec::new();
     for found in named {

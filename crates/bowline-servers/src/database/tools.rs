@@ -2,7 +2,7 @@
 
 use super::{
     Access,
-    engine::{Engine, Executed, Limits, Statement},
+    engine::{self, Engine, Executed, Limits, Statement},
     rows::Rows,
     schema::{Table, TableName},
 };
@@ -33,9 +33,9 @@ struct Sql {
     parameters: Vec<Value>,
 }
 
-impl From<Sql> for Statement {
-    fn from(Sql { sql, parameters }: Sql) -> Self {
-        Self { sql, parameters }
+impl Sql {
+    fn statement(self, tool: engine::Tool) -> Statement {
+        Statement { sql: self.sql, parameters: self.parameters, tool }
     }
 }
 
@@ -76,7 +76,7 @@ pub(super) fn server(engine: Engine, limits: Limits, access: Access) -> Server {
     let (name, placeholders) = (engine.name(), engine.placeholders());
     let handlers = Handlers { engine, limits };
     let writes = match access {
-        Access::Read => "Nothing can be changed.",
+        Access::Read => "It is read-only; `--write` adds `execute`, which changes it.",
         Access::WriteByConsent => "`execute` changes it, once the user agrees.",
         Access::Write => "`execute` changes it.",
     };
@@ -112,7 +112,7 @@ fn query(handlers: &Handlers) -> Tool {
         .open_world(false)
         .handler(move |sql: Sql| {
             let handlers = handlers.clone();
-            async move { Ok::<Rows, Error>(handlers.engine.query(sql.into(), handlers.limits).await?) }
+            async move { Ok::<Rows, Error>(handlers.engine.query(sql.statement(engine::Tool::Query), handlers.limits).await?) }
         })
 }
 
@@ -125,7 +125,11 @@ fn explain(handlers: &Handlers) -> Tool {
         .open_world(false)
         .handler(move |sql: Sql| {
             let handlers = handlers.clone();
-            async move { Ok::<Rows, Error>(handlers.engine.explain(sql.into(), handlers.limits).await?) }
+            async move {
+                Ok::<Rows, Error>(
+                    handlers.engine.explain(sql.statement(engine::Tool::Explain), handlers.limits).await?,
+                )
+            }
         })
 }
 
@@ -145,7 +149,7 @@ fn execute(handlers: &Handlers, access: Access) -> Tool {
                 if access == Access::WriteByConsent {
                     consent(&ctx, &sql).await?;
                 }
-                let executed = handlers.engine.execute(sql.into(), handlers.limits).await?;
+                let executed = handlers.engine.execute(sql.statement(engine::Tool::Execute), handlers.limits).await?;
                 Ok::<Json<Executed>, Error>(Json(executed))
             }
         })
@@ -162,11 +166,11 @@ async fn consent(ctx: &Ctx, Sql { sql, parameters }: &Sql) -> Result<()> {
     match ctx.ask::<Consent>(question).await {
         Ok(Answer::Accept(Consent { run: true })) => Ok(()),
         Ok(Answer::Accept(_) | Answer::Decline | Answer::Cancel) => {
-            Err(Error::tool("the user does not agree to the statement; nothing was done"))
+            Err(Error::tool("the user did not agree to the statement; nothing was done"))
         }
         Err(error) if error.is_unsupported() => Err(Error::tool(
-            "a statement that writes needs the agreement of the user, whom this client cannot ask; nothing was done. The \
-             database can be served without consent where that is wanted",
+            "a statement that writes needs the agreement of the user, and this client cannot ask its user; nothing was done. \
+             Start the server with `--write --without-consent` to write without asking",
         )),
         Err(error) => Err(error),
     }

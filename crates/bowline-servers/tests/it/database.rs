@@ -1,5 +1,6 @@
 //! The server of a database of SQLite.
 
+use crate::support::alone;
 use bowline::prelude::{Revision, Server};
 use bowline_servers::database::Database;
 use bowline_testing::{Peer, Result};
@@ -237,10 +238,172 @@ async fn huge_values_are_refused_or_cut() {
         assert!(told.contains("too big"), "{told}");
     }
     let found =
-        query(sample().max_bytes(1000).server(), "SELECT printf('%.*c', 60000000, 'x'), zeroblob(60000000)")
+        query(sample().max_bytes(1000).server(), "SELECT printf('%.*c', 15000000, 'x'), zeroblob(15000000)")
             .await;
     assert_eq!(found["truncated"], true);
     assert!(found.to_string().len() < 2000);
+}
+
+/// The most memory that this process had, in MiB.
+fn peak_memory() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? / 1024)
+}
+
+#[test]
+fn a_row_of_many_long_values_does_not_take_all_memory() {
+    if !alone("database::a_row_of_many_long_values_does_not_take_all_memory", &[]) {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let shop = Shop::new();
+        let values = |count: usize, length: usize| {
+            let value = |number| format!("printf('%.*c', {}, 'x') AS v{number}", length + number);
+            (0..count).map(value).collect::<Vec<_>>().join(", ")
+        };
+        let all = (0..500).map(|number| format!("length(v{number})")).collect::<Vec<_>>();
+        let added = all.chunks(50).map(|some| some.join(" + ")).collect::<Vec<_>>().join(", ");
+        for database in [shop.database(), sample()] {
+            for sql in [
+                format!("SELECT {}", values(900, 10_000_000)),
+                format!("SELECT {added} FROM (SELECT {} LIMIT 1)", values(500, 10_000_000)),
+                "SELECT group_concat(printf('%.*c', 1000000, 'x')) FROM order_lines a, order_lines b".into(),
+            ] {
+                let told = refusal(database.clone().server(), "query", json!({ "sql": sql })).await;
+                assert!(told.contains("too much memory") || told.contains("too big"), "{told}");
+            }
+            // The memory is free again, and a long row is cut, not refused.
+            let found = query(database.server(), &format!("SELECT {}", values(10, 10_000_000))).await;
+            assert_eq!((&found["truncated"], found["rows"][0].as_array().unwrap().len()), (&json!(true), 10));
+            assert!(found.to_string().len() < 1_100_000);
+        }
+    });
+    if let Some(peak) = peak_memory() {
+        assert!(peak < 700, "{peak} MiB");
+    }
+}
+
+#[tokio::test]
+async fn statements_beyond_the_queue_are_refused() -> Result {
+    let database = sample().time_limit(Duration::from_secs(3600)).max_statements(4, 2);
+    let mut peer = Peer::memory(database.server())?;
+    peer.initialize(Revision::V2025_11_25).await?;
+    let endless = json!({ "name": "query", "arguments": { "sql": ENDLESS[0] } });
+    let mut started = Vec::new();
+    for _ in 0..3 {
+        started.push(peer.start("tools/call", endless.clone()).await?);
+    }
+    let refused = peer.request("tools/call", endless).await?["result"].clone();
+    assert_eq!(refused["isError"], true, "{refused}");
+    assert_eq!(
+        refused["content"][0]["text"],
+        "the database is busy: 1 statements run at once and 2 may wait; try again later"
+    );
+    for id in started {
+        peer.notify("notifications/cancelled", json!({ "requestId": id })).await?;
+    }
+    let next = json!({ "name": "query", "arguments": { "sql": "SELECT 1" } });
+    loop {
+        // Those that were given up leave the queue a moment later.
+        let answer = peer.request("tools/call", next.clone()).await?["result"].clone();
+        if answer["isError"] != true {
+            assert_eq!(answer["structuredContent"]["rows"], json!([[1]]));
+            return Ok(());
+        }
+    }
+}
+
+#[test]
+fn waiting_statements_leave_threads_to_other_servers() -> Result {
+    // With a thread for each of them, the statements would have all eight, and the file would never be read.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(8).build();
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.txt"), "read").unwrap();
+    runtime.unwrap().block_on(async {
+        let shop = Shop::new();
+        let mut busy = Vec::new();
+        for database in [sample(), shop.database()] {
+            let server = database.time_limit(Duration::from_secs(3600)).server();
+            let mut peer = Peer::memory(server)?;
+            peer.initialize(Revision::V2025_11_25).await?;
+            for _ in 0..20 {
+                let endless = json!({ "name": "query", "arguments": { "sql": ENDLESS[0] } });
+                peer.start("tools/call", endless).await?;
+            }
+            assert!(peer.request("ping", json!({})).await?["result"].is_object());
+            busy.push(peer);
+        }
+        let mut files = Peer::memory(bowline_servers::Files::new([folder.path()]).unwrap().server())?;
+        let read = call(&mut files, "read_file", json!({ "path": "a.txt" })).await?;
+        assert_eq!(read["content"][0]["text"], "read");
+        Ok(())
+    })
+}
+
+#[tokio::test]
+async fn refusals_name_the_tool_and_the_flag() {
+    for (tool, sql, expected) in [
+        ("query", "DELETE FROM orders RETURNING 1", "`query` is read-only; use `execute` (needs `--write`)"),
+        ("query", "DELETE FROM orders", "`query` is read-only; use `execute` (needs `--write`)"),
+        ("explain", "DELETE FROM orders", "`explain` is read-only; use `execute` (needs `--write`)"),
+    ] {
+        assert_eq!(refusal(sample().server(), tool, json!({ "sql": sql })).await, expected);
+    }
+    let server = || sample().without_consent().server();
+    let told = refusal(server(), "execute", json!({ "sql": "BEGIN" })).await;
+    assert!(told.starts_with("`execute` runs one statement"), "{told}");
+    let told = refusal(server(), "explain", json!({ "sql": "EXPLAIN SELECT 1" })).await;
+    assert!(
+        told.ends_with("`explain` takes the statement alone, without EXPLAIN, ANALYZE or options"),
+        "{told}"
+    );
+    let told =
+        refusal(sample().writable(true).server(), "execute", json!({ "sql": "DELETE FROM orders" })).await;
+    assert!(told.contains("`--write --without-consent`"), "{told}");
+}
+
+#[tokio::test]
+async fn a_plan_is_made_without_running_anything() -> Result {
+    let shop = Shop::new();
+    let before = fs::read(&shop.path).unwrap();
+    let mut peer = Peer::memory(shop.database().without_consent().server())?;
+    // Some settings are made while a statement is compiled, in a plan too.
+    for sql in [
+        "PRAGMA journal_mode = WAL",
+        "PRAGMA user_version = 5",
+        "DELETE FROM orders",
+        "ANALYZE",
+        "ANALYZE SELECT 1",
+        "(ANALYZE) SELECT 1",
+        "QUERY PLAN DELETE FROM orders",
+        "/* */ EXPLAIN DELETE FROM orders",
+        "SELECT 1; DELETE FROM orders",
+    ] {
+        let result = call(&mut peer, "explain", json!({ "sql": sql })).await?;
+        assert_eq!(result["isError"], true, "{sql}: {result}");
+    }
+    // It would not end if it were run.
+    let result = call(&mut peer, "explain", json!({ "sql": ENDLESS[0] })).await?;
+    assert_ne!(result["isError"], true, "{result}");
+    assert_eq!(fs::read(&shop.path).unwrap(), before);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_database_that_is_not_there_is_created_where_that_is_wanted() -> Result {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new.db");
+    let mut peer = Peer::memory(Database::sqlite_or_create(&path).unwrap().without_consent().server())?;
+    let made = call(&mut peer, "execute", json!({ "sql": "CREATE TABLE notes (text TEXT)" })).await?;
+    assert_ne!(made["isError"], true, "{made}");
+    // A second time, what is there stays.
+    let tables = given(Database::sqlite_or_create(&path).unwrap().server(), "tables", json!({})).await;
+    assert_eq!(tables["tables"][0]["name"], "notes");
+    let told = Database::sqlite_or_create(folder.path().join("none/new.db")).unwrap_err().to_string();
+    assert!(told.contains("cannot create"), "{told}");
+    Ok(())
 }
 
 #[tokio::test]

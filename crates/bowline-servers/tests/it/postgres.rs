@@ -43,6 +43,9 @@ async fn a_real_server_is_read_and_written() -> Result {
         assert_ne!(result["isError"], true, "{sql}: {result}");
     }
     queries_only_read(&database).await?;
+    plans_run_nothing(&database).await?;
+    long_rows_are_refused(&database).await?;
+    connections_are_bounded(&database).await?;
     values_are_read(&mut peer).await?;
     statements_end(&database).await?;
     rows_are_bounded(&database).await?;
@@ -81,8 +84,13 @@ async fn queries_only_read(database: &Database) -> Result {
         let result = call(&mut peer, "query", json!({ "sql": sql })).await?;
         assert_eq!(result["isError"], true, "{sql}: {result}");
     }
-    let analyze = call(&mut peer, "explain", json!({ "sql": "ANALYZE DELETE FROM bowline.people" })).await?;
-    assert_eq!(analyze["isError"], true, "{analyze}");
+    let refused =
+        call(&mut peer, "query", json!({ "sql": "DELETE FROM bowline.people RETURNING id" })).await?;
+    let told = refused["content"][0]["text"].as_str().unwrap();
+    assert!(
+        told.starts_with("`query` is read-only; use `execute` (needs `--write`): cannot execute"),
+        "{told}"
+    );
     let counted =
         rows(&mut peer, "SELECT count(*), to_regclass('bowline.evil')::text FROM bowline.people").await?;
     assert_eq!(counted, json!([[1000, null]]));
@@ -90,6 +98,93 @@ async fn queries_only_read(database: &Database) -> Result {
     assert!(plan["content"][0]["text"].as_str().unwrap().contains("Seq Scan"), "{plan}");
     let injected = json!({ "sql": "SELECT count(*) FROM bowline.people WHERE name = $1", "parameters": ["' OR 1=1 --"] });
     assert_eq!(call(&mut peer, "query", injected).await?["structuredContent"]["rows"], json!([[0]]));
+    Ok(())
+}
+
+/// A statement that is explained is planned and not run, however the options are spelled.
+async fn plans_run_nothing(database: &Database) -> Result {
+    let mut peer = Peer::memory(database.clone().time_limit(Duration::from_secs(60)).server())?;
+    const SLOW: &str = "SELECT pg_sleep(3600)";
+    for options in [
+        "ANALYZE",
+        "analyse",
+        "ANALYZE VERBOSE",
+        "VERBOSE ANALYZE",
+        "(ANALYZE)",
+        "(ANALYZE true)",
+        "(analyze on, verbose)",
+        "(ANALYZE off, ANALYZE 1)",
+        "(\"analyze\")",
+        "/* */ ANALYZE",
+        "-- a\nANALYZE",
+        "/* /* */ */ (FORMAT JSON, ANALYZE)",
+        "EXPLAIN ANALYZE",
+        "SELECT 1; EXPLAIN ANALYZE",
+        ") ANALYZE",
+    ] {
+        let result = call(&mut peer, "explain", json!({ "sql": format!("{options} {SLOW}") })).await?;
+        assert_eq!(result["isError"], true, "{options}: {result}");
+        let told = result["content"][0]["text"].as_str().unwrap();
+        assert!(!told.contains("cut off"), "{options}: {told}");
+    }
+    for sql in [SLOW, "(SELECT pg_sleep(3600))", "/* ANALYZE */ SELECT pg_sleep(3600)"] {
+        let plan = call(&mut peer, "explain", json!({ "sql": sql })).await?;
+        assert!(plan["content"][0]["text"].as_str().unwrap().contains("Result"), "{plan}");
+    }
+    let typed = json!({ "sql": "SELECT * FROM bowline.people WHERE id = $1", "parameters": [5] });
+    let plan = call(&mut peer, "explain", typed).await?;
+    assert!(plan["content"][0]["text"].as_str().unwrap().contains("Index Scan"), "{plan}");
+    Ok(())
+}
+
+/// A row may have a gigabyte on its way; it is not kept until it is whole.
+async fn long_rows_are_refused(database: &Database) -> Result {
+    let database = &database.clone().time_limit(Duration::from_secs(60));
+    let mut peer = Peer::memory(database.clone().server())?;
+    for sql in [
+        "SELECT repeat(repeat('x', 1000), 400000)",
+        "SELECT repeat('x', 15000000), repeat('y', 15000000), repeat('z', 15000000)",
+        "SELECT array_fill(1, ARRAY[5000000])",
+    ] {
+        let told = call(&mut peer, "query", json!({ "sql": sql })).await?["content"][0]["text"].clone();
+        assert!(told.as_str().unwrap().starts_with("the result is too large"), "{told}");
+    }
+    // What fits is cut without being decoded.
+    let cut = "SELECT repeat('x', 5000000), array_fill(1, ARRAY[500000]), to_json(repeat('j', 3000000))";
+    let found = call(&mut peer, "query", json!({ "sql": cut })).await?["structuredContent"].clone();
+    assert_eq!(found["truncated"], true, "{found}");
+    assert_eq!(found["rows"][0][1], "… (too long to be shown)");
+    assert!(found.to_string().len() < 1_000_000);
+    // Each row on its own is short enough, and all are written.
+    let mut peer = Peer::memory(database.clone().without_consent().server())?;
+    let many = "UPDATE bowline.people SET name = name RETURNING repeat('x', 100000)";
+    let done = call(&mut peer, "execute", json!({ "sql": many })).await?["structuredContent"].clone();
+    assert_eq!((&done["affected"], &done["returned"]["truncated"]), (&json!(1000), &json!(true)));
+    if let Ok(status) = std::fs::read_to_string("/proc/self/status") {
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().to_owned();
+        let kibibytes: u64 = peak.split_whitespace().next().unwrap().parse().unwrap();
+        assert!(kibibytes < 400 * 1024, "{peak}");
+    }
+    Ok(())
+}
+
+async fn connections_are_bounded(database: &Database) -> Result {
+    let database = database.clone().time_limit(Duration::from_secs(3600)).max_statements(2, 1);
+    let mut peer = Peer::memory(database.server())?;
+    peer.initialize(bowline::prelude::Revision::V2025_11_25).await?;
+    let slow = json!({ "name": "query", "arguments": { "sql": "SELECT pg_sleep(3600)" } });
+    let mut started = Vec::new();
+    for _ in 0..3 {
+        started.push(peer.start("tools/call", slow.clone()).await?);
+    }
+    let refused = peer.request("tools/call", slow).await?["result"].clone();
+    assert!(refused["content"][0]["text"].as_str().unwrap().starts_with("the database is busy"), "{refused}");
+    for id in started {
+        peer.notify("notifications/cancelled", json!({ "requestId": id })).await?;
+    }
+    let next = json!({ "name": "query", "arguments": { "sql": "SELECT 1" } });
+    // Until the statements that were given up are canceled.
+    while peer.request("tools/call", next.clone()).await?["result"]["isError"] == true {}
     Ok(())
 }
 

@@ -121,6 +121,21 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
     names
 }
 
+/// Runs one test of this program alone in a process, for what belongs to the whole process: its environment, its memory.
+/// True in that process.
+pub(crate) fn alone(name: &str, environment: &[(&str, &Path)]) -> bool {
+    const ALONE: &str = "BOWLINE_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", name]).env(ALONE, "1").envs(environment.iter().copied());
+    let output = command.output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
+    false
+}
+
 /// Whether there is a git to test with. If not, the test counts as skipped.
 pub(crate) fn has_git() -> bool {
     let found = Command::new("git").arg("--version").output().is_ok_and(|output| output.status.success());

@@ -1,32 +1,38 @@
 //! PostgreSQL: one connection per call, one transaction on it, one statement in that.
 
 mod schema;
+mod stream;
 mod times;
 mod values;
 
 use super::{
-    engine::{Executed, Limits, Statement},
+    engine::{Executed, Limits, Statement, Tool},
     error::Error,
-    rows::{Collector, Column, Rows, Wanted},
+    queue::Slot,
+    rows::{Collector, Column, Fit, Rows, Wanted},
     schema::{Table, TableName},
 };
 use futures_util::{Stream, StreamExt, pin_mut};
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, path::PathBuf, sync::Arc, time::Duration};
+use stream::{Connector, Limited, ReadLimit};
 use tokio::task::JoinHandle;
 use tokio_postgres::{
-    CancelToken, Client, Config, Row,
-    config::{Host, SslMode},
+    CancelToken, Client, Config, NoTls, Row,
+    config::{Host, SslMode, SslNegotiation},
     error::SqlState,
     types::ToSql,
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
-use values::{Cell, Parameter};
+use values::{Parameter, Raw};
 
 /// How long it may take until a connection is there.
 const CONNECT: Duration = Duration::from_secs(10);
 /// How much longer than the server is waited for that it cuts a statement off.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// How long a row may be on its way to us, besides what may be shown of a result.
+const MAX_ROW: usize = 16 * 1024 * 1024;
 
 /// A database of PostgreSQL.
 #[derive(Clone)]
@@ -53,6 +59,9 @@ impl Postgres {
         if config.get_hosts().is_empty() {
             return Err(unfit(&"it names no host"));
         }
+        if config.get_hosts().len() > 1 && config.get_hosts().iter().any(|host| !is_tcp(host)) {
+            return Err(unfit(&"a socket of this machine has to be the only host"));
+        }
         config.application_name("bowline").connect_timeout(CONNECT);
         // Encryption that falls back to none protects from nobody.
         if config.get_ssl_mode() == SslMode::Prefer {
@@ -71,46 +80,55 @@ impl Postgres {
         Ok(Self { config, tls: MakeRustlsConnect::new(tls) })
     }
 
-    pub(super) async fn query(&self, statement: Statement, limits: Limits) -> Result<Rows, Error> {
-        self.within(limits, |mut session| async move {
+    pub(super) async fn query(
+        &self,
+        statement: Statement,
+        limits: Limits,
+        slot: Slot,
+    ) -> Result<Rows, Error> {
+        let tool = statement.tool;
+        self.within(limits, slot, tool, |mut session| async move {
             let begun = session.client.build_transaction().read_only(true).start().await;
-            let transaction = begun.map_err(|error| told(&error, limits))?;
-            let prepared = transaction.prepare(&statement.sql).await.map_err(|error| told(&error, limits))?;
+            let transaction = begun.map_err(Failed::Engine)?;
+            let prepared = transaction.prepare(&statement.sql).await?;
             // Commands such as COPY and SET are not kept back by a transaction that only reads; none of them gives rows.
             if prepared.columns().is_empty() {
-                return Err(Error::no_rows());
+                return Err(Failed::Told(Error::no_rows()));
             }
-            let parameters = parameters(&statement, prepared.params().len())?;
-            let portal = transaction
-                .bind(&prepared, &as_sql(&parameters))
-                .await
-                .map_err(|error| told(&error, limits))?;
+            let parameters = parameters(&statement, prepared.params().len()).map_err(Failed::Told)?;
+            let portal = transaction.bind(&prepared, &as_sql(&parameters)).await?;
             // One row more says whether there are more. Zero would mean all of them.
             let wanted = i32::try_from(limits.rows.saturating_add(1)).unwrap_or(i32::MAX).max(1);
-            let rows = transaction.query_portal_raw(&portal, wanted).await;
-            let rows = rows.map_err(|error| told(&error, limits))?;
+            let rows = transaction.query_portal_raw(&portal, wanted).await?;
             let mut collector = Collector::new(columns(&prepared), limits);
-            collect(rows, &mut collector, limits, Rest::LeaveIt).await?;
-            transaction.rollback().await.map_err(|error| told(&error, limits))?;
-            session.finish();
+            let taken = collect(rows, &mut collector, &session.limit, Rest::LeaveIt).await?;
+            // Where rows are still on their way, a rollback would wait for all of them: the connection is closed instead.
+            if taken == Taken::All {
+                transaction.rollback().await?;
+                session.finish();
+            }
             Ok(collector.finish())
         })
         .await
     }
 
-    pub(super) async fn execute(&self, statement: Statement, limits: Limits) -> Result<Executed, Error> {
-        self.within(limits, |mut session| async move {
+    pub(super) async fn execute(
+        &self,
+        statement: Statement,
+        limits: Limits,
+        slot: Slot,
+    ) -> Result<Executed, Error> {
+        self.within(limits, slot, statement.tool, |mut session| async move {
             let begun = session.client.build_transaction().read_only(false).start().await;
-            let transaction = begun.map_err(|error| told(&error, limits))?;
-            let prepared = transaction.prepare(&statement.sql).await.map_err(|error| told(&error, limits))?;
-            let parameters = parameters(&statement, prepared.params().len())?;
+            let transaction = begun.map_err(Failed::Engine)?;
+            let prepared = transaction.prepare(&statement.sql).await?;
+            let parameters = parameters(&statement, prepared.params().len()).map_err(Failed::Told)?;
             let mut collector = Collector::new(columns(&prepared), limits);
-            let rows = transaction.query_raw(&prepared, as_sql(&parameters)).await;
-            let rows = rows.map_err(|error| told(&error, limits))?;
+            let rows = transaction.query_raw(&prepared, as_sql(&parameters)).await?;
             pin_mut!(rows);
-            collect(rows.as_mut(), &mut collector, limits, Rest::Drain).await?;
+            collect(rows.as_mut(), &mut collector, &session.limit, Rest::Drain).await?;
             let affected = rows.rows_affected().unwrap_or(0);
-            transaction.commit().await.map_err(|error| told(&error, limits))?;
+            transaction.commit().await?;
             session.finish();
             let returned = (!prepared.columns().is_empty()).then(|| collector.finish());
             Ok(Executed { affected, returned })
@@ -118,44 +136,144 @@ impl Postgres {
         .await
     }
 
-    pub(super) async fn tables(&self, limits: Limits) -> Result<Vec<TableName>, Error> {
-        schema::tables(self, limits).await
+    pub(super) async fn tables(&self, limits: Limits, slot: Slot) -> Result<Vec<TableName>, Error> {
+        schema::tables(self, limits, slot).await
     }
 
-    pub(super) async fn describe(&self, name: String, limits: Limits) -> Result<Table, Error> {
-        schema::describe(self, name, limits).await
+    pub(super) async fn describe(&self, name: String, limits: Limits, slot: Slot) -> Result<Table, Error> {
+        schema::describe(self, name, limits, slot).await
     }
 
     /// Connects for `work`, and sees to it that the server and we stop in time.
-    async fn within<T, F: Future<Output = Result<T, Error>>>(
+    async fn within<T, F: Future<Output = Result<T, Failed>>>(
         &self,
         limits: Limits,
+        slot: Slot,
+        tool: Tool,
         work: impl FnOnce(Session) -> F,
     ) -> Result<T, Error> {
-        let session = self.connect(limits).await?;
+        let limit = ReadLimit::new(MAX_ROW.saturating_add(limits.bytes));
+        let session = self.connect(limits, slot, Arc::clone(&limit)).await?;
         match tokio::time::timeout(limits.time.saturating_add(GRACE), work(session)).await {
-            Ok(done) => done,
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(_)) if limit.is_exceeded() => Err(Error::too_large(limit.bytes())),
+            Ok(Err(failed)) => Err(failed.told(tool, limits)),
             Err(_) => Err(Error::too_slow(limits.time)),
         }
     }
 
-    async fn connect(&self, limits: Limits) -> Result<Session, Error> {
-        let connecting = tokio::time::timeout(CONNECT, self.config.connect(self.tls.clone())).await;
+    async fn connect(&self, limits: Limits, slot: Slot, limit: Arc<ReadLimit>) -> Result<Session, Error> {
+        let connecting = tokio::time::timeout(CONNECT, self.open(&limit)).await;
         let connected = connecting.map_err(|_| Error::new(format!("no connection within {CONNECT:?}")))?;
-        let (client, connection) =
-            connected.map_err(|error| Error::new(format!("cannot connect: {}", described(&error))))?;
-        let connection = tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection to PostgreSQL ended");
-            }
-        });
-        let session = Session { cancel: Some((client.cancel_token(), self.tls.clone())), client, connection };
+        let (client, connection, canceling) =
+            connected.map_err(|error| Error::new(format!("cannot connect: {error}")))?;
+        let cancel = Some((client.cancel_token(), canceling, slot));
+        let session = Session { cancel, client, connection, limit };
+        let time = limits.time.as_millis().clamp(1, i32::MAX.unsigned_abs().into());
+        let idle = limits.time.saturating_add(GRACE).as_millis().clamp(1, i32::MAX.unsigned_abs().into());
         let settings = format!(
-            "SET default_transaction_read_only = on; SET statement_timeout = {}; SET lock_timeout = {0}",
-            limits.time.as_millis().clamp(1, i32::MAX.unsigned_abs().into()),
+            "SET default_transaction_read_only = on; SET statement_timeout = {time}; SET lock_timeout = {time}; \
+             SET idle_in_transaction_session_timeout = {idle}; SET max_parallel_workers_per_gather = 0",
         );
-        session.client.batch_execute(&settings).await.map_err(|error| told(&error, limits))?;
+        session
+            .client
+            .batch_execute(&settings)
+            .await
+            .map_err(|error| Failed::Engine(error).told(Tool::Query, limits))?;
         Ok(session)
+    }
+
+    /// Opens a connection whose reads are limited, and starts the task that drives it.
+    async fn open(&self, limit: &Arc<ReadLimit>) -> Result<(Client, JoinHandle<()>, Canceling), String> {
+        #[cfg(unix)]
+        if let [Host::Unix(folder)] = self.config.get_hosts() {
+            let port = self.config.get_ports().first().copied().unwrap_or(5432);
+            let path = folder.join(format!(".s.PGSQL.{port}"));
+            let stream = tokio::net::UnixStream::connect(&path).await;
+            let stream = stream.map_err(|error| format!("`{}`: {error}", path.display()))?;
+            let mut config = self.config.clone();
+            // Nobody listens in between.
+            config.ssl_mode(SslMode::Disable);
+            let connecting = config.connect_raw(Limited::new(stream, Arc::clone(limit)), NoTls);
+            let (client, connection) = connecting.await.map_err(|error| described(&error))?;
+            return Ok((client, tokio::spawn(drive(connection)), Canceling::Socket(path)));
+        }
+        let mut config = self.config.clone();
+        let mut connector = Connector { tls: Some(self.tls.clone()), limit: Arc::clone(limit) };
+        if config.get_ssl_mode() == SslMode::Disable {
+            // The connector leaves the stream as it is, and is not announced to the server.
+            config.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct);
+            connector.tls = None;
+        }
+        let connecting = config.connect(connector.clone()).await;
+        let (client, connection) = connecting.map_err(|error| described(&error))?;
+        Ok((client, tokio::spawn(drive(connection)), Canceling::Tcp(connector)))
+    }
+}
+
+/// Drives a connection until it ends.
+async fn drive(connection: impl Future<Output = Result<(), tokio_postgres::Error>>) {
+    if let Err(error) = connection.await {
+        tracing::debug!(%error, "a connection to PostgreSQL ended");
+    }
+}
+
+/// How another connection is made, to cancel a statement.
+enum Canceling {
+    Tcp(Connector),
+    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no such sockets"))]
+    Socket(PathBuf),
+}
+
+impl Canceling {
+    async fn cancel(self, token: CancelToken) -> Result<(), String> {
+        match self {
+            Self::Tcp(connector) => {
+                // What is read is counted from the start.
+                let connector = Connector { limit: ReadLimit::new(MAX_ROW), ..connector };
+                token.cancel_query(connector).await.map_err(|error| described(&error))
+            }
+            #[cfg(unix)]
+            Self::Socket(path) => {
+                let stream = tokio::net::UnixStream::connect(&path).await;
+                let stream = stream.map_err(|error| error.to_string())?;
+                token.cancel_query_raw(stream, NoTls).await.map_err(|error| described(&error))
+            }
+            #[cfg(not(unix))]
+            Self::Socket(_) => Ok(()),
+        }
+    }
+}
+
+/// Why a statement has no result.
+enum Failed {
+    Engine(tokio_postgres::Error),
+    Told(Error),
+}
+
+impl From<tokio_postgres::Error> for Failed {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl Failed {
+    /// In the server's words, with its hint, and what to do instead.
+    fn told(self, tool: Tool, limits: Limits) -> Error {
+        let error = match self {
+            Self::Told(error) => return error,
+            Self::Engine(error) => error,
+        };
+        match error.code() {
+            Some(code) if *code == SqlState::QUERY_CANCELED => Error::too_slow(limits.time),
+            Some(code) if *code == SqlState::READ_ONLY_SQL_TRANSACTION => {
+                Error::new(format!("{}: {}", Error::not_allowed(tool), described(&error)))
+            }
+            Some(code) if *code == SqlState::SYNTAX_ERROR && tool == Tool::Explain => {
+                Error::new(described(&error)).in_explain()
+            }
+            _ => Error::new(described(&error)),
+        }
     }
 }
 
@@ -163,8 +281,9 @@ impl Postgres {
 struct Session {
     client: Client,
     connection: JoinHandle<()>,
-    /// Until the statement is through.
-    cancel: Option<(CancelToken, MakeRustlsConnect)>,
+    limit: Arc<ReadLimit>,
+    /// Until the statement is through. The slot is free once it is, or was canceled.
+    cancel: Option<(CancelToken, Canceling, Slot)>,
 }
 
 impl Session {
@@ -176,9 +295,16 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         // Where the statement failed there is nothing to cancel, and the server ignores it.
-        if let (Some((token, tls)), Ok(runtime)) = (self.cancel.take(), tokio::runtime::Handle::try_current())
+        if let (Some((token, canceling, slot)), Ok(runtime)) =
+            (self.cancel.take(), tokio::runtime::Handle::try_current())
         {
-            runtime.spawn(async move { tokio::time::timeout(CONNECT, token.cancel_query(tls)).await });
+            runtime.spawn(async move {
+                let canceled = tokio::time::timeout(CONNECT, canceling.cancel(token)).await;
+                drop(slot);
+                if let Ok(Err(error)) = canceled {
+                    tracing::debug!(error, "a statement of PostgreSQL could not be canceled");
+                }
+            });
         }
         self.connection.abort();
     }
@@ -191,25 +317,44 @@ enum Rest {
     Drain,
 }
 
+/// Whether all rows were read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    All,
+    Some,
+}
+
 async fn collect(
     rows: impl Stream<Item = Result<Row, tokio_postgres::Error>>,
     collector: &mut Collector,
-    limits: Limits,
+    limit: &ReadLimit,
     rest: Rest,
-) -> Result<(), Error> {
+) -> Result<Taken, Failed> {
     pin_mut!(rows);
     let mut wanted = Wanted::More;
     while let Some(row) = rows.next().await {
-        let row = row.map_err(|error| told(&error, limits))?;
+        let row = row?;
+        limit.restart();
         if wanted == Wanted::More {
-            let cells = (0..row.len()).map(|index| row.try_get::<_, Cell>(index).map(|Cell(value)| value));
-            wanted = collector.push(cells.collect::<Result<_, _>>().map_err(|error| told(&error, limits))?);
+            wanted = take(&row, collector)?;
         }
         if wanted == Wanted::Enough && rest == Rest::LeaveIt {
-            break;
+            return Ok(Taken::Some);
         }
     }
-    Ok(())
+    Ok(Taken::All)
+}
+
+/// Hands a row to the collector. What does not fit is not decoded.
+fn take(row: &Row, collector: &mut Collector) -> Result<Wanted, Failed> {
+    let raw = (0..row.len()).map(|index| row.try_get(index)).collect::<Result<Vec<Raw<'_>>, _>>()?;
+    let values =
+        |max| raw.iter().map(|raw| raw.value(max)).collect::<Result<Vec<_>, _>>().map_err(Failed::Told);
+    Ok(match collector.fit(raw.iter().map(Raw::size).sum()) {
+        Fit::Whole => collector.push(values(usize::MAX)?),
+        Fit::Shortened(share) => collector.push_shortened(values(share)?, share),
+        Fit::Nothing => Wanted::Enough,
+    })
 }
 
 fn columns(prepared: &tokio_postgres::Statement) -> Vec<Column> {
@@ -231,13 +376,6 @@ fn as_sql<'a>(parameters: &'a [Parameter<'_>]) -> Vec<&'a (dyn ToSql + Sync)> {
 }
 
 /// An error in the server's words, with its hint.
-fn told(error: &tokio_postgres::Error, limits: Limits) -> Error {
-    match error.code() {
-        Some(code) if *code == SqlState::QUERY_CANCELED => Error::too_slow(limits.time),
-        _ => Error::new(described(error)),
-    }
-}
-
 fn described(error: &tokio_postgres::Error) -> String {
     if let Some(from_server) = error.as_db_error() {
         let hint = from_server.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
@@ -245,6 +383,10 @@ fn described(error: &tokio_postgres::Error) -> String {
     }
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
     format!("{error}{cause}")
+}
+
+fn is_tcp(host: &Host) -> bool {
+    matches!(host, Host::Tcp(_))
 }
 
 fn is_near(host: &Host) -> bool {

@@ -2,8 +2,9 @@
 
 use super::Postgres;
 use crate::database::{
-    engine::{Limits, Statement},
+    engine::{Limits, Statement, Tool},
     error::Error,
+    queue::Slot,
     schema::{ForeignKey, Index, Table, TableColumn, TableName, create_statement},
 };
 use serde_json::{Value, json};
@@ -44,18 +45,23 @@ SELECT indexrelid::regclass::text, indisunique,
 FROM pg_index WHERE indrelid = $1::text::oid
 ORDER BY 1";
 
-pub(super) async fn tables(postgres: &Postgres, limits: Limits) -> Result<Vec<TableName>, Error> {
-    let rows = ask(postgres, TABLES, None, limits).await?;
+pub(super) async fn tables(postgres: &Postgres, limits: Limits, slot: Slot) -> Result<Vec<TableName>, Error> {
+    let rows = ask(postgres, TABLES, None, limits, slot).await?;
     Ok(rows.iter().map(|row| TableName { name: text(row, 0), kind: text(row, 1) }).collect())
 }
 
-pub(super) async fn describe(postgres: &Postgres, name: String, limits: Limits) -> Result<Table, Error> {
-    let found = ask(postgres, TABLE, Some(&name), limits).await?;
+pub(super) async fn describe(
+    postgres: &Postgres,
+    name: String,
+    limits: Limits,
+    slot: Slot,
+) -> Result<Table, Error> {
+    let found = ask(postgres, TABLE, Some(&name), limits, slot.clone()).await?;
     let Some(found) = found.first() else { return Err(Error::no_table(&name)) };
     let id = text(found, 0);
-    let columns = ask(postgres, COLUMNS, Some(&id), limits).await?;
-    let foreign_keys = ask(postgres, FOREIGN_KEYS, Some(&id), limits).await?;
-    let indexes = ask(postgres, INDEXES, Some(&id), limits).await?;
+    let columns = ask(postgres, COLUMNS, Some(&id), limits, slot.clone()).await?;
+    let foreign_keys = ask(postgres, FOREIGN_KEYS, Some(&id), limits, slot.clone()).await?;
+    let indexes = ask(postgres, INDEXES, Some(&id), limits, slot).await?;
     let mut table = Table {
         name: text(found, 1),
         kind: text(found, 2),
@@ -93,10 +99,12 @@ async fn ask(
     sql: &str,
     parameter: Option<&str>,
     limits: Limits,
+    slot: Slot,
 ) -> Result<Vec<Vec<Value>>, Error> {
     let parameters = parameter.map(|parameter| json!(parameter)).into_iter().collect();
+    let statement = Statement { sql: sql.into(), parameters, tool: Tool::Query };
     let limits = Limits { rows: 10_000, bytes: 16 * 1024 * 1024, ..limits };
-    Ok(postgres.query(Statement { sql: sql.into(), parameters }, limits).await?.rows)
+    Ok(postgres.query(statement, limits, slot).await?.rows)
 }
 
 fn text(row: &[Value], index: usize) -> String {

@@ -1,7 +1,10 @@
 //! Values of PostgreSQL as JSON, and JSON as parameters.
 
 use super::times;
-use crate::database::rows::{binary, float};
+use crate::database::{
+    error::Error,
+    rows::{binary, binary_size, float, lossy, too_long},
+};
 use bytes::BytesMut;
 use serde_json::Value;
 use std::{error::Error as StdError, fmt::Write as _};
@@ -9,21 +12,60 @@ use tokio_postgres::types::{Format, FromSql, IsNull, Kind, ToSql, Type, to_sql_c
 
 type BoxError = Box<dyn StdError + Sync + Send>;
 
-/// A value of any type, as JSON.
-#[derive(Debug)]
-pub(super) struct Cell(pub(super) Value);
+/// A value as it was received, to be decoded when it is known how much of it is wanted.
+#[derive(Clone, Debug)]
+pub(super) struct Raw<'a> {
+    kind: Type,
+    /// None for NULL.
+    bytes: Option<&'a [u8]>,
+}
 
-impl<'a> FromSql<'a> for Cell {
+impl<'a> FromSql<'a> for Raw<'a> {
     fn from_sql(kind: &Type, raw: &'a [u8]) -> Result<Self, BoxError> {
-        decode(kind, raw).map(Self).ok_or_else(|| format!("a value of type `{kind}` cannot be read").into())
+        Ok(Self { kind: kind.clone(), bytes: Some(raw) })
     }
 
-    fn from_sql_null(_: &Type) -> Result<Self, BoxError> {
-        Ok(Self(Value::Null))
+    fn from_sql_null(kind: &Type) -> Result<Self, BoxError> {
+        Ok(Self { kind: kind.clone(), bytes: None })
     }
 
     fn accepts(_: &Type) -> bool {
         true
+    }
+}
+
+impl Raw<'_> {
+    /// About as many bytes as the value takes in JSON.
+    pub(super) fn size(&self) -> usize {
+        match self.bytes {
+            None => 8,
+            Some(raw) if self.kind == Type::BYTEA => binary_size(raw.len()),
+            Some(raw) => raw.len(),
+        }
+    }
+
+    /// The value as JSON, of which no more than `max` bytes are shown.
+    pub(super) fn value(&self, max: usize) -> Result<Value, Error> {
+        let Some(raw) = self.bytes else { return Ok(Value::Null) };
+        if raw.len() > max {
+            return Ok(shortened(&self.kind, raw, max));
+        }
+        let unreadable = || Error::new(format!("a value of type `{}` cannot be read", self.kind));
+        decode(&self.kind, raw).ok_or_else(unreadable)
+    }
+}
+
+/// A value that is too long to be decoded.
+fn shortened(kind: &Type, raw: &[u8], max: usize) -> Value {
+    match kind.kind() {
+        Kind::Domain(base) => return shortened(base, raw, max),
+        Kind::Array(_) => return too_long(),
+        _ => {}
+    }
+    match *kind {
+        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::XML | Type::UNKNOWN => lossy(raw, max),
+        Type::JSON | Type::JSONB | Type::NUMERIC => too_long(),
+        _ => binary(raw),
     }
 }
 
@@ -259,6 +301,18 @@ mod tests {
         let bytes: Vec<u8> = (0..16).collect();
         check(&Type::UUID, &bytes, &json!("00010203-0405-0607-0809-0a0b0c0d0e0f"));
         check(&Type::POINT, &[0; 16], &json!({ "base64": "AAAAAAAAAAAAAAAAAAAAAA==", "bytes": 16 }));
+    }
+
+    #[test]
+    fn values_that_are_too_long_are_cut_before_they_are_decoded() {
+        let check = |kind: Type, expected: Value| {
+            let raw = Raw { kind, bytes: Some(&[b'1'; 100]) };
+            assert_eq!(raw.value(4).unwrap(), expected);
+        };
+        check(Type::TEXT, json!("11111111"));
+        check(Type::JSON, json!("… (too long to be shown)"));
+        check(Type::INT4_ARRAY, json!("… (too long to be shown)"));
+        check(Type::BYTEA, binary(&[b'1'; 100]));
     }
 
     #[test]

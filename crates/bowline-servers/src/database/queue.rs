@@ -1,0 +1,74 @@
+//! How many statements of one database run at once, and how many may wait for their turn.
+//!
+//! Every database server has a queue of its own. Waiting statements hold no thread and no connection, so other servers of
+//! the same process are not affected.
+
+use super::error::Error;
+use std::{sync::Arc, time::Duration};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The queue of one database server. Clones share it.
+#[derive(Clone, Debug)]
+pub(super) struct Queue {
+    /// One permit per statement that may run.
+    running: Arc<Semaphore>,
+    /// One permit per statement that may run or wait.
+    admitted: Arc<Semaphore>,
+    max_running: usize,
+    max_waiting: usize,
+}
+
+/// The right to run a statement. It ends when the last clone is dropped.
+#[derive(Clone, Debug)]
+pub(super) struct Slot {
+    _permits: Arc<[OwnedSemaphorePermit; 2]>,
+}
+
+impl Queue {
+    pub(super) fn new(max_running: usize, max_waiting: usize) -> Self {
+        let max_running = max_running.clamp(1, Semaphore::MAX_PERMITS / 2);
+        let max_waiting = max_waiting.min(Semaphore::MAX_PERMITS / 2);
+        Self {
+            running: Arc::new(Semaphore::new(max_running)),
+            admitted: Arc::new(Semaphore::new(max_running + max_waiting)),
+            max_running,
+            max_waiting,
+        }
+    }
+
+    /// Waits for a slot, at most `patience`. Fails at once if too many statements are waiting already.
+    pub(super) async fn enter(&self, patience: Duration) -> Result<Slot, Error> {
+        let busy = || Error::busy(self.max_running, self.max_waiting);
+        let admitted = Arc::clone(&self.admitted).try_acquire_owned().map_err(|_| busy())?;
+        let turn = tokio::time::timeout(patience, Arc::clone(&self.running).acquire_owned()).await;
+        let running = turn.map_err(|_| busy())?.map_err(|_| busy())?;
+        Ok(Slot { _permits: Arc::new([admitted, running]) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn statements_beyond_the_queue_are_refused() {
+        let queue = Queue::new(1, 1);
+        let first = queue.enter(Duration::from_secs(1)).await.unwrap();
+        let second = tokio::spawn({
+            let queue = queue.clone();
+            async move { queue.enter(Duration::from_secs(3600)).await.map(drop) }
+        });
+        tokio::task::yield_now().await;
+        let refused = queue.enter(Duration::from_secs(1)).await.unwrap_err().to_string();
+        assert_eq!(refused, "the database is busy: 1 statements run at once and 1 may wait; try again later");
+        let shared = first.clone();
+        drop(first);
+        assert!(!second.is_finished(), "a clone keeps the slot");
+        drop(shared);
+        second.await.unwrap().unwrap();
+        let held = queue.enter(Duration::from_secs(1)).await.unwrap();
+        queue.enter(Duration::from_secs(1)).await.unwrap_err();
+        drop(held);
+        queue.enter(Duration::from_secs(1)).await.unwrap();
+    }
+}
