@@ -6,13 +6,13 @@ mod run;
 mod told;
 mod writing;
 
-use crate::client_roots;
+use crate::{CALLS_PER_MINUTE, client_roots, rate_limited};
 use bowline::server::{Ctx, Result, Server};
 use run::Repository;
 use std::{path::Path, sync::Arc, time::Duration};
 
 pub use reading::{Blame, BlameLine, Branch, Branches, ChangedFile, Commit, Log, Status};
-pub use writing::{Added, Committed, Switched};
+pub use writing::{Added, Committed, Switched, Unstaged};
 
 /// How much git may write and how long it may take, unless it was set.
 const MAX_OUTPUT: u64 = 1024 * 1024;
@@ -20,8 +20,9 @@ const TIME: Duration = Duration::from_secs(30);
 
 /// A server of one git repository.
 ///
-/// It runs the program `git`, without a shell and without any program that the repository itself configures: no hooks,
-/// filters, monitors or viewers. Nothing goes over the network. It changes nothing unless it is
+/// It runs the program `git`, without a shell and without any program that the repository or its user configures: no hooks,
+/// filters, monitors or viewers. So a file that goes through a filter, such as that of git-lfs, is shown as it is in the work
+/// tree, and cannot be staged here. Nothing goes over the network. It changes nothing unless it is
 /// [`writable`](Self::writable).
 ///
 /// ```no_run
@@ -35,6 +36,7 @@ const TIME: Duration = Duration::from_secs(30);
 pub struct Git {
     repository: Repository,
     writable: bool,
+    calls_per_minute: u32,
 }
 
 impl Git {
@@ -43,7 +45,7 @@ impl Git {
     /// Fails when there is none, when git does not trust it, or when the program `git` is missing.
     pub fn at(folder: impl AsRef<Path>) -> Result<Self> {
         let repository = Repository::find(folder.as_ref(), MAX_OUTPUT, TIME)?;
-        Ok(Self { repository, writable: false })
+        Ok(Self { repository, writable: false, calls_per_minute: CALLS_PER_MINUTE })
     }
 
     /// Whether tools that change the repository are offered. Default: no.
@@ -64,14 +66,22 @@ impl Git {
         self
     }
 
+    /// How many calls a minute each caller may make; 0 for any number. Default: 1200.
+    pub fn calls_per_minute(mut self, calls: u32) -> Self {
+        self.calls_per_minute = calls;
+        self
+    }
+
     /// The server.
     pub fn server(self) -> Server {
-        let server = Server::new("git")
+        let access =
+            if self.writable { "" } else { " It is read-only; `--write` adds tools that commit to it." };
+        let server = rate_limited(Server::new("git"), self.calls_per_minute)
             .version(env!("CARGO_PKG_VERSION"))
             .title("Git")
             .description("Looks at the history and the state of a git repository.")
             .instructions(format!(
-                "The repository has its top at `{}`; paths are from there.",
+                "The repository has its top at `{}`; paths are from there.{access}",
                 self.repository.folder.display()
             ));
         self.add_to(server)

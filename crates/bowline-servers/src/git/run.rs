@@ -1,7 +1,9 @@
 //! Running the git program on a repository nobody vouches for.
 //!
 //! What a repository configures for itself can name programs: hooks, filters, monitors, viewers of differences. None of
-//! them runs here. Nothing is passed through a shell, and no setting comes from the environment.
+//! them runs here, and neither do the filters and hooks that the user configures for all repositories: some of them, such as
+//! that of git-lfs, run what the repository names. Nothing is passed through a shell, and no setting comes from the
+//! environment.
 
 use bowline::server::{Error, Result};
 use std::{
@@ -18,6 +20,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 const MAX_COMPLAINT: u64 = 4096;
 /// How long a list of settings may be.
 const MAX_SETTINGS: u64 = 1024 * 1024;
+/// How long a list of files may be whose filters are looked up.
+const MAX_FILES: u64 = 16 * 1024 * 1024;
 
 /// Settings that hold whatever the repository says.
 const SETTINGS: &[(&str, &str)] = &[
@@ -68,6 +72,30 @@ impl Output {
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
+}
+
+/// A setting that names a program.
+#[derive(Debug)]
+struct Program {
+    name: String,
+    /// Whether the repository sets it, not its user.
+    of_repository: bool,
+}
+
+impl Program {
+    /// The name of the filter that it is of.
+    fn filter(&self) -> Option<&str> {
+        Some(self.name.strip_prefix("filter.")?.rsplit_once('.')?.0)
+    }
+}
+
+/// The files that a command writes to the index or to the work tree.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Affected<'a> {
+    /// These, and what is below them.
+    Paths(&'a [&'a str]),
+    /// What differs between the current commit and this one.
+    Switch(&'a str),
 }
 
 /// What git says of a folder.
@@ -156,7 +184,7 @@ impl Repository {
     }
 
     fn late(&self) -> Error {
-        Error::tool(format!("git did not come to an end in {:?}", self.time))
+        Error::tool(format!("git timed out after {:?}", self.time))
     }
 
     /// Runs git and gives what it wrote. Fails with what it complained of.
@@ -174,25 +202,70 @@ impl Repository {
         input: Vec<u8>,
     ) -> Result<Output> {
         let off = self.programs().await?;
-        let off: Vec<_> = off.iter().flat_map(|name| switched_off(name)).collect();
+        let off: Vec<_> = off.iter().flat_map(|program| switched_off(&program.name)).collect();
         let mut command = self.command(&off);
         command.args(arguments);
         self.finish(command, input, self.max_output).await
     }
 
-    /// Fails when the repository has filters of its own, for work that would have to go through them.
-    pub(super) async fn check_no_filters(&self) -> Result<()> {
-        match self.programs().await?.iter().find(|name| name.starts_with("filter.")) {
-            Some(name) => Err(Error::tool(format!(
-                "the configuration of the repository sets `{name}`, and its programs are not run here: do this with git \
-                 itself"
-            ))),
-            None => Ok(()),
+    /// Fails when files would have to go through a filter, which is not run here.
+    ///
+    /// A filter of the user, such as that of git-lfs, can take its settings from the repository, programs among them. So it
+    /// is no more run than one of the repository, and files that need it are left to the user.
+    pub(super) async fn check_no_filters(&self, files: Affected<'_>) -> Result<()> {
+        let programs = self.programs().await?;
+        let filters: Vec<_> =
+            programs.iter().filter_map(|program| Some((program, program.filter()?))).collect();
+        if let Some((program, _)) = filters.iter().find(|(program, _)| program.of_repository) {
+            return Err(Error::tool(format!(
+                "the configuration of the repository sets `{}`, and its programs are not run here: do this with git itself",
+                program.name
+            )));
         }
+        if filters.is_empty() {
+            return Ok(());
+        }
+        let (listing, sources) = match files {
+            Affected::Paths(paths) => {
+                let listing = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"];
+                ([&listing[..], paths].concat(), vec![None])
+            }
+            Affected::Switch(commit) => {
+                let listing =
+                    ["diff", "-z", "--name-only", "--no-renames", "--no-ext-diff", "HEAD", commit, "--"];
+                (listing.to_vec(), vec![None, Some(format!("--source={commit}"))])
+            }
+        };
+        let mut command = self.command(&[]);
+        command.args(listing);
+        let listed = self.finish(command, Vec::new(), MAX_FILES).await?;
+        if listed.cut {
+            return Err(Error::tool("too many files to look up their filters; name fewer paths"));
+        }
+        if listed.bytes.is_empty() {
+            return Ok(());
+        }
+        for source in sources {
+            let mut command = self.command(&[]);
+            command.arg("check-attr").args(source).args(["-z", "--stdin", "filter"]);
+            let told = self.finish(command, listed.bytes.clone(), 4 * MAX_FILES).await?.text();
+            // Triples: the path, the name of the attribute, its value.
+            let fields: Vec<&str> = told.split('\0').collect();
+            let used = fields.chunks_exact(3).find_map(|field| {
+                let [path, _, value] = field else { return None };
+                filters.iter().any(|(_, name)| name == value).then_some((*path, *value))
+            });
+            if let Some((path, name)) = used {
+                return Err(Error::tool(format!(
+                    "`{path}` uses the filter `{name}`, and filters are not run here: do this with git itself"
+                )));
+            }
+        }
+        Ok(())
     }
 
-    /// The settings of the repository itself, not of its user, that name programs which no option of git turns off.
-    async fn programs(&self) -> Result<Vec<String>> {
+    /// The settings that name programs which no option of git turns off, of the user as well as of the repository.
+    async fn programs(&self) -> Result<Vec<Program>> {
         let mut command = self.command(&[]);
         command.args(["config", "--list", "--includes", "--show-scope", "--name-only", "-z"]);
         let listed = self.finish(command, Vec::new(), MAX_SETTINGS).await?;
@@ -206,8 +279,9 @@ impl Repository {
             let ends = |end: &[&str]| end.iter().any(|end| name.ends_with(end));
             let is_program = name.starts_with("filter.") && ends(&[".clean", ".smudge", ".process"])
                 || name.starts_with("hook.") && ends(&[".command"]);
-            if is_program && matches!(scope, "local" | "worktree") {
-                found.push(name.to_owned());
+            if is_program {
+                let of_repository = matches!(scope, "local" | "worktree");
+                found.push(Program { name: name.to_owned(), of_repository });
             }
         }
         Ok(found)

@@ -3,7 +3,7 @@
 use super::{
     Desk, check,
     reading::{resolve, words},
-    run::Repository,
+    run::{Affected, Repository},
 };
 use bowline::prelude::*;
 
@@ -13,6 +13,13 @@ pub(super) struct Writing(pub(super) Desk);
 /// Files that will be in the next commit.
 #[data]
 pub struct Added {
+    /// Their paths, or those of folders, as they were given.
+    pub paths: Vec<String>,
+}
+
+/// Files that will not be in the next commit as they are in the work tree.
+#[data]
+pub struct Unstaged {
     /// Their paths, or those of folders, as they were given.
     pub paths: Vec<String>,
 }
@@ -45,6 +52,29 @@ impl Writing {
     ) -> Result<Json<Added>> {
         add(self.0.open(&ctx).await?, &paths).await?;
         Ok(Json(Added { paths }))
+    }
+
+    /// Take files out of the next commit. The work tree stays as it is.
+    #[tool(title = "Git unstage", destructive = false, idempotent, open_world = false)]
+    async fn git_unstage(
+        &self,
+        ctx: Ctx,
+        /// Paths of files or folders, from the top of the repository.
+        paths: Vec<String>,
+    ) -> Result<Json<Unstaged>> {
+        let checked = check::paths(Some(&paths))?;
+        if checked.is_empty() {
+            return Err(Error::tool("expected at least one path, got none"));
+        }
+        let repository = self.0.open(&ctx).await?;
+        // Before the first commit there is nothing that the index could be set back to.
+        let mut asked = match resolve(repository, "HEAD").await {
+            Ok(_) => words(["restore", "--staged", "--"]),
+            Err(_) => words(["rm", "--cached", "-r", "--quiet", "--"]),
+        };
+        asked.extend(words(checked));
+        repository.run(asked).await?;
+        Ok(Json(Unstaged { paths }))
     }
 
     /// Commit what is staged, and these paths with it.
@@ -105,7 +135,7 @@ impl Writing {
     ) -> Result<Json<Switched>> {
         let branch = check::branch(&name)?;
         let repository = self.0.open(&ctx).await?;
-        repository.check_no_filters().await?;
+        repository.check_no_filters(Affected::Switch(&resolve(repository, branch).await?)).await?;
         let asked =
             ["switch", "--quiet", "--no-guess", "--no-recurse-submodules", "--end-of-options", branch];
         repository.run(asked).await?;
@@ -118,7 +148,7 @@ async fn add(repository: &Repository, paths: &[String]) -> Result<()> {
     if paths.is_empty() {
         return Err(Error::tool("expected at least one path, got none"));
     }
-    repository.check_no_filters().await?;
+    repository.check_no_filters(Affected::Paths(&paths)).await?;
     let mut asked = words(["add", "--all", "--"]);
     asked.extend(words(paths));
     repository.run(asked).await?;

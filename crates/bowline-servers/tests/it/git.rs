@@ -8,7 +8,7 @@ use bowline_servers::{Files, Git, files_and_git};
 use serde_json::Value;
 
 const READING: [&str; 6] = ["git_status", "git_log", "git_diff", "git_show", "git_blame", "git_branches"];
-const WRITING: [&str; 4] = ["git_add", "git_commit", "git_create_branch", "git_switch"];
+const WRITING: [&str; 5] = ["git_add", "git_unstage", "git_commit", "git_create_branch", "git_switch"];
 
 fn server(folder: &Folder) -> Server {
     Git::at(&folder.top).unwrap().writable(true).server()
@@ -140,6 +140,36 @@ async fn a_repository_is_added_to() {
 }
 
 #[tokio::test]
+async fn staged_files_are_unstaged() {
+    if !has_git() {
+        return;
+    }
+    for revision in REVISIONS {
+        let folder = repository();
+        let client = connect(server(&folder), revision).await;
+        folder.write("a.txt", "changed\n");
+        folder.write("new/b.txt", "b");
+        call(&client, "git_add", json!({ "paths": ["a.txt", "new"] })).await;
+        call(&client, "git_unstage", json!({ "paths": ["new"] })).await;
+        assert_eq!(git(&folder.top, &["diff", "--cached", "--name-only"]), "a.txt\n");
+        call(&client, "git_unstage", json!({ "paths": ["a.txt"] })).await;
+        assert_eq!(git(&folder.top, &["diff", "--cached", "--name-only"]), "");
+        assert_eq!((folder.read("a.txt"), folder.read("new/b.txt")), ("changed\n".into(), "b".into()));
+        refused(&client, "git_unstage", json!({ "paths": [] })).await;
+        refused(&client, "git_unstage", json!({ "paths": ["../root-evil"] })).await;
+
+        // Before the first commit, too.
+        let fresh = Folder::with(&[("c.txt", "c")]);
+        git(&fresh.top, &["init", "-q", "-b", "main"]);
+        let client = connect(server(&fresh), revision).await;
+        call(&client, "git_add", json!({ "paths": ["c.txt"] })).await;
+        call(&client, "git_unstage", json!({ "paths": ["c.txt"] })).await;
+        assert_eq!(git(&fresh.top, &["ls-files"]), "");
+        assert_eq!(fresh.read("c.txt"), "c");
+    }
+}
+
+#[tokio::test]
 async fn what_is_too_much_is_cut_and_says_so() {
     if !has_git() {
         return;
@@ -190,7 +220,7 @@ async fn one_server_has_the_tools_of_both() {
     let server = files_and_git(files, Git::at(&folder.top).unwrap());
     let client = connect(server, Revision::V2025_11_25).await;
     assert_eq!(client.server().server_info.as_ref().unwrap().name, "files");
-    assert_eq!(tools(&client).await.len(), 10);
+    assert_eq!(tools(&client).await.len(), 13);
     assert_eq!(text(&client, "read_file", json!({ "path": "a.txt" })).await, "one\ntwo\n");
     assert_eq!(call(&client, "git_status", json!({})).await["files"], json!([]));
 }
@@ -215,7 +245,13 @@ async fn a_folder_of_a_repository_shows_it_from_its_top() {
     let client = connect(Git::at(folder.top.join("sub")).unwrap().server(), Revision::V2025_11_25).await;
     let told = client.server().instructions.clone().unwrap_or_default();
     let top = std::fs::canonicalize(&folder.top).unwrap();
-    assert_eq!(told, format!("The repository has its top at `{}`; paths are from there.", top.display()));
+    assert_eq!(
+        told,
+        format!(
+            "The repository has its top at `{}`; paths are from there. It is read-only; `--write` adds tools that commit to it.",
+            top.display()
+        )
+    );
     let status = call(&client, "git_status", json!({})).await;
     assert!(status["files"][0]["path"].as_str().unwrap().starts_with("sub/"), "{status}");
 }

@@ -1,7 +1,7 @@
 //! Repositories and callers that mean harm: no program runs, nothing outside is read or written.
 #![cfg(unix)]
 
-use crate::support::{Folder, connect, git, has_git, names, refused, repository};
+use crate::support::{Folder, alone, connect, git, has_git, names, refused, repository};
 use bowline::{client::Client, prelude::*};
 use bowline_servers::Git;
 use serde_json::Value;
@@ -28,6 +28,7 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("git_create_branch", json!({ "name": "topic" })),
         ("git_switch", json!({ "name": "topic" })),
         ("git_add", json!({ "paths": ["a.txt"] })),
+        ("git_unstage", json!({ "paths": ["a.txt"] })),
         ("git_commit", json!({ "message": "Second", "paths": ["b.txt"] })),
     ]
 }
@@ -170,6 +171,58 @@ fn the_programs_in_these_tests_would_run_otherwise() {
     }
 }
 
+/// A filter of the user, such as that of git-lfs, takes settings from the repository: it must not run for a repository
+/// nobody vouches for.
+// V-91
+#[test]
+fn filters_of_the_user_are_not_run() {
+    if !has_git() {
+        return;
+    }
+    let home = Folder::new();
+    let (program, _) = marker(&home);
+    let mut settings = String::from("[user]\nname = Ann\nemail = ann@example.com\n[filter \"global\"]\n");
+    for name in ["clean", "smudge", "process"] {
+        settings += &format!("{name} = {program}\n");
+    }
+    settings += "required = true\n";
+    home.write(".gitconfig", &settings);
+    let environment = [("HOME", home.top.as_path()), ("XDG_CONFIG_HOME", home.top.as_path())];
+    if !alone("git_hostile::filters_of_the_user_are_not_run", &environment) {
+        return;
+    }
+    let mark = Path::new(&std::env::var_os("HOME").unwrap()).with_file_name("root-evil").join("mark");
+    let folder = repository();
+    folder.write(".gitattributes", "a.txt filter=global\n");
+    git(&folder.top, &["add", ".gitattributes"]);
+    git(&folder.top, &["commit", "-q", "-m", "Attributes"]);
+    folder.write("a.txt", "one\nTWO\n");
+    folder.write("b.txt", "b");
+    // Git by itself runs it.
+    let status = std::process::Command::new("git").arg("status").current_dir(&folder.top).output().unwrap();
+    assert!(mark.exists(), "{status:?}");
+    std::fs::remove_file(&mark).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = connect(server(&folder), Revision::V2026_07_28).await;
+        let failed = call_all(&client).await;
+        assert!(!mark.exists(), "the filter ran");
+        // What needs the filter is left to the user, and nothing else.
+        assert_eq!(
+            failed,
+            ["git_add: `a.txt` uses the filter `global`, and filters are not run here: do this with git itself"]
+        );
+        let status = client.call("git_status", json!({})).await.unwrap().json::<Value>().unwrap();
+        assert_eq!(status["files"][0]["path"], "a.txt");
+        // A branch whose files need the filter is not checked out.
+        git(&folder.top, &["add", "."]);
+        git(&folder.top, &["commit", "-q", "-m", "Other"]);
+        let told = refused(&client, "git_switch", json!({ "name": "main" })).await;
+        assert!(told.contains("`a.txt` uses the filter `global`"), "{told}");
+        assert!(!mark.exists(), "the filter ran");
+    });
+}
+
 // V-91
 #[tokio::test]
 async fn a_repository_that_never_answers_is_given_up() {
@@ -184,7 +237,7 @@ async fn a_repository_that_never_answers_is_given_up() {
     git(&folder.top, &["config", "include.path", pipe.to_str().unwrap()]);
     let client = connect(git_server.server(), Revision::V2026_07_28).await;
     let told = refused(&client, "git_status", json!({})).await;
-    assert!(told.contains("git did not come to an end in 300ms"), "{told}");
+    assert!(told.contains("git timed out after 300ms"), "{told}");
 }
 
 // V-91
