@@ -47,6 +47,6 @@ fn nothing_in_common(served: &str, folders: &[PathBuf]) -> Error {
     let theirs = if names.is_empty() { "no folder".to_owned() } else { names.join(", ") };
     Error::tool(format!(
         "this server may use {served}, but the roots of the client are {theirs}: they have nothing in common; \
-         add a root, or serve another folder"
+         add a root to the client, or serve another folder with `--root FOLDER`"
     ))
 }

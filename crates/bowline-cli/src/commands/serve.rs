@@ -20,13 +20,17 @@ pub(crate) struct Arguments {
     /// Serve HTTP on this address, at `/mcp`, instead of standard input and output
     #[arg(long, global = true, value_name = "[ADDRESS:]PORT", value_parser = running::address)]
     http: Option<SocketAddr>,
+    /// How many calls a minute each caller may make; 0 for any number
+    #[arg(long, global = true, value_name = "COUNT", default_value_t = bowline_servers::CALLS_PER_MINUTE)]
+    calls_per_minute: u32,
     #[command(flatten)]
     log: LogArguments,
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
     arguments.log.start(context, "warn", logging::aside())?;
-    let server = arguments.server.server(context)?;
+    arguments.server.confirm(context).await?;
+    let server = arguments.server.limited_server(context, arguments.calls_per_minute)?;
     let handle = server.build().map_err(|error| Failure::new(Code::Failed, error.to_string()))?;
     let Some(address) = arguments.http else {
         if context.surroundings.terminal {

@@ -1,6 +1,9 @@
 //! `bowline gateway` and `bowline serve`: what other programs start.
 
-use crate::place::{Background, Place};
+use crate::{
+    place::{Background, Place},
+    pty::Pty,
+};
 use expect_test::expect;
 use rustix::process::Signal;
 
@@ -142,6 +145,72 @@ fn servers_of_the_program_are_served() {
     assert_eq!((told.as_str(), code), ("hi\n", Some(0)));
     server.signal(Signal::INT);
     assert_eq!(server.end().0, Some(0));
+}
+
+#[test]
+fn a_home_directory_is_served_only_when_it_is_meant() {
+    let place = Place::new();
+    place.put("user/notes.txt", "Notes\n");
+    for folder in ["user", "."] {
+        let mut command = place.program(&["serve", "files"]);
+        command.current_dir(place.path(folder));
+        let (told, code) = place.output(command);
+        assert_eq!(code, Some(2), "{told}");
+        assert!(told.contains("home directory") && told.contains("`--root /"), "{told}");
+    }
+    let mut command = place.program(&["serve", "files"]);
+    command.current_dir("/");
+    let (told, code) = place.output(command);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("the root of the file system") && told.contains("`--root /`"), "{told}");
+
+    // At a terminal there is a question.
+    for (answer, expected) in [("n", "no folder is named"), ("y", "speaking MCP")] {
+        let mut command = place.program(&["serve", "files"]);
+        command.current_dir(place.path("user"));
+        let mut pty = Pty::start(command);
+        pty.expect("[y/N]").enter(answer).expect(expected);
+    }
+
+    // Whoever names it, gets it.
+    let home = place.path("user").display().to_string();
+    let words = ["call", "read_file", "path=notes.txt", "--", "bowline", "serve", "files", "--root", &home];
+    assert_eq!(place.run(&words), ("Notes\n".to_owned(), Some(0)));
+}
+
+#[test]
+fn a_database_is_created_where_it_may_be_written() {
+    let place = Place::new();
+    let (told, code) = place.run(&["serve", "database", "--sqlite", "new.db"]);
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("there is no file `new.db`") && told.contains("`--write` creates it"), "{told}");
+    let serve = ["bowline", "serve", "database", "--sqlite", "new.db", "--write", "--without-consent"];
+    let create = ["call", "execute", "sql=CREATE TABLE notes (text TEXT)", "--"];
+    let (told, code) = place.run(&[&create[..], &serve].concat());
+    assert_eq!(code, Some(0), "{told}");
+    let (told, code) =
+        place.run(&["call", "tables", "--", "bowline", "serve", "database", "--sqlite", "new.db"]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("notes"), "{told}");
+}
+
+#[test]
+fn calls_are_limited_by_a_flag() {
+    let place = Place::new();
+    let mut server = Background::start(place.program(&[
+        "serve",
+        "everything",
+        "--http",
+        "127.0.0.1:0",
+        "--calls-per-minute",
+        "1",
+    ]));
+    let url = server.line();
+    let (told, code) = place.run(&["call", &url, "echo", "message=hi"]);
+    assert_eq!((told.as_str(), code), ("hi\n", Some(0)));
+    let (told, code) = place.run(&["call", &url, "echo", "message=hi"]);
+    assert_ne!(code, Some(0), "{told}");
+    assert!(told.contains("too many calls"), "{told}");
 }
 
 #[test]

@@ -95,7 +95,12 @@ impl Jail {
         }
         let is_uri = text.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("file:"));
         let path = if is_uri { text::file_path(text) } else { Some(PathBuf::from(text)) };
-        let outside = || Error::tool(format!("expected a path inside {}, got `{text}`", self.names()));
+        let outside = || {
+            Error::tool(format!(
+                "expected a path inside {}, got `{text}`; `--root FOLDER` serves another folder",
+                self.names()
+            ))
+        };
         let path = path.ok_or_else(outside)?;
         let (root, inside) = if path.has_root() || path.is_absolute() {
             let found = self.roots.iter().filter_map(|root| Some((root, root.strip(&path)?)));

@@ -9,15 +9,17 @@ mod reading;
 mod replace;
 mod resources;
 mod search;
+mod tree;
 mod watching;
 mod writing;
 
-use crate::client_roots;
+use crate::{CALLS_PER_MINUTE, client_roots, rate_limited};
 use bowline::server::{Ctx, Error, Result, Server};
 use jail::{Jail, Place};
 use std::{path::Path, sync::Arc};
 
-pub use reading::{Directory, Entry, EntryKind, Found, Match, Stat};
+pub use reading::{AllowedFolders, Directory, Entry, EntryKind, Found, Match, Stat};
+pub use tree::{Tree, TreeEntry};
 pub use writing::{Deleted, Edit, Edited, Made, Moved, Written};
 
 /// How many bytes of a file are read at once, unless it was set.
@@ -42,12 +44,14 @@ pub struct Files {
     jail: Jail,
     writable: bool,
     max_bytes: u64,
+    calls_per_minute: u32,
 }
 
 impl Files {
     /// Serves these folders. Fails when one is not there or may not be read.
     pub fn new(roots: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<Self> {
-        Ok(Self { jail: Jail::open(roots)?, writable: false, max_bytes: MAX_BYTES })
+        let jail = Jail::open(roots)?;
+        Ok(Self { jail, writable: false, max_bytes: MAX_BYTES, calls_per_minute: CALLS_PER_MINUTE })
     }
 
     /// Whether tools that change files are offered. Default: no.
@@ -62,12 +66,19 @@ impl Files {
         self
     }
 
+    /// How many calls a minute each caller may make; 0 for any number. Default: 1200.
+    pub fn calls_per_minute(mut self, calls: u32) -> Self {
+        self.calls_per_minute = calls;
+        self
+    }
+
     /// The server.
     pub fn server(self) -> Server {
         let names = self.jail.names();
-        let access = if self.writable { "read and changed" } else { "read, not changed" };
-        let shelf = Shelf { jail: Arc::new(self.jail), max_bytes: self.max_bytes };
-        let mut server = Server::new("files")
+        let access =
+            if self.writable { "read and changed" } else { "read, not changed (`--write` allows changes)" };
+        let shelf = Shelf { jail: Arc::new(self.jail), max_bytes: self.max_bytes, writable: self.writable };
+        let mut server = rate_limited(Server::new("files"), self.calls_per_minute)
             .version(env!("CARGO_PKG_VERSION"))
             .title("Files")
             .description("Reads, searches and edits the files of some folders.")
@@ -87,6 +98,7 @@ impl Files {
 struct Shelf {
     jail: Arc<Jail>,
     max_bytes: u64,
+    writable: bool,
 }
 
 impl Shelf {
@@ -111,5 +123,5 @@ impl Shelf {
 
 async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| Error::internal(format!("the work on files came to no end: {error}")))?
+    done.map_err(|error| Error::internal(format!("the work on files failed: {error}")))?
 }

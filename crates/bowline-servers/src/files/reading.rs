@@ -6,6 +6,7 @@ use super::{
     kind::Kind,
     lines::{self, Part},
     off_thread, search,
+    tree::{self, Tree},
 };
 use bowline::{prelude::*, types::ResourceContents};
 use cap_std::fs::{FileType, Metadata};
@@ -14,6 +15,11 @@ use std::{io::BufReader, time::UNIX_EPOCH};
 /// How many entries of a folder are listed, and how many matches found, unless the caller says.
 const LISTED: usize = 1000;
 const MATCHES: usize = 100;
+/// How many files are read in one call.
+const FILES: usize = 100;
+/// How deep a tree goes and how many entries it has, unless the caller says.
+const DEPTH: usize = 3;
+const TREE: usize = 1000;
 
 #[derive(Debug)]
 pub(super) struct Reading(pub(super) Shelf);
@@ -34,7 +40,7 @@ pub enum EntryKind {
 }
 
 impl EntryKind {
-    fn of(kind: FileType) -> Self {
+    pub(super) fn of(kind: FileType) -> Self {
         match () {
             () if kind.is_symlink() => Self::Link,
             () if kind.is_dir() => Self::Folder,
@@ -111,6 +117,15 @@ pub struct Found {
     pub skipped: u64,
 }
 
+/// The folders that can be used.
+#[data]
+pub struct AllowedFolders {
+    /// Their paths.
+    pub folders: Vec<String>,
+    /// Whether files in them can be changed.
+    pub writable: bool,
+}
+
 #[tools]
 impl Reading {
     /// Read a file: text as text, or only some of its lines; images and audio as such; anything else as a blob.
@@ -134,23 +149,65 @@ impl Reading {
         self.0
             .at(&ctx, path, move |place| {
                 let (kind, bytes) = read(place, part, limit)?;
-                Ok(match kind {
-                    Kind::Text => Content::text(String::from_utf8_lossy(&bytes)),
-                    _ if part != Part::Whole => {
-                        return Err(Error::tool(format!(
-                            "expected `{}` to be text, to cut lines from",
-                            place.shown()
-                        )));
-                    }
-                    Kind::Image(mime_type) => Content::image(bytes, mime_type),
-                    Kind::Audio(mime_type) => Content::audio(bytes, mime_type),
-                    Kind::Other(mime_type) => {
-                        let uri = place.uri().unwrap_or_default();
-                        Content::resource(ResourceContents::blob(uri, bytes).mime_type(mime_type))
-                    }
-                })
+                if kind != Kind::Text && part != Part::Whole {
+                    let shown = place.shown();
+                    return Err(Error::tool(format!("expected `{shown}` to be text, to cut lines from")));
+                }
+                Ok(content(place, kind, &bytes))
             })
             .await
+    }
+
+    /// Read several files at once. Each is preceded by its path; one that cannot be read does not keep the others back.
+    #[tool(title = "Read files", read_only, open_world = false)]
+    async fn read_files(
+        &self,
+        ctx: Ctx,
+        /// The paths of the files, at most 100.
+        #[schemars(length(min = 1, max = 100))]
+        paths: Vec<String>,
+    ) -> Result<Vec<Content>> {
+        if paths.is_empty() || paths.len() > FILES {
+            return Err(Error::tool(format!("expected between 1 and {FILES} paths, got {}", paths.len())));
+        }
+        let jail = self.0.view(&ctx).await?;
+        let limit = self.0.max_bytes;
+        off_thread(move || read_all(&jail, &paths, limit)).await
+    }
+
+    /// Show the files and folders below a folder as a tree. Links are not followed, and what is in `.git` is left out.
+    #[tool(title = "Show a folder as a tree", read_only, open_world = false)]
+    async fn directory_tree(
+        &self,
+        ctx: Ctx,
+        /// The path of the folder. Without it: the folder that is served, or all of them.
+        path: Option<String>,
+        /// How many levels to show; 3 otherwise.
+        #[schemars(range(min = 1, max = 32))]
+        depth: Option<usize>,
+        /// How many entries at most; 1000 otherwise.
+        #[schemars(range(min = 1, max = 10_000))]
+        limit: Option<usize>,
+    ) -> Result<Tree> {
+        let jail = self.0.view(&ctx).await?;
+        off_thread(move || {
+            let path = path.unwrap_or_default();
+            let places = if matches!(path.as_str(), "" | "." | "/") && jail.roots.len() > 1 {
+                jail.roots.iter().map(|root| Place { root: root.clone(), inside: "".into() }).collect()
+            } else {
+                vec![jail.place(&path)?]
+            };
+            tree::build(&ctx, &places, depth.unwrap_or(DEPTH), limit.unwrap_or(TREE))
+        })
+        .await
+    }
+
+    /// List the folders that can be used, and whether files in them can be changed.
+    #[tool(title = "List allowed folders", read_only, open_world = false)]
+    async fn list_allowed_directories(&self, ctx: Ctx) -> Result<Json<AllowedFolders>> {
+        let jail = self.0.view(&ctx).await?;
+        let folders = jail.roots.iter().map(|root| root.path.display().to_string()).collect();
+        Ok(Json(AllowedFolders { folders, writable: self.0.writable }))
     }
 
     /// List what is in a folder, with kinds and sizes.
@@ -249,6 +306,59 @@ pub(super) fn read(place: &Place, part: Part, limit: u64) -> Result<(Kind, Vec<u
     let (file, _) = place.open_file()?;
     let bytes = lines::read(file.into_std(), part, limit)?;
     Ok((Kind::of(&bytes, &place.inside), bytes))
+}
+
+/// What a file holds, as content of a result.
+fn content(place: &Place, kind: Kind, bytes: &[u8]) -> Content {
+    match kind {
+        Kind::Text => Content::text(String::from_utf8_lossy(bytes)),
+        Kind::Image(mime_type) => Content::image(bytes, mime_type),
+        Kind::Audio(mime_type) => Content::audio(bytes, mime_type),
+        Kind::Other(mime_type) => {
+            let uri = place.uri().unwrap_or_default();
+            Content::resource(ResourceContents::blob(uri, bytes).mime_type(mime_type))
+        }
+    }
+}
+
+/// Several files, of which all together may have `limit` bytes. Fails if none can be read.
+fn read_all(jail: &Jail, paths: &[String], limit: u64) -> Result<Vec<Content>> {
+    let (mut blocks, mut failures) = (Vec::new(), Vec::new());
+    let mut left = limit;
+    for path in paths {
+        let found = jail.place(path).and_then(|place| {
+            let (file, metadata) = place.open_file()?;
+            if metadata.len() > left {
+                let shown = place.shown();
+                return Err(Error::tool(format!(
+                    "`{shown}` has {} bytes, and {left} of {limit} are left for this call: read it by itself",
+                    metadata.len()
+                )));
+            }
+            let bytes = lines::read(file.into_std(), Part::Whole, left)?;
+            Ok((Kind::of(&bytes, &place.inside), bytes, place))
+        });
+        match found {
+            Ok((kind, bytes, place)) => {
+                left = left.saturating_sub(bytes.len() as u64);
+                if kind == Kind::Text {
+                    let text = String::from_utf8_lossy(&bytes);
+                    blocks.push(Content::text(format!("==> {path} <==\n{text}")));
+                } else {
+                    blocks.push(Content::text(format!("==> {path} <==")));
+                    blocks.push(content(&place, kind, &bytes));
+                }
+            }
+            Err(error) => {
+                blocks.push(Content::text(format!("==> {path} <==\n(error: {error})")));
+                failures.push(error.to_string());
+            }
+        }
+    }
+    if failures.len() == paths.len() {
+        return Err(Error::tool(failures.join("; ")));
+    }
+    Ok(blocks)
 }
 
 fn roots(jail: &Jail) -> (String, Vec<Entry>) {

@@ -17,8 +17,10 @@ use bowline::{
 };
 use std::{path::Path, sync::Arc};
 
-/// How many files of a folder are listed.
+/// How many entries of a folder are listed.
 const LISTED: usize = 1000;
+/// The type of a folder.
+const DIRECTORY: &str = "inode/directory";
 
 /// The variable of the template.
 #[data]
@@ -38,7 +40,7 @@ pub(super) fn add_to(server: Server, shelf: Shelf) -> Server {
     let reader = shelf.clone();
     let files = Resource::new("file:///{+path}", "file")
         .title("File")
-        .description("A file below the folders that are served, by its path.")
+        .description("A file or folder below the folders that are served, by its path.")
         .complete("path", suggest)
         .handler(move |ctx: Ctx, Named { path }: Named| {
             let shelf = reader.clone();
@@ -56,6 +58,10 @@ async fn read(shelf: &Shelf, ctx: &Ctx, path: &str) -> Result<ResourceContents> 
     let not_found = Error::resource_not_found(&text::file_uri(&path).unwrap_or_default());
     off_thread(move || {
         let Some(place) = path.to_str().and_then(|path| jail.place(path).ok()) else { return Err(not_found) };
+        if place.metadata().is_ok_and(|found| found.is_dir()) {
+            let Ok((_, entries)) = reading::entries(&place) else { return Err(not_found) };
+            return Ok(ResourceContents::text("", listing(&entries)).mime_type(DIRECTORY));
+        }
         // What may not be read is not told apart from what is not there.
         if place.open_file().is_err() {
             return Err(not_found);
@@ -73,7 +79,20 @@ async fn read(shelf: &Shelf, ctx: &Ctx, path: &str) -> Result<ResourceContents> 
     .await
 }
 
-/// The files at the top of each folder. The rest is found through the template and the tools.
+/// The names in a folder, one per line; those of folders end in a slash.
+fn listing(entries: &[reading::Entry]) -> String {
+    let mut text = String::new();
+    for entry in entries.iter().take(LISTED) {
+        text.extend(entry.name.chars().map(|character| if character.is_control() { '?' } else { character }));
+        text.push_str(if entry.kind == EntryKind::Folder { "/\n" } else { "\n" });
+    }
+    if entries.len() > LISTED {
+        text.push_str("… (there is more; `list_directory` lists it in parts)\n");
+    }
+    text
+}
+
+/// The files and folders at the top of each folder. The rest is found through the template and the tools.
 ///
 /// A list cannot ask the client for its roots, so it names files that lie outside of them, too; reading does ask.
 struct TopLevel(Arc<Jail>);
@@ -86,10 +105,13 @@ impl ResourceSource for TopLevel {
             for root in &jail.roots {
                 let top = Place { root: root.clone(), inside: "".into() };
                 let (_, entries) = reading::entries(&top)?;
-                let entries = entries.into_iter().filter(|entry| entry.kind == EntryKind::File).take(LISTED);
-                files.extend(entries.filter_map(|entry| {
+                let is_listed =
+                    |entry: &reading::Entry| matches!(entry.kind, EntryKind::File | EntryKind::Folder);
+                files.extend(entries.into_iter().filter(is_listed).take(LISTED).filter_map(|entry| {
                     let uri = text::file_uri(&root.path.join(&entry.name))?;
-                    Some(types::Resource { size: entry.size, ..types::Resource::new(uri, entry.name) })
+                    let mime_type = (entry.kind == EntryKind::Folder).then(|| DIRECTORY.into());
+                    let size = entry.size;
+                    Some(types::Resource { size, mime_type, ..types::Resource::new(uri, entry.name) })
                 }));
             }
             Ok(files)

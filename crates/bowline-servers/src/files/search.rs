@@ -100,16 +100,17 @@ pub(super) fn run(ctx: &Ctx, place: &Place, wanted: &Wanted, found: &mut Hits) -
     Ok(())
 }
 
-struct Entry {
-    parent: Arc<Dir>,
-    name: OsString,
+/// Something in a folder that is gone through.
+pub(super) struct Entry {
+    pub(super) parent: Arc<Dir>,
+    pub(super) name: OsString,
     /// From where the search began.
-    path: PathBuf,
-    kind: FileType,
+    pub(super) path: PathBuf,
+    pub(super) kind: FileType,
 }
 
 /// The entries of a folder, the first by name last.
-fn listed(dir: &Arc<Dir>, path: &Path) -> Result<Vec<Entry>> {
+pub(super) fn listed(dir: &Arc<Dir>, path: &Path) -> Result<Vec<Entry>> {
     let mut entries: Vec<_> = dir
         .entries()?
         .filter_map(|entry| {

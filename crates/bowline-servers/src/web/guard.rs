@@ -128,7 +128,8 @@ impl Guard {
         };
         if ["localhost", "local", "internal", "home.arpa"].into_iter().any(is_near) {
             return Err(format!(
-                "`{spelled}` is the name of a host in a private network, which is not reached from here"
+                "`{spelled}` is the name of a host in a private network, which is not reached from here; start the server with \
+                 `--allow-host {spelled}` to allow it"
             ));
         }
         Ok(Host::Name(host))
@@ -178,7 +179,8 @@ enum Host<'a> {
 
 fn refused(host: &str, address: IpAddr, kind: &str) -> String {
     format!(
-        "`{host}` is at {address}, {kind}, which is not reached from here; the operator of this server can allow it"
+        "`{host}` is at {address}, {kind}, which is not reached from here; start the server with `--allow-host {host}` to \
+         allow it"
     )
 }
 

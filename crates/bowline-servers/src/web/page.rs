@@ -1,5 +1,6 @@
 //! A page of HTML as text that reads well.
 
+use super::article;
 use bowline::http::Reference;
 use html2text::{Element, Handle, RcDom, config};
 use std::{io, time::Instant};
@@ -20,6 +21,17 @@ const MAX_TABLES: usize = 8;
 pub(super) struct Page {
     pub(super) title: Option<String>,
     pub(super) text: String,
+    /// Whether this is the main content only.
+    pub(super) reduced: bool,
+}
+
+/// How much of a page is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// All of it.
+    Whole,
+    /// Its main content, if that stands out.
+    Main,
 }
 
 /// Whether links are shown.
@@ -48,14 +60,21 @@ impl io::Read for Drying<'_> {
 
 /// Reads the page at `url`, as long as that is done in time. This computes for a while: not for a thread that others wait
 /// for.
-pub(super) fn read(html: &str, url: &str, links: Links, until: Instant) -> Result<Page, String> {
+pub(super) fn read(
+    html: &str,
+    url: &str,
+    links: Links,
+    extent: Extent,
+    until: Instant,
+) -> Result<Page, String> {
     let config = config::plain().no_table_borders().no_link_wrapping().allow_width_overflow();
     let unreadable = |error: html2text::Error| format!("the page cannot be read: {error}");
     let dom = config.parse_html(Drying { rest: html.as_bytes(), until }).map_err(unreadable)?;
     let title = look_over(&dom, url, links)?;
+    let reduced = extent == Extent::Main && article::reduce(&dom.document);
     let tree = config.dom_to_render_tree(&dom).map_err(unreadable)?;
     let text = config.render_to_string(tree, WIDTH).map_err(unreadable)?;
-    Ok(Page { title, text: text.trim().to_owned() })
+    Ok(Page { title, text: text.trim().to_owned(), reduced })
 }
 
 /// Sees to the links, and finds the title, of a page that is neither too deep nor too large.
@@ -124,7 +143,7 @@ mod tests {
 
     fn read(html: &str, links: Links) -> Result<Page, String> {
         let until = Instant::now() + Duration::from_secs(600);
-        super::read(html, "https://example.com/a/", links, until)
+        super::read(html, "https://example.com/a/", links, Extent::Main, until)
     }
 
     const HTML: &str = "<!doctype html><html><head><title> A \n page &amp; more </title><style>p { color: red }</style>
@@ -156,12 +175,87 @@ mod tests {
         assert!(!page.text.contains("example.com"), "{}", page.text);
     }
 
+    const PROSE: &str = "<p>A bowline makes a fixed loop at the end of a rope, which holds under load and is easy to untie.</p>
+        <p>It is used at sea, in climbing, and in rescue, because it neither slips nor jams when it is tied well.</p>
+        <p>Pass the end up through a small loop, around the standing part, and back down through the loop.</p>";
+
+    fn check_main(html: &str, wanted: &[&str], unwanted: &[&str]) {
+        let page = read(html, Links::Hidden).unwrap();
+        assert!(page.reduced, "{}", page.text);
+        for text in wanted {
+            assert!(page.text.contains(text), "{text} in {}", page.text);
+        }
+        for text in unwanted {
+            assert!(!page.text.contains(text), "{text} in {}", page.text);
+        }
+        let until = Instant::now() + Duration::from_secs(600);
+        let whole = super::read(html, "https://example.com/", Links::Hidden, Extent::Whole, until).unwrap();
+        assert!(!whole.reduced);
+        for text in wanted.iter().chain(unwanted) {
+            assert!(whole.text.contains(text), "{text} in {}", whole.text);
+        }
+    }
+
+    #[test]
+    fn the_main_content_stands_out() {
+        let around = |main: &str| {
+            format!(
+                "<title>Knots</title><body><header><a href=/>Home</a> Site name</header>
+                 <nav><ul><li><a href=/1>Menu one</a><li><a href=/2>Menu two</a></ul></nav>{main}
+                 <aside>Popular now</aside><div class='site-footer'>Imprint</div><footer>All rights</footer></body>"
+            )
+        };
+        let noise = ["Site name", "Menu one", "Popular now", "Imprint", "All rights"];
+        let article = format!(
+            "<article><header><h1>Bowline</h1></header>{PROSE}<div class=share>Share this</div></article>"
+        );
+        check_main(
+            &around(&article),
+            &["# Bowline", "slips nor jams"],
+            &[&noise[..], &["Share this"]].concat(),
+        );
+        check_main(
+            &around(&format!("<main><h1>Bowline</h1>{PROSE}</main>")),
+            &["# Bowline", "at sea"],
+            &noise,
+        );
+        check_main(
+            &around(&format!(
+                "<div id=page><div class=box><h1>Bowline</h1>{PROSE}</div><div class=sidebar>Links</div></div>"
+            )),
+            &["# Bowline", "standing part"],
+            &[&noise[..], &["Links"]].concat(),
+        );
+        check_main(&around(PROSE), &["fixed loop"], &noise);
+        // Of several articles, the list is what is wanted.
+        let list = format!(
+            "<main><h1>News</h1><article>First {PROSE}</article><article>Second {PROSE}</article></main>"
+        );
+        check_main(&around(&list), &["# News", "First", "Second"], &noise);
+        // A name that says `sidebar` and is around everything says nothing.
+        check_main(&around(&format!("<div class=with-sidebar>{PROSE}</div>")), &["fixed loop"], &noise);
+    }
+
+    #[test]
+    fn a_page_without_main_content_is_left_as_it_is() {
+        for html in [
+            "<nav><a href=/1>One</a></nav><p>Short.",
+            "<article>Short</article><footer>End</footer>",
+            "<ul><li><a href=/1>One</a><li><a href=/2>Two</a></ul>",
+            "",
+        ] {
+            let page = read(html, Links::Hidden).unwrap();
+            assert!(!page.reduced, "{}", page.text);
+        }
+        assert!(read("<nav><a href=/1>One</a></nav><p>Short.", Links::Hidden).unwrap().text.contains("One"));
+    }
+
     #[test]
     fn pages_made_to_hurt_are_refused_or_read() {
         for element in ["div", "blockquote", "ul><li", "b", "table><tr><td", "font", "svg"] {
             let deep = format!("<{element}>").repeat(100_000);
             let soon = Instant::now() + Duration::from_millis(100);
-            assert!(super::read(&deep, "http://h/", Links::Shown, soon).is_err(), "{element}");
+            assert!(super::read(&deep, "http://h/", Links::Shown, Extent::Main, soon).is_err(), "{element}");
             let nested = format!("{}x", format!("<{element}>").repeat(60));
             drop(read(&nested, Links::Shown));
         }

@@ -1,9 +1,15 @@
 //! Getting things from the web: every hop checked, everything bounded.
 
-use super::guard::Guard;
-use bowline::http::{PostAnswer, Poster, Proxy};
+use super::{
+    guard::Guard,
+    robots::{Robots, Rules},
+};
+use bowline::{
+    http::{PostAnswer, Poster, Proxy, Reference},
+    server::BoxFuture,
+};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderValue, Method, Uri, header, uri::PathAndQuery};
 use std::time::Duration;
 
 /// How often one may be sent elsewhere.
@@ -63,6 +69,8 @@ pub(super) struct Visitor {
     poster: Poster,
     guard: Guard,
     time_limit: Duration,
+    /// What sites ask of programs, if that is honored.
+    robots: Option<Robots>,
 }
 
 impl Visitor {
@@ -71,7 +79,13 @@ impl Visitor {
         if let Some(proxy) = &settings.proxy {
             poster = poster.proxy(proxy.clone());
         }
-        Self { poster, guard: settings.guard.clone(), time_limit: settings.time_limit }
+        Self { poster, guard: settings.guard.clone(), time_limit: settings.time_limit, robots: None }
+    }
+
+    /// Leaves out what the `robots.txt` of a site asks programs not to read.
+    pub(super) fn honor_robots(mut self) -> Self {
+        self.robots = Some(Robots::default());
+        self
     }
 
     /// Sends a request, and goes where the answer leads.
@@ -87,6 +101,9 @@ impl Visitor {
         asking.headers.entry(header::USER_AGENT).or_insert(agent);
         for _ in 0..=MAX_HOPS {
             self.guard.check(&asking.url)?;
+            if let Some(robots) = &self.robots {
+                self.check_robots(robots, &asking.url).await?;
+            }
             let sent = self
                 .poster
                 .send(asking.method.clone(), &asking.url, asking.headers.clone(), asking.body.clone())
@@ -108,6 +125,42 @@ impl Visitor {
             asking.url = to.url;
         }
         Err(format!("redirected more than {MAX_HOPS} times"))
+    }
+
+    /// Fails if the site asks programs not to read this page.
+    async fn check_robots(&self, robots: &Robots, url: &str) -> Result<(), String> {
+        let file = Reference::resolve(url, "/robots.txt").map_err(|error| error.to_string())?.url;
+        let rules = match robots.known(&file) {
+            Some(rules) => rules,
+            None => robots.remember(file.clone(), self.rules(&file).await),
+        };
+        let uri = Uri::try_from(url).map_err(|error| error.to_string())?;
+        if rules.allows(uri.path_and_query().map_or("/", PathAndQuery::as_str)) {
+            return Ok(());
+        }
+        Err(format!(
+            "`{file}` asks programs not to read `{url}`; start the server with `--ignore-robots` to fetch it anyway"
+        ))
+    }
+
+    /// The rules of a site. One without a file allows everything; one that fails to answer, nothing.
+    fn rules<'a>(&'a self, file: &'a str) -> BoxFuture<'a, Rules> {
+        Box::pin(async move {
+            let asking = Asking {
+                method: Method::GET,
+                url: file.into(),
+                headers: HeaderMap::new(),
+                body: Bytes::new(),
+                follow: Follow::SameOrigin,
+            };
+            let visitor = Self { robots: None, ..self.clone() };
+            match visitor.hops(asking).await {
+                Ok(Got { answer, .. }) if answer.status.is_success() => Rules::parse(&answer.body),
+                Ok(Got { answer, .. }) if answer.status.is_server_error() => Rules::nothing(),
+                // What cannot be reached says why when the page is asked for.
+                Ok(_) | Err(_) => Rules::default(),
+            }
+        })
     }
 }
 

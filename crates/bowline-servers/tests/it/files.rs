@@ -6,7 +6,15 @@ use bowline_servers::Files;
 use expect_test::expect;
 use serde_json::Value;
 
-const READING: [&str; 4] = ["read_file", "list_directory", "search_files", "stat"];
+const READING: [&str; 7] = [
+    "read_file",
+    "read_files",
+    "directory_tree",
+    "list_allowed_directories",
+    "list_directory",
+    "search_files",
+    "stat",
+];
 const WRITING: [&str; 5] = ["write_file", "edit_file", "create_directory", "move_file", "delete_file"];
 
 fn server(folder: &Folder, writable: bool) -> Server {
@@ -41,7 +49,7 @@ async fn tools_say_what_they_do_to_the_world() {
         let hints = tool.annotations.clone().unwrap();
         assert_eq!(hints.open_world_hint, Some(false), "{}", tool.name);
         assert!(tool.title.is_some(), "{}", tool.name);
-        assert_eq!(tool.output_schema.is_some(), tool.name != "read_file", "{}", tool.name);
+        assert_eq!(tool.output_schema.is_some(), !tool.name.starts_with("read_file"), "{}", tool.name);
         let hint = |name, hint: Option<bool>| hint.map(|hint| format!(" {name}={hint}")).unwrap_or_default();
         told += &tool.name;
         told += &hint("read_only", hints.read_only_hint);
@@ -51,6 +59,9 @@ async fn tools_say_what_they_do_to_the_world() {
     }
     expect![[r"
         read_file read_only=true
+        read_files read_only=true
+        directory_tree read_only=true
+        list_allowed_directories read_only=true
         list_directory read_only=true
         search_files read_only=true
         stat read_only=true
@@ -88,6 +99,114 @@ async fn text_is_read_whole_or_by_lines() {
                 .contains("only one")
         );
     }
+}
+
+#[tokio::test]
+async fn several_files_are_read_at_once() {
+    let folder = Folder::with(&[("a.txt", "one\n"), ("sub/b.txt", "two"), ("long", &"x".repeat(100))]);
+    folder.write("c.png", b"\x89PNG\r\n\x1a\n\0");
+    for revision in REVISIONS {
+        let client = connect(server(&folder, false), revision).await;
+        let paths = json!({ "paths": ["a.txt", "sub/b.txt", "none", "../root-evil/secret.txt", "c.png"] });
+        let content = client.call("read_files", paths).await.unwrap().content;
+        let blocks: Vec<Value> = content.iter().map(|block| json!(block)).collect();
+        assert_eq!(blocks[0]["text"], "==> a.txt <==\none\n");
+        assert_eq!(blocks[1]["text"], "==> sub/b.txt <==\ntwo");
+        assert!(blocks[2]["text"].as_str().unwrap().starts_with("==> none <==\n(error: cannot read"));
+        assert!(blocks[3]["text"].as_str().unwrap().contains("leads out"), "{}", blocks[3]);
+        assert_eq!((&blocks[4]["text"], &blocks[5]["type"]), (&json!("==> c.png <=="), &json!("image")));
+        let told = refused(&client, "read_files", json!({ "paths": ["none", "/etc/passwd"] })).await;
+        assert!(told.contains("cannot read") && told.contains("`--root FOLDER`"), "{told}");
+        refused(&client, "read_files", json!({ "paths": [] })).await;
+        refused(&client, "read_files", json!({ "paths": vec!["a.txt"; 101] })).await;
+    }
+    // All together have the limit of one.
+    let small = Files::new([&folder.top]).unwrap().max_bytes(120).server();
+    let client = connect(small, Revision::V2026_07_28).await;
+    let content =
+        client.call("read_files", json!({ "paths": ["long", "long", "a.txt"] })).await.unwrap().content;
+    let told = json!(content).to_string();
+    assert!(
+        told.contains("has 100 bytes, and 20 of 120 are left for this call") && told.contains("one"),
+        "{told}"
+    );
+}
+
+#[tokio::test]
+async fn a_folder_is_shown_as_a_tree() {
+    let folder = Folder::with(&[
+        ("a.txt", ""),
+        ("sub/b.txt", ""),
+        ("sub/deep/c", ""),
+        (".git/config", ""),
+        ("z\nz", ""),
+    ]);
+    let client = connect(server(&folder, false), Revision::V2026_07_28).await;
+    let drawn = text(&client, "directory_tree", json!({ "depth": 2 }))
+        .await
+        .replace(folder.top.to_str().unwrap(), "");
+    expect![[r"
+        /
+          .git/
+          a.txt
+          sub/
+            b.txt
+            deep/
+          z?z
+        (there is more: ask for a folder of it, or for more levels or entries)
+    "]]
+    .assert_eq(&drawn);
+    let all = call(&client, "directory_tree", json!({ "path": "sub" })).await;
+    assert_eq!((&all["more"], all["entries"].as_array().unwrap().len()), (&json!(false), 4));
+    assert_eq!(all["entries"][3], json!({ "path": folder.path("sub/deep/c"), "kind": "file", "depth": 2 }));
+    let few = call(&client, "directory_tree", json!({ "limit": 2 })).await;
+    assert_eq!((&few["more"], few["entries"].as_array().unwrap().len()), (&json!(true), 3));
+    refused(&client, "directory_tree", json!({ "path": "../root-evil" })).await;
+    // Of several folders, all are shown.
+    let both = Files::new([folder.top.join("sub"), folder.top.join(".git")]).unwrap().server();
+    let client = connect(both, Revision::V2026_07_28).await;
+    let drawn = text(&client, "directory_tree", json!({})).await;
+    assert!(drawn.contains("/sub/\n") && drawn.contains("/.git/\n  config\n"), "{drawn}");
+}
+
+#[tokio::test]
+async fn the_folders_that_can_be_used_are_listed() {
+    let folder = Folder::with(&[("one/a", ""), ("two/b", "")]);
+    for writable in [false, true] {
+        let files = Files::new([folder.top.join("one"), folder.top.join("two")]).unwrap().writable(writable);
+        let client = connect(files.server(), Revision::V2026_07_28).await;
+        let listed = call(&client, "list_allowed_directories", json!({})).await;
+        assert_eq!(
+            listed,
+            json!({ "folders": [folder.path("one"), folder.path("two")], "writable": writable })
+        );
+    }
+}
+
+#[tokio::test]
+async fn calls_are_limited_per_minute() {
+    let folder = Folder::with(&[("a", "")]);
+    let files = || Files::new([&folder.top]).unwrap();
+    let client = connect(files().calls_per_minute(3).server(), Revision::V2026_07_28).await;
+    for _ in 0..3 {
+        text(&client, "read_file", json!({ "path": "a" })).await;
+    }
+    let told = refused(&client, "read_file", json!({ "path": "a" })).await;
+    assert!(told.contains("too many calls; try again in"), "{told}");
+    assert_eq!(tools(&client).await.len(), 7, "lists do not count");
+    let client = connect(files().calls_per_minute(0).server(), Revision::V2026_07_28).await;
+    for _ in 0..bowline_servers::CALLS_PER_MINUTE + 1 {
+        text(&client, "stat", json!({ "path": "a" })).await;
+    }
+    let client = connect(files().server(), Revision::V2026_07_28).await;
+    let mut refused = false;
+    for _ in 0..10 * bowline_servers::CALLS_PER_MINUTE {
+        refused |= client.call("stat", json!({ "path": "a" })).await.is_err();
+        if refused {
+            break;
+        }
+    }
+    assert!(refused, "there is a limit unless it was set");
 }
 
 #[tokio::test]

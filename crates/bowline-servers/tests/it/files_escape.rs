@@ -14,7 +14,11 @@ use std::{
 };
 
 async fn client(folder: &Folder) -> Client {
-    connect(Files::new([&folder.top]).unwrap().writable(true).server(), Revision::V2026_07_28).await
+    connect(
+        Files::new([&folder.top]).unwrap().writable(true).calls_per_minute(0).server(),
+        Revision::V2026_07_28,
+    )
+    .await
 }
 
 /// Every tool that takes a path refuses this one, and nothing outside is seen or changed.

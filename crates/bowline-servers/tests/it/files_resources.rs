@@ -3,7 +3,7 @@
 use crate::support::{Folder, REVISIONS, SECRET, call, connect, connect_with, refused, text};
 use bowline::{
     prelude::*,
-    types::{Reference, Root, SubscriptionFilter},
+    types::{self, Reference, Root, SubscriptionFilter},
 };
 use bowline_servers::Files;
 
@@ -18,8 +18,15 @@ async fn files_at_the_top_are_listed_and_all_can_be_read() {
     for revision in REVISIONS {
         let client = connect(server(&folder), revision).await;
         let listed = client.resources().await.unwrap();
-        let listed: Vec<_> =
-            listed.iter().map(|file| (file.name.as_str(), file.size, file.uri.clone())).collect();
+        // A folder is told from a file by its type.
+        let is_folder = |file: &&types::Resource| file.mime_type.as_deref() == Some("inode/directory");
+        let folders: Vec<_> = listed.iter().filter(is_folder).map(|file| file.uri.clone()).collect();
+        assert_eq!(folders, [folder.uri("deep")]);
+        let listed: Vec<_> = listed
+            .iter()
+            .filter(|file| !is_folder(file))
+            .map(|file| (file.name.as_str(), file.size, file.uri.clone()))
+            .collect();
         let uris = [folder.uri("a%20b.md"), folder.uri("c%2520d"), folder.uri("x.png")];
         let [a, c, x] = uris.clone();
         assert_eq!(listed, [("a b.md", Some(3), a), ("c%20d", Some(1), c), ("x.png", Some(8), x)]);
@@ -27,6 +34,10 @@ async fn files_at_the_top_are_listed_and_all_can_be_read() {
             (&uris[0], json!({ "uri": uris[0], "mimeType": "text/markdown", "text": "# A" })),
             (&uris[1], json!({ "uri": uris[1], "mimeType": "text/plain", "text": "c" })),
             (&uris[2], json!({ "uri": uris[2], "mimeType": "image/png", "blob": "iVBORw0KGgo=" })),
+            (
+                &folder.uri("deep"),
+                json!({ "uri": folder.uri("deep"), "mimeType": "inode/directory", "text": "b.json\n" }),
+            ),
             (
                 &folder.uri("deep/b.json"),
                 json!({ "uri": folder.uri("deep/b.json"), "mimeType": "application/json", "text": "{}" }),
@@ -40,6 +51,7 @@ async fn files_at_the_top_are_listed_and_all_can_be_read() {
 }
 
 // V-83, V-90
+// proves: RES-26
 #[tokio::test]
 async fn a_uri_that_leads_out_names_nothing() {
     // proves: RES-26
@@ -55,7 +67,11 @@ async fn a_uri_that_leads_out_names_nothing() {
             format!("file://{top}/%252e%252e/root-evil/secret.txt"),
             format!("file://{top}/..%5croot-evil%5csecret.txt"),
             format!("file://{top}/a%00"),
-            format!("file://{top}/sub"),
+            format!("file://{top}/.."),
+            format!("file://{top}/%2e%2e"),
+            format!("file://{top}/../../../../../../../../etc/passwd"),
+            "file:///../../etc/passwd".into(),
+            format!("file://{top}-evil"),
             format!("file://elsewhere{top}/a"),
             "file:///etc/passwd".into(),
             "file:///".into(),

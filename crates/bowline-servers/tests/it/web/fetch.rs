@@ -81,6 +81,85 @@ async fn other_things_are_what_they_are() {
 }
 
 #[tokio::test]
+async fn the_main_content_of_a_page_is_given() {
+    let prose = "<p>A long paragraph, with commas, that says something about knots and ropes.</p>".repeat(6);
+    let html = format!(
+        "<title>T</title><nav><a href=/>Menu</a></nav><main><h1>Knots</h1>{prose}</main><footer>Imprint</footer>"
+    );
+    let site = Site::start(move |_| format!("200 OK\nContent-Type: text/html\n\n{html}")).await;
+    let result = fetch(&site, "/", json!({})).await;
+    let text = result["structuredContent"]["text"].as_str().unwrap();
+    assert_eq!(result["structuredContent"]["main_content"], true);
+    assert!(text.starts_with("# Knots") && !text.contains("Menu") && !text.contains("Imprint"), "{text}");
+    let shown = result["content"][0]["text"].as_str().unwrap();
+    assert!(shown.ends_with("(the main content; `whole` gives all of the page)"), "{shown}");
+    let result = fetch(&site, "/", json!({ "whole": true })).await;
+    let text = result["structuredContent"]["text"].as_str().unwrap();
+    assert!(text.contains("Menu") && text.contains("# Knots") && text.contains("Imprint"), "{text}");
+    assert_eq!(result["structuredContent"]["main_content"], Value::Null);
+}
+
+#[tokio::test]
+async fn what_a_site_asks_programs_not_to_read_is_not_fetched() {
+    let site = Site::start(|path| match path {
+        "/robots.txt" => "200 OK\n\nUser-agent: *\nDisallow: /private\nAllow: /private/open".into(),
+        "/hop" => "302 Found\nLocation: /private/x\n\n".into(),
+        _ => "200 OK\nContent-Type: text/plain\n\nread".into(),
+    })
+    .await;
+    let server = open();
+    let mut peer = bowline_testing::Peer::memory(server).unwrap();
+    let mut ask = async |path: &str| {
+        let call = json!({ "name": "fetch", "arguments": { "url": site.url(path) } });
+        peer.modern("tools/call", call).await.unwrap()["result"].clone()
+    };
+    for path in ["/", "/private/open", "/public?x=/private"] {
+        assert_eq!(ask(path).await["structuredContent"]["text"], "read", "{path}");
+    }
+    for path in ["/private", "/private/x?y", "/%70rivate", "/hop"] {
+        let told = ask(path).await["content"][0]["text"].clone();
+        assert!(told.as_str().unwrap().contains("start the server with `--ignore-robots`"), "{path}: {told}");
+    }
+    let asked = site.asked();
+    assert!(
+        !asked.iter().any(|request| request.starts_with("GET /private ") || request.contains("/private/x"))
+    );
+    assert_eq!(
+        asked.iter().filter(|request| request.starts_with("GET /robots.txt ")).count(),
+        1,
+        "asked once"
+    );
+    let ignoring = Web::new().allow_private(true).ignore_robots(true).server().unwrap();
+    let result = call(ignoring, "fetch", json!({ "url": site.url("/private") })).await;
+    assert_eq!(result["structuredContent"]["text"], "read");
+}
+
+#[tokio::test]
+async fn a_site_that_fails_to_say_what_may_be_read_is_not_read() {
+    let failing = Site::start(|path| match path {
+        "/robots.txt" => "503 Busy\n\n".into(),
+        _ => "200 OK\nContent-Type: text/plain\n\nread".into(),
+    })
+    .await;
+    let told = refusal(open(), "fetch", json!({ "url": failing.url("/") })).await;
+    assert!(told.contains("robots.txt"), "{told}");
+    let without = Site::start(|path| match path {
+        "/robots.txt" => "404 Not Found\n\n".into(),
+        _ => "200 OK\nContent-Type: text/plain\n\nread".into(),
+    })
+    .await;
+    assert_eq!(fetch(&without, "/", json!({})).await["structuredContent"]["text"], "read");
+}
+
+#[tokio::test]
+async fn a_refusal_names_the_flag_that_allows_it() {
+    let told = refusal(Web::new().server().unwrap(), "fetch", json!({ "url": "http://127.0.0.1:1/" })).await;
+    assert!(told.contains("start the server with `--allow-host 127.0.0.1`"), "{told}");
+    let told = refusal(Web::new().server().unwrap(), "fetch", json!({ "url": "http://nas.local/" })).await;
+    assert!(told.contains("start the server with `--allow-host nas.local`"), "{told}");
+}
+
+#[tokio::test]
 async fn long_text_comes_in_parts() {
     let site = pages().await;
     let first = fetch(&site, "/text", json!({ "max_length": 60 })).await["structuredContent"].clone();
