@@ -1,6 +1,11 @@
 //! What servers offer, remembered for the completion of command lines: it never starts a server to find out.
 
-use crate::{context::Context, folders, schema::Schema};
+use crate::{
+    context::Context,
+    folders,
+    quoting::is_printable,
+    schema::{Property, Schema},
+};
 use bowline_types::{Prompt, Tool};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -11,6 +16,8 @@ use std::{
 
 /// How many names of a kind are kept of one server.
 const MOST: usize = 1000;
+/// How many arguments of a tool or prompt are kept, and how many values of one.
+const MOST_ARGUMENTS: usize = 100;
 
 /// The names of all servers that were looked at.
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -35,22 +42,29 @@ impl Names {
     pub(crate) fn set_tools(&mut self, tools: &[Tool]) {
         let arguments = |tool: &Tool| {
             let schema = Schema::new(&tool.input_schema);
-            schema.properties().map(|property| (property.name.to_owned(), property.choices())).collect()
+            let properties = schema.properties().filter(|property| is_kept(property.name));
+            let choices = |property: &Property<'_>| {
+                property.choices().into_iter().filter(|choice| is_kept(choice)).take(MOST_ARGUMENTS).collect()
+            };
+            let known = properties.map(|property| (property.name.to_owned(), choices(&property)));
+            known.take(MOST_ARGUMENTS).collect()
         };
-        let tools = tools.iter().filter(|tool| is_plain(&tool.name)).take(MOST);
+        let tools = tools.iter().filter(|tool| is_kept(&tool.name)).take(MOST);
         self.tools = tools.map(|tool| (tool.name.clone(), arguments(tool))).collect();
     }
 
     pub(crate) fn set_prompts(&mut self, prompts: &[Prompt]) {
-        let arguments =
-            |prompt: &Prompt| prompt.arguments.iter().map(|argument| argument.name.clone()).collect();
-        let prompts = prompts.iter().filter(|prompt| is_plain(&prompt.name)).take(MOST);
+        let arguments = |prompt: &Prompt| {
+            let names = prompt.arguments.iter().map(|argument| argument.name.clone());
+            names.filter(|name| is_kept(name)).take(MOST_ARGUMENTS).collect()
+        };
+        let prompts = prompts.iter().filter(|prompt| is_kept(&prompt.name)).take(MOST);
         self.prompts = prompts.map(|prompt| (prompt.name.clone(), arguments(prompt))).collect();
     }
 
     pub(crate) fn set_resources<'a>(&mut self, uris: impl IntoIterator<Item = &'a str>) {
         self.resources =
-            uris.into_iter().filter(|uri| is_plain(uri)).take(MOST).map(ToOwned::to_owned).collect();
+            uris.into_iter().filter(|uri| is_kept(uri)).take(MOST).map(ToOwned::to_owned).collect();
     }
 }
 
@@ -87,7 +101,7 @@ fn read(path: &Path) -> Option<Cache> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
-/// Whether a name can be offered to a shell as it is.
-fn is_plain(name: &str) -> bool {
-    !name.is_empty() && name.len() <= 256 && name.chars().all(|letter| letter.is_ascii_graphic())
+/// Whether a name can be offered by completion, with quotes if the shell needs them.
+fn is_kept(name: &str) -> bool {
+    !name.is_empty() && is_printable(name)
 }

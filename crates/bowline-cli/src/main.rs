@@ -16,6 +16,7 @@ mod logging;
 mod offers;
 mod picture;
 mod progress;
+mod quoting;
 mod recording;
 mod running;
 mod schema;

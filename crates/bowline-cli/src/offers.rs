@@ -20,6 +20,8 @@ pub(crate) fn offers(names: &Names, words: &[String], current: &str) -> Vec<Stri
             Some(arguments) => match current.split_once('=') {
                 Some((name, _)) => {
                     let choices = arguments.get(name).into_iter().flatten();
+                    // These would be read as the content of a file.
+                    let choices = choices.filter(|choice| !choice.starts_with('@'));
                     choices.map(|choice| format!("{name}={choice}")).collect()
                 }
                 None => ungiven(arguments.keys(), given),
@@ -30,13 +32,20 @@ pub(crate) fn offers(names: &Names, words: &[String], current: &str) -> Vec<Stri
         }
         [_, ..] => Vec::new(),
     };
-    found.into_iter().filter(|offer| offer.starts_with(current)).collect()
+    found.into_iter().filter(|offer| offer.starts_with(current) && !is_option(offer)).collect()
+}
+
+/// Whether a name of a server would be read as an option: it could then write files or choose a configuration.
+pub(crate) fn is_option(name: &str) -> bool {
+    name.starts_with('-')
 }
 
 /// Names of arguments that have no value yet.
 fn ungiven<'a>(names: impl Iterator<Item = &'a String>, given: &[&str]) -> Vec<String> {
     let is_given = |name: &str| given.iter().any(|word| word.split(['=', ':']).next() == Some(name));
-    names.filter(|name| !is_given(name)).map(|name| format!("{name}=")).collect()
+    // Others would be read as a file, as JSON, or as another name.
+    let is_name = |name: &str| !name.starts_with(['@', '{']) && !name.ends_with(':') && !name.contains('=');
+    names.filter(|name| is_name(name) && !is_given(name)).map(|name| format!("{name}=")).collect()
 }
 
 /// The words of a line, as shells read them: quotes keep blanks, a backslash keeps what comes behind it. The last word is
@@ -113,5 +122,27 @@ mod tests {
         check("prompt code ", &["language="]);
         check("read f", &["file:///a"]);
         check("call other ", &[]);
+    }
+
+    #[test]
+    fn names_that_would_mean_something_else_are_not_offered() {
+        let choices = ["@/etc/passwd", "red"].map(ToOwned::to_owned).to_vec();
+        let arguments =
+            [("@/etc/passwd", vec![]), ("{}", vec![]), ("-o", vec![]), ("a:", vec![]), ("color", choices)];
+        let arguments: BTreeMap<String, Vec<String>> =
+            arguments.into_iter().map(|(name, choices)| (name.to_owned(), choices)).collect();
+        let names = Names {
+            tools: [("paint".to_owned(), arguments), ("--record=x".to_owned(), BTreeMap::new())].into(),
+            prompts: BTreeMap::new(),
+            resources: vec!["--config=x".to_owned()],
+        };
+        let check = |words: &[&str], current: &str, expected: &[&str]| {
+            let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+            assert_eq!(offers(&names, &words, current), expected);
+        };
+        check(&["call"], "", &["paint"]);
+        check(&["read"], "", &[]);
+        check(&["call", "paint"], "", &["color="]);
+        check(&["call", "paint"], "color=", &["color=red"]);
     }
 }

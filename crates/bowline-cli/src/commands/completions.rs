@@ -9,23 +9,15 @@ use crate::{
     cache::Cache,
     context::Context,
     failure::Failure,
-    offers::{COMMANDS, offers, split},
+    offers::{COMMANDS, is_option, offers, split},
+    quoting::{BashLine, Shell, quote},
 };
-use clap::{Args, CommandFactory, ValueEnum};
+use clap::{Args, CommandFactory};
 
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     /// The shell
     shell: Shell,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Shell {
-    Bash,
-    Elvish,
-    Fish,
-    Powershell,
-    Zsh,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failure> {
@@ -41,29 +33,39 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failur
 
 #[derive(Args, Debug)]
 pub(crate) struct Asked {
+    /// The shell that asks; without it only names that are plain in every shell are offered
+    #[arg(long)]
+    shell: Option<Shell>,
     /// The line up to the cursor, from a shell that splits words at other places
     #[arg(long, value_name = "LINE", allow_hyphen_values = true)]
     line: Option<String>,
+    /// The characters at which that shell splits words
+    #[arg(long, value_name = "CHARACTERS", allow_hyphen_values = true)]
+    breaks: Option<String>,
     /// The words behind the program's name, the last of which is the one to complete
     #[arg(last = true)]
     words: Vec<String>,
 }
 
 pub(crate) fn answer(asked: &Asked, context: &Context) -> Result<(), Failure> {
-    let mut words = match &asked.line {
-        Some(line) => split(line).into_iter().skip(1).collect(),
-        None => asked.words.clone(),
-    };
-    let current = words.pop().unwrap_or_default();
-    // That shell replaces only what comes behind the last of these signs.
-    let kept = match &asked.line {
-        Some(_) => current.rfind(['=', ':']).map_or(0, |place| place + 1),
-        None => 0,
-    };
-    for offer in proposals(context, &words, &current) {
-        context.screen.line(offer.get(kept..).unwrap_or_default())?;
+    if let Some(line) = &asked.line {
+        let Some(line) = BashLine::parse(line, asked.breaks.as_deref()) else { return Ok(()) };
+        let words = line.words.get(1..).unwrap_or_default();
+        let found = proposals(context, words, &line.current);
+        return found
+            .iter()
+            .filter_map(|offer| line.insertion(offer))
+            .try_for_each(|it| context.screen.line(&it));
     }
-    Ok(())
+    let mut words = asked.words.clone();
+    let current = words.pop().unwrap_or_default();
+    let current = match asked.shell {
+        // These two pass the word as it is typed, with its quotes.
+        Some(Shell::Fish | Shell::Powershell) => split(&current).pop().unwrap_or_default(),
+        _ => current,
+    };
+    let found = proposals(context, &words, &current);
+    found.iter().filter_map(|offer| quote(asked.shell, offer)).try_for_each(|it| context.screen.line(&it))
 }
 
 fn proposals(context: &Context, words: &[String], current: &str) -> Vec<String> {
@@ -107,7 +109,8 @@ fn proposals(context: &Context, words: &[String], current: &str) -> Vec<String> 
         match plain.as_slice() {
             [] => {
                 let config = context.surroundings.config();
-                found.extend(config.upstreams.iter().map(|entry| entry.name.clone()));
+                let names = config.upstreams.iter().map(|entry| entry.name.clone());
+                found.extend(names.filter(|name| !is_option(name)));
                 found.extend(Builtin::names());
                 found.push("up".to_owned());
             }

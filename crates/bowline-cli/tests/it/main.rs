@@ -20,6 +20,8 @@ mod record;
 #[cfg(unix)]
 mod serving;
 #[cfg(unix)]
+mod shells;
+#[cfg(unix)]
 mod terminal;
 #[cfg(unix)]
 mod up;

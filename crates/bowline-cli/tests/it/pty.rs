@@ -88,6 +88,12 @@ impl Pty {
         self
     }
 
+    /// Types keys, without Enter.
+    pub(crate) fn keys(&mut self, keys: &str) -> &mut Self {
+        self.keyboard.write_all(keys.as_bytes()).expect("the terminal takes what is typed");
+        self
+    }
+
     /// What the screen shows.
     pub(crate) fn screen(&self) -> String {
         let contents = self.screen.screen().contents();

@@ -186,7 +186,7 @@ impl Completer for Typing {
             _ => known,
         };
         let quoted = |offer: &str| {
-            if offer.contains([' ', '"', '\\']) { format!("{offer:?}") } else { offer.to_owned() }
+            if offer.contains([' ', '"', '\'', '\\']) { format!("{offer:?}") } else { offer.to_owned() }
         };
         let typed = |offer: &str| {
             let quoted = quoted(offer);
