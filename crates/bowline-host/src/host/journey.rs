@@ -11,6 +11,7 @@ use super::{
 use crate::{
     aggregate::{Catalog, may_be_of},
     bridge::{Flight, Landing, Leg, unanswered},
+    gateway::REFUSED,
     policy::{Action, CallFacts, Definition, Ended, Facts, Gate, Permit, Refusal},
     upstream::{CallerKey, Instance},
 };
@@ -464,10 +465,14 @@ fn needs(questions: Vec<Question>, stage: &Stage) -> Result<Ending, RpcError> {
 /// Why a call is not made, where the model can read it if it was the one that called.
 fn turned_down(method: Method, reason: &str) -> Outcome {
     if method == Method::CallTool {
-        let result = CallToolResult::error(reason);
+        let mut result = CallToolResult::error(reason);
+        result
+            .meta
+            .get_or_insert_with(Meta::new)
+            .insert(REFUSED, RawJson::from(serde_json::Value::Bool(true)));
         return Outcome::Complete(Reply::Tool(Box::new(result)));
     }
-    Outcome::Failed(RpcError::internal(reason.to_owned()))
+    Outcome::Failed(RpcError::internal(reason.to_owned()).with_data(serde_json::json!({ REFUSED: true })))
 }
 
 /// The result of a server as the host's own: adapted to its caller on the way out, with all its members.
