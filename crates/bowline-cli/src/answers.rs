@@ -1,10 +1,10 @@
-//! Who answers what a server asks back: the user at the terminal, and a model that the user has configured.
+//! Who answers what a server asks back: the user at the terminal, a file of answers, and a model that the user has configured.
 
-use crate::{context::Context, screen::Screen};
+use crate::{answers_file::AnswersFile, context::Context, screen::Screen, table::one_line};
 use bowline_client::{Answer, BoxFuture, ClientBuilder};
 use bowline_host::{
     gateway,
-    policy::{Facts, Gate, Guard, Question, Refusal, SystemOpener, Terminal, Verdict},
+    policy::{Facts, Gate, Guard, Question, Refusal, SystemOpener, Terminal, Verdict, visible},
     sampling::Broker,
 };
 use bowline_types::{
@@ -55,15 +55,42 @@ pub(crate) fn answering(
     context: &Context,
     desk: &Desk,
     server: &str,
-    builder: ClientBuilder,
+    file: Option<Arc<AnswersFile>>,
+    mut builder: ClientBuilder,
 ) -> ClientBuilder {
-    if !context.interactive() {
+    let is_interactive = context.interactive();
+    let guard = is_interactive.then(|| Guard::builder().gate(desk.clone()).opener(SystemOpener).build());
+    let has_elicitation = file.as_ref().is_some_and(|file| file.has_elicitation);
+    let has_sampling = file.as_ref().is_some_and(|file| file.has_sampling);
+    let answers = Arc::new(Answers { guard, file, server: server.to_owned(), screen: context.screen });
+    if is_interactive || has_elicitation {
+        builder = eliciting(&answers, builder);
+    }
+    let broker = if is_interactive { broker(context) } else { None };
+    if broker.is_none() && !has_sampling {
         return builder;
     }
-    let guard = Guard::builder().gate(desk.clone()).opener(SystemOpener).build();
-    let answers = Arc::new(Answers { guard, server: server.to_owned(), screen: context.screen });
-    let (form, page) = (Arc::clone(&answers), Arc::clone(&answers));
-    let builder = builder
+    let has_tools = broker.is_some();
+    let builder = builder.on_sample(move |request| {
+        let (answers, broker) = (Arc::clone(&answers), broker.clone());
+        async move { answers.sample(broker.as_ref(), request).await }
+    });
+    if has_tools { builder.sample_with_tools() } else { builder }
+}
+
+/// The models of the configuration.
+fn broker(context: &Context) -> Option<Broker> {
+    let (broker, problems) =
+        gateway::broker(&context.surroundings.config().sampling, &context.surroundings.environment);
+    for problem in problems {
+        context.screen.warn(&problem.to_string());
+    }
+    broker
+}
+
+fn eliciting(answers: &Arc<Answers>, builder: ClientBuilder) -> ClientBuilder {
+    let (form, page) = (Arc::clone(answers), Arc::clone(answers));
+    builder
         .on_ask(move |question| {
             let answers = Arc::clone(&form);
             async move {
@@ -86,23 +113,14 @@ pub(crate) fn answering(
                     ElicitAction::Cancel => Answer::Cancel,
                 }
             }
-        });
-    let (broker, problems) =
-        gateway::broker(&context.surroundings.config().sampling, &context.surroundings.environment);
-    for problem in problems {
-        context.screen.warn(&problem.to_string());
-    }
-    let Some(broker) = broker else { return builder };
-    builder
-        .on_sample(move |request| {
-            let (answers, broker) = (Arc::clone(&answers), broker.clone());
-            async move { answers.sample(&broker, request).await }
         })
-        .sample_with_tools()
 }
 
 struct Answers {
-    guard: Guard,
+    /// The user, if there is one at a terminal.
+    guard: Option<Guard>,
+    /// What `--answers` names.
+    file: Option<Arc<AnswersFile>>,
     server: String,
     screen: Screen,
 }
@@ -113,7 +131,16 @@ impl Answers {
     }
 
     async fn elicit(&self, asked: ElicitParams) -> ElicitResult {
-        let answer = self.guard.elicit(&self.facts(), asked).await;
+        let message = asked.message();
+        if let Some(answer) = self.file.as_ref().and_then(|file| file.elicitation(message)) {
+            return answer;
+        }
+        let Some(guard) = &self.guard else {
+            self.screen
+                .warn(&format!("`--answers` has no answer to `{}`; cancelled", visible(&one_line(message))));
+            return ElicitResult::cancel();
+        };
+        let answer = guard.elicit(&self.facts(), asked).await;
         answer.unwrap_or_else(|refusal| {
             self.screen.warn(&format!("a question of the server was not put to you: {}", refusal.reason()));
             ElicitResult::decline()
@@ -122,13 +149,20 @@ impl Answers {
 
     async fn sample(
         &self,
-        broker: &Broker,
+        broker: Option<&Broker>,
         request: CreateMessageParams,
     ) -> Result<CreateMessageResult, RpcError> {
+        let text = serde_json::to_string(&request).unwrap_or_default();
+        if let Some(answer) = self.file.as_ref().and_then(|file| file.sampling(&text)) {
+            return Ok(answer);
+        }
+        let (Some(guard), Some(broker)) = (&self.guard, broker) else {
+            return Err(RpcError::new(DECLINED, "no answer is left in the file of `--answers`"));
+        };
         let refused = |refusal: Refusal| RpcError::new(DECLINED, refusal.reason().to_owned());
-        let sampling = self.guard.sample(&self.facts(), request).await.map_err(refused)?;
+        let sampling = guard.sample(&self.facts(), request).await.map_err(refused)?;
         let result = broker.sample(self.server.as_str(), sampling.request.clone()).await;
         let result = result.map_err(|error| error.to_rpc())?;
-        self.guard.sampled(&self.facts(), &sampling, result).await.map_err(refused)
+        guard.sampled(&self.facts(), &sampling, result).await.map_err(refused)
     }
 }

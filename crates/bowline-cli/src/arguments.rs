@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
 /// What every command understands.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Common {
-    /// Write results as JSON, in a form that stays the same
+    /// Write results and errors as JSON, in a form that stays the same
     #[arg(long, global = true, help_heading = "Common options")]
     pub(crate) json: bool,
     /// Read this configuration instead of searching for one; may be given more than once
@@ -32,7 +32,7 @@ pub(crate) struct Common {
     /// Speak only this revision of the protocol
     #[arg(long, global = true, value_name = "DATE", value_parser = revision, help_heading = "Common options")]
     pub(crate) revision: Option<Revision>,
-    /// Show every message that passes, on standard error
+    /// Show every message with its time, on standard error
     #[arg(long, global = true, help_heading = "Common options")]
     pub(crate) trace: bool,
     /// Write every message that passes to this file, as a transcript that `bowline replay` understands
@@ -80,6 +80,8 @@ pub(crate) enum Command {
     Prompts(commands::prompts::Arguments),
     /// Fill in a prompt
     Prompt(commands::prompt::Arguments),
+    /// Send any request, and print its result as JSON
+    Request(commands::request::Arguments),
     /// Ask a server what it proposes for an argument
     Complete(commands::complete::Arguments),
     /// Show what a server tells by itself: log messages and changes

@@ -2,7 +2,7 @@
 
 use crate::{
     failure::Failure,
-    picture,
+    json_text, markdown, picture,
     screen::{Screen, Tone},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -30,7 +30,7 @@ pub(crate) struct Showing<'a> {
 impl Showing<'_> {
     pub(crate) fn block(&self, block: &ContentBlock) -> Result<(), Failure> {
         match block {
-            ContentBlock::Text(text) => self.text(&text.text),
+            ContentBlock::Text(text) => self.text(&text.text, None),
             ContentBlock::Image(image) => self.encoded(&image.data, Some(&image.mime_type), self.name),
             ContentBlock::Audio(audio) => self.encoded(&audio.data, Some(&audio.mime_type), self.name),
             ContentBlock::Resource(embedded) => self.resource(&embedded.resource),
@@ -41,18 +41,38 @@ impl Showing<'_> {
         }
     }
 
-    /// Text as it is; JSON laid out for people, where one looks on.
-    fn text(&self, text: &str) -> Result<(), Failure> {
-        match self.screen.width().and_then(|_| laid_out(text)) {
-            Some(text) => self.screen.foreign(&text),
-            None => self.screen.foreign(text),
+    /// Text as it is. At a terminal JSON is laid out or shown as a table, and Markdown is rendered.
+    fn text(&self, text: &str, kind: Option<&str>) -> Result<(), Failure> {
+        if self.screen.width().is_none() {
+            return self.screen.foreign(text);
+        }
+        if let Some(lines) = json_text::table(self.screen, text) {
+            return lines.iter().try_for_each(|line| self.screen.line(line));
+        }
+        if json_text::laid_out(text).is_some() {
+            return self.screen.json_text(text);
+        }
+        let is_markdown = match kind.map(|kind| kind.split(';').next().unwrap_or_default().trim()) {
+            Some("text/markdown" | "text/x-markdown") => true,
+            // Many servers call everything plain text.
+            None | Some("text/plain") => markdown::is_likely(text),
+            Some(_) => false,
+        };
+        if is_markdown { self.screen.markdown(text) } else { self.screen.foreign(text) }
+    }
+
+    /// A structured result: as a table at a terminal if it is one, and laid out otherwise.
+    pub(crate) fn structured(&self, text: &str) -> Result<(), Failure> {
+        match json_text::table(self.screen, text) {
+            Some(lines) => lines.iter().try_for_each(|line| self.screen.line(line)),
+            None => self.screen.json_text(text),
         }
     }
 
     /// What a resource holds.
     pub(crate) fn resource(&self, resource: &ResourceContents) -> Result<(), Failure> {
         match resource {
-            ResourceContents::Text(text) => self.text(&text.text),
+            ResourceContents::Text(text) => self.text(&text.text, text.mime_type.as_deref()),
             ResourceContents::Blob(blob) => {
                 let name = blob.uri.rsplit(['/', ':']).next().filter(|name| !name.is_empty());
                 self.encoded(&blob.blob, blob.mime_type.as_deref(), name.unwrap_or(self.name))
@@ -93,48 +113,6 @@ impl Showing<'_> {
         }
         Ok(())
     }
-}
-
-/// An object or array of JSON with a line for each member. Only the space between its parts changes.
-fn laid_out(text: &str) -> Option<String> {
-    let text = text.trim();
-    if !text.starts_with(['{', '[']) {
-        return None;
-    }
-    serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
-    let (mut page, mut depth, mut quoted, mut escaped) = (String::new(), 0_usize, false, false);
-    let broken = |page: &mut String, depth: usize| {
-        page.push('\n');
-        page.push_str(&"  ".repeat(depth));
-    };
-    for letter in text.chars() {
-        if quoted {
-            quoted = letter != '"' || escaped;
-            escaped = letter == '\\' && !escaped;
-            page.push(letter);
-            continue;
-        }
-        let is_fresh = page.ends_with(['{', '[']);
-        match letter {
-            ' ' | '\t' | '\r' | '\n' => continue,
-            '}' | ']' => {
-                depth = depth.saturating_sub(1);
-                if !is_fresh {
-                    broken(&mut page, depth);
-                }
-            }
-            _ if is_fresh || page.ends_with(',') => broken(&mut page, depth),
-            _ => {}
-        }
-        page.push(letter);
-        match letter {
-            '{' | '[' => depth += 1,
-            ':' => page.push(' '),
-            '"' => quoted = true,
-            _ => {}
-        }
-    }
-    Some(page)
 }
 
 /// Writes a file that was not there before.
@@ -217,27 +195,6 @@ mod tests {
         check("data.tar", "application/octet-stream", ("data", "tar"));
         check(".bashrc", "application/x-unknown", ("bashrc", "bin"));
         check("a\u{202e}b", "image/gif", ("a_b", "gif"));
-    }
-
-    #[test]
-    fn json_is_laid_out_without_a_change() {
-        let text = r#" {"a{,\"":[1.50,{},[ ]],"b" : {"c":"\\","d":12345678901234567890123}}"#;
-        expect_test::expect![[r#"
-            {
-              "a{,\"": [
-                1.50,
-                {},
-                []
-              ],
-              "b": {
-                "c": "\\",
-                "d": 12345678901234567890123
-              }
-            }"#]]
-        .assert_eq(&laid_out(text).unwrap());
-        assert_eq!(laid_out("[1, 2"), None);
-        assert_eq!(laid_out("17"), None);
-        assert_eq!(laid_out("[brackets] in a text"), None);
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! What a command has at hand: the screen, where it runs, and what the user said for all commands.
 
 use crate::{
-    arguments::Common, failure::Failure, recording::Recording, screen::Screen, surroundings::Surroundings,
+    arguments::Common, clock, failure::Failure, recording::Recording, screen::Screen,
+    surroundings::Surroundings,
 };
 use bowline_client::{Client, ClientBuilder, Direction};
 use bowline_host::policy::visible;
 use bowline_testing::transcript::Side;
 use bowline_types::Revision;
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::SystemTime};
 
 #[derive(Debug)]
 pub(crate) struct Context {
@@ -20,7 +21,7 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn new(common: Common) -> Self {
-        let screen = Screen::new(common.color);
+        let screen = Screen::new(common.color).errors_as_json(common.json);
         let surroundings = Surroundings::of_this_process(&common.config);
         Self { screen, surroundings, common, recording: None }
     }
@@ -99,7 +100,11 @@ impl Frames {
         };
         if self.trace {
             let text = String::from_utf8_lossy(frame.trim_ascii_end());
-            self.screen.aside(&format!("{mark} {}", visible(&text)));
+            self.screen.aside(&format!(
+                "{} {mark} {}",
+                clock::time_of_day(SystemTime::now()),
+                visible(&text)
+            ));
         }
         if let Some(recording) = &self.recording
             && let Err(error) = recording.frame(side, frame)

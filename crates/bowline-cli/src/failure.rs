@@ -1,19 +1,21 @@
 //! How a command ends other than well: a sentence, advice, and the exit code that scripts look at.
 
 use bowline_client::OpenError;
+use bowline_types::RpcError;
+use serde_json::{Value, json};
 use std::{io, process::ExitCode};
 
 /// The exit codes, for the help and the manual.
 pub(crate) const CODES: &str = "\
 Exit codes:
-    0  it was done
-    1  it was done and went wrong: a tool reports failure, a file cannot be written
+    0  success
+    1  the command ran and failed: a tool reports failure, a file cannot be written
     2  the command line cannot be understood
     3  the configuration has mistakes, or lacks the server that was named
     4  the server cannot be started or reached, or went away
-    5  the server answered with an error of the protocol, or broke its rules
+    5  the server answered with a protocol error, or broke the rules of the protocol
     6  no answer in time
-    7  someone who was asked said no, or there was nobody to ask
+    7  refused: by the user, by a rule of the gateway, or because nobody could be asked
     8  a check found something
   130  ended by Ctrl-C";
 
@@ -21,7 +23,7 @@ Exit codes:
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Code {
-    /// It was done, and went wrong: a tool reports failure, a file cannot be written.
+    /// The command ran and failed: a tool reports failure, a file cannot be written.
     Failed = 1,
     /// The command line cannot be understood.
     Misused = 2,
@@ -29,11 +31,11 @@ pub(crate) enum Code {
     Config = 3,
     /// The server cannot be started or reached, or went away.
     Unreachable = 4,
-    /// The server answered with an error of the protocol, or broke its rules.
+    /// The server answered with a protocol error, or broke the rules of the protocol.
     Protocol = 5,
     /// No answer in time.
     TimedOut = 6,
-    /// Someone who was asked said no, or there was nobody to ask.
+    /// The user or a rule refused, or nobody could be asked.
     Denied = 7,
     /// A check found something: `doctor`, `replay`, `config check`.
     Found = 8,
@@ -55,13 +57,15 @@ pub(crate) struct Failure {
     pub(crate) sentence: String,
     /// What to do about it, a line each.
     pub(crate) advice: Vec<String>,
+    /// The error that the server sent, if it sent one.
+    pub(crate) rpc: Option<Box<RpcError>>,
     /// Whether there is nobody left to tell: the reader of standard output has gone, or it was told already.
     pub(crate) silent: bool,
 }
 
 impl Failure {
     pub(crate) fn new(code: Code, sentence: impl Into<String>) -> Self {
-        Self { code, sentence: sentence.into(), advice: Vec::new(), silent: false }
+        Self { code, sentence: sentence.into(), advice: Vec::new(), rpc: None, silent: false }
     }
 
     pub(crate) fn misused(sentence: impl Into<String>) -> Self {
@@ -72,6 +76,19 @@ impl Failure {
     pub(crate) fn advise(mut self, line: impl Into<String>) -> Self {
         self.advice.push(line.into());
         self
+    }
+
+    /// The failure as `--json` prints it. Every member is always there.
+    pub(crate) fn to_json(&self) -> Value {
+        let data =
+            self.rpc.as_ref().and_then(|error| error.data.as_ref()).and_then(|data| data.to_value().ok());
+        json!({ "error": {
+            "exitCode": self.code as u8,
+            "code": self.rpc.as_ref().map(|error| error.code),
+            "message": self.sentence,
+            "data": data,
+            "advice": self.advice,
+        } })
     }
 }
 
@@ -90,7 +107,7 @@ impl From<bowline_client::Error> for Failure {
         } else {
             Code::Unreachable
         };
-        Self::new(code, error.to_string())
+        Self { rpc: error.as_rpc().cloned().map(Box::new), ..Self::new(code, error.to_string()) }
     }
 }
 

@@ -98,7 +98,9 @@ impl Hosting {
     pub(crate) fn consent(&self, is_attended: bool) -> String {
         let consent = self.gateway.consent();
         let meaning = match (consent, is_attended, self.gateway.audience()) {
-            (Consent::Client, _, _) => "calls that no rule decides are left to the client, which asks its own user",
+            (Consent::Client, _, _) => {
+                "calls that no rule decides are left to the client, which asks its own user"
+            }
             (Consent::Ask, true, _) => "calls that no rule decides are asked about here",
             (Consent::Ask, false, Audience::SingleUser) => {
                 "calls that no rule decides are put to the user of the client, or refused if it cannot ask"

@@ -1,10 +1,12 @@
 //! `bowline`: the Model Context Protocol from the command line.
 
 mod answers;
+mod answers_file;
 mod approval;
 mod arguments;
 mod builtin;
 mod cache;
+mod clock;
 mod commands;
 mod content;
 mod context;
@@ -12,7 +14,9 @@ mod ending;
 mod failure;
 mod folders;
 mod hosting;
+mod json_text;
 mod logging;
+mod markdown;
 mod offers;
 mod picture;
 mod progress;
@@ -38,13 +42,14 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => return screen::tell_usage(&error),
+        Err(error) => return screen::tell_usage(&error, wants_json(std::env::args_os())),
     };
     if let Some(folder) = &arguments.common.directory
         && let Err(error) = std::env::set_current_dir(folder)
     {
         let sentence = format!("cannot run in `{}`: {error}", folder.display());
-        return Screen::new(arguments.common.color).tell_failure(&Failure::misused(sentence));
+        let screen = Screen::new(arguments.common.color).errors_as_json(arguments.common.json);
+        return screen.tell_failure(&Failure::misused(sentence));
     }
     let mut context = Context::new(arguments.common);
     let mut runtime = if arguments.command.as_ref().is_none_or(Command::serves_many) {
@@ -66,4 +71,9 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => context.screen.tell_failure(&failure),
     }
+}
+
+/// Whether a command line that cannot be understood asks for JSON.
+fn wants_json(words: impl Iterator<Item = std::ffi::OsString>) -> bool {
+    words.take_while(|word| word != "--").any(|word| word == "--json")
 }

@@ -3,8 +3,19 @@
 use crate::cache::Names;
 
 /// The commands about one server.
-pub(crate) const COMMANDS: [&str; 10] =
-    ["call", "complete", "info", "ping", "prompt", "prompts", "read", "resources", "templates", "tools"];
+pub(crate) const COMMANDS: [&str; 11] = [
+    "call",
+    "complete",
+    "info",
+    "ping",
+    "prompt",
+    "prompts",
+    "read",
+    "request",
+    "resources",
+    "templates",
+    "tools",
+];
 
 /// What may come in the place of `current` behind the words of a command, of which the first is its name. Everything that is
 /// offered begins with `current`.

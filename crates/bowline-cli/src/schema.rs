@@ -35,6 +35,11 @@ impl Schema {
         Self { root, order: members.iter().map(|(name, _)| name.to_owned()).collect() }
     }
 
+    /// The schema that allows everything.
+    pub(crate) fn any() -> Self {
+        Self { root: Value::Object(Map::new()), order: Vec::new() }
+    }
+
     /// The properties, as the schema orders them.
     pub(crate) fn properties(&self) -> impl Iterator<Item = Property<'_>> {
         self.order.iter().filter_map(|name| self.property(name))

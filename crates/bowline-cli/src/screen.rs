@@ -1,6 +1,9 @@
 //! What the program writes: results on standard output, everything else on standard error.
 
-use crate::failure::Failure;
+use crate::{
+    failure::{Code, Failure},
+    json_text, markdown,
+};
 use anstyle::{AnsiColor, Style};
 use bowline_host::policy::visible_lines;
 use serde::Serialize;
@@ -15,6 +18,7 @@ static PASSING: Mutex<bool> = Mutex::new(false);
 
 /// Where a command writes.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own with two answers")]
 pub(crate) struct Screen {
     /// Whether results are colored.
     color: bool,
@@ -24,6 +28,8 @@ pub(crate) struct Screen {
     width: Option<usize>,
     /// Whether what goes to standard error is seen in a terminal.
     watched: bool,
+    /// Whether failures are written as JSON.
+    json_errors: bool,
 }
 
 /// What a text is, which decides how it looks where there is color. Color never is the only sign.
@@ -67,7 +73,23 @@ impl Screen {
             aside_color: allowed(watched),
             width: columns(),
             watched,
+            json_errors: false,
         }
+    }
+
+    /// The same, with failures written as JSON or not.
+    pub(crate) fn errors_as_json(self, json_errors: bool) -> Self {
+        Self { json_errors, ..self }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn plain(width: Option<usize>) -> Self {
+        Self { color: false, aside_color: false, width, watched: false, json_errors: false }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn colored(width: Option<usize>) -> Self {
+        Self { color: true, ..Self::plain(width) }
     }
 
     /// How many columns results may have; any number if they are not written to a terminal.
@@ -107,10 +129,27 @@ impl Screen {
         visible_lines(text).try_for_each(|line| self.line(&line))
     }
 
+    /// Writes text of the server as Markdown. Without color its source is the clearest form.
+    pub(crate) fn markdown(self, text: &str) -> Result<(), Failure> {
+        if !self.color {
+            return self.foreign(text);
+        }
+        markdown::render(self, text).iter().try_for_each(|line| self.line(line))
+    }
+
     /// Writes the result as JSON.
     pub(crate) fn json(self, value: &impl Serialize) -> Result<(), Failure> {
-        let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
-        self.line(&text)
+        self.laid_out(serde_json::to_string_pretty(value).map_err(io::Error::from)?)
+    }
+
+    /// Writes a text that is JSON with a line for each member. Only the space between its parts changes.
+    pub(crate) fn json_text(self, text: &str) -> Result<(), Failure> {
+        self.laid_out(json_text::laid_out(text).unwrap_or_else(|| text.to_owned()))
+    }
+
+    fn laid_out(self, text: String) -> Result<(), Failure> {
+        let text = json_text::escaped(text);
+        if self.color { self.line(&json_text::colored(self, &text)) } else { self.line(&text) }
     }
 
     /// Tells the user something that is no result.
@@ -157,7 +196,9 @@ impl Screen {
 
     /// Tells why the command ended.
     pub(crate) fn tell_failure(self, failure: &Failure) -> ExitCode {
-        if !failure.silent {
+        if !failure.silent && self.json_errors {
+            self.aside(&json_text::escaped(failure.to_json().to_string()));
+        } else if !failure.silent {
             let label = self.paint_aside(Tone::Bad, "error:");
             let mut lines = visible_lines(&failure.sentence);
             self.aside(&format!("{label} {}", lines.next().unwrap_or_default()));
@@ -192,7 +233,15 @@ fn painted(color: bool, tone: Tone, text: &str) -> String {
 }
 
 /// Shows what the parser of the command line has to say: help, the version, or a mistake.
-pub(crate) fn tell_usage(error: &clap::Error) -> ExitCode {
+pub(crate) fn tell_usage(error: &clap::Error, as_json: bool) -> ExitCode {
+    if as_json && error.use_stderr() {
+        let text = error.to_string();
+        let (sentence, advice) = text.split_once("\n\n").unwrap_or((&text, ""));
+        let sentence = sentence.trim().trim_start_matches("error: ");
+        let advice = advice.lines().map(str::trim).filter(|line| !line.is_empty());
+        let failure = advice.fold(Failure::new(Code::Misused, sentence), Failure::advise);
+        return Screen::new(clap::ColorChoice::Never).errors_as_json(true).tell_failure(&failure);
+    }
     let _: io::Result<()> = error.print();
     u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
 }

@@ -2,13 +2,15 @@
 
 use crate::{
     answers::{Desk, answering},
+    commands::watch,
     context::Context,
     ending::Ending,
     failure::{Code, Failure},
     target::{self, Target},
 };
 use bowline_client::{Client, ClientBuilder};
-use bowline_types::{RawJson, error_code};
+use bowline_host::gateway::REFUSED;
+use bowline_types::{Capability, RawJson, error_code};
 use std::time::{Duration, Instant};
 
 /// A server that is connected.
@@ -56,11 +58,20 @@ impl<'a> Session<'a> {
     /// Why a request failed. A server that wanted to ask back found nobody who answers that.
     #[expect(clippy::unused_self, reason = "only a session has requests that fail")]
     pub(crate) fn explain(&self, error: bowline_client::Error) -> Failure {
+        let is_refused = error.as_rpc().and_then(|error| error.data.as_ref()?.to_value().ok());
+        if is_refused.is_some_and(|data| data.get(REFUSED) == Some(&true.into())) {
+            return Failure { code: Code::Denied, ..error.into() };
+        }
         let wanted = error.as_rpc().filter(|error| error.code == error_code::MISSING_CLIENT_CAPABILITY);
         let Some(advice) = wanted.map(|error| lacking(error.data.as_ref())) else { return error.into() };
         advice
             .iter()
             .fold(Failure { code: Code::Denied, ..error.into() }, |failure, line| failure.advise(*line))
+    }
+
+    /// Whether the server is the gateway that `bowline up` runs.
+    pub(crate) fn is_gateway(&self) -> bool {
+        !self.is_written_out && self.name == target::GATEWAY
     }
 
     /// The command line of a command that looks at this server, with a word of its own.
@@ -77,9 +88,23 @@ impl<'a> Session<'a> {
         let name = target.name.clone();
         let is_written_out = target.is_written_out;
         let desk = Desk::new(context.screen);
-        let builder = prepare(answering(context, &desk, &name, context.client()));
+        let mut builder = answering(context, &desk, &name, target.answers.clone(), context.client());
+        let level = target.log_level;
+        if let Some(level) = level {
+            let screen = context.screen;
+            builder = builder.log_level(level).on_log(move |message| {
+                screen.aside(&format!(
+                    "log: {}",
+                    watch::log_line(&message, |tone, text| screen.paint_aside(tone, text))
+                ))
+            });
+        }
+        let builder = prepare(builder);
         let start = Instant::now();
         let client = target.connect(context, builder).await?;
+        if level.is_some() && !client.server().capabilities.has(Capability::Logging) {
+            context.screen.warn("`--log-level` has no effect: the server does not send log messages");
+        }
         Ok(Self { name, is_written_out, client, desk, context, opening: start.elapsed() })
     }
 }
@@ -89,11 +114,14 @@ fn lacking(data: Option<&RawJson>) -> Vec<&'static str> {
     let data = data.and_then(|data| data.to_value().ok()).unwrap_or_default();
     let is_missing = |name: &str| data.pointer(&format!("/requiredCapabilities/{name}")).is_some();
     let known = [
-        ("elicitation", "it wants to ask something, and nobody is here to answer: run it in a terminal"),
-        ("roots", "it wants to know of folders: `--root FOLDER` names one"),
+        (
+            "elicitation",
+            "it asks the user something: run it at a terminal, or give the answers with `--answers FILE`",
+        ),
+        ("roots", "it asks for folders: `--root FOLDER` names one"),
         (
             "sampling",
-            "it wants to ask a model: `[sampling]` in bowline.toml configures one, which is asked with consent at a terminal",
+            "it asks for a model: configure one in `[sampling]` of bowline.toml and run it at a terminal, or use `--answers FILE`",
         ),
     ];
     known.into_iter().filter(|(name, _)| is_missing(name)).map(|(_, advice)| advice).collect()

@@ -36,8 +36,8 @@ pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A text in so many columns.
-fn cut(text: &str, columns: usize) -> String {
+/// Cuts a text to a number of columns.
+pub(crate) fn cut(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
     }

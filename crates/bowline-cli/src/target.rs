@@ -1,26 +1,32 @@
 //! Which server a command is about: a name, a URL, or a program to start; and how it is reached.
 
 use crate::{
+    answers_file::AnswersFile,
     approval::approve,
     builtin::Builtin,
     context::Context,
     failure::{Code, Failure},
     running::Running,
+    table,
 };
-use bowline_client::{Client, ClientBuilder, Command, Connect, Environment, OpenError, StderrMode, command};
+use bowline_client::{
+    Client, ClientBuilder, Command, Connect, Environment, OpenError, Request, StderrMode, command,
+};
 use bowline_host::{InProcess, Page, Reach, config::Config, near::nearest, policy::visible};
 use bowline_http::HttpTarget;
-use bowline_types::{Revision, Root};
+use bowline_types::{LoggingLevel, Revision, Root, meta::validate_key};
 use clap::Args;
+use serde_json::Value;
 use std::{
     convert::Infallible,
     ffi::OsString,
     path::{Path, PathBuf},
-    time::Duration,
+    sync::Arc,
+    time::{Duration, Instant},
 };
 
 /// The name of the gateway that `bowline up` runs.
-const GATEWAY: &str = "up";
+pub(crate) const GATEWAY: &str = "up";
 
 /// How long a program may take for each of the two steps of its end, when a command only wants its answer.
 const HASTE: Duration = Duration::from_millis(20);
@@ -28,8 +34,10 @@ const HASTE: Duration = Duration::from_millis(20);
 /// How long the question which era a server is of waits for its answer.
 pub(crate) const PROBE: Duration = Duration::from_secs(5);
 
-/// How long a server is waited for before the user is told.
-const QUIET: Duration = Duration::from_secs(3);
+/// How often a user at a terminal sees for how long a server has been starting.
+const START_LINE: Duration = Duration::from_secs(1);
+/// How much of a command line that line shows.
+const MAX_SHOWN: usize = 48;
 
 /// A target on the command line.
 #[derive(Args, Debug)]
@@ -124,6 +132,61 @@ impl ReachArguments {
     }
 }
 
+/// How the client reacts to what the server asks and logs.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Interaction {
+    /// Show log messages of the server from this level on, on standard error: debug, info, notice, warning, error, critical, alert, emergency
+    #[arg(long, value_name = "LEVEL", help_heading = "Connection options")]
+    log_level: Option<LoggingLevel>,
+    /// Answer elicitation and sampling requests of the server from this JSON file; `-` is standard input
+    #[arg(long, value_name = "FILE", help_heading = "Connection options")]
+    answers: Option<PathBuf>,
+}
+
+impl Interaction {
+    pub(crate) fn apply(&self, mut target: Target) -> Result<Target, Failure> {
+        target.log_level = self.log_level;
+        target.answers = self.answers.as_deref().map(AnswersFile::read).transpose()?.map(Arc::new);
+        Ok(target)
+    }
+}
+
+/// What goes along with one request.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct RequestOptions {
+    /// Add to the `_meta` of the request: NAME=TEXT, NAME:=JSON, or a JSON object; may be given more than once
+    #[arg(long, value_name = "NAME=VALUE", value_parser = meta)]
+    meta: Vec<MetaEntries>,
+}
+
+impl RequestOptions {
+    pub(crate) fn apply<T: 'static>(&self, request: Request<T>) -> Request<T> {
+        let entries = self.meta.iter().flat_map(|entries| &entries.0);
+        entries.fold(request, |request, (name, value)| request.meta(name, value.clone()))
+    }
+}
+
+/// The members of `_meta` that one option adds.
+#[derive(Clone, Debug)]
+struct MetaEntries(Vec<(String, Value)>);
+
+fn meta(text: &str) -> Result<MetaEntries, String> {
+    let invalid = |error: serde_json::Error| format!("invalid JSON: {error}");
+    let entries: Vec<(String, Value)> = if text.starts_with('{') {
+        serde_json::from_str::<serde_json::Map<String, Value>>(text).map_err(invalid)?.into_iter().collect()
+    } else {
+        let (name, value) = text.split_once('=').ok_or("expected NAME=TEXT, NAME:=JSON or a JSON object")?;
+        match name.strip_suffix(':') {
+            Some(name) => vec![(name.to_owned(), serde_json::from_str(value).map_err(invalid)?)],
+            None => vec![(name.to_owned(), value.into())],
+        }
+    };
+    for (name, _) in &entries {
+        validate_key(name).map_err(|error| error.to_string())?;
+    }
+    Ok(MetaEntries(entries))
+}
+
 /// The command line of a command that looks at a server, with a word of its own.
 pub(crate) fn look(command: &str, word: &str, server: &str, is_written_out: bool) -> String {
     let (server, gap) = (visible(server), if word.is_empty() { "" } else { " " });
@@ -146,6 +209,12 @@ pub(crate) struct Target {
     revision: Option<Revision>,
     roots: Vec<Root>,
     lasts: bool,
+    /// What is shown while it starts.
+    shown: String,
+    /// From which level on its log messages are shown.
+    pub(crate) log_level: Option<LoggingLevel>,
+    /// Answers to what it asks.
+    pub(crate) answers: Option<Arc<AnswersFile>>,
 }
 
 #[derive(Clone, Debug)]
@@ -159,6 +228,9 @@ impl Target {
     fn new(name: impl Into<String>, way: Way) -> Self {
         let name = name.into();
         Self {
+            shown: name.clone(),
+            log_level: None,
+            answers: None,
             name,
             is_written_out: false,
             way,
@@ -175,7 +247,8 @@ impl Target {
         let name = program.to_string_lossy().into_owned();
         // The user starts it here and now, as any other program.
         let program = command(program, arguments).environment(Environment::Inherit);
-        Some(Self { is_written_out: true, ..Self::new(name, Way::Program(program)) })
+        let shown: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+        Some(Self { is_written_out: true, shown: shown.join(" "), ..Self::new(name, Way::Program(program)) })
     }
 
     /// The server of that name, or at that URL.
@@ -250,11 +323,14 @@ impl Target {
         }
         let name = self.name.clone();
         let is_page = matches!(self.way, Way::Page(_));
+        let verb = if is_page { "connecting to" } else { "starting" };
+        let shown = format!("{verb} {}", table::cut(&visible(&self.shown), MAX_SHOWN));
         let opening = builder.connect(self.into_connect(context));
         let opened = tokio::select! {
             opened = opening => opened,
-            never = tell_of_waiting(context, &name) => match never {},
+            never = show_start(context, &shown) => match never {},
         };
+        context.screen.clear();
         opened.map_err(|error| {
             let unreachable = error.is_unreachable();
             let is_turned_away = matches!(error.http_status(), Some(404 | 405 | 501))
@@ -278,13 +354,16 @@ impl Target {
     }
 }
 
-/// Tells a user who looks on that a server takes its time. Does not end.
-async fn tell_of_waiting(context: &Context, name: &str) -> Infallible {
-    tokio::time::sleep(QUIET).await;
-    if context.screen.watched() {
-        context.screen.aside(&format!("waiting for `{}` to answer; Ctrl-C ends it", visible(name)));
+/// Shows a user at a terminal for how long a server has been starting. Never completes.
+async fn show_start(context: &Context, shown: &str) -> Infallible {
+    if !context.screen.watched() {
+        std::future::pending::<()>().await;
     }
-    std::future::pending().await
+    let start = Instant::now();
+    loop {
+        tokio::time::sleep(START_LINE).await;
+        context.screen.passing(&format!("{shown}, {} s; Ctrl-C stops", start.elapsed().as_secs()));
+    }
 }
 
 /// The gateway of this user that runs. Whatever else listens at its usual port is not talked to.
@@ -418,6 +497,18 @@ fn root(folder: &Path) -> Result<Root, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn metadata_is_text_json_or_an_object() {
+        let read =
+            |text: &str| meta(text).map(|entries| Value::Object(entries.0.into_iter().collect()).to_string());
+        assert_eq!(read("example.com/a=1"), Ok(r#"{"example.com/a":"1"}"#.to_owned()));
+        assert_eq!(read("a:=[1]"), Ok(r#"{"a":[1]}"#.to_owned()));
+        assert_eq!(read(r#"{"a":1,"b":"x"}"#), Ok(r#"{"a":1,"b":"x"}"#.to_owned()));
+        for wrong in ["a", "a:=x", "{", "/=1", "a b=1"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn times_have_units() {

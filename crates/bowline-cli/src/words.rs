@@ -12,14 +12,41 @@ use std::{fs, io};
 /// How words become arguments, for the help of the commands that take them.
 pub(crate) const GRAMMAR: &str = "\
 How arguments are written:
-  name=value       a value of the type that the schema wants; again for another item of an array
+  name=value       a value of the type in the tool's schema; repeat it for more items of an array
   a.b=value        a member of an object
-  name:=json       exactly this JSON
-  name=@file       the content of a file; `@-` is standard input
-  {\"name\": ...}    all arguments as JSON; also `--args JSON`
-  @file            all arguments as JSON in a file; `@-` is standard input
+  name:=json       exactly this JSON; use it for a text that begins with `@`: name:='\"@home\"'
+  name=@file       the content of a file; `name=@-` reads standard input
+  {\"name\": ...}    all arguments as a JSON object; also `--args JSON`
+  @file            all arguments as a JSON object in a file
+  -                all arguments as a JSON object on standard input; also `@-`
 
-They are checked before anything is sent. What is required and missing is asked for in a terminal.";
+Arguments are checked against the tool's schema before they are sent; `--unchecked` turns that off.
+At a terminal, missing arguments are asked for.
+
+Examples:
+  bowline call everything sum numbers=1 numbers=2.5
+  bowline call files write_file path=notes.txt content=@draft.txt
+  echo '{\"message\": \"hi\"}' | bowline call everything echo -";
+
+/// The arguments that words stand for, as the schema suggests, without checking names, types or what is missing.
+pub(crate) fn unchecked(
+    owner: &str,
+    schema: &Schema,
+    words: &[String],
+    json: Option<&str>,
+) -> Result<Map<String, Value>, Failure> {
+    let refused = |reason: String| Failure::misused(format!("{}: {reason}", visible(owner)));
+    let mut arguments = Map::new();
+    if let Some(text) = json {
+        merge(&mut arguments, &content(text).map_err(refused)?).map_err(refused)?;
+    }
+    let untyped = Schema::any();
+    for word in words {
+        let typed = put(&mut arguments, schema, word);
+        typed.or_else(|_| put(&mut arguments, &untyped, word)).map_err(refused)?;
+    }
+    Ok(arguments)
+}
 
 /// The arguments of a tool or prompt that words stand for, complete: what is missing is asked for, where somebody can be
 /// asked. Who cannot be is told to `look`.
@@ -34,7 +61,7 @@ pub(crate) async fn arguments(
     let refused = |reason: String| Failure::misused(format!("{}: {reason}", visible(owner)));
     let mut arguments = Map::new();
     if let Some(text) = json {
-        merge(&mut arguments, text).map_err(refused)?;
+        merge(&mut arguments, &content(text).map_err(refused)?).map_err(refused)?;
     }
     for word in words {
         put(&mut arguments, schema, word).map_err(refused)?;
@@ -72,8 +99,8 @@ fn put(arguments: &mut Map<String, Value>, schema: &Schema, word: &str) -> Resul
     if word.starts_with('{') {
         return merge(arguments, word);
     }
-    if let Some(file) = word.strip_prefix('@') {
-        return merge(arguments, &read(file)?);
+    if word == "-" || word.starts_with('@') {
+        return merge(arguments, &content(word)?);
     }
     let Some((name, text)) = word.split_once('=') else {
         return Err(format!("expected an argument as `name=value`, got `{word}`"));
@@ -96,6 +123,15 @@ fn merge(arguments: &mut Map<String, Value>, text: &str) -> Result<(), String> {
         }
         Ok(_) => Err("expected the arguments to be a JSON object".to_owned()),
         Err(error) => Err(format!("expected the arguments as JSON: {error}")),
+    }
+}
+
+/// What a word stands for: the content of a file (`@file`), of standard input (`-`, `@-`), or itself.
+pub(crate) fn content(word: &str) -> Result<String, String> {
+    match word.strip_prefix('@') {
+        Some(file) => read(file),
+        None if word == "-" => read("-"),
+        None => Ok(word.to_owned()),
     }
 }
 

@@ -2,17 +2,19 @@
 
 use super::tools;
 use crate::{
+    answers_file,
     content::Showing,
     context::Context,
     failure::{Code, Failure},
     progress,
     schema::Schema,
     session::Session,
-    target::ReachArguments,
+    target::{Interaction, ReachArguments, RequestOptions},
     words,
 };
 use bowline_client::Called;
-use bowline_types::ContentBlock;
+use bowline_host::{gateway::REFUSED, policy::visible};
+use bowline_types::{ContentBlock, error_code};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -20,7 +22,7 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(
     override_usage = "bowline call [OPTIONS] TARGET TOOL [ARGUMENTS]...\n       bowline call [OPTIONS] TOOL [ARGUMENTS]... -- PROGRAM...",
-    after_help = words::GRAMMAR,
+    after_help = format!("{}\n\n{}", words::GRAMMAR, answers_file::FORMAT),
 )]
 pub(crate) struct Arguments {
     /// The server, the tool, and its arguments
@@ -29,15 +31,22 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) options: Options,
     #[command(flatten)]
+    interaction: Interaction,
+    #[command(flatten)]
     reach: ReachArguments,
 }
 
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Options {
-    /// All arguments as JSON
-    #[arg(long, value_name = "JSON")]
+    /// All arguments as a JSON object, `@file` for one in a file, or `-` for standard input
+    #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     args: Option<String>,
-    /// Save pictures, sounds and other files into this folder; without it they are only told of
+    /// Send the arguments without checking them, even to a tool that the server does not list
+    #[arg(long)]
+    unchecked: bool,
+    #[command(flatten)]
+    request: RequestOptions,
+    /// Save pictures, sounds and other files in this folder; without it they are only mentioned
     #[arg(long, short = 'o', value_name = "FOLDER")]
     output: Option<PathBuf>,
 }
@@ -48,7 +57,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         return Err(Failure::misused("expected the name of a tool")
             .advise(format!("`{}` shows which there are", arguments.reach.look(name, "tools"))));
     };
-    let target = arguments.reach.target(name, context)?;
+    let target = arguments.interaction.apply(arguments.reach.target(name, context)?)?;
     Session::with(target, context, async |session| call(session, tool, words, &arguments.options).await).await
 }
 
@@ -58,14 +67,32 @@ pub(crate) async fn call(
     words: &[String],
     options: &Options,
 ) -> Result<(), Failure> {
-    let tools = tools::list(session).await?;
-    let schema = Schema::new(&tools::find(session, &tools, tool)?.input_schema);
-    let look = session.look("tools", tool);
-    let arguments = words::arguments(session, tool, &look, &schema, words, options.args.as_deref()).await?;
+    let json = options.args.as_deref();
+    let (arguments, unlisted) = match tools::lookup(session, tool).await {
+        Ok(found) if options.unchecked => {
+            (words::unchecked(tool, &Schema::new(&found.input_schema), words, json)?, None)
+        }
+        Ok(found) => {
+            let (schema, look) = (Schema::new(&found.input_schema), session.look("tools", tool));
+            (words::arguments(session, tool, &look, &schema, words, json).await?, None)
+        }
+        Err(_) if options.unchecked => (words::unchecked(tool, &Schema::any(), words, json)?, None),
+        // A gateway waits for the server that a call names, so it can know a tool that it does not list yet.
+        Err(unlisted) if session.is_gateway() && unlisted.code == Code::Misused && tool.contains("__") => {
+            (words::unchecked(tool, &Schema::any(), words, json)?, Some(unlisted))
+        }
+        Err(failure) => return Err(failure),
+    };
     let screen = session.context.screen;
-    let called = session.client.call(tool, arguments).progress(progress::reporter(screen)).await;
+    let request = session.client.call(tool, arguments).progress(progress::reporter(screen));
+    let called = options.request.apply(request).await;
     screen.clear();
-    let called = called.map_err(|error| session.explain(error))?;
+    let called = called.map_err(|error| match unlisted {
+        Some(unlisted) if error.as_rpc().is_some_and(|error| error.code == error_code::INVALID_PARAMS) => {
+            unlisted
+        }
+        _ => session.explain(error),
+    })?;
     if session.context.json() {
         screen.json(&as_json(&called))?;
     } else {
@@ -73,11 +100,17 @@ pub(crate) async fn call(
         called.content.iter().try_for_each(|block| showing.block(block))?;
         let says_something = called.content.iter().any(|block| matches!(block, ContentBlock::Text(_)));
         if let Some(structured) = called.structured.as_ref().filter(|_| !says_something) {
-            screen.json(&structured.to_value().unwrap_or_default())?;
+            showing.structured(structured.as_str())?;
         }
     }
+    if called.is_error() && called.meta.as_ref().is_some_and(|meta| meta.get(REFUSED).is_some()) {
+        return Err(Failure::new(
+            Code::Denied,
+            format!("the gateway refused the call of `{}`", visible(tool)),
+        ));
+    }
     if called.is_error() {
-        return Err(Failure::new(Code::Failed, format!("the tool `{tool}` failed")));
+        return Err(Failure::new(Code::Failed, format!("the tool `{}` failed", visible(tool))));
     }
     Ok(())
 }

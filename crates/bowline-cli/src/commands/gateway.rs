@@ -50,7 +50,8 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let is_http = !arguments.stdio || arguments.listen.is_some();
     // Who talks over the standard streams started the program.
     let access = if is_http { Access::choose(context, config, arguments.no_token)? } else { Access::Open };
-    let serving = Serving { listen: is_http.then_some(address), access: &access, consent: &arguments.consent };
+    let serving =
+        Serving { listen: is_http.then_some(address), access: &access, consent: &arguments.consent };
     let hosting = Hosting::new(context, config.clone(), Memory::Kept, None, &serving)?;
     let complaints = [hosting.complaints(address), hosting.unapproved()].concat();
     if arguments.strict && !complaints.is_empty() {

@@ -19,6 +19,7 @@ pub(crate) mod record;
 pub(crate) mod reference;
 pub(crate) mod repl;
 pub(crate) mod replay;
+pub(crate) mod request;
 pub(crate) mod resources;
 pub(crate) mod serve;
 pub(crate) mod token;
@@ -58,6 +59,7 @@ pub(crate) async fn run(command: Option<Command>, context: &Context) -> Result<(
         Some(Command::Read(arguments)) => read::run(arguments, context).await,
         Some(Command::Prompts(arguments)) => prompts::run(arguments, context).await,
         Some(Command::Prompt(arguments)) => prompt::run(arguments, context).await,
+        Some(Command::Request(arguments)) => request::run(arguments, context).await,
         Some(Command::Complete(arguments)) => complete::run(arguments, context).await,
         Some(Command::Watch(arguments)) => watch::run(arguments, context).await,
         Some(Command::Ping(arguments)) => ping::run(arguments, context).await,

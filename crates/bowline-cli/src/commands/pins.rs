@@ -64,8 +64,11 @@ fn list(pins: &Pins, context: &Context) -> Result<(), Failure> {
         let servers: Vec<_> = servers
             .iter()
             .map(|pinned| {
-                let tools: serde_json::Map<_, _> =
-                    pinned.tools.iter().map(|(name, digest)| (name.clone(), json!(digest.as_str()))).collect();
+                let tools: serde_json::Map<_, _> = pinned
+                    .tools
+                    .iter()
+                    .map(|(name, digest)| (name.clone(), json!(digest.as_str())))
+                    .collect();
                 json!({ "server": pinned.key.server, "started": pinned.key.started, "tools": tools })
             })
             .collect();

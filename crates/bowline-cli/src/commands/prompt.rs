@@ -2,8 +2,14 @@
 
 use super::{prompts, tools::unknown};
 use crate::{
-    content::Showing, context::Context, failure::Failure, schema::Schema, screen::Tone, session::Session,
-    target::ReachArguments, words,
+    content::Showing,
+    context::Context,
+    failure::Failure,
+    schema::Schema,
+    screen::Tone,
+    session::Session,
+    target::{Interaction, ReachArguments, RequestOptions},
+    words,
 };
 use bowline_types::Prompt;
 use clap::Args;
@@ -18,9 +24,13 @@ pub(crate) struct Arguments {
     /// The server, the prompt, and its arguments
     #[arg(value_name = "TARGET PROMPT ARGUMENTS")]
     words: Vec<String>,
-    /// Save pictures, sounds and other files into this folder; without it they are only told of
+    /// Save pictures, sounds and other files in this folder; without it they are only mentioned
     #[arg(long, short = 'o', value_name = "FOLDER")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    request: RequestOptions,
+    #[command(flatten)]
+    interaction: Interaction,
     #[command(flatten)]
     reach: ReachArguments,
 }
@@ -31,9 +41,9 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         return Err(Failure::misused("expected the name of a prompt")
             .advise(format!("`{}` shows which there are", arguments.reach.look(name, "prompts"))));
     };
-    let target = arguments.reach.target(name, context)?;
-    let folder = arguments.output.as_deref();
-    Session::with(target, context, async |session| fill(session, prompt, words, folder).await).await
+    let target = arguments.interaction.apply(arguments.reach.target(name, context)?)?;
+    let (folder, options) = (arguments.output.as_deref(), &arguments.request);
+    Session::with(target, context, async |session| fill(session, prompt, words, folder, options).await).await
 }
 
 pub(crate) async fn fill(
@@ -41,6 +51,7 @@ pub(crate) async fn fill(
     name: &str,
     words: &[String],
     folder: Option<&Path>,
+    options: &RequestOptions,
 ) -> Result<(), Failure> {
     let prompts = prompts::list(session).await?;
     let prompt = prompts.iter().find(|prompt| prompt.name == name);
@@ -48,7 +59,8 @@ pub(crate) async fn fill(
         .ok_or_else(|| unknown(session, "prompt", name, prompts.iter().map(|prompt| prompt.name.as_str())))?;
     let look = session.look("prompts", "");
     let arguments = words::arguments(session, name, &look, &schema(prompt), words, None).await?;
-    let result = session.client.prompt(name, arguments).await.map_err(|error| session.explain(error))?;
+    let request = options.apply(session.client.prompt(name, arguments));
+    let result = request.await.map_err(|error| session.explain(error))?;
     let screen = session.context.screen;
     if session.context.json() {
         return screen.json(&json!({ "description": result.description, "messages": result.messages }));

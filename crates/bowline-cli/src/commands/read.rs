@@ -1,6 +1,12 @@
 //! `bowline read`: one resource.
 
-use crate::{content::Showing, context::Context, failure::Failure, session::Session, target::ReachArguments};
+use crate::{
+    content::Showing,
+    context::Context,
+    failure::Failure,
+    session::Session,
+    target::{Interaction, ReachArguments, RequestOptions},
+};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -12,9 +18,13 @@ pub(crate) struct Arguments {
     /// The server, and the URI of the resource
     #[arg(value_name = "TARGET URI", num_args = 0..=2)]
     words: Vec<String>,
-    /// Save what is no text into this folder; without it that is only told of
+    /// Save what is not text in this folder; without it that is only mentioned
     #[arg(long, short = 'o', value_name = "FOLDER")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    request: RequestOptions,
+    #[command(flatten)]
+    interaction: Interaction,
     #[command(flatten)]
     reach: ReachArguments,
 }
@@ -25,14 +35,19 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         return Err(Failure::misused("expected the URI of a resource")
             .advise(format!("`{}` shows which there are", arguments.reach.look(name, "resources"))));
     };
-    let target = arguments.reach.target(name, context)?;
-    let folder = arguments.output.as_deref();
-    Session::with(target, context, async |session| read(session, uri, folder).await).await
+    let target = arguments.interaction.apply(arguments.reach.target(name, context)?)?;
+    let (folder, options) = (arguments.output.as_deref(), &arguments.request);
+    Session::with(target, context, async |session| read(session, uri, folder, options).await).await
 }
 
-pub(crate) async fn read(session: &Session<'_>, uri: &str, folder: Option<&Path>) -> Result<(), Failure> {
+pub(crate) async fn read(
+    session: &Session<'_>,
+    uri: &str,
+    folder: Option<&Path>,
+    options: &RequestOptions,
+) -> Result<(), Failure> {
     let screen = session.context.screen;
-    let result = session.client.read(uri).await.map_err(|error| session.explain(error))?;
+    let result = options.apply(session.client.read(uri)).await.map_err(|error| session.explain(error))?;
     if session.context.json() {
         return screen.json(&serde_json::json!({ "contents": result.contents }));
     }

@@ -2,14 +2,14 @@
 
 mod line;
 
-use super::{call, complete, info, ping, prompt, prompts, read, resources, tools, watch};
+use super::{call, complete, info, ping, prompt, prompts, read, request, resources, tools, watch};
 use crate::{
     cache::Names,
     context::Context,
     failure::{Code, Failure},
     offers::{COMMANDS, split},
     session::Session,
-    target::TargetArguments,
+    target::{Interaction, RequestOptions, TargetArguments},
 };
 use bowline_client::{ClientBuilder, Notification};
 use bowline_host::{near::nearest, policy::visible};
@@ -31,6 +31,7 @@ prompts                         list the prompts
 prompt PROMPT [name=value]...   fill in a prompt
 complete PROMPT|TEMPLATE argument=start
                                 ask what the server proposes
+request METHOD [JSON]           send any request
 info, ping                      who the server is, and whether it answers
 help, quit                      this, and the end; so are Ctrl-D and the end of the input";
 
@@ -38,10 +39,12 @@ help, quit                      this, and the end; so are Ctrl-D and the end of 
 pub(crate) struct Arguments {
     #[command(flatten)]
     target: TargetArguments,
+    #[command(flatten)]
+    interaction: Interaction,
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
-    let target = arguments.target.target(context)?.lasting();
+    let target = arguments.interaction.apply(arguments.target.target(context)?)?.lasting();
     let (sender, mut news) = mpsc::channel(WAITING);
     let logs = sender.clone();
     let hear = move |builder: ClientBuilder| {
@@ -137,9 +140,14 @@ async fn act(session: &Session<'_>, words: &[String]) -> Result<(), Failure> {
         ("call", [tool, words @ ..]) => call::call(session, tool, words, &call::Options::default()).await,
         ("resources", []) => resources::resources(session).await,
         ("templates", []) => resources::templates(session).await,
-        ("read", [uri]) => read::read(session, uri, None).await,
+        ("read", [uri]) => read::read(session, uri, None, &RequestOptions::default()).await,
         ("prompts", []) => prompts::show(session).await,
-        ("prompt", [name, words @ ..]) => prompt::fill(session, name, words, None).await,
+        ("prompt", [name, words @ ..]) => {
+            prompt::fill(session, name, words, None, &RequestOptions::default()).await
+        }
+        ("request", words @ ([_] | [_, _])) => {
+            request::request(session, words, &RequestOptions::default()).await
+        }
         ("complete", words) => complete::complete(session, words).await,
         (known, _) if COMMANDS.contains(&known) => {
             Err(Failure::misused(format!("`{known}` wants other words")).advise("`help` shows which"))

@@ -13,6 +13,7 @@ use crate::{
 use bowline_host::{
     near::nearest,
     policy::{hints, visible},
+    search::MetaTool,
 };
 use bowline_types::Tool;
 use clap::Args;
@@ -44,17 +45,21 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
 }
 
 pub(crate) async fn show(session: &Session<'_>, words: &[String]) -> Result<(), Failure> {
-    let (tools, screen) = (list(session).await?, session.context.screen);
+    let screen = session.context.screen;
     match words {
-        [] if session.context.json() => screen.json(&json!({ "tools": tools })),
-        [] if tools.is_empty() => {
-            screen.aside("the server has no tools");
-            Ok(())
+        [] => {
+            let tools = list(session).await?;
+            if session.context.json() {
+                return screen.json(&json!({ "tools": tools }));
+            }
+            if tools.is_empty() {
+                screen.aside("the server has no tools");
+            }
+            table::rows(screen, tools.iter().map(|tool| (tool.name.as_str(), summary(tool))))
         }
-        [] => table::rows(screen, tools.iter().map(|tool| (tool.name.as_str(), summary(tool)))),
         [name] => {
-            let tool = find(session, &tools, name)?;
-            if session.context.json() { screen.json(tool) } else { describe(screen, tool) }
+            let tool = lookup(session, name).await?;
+            if session.context.json() { screen.json(&tool) } else { describe(screen, &tool) }
         }
         [_, ..] => Err(Failure::misused("expected at most one tool")),
     }
@@ -67,10 +72,25 @@ pub(crate) async fn list(session: &Session<'_>) -> Result<Vec<Tool>, Failure> {
     Ok(tools)
 }
 
-/// The tool of that name.
-pub(crate) fn find<'a>(session: &Session<'_>, tools: &'a [Tool], name: &str) -> Result<&'a Tool, Failure> {
-    let found = tools.iter().find(|tool| tool.name == name);
-    found.ok_or_else(|| unknown(session, "tool", name, tools.iter().map(|tool| tool.name.as_str())))
+/// The tool of that name. A gateway that lists only its tools for searching is asked to describe it.
+pub(crate) async fn lookup(session: &Session<'_>, name: &str) -> Result<Tool, Failure> {
+    let tools = list(session).await?;
+    if let Some(found) = tools.iter().find(|tool| tool.name == name) {
+        return Ok(found.clone());
+    }
+    let is_listed = |wanted: &MetaTool| tools.iter().any(|tool| tool.name == wanted.name());
+    let hides_tools = MetaTool::ALL.iter().all(is_listed);
+    let unknown = || unknown(session, "tool", name, tools.iter().map(|tool| tool.name.as_str()));
+    // The gateway of `bowline up` describes the tools of servers that are still starting, too.
+    if !hides_tools && !(session.is_gateway() && name.contains("__")) {
+        return Err(unknown());
+    }
+    let described = session.client.call(MetaTool::Describe.name(), json!({ "name": name })).await;
+    match described {
+        Ok(described) if !described.is_error() => described.json().map_err(Failure::from),
+        Ok(described) if hides_tools => Err(Failure::misused(described.text())),
+        _ => Err(unknown()),
+    }
 }
 
 /// Says that there is nothing of that name, and what may have been meant.

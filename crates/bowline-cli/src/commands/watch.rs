@@ -1,8 +1,10 @@
 //! `bowline watch`: what a server tells by itself, for as long as somebody listens.
 
 use crate::{
+    clock,
     context::Context,
     failure::Failure,
+    json_text,
     screen::{Screen, Tone},
     session::Session,
     table,
@@ -13,7 +15,10 @@ use bowline_host::policy::visible;
 use bowline_types::{Capability, LogMessageParams, LoggingLevel};
 use clap::Args;
 use serde_json::{Value, json};
-use std::{future::pending, time::Duration};
+use std::{
+    future::pending,
+    time::{Duration, SystemTime},
+};
 use tokio::sync::mpsc;
 
 /// How much news may wait to be shown before some is left out.
@@ -24,7 +29,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     target: TargetArguments,
     /// Show log messages from this level on: debug, info, notice, warning, error, critical, alert, emergency
-    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    #[arg(long, alias = "log-level", value_name = "LEVEL", default_value = "info")]
     level: LoggingLevel,
     /// Tell when this resource changes; may be given more than once
     #[arg(long = "resource", value_name = "URI")]
@@ -52,8 +57,8 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         builder
             .log_level(arguments.level)
             // What finds no room is left out: a reader that has stopped must not stop the connection.
-            .on_log(move |message| drop(logs.try_send(News::Log(message))))
-            .on_notification(move |told| drop(sender.try_send(News::Notification(told))))
+            .on_log(move |message| drop(logs.try_send((SystemTime::now(), News::Log(message)))))
+            .on_notification(move |told| drop(sender.try_send((SystemTime::now(), News::Notification(told)))))
     };
     let (time, count) = (arguments.time, arguments.count);
     Session::listening(target, context, hear, async |session| {
@@ -80,13 +85,20 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     .await
 }
 
-async fn show(context: &Context, news: &mut mpsc::Receiver<News>, count: Option<u64>) -> Result<(), Failure> {
+async fn show(
+    context: &Context,
+    news: &mut mpsc::Receiver<(SystemTime, News)>,
+    count: Option<u64>,
+) -> Result<(), Failure> {
     let mut shown = 0;
     while count.is_none_or(|count| shown < count) {
-        let Some(told) = news.recv().await else { break };
-        let screen = context.screen;
-        let line = if context.json() { as_json(&told).to_string() } else { line(screen, &told) };
-        screen.line(&line)?;
+        let Some((time, told)) = news.recv().await else { break };
+        let (screen, time) = (context.screen, clock::rfc3339(time));
+        if context.json() {
+            screen.line(&json_text::escaped(as_json(&time, &told).to_string()))?;
+        } else {
+            screen.line(&format!("{} {}", screen.paint(Tone::Faint, &time), line(screen, &told)))?;
+        }
         shown += 1;
     }
     Ok(())
@@ -95,25 +107,7 @@ async fn show(context: &Context, news: &mut mpsc::Receiver<News>, count: Option<
 /// News on a line.
 pub(crate) fn line(screen: Screen, news: &News) -> String {
     match news {
-        News::Log(message) => {
-            let tone = match message.level {
-                LoggingLevel::Debug => Tone::Faint,
-                LoggingLevel::Info | LoggingLevel::Notice => Tone::Good,
-                LoggingLevel::Warning => Tone::Warning,
-                LoggingLevel::Error
-                | LoggingLevel::Critical
-                | LoggingLevel::Alert
-                | LoggingLevel::Emergency => Tone::Bad,
-            };
-            let logger =
-                message.logger.as_deref().map(|logger| format!(" {}", visible(logger))).unwrap_or_default();
-            let text = message.data.decode::<String>().unwrap_or_else(|_| message.data.as_str().to_owned());
-            format!(
-                "{}{logger}: {}",
-                screen.paint(tone, message.level.as_str()),
-                visible(&table::one_line(&text))
-            )
-        }
+        News::Log(message) => log_line(message, |tone, text| screen.paint(tone, text)),
         News::Notification(told) => match told {
             Notification::ToolsChanged => "the tools have changed".to_owned(),
             Notification::PromptsChanged => "the prompts have changed".to_owned(),
@@ -131,8 +125,23 @@ pub(crate) fn line(screen: Screen, news: &News) -> String {
     }
 }
 
-/// News as the message it came in: the method and its parameters.
-fn as_json(news: &News) -> Value {
+/// A log message on a line.
+pub(crate) fn log_line(message: &LogMessageParams, paint: impl Fn(Tone, &str) -> String) -> String {
+    let tone = match message.level {
+        LoggingLevel::Debug => Tone::Faint,
+        LoggingLevel::Info | LoggingLevel::Notice => Tone::Good,
+        LoggingLevel::Warning => Tone::Warning,
+        LoggingLevel::Error | LoggingLevel::Critical | LoggingLevel::Alert | LoggingLevel::Emergency => {
+            Tone::Bad
+        }
+    };
+    let logger = message.logger.as_deref().map(|logger| format!(" {}", visible(logger))).unwrap_or_default();
+    let text = message.data.decode::<String>().unwrap_or_else(|_| message.data.as_str().to_owned());
+    format!("{}{logger}: {}", paint(tone, message.level.as_str()), visible(&table::one_line(&text)))
+}
+
+/// News as the message it came in: when, the method, and its parameters.
+fn as_json(time: &str, news: &News) -> Value {
     let (method, params) = match news {
         News::Log(message) => ("notifications/message", json!(message)),
         News::Notification(told) => match told {
@@ -145,5 +154,5 @@ fn as_json(news: &News) -> Value {
             _ => ("", json!({})),
         },
     };
-    json!({ "method": method, "params": params })
+    json!({ "time": time, "method": method, "params": params })
 }

@@ -54,8 +54,18 @@ fn words(command: &str) -> Vec<String> {
 
 /// Whether a line that came fits one that is shown, in which `…` stands for anything.
 fn fits(shown: &str, came: &str) -> bool {
-    let Some((start, end)) = shown.split_once('…') else { return shown.trim_end() == came.trim_end() };
-    came.starts_with(start) && came.trim_end().ends_with(end.trim_end())
+    let (shown, came) = (shown.trim_end(), came.trim_end());
+    let mut parts = shown.split('…');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = came.strip_prefix(first) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        match rest.split_once(part) {
+            Some((_, after)) => rest = after,
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
 }
 
 /// What a command prints, on both streams, as a terminal shows it.

@@ -101,9 +101,252 @@ fn results_in_json_are_those_of_the_protocol() {
           ],
           "isError": true
         }
-        error: the tool `test_error_handling` failed
+        {"error":{"exitCode":1,"code":null,"message":"the tool `test_error_handling` failed","data":null,"advice":[]}}
     "#]],
     );
+}
+
+/// Runs the program with a text on standard input: what it writes to both, and its exit code.
+fn with_input(place: &Place, words: &[&str], text: &str) -> (String, Option<i32>) {
+    let mut child = place
+        .program(words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program can be started");
+    let mut input = child.stdin.take().expect("it is a pipe");
+    input.write_all(text.as_bytes()).expect("it is read");
+    drop(input);
+    let output = child.wait_with_output().expect("it ends");
+    let told = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    (told.into_owned(), output.status.code())
+}
+
+#[test]
+fn a_dash_is_standard_input() {
+    let place = Place::new();
+    let three = ("{\"count\":2,\"sum\":3.0}\n".to_owned(), Some(0));
+    let all = r#"{"numbers": [1, 2]}"#;
+    assert_eq!(with_input(&place, &["call", "everything", "sum", "-"], all), three);
+    assert_eq!(with_input(&place, &["call", "everything", "sum", "--args", "-"], all), three);
+    assert_eq!(with_input(&place, &["call", "everything", "sum", "numbers=@-"], "[1, 2]"), three);
+    let params = r#"{"name": "sum", "arguments": {"numbers": [1, 2]}}"#;
+    let (told, code) = with_input(&place, &["request", "everything", "tools/call", "-"], params);
+    assert!(told.contains(r#""sum": 3.0"#), "{told}");
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn failures_are_json_where_results_are() {
+    let place = Place::new();
+    place.check(
+        &["call", "everything", "ecko", "--json"],
+        2,
+        &expect![[r#"
+            {"error":{"exitCode":2,"code":null,"message":"the server has no tool `ecko`","data":null,"advice":["did you mean `echo`?"]}}
+        "#]],
+    );
+    place.check(
+        &["--json", "read", "everything", "test://none"],
+        5,
+        &expect![[r#"
+            {"error":{"exitCode":5,"code":-32602,"message":"the server answered: resource not found: test://none (-32602)","data":{"uri":"test://none"},"advice":[]}}
+        "#]],
+    );
+    place.check(
+        &["--json", "call", "everything", "test_sampling", "prompt=Hi"],
+        7,
+        &expect![[r#"
+            {"error":{"exitCode":7,"code":-32021,"message":"the server answered: missing required client capability (-32021)","data":{"requiredCapabilities":{"sampling":{}}},"advice":["it asks for a model: configure one in `[sampling]` of bowline.toml and run it at a terminal, or use `--answers FILE`"]}}
+        "#]],
+    );
+    place.check(
+        &["--json", "tools", "nobody"],
+        3,
+        &expect![[r#"
+            {"error":{"exitCode":3,"code":null,"message":"there is no server `nobody`","data":null,"advice":["the configuration names no server","the program itself has files, git, database, web, everything","a program is named behind `--`, as in `bowline tools -- nobody`"]}}
+        "#]],
+    );
+    // A command line that cannot be understood, too.
+    place.check(
+        &["tools", "--json", "--timeout", "soon"],
+        2,
+        &expect![[r#"
+            {"error":{"exitCode":2,"code":null,"message":"invalid value 'soon' for '--timeout <TIME>': expected a time such as 500ms, 10s, 5m or 1h","data":null,"advice":["For more information, try '--help'."]}}
+        "#]],
+    );
+    place.check(
+        &["--json", "-C", "nowhere", "tools"],
+        2,
+        &expect![[r#"
+            {"error":{"exitCode":2,"code":null,"message":"cannot run in `nowhere`: No such file or directory (os error 2)","data":null,"advice":[]}}
+        "#]],
+    );
+}
+
+#[test]
+fn any_request_can_be_sent() {
+    let place = Place::new();
+    place.check(
+        &["request", "--revision", "2025-06-18", "everything", "completion/complete", r#"{"ref": {"type": "ref/prompt", "name": "travel"}, "argument": {"name": "country", "value": "It"}}"#],
+        0,
+        &expect![[r#"
+            {
+              "completion": {
+                "values": [
+                  "Italy"
+                ]
+              }
+            }
+        "#]],
+    );
+    place.check(
+        &["request", "everything", "no/such/method"],
+        5,
+        &expect![[r#"
+            error: the server answered: method not found: no/such/method (-32601)
+        "#]],
+    );
+    place.check(
+        &["request", "everything", "tools/list", "[1]"],
+        2,
+        &expect![[r#"
+            error: expected the parameters to be a JSON object, got `[1]`
+        "#]],
+    );
+    place.check(
+        &["request", "everything"],
+        2,
+        &expect![[r#"
+            error: expected a method, and at most one JSON object of parameters
+              for example `bowline request everything tools/list`
+        "#]],
+    );
+}
+
+#[test]
+fn metadata_goes_along_with_a_request() {
+    let place = Place::new();
+    for words in [
+        &["call", "everything", "echo", "message=hi"][..],
+        &["read", "everything", "test://static-text"],
+        &["prompt", "everything", "test_simple_prompt"],
+        &["request", "everything", "tools/list"],
+    ] {
+        let meta = ["--trace", "--meta", "example.com/a=1", "--meta", "b:=[2]", "--meta", r#"{"c":{"d":3}}"#];
+        let (told, code) = place.run(&[words, &meta].concat());
+        assert_eq!(code, Some(0), "{told}");
+        let sent = |line: &&str| line.contains(r#""example.com/a":"1""#) && line.contains(r#""b":[2]"#);
+        assert!(told.lines().find(sent).is_some_and(|line| line.contains(r#""c":{"d":3}"#)), "{told}");
+    }
+    let (told, code) = place.run(&["call", "everything", "echo", "message=hi", "--meta", "a b=1"]);
+    assert!(told.contains("--meta"), "{told}");
+    assert_eq!(code, Some(2));
+}
+
+#[test]
+fn arguments_can_be_sent_unchecked() {
+    let place = Place::new();
+    // The server says what is wrong, not the program.
+    for words in [
+        &["sum", "numbers=many"][..],
+        &["sum"],
+        &["echo", "mesage=hi"],
+        &["wait", r#"{"seconds": "long"}"#],
+        &["no_such_tool", "a=1"],
+    ] {
+        let (checked, code) = place.run(&[&["call", "everything"], words].concat());
+        assert_eq!(code, Some(2), "{checked}");
+        let (told, code) = place.run(&[&["call", "everything", "--unchecked"], words].concat());
+        assert!(code == Some(1) || code == Some(5), "{code:?} {told}");
+    }
+    // Values still have the types of the schema where they fit.
+    assert_eq!(
+        place.run(&["call", "everything", "--unchecked", "echo", "message=5"]),
+        ("5\n".to_owned(), Some(0))
+    );
+}
+
+#[test]
+fn log_messages_are_shown_beside_the_result() {
+    let place = Place::new();
+    for revision in ["2026-07-28", "2025-06-18"] {
+        let words =
+            ["call", "everything", "test_tool_with_logging", "--log-level", "info", "--revision", revision];
+        let (told, code) = place.run(&words);
+        assert!(told.contains("log: info"), "{told}");
+        assert!(told.contains("Tool execution started"), "{told}");
+        assert_eq!(code, Some(0));
+        let (told, _) = place.run(&["call", "everything", "test_tool_with_logging", "--log-level", "error"]);
+        assert!(!told.contains("log: "), "{told}");
+    }
+}
+
+#[test]
+fn questions_are_answered_from_a_file() {
+    let place = Place::new();
+    let answers = r#"{
+        "elicitation": [{"match": "never asked", "action": "decline"},
+                        {"action": "accept", "content": {"username": "ann", "email": "ann@example.com"}}],
+        "sampling": [{"text": "a model said this"}]
+    }"#;
+    place.put("here/answers.json", answers);
+    for revision in ["2026-07-28", "2025-06-18"] {
+        let call = |words: &[&str]| {
+            let options = ["--answers", "answers.json", "--revision", revision];
+            place.run(&[&["call", "everything"], words, &options].concat())
+        };
+        let (told, code) = call(&["test_elicitation", "message=Who?"]);
+        assert!(told.contains(r#"accept Account { username: "ann""#), "{told}");
+        assert_eq!(code, Some(0));
+        let (told, code) = call(&["test_sampling", "prompt=Hi"]);
+        assert!(told.contains("a model said this"), "{told}");
+        assert_eq!(code, Some(0));
+    }
+    // What is not answered is cancelled, and said.
+    place.put("here/few.json", r#"{"elicitation": [{"match": "another question", "action": "decline"}]}"#);
+    let (told, _) =
+        place.run(&["call", "everything", "test_elicitation", "message=Who?", "--answers", "few.json"]);
+    assert!(told.contains("`--answers` has no answer to `Who?`; cancelled"), "{told}");
+    place.put("here/wrong.json", r#"{"elicitation": [{"action": "maybe"}]}"#);
+    let (told, code) = place.run(&["call", "everything", "echo", "--answers", "wrong.json"]);
+    assert!(
+        told.starts_with("error: the answers in `wrong.json` are invalid: unknown variant `maybe`"),
+        "{told}"
+    );
+    assert_eq!(code, Some(2));
+    let (told, code) =
+        with_input(&place, &["call", "everything", "test_sampling", "prompt=Hi", "--answers", "-"], answers);
+    assert!(told.contains("a model said this"), "{told}");
+    assert_eq!(code, Some(0));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_that_does_not_answer_in_time_is_exit_code_6() {
+    let place = Place::new();
+    let server = format!("{}/tests/it/servers/silent.sh", env!("CARGO_MANIFEST_DIR"));
+    for words in [
+        &["tools"][..],
+        &["call", "anything"],
+        &["resources"],
+        &["read", "test://a"],
+        &["prompts"],
+        &["prompt", "a"],
+        &["complete", "a", "b=c"],
+        &["request", "tools/list"],
+        &["ping"],
+    ] {
+        let (told, code) = place.run(&[words, &["--timeout", "300ms", "--", "/bin/sh", &server]].concat());
+        assert_eq!(code, Some(6), "{words:?} {told}");
+        assert!(told.contains("no answer within 300ms"), "{told}");
+    }
+    // A port that accepts connections and never answers.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    let url = format!("http://{}/mcp", listener.local_addr().expect("it is bound"));
+    let (told, code) = place.run(&["tools", &url, "--timeout", "300ms"]);
+    assert_eq!(code, Some(6), "{told}");
 }
 
 #[test]
@@ -281,19 +524,19 @@ fn how_a_call_ended_is_in_the_exit_code() {
         7,
         &expect![[r"
         error: the server answered: missing required client capability (-32021)
-          it wants to ask something, and nobody is here to answer: run it in a terminal
+          it asks the user something: run it at a terminal, or give the answers with `--answers FILE`
     "]],
     );
     place.check(&["call", "everything", "test_sampling", "prompt=Hi"], 7, &expect![[r#"
         error: the server answered: missing required client capability (-32021)
-          it wants to ask a model: `[sampling]` in bowline.toml configures one, which is asked with consent at a terminal
+          it asks for a model: configure one in `[sampling]` of bowline.toml and run it at a terminal, or use `--answers FILE`
     "#]]);
     place.check(
         &["call", "everything", "test_input_required_result_list_roots"],
         7,
         &expect![[r#"
         error: the server answered: missing required client capability (-32021)
-          it wants to know of folders: `--root FOLDER` names one
+          it asks for folders: `--root FOLDER` names one
     "#]],
     );
     place.check(
@@ -400,6 +643,7 @@ fn a_conversation_goes_on_after_mistakes() {
         prompt PROMPT [name=value]...   fill in a prompt
         complete PROMPT|TEMPLATE argument=start
                                         ask what the server proposes
+        request METHOD [JSON]           send any request
         info, ping                      who the server is, and whether it answers
         help, quit                      this, and the end; so are Ctrl-D and the end of the input
     "]]

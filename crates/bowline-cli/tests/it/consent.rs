@@ -90,8 +90,12 @@ fn a_plain_file_of_servers_lets_a_client_call_every_tool() {
     let file = place.path("servers.json").display().to_string();
     let mut client = Client::start(&place, &["--config", &file], None);
     let listed = client.request("tools/list", json!({}));
-    let names: Vec<String> =
-        listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
+    let names: Vec<String> = listed["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap().to_owned())
+        .collect();
     assert!(names.iter().any(|name| name == "shop__execute"), "{names:?}");
     assert!(names.iter().any(|name| name == "files__write_file"), "{names:?}");
     for name in &names {
@@ -102,7 +106,10 @@ fn a_plain_file_of_servers_lets_a_client_call_every_tool() {
     assert!(!failed, "{text}");
     assert_eq!(place.get("here/new.txt"), "hi");
     let messages = client.end();
-    assert!(messages.contains("consent = \"client\": calls that no rule decides are left to the client"), "{messages}");
+    assert!(
+        messages.contains("consent = \"client\": calls that no rule decides are left to the client"),
+        "{messages}"
+    );
 }
 
 #[test]
@@ -190,7 +197,11 @@ fn a_changed_definition_is_shown_and_accepted_by_command() {
                 },
         "#]],
     );
-    place.check(&["pins", "accept", "greeter", "greet"], 0, &expect!["accepted 1 definitions of `greeter`\n"]);
+    place.check(
+        &["pins", "accept", "greeter", "greet"],
+        0,
+        &expect!["accepted 1 definitions of `greeter`\n"],
+    );
     assert_eq!(call(), ("hello".to_owned(), false));
     place.check(
         &["pins", "accept", "nobody"],

@@ -8,7 +8,7 @@ use std::{
 };
 
 /// The commands about one server.
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 19] = [
     "call",
     "complete",
     "completions",
@@ -21,6 +21,7 @@ const COMMANDS: [&str; 18] = [
     "prompts",
     "read",
     "repl",
+    "request",
     "resources",
     "serve",
     "templates",
@@ -31,7 +32,7 @@ const COMMANDS: [&str; 18] = [
 
 #[test]
 fn commands_of_several_words_explain_how_they_are_put() {
-    for command in ["call", "tools"] {
+    for command in ["call", "request", "tools"] {
         let output = program(&[command, "--help"]).output().expect("the program can be started");
         assert_eq!(output.status.code(), Some(0), "{command}");
         expect_file![format!("help/{command}.txt")].assert_eq(&String::from_utf8_lossy(&output.stdout));
@@ -485,10 +486,16 @@ fn what_changes_at_a_server_is_shown_to_whoever_watches() {
         assert_eq!(code, Some(0), "{told}");
     }
     let output = watch.wait_with_output().expect("it has ended");
-    expect![[r#"
-        {"method":"notifications/tools/list_changed","params":{}}
-    "#]]
-    .assert_eq(&String::from_utf8_lossy(&output.stdout));
+    let line = String::from_utf8_lossy(&output.stdout);
+    let mut news: serde_json::Value = serde_json::from_str(&line).expect("it is JSON");
+    let time = news["time"].take();
+    assert!(time.as_str().is_some_and(|time| time.starts_with("20") && time.ends_with('Z')), "{line}");
+    assert_eq!(
+        news,
+        serde_json::json!({
+            "time": null, "method": "notifications/tools/list_changed", "params": {},
+        })
+    );
     server.kill().expect("it is our child");
     server.wait().expect("it is our child");
 }

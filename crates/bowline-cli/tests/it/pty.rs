@@ -101,6 +101,13 @@ impl Pty {
         lines.join("\n")
     }
 
+    /// Waits for the program's end, and gives what the screen shows without and with its colors.
+    pub(crate) fn finish_with_colors(mut self) -> (String, String) {
+        self.drain();
+        let colors = self.screen.screen().contents_formatted();
+        (self.screen(), colors)
+    }
+
     /// The id of the program, for signals.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
@@ -108,13 +115,17 @@ impl Pty {
 
     /// Waits for the program's end, and gives its exit code with what the screen shows then.
     pub(crate) fn finish(mut self) -> (Option<i32>, String) {
+        self.drain();
+        let status = self.child.wait().expect("the program is our child");
+        (status.code(), self.screen())
+    }
+
+    /// Reads until the terminal ends, which it does with the last program that holds it.
+    fn drain(&mut self) {
         let deadline = Instant::now() + PATIENCE;
-        // The terminal ends when the last program that holds it has ended.
         while let Ok(bytes) = self.shown.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             self.screen.process(&bytes);
         }
-        let status = self.child.wait().expect("the program is our child");
-        (status.code(), self.screen())
     }
 }
 

@@ -105,12 +105,20 @@ fn a_call_can_be_interrupted_while_its_progress_is_shown() {
 }
 
 #[test]
-fn a_server_that_takes_its_time_is_waited_for_aloud() {
+fn a_line_says_for_how_long_a_server_has_been_starting() {
     let place = Place::new();
     let mut pty = start(&place, &["tools", "--", "sleep", "600"]);
-    pty.expect("waiting for `sleep` to answer");
+    pty.expect("starting sleep 600, 1 s; Ctrl-C stops").expect("starting sleep 600, 2 s");
     signal(pty.id(), rustix::process::Signal::INT);
-    assert_eq!(pty.finish().0, Some(130));
+    let (code, screen) = pty.finish();
+    assert_eq!((code, screen.as_str()), (Some(130), "error: interrupted"));
+    // Nothing of it is left when the server answers.
+    let slow = format!("sleep 2; exec {} serve everything", env!("CARGO_BIN_EXE_bowline"));
+    let mut pty = start(&place, &["ping", "--", "/bin/sh", "-c", &slow]);
+    pty.expect("starting /bin/sh -c sleep 2; exec");
+    let (code, screen) = pty.finish();
+    assert!(screen.starts_with("answered after "), "{screen}");
+    assert_eq!(code, Some(0));
 }
 
 #[test]
@@ -153,6 +161,57 @@ fn results_that_are_json_are_laid_out_for_people() {
           "count": 1,
           "sum": 1.0
         }"#]]
+    .assert_eq(&screen);
+}
+
+#[test]
+fn lists_of_objects_are_shown_as_tables() {
+    let place = Place::new();
+    let rows = r#"[{"id":1,"name":"Ann","note":"likes\nlong walks and much else that does not fit into a narrow terminal"},{"id":20,"name":"Bo"}]"#;
+    place.put("here/rows.json", rows);
+    let words = ["call", "files", "read_file", "path=rows.json"];
+    let (_, screen) = start(&place, &words).finish();
+    expect![[r#"
+        id  name  note
+        1   Ann   likes long walks and much else that does not fit into a narrow termin…
+        20  Bo"#]]
+    .assert_eq(&screen);
+    // Elsewhere it is what the server sent.
+    assert_eq!(place.run(&words).0.trim_end(), rows);
+}
+
+#[test]
+fn markdown_and_json_are_colored_unless_no_color_is_set() {
+    let place = Place::new();
+    place.put("here/notes.md", "# Plan\n\n- see [the docs](https://example.com) and **wait**\n");
+    place.put("here/data.json", r#"{"a": [1, "x\u009b2J"]}"#);
+    let colored = |path: &str| {
+        let mut command = place.program(&["call", "files", "read_file", path]);
+        command.env("TERM", "xterm").env_remove("NO_COLOR");
+        Pty::start(command).finish_with_colors()
+    };
+    let (screen, colors) = colored("path=notes.md");
+    expect![[r#"
+        Plan
+
+        • see the docs (https://example.com) and wait"#]]
+    .assert_eq(&screen);
+    assert!(colors.contains("\u{1b}["), "{colors:?}");
+    let (screen, colors) = colored("path=data.json");
+    expect![[r#"
+        {
+          "a": [
+            1,
+            "x\u009b2J"
+          ]
+        }"#]]
+    .assert_eq(&screen);
+    assert!(colors.contains("\u{1b}[36m\"a\""), "{colors:?}");
+    let (_, screen) = start(&place, &["call", "files", "read_file", "path=notes.md"]).finish();
+    expect![[r#"
+        # Plan
+
+        - see [the docs](https://example.com) and **wait**"#]]
     .assert_eq(&screen);
 }
 

@@ -219,6 +219,47 @@ fn a_call_that_has_to_be_allowed_is_asked_about_above_the_table() {
 }
 
 #[test]
+fn tools_that_the_gateway_hides_can_be_shown_and_called() {
+    let place = Place::new();
+    let file = "[disclosure]\nmode = \"on\"\n[[rules]]\neffect = \"allow\"\n[servers.mine]\ncommand = \"bowline\"\nargs = [\"serve\", \"everything\"]\n";
+    place.put("user/.config/bowline/bowline.toml", file);
+    let (_up, _) = start(&place, &["up", "--port", "0"]);
+    let (listed, _) = place.run(&["tools", "up"]);
+    assert!(listed.contains("search_tools") && !listed.contains("mine__echo"), "{listed}");
+    // The text would be a number if the schema were not known.
+    place.check(
+        &["call", "up", "mine__echo", "message=5"],
+        0,
+        &expect![[r#"
+            5
+        "#]],
+    );
+    let (shown, code) = place.run(&["tools", "up", "mine__echo"]);
+    assert!(shown.contains("message  string, required"), "{shown}");
+    assert_eq!(code, Some(0));
+    let (told, code) = place.run(&["call", "up", "mine__ecko", "message=hi"]);
+    assert!(told.contains("no tool `mine__ecko`") && told.contains("mine__echo"), "{told}");
+    assert_eq!(code, Some(2));
+}
+
+#[test]
+fn a_call_that_the_gateway_refuses_is_exit_code_7() {
+    let place = Place::new();
+    let file = "[[rules]]\ntool = \"echo\"\neffect = \"deny\"\n[[rules]]\naction = \"read\"\neffect = \"deny\"\n[[rules]]\neffect = \"allow\"\n[servers.mine]\ncommand = \"bowline\"\nargs = [\"serve\", \"everything\"]\n";
+    place.put("user/.config/bowline/bowline.toml", file);
+    let (_up, _) = start(&place, &["up", "--port", "0"]);
+    let (told, code) = place.run(&["call", "up", "mine__echo", "message=hi"]);
+    assert_eq!(code, Some(7), "{told}");
+    let (told, code) = place.run(&["--json", "call", "up", "mine__echo", "message=hi"]);
+    assert!(told.contains(r#""exitCode":7"#), "{told}");
+    assert_eq!(code, Some(7), "{told}");
+    let (told, code) = place.run(&["read", "up", "test://static-text"]);
+    assert_eq!(code, Some(7), "{told}");
+    // A tool that fails by itself is still told apart.
+    assert_eq!(place.run(&["call", "up", "mine__test_error_handling"]).1, Some(1));
+}
+
+#[test]
 fn running_calls_may_finish_unless_it_is_told_twice() {
     let place = Place::new();
     let file = "[[rules]]\neffect = \"allow\"\n[servers.mine]\ncommand = \"bowline\"\nargs = [\"serve\", \"everything\"]\n";

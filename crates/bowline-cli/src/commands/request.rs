@@ -1,0 +1,74 @@
+//! `bowline request`: any request of the protocol, as it is.
+
+use crate::{
+    context::Context,
+    failure::Failure,
+    progress,
+    session::Session,
+    target::{Interaction, ReachArguments, RequestOptions},
+    words,
+};
+use bowline_host::policy::visible;
+use clap::Args;
+use serde_json::Value;
+
+#[derive(Args, Debug)]
+#[command(
+    override_usage = "bowline request [OPTIONS] TARGET METHOD [PARAMS]\n       bowline request [OPTIONS] METHOD [PARAMS] -- PROGRAM...",
+    after_help = "PARAMS is a JSON object, `@file` for one in a file, or `-` for standard input. The result is printed as JSON.\n\n\
+        Examples:\n  bowline request everything tools/list\n  bowline request everything completion/complete @params.json\n  \
+        bowline request tools/call '{\"name\": \"echo\", \"arguments\": {\"message\": \"hi\"}}' -- my-server"
+)]
+pub(crate) struct Arguments {
+    /// The server, the method, and its parameters
+    #[arg(value_name = "TARGET METHOD PARAMS")]
+    words: Vec<String>,
+    #[command(flatten)]
+    options: RequestOptions,
+    #[command(flatten)]
+    interaction: Interaction,
+    #[command(flatten)]
+    reach: ReachArguments,
+}
+
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
+    let (name, words) = arguments.reach.split(&arguments.words);
+    if words.is_empty() || words.len() > 2 {
+        return Err(Failure::misused("expected a method, and at most one JSON object of parameters")
+            .advise("for example `bowline request everything tools/list`"));
+    }
+    let target = arguments.interaction.apply(arguments.reach.target(name, context)?)?;
+    Session::with(target, context, async |session| request(session, words, &arguments.options).await).await
+}
+
+pub(crate) async fn request(
+    session: &Session<'_>,
+    words: &[String],
+    options: &RequestOptions,
+) -> Result<(), Failure> {
+    let (method, params) = match words {
+        [method] => (method, Value::Object(serde_json::Map::new())),
+        [method, params] => (method, parse(params)?),
+        _ => return Err(Failure::misused("expected a method, and at most one JSON object of parameters")),
+    };
+    let screen = session.context.screen;
+    let request = session.client.request(method, params).progress(progress::reporter(screen));
+    let result = options.apply(request).await;
+    screen.clear();
+    let result = result.map_err(|error| session.explain(error))?;
+    screen.json_text(result.as_str())
+}
+
+fn parse(word: &str) -> Result<Value, Failure> {
+    let text = words::content(word).map_err(Failure::misused)?;
+    let value: Value = serde_json::from_str(&text)
+        .map_err(|error| Failure::misused(format!("the parameters are not valid JSON: {error}")))?;
+    if value.is_object() {
+        Ok(value)
+    } else {
+        Err(Failure::misused(format!(
+            "expected the parameters to be a JSON object, got `{}`",
+            visible(&text)
+        )))
+    }
+}
