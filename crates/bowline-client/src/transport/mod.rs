@@ -257,7 +257,7 @@ impl Inbox {
     /// Requests carry other credentials from now on. What was cached under the old ones is dropped: a private result belongs
     /// to the credentials it was asked for with.
     pub fn credentials_changed(&self) {
-        if let Some(connection) = self.connection.upgrade() {
+        if let Some(connection) = self.client() {
             connection.drop_cache();
         }
     }
