@@ -61,7 +61,7 @@ fn a_question_can_be_declined() {
 
 #[test]
 fn a_page_is_shown_with_its_host_and_not_opened_without_consent() {
-    // proves: ELIU-19, ELIU-22, ELIU-24
+    // proves: ELIF-26, ELIU-19, ELIU-22, ELIU-24
     // V-103
     let place = Place::new();
     let mut pty = start(&place, &["call", "everything", "sign_in"]);

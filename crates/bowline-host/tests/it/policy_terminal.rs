@@ -303,7 +303,7 @@ async fn a_form_is_filled_in_field_by_field() {
 
 #[tokio::test]
 async fn a_form_can_be_declined_and_cancelled_at_any_point() {
-    // proves: ELIF-28, ELIF-32
+    // proves: ELIF-26, ELIF-28, ELIF-32
     for (answers, expected) in [
         (":decline\n", Verdict::decline()),
         ("Ada\n:cancel\n", Verdict::Cancel),
