@@ -231,7 +231,7 @@ fn tables_fit_the_terminal() {
 
 #[test]
 fn a_server_of_the_project_runs_only_after_approval() {
-    // proves: SEC-28
+    // proves: SEC-28, SEC-30
     // V-70
     let place = Place::new();
     let entry = format!(

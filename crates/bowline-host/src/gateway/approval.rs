@@ -452,6 +452,7 @@ mod tests {
 
     #[test]
     fn what_is_approved_is_shown_as_it_is() {
+        // proves: SEC-30
         // V-70
         let candidate = candidate(
             "{ \"command\": \"npx\", \"args\": [\"-c\", \"x\u{202e}y\"], \"env\": { \"NODE_OPTIONS\": \"--require=./evil.js\" } }",
@@ -560,6 +561,7 @@ mod tests {
 
     #[test]
     fn values_of_the_user_are_not_shown_and_those_of_the_project_are() {
+        // proves: SEC-31
         // V-70
         let file = r#"{ "mcpServers": { "a": { "command": "x", "args": ["--token=abc", "sudo"],
             "env": { "MINE": "${TOKEN}", "LD_PRELOAD": "./evil.so" } } } }"#;

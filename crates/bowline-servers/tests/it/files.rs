@@ -185,6 +185,7 @@ async fn the_folders_that_can_be_used_are_listed() {
 
 #[tokio::test]
 async fn calls_are_limited_per_minute() {
+    // proves: TOOL-47
     let folder = Folder::with(&[("a", "")]);
     let files = || Files::new([&folder.top]).unwrap();
     let client = connect(files().calls_per_minute(3).server(), Revision::V2026_07_28).await;
