@@ -2,13 +2,13 @@
 
 use std::{
     fmt::{self, Write as _},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, LazyLock, Mutex, PoisonError},
 };
 use tracing::{
-    Event, Metadata, Subscriber,
+    Dispatch, Event, Metadata, Subscriber,
     field::{Field, Visit},
     span,
-    subscriber::DefaultGuard,
+    subscriber::{DefaultGuard, NoSubscriber},
 };
 
 /// Keeps every event and every span of this thread as one line each: the level or the name, then the fields.
@@ -29,6 +29,10 @@ pub struct Log(Arc<Mutex<Vec<String>>>);
 #[derive(Debug)]
 pub struct LogGuard(#[expect(dead_code, reason = "it does its work when it is dropped")] DefaultGuard);
 
+/// With a single subscriber, `tracing` lets the thread that meets an event first decide for all threads whether it is
+/// kept. A second subscriber makes it ask all of them.
+static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::default()));
+
 /// Writes a log.
 struct Keeper {
     log: Log,
@@ -45,6 +49,7 @@ impl Log {
     /// Keeps what comes from this crate or module alone, until the guard is dropped.
     pub fn of(target: &'static str) -> (Self, LogGuard) {
         let log = Self::default();
+        LazyLock::force(&SECOND);
         let guard = tracing::subscriber::set_default(Keeper { log: log.clone(), target });
         (log, LogGuard(guard))
     }
