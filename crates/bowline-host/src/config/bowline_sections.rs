@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -77,6 +78,20 @@ impl Reader<'_> {
         Some(Sited { value, origin: self.fields.name_origin(name).clone() })
     }
 
+    /// Reports the elements of a list that are not what is expected; false if there is one.
+    fn each(&self, name: &str, expected: &str, is_valid: fn(&str) -> bool) -> bool {
+        let items = self.fields.get(name).and_then(Node::as_array).unwrap_or_default();
+        let mut all = true;
+        for (index, item) in items.iter().enumerate() {
+            if item.as_str().is_some_and(|text| !is_valid(text)) {
+                all = false;
+                let help = "correct it or remove it";
+                self.fields.wrong_with(item, &format!("{name}[{index}]"), expected, help);
+            }
+        }
+        all
+    }
+
     fn path(&self, fields: &Fields<'_>, name: &str, example: &str) -> Option<Sited<PathBuf>> {
         let text = fields.string(name, example)?;
         let path = absolute(&text.value, self.context.environment.home(), &self.context.base());
@@ -111,8 +126,16 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
     let instructions = reader.fields.string("instructions", "What the servers are for");
     reader.set("instructions", instructions, |value| gateway.instructions = Some(value));
     let origins = reader.strings("allowed_origins", "https://app.example.com");
+    let origins = origins.filter(|_| {
+        let expected = "an origin such as `https://app.example.com`, without a path";
+        reader.each("allowed_origins", expected, is_origin)
+    });
     reader.set("allowed_origins", origins, |value| gateway.allowed_origins = value);
     let hosts = reader.strings("allowed_hosts", "mcp.example.com");
+    let hosts = hosts.filter(|_| {
+        let expected = "a host such as `mcp.example.com`, or `*` for all of them";
+        reader.each("allowed_hosts", expected, is_host)
+    });
     reader.set("allowed_hosts", hosts, |value| gateway.allowed_hosts = value);
     let token = reader.fields.string("token_env", "BOWLINE_TOKEN");
     reader.set("token_env", token, |value| gateway.token_env = Some(value));
@@ -151,6 +174,39 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
         Some(Sited { value: value?, origin: count.origin })
     });
     reader.set("max_sessions", sessions, |value| gateway.max_sessions = value);
+    let idle = reader.fields.duration("session_idle", Unit::Seconds);
+    reader.set("session_idle", idle, |value| gateway.session_idle = value);
+    let connections = reader.fields.get("max_connections").and_then(|node| {
+        let count = reader.fields.count("max_connections", 10_000)?;
+        let value = usize::try_from(count.value).ok().filter(|value| *value > 0);
+        if value.is_none() {
+            reader.fields.wrong(node, "max_connections", "at least one", &json!(10_000));
+        }
+        Some(Sited { value: value?, origin: count.origin })
+    });
+    reader.set("max_connections", connections, |value| gateway.max_connections = value);
+    let keep_alive = reader.fields.duration("keep_alive", Unit::Seconds);
+    reader.set("keep_alive", keep_alive, |value| gateway.keep_alive = value);
+    let retained = reader.fields.bytes("max_retained_bytes");
+    reader.set("max_retained_bytes", retained, |value| gateway.max_retained_bytes = value);
+    let delay = match reader.fields.get("shutdown_delay") {
+        Some(node) if node.as_str() == Some("0s") => {
+            Some(Sited { value: Duration::ZERO, origin: node.origin.clone() })
+        }
+        _ => reader.fields.duration("shutdown_delay", Unit::Seconds),
+    };
+    reader.set("shutdown_delay", delay, |value| gateway.shutdown_delay = value);
+}
+
+/// Whether a text is a host with or without a port, or stands for all.
+fn is_host(text: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+    text == "*" || (!text.is_empty() && text.bytes().all(is_part))
+}
+
+/// Whether a text is an origin as browsers send it.
+fn is_origin(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(scheme, host)| !scheme.is_empty() && host != "*" && is_host(host))
 }
 
 fn audit(reader: &mut Reader<'_>, audit: &mut super::sections::AuditConfig) {

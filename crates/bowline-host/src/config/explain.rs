@@ -217,6 +217,11 @@ fn sections(page: &mut Page<'_>, config: &Config) {
     page.written("consent", &json!(gateway.consent.map(Consent::as_str)));
     page.value("max_questions", &json!(gateway.max_questions));
     page.value("max_sessions", &json!(gateway.max_sessions));
+    page.value("session_idle", &json!(show_duration(gateway.session_idle)));
+    page.value("max_connections", &json!(gateway.max_connections));
+    page.value("keep_alive", &json!(show_duration(gateway.keep_alive)));
+    page.value("max_retained_bytes", &json!(show_bytes(gateway.max_retained_bytes)));
+    page.value("shutdown_delay", &json!(show_duration(gateway.shutdown_delay)));
 
     page.head("[sampling]", "");
     "sampling.".clone_into(&mut page.prefix);

@@ -20,9 +20,9 @@ pub struct GatewayConfig {
     pub name: String,
     /// What the gateway tells models about itself, before what the servers say.
     pub instructions: Option<String>,
-    /// Values of `Origin` that are accepted beside those of this machine.
+    /// Origins whose web pages may call the gateway, and read its replies.
     pub allowed_origins: Vec<String>,
-    /// Values of `Host` that are accepted beside those of this machine.
+    /// Values of `Host` that are accepted beside those of this machine. `*` accepts all, and needs a token.
     pub allowed_hosts: Vec<String>,
     /// The variable of the environment that holds the token clients have to send.
     pub token_env: Option<String>,
@@ -35,6 +35,16 @@ pub struct GatewayConfig {
     /// How many sessions one caller may have. Without a token all clients of this machine are one caller, and all that have
     /// the token are.
     pub max_sessions: usize,
+    /// How long a session may be idle.
+    pub session_idle: Duration,
+    /// How many connections may be open.
+    pub max_connections: usize,
+    /// How long a connection may be idle.
+    pub keep_alive: Duration,
+    /// How many bytes of events all sessions together keep.
+    pub max_retained_bytes: u64,
+    /// How long requests are still served after SIGTERM, while `/readyz` answers 503.
+    pub shutdown_delay: Duration,
 }
 
 impl Default for GatewayConfig {
@@ -51,6 +61,11 @@ impl Default for GatewayConfig {
             consent: None,
             max_questions: 10,
             max_sessions: 1_000,
+            session_idle: Duration::from_secs(12 * 3600),
+            max_connections: 10_000,
+            keep_alive: Duration::from_secs(180),
+            max_retained_bytes: 256 << 20,
+            shutdown_delay: Duration::from_secs(3),
         }
     }
 }

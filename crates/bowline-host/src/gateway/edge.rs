@@ -3,6 +3,7 @@
 //! `/healthz` tells that the process is alive and `/readyz` whether its servers are up; whoever watches over processes may
 //! ask both without a token. `/metrics` names servers and tools, and wants one.
 
+use super::problem::Problem;
 use crate::{Host, telemetry::CONTENT_TYPE};
 use bowline_http::{Body, Front};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, request::Parts};
@@ -70,21 +71,34 @@ pub(super) struct Edge {
     pub(super) ending: Arc<AtomicBool>,
 }
 
-impl Front for Edge {
-    fn look(&self, request: &mut Parts) -> Option<Response<Body>> {
+/// `allowed_hosts = ["*"]` without a token: any web page could call the gateway by pointing a name at it.
+pub(super) fn unprotected_hosts() -> Problem {
+    let message = "`*` allows requests for every host, which needs a token; require one, or name the hosts";
+    Problem::new("gateway.allowed_hosts", message)
+}
+
+impl Edge {
+    /// The path of a request that reads. A path that the user gave to the endpoint is the endpoint's.
+    fn page<'a>(&self, request: &'a Parts) -> Option<&'a str> {
         let reads = matches!(request.method, Method::GET | Method::HEAD);
-        let path = request.uri.path();
-        // A path that the user gave to the endpoint is the endpoint's.
-        let page = if reads && path != self.endpoint { path } else { "" };
-        match page {
-            "/healthz" => return Some(plain(StatusCode::OK, "ok\n")),
+        Some(request.uri.path()).filter(|path| reads && *path != self.endpoint)
+    }
+}
+
+impl Front for Edge {
+    fn look_any_host(&self, request: &Parts) -> Option<Response<Body>> {
+        match self.page(request)? {
+            "/healthz" => Some(plain(StatusCode::OK, "ok\n")),
             "/readyz" if self.ending.load(Ordering::Relaxed) => {
-                return Some(plain(StatusCode::SERVICE_UNAVAILABLE, "ending\n"));
+                Some(plain(StatusCode::SERVICE_UNAVAILABLE, "ending\n"))
             }
-            "/readyz" if self.host.is_ready() => return Some(plain(StatusCode::OK, "ready\n")),
-            "/readyz" => return Some(plain(StatusCode::SERVICE_UNAVAILABLE, "starting\n")),
-            _ => {}
+            "/readyz" if self.host.is_ready() => Some(plain(StatusCode::OK, "ready\n")),
+            "/readyz" => Some(plain(StatusCode::SERVICE_UNAVAILABLE, "starting\n")),
+            _ => None,
         }
+    }
+
+    fn look(&self, request: &mut Parts) -> Option<Response<Body>> {
         if let Some(token) = &self.token
             && let Err(challenge) = check(token, &request.headers)
         {
@@ -92,7 +106,7 @@ impl Front for Edge {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
             return Some(response);
         }
-        if page == "/metrics" {
+        if self.page(request) == Some("/metrics") {
             self.host.count_sessions(self.sessions.get().map_or(0, |count| count()));
             let mut response = plain(StatusCode::OK, self.host.metrics());
             response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE));

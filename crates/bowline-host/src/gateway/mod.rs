@@ -52,6 +52,7 @@ use reload::State;
 use std::{
     fmt,
     future::Future,
+    net::SocketAddr,
     path::PathBuf,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
@@ -63,6 +64,9 @@ use tokio::{net::TcpListener, task::AbortHandle};
 
 /// How many sessions there may be of all callers, unless one of them may have more.
 const MAX_SESSIONS: usize = 10_000;
+
+/// Where clients of 2024-11-05 open their stream, unless the endpoint itself is there.
+const SSE_PATH: &str = "/sse";
 
 /// How long traces may take to be sent at the end.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -175,10 +179,19 @@ impl Gateway {
     ///
     /// Needs a tokio runtime.
     pub fn http(&self) -> Result<HttpService, GatewayError> {
+        self.http_on(None)
+    }
+
+    /// The endpoint, reached at the address of a socket as well if there is one.
+    fn http_on(&self, address: Option<SocketAddr>) -> Result<HttpService, GatewayError> {
         let token = self.inner.token.clone().map_err(|problem| GatewayError::new(vec![problem]))?;
         let handle = self.open().map_err(|error| GatewayError::of("gateway", error))?;
         let config = self.config();
         let gateway = &config.gateway;
+        let any_host = gateway.allowed_hosts.iter().any(|host| host == "*");
+        if any_host && token.is_none() {
+            return Err(GatewayError::new(vec![edge::unprotected_hosts()]));
+        }
         let sessions = Arc::new(OnceLock::<Counter>::new());
         let edge = Edge {
             host: self.inner.host.clone(),
@@ -187,15 +200,38 @@ impl Gateway {
             sessions: Arc::clone(&sessions),
             ending: Arc::clone(&self.inner.ending),
         };
-        let settings = Settings::new()
+        let mut settings = Settings::new()
             .path(&gateway.path)
             .hosts(&gateway.allowed_hosts)
             .origins(&gateway.allowed_origins)
+            .setting_names("gateway.allowed_hosts", "gateway.allowed_origins")
             .max_sessions(gateway.max_sessions.max(MAX_SESSIONS), gateway.max_sessions)
+            .max_anonymous_sessions(gateway.max_sessions)
+            .session_idle(gateway.session_idle)
+            .max_connections(gateway.max_connections)
+            .idle_connection(gateway.keep_alive)
+            .max_retained_bytes(usize::try_from(gateway.max_retained_bytes).unwrap_or(usize::MAX))
             .front(edge);
+        if !gateway.allowed_origins.is_empty() {
+            settings = settings.cors();
+        }
+        if any_host {
+            settings = settings.any_host();
+        }
+        if gateway.path != SSE_PATH {
+            settings = settings.sse_path(SSE_PATH);
+        }
+        if let Some(address) = address {
+            settings = settings.listening_on(address);
+        }
         let service = HttpService::with(handle, settings);
         let _ = sessions.set(Box::new(service.session_counter()));
         Ok(service)
+    }
+
+    /// Makes `/readyz` answer 503, so that load balancers send no more requests. Everything else goes on.
+    pub fn announce_end(&self) {
+        self.inner.ending.store(true, Ordering::Relaxed);
     }
 
     /// Serves HTTP on a socket until `end` completes, then lets calls that run at a server finish. Those that wait for an
@@ -207,10 +243,10 @@ impl Gateway {
     ) -> Result<(), GatewayError> {
         let end = async {
             end.await;
-            self.inner.ending.store(true, Ordering::Relaxed);
+            self.announce_end();
             self.inner.host.end_waiting();
         };
-        let service = self.http()?;
+        let service = self.http_on(listener.local_addr().ok())?;
         let served = service.serve(listener, end).await;
         served.map_err(|error| GatewayError::of("gateway", error))
     }

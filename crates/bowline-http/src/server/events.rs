@@ -1,11 +1,15 @@
 //! The events of one stream on their way out.
 
+use super::{
+    retention::{EVENT_OVERHEAD, Retention},
+    service::Shared,
+};
 use bowline_proto::sse::{EventRef, encode_event};
 use bowline_server::transport::Sink;
 use bytes::Bytes;
 use std::{
     collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::Waker,
 };
 
@@ -16,6 +20,8 @@ pub(super) struct Events {
     queue: Mutex<Queue>,
     limit: usize,
     byte_limit: usize,
+    /// What all streams keep together.
+    retention: Arc<Retention>,
 }
 
 #[derive(Debug, Default)]
@@ -26,8 +32,14 @@ struct Queue {
 }
 
 impl Events {
-    pub(super) fn new(limit: usize, byte_limit: usize) -> Self {
-        Self { queue: Mutex::default(), limit, byte_limit }
+    /// The events of a new stream of an endpoint.
+    pub(super) fn of(shared: &Shared) -> Self {
+        Self {
+            queue: Mutex::default(),
+            limit: shared.settings.max_events,
+            byte_limit: shared.settings.max_event_bytes,
+            retention: Arc::clone(&shared.retention),
+        }
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -38,6 +50,7 @@ impl Events {
         let mut queue = self.queue();
         let frame = queue.frames.pop_front()?;
         queue.bytes -= frame.len();
+        self.retention.release(frame.len() + EVENT_OVERHEAD);
         Some(frame)
     }
 
@@ -67,10 +80,23 @@ impl Events {
         if spare && full && !queue.frames.is_empty() {
             return;
         }
+        let size = frame.len() + EVENT_OVERHEAD;
+        if spare && !self.retention.has_room(size) {
+            return;
+        }
+        self.retention.charge(size);
         queue.bytes += frame.len();
         queue.frames.push_back(frame);
         drop(queue);
         self.wake();
+        self.retention.reclaim();
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        let queue = self.queue.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.retention.release(queue.bytes + queue.frames.len() * EVENT_OVERHEAD);
     }
 }
 

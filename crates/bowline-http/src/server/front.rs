@@ -28,4 +28,10 @@ pub trait Front: fmt::Debug + Send + Sync + 'static {
     /// It sees requests for any path. One that it lets pass, and that is not for the endpoint, is answered with 404. It
     /// must not block.
     fn look(&self, request: &mut Parts) -> Option<Response<Body>>;
+
+    /// Answers a request for any `Host`, before [`look`](Self::look): for health checks, which ask by address. Web pages
+    /// of other origins are still refused. By default it answers none.
+    fn look_any_host(&self, _request: &Parts) -> Option<Response<Body>> {
+        None
+    }
 }

@@ -16,12 +16,33 @@ pub(super) enum Refusal {
     ForeignOrigin,
 }
 
+/// The longest part of a host or origin that a refusal repeats.
+const MAX_SHOWN: usize = 100;
+
 impl Refusal {
-    pub(super) fn reason(self) -> &'static str {
+    /// What the client is told: the value that was refused, and the setting that would allow it.
+    pub(super) fn reason(self, settings: &Settings, uri: &Uri, headers: &HeaderMap) -> String {
+        let short = |text: &str| text.chars().take(MAX_SHOWN).collect::<String>();
         match self {
-            Self::BadHost => "expected exactly one `Host` that is a plain host and port",
-            Self::ForeignHost => "this server does not answer under that `Host`",
-            Self::ForeignOrigin => "this server does not answer pages of that `Origin`",
+            Self::BadHost => "expected exactly one `Host` that is a plain host and port".to_owned(),
+            Self::ForeignHost => {
+                let name = host(uri, headers).map_or_else(|_| String::new(), |host| short(host.name));
+                format!("host `{name}` is not allowed; add it to `{}`", settings.hosts_name)
+            }
+            Self::ForeignOrigin => {
+                let mut origins =
+                    headers.get_all(header::ORIGIN).iter().filter_map(|value| value.to_str().ok());
+                match (origins.next(), origins.next()) {
+                    (Some(origin), None) if origin.contains("://") => {
+                        let origin = short(origin);
+                        format!("origin `{origin}` is not allowed; add it to `{}`", settings.origins_name)
+                    }
+                    _ => format!(
+                        "requests of web pages are allowed from this server's own origin and those in `{}`",
+                        settings.origins_name
+                    ),
+                }
+            }
         }
     }
 }
@@ -32,11 +53,24 @@ pub(super) fn check(settings: &Settings, uri: &Uri, headers: &HeaderMap) -> Resu
     if !is_ours(settings, &host) {
         return Err(Refusal::ForeignHost);
     }
+    check_origin_for(settings, headers, Some(&host))
+}
+
+/// Checks only which page sends a request, whatever host it is for.
+pub(super) fn check_origin(settings: &Settings, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+    check_origin_for(settings, headers, host(uri, headers).ok().as_ref())
+}
+
+fn check_origin_for(
+    settings: &Settings,
+    headers: &HeaderMap,
+    host: Option<&Host<'_>>,
+) -> Result<(), Refusal> {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     match (origins.next(), origins.next()) {
         (None, _) if is_from_elsewhere(headers) => Err(Refusal::ForeignOrigin),
         (None, _) => Ok(()),
-        (Some(origin), None) if is_welcome(settings, origin, &host) => Ok(()),
+        (Some(origin), None) if is_welcome(settings, origin, host) => Ok(()),
         _ => Err(Refusal::ForeignOrigin),
     }
 }
@@ -107,14 +141,22 @@ fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<Host<'a>, Refusal> {
 fn is_ours(settings: &Settings, host: &Host<'_>) -> bool {
     let is = |known: &str| known.eq_ignore_ascii_case(host.name);
     ["localhost", "127.0.0.1", "[::1]"].into_iter().any(is)
+        || settings.any_host
         || settings.hosts.iter().any(|known| is(known) || known.eq_ignore_ascii_case(host.whole))
 }
 
-fn is_welcome(settings: &Settings, origin: &HeaderValue, host: &Host<'_>) -> bool {
-    let Ok(origin) = origin.to_str() else { return false };
-    if settings.origins.iter().any(|known| known.eq_ignore_ascii_case(origin)) {
+/// Whether the settings name this origin.
+pub(super) fn is_named_origin(settings: &Settings, origin: &HeaderValue) -> bool {
+    origin
+        .to_str()
+        .is_ok_and(|origin| settings.origins.iter().any(|known| known.eq_ignore_ascii_case(origin)))
+}
+
+fn is_welcome(settings: &Settings, origin: &HeaderValue, host: Option<&Host<'_>>) -> bool {
+    if is_named_origin(settings, origin) {
         return true;
     }
+    let (Ok(origin), Some(host)) = (origin.to_str(), host) else { return false };
     // The server's own pages: same host, same port. `null` is nobody's.
     let (default_port, rest) = match origin.split_once("://") {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (80, rest),

@@ -4,6 +4,7 @@ use super::{
     body::Body,
     events::{Events, comment, event},
     reply,
+    retention::EVENT_OVERHEAD,
     service::Shared,
 };
 use bowline_proto::subscribe::{Change, Channel, Subscriptions};
@@ -18,14 +19,17 @@ use std::{
     collections::BTreeSet,
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
     task::{Context, Poll},
 };
 use tokio::time::{Instant, Sleep, sleep};
 
 /// Opens a stream.
 pub(super) fn open(shared: &Arc<Shared>, id: &Id, filter: &SubscriptionFilter) -> Response<Body> {
-    let events = Arc::new(Events::new(shared.settings.max_events, shared.settings.max_event_bytes));
+    let Some(place) = Place::take(shared, filter) else {
+        return reply::later("too many `subscriptions/listen` streams are open");
+    };
+    let events = Arc::new(Events::of(shared));
     let mut subscriptions = Subscriptions::default();
     let Some(acknowledged) = subscriptions.listen(id.clone(), filter, &shared.server.profile().capabilities)
     else {
@@ -45,7 +49,35 @@ pub(super) fn open(shared: &Arc<Shared>, id: &Id, filter: &SubscriptionFilter) -
         silence,
         ending,
         ended: false,
+        _place: place,
     }))
+}
+
+/// One of the streams that may be open, and the bytes its filter takes.
+struct Place {
+    shared: Arc<Shared>,
+    bytes: usize,
+}
+
+impl Place {
+    /// Counts one more stream. `None` when there are too many, or their filters are too long together.
+    fn take(shared: &Arc<Shared>, filter: &SubscriptionFilter) -> Option<Self> {
+        // A URI is kept as wanted, as subscribed, and once more when it changed.
+        let uris = filter.resource_subscriptions.iter().flatten();
+        let bytes = uris.map(|uri| 3 * (uri.len() + EVENT_OVERHEAD)).sum();
+        let before = shared.listens.fetch_add(1, Ordering::Relaxed);
+        shared.retention.charge(bytes);
+        // Gives both back when there is no room.
+        let place = Self { shared: Arc::clone(shared), bytes };
+        (before < shared.settings.max_listens && shared.retention.has_room(0)).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.shared.listens.fetch_sub(1, Ordering::Relaxed);
+        self.shared.retention.release(self.bytes);
+    }
 }
 
 /// Hears of changes for one stream.
@@ -84,6 +116,7 @@ pub(super) struct ListenStream {
     silence: Pin<Box<Sleep>>,
     ending: Pin<Box<dyn Future<Output = ()> + Send>>,
     ended: bool,
+    _place: Place,
 }
 
 impl ListenStream {

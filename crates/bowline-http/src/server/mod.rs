@@ -2,13 +2,17 @@
 
 mod body;
 mod budget;
+mod connections;
+mod cors;
 mod events;
 mod front;
 mod guard;
 mod legacy;
 mod listen;
 mod modern;
+mod refused;
 mod reply;
+mod retention;
 mod serve;
 mod service;
 mod settings;

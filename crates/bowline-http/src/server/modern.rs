@@ -124,7 +124,7 @@ fn admit(shared: &Shared, headers: &HeaderMap, request: Request) -> Result<Admit
 
 async fn run(shared: &Arc<Shared>, id: Id, call: Call, threshold: Threshold) -> Response<Body> {
     let (ticket, notices) = Ticket::issue(id, &call, threshold);
-    let events = Arc::new(Events::new(shared.settings.max_events, shared.settings.max_event_bytes));
+    let events = Arc::new(Events::of(shared));
     let exchange =
         Arc::new(Exchange::new(notices, Arc::clone(&events) as Arc<dyn Sink>, shared.server.limits()));
     let outlet = Outlet::new(Arc::clone(&exchange) as _);

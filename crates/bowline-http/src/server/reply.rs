@@ -4,7 +4,7 @@ use super::body::Body;
 use bowline_proto::encode;
 use bowline_types::{Id, RpcError, error_code};
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, Version, header};
+use http::{HeaderValue, Response, StatusCode, header};
 
 /// A JSON-RPC message as the whole reply.
 pub(super) fn json(status: StatusCode, message: impl Into<Bytes>) -> Response<Body> {
@@ -24,9 +24,6 @@ pub(super) fn response(id: &Id, result: Bytes) -> Response<Body> {
 /// A stream of events.
 pub(super) fn stream(body: Body) -> Response<Body> {
     let mut response = Response::new(body);
-    // Without chunks: where they announce that there is more to come, haproxy holds back what has come for 200 ms. A
-    // stream then ends with its connection, and one that is cut off ends before its response, which every client notices.
-    *response.version_mut() = Version::HTTP_10;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));

@@ -1,6 +1,9 @@
 //! Serving the endpoint on a socket.
 
-use super::{HttpService, Settings};
+use super::{
+    HttpService, Settings,
+    connections::{Activity, Close, Connections, Member, Running, RunningBody, Version, Watched},
+};
 use bowline_server::{BoxFuture, Result, Server};
 use http::Request;
 use hyper::{
@@ -8,17 +11,22 @@ use hyper::{
     server::conn::{http1, http2},
     service::Service,
 };
-use hyper_util::{
-    rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::graceful::{GracefulShutdown, Watcher},
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use std::{
+    convert::Infallible,
+    future::{Future, poll_fn},
+    io,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::Poll,
+    time::Duration,
 };
-use std::{convert::Infallible, future::Future, io, time::Duration};
 use tokio::{
     io::Interest,
     net::{TcpListener, TcpStream, ToSocketAddrs},
     sync::watch,
     task::JoinSet,
-    time::timeout,
+    time::{Instant, sleep_until, timeout},
 };
 
 /// Serves over HTTP.
@@ -39,8 +47,9 @@ pub trait ServeHttp: Sized {
 
 impl ServeHttp for Server {
     async fn serve_http_with(self, addr: impl ToSocketAddrs + Send, settings: Settings) -> Result<()> {
-        let service = HttpService::with(self.build()?, settings);
+        let handle = self.build()?;
         let listener = TcpListener::bind(addr).await?;
+        let service = HttpService::with(handle, settings.listening_on(listener.local_addr()?));
         // Told once, it drains; told twice, it ends at once.
         let told_twice = async {
             told_to_end().await;
@@ -57,70 +66,176 @@ impl ServeHttp for Server {
 impl HttpService {
     /// Serves on a socket until `end` completes, then lets running calls finish.
     pub async fn serve(&self, listener: TcpListener, end: impl Future<Output = ()>) -> io::Result<()> {
-        let graceful = GracefulShutdown::new();
-        let mut connections = JoinSet::new();
+        let settings = self.settings();
+        let limit = settings.max_connections.min(descriptors().saturating_mul(3) / 4).max(1);
+        let connections = Connections::new(limit, settings.idle_connection);
+        let mut tasks = JoinSet::new();
         // Dropped with the socket: who has not begun to say anything then will not be listened to.
         let (open, closed) = watch::channel(());
-        let mut end = std::pin::pin!(end);
+        let mut warnings = Warnings::default();
+        let mut end = pin!(end);
         loop {
             tokio::select! {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) => {
-                        connections.spawn(converse(self.clone(), stream, closed.clone(), graceful.watcher()));
+                        let Some(member) = connections.join() else {
+                            warnings.warn(&format!("refused a connection: {} are open, and none is idle", connections.max()));
+                            continue;
+                        };
+                        let number = member.number;
+                        let task = tasks.spawn(converse(self.clone(), stream, closed.clone(), member));
+                        connections.set_task(number, task);
                     }
                     Err(error) => {
-                        // Out of descriptors, most likely: taking a breath beats spinning.
-                        tracing::warn!(%error, "cannot accept a connection");
+                        warnings.warn(&format!("cannot accept a connection: {error}"));
+                        // Out of descriptors, most likely. A pause beats spinning where none becomes free.
+                        connections.close_oldest_idle();
                         tokio::time::sleep(Duration::from_millis(100)).await;
                     }
                 },
-                Some(_) = connections.join_next() => {}
+                Some(_) = tasks.join_next() => {}
                 () = &mut end => break,
             }
         }
         drop((listener, open));
         self.end();
-        let _ = timeout(self.settings().drain, graceful.shutdown()).await;
-        connections.shutdown().await;
+        let all = async { while tasks.join_next().await.is_some() {} };
+        let _ = timeout(self.settings().drain, all).await;
+        tasks.shutdown().await;
         self.end_sessions();
         Ok(())
     }
 }
 
+/// How many file descriptors the process may open.
+#[cfg(unix)]
+fn descriptors() -> usize {
+    use rustix::process::{Resource, getrlimit};
+    let limit = getrlimit(Resource::Nofile).current;
+    limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
+}
+
+#[cfg(not(unix))]
+fn descriptors() -> usize {
+    usize::MAX
+}
+
+/// Warnings about connections that are not served: one per minute, since there can be thousands.
+#[derive(Debug, Default)]
+struct Warnings {
+    last: Option<Instant>,
+    left_out: u64,
+}
+
+impl Warnings {
+    const PAUSE: Duration = Duration::from_secs(60);
+
+    fn warn(&mut self, what: &str) {
+        if self.last.is_some_and(|last| last.elapsed() < Self::PAUSE) {
+            self.left_out += 1;
+            return;
+        }
+        let left_out = std::mem::take(&mut self.left_out);
+        self.last = Some(Instant::now());
+        tracing::warn!(left_out, "{what}");
+    }
+}
+
 /// How long a client may take for the head of a request.
-const HEAD_TIME: Duration = Duration::from_secs(10);
+pub(super) const HEAD_TIME: Duration = Duration::from_secs(10);
+
+/// How often an HTTP/2 client is asked whether it is still there, and how long it may take to answer.
+const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(20));
+
+/// How much of a reply HTTP/2 holds for a stream whose client does not read.
+const SEND_BUFFER: usize = 64 * 1024;
 
 /// Serves one connection to its end.
-async fn converse(
-    endpoint: HttpService,
-    stream: TcpStream,
-    mut closed: watch::Receiver<()>,
-    watcher: Watcher,
-) {
+async fn converse(endpoint: HttpService, stream: TcpStream, mut closed: watch::Receiver<()>, member: Member) {
     // A reply is one write; waiting for more to send would only hold it back.
     drop(stream.set_nodelay(true));
     let begun = tokio::select! {
         begun = timeout(HEAD_TIME, begins_as_http2(&stream)) => begun,
         _ = closed.changed() => return,
     };
-    let (stream, endpoint) = (TokioIo::new(stream), AtPath(endpoint));
+    let activity = &member.activity;
+    let service = AtPath { endpoint, activity: Arc::clone(activity) };
+    let watched = |version| Watched { io: TokioIo::new(stream), activity: Arc::clone(activity), version };
     let ended = match begun {
         Ok(Ok(true)) => {
             let mut builder = http2::Builder::new(TokioExecutor::new());
-            let connection = builder.timer(TokioTimer::new()).serve_connection(stream, endpoint);
+            let builder = builder
+                .timer(TokioTimer::new())
+                .keep_alive_interval(PING.0)
+                .keep_alive_timeout(PING.1)
+                .max_send_buf_size(SEND_BUFFER);
+            let connection = builder.serve_connection(watched(Version::Http2), service);
             // Far larger than the other, and rare: it is not to grow every task.
-            Box::pin(watcher.watch(connection)).await
+            Box::pin(drive(connection, http2::Connection::graceful_shutdown, activity, closed)).await
         }
         Ok(Ok(false)) => {
             let mut builder = http1::Builder::new();
-            let builder = builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
-            watcher.watch(builder.serve_connection(stream, endpoint)).await
+            // Its timeout for heads runs between requests as well; `drive` tells the two apart.
+            let builder = builder.timer(TokioTimer::new()).header_read_timeout(None);
+            let connection = builder.serve_connection(watched(Version::Http1), service);
+            drive(connection, http1::Connection::graceful_shutdown, activity, closed).await
         }
         Ok(Err(_)) | Err(_) => return,
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended badly");
     }
+}
+
+/// Runs a connection until it ends by itself, has been idle for too long, or the server ends.
+async fn drive<C>(
+    connection: C,
+    close: impl Fn(Pin<&mut C>),
+    activity: &Activity,
+    mut closed: watch::Receiver<()>,
+) -> hyper::Result<()>
+where
+    C: Future<Output = hyper::Result<()>>,
+{
+    let mut connection = pin!(connection);
+    let mut server_ends = pin!(closed.changed());
+    let mut timer = pin!(sleep_until(activity.next_look()));
+    let mut is_closing = false;
+    poll_fn(|context| {
+        loop {
+            if let Poll::Ready(ended) = connection.as_mut().poll(context) {
+                return Poll::Ready(ended);
+            }
+            if !is_closing && server_ends.as_mut().poll(context).is_ready() {
+                is_closing = true;
+                close(connection.as_mut());
+                continue;
+            }
+            let deadline = activity.deadline();
+            // An incomplete head has less time than an idle connection. Later deadlines are noticed when the timer ends.
+            if let Some((at, _)) = deadline
+                && at < timer.deadline()
+            {
+                timer.as_mut().reset(at);
+            }
+            if timer.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            match deadline {
+                Some((at, how)) if at <= Instant::now() => {
+                    if is_closing || how == Close::AtOnce {
+                        return Poll::Ready(Ok(()));
+                    }
+                    is_closing = true;
+                    close(connection.as_mut());
+                    timer.as_mut().reset(activity.next_look());
+                }
+                Some((at, _)) => timer.as_mut().reset(at),
+                None => timer.as_mut().reset(activity.next_look()),
+            }
+        }
+    })
+    .await
 }
 
 /// Whether a connection begins as one of HTTP/2 does. Looks without reading: what is put before the rest of a stream again
@@ -152,21 +267,29 @@ fn longer(pause: Duration) -> Duration {
 
 /// The endpoint at its path; what stands before it anywhere else.
 #[derive(Clone)]
-struct AtPath(HttpService);
+struct AtPath {
+    endpoint: HttpService,
+    activity: Arc<Activity>,
+}
 
 impl Service<Request<Incoming>> for AtPath {
-    type Response = http::Response<super::Body>;
+    type Response = http::Response<RunningBody>;
     type Error = Infallible;
     type Future = BoxFuture<'static, std::result::Result<Self::Response, Infallible>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let (path, settings) = (request.uri().path(), self.0.settings());
+        let running = self.activity.begin();
+        let (path, settings) = (request.uri().path(), self.endpoint.settings());
         if path == settings.path || settings.sse_path.as_deref() == Some(path) {
-            let endpoint = self.0.clone();
-            return Box::pin(async move { Ok(endpoint.respond(request).await) });
+            let endpoint = self.endpoint.clone();
+            return Box::pin(async move { Ok(tracked(endpoint.respond(request).await, running)) });
         }
-        Box::pin(std::future::ready(Ok(self.0.beside(request))))
+        Box::pin(std::future::ready(Ok(tracked(self.endpoint.beside(request), running))))
     }
+}
+
+fn tracked(response: http::Response<super::Body>, running: Running) -> http::Response<RunningBody> {
+    response.map(|body| RunningBody::new(body, running))
 }
 
 #[cfg(unix)]

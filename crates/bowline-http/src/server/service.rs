@@ -3,10 +3,13 @@
 use super::{
     body::Body,
     budget::{Budget, Share},
+    cors,
     guard::{self, Refusal},
     legacy::{self, Session, Sessions},
     modern::{self, PROTOCOL_VERSION},
+    refused::RefusalLog,
     reply,
+    retention::Retention,
     settings::Settings,
 };
 use bowline_proto::{
@@ -21,7 +24,7 @@ use std::{
     convert::Infallible,
     future::{Future, poll_fn},
     pin::{Pin, pin},
-    sync::Arc,
+    sync::{Arc, atomic::AtomicUsize},
     task::{Context, Poll},
 };
 use tokio::sync::watch;
@@ -39,7 +42,10 @@ pub(super) struct Shared {
     pub(super) server: ServerHandle,
     pub(super) settings: Settings,
     pub(super) sessions: Sessions,
+    pub(super) retention: Arc<Retention>,
+    pub(super) listens: AtomicUsize,
     bodies: Budget,
+    refused: RefusalLog,
     ending: watch::Sender<bool>,
 }
 
@@ -76,12 +82,16 @@ impl HttpService {
     /// An endpoint for a server that may have others.
     pub fn with(server: ServerHandle, settings: Settings) -> Self {
         let bodies = Budget::new(settings.max_bodies);
+        let retention = Arc::new(Retention::new(settings.max_retained_bytes));
         Self {
             shared: Arc::new(Shared {
                 server,
                 settings,
                 sessions: Sessions::default(),
+                retention,
+                listens: AtomicUsize::new(0),
                 bodies,
+                refused: RefusalLog::default(),
                 ending: watch::Sender::new(false),
             }),
         }
@@ -116,7 +126,20 @@ impl HttpService {
     where
         B: http_body::Body<Error: std::error::Error>,
     {
-        let (mut parts, body) = request.into_parts();
+        let (parts, body) = request.into_parts();
+        if !self.shared.settings.cors {
+            return self.answer(parts, body).await;
+        }
+        let origin = cors::origin(&self.shared.settings, &parts.headers);
+        let mut response = self.answer(parts, body).await;
+        cors::allow(response.headers_mut(), origin);
+        response
+    }
+
+    async fn answer<B>(&self, mut parts: Parts, body: B) -> Response<Body>
+    where
+        B: http_body::Body<Error: std::error::Error>,
+    {
         if let Some(response) = self.turn_away(&mut parts) {
             return response;
         }
@@ -166,20 +189,39 @@ impl HttpService {
     /// Answers what is not for the endpoint.
     pub(super) fn beside<B>(&self, request: Request<B>) -> Response<Body> {
         let mut parts = request.into_parts().0;
-        let answered = self.shared.settings.front.as_ref().and_then(|_| self.turn_away(&mut parts));
-        answered.unwrap_or_else(|| reply::refusal(StatusCode::NOT_FOUND, "there is nothing here"))
+        let settings = &self.shared.settings;
+        let origin = cors::origin(settings, &parts.headers);
+        let answered = settings.front.as_ref().and_then(|_| self.turn_away(&mut parts));
+        let mut response =
+            answered.unwrap_or_else(|| reply::refusal(StatusCode::NOT_FOUND, "there is nothing here"));
+        if settings.cors {
+            cors::allow(response.headers_mut(), origin);
+        }
+        response
     }
 
     /// What is said to a request that the endpoint does not get to see.
     fn turn_away(&self, parts: &mut Parts) -> Option<Response<Body>> {
-        if let Err(refusal) = guard::check(&self.shared.settings, &parts.uri, &parts.headers) {
+        let settings = &self.shared.settings;
+        if let Some(front) = &settings.front
+            && let Some(response) = front.look_any_host(parts)
+            && guard::check_origin(settings, &parts.uri, &parts.headers).is_ok()
+        {
+            return Some(response);
+        }
+        if let Err(refusal) = guard::check(settings, &parts.uri, &parts.headers) {
+            let reason = refusal.reason(settings, &parts.uri, &parts.headers);
             let status = match refusal {
                 Refusal::BadHost => StatusCode::BAD_REQUEST,
                 Refusal::ForeignHost | Refusal::ForeignOrigin => StatusCode::FORBIDDEN,
             };
-            return Some(reply::refusal(status, refusal.reason()));
+            self.shared.refused.log(&reason);
+            return Some(reply::refusal(status, &reason));
         }
-        self.shared.settings.front.as_ref().and_then(|front| front.look(parts))
+        if let Some(response) = cors::preflight(settings, parts) {
+            return Some(response);
+        }
+        settings.front.as_ref().and_then(|front| front.look(parts))
     }
 
     fn speaks_legacy(&self) -> bool {

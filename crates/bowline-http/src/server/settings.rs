@@ -4,13 +4,24 @@ use super::{
     front::Front,
     legacy::{EventStore, MemoryEvents},
 };
-use std::{sync::Arc, time::Duration};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+/// The longest time a timer is set to. Clocks end somewhere; a year is as good as never.
+const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// How an endpoint is set up.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub(super) hosts: Vec<String>,
+    pub(super) any_host: bool,
     pub(super) origins: Vec<String>,
+    pub(super) cors: bool,
+    pub(super) hosts_name: String,
+    pub(super) origins_name: String,
     pub(super) max_body: usize,
     pub(super) max_bodies: usize,
     pub(super) body_time: Duration,
@@ -19,9 +30,14 @@ pub struct Settings {
     pub(super) max_events: usize,
     pub(super) max_event_bytes: usize,
     pub(super) path: String,
+    pub(super) max_connections: usize,
+    pub(super) idle_connection: Duration,
     pub(super) drain: Duration,
     pub(super) max_sessions: usize,
     pub(super) max_sessions_per_principal: usize,
+    pub(super) max_anonymous_sessions: usize,
+    pub(super) max_listens: usize,
+    pub(super) max_retained_bytes: usize,
     pub(super) session_idle: Duration,
     pub(super) session_opening: Duration,
     pub(super) session_lifetime: Duration,
@@ -38,7 +54,11 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             hosts: Vec::new(),
+            any_host: false,
             origins: Vec::new(),
+            cors: false,
+            hosts_name: "Settings::hosts".into(),
+            origins_name: "Settings::origins".into(),
             max_body: 4 * 1024 * 1024,
             max_bodies: 256 * 1024 * 1024,
             body_time: Duration::from_secs(30),
@@ -47,10 +67,15 @@ impl Default for Settings {
             max_events: 256,
             max_event_bytes: 1024 * 1024,
             path: "/mcp".into(),
+            max_connections: 20_000,
+            idle_connection: Duration::from_secs(180),
             drain: Duration::from_secs(10),
             max_sessions: 10_000,
             max_sessions_per_principal: 100,
-            session_idle: Duration::from_secs(300),
+            max_anonymous_sessions: usize::MAX,
+            max_listens: 10_000,
+            max_retained_bytes: 256 * 1024 * 1024,
+            session_idle: Duration::from_secs(12 * 3600),
             session_opening: Duration::from_secs(60),
             session_lifetime: Duration::from_secs(24 * 3600),
             max_log_events: 1000,
@@ -79,12 +104,43 @@ impl Settings {
         self
     }
 
+    /// Answers requests for every host. Use it only where each request needs a token, which a web page that points a name
+    /// of its own at the server does not have.
+    pub fn any_host(mut self) -> Self {
+        self.any_host = true;
+        self
+    }
+
+    /// Allows the address of the socket that the server listens on as a host, unless it stands for all addresses.
+    pub fn listening_on(mut self, address: SocketAddr) -> Self {
+        match address.ip() {
+            ip if ip.is_unspecified() => {}
+            IpAddr::V4(ip) => self.hosts.push(ip.to_string()),
+            IpAddr::V6(ip) => self.hosts.push(format!("[{ip}]")),
+        }
+        self
+    }
+
+    /// Names of the settings that allow hosts and origins, for the messages about refused requests:
+    /// `Settings::hosts` and `Settings::origins`.
+    pub fn setting_names(mut self, hosts: impl Into<String>, origins: impl Into<String>) -> Self {
+        (self.hosts_name, self.origins_name) = (hosts.into(), origins.into());
+        self
+    }
+
     /// Origins whose pages are not refused, besides the server's own. Written like `https://app.example.com`.
     ///
-    /// A browser also wants headers for requests across origins; a layer around the service adds those.
+    /// A browser also requires CORS headers for requests across origins: see [`cors`](Self::cors).
     pub fn origins<I: IntoIterator<Item: Into<String>>>(mut self, origins: I) -> Self {
         let origins = origins.into_iter().map(|origin| origin.into().trim().to_ascii_lowercase());
         self.origins = origins.filter(|origin| !origin.is_empty()).collect();
+        self
+    }
+
+    /// Answers CORS preflights of the named origins, and adds the CORS headers their pages need to read replies.
+    /// Without this, no reply has a CORS header.
+    pub fn cors(mut self) -> Self {
+        self.cors = true;
         self
     }
 
@@ -115,8 +171,7 @@ impl Settings {
 
     /// How long a stream may be silent before a comment is sent to keep it alive: 15 s.
     pub fn keep_alive(mut self, time: Duration) -> Self {
-        // Clocks end somewhere; a year is as good as never.
-        self.keep_alive = time.min(Duration::from_secs(365 * 24 * 3600));
+        self.keep_alive = time.min(YEAR);
         self
     }
 
@@ -126,13 +181,48 @@ impl Settings {
         self
     }
 
-    /// How many sessions of the legacy revisions there may be, altogether and of one principal: 10 000 and 100.
+    /// How many connections may be open when this library serves the endpoint: 20 000, and at most three quarters of the
+    /// file descriptors the process may open. Beyond that, the connection that has been idle longest is closed; if
+    /// none is idle, the new one is refused.
+    pub fn max_connections(mut self, count: usize) -> Self {
+        self.max_connections = count.max(1);
+        self
+    }
+
+    /// How long a connection may be idle before it is closed: 3 minutes. It should be longer than what the proxy
+    /// before the server uses, which is often 60 s.
+    pub fn idle_connection(mut self, time: Duration) -> Self {
+        self.idle_connection = time.min(YEAR);
+        self
+    }
+
+    /// How many sessions of the legacy revisions there may be, altogether and of one principal: 10 000 and 100. Beyond
+    /// that, the session that has been idle longest is ended; if none has been idle for a minute, the new one is refused.
     pub fn max_sessions(mut self, all: usize, per_principal: usize) -> Self {
         (self.max_sessions, self.max_sessions_per_principal) = (all, per_principal);
         self
     }
 
-    /// How long a session may be idle before it ends: 5 minutes.
+    /// How many sessions requests without a principal may open together. Default: no limit of their own.
+    pub fn max_anonymous_sessions(mut self, count: usize) -> Self {
+        self.max_anonymous_sessions = count;
+        self
+    }
+
+    /// How many `subscriptions/listen` streams may be open: 10 000.
+    pub fn max_listens(mut self, count: usize) -> Self {
+        self.max_listens = count;
+        self
+    }
+
+    /// How many bytes of events all streams together may keep: 256 MiB. Beyond that, events that were delivered are
+    /// dropped first, then the streams nobody reads, then the streams that are read too slowly.
+    pub fn max_retained_bytes(mut self, bytes: usize) -> Self {
+        self.max_retained_bytes = bytes;
+        self
+    }
+
+    /// How long a session may be idle before it ends: 12 hours, so that it outlasts a laptop that sleeps overnight.
     pub fn session_idle(mut self, time: Duration) -> Self {
         self.session_idle = time;
         self

@@ -64,7 +64,11 @@ async fn a_front_answers_in_the_endpoints_place_or_lets_pass() {
     for (request, status, text) in [
         (get("/hello", "localhost"), "200", "hello"),
         // The front is behind the check of `Host`, at every path.
-        (get("/hello", "evil.example"), "403", "does not answer under that `Host`"),
+        (
+            get("/hello", "evil.example"),
+            "403",
+            "host `evil.example` is not allowed; add it to `Settings::hosts`",
+        ),
         (get("/elsewhere", "localhost"), "401", "who are you?"),
         (named("/elsewhere"), "404", "there is nothing here"),
         (call("Host: localhost\r\n"), "401", "www-authenticate: Name"),

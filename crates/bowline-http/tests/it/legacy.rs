@@ -378,6 +378,56 @@ async fn sessions_are_bounded_and_expire() {
     assert_eq!(first.call(2, "now").await.status, StatusCode::NOT_FOUND);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_session_outlasts_a_night_without_requests() {
+    let endpoint = endpoint();
+    let session = Session::open(&endpoint, "2025-06-18").await;
+    tokio::time::sleep(Duration::from_secs(10 * 3600)).await;
+    assert_eq!(session.call(1, "now").await.status, StatusCode::OK);
+    tokio::time::sleep(Duration::from_secs(12 * 3600 + 60)).await;
+    assert_eq!(session.call(2, "now").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_session_idle_longest_makes_room_for_a_new_one() {
+    let settings = Settings::new().max_sessions(3, 3);
+    let endpoint = HttpService::with(server(Arc::default()).build().unwrap(), settings);
+    let first = Session::open(&endpoint, "2025-06-18").await;
+    let second = Session::open(&endpoint, "2025-06-18").await;
+    let _stream = second.get(None).await;
+    let third = Session::open(&endpoint, "2025-06-18").await;
+    // Nobody is idle for long enough.
+    let refused = Ask::post(&hello("2025-06-18")).send(&endpoint).await;
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+    tokio::time::sleep(Duration::from_secs(50)).await;
+    assert_eq!(third.call(1, "now").await.status, StatusCode::OK);
+    tokio::time::sleep(Duration::from_secs(50)).await;
+    Session::open(&endpoint, "2025-06-18").await;
+    assert_eq!(endpoint.sessions(), 3);
+    assert_eq!(first.call(1, "now").await.status, StatusCode::NOT_FOUND, "it was idle longest");
+    assert_eq!(second.call(1, "now").await.status, StatusCode::OK, "its stream is open");
+    assert_eq!(third.call(2, "now").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn sessions_without_a_principal_have_a_limit_of_their_own() {
+    let settings = Settings::new().max_sessions(10, 2).max_anonymous_sessions(3);
+    let endpoint = HttpService::with(server(Arc::default()).build().unwrap(), settings);
+    let open = async |principal: Option<&str>| {
+        let ask = Ask::post(&hello("2025-06-18"));
+        let ask = match principal {
+            Some(principal) => ask.by(principal),
+            None => ask,
+        };
+        ask.send(&endpoint).await.status.as_u16()
+    };
+    let mut statuses = Vec::new();
+    for principal in [None, None, None, None, Some("ada"), Some("ada"), Some("ada"), Some("bob")] {
+        statuses.push(open(principal).await);
+    }
+    assert_eq!(statuses, [200, 200, 200, 503, 200, 200, 503, 200]);
+}
+
 #[tokio::test]
 async fn the_first_revision_has_two_endpoints() {
     // proves: SSE-01, SSE-02, SSE-04, HTTP-03

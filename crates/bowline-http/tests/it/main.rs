@@ -1,5 +1,6 @@
 //! What the endpoint promises, request by request, and what the client makes of servers good and bad.
 
+mod addresses;
 mod client_authorization;
 mod client_cuts;
 mod client_end_to_end;
@@ -16,10 +17,12 @@ mod client_replies;
 mod client_sessions;
 mod client_tls;
 mod client_two_endpoints;
+mod connections;
 mod front;
 mod leaks;
 mod legacy;
 mod modern;
 mod principals;
+mod retention;
 mod socket;
 mod wire;

@@ -21,8 +21,8 @@ async fn v31_every_message_is_on_one_stream() {
     second.write(&get).await;
     assert_eq!(second.head().await.status, 200);
     // The first has ended, with nothing that the second gets as well.
-    let rest = first.end().await;
-    assert!(!String::from_utf8_lossy(&rest).contains("jsonrpc"), "{rest:?}");
+    let rest = first.until("\r\n0\r\n\r\n").await;
+    assert!(!rest.contains("jsonrpc"), "{rest:?}");
     change("two");
     let seen = second.until("list_changed").await;
     assert_eq!(seen.matches("jsonrpc").count(), 1, "what the first was told is not told again: {seen}");
@@ -194,7 +194,8 @@ async fn v40_sessions_are_bounded_and_an_unfinished_handshake_is_given_up() {
 
 #[tokio::test(start_paused = true)]
 async fn v40_a_session_ends_when_nobody_uses_it_and_after_a_day_at_the_latest() {
-    let service = HttpService::new(server(&Watch::default())).unwrap();
+    let settings = Settings::new().session_idle(Duration::from_secs(300));
+    let service = HttpService::with(server(&Watch::default()).build().unwrap(), settings);
     let open = async || {
         let hello = Request::hello("2025-11-25").send_as(None, &service).await;
         let id = hello.header("mcp-session-id").unwrap().to_owned();

@@ -480,6 +480,11 @@ fn bowline_toml_says_everything() {
         max_name = 60  # default
         max_questions = 10  # default
         max_sessions = 1000  # default
+        session_idle = "12h"  # default
+        max_connections = 10000  # default
+        keep_alive = "3m"  # default
+        max_retained_bytes = "256MiB"  # default
+        shutdown_delay = "3s"  # default
 
         [sampling]
         max_tokens_per_call = 4096  # /srv/ada/.config/bowline/bowline.toml:63

@@ -104,8 +104,11 @@ async fn the_token_opens_what_is_not_for_everybody() {
     let served = serve(&gateway).await;
     check(&served.get("/healthz", "").await, "200", "ok");
     check(&served.get("/readyz", "").await, "200", "ready");
-    check(&served.get("/healthz", "Host: evil.example\r\n").await, "403", "Host");
-    check(&served.get("/readyz", "Origin: https://evil.example\r\n").await, "403", "Origin");
+    check(
+        &served.get("/readyz", "Origin: https://evil.example\r\n").await,
+        "403",
+        "origin `https://evil.example` is not allowed; add it to `gateway.allowed_origins`",
+    );
     check(&served.call("far__fast", "").await, "401", "www-authenticate: Bearer realm=\"bowline\"\r\n");
     let wrong = "Authorization: Bearer s3cret-tokem\r\n";
     check(&served.call("far__fast", wrong).await, "401", "error=\"invalid_token\"");
@@ -226,6 +229,147 @@ async fn a_call_that_waits_for_a_start_is_answered_when_the_gateway_ends() {
         "the server `mute` is not available: it was removed, or the host ends",
     );
     task.await.unwrap();
+    gateway.close().await;
+}
+
+#[tokio::test]
+async fn health_is_told_under_any_host_and_nothing_else_is() {
+    let gateway = gateway("[gateway]\npath = \"/gate\"\ntoken_env = \"GATE_TOKEN\"\n");
+    let served = serve(&gateway).await;
+    for host in ["Host: 10.0.0.5:7337\r\n", "Host: gateway.internal\r\n"] {
+        check(&served.get("/healthz", host).await, "200", "ok");
+        check(&served.get("/readyz", host).await, "200", "ready");
+    }
+    // Some load balancers name no host at all.
+    check(&served.send("GET /healthz HTTP/1.0\r\n\r\n").await.replace("HTTP/1.0", "HTTP/1.1"), "200", "ok");
+    let host = format!("Host: 10.0.0.5:7337\r\n{TOKEN}");
+    let refusal = "host `10.0.0.5` is not allowed; add it to `gateway.allowed_hosts`";
+    check(&served.get("/gate", &host).await, "403", refusal);
+    check(&served.get("/metrics", &host).await, "403", refusal);
+    gateway.close().await;
+}
+
+#[tokio::test]
+async fn every_host_may_be_allowed_where_a_token_is_needed() {
+    let gateway =
+        gateway("[gateway]\npath = \"/gate\"\ntoken_env = \"GATE_TOKEN\"\nallowed_hosts = [\"*\"]\n");
+    assert_eq!(gateway.problems(), []);
+    let served = serve(&gateway).await;
+    let host = "Host: 10.0.0.5:7337\r\n";
+    check(&served.get("/metrics", &format!("{host}{TOKEN}")).await, "200", "bowline_sessions_active");
+    check(&served.get("/metrics", host).await, "401", "www-authenticate");
+    gateway.close().await;
+}
+
+#[tokio::test]
+async fn every_host_is_a_mistake_where_no_token_is_needed() {
+    let gateway = gateway("[gateway]\nallowed_hosts = [\"*\"]\n");
+    let error = gateway.http().unwrap_err();
+    assert!(
+        error.to_string().starts_with("gateway.allowed_hosts: `*` allows requests for every host"),
+        "{error}"
+    );
+    assert_eq!(gateway.problems(), error.problems());
+    gateway.close().await;
+}
+
+#[test]
+fn hosts_and_origins_that_can_never_match_are_mistakes() {
+    let wrong = config(
+        "[gateway]\nallowed_hosts = [\"ok.example.com:80\", \"https://a.example.com\", \"*.example.com\"]\n\
+         allowed_origins = [\"https://ok.example.com\", \"app.example.com\", \"https://a.example.com/\"]\n",
+    );
+    let told: Vec<String> = wrong.errors.iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 4, "{told:?}");
+    for (told, part) in told.iter().zip([
+        "allowed_hosts[1]: expected a host",
+        "allowed_hosts[2]: expected a host",
+        "allowed_origins[1]: expected an origin",
+        "allowed_origins[2]: expected an origin",
+    ]) {
+        assert!(told.contains(part), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn pages_of_named_origins_may_call() {
+    let gateway = gateway(
+        "[gateway]\npath = \"/gate\"\ntoken_env = \"GATE_TOKEN\"\nallowed_origins = [\"https://app.example.com\"]\n",
+    );
+    let served = serve(&gateway).await;
+    let preflight = |origin: &str| {
+        format!(
+            "OPTIONS /gate HTTP/1.1\r\nHost: localhost\r\nOrigin: {origin}\r\nConnection: close\r\n\
+             Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: authorization\r\n\r\n"
+        )
+    };
+    // A browser asks before it sends the token.
+    let told = served.send(&preflight("https://app.example.com")).await;
+    check(&told, "204", "access-control-allow-origin: https://app.example.com\r\n");
+    check(&told, "204", "access-control-allow-headers: authorization\r\n");
+    let origin = "Origin: https://app.example.com\r\n";
+    let told = served.get("/metrics", &format!("{origin}{TOKEN}")).await;
+    check(&told, "200", "access-control-allow-origin: https://app.example.com\r\n");
+    // The page can read why it is refused, too.
+    check(&served.get("/metrics", origin).await, "401", "access-control-allow-origin");
+    let told = served.send(&preflight("https://evil.example")).await;
+    check(&told, "403", "");
+    assert!(!told.contains("access-control"), "{told}");
+    gateway.close().await;
+}
+
+#[tokio::test]
+async fn clients_of_the_first_revision_find_their_stream() {
+    for (path, status) in [("/gate", "200"), ("/sse", "400")] {
+        let gateway = gateway(&format!("[gateway]\npath = \"{path}\"\n"));
+        let served = serve(&gateway).await;
+        let mut stream = TcpStream::connect(served.address).await.unwrap();
+        stream.write_all(b"GET /sse HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+        let mut head = vec![0; 4096];
+        let mut told = String::new();
+        while !told.contains("\r\n\r\n") || status == "200" && !told.contains("?sessionId=") {
+            let length = stream.read(&mut head).await.unwrap();
+            assert!(length > 0, "{told}");
+            told.push_str(&String::from_utf8_lossy(&head[..length]));
+        }
+        // A path that the user gave to the endpoint is the endpoint's.
+        check(&told, status, "");
+        drop(stream);
+        gateway.close().await;
+    }
+}
+
+#[tokio::test]
+async fn the_stream_of_the_first_revision_needs_the_token_as_well() {
+    let gateway = gateway("[gateway]\ntoken_env = \"GATE_TOKEN\"\n");
+    let served = serve(&gateway).await;
+    check(&served.get("/sse", "").await, "401", "www-authenticate");
+    gateway.close().await;
+}
+
+#[tokio::test]
+async fn one_caller_has_so_many_sessions_and_no_more() {
+    let gateway = gateway("[gateway]\npath = \"/gate\"\nmax_sessions = 2\n");
+    let served = serve(&gateway).await;
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" },
+    } });
+    for status in ["200", "200", "503"] {
+        check(&served.post(&hello, "").await, status, "");
+    }
+    gateway.close().await;
+}
+
+#[tokio::test]
+async fn a_gateway_about_to_end_is_not_ready_and_still_answers() {
+    let far = Far::start().await;
+    let gateway = gateway(&format!("[gateway]\npath = \"/gate\"\n{}", open_file(&far)));
+    let served = serve(&gateway).await;
+    check(&served.get("/readyz", "").await, "200", "ready");
+    gateway.announce_end();
+    check(&served.get("/readyz", "").await, "503", "ending");
+    check(&served.get("/healthz", "").await, "200", "ok");
+    check(&served.call("far__fast", "").await, "200", "fast is done");
     gateway.close().await;
 }
 

@@ -20,6 +20,8 @@ use tokio::time::{Instant, Sleep, sleep};
 pub(in crate::server) struct Reader {
     session: Arc<Session>,
     stream: Arc<Stream>,
+    /// Its number among the readers of the stream.
+    reader: u64,
     turn: u64,
     next: u64,
     /// What comes before the events.
@@ -60,6 +62,7 @@ impl Reader {
         Some(Self {
             session,
             stream,
+            reader: turn,
             turn,
             next: after + 1,
             opening: None,
@@ -132,6 +135,7 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
+        self.stream.detach(self.reader);
         if let Some(shared) = &self.of {
             shared.sessions.remove(&self.session);
         }

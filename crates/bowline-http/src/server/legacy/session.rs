@@ -4,7 +4,7 @@ use super::stream::{Bounds, Source, Stream};
 use crate::server::{service::Shared, settings::Settings};
 use bowline_proto::server::Ids;
 use bowline_server::{
-    BoxFuture, ServerHandle,
+    BoxFuture,
     transport::{Conversation, poll_once, random_id},
 };
 use bowline_types::Revision;
@@ -45,11 +45,15 @@ pub(in crate::server) struct Session {
 }
 
 impl Session {
-    fn new(server: &ServerHandle, principal: Option<Arc<str>>, ids: Ids, settings: &Settings) -> Arc<Self> {
+    fn new(shared: &Shared, principal: Option<Arc<str>>, ids: Ids) -> Arc<Self> {
+        let (server, settings) = (&shared.server, &shared.settings);
         let bounds = Bounds { events: settings.max_log_events, bytes: settings.max_log_bytes };
         let id: Arc<str> = random_id().into();
-        let source = Source { store: Arc::clone(&settings.events), session: Arc::clone(&id), bounds };
+        let retention = Arc::clone(&shared.retention);
+        let source =
+            Source { store: Arc::clone(&settings.events), session: Arc::clone(&id), bounds, retention };
         let standing = Arc::new(Stream::new(0, source.clone(), false));
+        standing.retain();
         let news = {
             let standing = Arc::clone(&standing);
             move || standing.wake()
@@ -100,6 +104,8 @@ impl Session {
             streams.remove(&oldest);
         }
         streams.insert(stream.number, Arc::clone(stream));
+        drop(streams);
+        stream.retain();
     }
 
     /// Lets go of the streams that ended long ago: nobody comes back to them any more.
@@ -217,24 +223,77 @@ pub(in crate::server) struct Sessions {
     known: Mutex<Known>,
 }
 
+/// How long a session has to be idle before it is ended to make room for a new one. One that is used now and then is not
+/// lost to a flood of new ones.
+const EVICTABLE_AFTER: Duration = Duration::from_secs(60);
+
 #[derive(Debug, Default)]
 struct Known {
     by_id: HashMap<Arc<str>, Arc<Session>>,
+    /// How many sessions each principal has, and requests without one.
+    counts: HashMap<Option<Arc<str>>, usize>,
     sweeping: bool,
 }
 
+/// A limit that is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Full {
+    /// That of all sessions.
+    All,
+    /// That of one principal, or of requests without one.
+    Principal,
+}
+
 impl Known {
+    /// Which limit one more session would exceed.
+    fn full(&self, settings: &Settings, principal: Option<&Arc<str>>) -> Option<Full> {
+        let limit = match principal {
+            Some(_) => settings.max_sessions_per_principal,
+            None => settings.max_anonymous_sessions,
+        };
+        let count = self.counts.get(&principal.cloned()).copied().unwrap_or(0);
+        if count >= limit {
+            Some(Full::Principal)
+        } else {
+            (self.by_id.len() >= settings.max_sessions).then_some(Full::All)
+        }
+    }
+
+    /// The session that has been idle longest among those that count for a limit, if it may be ended.
+    fn evictable(&self, settings: &Settings, full: Full, principal: Option<&Arc<str>>) -> Option<Arc<str>> {
+        let now = Instant::now();
+        let enough = EVICTABLE_AFTER.min(settings.session_idle);
+        let counted = |session: &&Arc<Session>| full == Full::All || session.principal.as_ref() == principal;
+        let idle =
+            self.by_id.values().filter(counted).filter_map(|session| Some((session.idle(now)?, session)));
+        let (_, oldest) = idle.filter(|(idle, _)| *idle >= enough).max_by_key(|(idle, _)| *idle)?;
+        Some(Arc::clone(&oldest.id))
+    }
+
     fn has_room(&self, settings: &Settings, principal: Option<&Arc<str>>) -> bool {
-        let of_principal = principal.map_or(0, |principal| {
-            self.by_id.values().filter(|other| other.principal.as_ref() == Some(principal)).count()
-        });
-        self.by_id.len() < settings.max_sessions && of_principal < settings.max_sessions_per_principal
+        let full = self.full(settings, principal);
+        full.is_none_or(|full| self.evictable(settings, full, principal).is_some())
+    }
+
+    fn insert(&mut self, session: &Arc<Session>) {
+        *self.counts.entry(session.principal.clone()).or_insert(0) += 1;
+        self.by_id.insert(Arc::clone(&session.id), Arc::clone(session));
     }
 
     fn remove(&mut self, id: &str) -> Option<Arc<Session>> {
-        let removed = self.by_id.remove(id);
+        let removed = self.by_id.remove(id)?;
+        self.uncount(&removed);
         self.shrink();
-        removed
+        Some(removed)
+    }
+
+    fn uncount(&mut self, session: &Session) {
+        if let Some(count) = self.counts.get_mut(&session.principal) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&session.principal);
+            }
+        }
     }
 
     /// Gives back the room of many that have gone.
@@ -258,7 +317,7 @@ impl Sessions {
 
     /// A new session that nobody can find yet.
     pub(super) fn create(shared: &Arc<Shared>, principal: Option<Arc<str>>, ids: Ids) -> Arc<Session> {
-        Session::new(&shared.server, principal, ids, &shared.settings)
+        Session::new(shared, principal, ids)
     }
 
     /// Whether there may be one more, altogether and of this principal.
@@ -266,17 +325,30 @@ impl Sessions {
         shared.sessions.known().has_room(&shared.settings, principal)
     }
 
-    /// Makes a session known. False when there are too many, altogether or of its principal.
+    /// Makes a session known, and ends the one that has been idle longest if there are too many, altogether or of its
+    /// principal. False when none has been idle long enough.
     pub(super) fn add(shared: &Arc<Shared>, session: &Arc<Session>) -> bool {
+        let (settings, principal) = (&shared.settings, session.principal.as_ref());
         let mut known = shared.sessions.known();
-        if !known.has_room(&shared.settings, session.principal.as_ref()) {
-            return false;
+        let mut evicted = Vec::new();
+        // Both limits can be reached, and a session that counts for one may not count for the other.
+        while let Some(full) = known.full(settings, principal) {
+            let oldest = known.evictable(settings, full, principal).and_then(|id| known.remove(&id));
+            let Some(oldest) = oldest else { break };
+            evicted.push(oldest);
         }
-        known.by_id.insert(Arc::clone(&session.id), Arc::clone(session));
-        if !std::mem::replace(&mut known.sweeping, true) {
-            tokio::spawn(sweep(Arc::downgrade(shared)));
+        let has_room = known.full(settings, principal).is_none();
+        if has_room {
+            known.insert(session);
+            if !std::mem::replace(&mut known.sweeping, true) {
+                tokio::spawn(sweep(Arc::downgrade(shared)));
+            }
         }
-        true
+        drop(known);
+        for session in evicted {
+            session.end();
+        }
+        has_room
     }
 
     /// The session of this id, if it belongs to this principal.
@@ -300,7 +372,10 @@ impl Sessions {
 
     /// Ends all of them.
     pub(in crate::server) fn clear(&self) {
-        let all: Vec<_> = self.known().by_id.drain().map(|(_, session)| session).collect();
+        let mut known = self.known();
+        known.counts.clear();
+        let all: Vec<_> = known.by_id.drain().map(|(_, session)| session).collect();
+        drop(known);
         for session in all {
             session.end();
         }
@@ -316,11 +391,14 @@ async fn sweep(shared: Weak<Shared>) {
         let now = Instant::now();
         let (expired, more): (Vec<_>, _) = {
             let mut known = shared.sessions.known();
-            let expired = known
+            let expired: Vec<_> = known
                 .by_id
                 .extract_if(|_, session| session.is_expired(&shared.settings, now))
                 .map(|(_, session)| session)
                 .collect();
+            for session in &expired {
+                known.uncount(session);
+            }
             known.shrink();
             for session in known.by_id.values() {
                 session.forget_old(&shared.settings, now);

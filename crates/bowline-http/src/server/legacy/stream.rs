@@ -1,10 +1,11 @@
 //! The events of one stream, kept so that a reader can come back to them.
 
 use super::log::{EventLog, EventStore};
+use crate::server::retention::{EVENT_OVERHEAD, Keeps, Retention, Shed};
 use bowline_server::transport::Sink;
 use bytes::Bytes;
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     task::Waker,
 };
 use tokio::time::Instant;
@@ -15,6 +16,8 @@ pub(super) struct Source {
     pub(super) store: Arc<dyn EventStore>,
     pub(super) session: Arc<str>,
     pub(super) bounds: Bounds,
+    /// What the streams of all sessions keep together.
+    pub(super) retention: Arc<Retention>,
 }
 
 /// How many events, and bytes of them, one stream keeps.
@@ -31,6 +34,8 @@ pub(super) struct Stream {
     source: Source,
     /// Whether a reader that is sent away knows to come back.
     returning: bool,
+    /// Its number among the streams that make room for others.
+    retained: OnceLock<u64>,
     state: Mutex<State>,
 }
 
@@ -46,6 +51,10 @@ struct State {
     hung_up: bool,
     /// Rises with every reader; only the newest one reads.
     readers: u64,
+    /// Whether the newest reader is still there.
+    is_read: bool,
+    /// What the events count for in the budget of all streams.
+    charged: usize,
     waker: Option<Waker>,
 }
 
@@ -74,7 +83,15 @@ pub(super) enum Progress {
 impl Stream {
     pub(super) fn new(number: u64, source: Source, returning: bool) -> Self {
         let state = Mutex::new(State { delivered: 1, ..State::default() });
-        Self { number, source, returning, state }
+        Self { number, source, returning, retained: OnceLock::new(), state }
+    }
+
+    /// Lets other streams have the room of this one when there is not enough for all.
+    pub(super) fn retain(self: &Arc<Self>) {
+        self.retained.get_or_init(|| {
+            let stream: Weak<Self> = Arc::downgrade(self);
+            self.source.retention.join(stream)
+        });
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -90,6 +107,7 @@ impl Stream {
             return None;
         }
         state.readers += 1;
+        state.is_read = true;
         // The first reader of a stream that was hung up before it began is sent away after its opening.
         state.hung_up &= state.readers == 1;
         let (reader, waker) = (state.readers, state.waker.take());
@@ -98,6 +116,14 @@ impl Stream {
             waker.wake();
         }
         Some(reader)
+    }
+
+    /// Notes that a reader is gone.
+    pub(super) fn detach(&self, reader: u64) {
+        let mut state = self.state();
+        if state.readers == reader {
+            state.is_read = false;
+        }
     }
 
     /// The event `number`, or what there is instead.
@@ -142,7 +168,20 @@ impl Stream {
         let log = state.log.as_mut().filter(|_| only)?;
         let event = log.get(log.first());
         log.drop_oldest();
+        self.settle(&mut state);
         event
+    }
+
+    /// Counts what is kept now in the budget of all streams.
+    fn settle(&self, state: &mut State) {
+        let kept = state.kept();
+        let retention = &self.source.retention;
+        if kept > state.charged {
+            retention.charge(kept - state.charged);
+        } else {
+            retention.release(state.charged - kept);
+        }
+        state.charged = kept;
     }
 
     /// How many bytes of events are kept.
@@ -182,12 +221,15 @@ impl Stream {
         if state.finished.is_some() {
             return;
         }
-        let Source { store, session, bounds: Bounds { events, bytes } } = &self.source;
+        let Source { store, session, bounds: Bounds { events, bytes }, retention } = &self.source;
         let (events, bytes) = (*events, *bytes);
         if spare {
             // What may be lost takes half of the room at most, so that there is some for what may not.
             let (waiting, waiting_bytes) = state.waiting();
-            if 2 * (waiting + 1) > events || 2 * (waiting_bytes + event.len()) > bytes {
+            if 2 * (waiting + 1) > events
+                || 2 * (waiting_bytes + event.len()) > bytes
+                || !self.source.retention.has_room(event.len() + EVENT_OVERHEAD)
+            {
                 return;
             }
         }
@@ -202,10 +244,46 @@ impl Stream {
             log.drop_oldest();
         }
         log.append(event);
+        self.settle(&mut state);
         let waker = state.waker.take();
         drop(state);
         if let Some(waker) = waker {
             waker.wake();
+        }
+        retention.reclaim();
+    }
+}
+
+impl Keeps for Stream {
+    fn shed(&self, which: Shed) {
+        let mut state = self.state();
+        let until = match which {
+            Shed::Delivered => state.delivered,
+            Shed::Unread if state.is_read => return,
+            Shed::Unread | Shed::All => u64::MAX,
+        };
+        if let Some(log) = &mut state.log {
+            while !log.is_empty() && log.first() < until {
+                log.drop_oldest();
+            }
+        }
+        self.settle(&mut state);
+        drop(state);
+        // A reader finds that what it waits for is gone.
+        self.wake();
+    }
+
+    fn kept(&self) -> usize {
+        self.state().charged
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.source.retention.release(state.charged);
+        if let Some(number) = self.retained.get() {
+            self.source.retention.leave(*number);
         }
     }
 }
@@ -230,6 +308,10 @@ impl State {
 
     fn bytes(&self) -> usize {
         self.log.as_ref().map_or(0, |log| log.bytes())
+    }
+
+    fn kept(&self) -> usize {
+        self.bytes() + self.len() * EVENT_OVERHEAD
     }
 }
 
@@ -260,7 +342,9 @@ mod tests {
 
     fn stream() -> Stream {
         let bounds = Bounds { events: 3, bytes: 1000 };
-        Stream::new(1, Source { store: Arc::new(MemoryEvents), session: "s".into(), bounds }, true)
+        let retention = Arc::new(Retention::new(usize::MAX));
+        let source = Source { store: Arc::new(MemoryEvents), session: "s".into(), bounds, retention };
+        Stream::new(1, source, true)
     }
 
     fn read(stream: &Stream, reader: u64, from: u64) -> Vec<String> {

@@ -1,0 +1,116 @@
+//! The byte budget for the events that all streams keep together.
+
+use std::{
+    cmp::Reverse,
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+/// What one kept event takes besides its text.
+pub(super) const EVENT_OVERHEAD: usize = 64;
+
+/// Which events a stream drops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shed {
+    /// Those that a reader was given, kept only for a client that comes back.
+    Delivered,
+    /// All of them, if nobody reads the stream.
+    Unread,
+    /// All of them. A reader that has not got them yet finds its stream ended.
+    All,
+}
+
+/// A stream that keeps events and can drop them.
+pub(super) trait Keeps: Send + Sync {
+    /// Drops events.
+    fn shed(&self, which: Shed);
+
+    /// Returns how many bytes it keeps.
+    fn kept(&self) -> usize;
+}
+
+/// The budget. It is shared by all streams of an endpoint.
+pub(super) struct Retention {
+    limit: usize,
+    kept: AtomicUsize,
+    streams: Mutex<Streams>,
+}
+
+#[derive(Default)]
+struct Streams {
+    /// By age.
+    known: BTreeMap<u64, Weak<dyn Keeps>>,
+    next: u64,
+}
+
+impl Retention {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { limit, kept: AtomicUsize::new(0), streams: Mutex::default() }
+    }
+
+    fn streams(&self) -> MutexGuard<'_, Streams> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts bytes that are kept from now on.
+    pub(super) fn charge(&self, bytes: usize) {
+        self.kept.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts bytes that are no longer kept.
+    pub(super) fn release(&self, bytes: usize) {
+        self.kept.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether so many more bytes fit.
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
+        self.kept.load(Ordering::Relaxed).saturating_add(bytes) <= self.limit
+    }
+
+    /// Makes a stream drop events when room is needed, until its number is given to [`leave`](Self::leave).
+    pub(super) fn join(&self, stream: Weak<dyn Keeps>) -> u64 {
+        let mut streams = self.streams();
+        let number = streams.next;
+        streams.next += 1;
+        streams.known.insert(number, stream);
+        number
+    }
+
+    pub(super) fn leave(&self, number: u64) {
+        self.streams().known.remove(&number);
+    }
+
+    /// Has streams drop events until there is room again. The caller must hold the lock of no stream.
+    pub(super) fn reclaim(&self) {
+        if self.has_room(0) {
+            return;
+        }
+        // A little more than needed, so that the next event does not search all streams again.
+        let enough = || self.has_room(self.limit / 8);
+        let mut streams: Vec<Arc<dyn Keeps>> =
+            self.streams().known.values().filter_map(Weak::upgrade).collect();
+        for which in [Shed::Delivered, Shed::Unread, Shed::All] {
+            if which == Shed::All {
+                streams.sort_by_key(|stream| Reverse(stream.kept()));
+            }
+            for stream in &streams {
+                if enough() {
+                    return;
+                }
+                stream.shed(which);
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Retention {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Retention")
+            .field("limit", &self.limit)
+            .field("kept", &self.kept)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,130 @@
+//! What all streams keep together is bounded.
+
+use crate::wire::{Ask, Told};
+use bowline_http::{HttpService, Settings};
+use bowline_server::{Ctx, Server, Tool};
+use http::{Method, StatusCode};
+use serde_json::json;
+
+const KIB: usize = 1024;
+
+/// An endpoint whose tool answers with 100 KiB, on a stream.
+fn endpoint(settings: Settings) -> HttpService {
+    let long = Tool::new("long").handler(|ctx: Ctx| async move {
+        ctx.progress(1.0, None);
+        tokio::task::yield_now().await;
+        "x".repeat(100 * KIB)
+    });
+    HttpService::with(Server::new("s").tool(long).build().unwrap(), settings)
+}
+
+async fn open(endpoint: &HttpService) -> String {
+    let client = json!({ "name": "c", "version": "1" });
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
+    let told = Ask::post(&hello).send(endpoint).await;
+    let session = told.headers["mcp-session-id"].to_str().unwrap().to_owned();
+    let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    let accepted = Ask::post(&ready).header("mcp-session-id", &session).send(endpoint).await;
+    assert_eq!(accepted.status, StatusCode::ACCEPTED);
+    session
+}
+
+async fn call(endpoint: &HttpService, session: &str) -> Told {
+    let params = json!({ "name": "long", "_meta": { "progressToken": 1 } });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    Ask::post(&call).header("mcp-session-id", session).send(endpoint).await
+}
+
+/// Goes back to the stream of the call, which is the third of its session.
+async fn resume(endpoint: &HttpService, session: &str) -> Told {
+    let get = Ask::new(Method::GET).header("accept", "text/event-stream").header("mcp-session-id", session);
+    get.header("last-event-id", "3-0").send(endpoint).await
+}
+
+/// Reads a stream to its end; whether the response was on it.
+async fn has_response(mut told: Told) -> bool {
+    let mut found = false;
+    while let Some((_, message)) = told.message().await {
+        found |= message.get("result").is_some();
+    }
+    found
+}
+
+#[tokio::test]
+async fn streams_nobody_reads_make_room_for_others() {
+    let endpoint = endpoint(Settings::new().max_retained_bytes(1000 * KIB));
+    let mut sessions = Vec::new();
+    for _ in 0..60 {
+        let session = open(&endpoint).await;
+        // The client goes away; its call goes on.
+        let told = call(&endpoint, &session).await;
+        assert!(told.is_stream());
+        drop(told);
+        tokio::task::yield_now().await;
+        sessions.push(session);
+    }
+    let mut kept = 0;
+    for session in &sessions {
+        let told = resume(&endpoint, session).await;
+        if told.status == StatusCode::OK {
+            kept += usize::from(has_response(told).await);
+        }
+    }
+    assert!((1..=10).contains(&kept), "{kept} replies of 100 KiB fit into 1000 KiB");
+    let last = resume(&endpoint, sessions.last().unwrap()).await;
+    assert_eq!(last.status, StatusCode::OK, "the newest is kept");
+}
+
+#[tokio::test]
+async fn a_stream_that_is_read_gets_its_response_however_much_others_keep() {
+    let endpoint = endpoint(Settings::new().max_retained_bytes(1000 * KIB));
+    for _ in 0..30 {
+        let session = open(&endpoint).await;
+        drop(call(&endpoint, &session).await);
+        let session = open(&endpoint).await;
+        assert!(has_response(call(&endpoint, &session).await).await);
+    }
+}
+
+#[tokio::test]
+async fn streams_that_are_read_too_slowly_are_ended() {
+    let endpoint = endpoint(Settings::new().max_retained_bytes(1000 * KIB));
+    let mut streams = Vec::new();
+    for _ in 0..30 {
+        let session = open(&endpoint).await;
+        streams.push(call(&endpoint, &session).await);
+        tokio::task::yield_now().await;
+    }
+    let mut whole = 0;
+    for stream in streams {
+        whole += usize::from(has_response(stream).await);
+    }
+    assert!((1..=10).contains(&whole), "{whole} replies of 100 KiB fit into 1000 KiB");
+}
+
+#[tokio::test]
+async fn listens_are_bounded_in_number_and_in_the_length_of_their_filters() {
+    let server = || Server::new("s").tool(Tool::new("t").handler(|| "t")).build().unwrap();
+    let listen = |uris: Vec<String>| {
+        let filter = json!({ "toolsListChanged": true, "resourceSubscriptions": uris });
+        Ask::modern("subscriptions/listen", json!({ "notifications": filter }))
+    };
+    let few = HttpService::with(server(), Settings::new().max_listens(2));
+    let mut open = Vec::new();
+    for status in [200, 200, 503] {
+        let told = listen(Vec::new()).send(&few).await;
+        assert_eq!(told.status, status);
+        open.push(told);
+    }
+    drop(open);
+    assert_eq!(listen(Vec::new()).send(&few).await.status, StatusCode::OK, "the others are gone");
+
+    let short = HttpService::with(server(), Settings::new().max_retained_bytes(100 * KIB));
+    let long: Vec<String> = (0..10).map(|number| format!("x://{number}/{}", "x".repeat(2000))).collect();
+    let first = listen(long.clone()).send(&short).await;
+    assert_eq!(first.status, StatusCode::OK);
+    assert_eq!(listen(long.clone()).send(&short).await.status, StatusCode::SERVICE_UNAVAILABLE);
+    drop(first);
+    assert_eq!(listen(long).send(&short).await.status, StatusCode::OK);
+}
