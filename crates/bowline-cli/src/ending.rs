@@ -1,12 +1,19 @@
 //! When the program is told to end: Ctrl-C or SIGTERM, once to end in good order and twice to end at once.
 
-use std::io;
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 use tokio::sync::watch;
 
 /// Hears what the process is told. Clones hear the same.
 #[derive(Clone, Debug)]
 pub(crate) struct Ending {
     told: watch::Receiver<u32>,
+    terminated: Arc<AtomicBool>,
 }
 
 impl Ending {
@@ -14,13 +21,21 @@ impl Ending {
     pub(crate) fn listen() -> io::Result<Self> {
         let (tell, told) = watch::channel(0_u32);
         let mut signals = Signals::new()?;
+        let terminated = Arc::new(AtomicBool::new(false));
+        let by_supervisor = Arc::clone(&terminated);
         tokio::spawn(async move {
             loop {
-                signals.next().await;
+                let is_interrupt = signals.next().await == Signal::Interrupt;
+                by_supervisor.fetch_or(!is_interrupt, Ordering::Relaxed);
                 tell.send_modify(|count| *count = count.saturating_add(1));
             }
         });
-        Ok(Self { told })
+        Ok(Self { told, terminated })
+    }
+
+    /// Whether SIGTERM ended it, which supervisors send, and not Ctrl-C.
+    pub(crate) fn is_terminated(&self) -> bool {
+        self.terminated.load(Ordering::Relaxed)
     }
 
     /// Completes when it was told so many times.
@@ -30,6 +45,14 @@ impl Ending {
             std::future::pending::<()>().await;
         }
     }
+}
+
+/// Which signal came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Signal {
+    Interrupt,
+    #[cfg(unix)]
+    Terminate,
 }
 
 #[cfg(unix)]
@@ -45,10 +68,10 @@ impl Signals {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    async fn next(&mut self) {
+    async fn next(&mut self) -> Signal {
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => Signal::Interrupt,
+            _ = self.terminate.recv() => Signal::Terminate,
         }
     }
 }
@@ -62,9 +85,10 @@ impl Signals {
         Ok(Self)
     }
 
-    async fn next(&mut self) {
+    async fn next(&mut self) -> Signal {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
+        Signal::Interrupt
     }
 }

@@ -146,6 +146,12 @@ impl Hosting {
                  remove `--no-token`, or set `token_env` in `[gateway]`"
             ));
         }
+        if listen.ip().is_unspecified() && config.gateway.allowed_hosts.is_empty() {
+            told.push(format!(
+                "only requests for `localhost` are answered on {listen}; add the names and addresses that clients use \
+                 to `gateway.allowed_hosts`"
+            ));
+        }
         told
     }
 

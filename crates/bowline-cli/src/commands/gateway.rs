@@ -126,11 +126,18 @@ async fn serve(
         let Some((listener, told)) = socket else { return Ok(()) };
         tracing::info!(address = %listener.local_addr()?, "listening");
         let end = end();
-        let end = async move {
+        let ends = async move {
             end.await;
             drop(told);
+            gateway.announce_end();
+            // Load balancers need a moment to see that `/readyz` has changed. Nobody waits for Ctrl-C that long.
+            if ending.is_terminated() {
+                let delay = gateway.config().gateway.shutdown_delay;
+                tracing::info!(?delay, "terminated; `/readyz` now answers 503");
+                tokio::time::sleep(delay).await;
+            }
         };
-        gateway.serve_http(listener, end).await.map_err(|error| hosting::refused(&error))
+        gateway.serve_http(listener, ends).await.map_err(|error| hosting::refused(&error))
     };
     let over_stdio = async {
         if !stdio {

@@ -82,6 +82,58 @@ fn a_gateway_over_http_ends_when_it_is_told() {
     assert!(!messages.contains("s3cret-token"), "{messages}");
 }
 
+/// The reply to a GET, to its end.
+fn get(address: &str, path: &str, host: &str) -> String {
+    use std::io::{Read, Write};
+    let mut stream = std::net::TcpStream::connect(address).expect("somebody listens");
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").expect("it is read");
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).expect("it is text");
+    reply
+}
+
+#[test]
+fn a_gateway_that_is_terminated_is_not_ready_before_it_ends() {
+    let place = Place::new();
+    let file = "[gateway]\nlisten = \"127.0.0.1:0\"\nshutdown_delay = \"60s\"\n".to_owned() + SERVERS;
+    place.put("gateway.toml", &file);
+    let config = place.path("gateway.toml").display().to_string();
+    let mut gateway = Background::start(place.program(&["gateway", "--config", &config]));
+    let url = url(&gateway.message("listening"));
+    let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
+    assert!(get(address, "/readyz", "anything").starts_with("HTTP/1.1 200"));
+    gateway.signal(Signal::TERM);
+    gateway.message("terminated");
+    assert!(get(address, "/readyz", "anything").starts_with("HTTP/1.1 503"));
+    assert!(get(address, "/healthz", "anything").starts_with("HTTP/1.1 200"));
+    // Told again, it does not wait.
+    gateway.signal(Signal::TERM);
+    gateway.end();
+}
+
+#[test]
+fn a_served_server_answers_for_the_hosts_it_is_given_and_the_first_revision() {
+    use std::io::{BufRead, BufReader, Write};
+    let place = Place::new();
+    let words = ["serve", "everything", "--http", "0.0.0.0:0", "--http-host", "mcp.example.com"];
+    let mut server = Background::start(place.program(&words));
+    let url = server.line();
+    let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
+    assert!(get(address, "/mcp", "mcp.example.com").starts_with("HTTP/1.1 400"));
+    let refused = get(address, "/mcp", "10.0.0.5");
+    assert!(refused.contains("host `10.0.0.5` is not allowed; add it to `--http-host`"), "{refused}");
+    let mut stream = std::net::TcpStream::connect(address).expect("it listens");
+    write!(stream, "GET /sse HTTP/1.1\r\nHost: {address}\r\n\r\n").expect("it is read");
+    let event =
+        BufReader::new(stream).lines().map_while(Result::ok).find(|line| line.contains("?sessionId="));
+    assert!(event.is_some());
+    server.signal(Signal::INT);
+    assert_eq!(server.end().0, Some(0));
+    let (told, code) = place.run(&["serve", "everything", "--http", "0", "--http-host", "*"]);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("`*` needs a token"), "{told}");
+}
+
 #[test]
 fn what_is_wrong_is_told_or_with_strict_ends_it() {
     let place = Place::new();
@@ -103,6 +155,7 @@ fn what_is_wrong_is_told_or_with_strict_ends_it() {
         error: something is wrong with the configuration
           /user/.config/bowline/bowline.toml:10:1: servers.wrong.args: `args` means something only beside `command`, which is not there; add `command` or remove `args`
           other machines can connect to 0.0.0.0:0, and nobody has to send a token; remove `--no-token`, or set `token_env` in `[gateway]`
+          only requests for `localhost` are answered on 0.0.0.0:0; add the names and addresses that clients use to `gateway.allowed_hosts`
           /here/bowline.toml:1: the server `theirs` comes with the project and is not used before you approve it: run `bowline up` in a terminal
     "]].assert_eq(&told);
     assert_eq!(code, Some(3));
