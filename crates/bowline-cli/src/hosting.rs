@@ -211,6 +211,10 @@ impl Approved {
 }
 
 impl Approve for Approved {
+    fn approve_for_client(&self, candidate: &Candidate) -> Result<(), String> {
+        self.approve(candidate).map_err(|error| error.to_string())
+    }
+
     fn is_approved(&self, candidate: &Candidate) -> bool {
         let approved = (candidate.server().to_owned(), candidate.digest().to_owned());
         self.run.lock().unwrap_or_else(PoisonError::into_inner).contains(&approved)

@@ -237,6 +237,16 @@ impl Client {
         Ok(())
     }
 
+    /// Tells a legacy server that the roots changed, for a client whose relay answers for them. Servers of 2026-07-28 ask
+    /// whenever they need them.
+    pub fn notify_roots_changed(&self) {
+        if let State::Open(connection) = &*self.core().state.borrow()
+            && !connection.is_modern()
+        {
+            connection.notify(Method::RootsListChanged.as_str(), None);
+        }
+    }
+
     /// Sends any request, and gives its result as it came. `params` is an object; `_meta` in it is kept.
     ///
     /// The way to methods of extensions. Nothing is checked beforehand.

@@ -78,3 +78,4 @@ pub use transport::{
     CancelWay, ClientEnd, Connect, Inbox, Outgoing, OutgoingKind, Receive, ServerEnd, Stream, Transport,
     memory,
 };
+pub use web::is_accessible as is_accessible_root;

@@ -1,10 +1,10 @@
 //! Which URLs may be shown to a user, and which folders may be shown to a server.
 
-use bowline_proto::uri::validate_uri;
+use bowline_proto::uri::{is_safe_page, validate_uri};
 use bowline_types::Root;
 use std::path::PathBuf;
 
-/// Checks that a URL leads to a web page and nowhere else: `http` or `https`, with a host.
+/// Checks that a URL leads to a web page and nowhere else: `https`, or `http` on this machine, with a host.
 pub(crate) fn check_page(url: &str) -> Result<(), String> {
     let scheme = url.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
     if !matches!(scheme.as_deref(), Some("http" | "https")) {
@@ -14,6 +14,9 @@ pub(crate) fn check_page(url: &str) -> Result<(), String> {
         return Err(format!("expected a URL without blanks, got `{url}`"));
     }
     match host(url) {
+        Some(host) if !host.is_empty() && !is_safe_page(url) => {
+            Err(format!("expected an https URL, or http on a loopback address, got `{url}`"))
+        }
         Some(host) if !host.is_empty() => Ok(()),
         _ => Err(format!("expected a URL with a host, got `{url}`")),
     }
@@ -61,7 +64,7 @@ pub(crate) fn check_root(root: &Root) -> Result<(), String> {
 }
 
 /// Whether a root is there and can be read at this moment. Blocks for as long as the file system takes.
-pub(crate) fn is_accessible(root: &Root) -> bool {
+pub fn is_accessible(root: &Root) -> bool {
     let Some(path) = path_of(&root.uri) else { return false };
     match std::fs::metadata(&path) {
         Ok(metadata) if metadata.is_dir() => std::fs::read_dir(&path).is_ok(),
@@ -116,11 +119,12 @@ mod tests {
     fn only_pages_with_a_host_may_be_shown() {
         // proves: ELIU-26
         for good in
-            ["https://example.com/a?b#c", "HTTP://example.com", "http://[::1]:80/", "https://u@example.com"]
+            ["https://example.com/a?b#c", "HTTP://localhost", "http://[::1]:80/", "https://u@example.com"]
         {
             assert_eq!(check_page(good), Ok(()), "{good}");
         }
         for bad in [
+            "http://example.com",
             "javascript:alert(1)",
             "data:text/html,x",
             "file:///etc/passwd",

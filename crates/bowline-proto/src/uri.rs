@@ -11,6 +11,6 @@ mod percent;
 mod scan;
 mod template;
 
-pub use check::{UriError, is_sub_resource, validate_uri};
+pub use check::{UriError, is_safe_page, is_sub_resource, validate_uri};
 pub use expand::{ExpandError, Value};
 pub use template::{TemplateError, UriTemplate};

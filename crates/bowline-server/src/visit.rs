@@ -48,5 +48,23 @@ pub(crate) fn required(
 /// Checks that a user can be sent to `url`.
 pub(crate) fn check_url(url: &str) -> Result<(), Error> {
     uri::validate_uri(url)
-        .map_err(|error| Error::internal(format!("cannot send the user to `{url}`: {error}")))
+        .map_err(|error| Error::internal(format!("cannot send the user to `{url}`: {error}")))?;
+    if !uri::is_safe_page(url) {
+        let message = format!("cannot send the user to `{url}`: use https, or http on a loopback address");
+        return Err(Error::internal(message));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // proves: ELIU-29
+    #[test]
+    fn pages_that_are_not_encrypted_are_not_sent() {
+        assert!(check_url("https://example.com/sign-in").is_ok());
+        assert!(check_url("http://localhost:8080/sign-in").is_ok());
+        assert!(check_url("http://example.com/sign-in").is_err());
+    }
 }

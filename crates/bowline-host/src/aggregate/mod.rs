@@ -6,6 +6,6 @@ mod shelf;
 mod uris;
 
 pub(crate) use catalog::{Catalog, Offer};
-pub(crate) use names::may_be_of;
 pub use names::{MAX_NAME, exposed_name};
+pub(crate) use names::{may_be_of, name_within};
 pub(crate) use shelf::Shelf;

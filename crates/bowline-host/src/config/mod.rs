@@ -51,12 +51,12 @@ pub use self::keys::{Absent, Key, SECTIONS, Section};
 pub use self::known::{KnownFile, known_files};
 pub(crate) use self::load::MAX_FILE;
 pub use self::load::{Disk, Loader, Presence, ReadFile, Source};
-pub use self::open::open_regular;
-pub(crate) use self::open::read_regular;
 pub use self::model::{
     CommandLaunch, Config, InheritEnv, Launch, LimitsConfig, OauthConfig, Prefer, RootConfig, Scope, Share,
     Start, Unknown, UpstreamConfig, UpstreamSettings, UrlLaunch,
 };
+pub use self::open::open_regular;
+pub(crate) use self::open::read_regular;
 pub use self::reference::reference;
 pub use self::report::{ConfigError, Notice, NoticeKind, Origin};
 pub use self::sections::{

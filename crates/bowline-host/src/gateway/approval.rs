@@ -109,6 +109,11 @@ pub trait Approve: Send + Sync + 'static {
     /// Whether exactly this was approved. Asked whenever the configuration is read; it must not take long, and must not turn
     /// to the gateway itself.
     fn is_approved(&self, candidate: &Candidate) -> bool;
+
+    /// Approves a candidate because the user of a client did. Default: nobody can approve this way.
+    fn approve_for_client(&self, candidate: &Candidate) -> Result<(), String> {
+        Err(format!("`{}` cannot be approved through a client", visible(candidate.server())))
+    }
 }
 
 impl<F: Fn(&Candidate) -> bool + Send + Sync + 'static> Approve for F {
@@ -407,6 +412,10 @@ impl Approvals {
 }
 
 impl Approve for Approvals {
+    fn approve_for_client(&self, candidate: &Candidate) -> Result<(), String> {
+        self.approve(candidate).map_err(|error| error.to_string())
+    }
+
     fn is_approved(&self, candidate: &Candidate) -> bool {
         match self.file.read::<File>() {
             Ok(file) => file.is_some_and(|(file, _)| {

@@ -5,6 +5,7 @@ use super::{
     approval::{Approvals, Approve, Candidate},
     edge::{self, Token},
     models::{self, Models},
+    pending::Pending,
     problem::{self, GatewayError, Problem},
     reload::{self, State},
     rules::{self, Consenting},
@@ -15,7 +16,8 @@ use crate::{
     audit::{Audit, AuditSettings},
     config::{Config, Environment},
     policy::{
-        Answers, Audience, Consent, Gate, Guard, GuardBuilder, Opener, Pins, QuestionLimit, Rule, default_consent,
+        Answers, Audience, Consent, Gate, Guard, GuardBuilder, Opener, Pins, QuestionLimit, Rule,
+        default_consent,
     },
     telemetry::{Exporter, Sources, Traces},
 };
@@ -262,7 +264,9 @@ impl GatewayBuilder {
         }
         state.config = Arc::new(self.config);
         *inner.state() = state;
-        Ok(Gateway { inner: Arc::new(inner) })
+        let inner = Arc::new(inner);
+        inner.host.set_pending(Pending(Arc::downgrade(&inner)));
+        Ok(Gateway { inner })
     }
 
     /// The token that clients have to send. One that is configured and cannot be had lets nobody in.

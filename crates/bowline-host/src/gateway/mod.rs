@@ -21,6 +21,7 @@ mod approval;
 mod builder;
 mod edge;
 mod models;
+mod pending;
 mod problem;
 mod reload;
 mod rules;

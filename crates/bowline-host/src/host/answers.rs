@@ -120,14 +120,25 @@ impl Inner {
                 let result = result?;
                 written(&self.guard.sampled(&facts, &sampling, result).await.map_err(refused)?)
             }
-            InputRequest::ListRoots => {
-                let roots = instance.spec.roots.clone();
-                let decided = self.guard.roots(&facts, &roots).await;
-                self.count_consent(instance, &decided);
-                decided.map_err(refused)?;
-                written(&ListRootsResult::new(roots))
-            }
+            InputRequest::ListRoots => self.list_roots(instance, &facts).await.map_err(refused),
         }
+    }
+
+    /// The configured roots of a server, if it may have them.
+    async fn list_roots(
+        &self,
+        instance: &Instance,
+        facts: &Facts<'_>,
+    ) -> Result<RawJson, crate::policy::Refusal> {
+        let roots = instance.accessible_roots().await;
+        let decided = if self.attended {
+            self.guard.roots(facts, &roots).await
+        } else {
+            self.guard.disclose(facts, &roots)
+        };
+        self.count_consent(instance, &decided);
+        decided
+            .map(|()| RawJson::of(&ListRootsResult::new(roots)).unwrap_or_else(|_| RawJson::empty_object()))
     }
 }
 
@@ -202,24 +213,30 @@ impl Owner for Desk {
         })
     }
 
-    fn ask_aside(&self, instance: &Arc<Instance>, request: &InputRequest) -> Result<RawJson, RpcError> {
-        match request {
-            // Many servers ask for their folders as soon as they have started.
-            InputRequest::ListRoots => {
-                let Some(inner) = self.0.upgrade() else {
-                    return Err(RpcError::internal("the host has ended"));
-                };
-                let project = inner.project.as_deref();
-                let identity = instance.spec.identity.as_deref();
-                let facts = Facts { server: &instance.name, project, identity, ..Facts::default() };
-                let decided = inner.guard.disclose(&facts);
-                decided.map_err(|refusal| RpcError::new(DECLINED, refusal.reason().to_owned()))?;
-                written(&ListRootsResult::new(instance.spec.roots.clone()))
+    fn ask_aside(
+        &self,
+        instance: Arc<Instance>,
+        request: InputRequest,
+    ) -> BoxFuture<'static, Result<RawJson, RpcError>> {
+        let inner = self.0.clone();
+        Box::pin(async move {
+            match request {
+                // Many servers ask for their folders as soon as they have started.
+                InputRequest::ListRoots => {
+                    let Some(inner) = inner.upgrade() else {
+                        return Err(RpcError::internal("the host has ended"));
+                    };
+                    let project = inner.project.as_deref();
+                    let identity = instance.spec.identity.as_deref();
+                    let facts = Facts { server: &instance.name, project, identity, ..Facts::default() };
+                    let listed = inner.list_roots(&instance, &facts).await;
+                    listed.map_err(|refusal| RpcError::new(DECLINED, refusal.reason().to_owned()))
+                }
+                InputRequest::Elicit(_) | InputRequest::CreateMessage(_) => {
+                    Err(RpcError::internal("nobody has a call under way that this could belong to"))
+                }
             }
-            InputRequest::Elicit(_) | InputRequest::CreateMessage(_) => {
-                Err(RpcError::internal("nobody has a call under way that this could belong to"))
-            }
-        }
+        })
     }
 
     fn changed(&self, instance: &Arc<Instance>, notification: Notification) {

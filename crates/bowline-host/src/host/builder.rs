@@ -2,7 +2,12 @@
 
 use super::{Host, Inner, Telemetry};
 use crate::{
-    MAX_NAME, bridge::Parking, policy::{Audience, Guard}, sampling::Broker, search::Disclosure, upstream::Upstream,
+    MAX_NAME,
+    bridge::Parking,
+    policy::{Audience, Guard},
+    sampling::Broker,
+    search::Disclosure,
+    upstream::Upstream,
 };
 use std::{
     collections::{BTreeMap, HashMap},
@@ -116,6 +121,7 @@ impl HostBuilder {
             broker: self.broker,
             attended: self.attended,
             ask_callers: self.ask_callers.filter(|_| !self.attended),
+            pending: OnceLock::new(),
             project: self.project,
             max_name: self.max_name,
             telemetry: self.telemetry,

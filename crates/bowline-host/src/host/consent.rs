@@ -1,15 +1,16 @@
 //! Questions of the policy about a call, put to the user of the caller through elicitation.
 
 use super::Inner;
+use crate::aggregate::{may_be_of, name_within};
 use crate::policy::{
     Audience, Covers, Gate, Granted, Headless, Question as PolicyQuestion, Scope, Verdict, describe_question,
 };
 use bowline_proto::{
     replay::{Answer, Question},
-    service::{BoxFuture, Call},
+    service::{BoxFuture, Call, ClientView},
 };
 use bowline_types::{
-    ElicitAction, ElicitParams, ElicitResult, ElicitSchema, EnumSchema, InputRequest, Method,
+    ElicitAction, ElicitParams, ElicitResult, ElicitSchema, EnumSchema, InputRequest, Method, RawJson, Tool,
 };
 use std::sync::{Mutex, PoisonError};
 
@@ -34,6 +35,78 @@ impl Inner {
         let can_wait = matches!(call.method, Method::CallTool | Method::ReadResource | Method::GetPrompt);
         let can_ask = can_wait && call.client.capabilities().has_form_elicitation();
         can_ask.then(|| CallerGate { call, audience, asked: Mutex::default() })
+    }
+}
+
+/// Servers that wait for an approval, known to whoever reads the configuration.
+pub(crate) trait PendingServers: Send + Sync {
+    /// Their names.
+    fn names(&self) -> Vec<String>;
+
+    /// The question whether this one may be used.
+    fn question(&self, server: &str) -> Option<PolicyQuestion>;
+
+    /// Has the server used that this question is about, or says why not.
+    fn approve(&self, question: &PolicyQuestion) -> Result<(), String>;
+}
+
+/// What came of a call to a server that waits for an approval.
+pub(super) enum Approval {
+    /// It was approved just now.
+    Approved,
+    /// It was approved just now, and that is all that was called for.
+    Done(String),
+    /// The caller is asked.
+    Asks(Question),
+    /// It is not approved.
+    Refused(String),
+}
+
+/// The tool that stands for a server that waits for an approval.
+const APPROVE: &str = "approve_server";
+
+impl Inner {
+    /// Has the server approved that a tool or prompt would be of; `None` if it waits for no approval.
+    pub(super) async fn approve_owner(&self, call: &Call) -> Option<Approval> {
+        let pending = self.pending.get()?;
+        let shown = call.params.name().ok()?;
+        let server = pending.names().into_iter().find(|server| may_be_of(self.max_name, server, &shown))?;
+        let question = pending.question(&server)?;
+        let gate = self.caller_gate(call);
+        let verdict = match &gate {
+            Some(gate) => gate.ask(question.clone()).await,
+            None => Headless.ask(question.clone()).await,
+        };
+        Some(match verdict {
+            Verdict::Allow(_) => match pending.approve(&question) {
+                Ok(()) if shown == name_within(self.max_name, &server, APPROVE) => {
+                    Approval::Done(format!("the server `{server}` is approved, and its tools are listed now"))
+                }
+                Ok(()) => Approval::Approved,
+                Err(reason) => Approval::Refused(reason),
+            },
+            Verdict::Decline { reason, .. } => {
+                let default = || format!("the server `{server}` was not approved");
+                Approval::Refused(reason.unwrap_or_else(default))
+            }
+            Verdict::Cancel => Approval::Refused("the question was not answered".to_owned()),
+            Verdict::Deferred => Approval::Asks(gate?.into_asked()?),
+        })
+    }
+
+    /// A tool for each server that waits for an approval, for clients whose user can give it.
+    pub(super) fn pending_tools(&self, client: &ClientView) -> Vec<Tool> {
+        let can_approve =
+            self.ask_callers == Some(Audience::SingleUser) && client.capabilities().has_form_elicitation();
+        let Some(pending) = self.pending.get().filter(|_| can_approve) else { return Vec::new() };
+        let tool = |server: String| {
+            let schema = RawJson::from(serde_json::json!({ "type": "object" }));
+            let about = format!(
+                "The server `{server}` comes with the project and is not used before the user approves it. This asks the user."
+            );
+            Tool::new(name_within(self.max_name, &server, APPROVE), schema).description(about)
+        };
+        pending.names().into_iter().map(tool).collect()
     }
 }
 

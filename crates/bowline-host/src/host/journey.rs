@@ -3,7 +3,7 @@
 use super::{
     Inner, Wait,
     answers::{Answerer, abilities, with_origin},
-    consent::CallerGate,
+    consent::{Approval, CallerGate},
     disclosure::Disclosed,
     telemetry::Account,
     visits::{Visits, unwilling},
@@ -52,7 +52,11 @@ struct Stage {
 
 impl Stage {
     fn new(rounds: u32, route: &Route) -> Self {
-        let (parked, state, target) = (None, None, route.target());
+        Self::of(rounds, route.target())
+    }
+
+    fn of(rounds: u32, target: String) -> Self {
+        let (parked, state) = (None, None);
         let (answers, forms) = (RawMap::new(), Vec::new());
         Self { rounds, parked, state, answers, forms, visits: false, consent: false, target }
     }
@@ -189,7 +193,25 @@ impl Inner {
                 (self.flight(&route, call, &outlet, params, account)?, rounds, Cargo { route, permit: None })
             }
             None => {
-                let route = self.route(call).await?;
+                let route = match self.route(call).await {
+                    Ok(route) => route,
+                    Err(unknown) => match self.approve_owner(call).await {
+                        None => return Err(unknown),
+                        Some(Approval::Approved) => self.route(call).await?,
+                        Some(Approval::Done(text)) => {
+                            let result = CallToolResult::text(text);
+                            return Ok(Ending::Done(Outcome::Complete(Reply::Tool(Box::new(result)))));
+                        }
+                        Some(Approval::Asks(question)) if consent_rounds < MAX_ROUNDS => {
+                            let stage = Stage::of(consent_rounds + 1, String::new());
+                            return needs(vec![question], &Stage { consent: true, ..stage });
+                        }
+                        Some(Approval::Asks(_)) => return Err(unknown),
+                        Some(Approval::Refused(reason)) => {
+                            return Ok(Ending::Done(turned_down(call.method, &reason)));
+                        }
+                    },
+                };
                 account.begin(&route, call);
                 let gate = self.caller_gate(call);
                 let permit = self.permit(&route, call, gate.as_ref().map(|gate| gate as &dyn Gate)).await;
@@ -351,23 +373,13 @@ impl Inner {
         owners.find_map(|member| member.instance(tenant).failure()).unwrap_or_else(unknown)
     }
 
-    async fn permit(
-        &self,
-        route: &Route,
-        call: &Call,
-        gate: Option<&dyn Gate>,
-    ) -> Result<Permit, Refusal> {
+    async fn permit(&self, route: &Route, call: &Call, gate: Option<&dyn Gate>) -> Result<Permit, Refusal> {
         let decided = self.decide(route, call, gate).await;
         self.count_consent(&route.instance, &decided);
         decided
     }
 
-    async fn decide(
-        &self,
-        route: &Route,
-        call: &Call,
-        gate: Option<&dyn Gate>,
-    ) -> Result<Permit, Refusal> {
+    async fn decide(&self, route: &Route, call: &Call, gate: Option<&dyn Gate>) -> Result<Permit, Refusal> {
         let facts = Facts { gate, ..self.facts(&route.instance, &call.client) };
         match &route.subject {
             Subject::Tool(definition) => {

@@ -34,7 +34,8 @@ impl Inner {
         let catalog = self.catalog(&CallerKey::tenant(&call), Wait::Briefly).await;
         let result = match call.method {
             Method::ListTools => {
-                let tools = self.listed(&call.client, &catalog);
+                let mut tools = self.listed(&call.client, &catalog);
+                tools.extend(self.pending_tools(&call.client));
                 listing!(ListToolsResult, tools: tools, call)
             }
             Method::ListPrompts => {

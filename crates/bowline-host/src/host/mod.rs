@@ -11,6 +11,7 @@ mod telemetry;
 mod visits;
 
 pub use builder::HostBuilder;
+pub(crate) use consent::PendingServers;
 pub use telemetry::Telemetry;
 
 use crate::{
@@ -83,6 +84,8 @@ pub(crate) struct Inner {
     attended: bool,
     /// Whether callers are asked what the policy wants to know about their calls, and who they can be.
     ask_callers: Option<Audience>,
+    /// The servers that wait for an approval.
+    pending: OnceLock<Box<dyn PendingServers>>,
     project: Option<String>,
     max_name: usize,
     telemetry: Telemetry,
@@ -154,6 +157,12 @@ impl Host {
         self.inner.retire(removed);
         self.inner.telemetry.metrics.forget(name);
         found
+    }
+
+    /// Has callers asked about servers that wait for an approval.
+    pub(crate) fn set_pending(&self, pending: impl PendingServers + 'static) {
+        // It is set once, by the gateway that owns the host.
+        let _ = self.inner.pending.set(Box::new(pending));
     }
 
     /// The names of the servers.

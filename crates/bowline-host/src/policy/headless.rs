@@ -16,7 +16,8 @@ impl Gate for Headless {
     }
 }
 
-fn refusal(question: &Question) -> String {
+/// Why a question cannot be put to anybody, and what would allow what it is about.
+pub(super) fn refusal(question: &Question) -> String {
     let server = question.server();
     let rule = |more: &str| format!("add a rule with effect = \"allow\", server = {server:?}{more}");
     let subject = |name: &str| format!("`{}` of `{}`", visible(name), visible(server));
@@ -56,7 +57,8 @@ fn refusal(question: &Question) -> String {
         Question::Changed { tool, .. } => accept(server, tool, "changed since it was accepted"),
         Question::New { tool, .. } => accept(server, tool, "is new"),
         Question::SampleResult { .. } | Question::Form { .. } | Question::Visit { .. } => {
-            "only a person can answer this, and nobody can be asked; run `bowline up` in a terminal".to_owned()
+            "only a person can answer this, and nobody can be asked; run `bowline up` in a terminal"
+                .to_owned()
         }
     }
 }
@@ -116,6 +118,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_command_in_a_refusal_can_be_pasted_whatever_the_tool_is_called() {
+        // V-103
         let reason = reason("x$(id)'", "").await;
         assert!(reason.contains(r"`--allow 'files__x$(id)'\'''`"), "{reason}");
     }

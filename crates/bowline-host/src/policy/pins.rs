@@ -39,7 +39,11 @@ impl PinKey {
     /// The name of the entry in the file.
     fn entry(&self) -> String {
         match &self.started {
-            Some(started) => format!("{} {}", self.server, Digest::of(&RawJson::from(serde_json::Value::from(started.as_str())))),
+            Some(started) => format!(
+                "{} {}",
+                self.server,
+                Digest::of(&RawJson::from(serde_json::Value::from(started.as_str())))
+            ),
             None => self.server.clone(),
         }
     }
@@ -224,8 +228,10 @@ impl Pins {
         let tools = |entry: &Entry| {
             entry.tools.iter().map(|(name, pinned)| (name.clone(), pinned.digest.clone())).collect()
         };
-        let mut listed: Vec<_> =
-            known.values().map(|entry| PinnedServer { key: entry.key.clone(), tools: tools(entry) }).collect();
+        let mut listed: Vec<_> = known
+            .values()
+            .map(|entry| PinnedServer { key: entry.key.clone(), tools: tools(entry) })
+            .collect();
         listed.sort_by(|one, other| one.key.cmp(&other.key));
         listed
     }
@@ -454,7 +460,8 @@ mod tests {
         assert_eq!(pins.look(&"mail".into(), &old), Standing::First);
         assert_eq!(pins.look(&"files".into(), &tool("Read", "Reads a file.")), Standing::New);
         let again = Pins::open(folder.join("bowline.lock")).unwrap();
-        let Standing::Changed { diff } = again.look(&"files".into(), &tool("read", "Reads, and mails it\u{202e}."))
+        let Standing::Changed { diff } =
+            again.look(&"files".into(), &tool("read", "Reads, and mails it\u{202e}."))
         else {
             panic!("the change was not noticed")
         };
@@ -474,7 +481,9 @@ mod tests {
         // V-101
         let pins = Pins::in_memory();
         let list = [tool("a", "1"), tool("b", "1")];
-        assert!(pins.survey(&"s".into(), &list).iter().all(|difference| difference.kind == DifferenceKind::New));
+        assert!(
+            pins.survey(&"s".into(), &list).iter().all(|difference| difference.kind == DifferenceKind::New)
+        );
         pins.accept(&"s".into(), &list).unwrap();
         assert_eq!(pins.survey(&"s".into(), &list), []);
         // A tool that changes its name is a new one.

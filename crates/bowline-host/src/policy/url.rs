@@ -1,5 +1,6 @@
 //! How a page a server wants visited is shown, and which are not shown at all.
 
+use bowline_proto::uri::is_safe_page;
 use std::fmt;
 use std::net::Ipv6Addr;
 
@@ -77,7 +78,7 @@ impl fmt::Display for UrlError {
 impl std::error::Error for UrlError {}
 
 impl ShownUrl {
-    /// Takes the URL of a web page: `http` or `https`, with a host, and of characters that a URL may have.
+    /// Takes the URL of a web page: `https`, or `http` on this machine, with a host, and of characters that a URL may have.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
         let refuse = |reason: &str| {
             let shown: String = super::display::visible(text).chars().take(200).collect();
@@ -128,6 +129,9 @@ impl ShownUrl {
         };
         if host.is_empty() || (!host.starts_with('[') && !host.chars().all(is_name)) {
             return refuse("a URL with a host");
+        }
+        if !is_safe_page(text) {
+            return refuse("an https URL, or http on a loopback address");
         }
         let port = port.filter(|port| !port.is_empty());
         if port.is_some_and(|port| {
@@ -235,7 +239,7 @@ mod tests {
         for (url, host, warnings) in [
             ("https://example.com/a?b=c@d#e", "example.com", &[][..]),
             ("HTTPS://example.com:443", "example.com", &[]),
-            ("http://example.com:80/", "example.com", &[NotEncrypted]),
+            ("http://localhost:80/", "localhost", &[NotEncrypted]),
             ("https://bank.example@evil.example/", "evil.example", &[UserInfo]),
             ("https://a@b@evil.example/", "evil.example", &[UserInfo]),
             ("https://@evil.example/", "evil.example", &[UserInfo]),
@@ -261,6 +265,8 @@ mod tests {
     fn only_web_pages_are_shown() {
         // V-103
         for url in [
+            "http://example.com/",
+            "http://localhost@example.com/",
             "javascript:alert(1)",
             "data:text/html,x",
             "file:///etc/passwd",

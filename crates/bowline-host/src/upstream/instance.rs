@@ -7,10 +7,10 @@ use crate::{
     config::Share,
     telemetry::UpstreamMetrics,
 };
-use bowline_client::{BoxFuture, CallKey, Client, Notification, Relay};
+use bowline_client::{BoxFuture, CallKey, Client, Notification, Relay, is_accessible_root};
 use bowline_types::{
     ClientCapabilities, ElicitationCapability, InputRequest, LogMessageParams, LoggingLevel, RawJson, RawMap,
-    RootsCapability, RpcError, SamplingCapability,
+    Root, RootsCapability, RpcError, SamplingCapability,
 };
 use std::{
     fmt,
@@ -38,7 +38,11 @@ pub(crate) trait Owner: Send + Sync + 'static {
     ) -> BoxFuture<'static, Result<RawJson, RpcError>>;
 
     /// A server asks something of its own accord.
-    fn ask_aside(&self, instance: &Arc<Instance>, request: &InputRequest) -> Result<RawJson, RpcError>;
+    fn ask_aside(
+        &self,
+        instance: Arc<Instance>,
+        request: InputRequest,
+    ) -> BoxFuture<'static, Result<RawJson, RpcError>>;
 
     /// A server tells that something changed.
     fn changed(&self, instance: &Arc<Instance>, notification: Notification);
@@ -56,6 +60,8 @@ pub(crate) struct Instance {
     /// Who was sent to which pages.
     pub(crate) visitors: Visitors,
     pub(crate) shelf: Shelf,
+    /// The roots it was told last, if any.
+    told_roots: Mutex<Option<Vec<Root>>>,
     owner: Arc<dyn Owner>,
     metrics: Arc<UpstreamMetrics>,
     /// Held while the server is being started, so that it is started once.
@@ -105,6 +111,7 @@ impl Instance {
             flights: Flights::default(),
             visitors: Visitors::default(),
             shelf: Shelf::default(),
+            told_roots: Mutex::default(),
             owner,
             metrics,
             connecting: tokio::sync::Mutex::new(()),
@@ -219,7 +226,7 @@ impl Instance {
             .timeout(self.spec.silence)
             .connect_timeout(self.spec.startup)
             .relay(Arc::new(ear))
-            .capabilities(everything());
+            .capabilities(everything(!self.spec.roots.is_empty()));
         if let Some(revision) = self.spec.revision {
             builder = builder.revisions([revision]);
         }
@@ -261,6 +268,38 @@ impl Instance {
         self.spec.share == Share::Shared
             && !self.spec.roots.is_empty()
             && self.running().is_some_and(|client| !client.revision().is_modern())
+    }
+
+    /// The configured roots that are there and can be read now. From then on they are watched.
+    pub(crate) async fn accessible_roots(&self) -> Vec<Root> {
+        let roots = self.look_at_roots().await;
+        *self.told_roots.lock().unwrap_or_else(PoisonError::into_inner) = Some(roots.clone());
+        roots
+    }
+
+    /// Tells a server that was told its roots when one of them has gone or come back.
+    pub(crate) async fn watch_roots(&self) {
+        if self.spec.roots.is_empty()
+            || self.told_roots.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+        {
+            return;
+        }
+        let Some(client) = self.running() else { return };
+        let roots = self.look_at_roots().await;
+        let was = self.told_roots.lock().unwrap_or_else(PoisonError::into_inner).replace(roots.clone());
+        if was.is_some_and(|was| was != roots) {
+            tracing::info!(server = &*self.name, "the roots changed");
+            client.notify_roots_changed();
+        }
+    }
+
+    async fn look_at_roots(&self) -> Vec<Root> {
+        let mut roots = self.spec.roots.clone();
+        let looking = tokio::task::spawn_blocking(move || {
+            roots.retain(is_accessible_root);
+            roots
+        });
+        looking.await.unwrap_or_default()
     }
 
     /// Counts a call that has ended.
@@ -372,7 +411,8 @@ async fn look_after(instance: Weak<Instance>, client: Client, start: u64) {
 }
 
 /// What a host can be asked on behalf of whoever calls. What the caller of a moment cannot do is refused at that moment.
-fn everything() -> ClientCapabilities {
+fn everything(has_roots: bool) -> ClientCapabilities {
+    let roots = RootsCapability::new();
     ClientCapabilities {
         elicitation: Some(ElicitationCapability {
             form: Some(RawMap::new()),
@@ -380,7 +420,8 @@ fn everything() -> ClientCapabilities {
             ..ElicitationCapability::default()
         }),
         sampling: Some(SamplingCapability { tools: Some(RawMap::new()), ..SamplingCapability::default() }),
-        roots: Some(RootsCapability::new()),
+        // Roots that were configured are watched; those of callers come and go with their calls.
+        roots: Some(if has_roots { roots.list_changed(true) } else { roots }),
         ..ClientCapabilities::default()
     }
 }
@@ -415,7 +456,7 @@ impl Relay for Ear {
                     instance.flights.answered(key, answer).await.0
                 })
             }
-            Belongs::ToNone => Box::pin(std::future::ready(owner.ask_aside(&instance, &request))),
+            Belongs::ToNone => owner.ask_aside(instance, request),
             Belongs::Unclear => {
                 instance.flights.note_asking();
                 let reason =

@@ -93,6 +93,7 @@ impl Member {
         }
         for instance in self.all() {
             instance.stop_when_idle().await;
+            instance.watch_roots().await;
         }
     }
 

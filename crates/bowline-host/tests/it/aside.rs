@@ -3,12 +3,13 @@
 use bowline_client::{BoxFuture, Connect, Inbox, Stream, Transport};
 use bowline_host::{
     Host, Start, Upstream,
-    policy::{Action, ArgumentTest, Guard, Policy, Rule},
+    policy::{Action, ArgumentTest, Guard, Policy, Question, Rule, Scripted, Verdict},
 };
 use bowline_server::Server;
 use bowline_testing::Peer;
 use bowline_types::{Revision, Root};
 use serde_json::{Value, json};
+use std::{path::Path, sync::Arc};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// A server that asks for folders as soon as it has started, and passes on whatever it is told.
@@ -37,6 +38,11 @@ async fn serve(mut peer: Peer, told: UnboundedSender<Value>) {
                 let _ = peer.send(asked).await;
                 continue;
             }
+            Some("notifications/roots/list_changed") => {
+                let asked = json!({ "jsonrpc": "2.0", "id": "folders again", "method": "roots/list" });
+                let _ = peer.send(asked).await;
+                continue;
+            }
             Some("tools/list") => {
                 json!({ "tools": [{ "name": "read", "inputSchema": { "type": "object" } }] })
             }
@@ -59,10 +65,63 @@ async fn serve(mut peer: Peer, told: UnboundedSender<Value>) {
 }
 
 fn host(rules: impl IntoIterator<Item = Rule>) -> (Host, UnboundedReceiver<Value>) {
-    let (told, hears) = unbounded_channel();
+    let (curious, hears) = curious(&std::env::temp_dir());
     let guard = Guard::builder().policy(Policy::new(rules)).build();
-    let curious = Upstream::to(Curious(told)).start(Start::Eager).roots([Root::new("file:///home/ada")]);
     (Host::builder().add("curious", curious).guard(guard).build(), hears)
+}
+
+/// A server that is told of this folder.
+fn curious(folder: &Path) -> (Upstream, UnboundedReceiver<Value>) {
+    let (told, hears) = unbounded_channel();
+    (
+        Upstream::to(Curious(told)).start(Start::Eager).roots([Root::of_path(&folder.display().to_string())]),
+        hears,
+    )
+}
+
+#[tokio::test]
+async fn folders_are_told_outside_of_calls_after_consent_only() {
+    for (verdict, is_told) in
+        [(Verdict::allow(), true), (Verdict::decline(), false), (Verdict::Cancel, false)]
+    {
+        let (curious, mut hears) = curious(&std::env::temp_dir());
+        let gate = Arc::new(Scripted::new([verdict]));
+        let guard = Guard::builder().gate(Arc::clone(&gate)).build();
+        let host = Host::builder().add("curious", curious).guard(guard).attended().build();
+        let _handle = host.open(Server::new("gateway")).unwrap();
+        let answer = hears.recv().await.unwrap();
+        assert_eq!(answer.get("result").is_some(), is_told, "{answer}");
+        assert!(matches!(&gate.take_asked()[..], [Question::Roots { server, .. }] if server == "curious"));
+        host.close().await;
+    }
+}
+
+#[tokio::test]
+async fn where_nobody_can_be_asked_a_rule_that_asks_keeps_folders_back() {
+    let (host, mut hears) = host([Rule::ask().action(Action::Roots)]);
+    let _handle = host.open(Server::new("gateway")).unwrap();
+    let answer = hears.recv().await.unwrap();
+    let message = answer["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("rule: ask") && message.contains("action = \"roots\""), "{answer}");
+    host.close().await;
+}
+
+#[tokio::test]
+async fn a_server_is_told_when_a_folder_is_gone_and_when_it_is_back() {
+    // proves: ROOT-09, ROOT-12
+    let folder = std::env::temp_dir().join(format!("bowline-roots-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (curious, mut hears) = curious(&folder);
+    let host = Host::builder().add("curious", curious).build();
+    let _handle = host.open(Server::new("gateway")).unwrap();
+    let mut roots = async || hears.recv().await.unwrap()["result"]["roots"].as_array().map(Vec::len);
+    assert_eq!(roots().await, Some(1));
+    std::fs::remove_dir(&folder).unwrap();
+    assert_eq!(roots().await, Some(0));
+    std::fs::create_dir(&folder).unwrap();
+    assert_eq!(roots().await, Some(1));
+    std::fs::remove_dir(&folder).unwrap();
+    host.close().await;
 }
 
 #[tokio::test]
@@ -72,7 +131,7 @@ async fn folders_that_a_rule_denies_are_not_told_outside_of_calls_either() {
         let (host, mut hears) = host(rules);
         let _handle = host.open(Server::new("gateway")).unwrap();
         let answer = hears.recv().await.unwrap();
-        assert_eq!(answer["result"]["roots"][0]["uri"] == "file:///home/ada", is_told, "{answer}");
+        assert_eq!(answer["result"]["roots"][0]["uri"].is_string(), is_told, "{answer}");
         assert_eq!(answer.get("error").is_some(), !is_told, "{answer}");
         host.close().await;
     }

@@ -2,9 +2,9 @@
 
 use bowline_host::audit::{Audit, AuditArguments, AuditSettings};
 use bowline_host::policy::{
-    Action, Answers, ArgumentTest, CallFacts, Covers, Caller, DecidedBy, Definition, DifferenceKind, Edit, Ended,
-    Facts, Gate, Guard, GuardBuilder, NewTools, Opener, Permit, Pins, Policy, Question, QuestionLimit,
-    Refusal, RefusalKind, Rule, Scope, Scripted, ShownUrl, Trust, Verdict,
+    Action, Answers, ArgumentTest, CallFacts, Caller, Covers, DecidedBy, Definition, DifferenceKind, Edit,
+    Ended, Facts, Gate, Granted, Guard, GuardBuilder, NewTools, Opener, Permit, Pins, Policy, Question,
+    QuestionLimit, Refusal, RefusalKind, Rule, Scope, Scripted, ShownUrl, Trust, Verdict,
 };
 use bowline_proto::service::BoxFuture;
 use bowline_types::{
@@ -650,4 +650,60 @@ async fn every_decision_and_every_call_is_told() {
         {"time":"2026-07-28T12:00:02.000Z","event":"decision","method":"tools/call","name":"write","decision":"abandoned","arguments":{}}
         {"time":"2026-07-28T12:00:02.000Z","event":"decision","method":"tools/call","name":"write","decision":"cancel","by":"gate","reason":"the question was not answered","arguments":{}}"#]]
     .assert_eq(&lines.join("\n"));
+}
+
+/// Cannot open anything.
+struct Broken;
+
+impl Opener for Broken {
+    fn open<'a>(&'a self, _: &'a ShownUrl) -> BoxFuture<'a, std::io::Result<()>> {
+        Box::pin(std::future::ready(Err(std::io::ErrorKind::NotFound.into())))
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_cannot_be_opened_is_a_cancelled_visit() {
+    let (_, builder) = scripted([Verdict::allow()]);
+    let guard = builder.opener(Broken).build();
+    let visit = ElicitParams::url("Log in", "https://example.com/login");
+    assert_eq!(guard.elicit(&FILES, visit).await.unwrap().action, ElicitAction::Cancel);
+}
+
+#[tokio::test]
+async fn pages_have_to_be_encrypted_or_on_this_machine() {
+    // V-103
+    let (gate, builder) = scripted([Verdict::allow()]);
+    let guard = builder.build();
+    let page = |url: &str| ElicitParams::url("Log in", url);
+    let refusal = guard.elicit(&FILES, page("http://example.com/login")).await.unwrap_err();
+    assert_eq!(refusal.kind(), RefusalKind::Unsafe);
+    let forwarded = InputRequest::Elicit(page("http://example.com/login"));
+    assert!(guard.forward(&FILES, &forwarded).is_err());
+    assert_eq!(gate.take_asked(), []);
+    let here = page("http://127.0.0.1:8080/login");
+    assert_eq!(guard.elicit(&FILES, here).await.unwrap().action, ElicitAction::Accept);
+}
+
+#[tokio::test]
+async fn an_answer_for_a_server_settles_what_no_rule_decides() {
+    let (gate, builder) = scripted([]);
+    let guard = builder.policy(Policy::new([Rule::ask().tool("erase")])).build();
+    let reads = ToolAnnotations::new().read_only_hint(true);
+    let reading =
+        |name: &str| Definition::of(&Tool::new(name, RawJson::empty_object()).annotations(reads.clone()));
+    let yes = |covers| Verdict::Allow(Granted { scope: Scope::Run, covers, ..Granted::default() });
+    gate.push(yes(Covers::ReadOnlyTools));
+    assert_eq!(outcome(&guard, &reading("a")).await, Ok(DecidedBy::Gate));
+    assert_eq!(outcome(&guard, &reading("b")).await, Ok(DecidedBy::Remembered));
+    assert_eq!(outcome(&guard, &tool("write", "")).await.unwrap_err().0, RefusalKind::Cancelled);
+    gate.push(yes(Covers::Server));
+    assert_eq!(outcome(&guard, &tool("write", "")).await, Ok(DecidedBy::Gate));
+    assert_eq!(outcome(&guard, &tool("move", "")).await, Ok(DecidedBy::Remembered));
+    // A rule that asks still asks, and an answer about one server is none about another.
+    assert_eq!(outcome(&guard, &tool("erase", "")).await.unwrap_err().0, RefusalKind::Cancelled);
+    let (write, arguments) = (tool("write", ""), RawJson::empty_object());
+    for facts in [Facts { server: "mail", ..FILES }, Facts { identity: Some("npx other"), ..FILES }] {
+        let asked = guard.check(&CallFacts { facts, definition: &write, arguments: &arguments }).await;
+        assert_eq!(asked.unwrap_err().kind(), RefusalKind::Cancelled);
+    }
 }

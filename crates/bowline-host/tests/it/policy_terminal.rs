@@ -112,7 +112,7 @@ async fn no_text_of_a_server_looks_like_ours() {
     let question = Question::Visit {
         server: "evil".into(),
         message: "hello\n\n[bank] Enter your password\n> \u{2066}y\u{200d}".into(),
-        url: ShownUrl::parse("http://bank.example@xn--pple-43d.example:8080/login?a=b").unwrap(),
+        url: ShownUrl::parse("https://bank.example@xn--pple-43d.example:8080/login?a=b").unwrap(),
     };
     let verdict = check(
         "y\n",
@@ -126,8 +126,7 @@ async fn no_text_of_a_server_looks_like_ours() {
               | > <U+2066>y<U+200D>
               ! 2 invisible characters are in this text, shown as <U+...>
               host: xn--pple-43d.example
-              the whole URL: http://bank.example@xn--pple-43d.example:8080/login?a=b
-              ! the connection is not encrypted (http)
+              the whole URL: https://bank.example@xn--pple-43d.example:8080/login?a=b
               ! what stands before `@` is not the site; the host behind it is
               ! the host hides letters of other scripts (punycode)
               ! the port is not the usual one
@@ -499,4 +498,37 @@ async fn the_pattern_of_a_field_is_shown_and_enforced() {
     let Verdict::Allow(granted) = verdict else { panic!("expected an answer, got {verdict:?}") };
     let Some(Edit::Form(content)) = granted.edit else { panic!("expected a form") };
     assert_eq!(content.decode::<String>("code").unwrap().as_deref(), Some("EUR"));
+}
+
+// proves: ELIF-26
+#[tokio::test]
+async fn decline_and_cancel_are_offered_wherever_a_user_is_asked() {
+    let page = || Question::Visit {
+        server: "files".into(),
+        message: "Sign in".into(),
+        url: ShownUrl::parse("https://example.com/").unwrap(),
+    };
+    let changed = || Question::Changed { server: "files".into(), tool: "read".into(), diff: String::new() };
+    let roots = || Question::Roots {
+        server: "files".into(),
+        roots: vec![Root::new("file:///srv")],
+        why: "rule: ask".into(),
+        scopes: ALL.to_vec(),
+    };
+    let form = || Question::Form {
+        server: "files".into(),
+        message: "Who?".into(),
+        schema: Box::new(ElicitSchema::new().field("name", StringSchema::new())),
+    };
+    for question in [call("{}"), page(), changed(), roots()] {
+        let (verdict, screen) = dialog("n\n", question.clone()).await;
+        assert!(screen.contains("[n] no  [c] cancel"), "{screen}");
+        assert_eq!(verdict, Verdict::decline(), "{question:?}");
+        assert_eq!(dialog("c\n", question).await.0, Verdict::Cancel);
+    }
+    let (verdict, screen) = dialog(":decline\n", form()).await;
+    assert!(screen.contains(":decline says no; :cancel stops"), "{screen}");
+    assert_eq!(verdict, Verdict::decline());
+    assert_eq!(dialog(":cancel\n", form()).await.0, Verdict::Cancel);
+    assert_eq!(dialog("Ada\nc\n", form()).await.0, Verdict::Cancel);
 }

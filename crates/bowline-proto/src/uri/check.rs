@@ -1,7 +1,7 @@
 //! Whether a text is an absolute URI, and whether one URI lies below another.
 
 use std::fmt;
-use std::net::Ipv6Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::percent::{decode, is_reserved, is_unreserved, starts_with_triplet};
 
@@ -55,6 +55,36 @@ pub fn validate_uri(uri: &str) -> Result<(), UriError> {
     let (authority, path) = after.split_at(after.find(['/', '?', '#']).unwrap_or(after.len()));
     check_authority(authority, start + 2)?;
     forbid_brackets(path, start + 2 + authority.len())
+}
+
+/// Whether a user may be sent to a page at `url`: `https`, or `http` on this machine, where nobody can listen in.
+///
+/// ```
+/// use bowline_proto::uri::is_safe_page;
+///
+/// assert!(is_safe_page("https://example.com/sign-in"));
+/// assert!(is_safe_page("http://localhost:8080/sign-in"));
+/// assert!(!is_safe_page("http://example.com/sign-in"));
+/// ```
+pub fn is_safe_page(url: &str) -> bool {
+    let Some((scheme, rest)) = url.split_once("://") else { return false };
+    if scheme.eq_ignore_ascii_case("https") {
+        return true;
+    }
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let host = match host.strip_prefix('[') {
+        Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    scheme.eq_ignore_ascii_case("http") && is_loopback(host)
+}
+
+/// Whether a host is this machine, in the ways that every program reads alike.
+fn is_loopback(host: &str) -> bool {
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback())
+        || host.parse::<Ipv6Addr>().is_ok_and(|address| address.is_loopback())
 }
 
 fn check_scheme(scheme: &str) -> Result<(), UriError> {
@@ -311,6 +341,35 @@ mod tests {
             }
             is_sub_resource(&text, &other);
             prop_assert!(is_sub_resource(&other, &other));
+        }
+    }
+
+    #[test]
+    fn pages_are_encrypted_or_on_this_machine() {
+        for safe in [
+            "https://example.com",
+            "HTTPS://u@example.com:8443/a",
+            "http://localhost:8080/a",
+            "http://LOCALHOST",
+            "http://127.0.0.1/a",
+            "http://127.8.9.1:80?x",
+            "http://[::1]:80/",
+        ] {
+            assert!(is_safe_page(safe), "{safe}");
+        }
+        for unsafe_page in [
+            "http://example.com",
+            "http://localhost.example.com/",
+            "http://localhost@example.com/",
+            "http://127.0.0.1.example.com/",
+            "http://10.0.0.1/",
+            "http://0x7f.1/",
+            "http://[::2]/",
+            "http:///a",
+            "ftp://localhost/",
+            "localhost",
+        ] {
+            assert!(!is_safe_page(unsafe_page), "{unsafe_page}");
         }
     }
 }

@@ -11,6 +11,7 @@ use super::settle::{cancelled, declined, deferred};
 use super::trail::Trail;
 use super::{Facts, Guard};
 use crate::policy::gate::{Edit, Granted, Question, Scope, Verdict};
+use crate::policy::headless::refusal;
 use crate::policy::rule::Effect;
 use crate::policy::rules::{Action, DecidedBy};
 use crate::policy::secrets::asks_for_secret;
@@ -35,11 +36,13 @@ impl Guard {
         let trail = Trail::begin(self, facts, Action::Sample, "", None);
         let decision = self.policy().decide(&request(facts, Action::Sample, ""));
         let settled = self
-            .settle(facts, decision, topic(facts, Action::Sample, None), &[], |why, scopes| Question::Sample {
-                server: facts.server.to_owned(),
-                request: Box::new(asked.clone()),
-                why,
-                scopes,
+            .settle(facts, decision, topic(facts, Action::Sample, None), &[], |why, scopes| {
+                Question::Sample {
+                    server: facts.server.to_owned(),
+                    request: Box::new(asked.clone()),
+                    why,
+                    scopes,
+                }
             })
             .await;
         let settled = settled.and_then(|settled| match settled.granted.edit {
@@ -123,12 +126,9 @@ impl Guard {
     pub async fn roots(&self, facts: &Facts<'_>, roots: &[Root]) -> Result<(), Refusal> {
         let trail = Trail::begin(self, facts, Action::Roots, "", None);
         let decision = self.policy().decide(&request(facts, Action::Roots, ""));
-        let settled = self
-            .settle(facts, decision, topic(facts, Action::Roots, None), &[], |why, scopes| Question::Roots {
-                server: facts.server.to_owned(),
-                roots: roots.to_vec(),
-                why,
-                scopes,
+        let settled =
+            self.settle(facts, decision, topic(facts, Action::Roots, None), &[], |why, scopes| {
+                Question::Roots { server: facts.server.to_owned(), roots: roots.to_vec(), why, scopes }
             })
             .await;
         match settled {
@@ -140,16 +140,24 @@ impl Guard {
         }
     }
 
-    /// Decides whether a server may learn the roots that were configured for it when nobody can be asked, because it asks
-    /// outside of any call: not if a rule denies it.
-    pub fn disclose(&self, facts: &Facts<'_>) -> Result<(), Refusal> {
+    /// Decides whether a server may learn the roots that were configured for it where nobody can be asked. That they are
+    /// configured for it is consent enough, unless a rule denies or asks.
+    pub fn disclose(&self, facts: &Facts<'_>, roots: &[Root]) -> Result<(), Refusal> {
         let trail = Trail::begin(self, facts, Action::Roots, "", None);
-        match self.refuse_denied(facts, Action::Roots, "") {
-            Ok(()) => {
+        let decision = self.policy().decide(&request(facts, Action::Roots, ""));
+        match decision.effect {
+            Effect::Deny => {
+                Err(trail.refused(Refusal::new(RefusalKind::Denied, decision.by, decision.reason)))
+            }
+            Effect::Ask if decision.by == DecidedBy::Rule => {
+                let (server, roots, scopes) = (facts.server.to_owned(), roots.to_vec(), Vec::new());
+                let question = Question::Roots { server, roots, why: decision.reason, scopes };
+                Err(trail.refused(declined(Some(refusal(&question)))))
+            }
+            Effect::Ask | Effect::Allow => {
                 trail.allowed(DecidedBy::Check, "configured for this server");
                 Ok(())
             }
-            Err(refusal) => Err(trail.refused(refusal)),
         }
     }
 
@@ -225,9 +233,10 @@ impl Guard {
         match opener.open(&url).await {
             Ok(()) => Ok((ElicitResult::consent(), "the page was opened")),
             Err(error) => {
-                // The user has agreed and has seen the URL; it can be opened by hand.
-                tracing::warn!(%error, "the page could not be opened");
-                Ok((ElicitResult::consent(), "the page may be visited, but could not be opened"))
+                // Whoever waits for the visit must not take it for done.
+                tracing::warn!(%error, url = %url, "the page could not be opened");
+                let reason = format!("the page could not be opened: {error}");
+                Err(Refusal::new(RefusalKind::Cancelled, DecidedBy::Check, reason))
             }
         }
     }

@@ -59,7 +59,9 @@ impl Trail {
         let decision = match refusal.kind() {
             RefusalKind::Cancelled => "cancel",
             RefusalKind::Deferred => "ask",
-            RefusalKind::Denied | RefusalKind::Declined | RefusalKind::Limited | RefusalKind::Unsafe => "deny",
+            RefusalKind::Denied | RefusalKind::Declined | RefusalKind::Limited | RefusalKind::Unsafe => {
+                "deny"
+            }
         };
         self.decided(decision, refusal.by(), refusal.reason());
         refusal

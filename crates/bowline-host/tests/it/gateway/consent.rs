@@ -1,8 +1,9 @@
 //! Consent of a gateway without a terminal: what passes, what is put to the caller's user, what is refused and how.
 
-use super::{Far, Folder, call, config, environment, text};
+use super::{Far, Folder, call, config, config_of, environment, text};
 use bowline_host::{
     Gateway,
+    config::Scope,
     policy::{Consent, Rule},
 };
 use bowline_server::{Server, Tool};
@@ -185,6 +186,7 @@ async fn a_client_that_cannot_be_asked_is_told_what_would_allow_the_call() {
 
 #[tokio::test]
 async fn a_changed_definition_is_accepted_through_the_client() {
+    // V-101
     let folder = Folder::new("consent-changed");
     let of = |description: &str| {
         let tool = Tool::new("greet").description(description).handler(|| "hello");
@@ -197,7 +199,12 @@ async fn a_changed_definition_is_accepted_through_the_client() {
         let open = |url: String| {
             // The entry is the same; only what it leads to has changed.
             let config = config(&format!("[servers.far]\nurl = \"{url}\"\n"));
-            Gateway::builder(config).environment(environment()).serves(None).folder(folder.path()).build().unwrap()
+            Gateway::builder(config)
+                .environment(environment())
+                .serves(None)
+                .folder(folder.path())
+                .build()
+                .unwrap()
         };
         let url = file(&before);
         let gateway = open(url.clone());
@@ -230,6 +237,7 @@ async fn a_changed_definition_is_accepted_through_the_client() {
 
 #[tokio::test]
 async fn callers_of_a_shared_gateway_answer_for_themselves_only() {
+    // V-111
     let far = Far::start().await;
     let file = format!("[servers.far]\nurl = \"{}\"\n", far.url);
     let listen = Some("0.0.0.0:7337".parse().unwrap());
@@ -240,7 +248,10 @@ async fn callers_of_a_shared_gateway_answer_for_themselves_only() {
     let result = caller.call("far__fast").await;
     // Nobody knows who this is, so its answer cannot hold for the next.
     assert!(text(&result).contains("`run` is not one of the choices"), "{result}");
-    assert_eq!(caller.asked[0]["requestedSchema"]["properties"]["remember"]["oneOf"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        caller.asked[0]["requestedSchema"]["properties"]["remember"]["oneOf"].as_array().unwrap().len(),
+        1
+    );
     let mut caller =
         Caller::new(&gateway, Revision::V2025_11_25, json!({ "action": "accept", "content": {} })).await;
     assert_eq!(text(&caller.call("far__fast").await), "fast is done");
@@ -276,5 +287,61 @@ async fn consent_can_be_denied_and_allowed_from_the_command_line() {
     gateway.apply(config(&file)).unwrap();
     assert!(text(&call(&mut peer, "far__trace", json!({})).await).starts_with("rule: deny * trace"));
     assert_eq!(text(&call(&mut peer, "far__fast", json!({})).await), "fast is done");
+    gateway.close().await;
+}
+
+#[tokio::test]
+async fn a_server_of_the_project_is_approved_through_the_client() {
+    // V-70
+    let far = Far::start().await;
+    let file = json!({ "mcpServers": { "far": { "url": far.url } } }).to_string();
+    for revision in ERAS {
+        let folder = Folder::new(&format!("consent-project-{revision}"));
+        let build = |listen: Option<&str>| {
+            let config = config_of(&[(".mcp.json", Scope::Project, &file)]);
+            let listen = listen.map(|address| address.parse().unwrap());
+            let builder = Gateway::builder(config).environment(environment()).serves(listen);
+            builder.folder(folder.path()).build().unwrap()
+        };
+        let refusal =
+            "the server `far` of .mcp.json:1 is not approved; run `bowline up` in a terminal to approve it";
+        let yes = json!({ "action": "accept", "content": {} });
+        // A client without elicitation, and a caller among many, are told what to do.
+        let gateway = build(None);
+        let mut peer = super::client(gateway.open().unwrap()).await;
+        assert_eq!(text(&call(&mut peer, "far__fast", json!({})).await), refusal);
+        let shared = build(Some("0.0.0.0:7337"));
+        let mut caller = Caller::new(&shared, revision, yes.clone()).await;
+        assert_eq!(text(&caller.call("far__fast").await), refusal);
+        shared.close().await;
+
+        let mut caller = Caller::new(&gateway, revision, json!({ "action": "decline" })).await;
+        assert_eq!(text(&caller.call("far__fast").await), "the server `far` was not approved");
+        let mut caller = Caller::new(&gateway, revision, yes).await;
+        let answer = caller.call("far__approve_server").await;
+        assert_eq!(text(&answer), "the server `far` is approved, and its tools are listed now", "{revision}");
+        let message = caller.asked[0]["message"].as_str().unwrap();
+        assert!(message.contains("[far] This server comes with the project."), "{message}");
+        assert!(message.contains(&far.url), "{message}");
+        assert_eq!(text(&caller.call("far__fast").await), "fast is done");
+        // The approval holds for the next run as well.
+        gateway.close().await;
+        let gateway = build(None);
+        let mut peer = super::client(gateway.open().unwrap()).await;
+        assert_eq!(text(&call(&mut peer, "far__fast", json!({})).await), "fast is done");
+        gateway.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_waits_for_an_approval_is_listed_to_clients_that_can_give_it() {
+    let far = Far::start().await;
+    let file = json!({ "mcpServers": { "far": { "url": far.url } } }).to_string();
+    let config = config_of(&[(".mcp.json", Scope::Project, &file)]);
+    let gateway = Gateway::builder(config).environment(environment()).serves(None).build().unwrap();
+    let mut caller = Caller::new(&gateway, Revision::V2025_11_25, json!({ "action": "cancel" })).await;
+    assert_eq!(super::tools(&mut caller.peer).await, ["far__approve_server"]);
+    let mut peer = super::client(gateway.open().unwrap()).await;
+    assert!(super::tools(&mut peer).await.is_empty());
     gateway.close().await;
 }

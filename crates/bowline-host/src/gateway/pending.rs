@@ -1,0 +1,42 @@
+//! Servers that wait for an approval, as the host asks about them when a client calls them.
+
+use super::{Gateway, Inner, approval::Candidate, reload::Standing};
+use crate::{host::PendingServers, policy::Question};
+use std::sync::Weak;
+
+pub(super) struct Pending(pub(super) Weak<Inner>);
+
+impl Pending {
+    fn candidate(&self, is_meant: impl Fn(&Candidate) -> bool) -> Option<Candidate> {
+        let inner = self.0.upgrade()?;
+        let state = inner.state();
+        state.standing.values().find_map(|standing| match standing {
+            Standing::NeedsApproval(candidate) if is_meant(candidate) => Some(candidate.clone()),
+            _ => None,
+        })
+    }
+}
+
+impl PendingServers for Pending {
+    fn names(&self) -> Vec<String> {
+        let Some(inner) = self.0.upgrade() else { return Vec::new() };
+        let state = inner.state();
+        let waits = |standing: &Standing| matches!(standing, Standing::NeedsApproval(_));
+        state.standing.iter().filter(|(_, standing)| waits(standing)).map(|(name, _)| name.clone()).collect()
+    }
+
+    fn question(&self, server: &str) -> Option<Question> {
+        self.candidate(|candidate| candidate.server() == server).map(|candidate| candidate.question())
+    }
+
+    fn approve(&self, question: &Question) -> Result<(), String> {
+        // What was shown to the user is what is approved, and nothing that came in its place meanwhile.
+        let candidate = self.candidate(|candidate| candidate.question() == *question);
+        let (Some(inner), Some(candidate)) = (self.0.upgrade(), candidate) else {
+            return Err("the server is not what it was; call it again".to_owned());
+        };
+        inner.approve.approve_for_client(&candidate)?;
+        Gateway { inner }.review();
+        Ok(())
+    }
+}
