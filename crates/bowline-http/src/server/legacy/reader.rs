@@ -21,7 +21,7 @@ pub(in crate::server) struct Reader {
     session: Arc<Session>,
     stream: Arc<Stream>,
     /// Its number among the readers of the stream.
-    reader: u64,
+    number: u64,
     turn: u64,
     next: u64,
     /// What comes before the events.
@@ -62,7 +62,7 @@ impl Reader {
         Some(Self {
             session,
             stream,
-            reader: turn,
+            number: turn,
             turn,
             next: after + 1,
             opening: None,
@@ -135,7 +135,7 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        self.stream.detach(self.reader);
+        self.stream.detach(self.number);
         if let Some(shared) = &self.of {
             shared.sessions.remove(&self.session);
         }
