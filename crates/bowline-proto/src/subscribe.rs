@@ -3,13 +3,13 @@
 //! Changes are marked, not queued: however often something changes before the connection gets to write, its listener
 //! hears of it once, and a slow reader costs no memory.
 
-use crate::{encode, server::Profile, uri};
+use crate::{encode, server::Profile, service::ClientView, uri};
 use bowline_types::{
-    CancelledParams, Capability, Id, Method, RawJson, ResourceUpdatedParams, ServerCapabilities,
+    CancelledParams, Capability, Id, Method, RawJson, ResourceUpdatedParams, RpcError, ServerCapabilities,
     SubscriptionFilter, meta,
 };
 use bytes::Bytes;
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 /// How many `subscriptions/listen` one connection may hold open.
 pub const MAX_LISTENS: usize = 64;
@@ -38,6 +38,47 @@ pub enum Change {
     Resource(String),
 }
 
+/// Decides whether a client may hear of changes of a resource.
+pub type SubscriptionGuard = Arc<dyn Fn(&Arc<ClientView>, &str) -> Result<(), RpcError> + Send + Sync>;
+
+/// What one client may hear of. Without a guard that is everything.
+#[derive(Clone, Default)]
+pub struct Hearing(Option<(SubscriptionGuard, Arc<ClientView>)>);
+
+impl Hearing {
+    /// What `client` may hear of from a server.
+    pub fn of(profile: &Profile, client: &Arc<ClientView>) -> Self {
+        Self(profile.subscription_guard().map(|guard| (Arc::clone(guard), Arc::clone(client))))
+    }
+
+    /// Fails if the client may not hear of this resource.
+    pub fn check(&self, uri: &str) -> Result<(), RpcError> {
+        self.0.as_ref().map_or(Ok(()), |(guard, client)| guard(client, uri))
+    }
+}
+
+impl fmt::Debug for Hearing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hearing").field("is_guarded", &self.0.is_some()).finish()
+    }
+}
+
+/// What a `subscriptions/listen` asks for, and what its client may hear of.
+#[derive(Debug, Default)]
+pub struct Listen {
+    /// What it asks for.
+    pub filter: SubscriptionFilter,
+    /// What its client may hear of.
+    pub hearing: Hearing,
+}
+
+impl From<SubscriptionFilter> for Listen {
+    /// A listen of a client that may hear of everything.
+    fn from(filter: SubscriptionFilter) -> Self {
+        Self { filter, hearing: Hearing::default() }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Interest {
     tools: bool,
@@ -59,6 +100,7 @@ impl Interest {
 
 #[derive(Debug, Default)]
 struct Listener {
+    hearing: Hearing,
     interest: Interest,
     /// What changed since the listener was last told.
     news: Interest,
@@ -67,6 +109,12 @@ struct Listener {
 impl Listener {
     fn mark(&mut self, change: &Change) -> bool {
         if !self.interest.covers(change) {
+            return false;
+        }
+        // Below a resource that a client may hear of there can be one that it may not.
+        if let Change::Resource(uri) = change
+            && self.hearing.check(uri).is_err()
+        {
             return false;
         }
         match change {
@@ -141,8 +189,10 @@ impl Subscriptions {
     }
 
     /// `resources/subscribe`. False when the peer holds too many.
-    pub fn subscribe(&mut self, uri: &str) -> bool {
-        let uris = &mut self.legacy.get_or_insert_default().interest.uris;
+    pub fn subscribe(&mut self, uri: &str, hearing: Hearing) -> bool {
+        let listener = self.legacy.get_or_insert_default();
+        listener.hearing = hearing;
+        let uris = &mut listener.interest.uris;
         if uris.len() >= MAX_URIS && !uris.contains(uri) {
             return false;
         }
@@ -160,15 +210,11 @@ impl Subscriptions {
 
     /// `subscriptions/listen`: gives the acknowledgment, which has to be sent before anything else of the
     /// subscription. `None` when the peer holds too many.
-    pub fn listen(
-        &mut self,
-        id: Id,
-        wanted: &SubscriptionFilter,
-        capabilities: &ServerCapabilities,
-    ) -> Option<Bytes> {
+    pub fn listen(&mut self, id: Id, listen: &Listen, capabilities: &ServerCapabilities) -> Option<Bytes> {
         if self.listens.len() >= MAX_LISTENS {
             return None;
         }
+        let Listen { filter: wanted, hearing } = listen;
         let subscribes = capabilities.has(Capability::ResourcesSubscribe);
         let uris = wanted.resource_subscriptions.as_ref().filter(|_| subscribes);
         let interest = Interest {
@@ -177,7 +223,13 @@ impl Subscriptions {
                 && capabilities.has(Capability::PromptsListChanged),
             resources: wanted.resources_list_changed == Some(true)
                 && capabilities.has(Capability::ResourcesListChanged),
-            uris: uris.into_iter().flatten().take(MAX_URIS).cloned().collect(),
+            uris: uris
+                .into_iter()
+                .flatten()
+                .take(MAX_URIS)
+                .filter(|uri| hearing.check(uri).is_ok())
+                .cloned()
+                .collect(),
         };
         let granted = SubscriptionFilter {
             tools_list_changed: interest.tools.then_some(true),
@@ -190,7 +242,7 @@ impl Subscriptions {
         let granted = serde_json::to_string(&granted).unwrap_or_default();
         let params = raw(&format!("{{\"_meta\":{},\"notifications\":{granted}}}", subscription_meta(&id)));
         self.turned |= !interest.uris.is_empty();
-        self.listens.push((id, Listener { interest, news: Interest::default() }));
+        self.listens.push((id, Listener { hearing: hearing.clone(), interest, news: Interest::default() }));
         Some(encode::notification(Method::SubscriptionsAcknowledged, Some(&params)))
     }
 

@@ -18,7 +18,7 @@ use bowline_proto::{
     seal::{Key, KeyRing},
     server::{CacheHint, Profile, RevisionSet, Sealing},
     service::{ClientView, Middleware, Service},
-    subscribe::Change,
+    subscribe::{Change, SubscriptionGuard},
 };
 use bowline_types::{
     CacheScope, Icon, Implementation, PromptsCapability, RawJson, RawMap, ResourcesCapability, Revision,
@@ -67,6 +67,7 @@ pub struct Server {
     experimental: RawMap,
     extensions: RawMap,
     backend: Option<Arc<dyn Service>>,
+    subscription_guard: Option<SubscriptionGuard>,
     capabilities: Option<ServerCapabilities>,
     problem: Option<Error>,
 }
@@ -88,6 +89,7 @@ impl Server {
             experimental: RawMap::default(),
             extensions: RawMap::default(),
             backend: None,
+            subscription_guard: None,
             capabilities: None,
             problem: None,
         }
@@ -272,6 +274,19 @@ impl Server {
         self
     }
 
+    /// Decides for each client of which resources it may hear: a subscription to another is refused, and changes of others
+    /// are not sent. A connection waits while `guard` runs. Default: all clients hear of all resources.
+    pub fn guard_subscriptions(
+        mut self,
+        guard: impl Fn(&Arc<ClientView>, &str) -> std::result::Result<(), bowline_types::RpcError>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.subscription_guard = Some(Arc::new(guard));
+        self
+    }
+
     /// What the server declares, instead of what follows from what was added.
     pub fn capabilities(mut self, capabilities: ServerCapabilities) -> Self {
         self.capabilities = Some(capabilities);
@@ -301,6 +316,9 @@ impl Server {
         profile.set_instructions(self.instructions);
         profile.revisions = self.revisions;
         profile.discovery = self.discovery_cache;
+        if let Some(guard) = self.subscription_guard {
+            profile.set_subscription_guard(guard);
+        }
         let core = Arc::new(Core {
             profile: Arc::new(profile),
             registry: self.registry,

@@ -10,13 +10,15 @@ use crate::{
     table,
     target::ReachArguments,
 };
+use bowline_client::{RelayWith, Relayed};
 use bowline_host::{
     near::nearest,
     policy::{hints, visible},
     search::MetaTool,
 };
-use bowline_types::Tool;
+use bowline_types::{Method, RawJson, Tool};
 use clap::Args;
+use serde::Deserialize;
 use serde_json::json;
 
 /// How many names are told in place of one that does not exist.
@@ -52,6 +54,10 @@ pub(crate) async fn show(session: &Session<'_>, words: &[String]) -> Result<(), 
             if session.context.json() {
                 return screen.json(&json!({ "tools": tools }));
             }
+            let starting = starting(session).await;
+            if !starting.is_empty() {
+                screen.aside(&format!("still starting: {}", visible(&starting.join(", "))));
+            }
             if tools.is_empty() {
                 screen.aside("the server has no tools");
             }
@@ -70,6 +76,28 @@ pub(crate) async fn list(session: &Session<'_>) -> Result<Vec<Tool>, Failure> {
     let tools = session.client.tools().await?;
     cache::remember(session.context, &session.name, |names| names.set_tools(&tools));
     Ok(tools)
+}
+
+/// The servers of a gateway that are still starting, whose tools are missing from its lists.
+async fn starting(session: &Session<'_>) -> Vec<String> {
+    #[derive(Default, Deserialize)]
+    struct Listed {
+        #[serde(rename = "_meta", default)]
+        meta: Starting,
+    }
+    #[derive(Default, Deserialize)]
+    struct Starting {
+        #[serde(rename = "bowline/starting", default)]
+        servers: Vec<String>,
+    }
+    if !session.is_gateway() {
+        return Vec::new();
+    }
+    let list = session.client.relay(Method::ListTools, RawJson::empty_object(), RelayWith::default());
+    match list.await {
+        Ok(Relayed::Complete(result)) => result.decode::<Listed>().unwrap_or_default().meta.servers,
+        Ok(Relayed::InputRequired { .. }) | Err(_) => Vec::new(),
+    }
 }
 
 /// The tool of that name. A gateway that lists only its tools for searching is asked to describe it.

@@ -18,6 +18,8 @@ mod pty;
 #[cfg(unix)]
 mod record;
 #[cfg(unix)]
+mod rules;
+#[cfg(unix)]
 mod serving;
 #[cfg(unix)]
 mod shells;

@@ -151,7 +151,7 @@ impl Catalog {
 
     fn add_resources(&mut self, offer: &Offer, shared: &Shared<'_>) {
         let instance = &offer.instance;
-        for resource in offer.resources.iter().filter(|resource| instance.spec.shows(&resource.uri)) {
+        for resource in offer.resources.iter().filter(|resource| instance.spec.shows_uri(&resource.uri)) {
             let mut uri = resource.uri.clone();
             if shared.resources.contains(&*uri) {
                 uri = uris::prefixed(&instance.name, &uri);
@@ -243,7 +243,7 @@ impl Catalog {
     /// server is told not to show is nobody's, by whatever way it is asked for.
     pub(crate) fn owner(&self, uri: &str) -> Option<(Arc<Instance>, String)> {
         let shown = |instance: &Arc<Instance>, original: &str| {
-            instance.spec.shows(original).then(|| (Arc::clone(instance), original.to_owned()))
+            instance.spec.shows_uri(original).then(|| (Arc::clone(instance), original.to_owned()))
         };
         if let Some(entry) = self.resource_index.get(uri).and_then(|place| self.resources.get(*place)) {
             return shown(&entry.instance, &entry.original);

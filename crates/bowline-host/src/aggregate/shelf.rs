@@ -29,6 +29,8 @@ pub(crate) struct Shelf {
     pub(crate) templates: Slot<ResourceTemplate>,
     /// What is pinned of the tools, made once per list.
     definitions: Mutex<Option<Defined>>,
+    /// Why the lists could not be read when they were last asked for.
+    problem: Mutex<Option<String>>,
 }
 
 /// A list of tools, and what is pinned of each.
@@ -46,6 +48,16 @@ impl Shelf {
         let made: Arc<Vec<_>> = Arc::new(tools.iter().map(Definition::of).collect());
         *known = Some((Arc::clone(tools), Arc::clone(&made)));
         made
+    }
+
+    /// Why the lists could not be read when they were last asked for, if they could not.
+    pub(crate) fn problem(&self) -> Option<String> {
+        self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes whether the lists could be read.
+    pub(crate) fn note(&self, problem: Option<String>) {
+        *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
     }
 
     /// Everything has to be listed anew.

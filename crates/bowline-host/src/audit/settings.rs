@@ -25,6 +25,7 @@ pub struct AuditSettings {
     pub(super) arguments: AuditArguments,
     pub(super) secrets: Vec<String>,
     pub(super) queue: usize,
+    pub(super) required: bool,
 }
 
 impl AuditSettings {
@@ -37,6 +38,7 @@ impl AuditSettings {
             arguments: AuditArguments::default(),
             secrets: Vec::new(),
             queue: 1024,
+            required: false,
         }
     }
 
@@ -65,6 +67,12 @@ impl AuditSettings {
         self
     }
 
+    /// Whether nothing may be allowed that cannot be written down. Default: it may, and what is lost is counted.
+    pub fn required(mut self, required: bool) -> Self {
+        self.required = required;
+        self
+    }
+
     /// How many entries wait before some are dropped; at least one.
     pub fn queue(mut self, queue: usize) -> Self {
         self.queue = queue.max(1);
@@ -82,6 +90,7 @@ impl fmt::Debug for AuditSettings {
             .field("arguments", &self.arguments)
             .field("secrets", &"***")
             .field("queue", &self.queue)
+            .field("required", &self.required)
             .finish()
     }
 }

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
+use tokio::sync::Notify;
 
 use super::entry::Entry;
 use super::file::LogFile;
@@ -17,6 +18,10 @@ use crate::policy::rfc3339;
 
 /// How much memory queued entries may hold on to.
 const MAX_QUEUED_BYTES: usize = 16 << 20;
+/// How long a decision waits for room in the queue.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// From which weight on an entry is turned into its line before it is queued: a line is short, however large the arguments.
+const HEAVY: usize = 16 << 10;
 /// How much is written at once.
 const BATCH_BYTES: usize = 64 << 10;
 
@@ -27,6 +32,9 @@ pub struct Audit(Arc<Inner>);
 struct Inner {
     path: PathBuf,
     redactor: Redactor,
+    arguments: AuditArguments,
+    required: bool,
+    capacity: usize,
     queue: Option<SyncSender<Message>>,
     load: Arc<Load>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -35,6 +43,12 @@ struct Inner {
 #[derive(Default)]
 struct Load {
     bytes: AtomicUsize,
+    /// How many entries are queued.
+    waiting: AtomicUsize,
+    /// Whether the last lines could not be written.
+    fails: AtomicBool,
+    /// Wakes who waits for room.
+    written: Notify,
     /// All that were dropped.
     dropped: AtomicU64,
     /// Those that no line tells of yet.
@@ -42,6 +56,10 @@ struct Load {
 }
 
 impl Load {
+    fn take_one(&self) {
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+
     fn drop_entries(&self, count: u64) {
         self.dropped.fetch_add(count, Ordering::Relaxed);
         self.untold.fetch_add(count, Ordering::Relaxed);
@@ -50,16 +68,33 @@ impl Load {
 
 enum Message {
     Entry(Box<Entry>),
+    /// An entry as it is written.
+    Line {
+        time: SystemTime,
+        line: String,
+    },
     Flush(SyncSender<()>),
+}
+
+impl Message {
+    /// How much memory it holds on to.
+    fn weight(&self) -> usize {
+        match self {
+            Self::Entry(entry) => entry.weight(),
+            Self::Line { line, .. } => line.len(),
+            Self::Flush(_) => 0,
+        }
+    }
 }
 
 impl Audit {
     /// Opens the log and starts its thread. Fails when the file cannot be written.
     pub fn open(settings: AuditSettings) -> io::Result<Self> {
-        let AuditSettings { path, max_bytes, keep, arguments, secrets, queue } = settings;
+        let AuditSettings { path, max_bytes, keep, arguments, secrets, queue, required } = settings;
         let file = LogFile::new(path.clone(), max_bytes, keep);
         file.check()?;
-        let (queue, messages) = mpsc::sync_channel(queue);
+        let capacity = queue;
+        let (queue, messages) = mpsc::sync_channel(capacity);
         let (load, redactor) = (Arc::new(Load::default()), Redactor::new(secrets));
         let writer = Writer {
             file,
@@ -71,25 +106,71 @@ impl Audit {
         let thread =
             thread::Builder::new().name("bowline-audit".to_owned()).spawn(move || writer.run(&messages))?;
         let (queue, thread) = (Some(queue), Mutex::new(Some(thread)));
-        Ok(Self(Arc::new(Inner { path, redactor, queue, load, thread })))
+        Ok(Self(Arc::new(Inner { path, redactor, arguments, required, capacity, queue, load, thread })))
     }
 
     /// Queues an entry, or drops and counts it when too many are queued. Never blocks.
     pub fn write(&self, entry: Entry) {
-        let weight = entry.weight();
+        let message = if entry.weight() > HEAVY {
+            let line = entry.to_line(&self.0.redactor, self.0.arguments);
+            Message::Line { time: entry.time, line }
+        } else {
+            Message::Entry(Box::new(entry))
+        };
+        let weight = message.weight();
         let load = &self.0.load;
         let queued = load.bytes.fetch_add(weight, Ordering::Relaxed);
         let sent = match &self.0.queue {
             // One entry always fits, however large.
             Some(queue) if queued == 0 || queued.saturating_add(weight) <= MAX_QUEUED_BYTES => {
-                queue.try_send(Message::Entry(Box::new(entry)))
+                load.waiting.fetch_add(1, Ordering::Relaxed);
+                queue.try_send(message).inspect_err(|_| load.take_one())
             }
-            _ => Err(TrySendError::Full(Message::Entry(Box::new(entry)))),
+            _ => Err(TrySendError::Full(message)),
         };
         if sent.is_err() {
             load.bytes.fetch_sub(weight, Ordering::Relaxed);
             load.drop_entries(1);
         }
+    }
+
+    /// Waits until what is decided next can be written down: until less than half of the queue is in use. Fails with the
+    /// reason when that takes too long or the file could not be written, and [`AuditSettings::required`] says that nothing
+    /// may be allowed then.
+    pub async fn ready(&self) -> Result<(), String> {
+        let has_room = self.has_room(PATIENCE).await;
+        if !self.0.required {
+            return Ok(());
+        }
+        if !has_room {
+            return Err("the audit log does not keep up, and `audit.required` is set; try again later".into());
+        }
+        if self.0.load.fails.load(Ordering::Relaxed) {
+            let path = self.0.path.display();
+            return Err(format!("the audit log `{path}` cannot be written, and `audit.required` is set"));
+        }
+        Ok(())
+    }
+
+    async fn has_room(&self, patience: Duration) -> bool {
+        let load = &self.0.load;
+        let is_free = || {
+            load.waiting.load(Ordering::Relaxed) <= self.0.capacity / 2
+                && load.bytes.load(Ordering::Relaxed) <= MAX_QUEUED_BYTES / 2
+        };
+        if is_free() {
+            return true;
+        }
+        let freed = async {
+            loop {
+                let written = load.written.notified();
+                if is_free() {
+                    return;
+                }
+                written.await;
+            }
+        };
+        tokio::time::timeout(patience, freed).await.is_ok()
     }
 
     /// Never writes these values from now on, as those that [`AuditSettings::secret`] names.
@@ -150,18 +231,25 @@ impl Writer {
             let mut next = Some(first);
             let (mut text, mut count, mut waiting) = (String::new(), 0, Vec::new());
             while let Some(message) = next {
-                match message {
-                    Message::Entry(entry) => {
-                        self.load.bytes.fetch_sub(entry.weight(), Ordering::Relaxed);
-                        self.last = self.last.max(entry.time);
-                        text.push_str(&entry.to_line(&self.redactor, self.arguments));
-                        count += 1;
+                let weight = message.weight();
+                let (time, line) = match message {
+                    Message::Entry(entry) => (entry.time, entry.to_line(&self.redactor, self.arguments)),
+                    Message::Line { time, line } => (time, line),
+                    Message::Flush(done) => {
+                        waiting.push(done);
+                        next = messages.try_recv().ok();
+                        continue;
                     }
-                    Message::Flush(done) => waiting.push(done),
-                }
+                };
+                self.load.bytes.fetch_sub(weight, Ordering::Relaxed);
+                self.load.take_one();
+                self.last = self.last.max(time);
+                text.push_str(&line);
+                count += 1;
                 next = if text.len() < BATCH_BYTES { messages.try_recv().ok() } else { None };
             }
             self.append(&text, count);
+            self.load.written.notify_waiters();
             for done in waiting {
                 // Whoever waited may have given up.
                 let _ = done.send(());
@@ -181,7 +269,9 @@ impl Writer {
         if text.is_empty() {
             return;
         }
-        if let Err(error) = self.file.append(&text) {
+        let appended = self.file.append(&text);
+        self.load.fails.store(appended.is_err(), Ordering::Relaxed);
+        if let Err(error) = appended {
             tracing::error!(%error, lost = count, "cannot write the audit log");
             self.load.drop_entries(count);
             self.load.untold.fetch_add(untold, Ordering::Relaxed);
@@ -344,11 +434,52 @@ mod tests {
         let audit = Audit::open(AuditSettings::new(folder.join("audit.jsonl"))).unwrap();
         let lock = fs::File::options().write(true).open(folder.join(".audit.jsonl.lock")).unwrap();
         lock.lock().unwrap();
-        let arguments = Some(RawJson::parse(format!("\"{}\"", "x".repeat(5 << 20))).unwrap());
-        while audit.dropped() == 0 {
-            audit.write(Entry { arguments: arguments.clone(), ..entry(1) });
-            assert!(audit.0.load.bytes.load(Ordering::Relaxed) <= MAX_QUEUED_BYTES);
+        let arguments = Some(RawJson::parse(format!("\"{}\"", "x".repeat(2 << 20))).unwrap());
+        for number in 0..40 {
+            audit.write(Entry { arguments: arguments.clone(), ..entry(number) });
+            assert!(audit.0.load.bytes.load(Ordering::Relaxed) <= 1 << 20);
         }
         lock.unlock().unwrap();
+        audit.flush();
+        assert_eq!(audit.dropped(), 0);
+        let text = fs::read_to_string(folder.join("audit.jsonl")).unwrap();
+        assert_eq!(ids(&text).len(), 40);
+    }
+
+    #[tokio::test]
+    async fn decisions_wait_for_room_in_the_queue() {
+        let folder = Folder::new("audit-room");
+        let audit = Audit::open(AuditSettings::new(folder.join("audit.jsonl")).queue(4)).unwrap();
+        let lock = fs::File::options().write(true).open(folder.join(".audit.jsonl.lock")).unwrap();
+        lock.lock().unwrap();
+        let mut ready = Box::pin(audit.ready());
+        while futures_util::poll!(ready.as_mut()).is_ready() {
+            audit.write(entry(1));
+            ready = Box::pin(audit.ready());
+        }
+        lock.unlock().unwrap();
+        assert_eq!((ready.await, audit.dropped()), (Ok(()), 0));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn nothing_is_allowed_that_a_required_log_cannot_hold() {
+        let folder = Folder::new("audit-required");
+        let path = folder.join("audit.jsonl");
+        let open = |required| Audit::open(AuditSettings::new(&path).required(required)).unwrap();
+        let (required, other) = (open(true), open(false));
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        for audit in [&required, &other] {
+            audit.write(entry(1));
+            audit.flush();
+        }
+        let reason = required.ready().await.unwrap_err();
+        assert!(reason.contains("cannot be written"), "{reason}");
+        assert_eq!(other.ready().await, Ok(()));
+        fs::remove_dir(&path).unwrap();
+        required.write(entry(2));
+        required.flush();
+        assert_eq!(required.ready().await, Ok(()));
     }
 }

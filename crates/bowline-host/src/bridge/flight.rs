@@ -1,7 +1,10 @@
 //! One call to a server, from the first round to its end.
 
 use super::pilot::{Asking, Pilot};
-use crate::upstream::{CallerKey, Instance};
+use crate::{
+    config::Share,
+    upstream::{CallerKey, Instance},
+};
 use bowline_client::{CallKey, RelayWith, Relayed};
 use bowline_proto::{
     replay::{Answer, Question},
@@ -166,6 +169,12 @@ async fn relay(
     wants_progress: bool,
 ) -> Result<Relayed, RpcError> {
     let waiting = pilot.pause();
+    // One that is not shared has one caller only.
+    let quota = CallerKey::quota(pilot.client());
+    let _slot = match instance.spec.share {
+        Share::Shared => instance.quota.enter(&quota).await,
+        Share::PerClient => None,
+    };
     let key = instance.flights.take_off(caller, leg.subject, pilot.clone()).await;
     let mut aloft = Aloft { instance: &instance, key, answered: false };
     let client = instance.client().await?;

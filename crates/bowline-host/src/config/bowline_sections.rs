@@ -196,6 +196,20 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
         _ => reader.fields.duration("shutdown_delay", Unit::Seconds),
     };
     reader.set("shutdown_delay", delay, |value| gateway.shutdown_delay = value);
+    for (name, example) in [("max_client_servers", 256), ("max_client_servers_per_user", 64)] {
+        let limit = reader.fields.get(name).and_then(|node| {
+            let count = reader.fields.count(name, example)?;
+            let value = usize::try_from(count.value).ok().filter(|value| *value > 0);
+            if value.is_none() {
+                reader.fields.wrong(node, name, "at least one", &json!(example));
+            }
+            Some(Sited { value: value?, origin: count.origin })
+        });
+        reader.set(name, limit, |value| match name {
+            "max_client_servers" => gateway.max_client_servers = value,
+            _ => gateway.max_client_servers_per_user = value,
+        });
+    }
 }
 
 /// Whether a text is a host with or without a port, or stands for all.
@@ -223,6 +237,8 @@ fn audit(reader: &mut Reader<'_>, audit: &mut super::sections::AuditConfig) {
         Some(Sited { value: value?, origin: count.origin })
     });
     reader.set("keep", keep, |value| audit.keep = value);
+    let required = reader.fields.boolean("required");
+    reader.set("required", required, |value| audit.required = value);
 }
 
 fn disclosure(reader: &mut Reader<'_>, disclosure: &mut super::sections::DisclosureConfig) {

@@ -222,6 +222,8 @@ fn sections(page: &mut Page<'_>, config: &Config) {
     page.value("keep_alive", &json!(show_duration(gateway.keep_alive)));
     page.value("max_retained_bytes", &json!(show_bytes(gateway.max_retained_bytes)));
     page.value("shutdown_delay", &json!(show_duration(gateway.shutdown_delay)));
+    page.value("max_client_servers", &json!(gateway.max_client_servers));
+    page.value("max_client_servers_per_user", &json!(gateway.max_client_servers_per_user));
 
     page.head("[sampling]", "");
     "sampling.".clone_into(&mut page.prefix);
@@ -264,6 +266,7 @@ fn sections(page: &mut Page<'_>, config: &Config) {
     page.written("file", &json!(config.audit.file.as_ref().map(|file| file.display().to_string())));
     page.value("max_bytes", &json!(show_bytes(config.audit.max_bytes)));
     page.value("keep", &json!(config.audit.keep));
+    page.value("required", &json!(config.audit.required));
 
     page.head("[disclosure]", "");
     "disclosure.".clone_into(&mut page.prefix);

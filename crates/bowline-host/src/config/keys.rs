@@ -352,6 +352,20 @@ const GATEWAY: &[Key] = &[
         "\"10s\"",
         "How long requests are still served after SIGTERM, while `/readyz` answers 503.",
     ),
+    key(
+        "max_client_servers",
+        COUNT,
+        Default("256"),
+        "1000",
+        "How many servers with `share = \"per-client\"` run at a time, for all callers together.",
+    ),
+    key(
+        "max_client_servers_per_user",
+        COUNT,
+        Default("64"),
+        "16",
+        "How many of them run at a time for one authenticated user.",
+    ),
 ];
 
 const RULES: &[Key] = &[
@@ -449,6 +463,13 @@ const AUDIT: &[Key] = &[
         "How long the file may grow before a new one is begun.",
     ),
     key("keep", COUNT, Default("5"), "10", "How many old files are kept."),
+    key(
+        "required",
+        FLAG,
+        Default("false"),
+        "true",
+        "Whether calls are refused that cannot be written down, because the log cannot be written or does not keep up.",
+    ),
 ];
 
 const DISCLOSURE: &[Key] = &[

@@ -45,6 +45,10 @@ pub struct GatewayConfig {
     pub max_retained_bytes: u64,
     /// How long requests are still served after SIGTERM, while `/readyz` answers 503.
     pub shutdown_delay: Duration,
+    /// How many per-client servers run at a time, of all callers.
+    pub max_client_servers: usize,
+    /// How many of them may be of one authenticated user.
+    pub max_client_servers_per_user: usize,
 }
 
 impl Default for GatewayConfig {
@@ -66,6 +70,8 @@ impl Default for GatewayConfig {
             keep_alive: Duration::from_secs(180),
             max_retained_bytes: 256 << 20,
             shutdown_delay: Duration::from_secs(3),
+            max_client_servers: 256,
+            max_client_servers_per_user: 64,
         }
     }
 }
@@ -183,11 +189,13 @@ pub struct AuditConfig {
     pub max_bytes: u64,
     /// How many old files are kept.
     pub keep: u32,
+    /// Whether calls are refused that cannot be written down.
+    pub required: bool,
 }
 
 impl Default for AuditConfig {
     fn default() -> Self {
-        Self { file: None, max_bytes: 16 << 20, keep: 5 }
+        Self { file: None, max_bytes: 16 << 20, keep: 5, required: false }
     }
 }
 

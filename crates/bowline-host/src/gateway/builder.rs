@@ -222,6 +222,10 @@ impl GatewayBuilder {
             .guard(guard.build())
             .telemetry(self.telemetry)
             .max_name(usize::from(self.config.gateway.max_name))
+            .max_client_servers(
+                self.config.gateway.max_client_servers,
+                self.config.gateway.max_client_servers_per_user,
+            )
             .disclosure(reload::disclosure(&self.config.disclosure));
         if self.attended {
             host = host.attended();
@@ -301,7 +305,8 @@ impl GatewayBuilder {
         let Some(file) = &config.file else { return Ok(None) };
         let mut settings = AuditSettings::new(file)
             .max_bytes(config.max_bytes)
-            .keep(usize::try_from(config.keep).unwrap_or(usize::MAX));
+            .keep(usize::try_from(config.keep).unwrap_or(usize::MAX))
+            .required(config.required);
         for secret in known.into_iter().chain(secrets(&self.config.upstreams)) {
             settings = settings.secret(secret);
         }

@@ -1,13 +1,13 @@
 //! How a host is set up.
 
-use super::{Host, Inner, Telemetry};
+use super::{Host, Inner, ListChanges, Telemetry};
 use crate::{
     MAX_NAME,
     bridge::Parking,
     policy::{Audience, Guard},
     sampling::Broker,
     search::Disclosure,
-    upstream::Upstream,
+    upstream::{InstanceLimit, InstanceQuota, Upstream},
 };
 use std::{
     collections::{BTreeMap, HashMap},
@@ -29,6 +29,7 @@ pub struct HostBuilder {
     telemetry: Telemetry,
     disclosure: Disclosure,
     preface: Option<String>,
+    client_servers: InstanceLimit,
 }
 
 impl HostBuilder {
@@ -44,6 +45,7 @@ impl HostBuilder {
             telemetry: Telemetry::default(),
             disclosure: Disclosure::default(),
             preface: None,
+            client_servers: InstanceLimit::default(),
         }
     }
 
@@ -109,6 +111,13 @@ impl HostBuilder {
         self
     }
 
+    /// How many per-client servers run at a time, of all callers and of one authenticated user. A caller that needs another
+    /// one gets an error. Default: 256 and 64.
+    pub fn max_client_servers(mut self, total: usize, per_user: usize) -> Self {
+        self.client_servers = InstanceLimit { total, per_user };
+        self
+    }
+
     /// The host. Nothing is started yet.
     pub fn build(self) -> Host {
         let inner = Arc::new_cyclic(|me| Inner {
@@ -117,6 +126,8 @@ impl HostBuilder {
             catalogs: Mutex::new(HashMap::new()),
             epoch: AtomicU64::new(0),
             parking: Parking::default(),
+            client_servers: InstanceQuota::new(self.client_servers),
+            list_changes: ListChanges::default(),
             guard: self.guard.unwrap_or_else(|| Guard::builder().build()),
             broker: self.broker,
             attended: self.attended,

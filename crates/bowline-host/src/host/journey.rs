@@ -3,6 +3,7 @@
 use super::{
     Inner, Wait,
     answers::{Answerer, abilities, with_origin},
+    completion::TemplateCompletion,
     consent::{Approval, CallerGate},
     disclosure::Disclosed,
     telemetry::Account,
@@ -69,6 +70,8 @@ pub(super) struct Route {
     params: RawJson,
     catalog: Arc<Catalog>,
     pub(super) subject: Subject,
+    /// The variable of a template that is being completed.
+    pub(super) completion: Option<TemplateCompletion>,
 }
 
 /// How a round ends.
@@ -241,7 +244,10 @@ impl Inner {
             match landing {
                 Landing::Done(result) => {
                     let bytes = result.as_bytes().len();
-                    let outcome = arrive(route, call.method, &result);
+                    let mut outcome = arrive(route, call.method, &result);
+                    if let Outcome::Complete(Reply::Completion(proposals)) = &mut outcome {
+                        self.remove_denied(route, &call.client, proposals);
+                    }
                     account.received(bytes);
                     finish(cargo.permit, &outcome, bytes);
                     return Ok(Ending::Done(outcome));
@@ -411,6 +417,7 @@ fn route_in(catalog: &Arc<Catalog>, call: &Call) -> Result<Option<Route>, RpcErr
         _ => {
             let mut params: bowline_types::CompleteParams = call.params.decode()?;
             // Whoever may not use something is proposed nothing for it.
+            let mut template = None;
             let found = match &mut params.reference {
                 Reference::Prompt(reference) => catalog.prompt(&reference.name).map(|entry| {
                     reference.name.clone_from(&entry.original);
@@ -419,6 +426,7 @@ fn route_in(catalog: &Arc<Catalog>, call: &Call) -> Result<Option<Route>, RpcErr
                 Reference::Resource(reference) => match catalog.template(&reference.uri) {
                     Some(entry) => {
                         reference.uri.clone_from(&entry.original);
+                        template = Some(entry.original.clone());
                         Some((Arc::clone(&entry.instance), Subject::Resource(entry.original.clone())))
                     }
                     None => catalog.owner(&reference.uri).map(|(instance, original)| {
@@ -427,13 +435,17 @@ fn route_in(catalog: &Arc<Catalog>, call: &Call) -> Result<Option<Route>, RpcErr
                     }),
                 },
             };
+            let completion = template.and_then(|template| TemplateCompletion::new(&template, &params));
             params.meta = None;
             let params = RawJson::of(&params).map_err(|error| RpcError::internal(error.to_string()));
-            found.map(|(instance, subject)| (instance, params, subject))
+            let Some((instance, subject)) = found else { return Ok(None) };
+            let catalog = Arc::clone(catalog);
+            return Ok(Some(Route { instance, params: params?, catalog, subject, completion }));
         }
     };
     let Some((instance, params, subject)) = found else { return Ok(None) };
-    Ok(Some(Route { instance, params: params?, catalog: Arc::clone(catalog), subject }))
+    let catalog = Arc::clone(catalog);
+    Ok(Some(Route { instance, params: params?, catalog, subject, completion: None }))
 }
 
 /// The parameters of a call with a member replaced, and without what is not for the server.

@@ -5,15 +5,19 @@ use crate::upstream::CallerKey;
 use bowline_proto::service::{Call, Outcome, Reply};
 use bowline_types::{
     Adapt, CacheScope, Era, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, Method, RawJson, RpcError,
+    ListToolsResult, Meta, Method, RawJson, RawMap, RpcError,
 };
+
+/// The member of `_meta` that names the servers that are still starting.
+const STARTING: &str = "bowline/starting";
 
 /// Builds a list result of the given type.
 macro_rules! listing {
-    ($Result:ident, $items:ident: $value:expr, $call:expr) => {{
+    ($Result:ident, $items:ident: $value:expr, $call:expr, $meta:expr) => {{
         let modern = $call.client.revision.era() == Era::Modern;
         let mut result = $Result { $items: $value, ..$Result::default() };
         // What is offered depends on the caller, and may change at any time.
+        result.meta = $meta;
         result.ttl_ms = modern.then_some(0);
         result.cache_scope = modern.then_some(CacheScope::Private);
         result.adapt($call.client.revision);
@@ -31,24 +35,31 @@ impl Inner {
             }
             Err(error) => return Outcome::Failed(error),
         }
-        let catalog = self.catalog(&CallerKey::tenant(&call), Wait::Briefly).await;
+        let tenant = CallerKey::tenant(&call);
+        let catalog = self.catalog(&tenant, Wait::Briefly).await;
+        let starting = self.starting(&tenant);
+        if !starting.is_empty() {
+            let servers = starting.join(", ");
+            tracing::debug!(servers, method = %call.method, "a list is incomplete: servers are still starting");
+        }
+        let meta = starting_meta(&starting);
         let result = match call.method {
             Method::ListTools => {
                 let mut tools = self.listed(&call.client, &catalog);
                 tools.extend(self.pending_tools(&call.client));
-                listing!(ListToolsResult, tools: tools, call)
+                listing!(ListToolsResult, tools: tools, call, meta)
             }
             Method::ListPrompts => {
                 let prompts = catalog.prompts.iter().map(|entry| entry.shown.clone()).collect();
-                listing!(ListPromptsResult, prompts: prompts, call)
+                listing!(ListPromptsResult, prompts: prompts, call, meta)
             }
             Method::ListResourceTemplates => {
                 let templates = catalog.templates.iter().map(|(entry, _)| entry.shown.clone()).collect();
-                listing!(ListResourceTemplatesResult, resource_templates: templates, call)
+                listing!(ListResourceTemplatesResult, resource_templates: templates, call, meta)
             }
             _ => {
                 let resources = catalog.resources.iter().map(|entry| entry.shown.clone()).collect();
-                listing!(ListResourcesResult, resources: resources, call)
+                listing!(ListResourcesResult, resources: resources, call, meta)
             }
         };
         match result {
@@ -56,4 +67,14 @@ impl Inner {
             Err(error) => Outcome::Failed(RpcError::internal(error.to_string())),
         }
     }
+}
+
+/// Says in the metadata of a list which servers are still starting, so that a reader knows what is missing.
+fn starting_meta(starting: &[String]) -> Option<Meta> {
+    if starting.is_empty() {
+        return None;
+    }
+    let mut members = RawMap::new();
+    members.insert(STARTING, RawJson::of(&starting).ok()?);
+    Some(members.into())
 }

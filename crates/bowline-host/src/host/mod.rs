@@ -2,6 +2,7 @@
 
 mod answers;
 mod builder;
+mod completion;
 mod consent;
 mod disclosure;
 mod journey;
@@ -22,7 +23,7 @@ use crate::{
     sampling::Broker,
     search::Disclosure,
     telemetry::ActiveSession,
-    upstream::{CallerKey, Instance, Member, Upstream, UpstreamStatus},
+    upstream::{CallerKey, Instance, InstanceQuota, Member, Upstream, UpstreamStatus},
 };
 use bowline_proto::{
     service::{BoxFuture, Call, ClientView, Outcome, Outlet, Service},
@@ -78,6 +79,10 @@ pub(crate) struct Inner {
     /// Counts everything that may change what is offered.
     epoch: AtomicU64,
     parking: Parking<journey::Cargo>,
+    /// Limits how many per-client servers run.
+    client_servers: Arc<InstanceQuota>,
+    /// The lists whose changes are announced soon.
+    list_changes: ListChanges,
     guard: Guard,
     broker: Option<Broker>,
     /// Whether someone sits at the gate and can be asked.
@@ -124,6 +129,10 @@ impl Host {
     ///
     /// Needs a tokio runtime. Fails when the host was opened before: one handle serves any number of clients.
     pub fn open(&self, server: Server) -> bowline_server::Result<ServerHandle> {
+        let inner = self.inner.me.clone();
+        let server = server.guard_subscriptions(move |client, uri| {
+            inner.upgrade().map_or(Ok(()), |inner| inner.may_hear(client, uri))
+        });
         let handle = server.capabilities(offered()).backend(self.clone()).build()?;
         if !self.inner.attach(handle.announcer()) {
             return Err(bowline_server::Error::internal("the host was opened before"));
@@ -198,7 +207,7 @@ impl Host {
     /// Decides anew which clients search for tools instead of being listed them all.
     pub fn set_disclosure(&self, disclosure: Disclosure) {
         *self.inner.disclosure.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(disclosure);
-        self.inner.publish(&Change::Tools);
+        self.inner.publish_list(Change::Tools);
     }
 
     /// Decides what may happen.
@@ -256,7 +265,8 @@ impl Inner {
 
     fn member(&self, name: &str, upstream: Upstream) -> Arc<Member> {
         let metrics = self.telemetry.metrics.upstream(name);
-        Arc::new(Member::new(name.into(), upstream, Arc::new(answers::Desk(self.me.clone())), metrics))
+        let (owner, quota) = (Arc::new(answers::Desk(self.me.clone())), Arc::clone(&self.client_servers));
+        Arc::new(Member::new(name.into(), upstream, owner, metrics, quota))
     }
 
     /// Something that is offered may have changed.
@@ -343,9 +353,33 @@ impl Inner {
         }
     }
 
+    /// Announces that a list has changed: at once, and then at most once per interval however often it changes. The last
+    /// change is always announced.
+    fn publish_list(&self, change: Change) {
+        if !self.list_changes.begin(&change) {
+            return;
+        }
+        self.publish(&change);
+        if tokio::runtime::Handle::try_current().is_err() {
+            self.list_changes.end(&change);
+            return;
+        }
+        let me = self.me.clone();
+        self.spawn(async move {
+            loop {
+                tokio::time::sleep(LIST_CHANGES_APART).await;
+                let Some(inner) = me.upgrade() else { return };
+                if !inner.list_changes.end(&change) {
+                    return;
+                }
+                inner.publish(&change);
+            }
+        });
+    }
+
     fn publish_lists(&self) {
         for change in [Change::Tools, Change::Prompts, Change::Resources] {
-            self.publish(&change);
+            self.publish_list(change);
         }
     }
 
@@ -450,6 +484,13 @@ impl Inner {
         catalogs.values().map(|kept| Arc::clone(&kept.catalog)).collect()
     }
 
+    /// The servers that are being started, whose offers are missing from lists until they are up.
+    fn starting(&self, tenant: &CallerKey) -> Vec<String> {
+        let members = self.members();
+        let starting = members.iter().filter(|member| member.instance(tenant).is_starting());
+        starting.map(|member| member.name.to_string()).collect()
+    }
+
     fn known(&self, key: Option<&CallerKey>) -> Option<Kept> {
         self.catalogs.lock().unwrap_or_else(PoisonError::into_inner).get(&key.cloned()).cloned()
     }
@@ -470,14 +511,30 @@ impl Inner {
         };
         let (tools, prompts, resources, templates) = if ask {
             match tokio::time::timeout(limit, listing).await {
-                Ok(Ok(listed)) => listed,
+                Ok(Ok(listed)) => {
+                    shelf.note(None);
+                    listed
+                }
                 Ok(Err(error)) => {
                     tracing::warn!(server = &*instance.name, %error, "a server is left out of the lists");
+                    let name = &instance.name;
+                    shelf.note(Some(match instance.running() {
+                        Some(_) => format!("the server `{name}`: {}", error.message),
+                        None => error.message.to_string(),
+                    }));
                     last(shelf)?
                 }
                 Err(_) => {
                     let seconds = limit.as_secs();
-                    tracing::warn!(server = &*instance.name, seconds, "a server did not list what it has in time");
+                    tracing::warn!(
+                        server = &*instance.name,
+                        seconds,
+                        "a server did not list what it has in time"
+                    );
+                    let name = &instance.name;
+                    shelf.note(Some(format!(
+                        "the server `{name}` did not list what it has within {seconds} s"
+                    )));
                     last(shelf)?
                 }
             }
@@ -532,6 +589,46 @@ enum Wait<'a> {
 /// How long a list waits for servers that start. Programs that are installed are up well within it, so that clients get one
 /// whole list; and nobody who looks at a client that lists takes it for dead.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// How far apart announcements of changes of one list are at least.
+const LIST_CHANGES_APART: Duration = Duration::from_secs(1);
+
+/// The lists that were announced to have changed within the last interval, each with whether it has changed since.
+#[derive(Default)]
+pub(crate) struct ListChanges(Mutex<[Option<bool>; 3]>);
+
+impl ListChanges {
+    fn with<T>(&self, change: &Change, look: impl FnOnce(&mut Option<bool>) -> T) -> Option<T> {
+        let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let [tools, prompts, resources] = &mut *lists;
+        Some(look(match change {
+            Change::Tools => tools,
+            Change::Prompts => prompts,
+            Change::Resources => resources,
+            Change::Resource(_) => return None,
+        }))
+    }
+
+    /// Notes a change. True when it is to be announced at once; else it is announced at the end of the interval.
+    fn begin(&self, change: &Change) -> bool {
+        let begin = |list: &mut Option<bool>| {
+            let is_first = list.is_none();
+            *list = Some(!is_first);
+            is_first
+        };
+        self.with(change, begin).unwrap_or(true)
+    }
+
+    /// The interval has passed. True when the list has changed meanwhile: it is announced, and another interval begins.
+    fn end(&self, change: &Change) -> bool {
+        let end = |list: &mut Option<bool>| {
+            let has_changed = *list == Some(true);
+            *list = has_changed.then_some(false);
+            has_changed
+        };
+        self.with(change, end).unwrap_or(false)
+    }
+}
 
 /// For how many tenants it is kept what they are offered.
 const MAX_CATALOGS: usize = 1000;

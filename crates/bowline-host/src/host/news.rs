@@ -1,9 +1,15 @@
 //! What servers tell of their own accord, and who wants to hear it.
 
 use super::{Inner, Wait};
-use crate::{aggregate::Catalog, config::Share, upstream::Instance};
+use crate::{
+    aggregate::{Catalog, without_prefix},
+    config::Share,
+    policy::Facts,
+    upstream::{CallerKey, Instance},
+};
 use bowline_client::Notification;
-use bowline_proto::subscribe::Change;
+use bowline_proto::{service::ClientView, subscribe::Change};
+use bowline_types::RpcError;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
@@ -20,18 +26,18 @@ impl Inner {
             Notification::ToolsChanged => {
                 shelf.tools.forget();
                 self.turn();
-                self.publish(&Change::Tools);
+                self.publish_list(Change::Tools);
             }
             Notification::PromptsChanged => {
                 shelf.prompts.forget();
                 self.turn();
-                self.publish(&Change::Prompts);
+                self.publish_list(Change::Prompts);
             }
             Notification::ResourcesChanged => {
                 shelf.resources.forget();
                 shelf.templates.forget();
                 self.turn();
-                self.publish(&Change::Resources);
+                self.publish_list(Change::Resources);
             }
             Notification::ResourceUpdated(params) => {
                 for uri in self.shown_uris(instance, &params.uri) {
@@ -60,6 +66,26 @@ impl Inner {
             Arc::ptr_eq(&owner, instance).then_some(uri)
         };
         self.known_catalogs().into_iter().filter_map(shown).collect()
+    }
+
+    /// Whether a caller may hear of changes of a resource: not if a rule denies reading it. Where it is not known yet which
+    /// server it is of, not if it is denied at any.
+    pub(super) fn may_hear(&self, client: &Arc<ClientView>, uri: &str) -> Result<(), RpcError> {
+        let denied = |server: &str, uri: &str| {
+            let facts = Facts { server, caller: Self::caller(client), ..Facts::default() };
+            let refusal = self.guard.denied_reading(&facts, uri)?;
+            Some(RpcError::internal(refusal.reason().to_owned()))
+        };
+        let keys = [Some(CallerKey::of_client(client)), None];
+        let known = keys.iter().find_map(|key| self.known(key.as_ref())?.catalog.owner(uri));
+        let refused = match known {
+            Some((instance, original)) => denied(&instance.name, &original),
+            None => self
+                .members()
+                .iter()
+                .find_map(|member| denied(&member.name, without_prefix(&member.name, uri).unwrap_or(uri))),
+        };
+        refused.map_or(Ok(()), Err)
     }
 
     /// The shared server that a URI is of, and what it calls it: as some caller was shown it, or as all are.

@@ -21,6 +21,7 @@ mod rule;
 mod rules;
 mod scripted;
 mod secrets;
+pub(crate) mod spelling;
 mod store;
 mod terminal;
 mod time;

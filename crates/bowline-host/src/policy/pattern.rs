@@ -1,5 +1,6 @@
 //! How names and arguments are matched: by globs with one wildcard.
 
+use super::{spelling, tree::Readings};
 use std::fmt;
 
 /// A glob: `*` stands for any run of characters, also none and also slashes; every other character for itself.
@@ -19,6 +20,8 @@ pub struct Pattern {
     text: String,
     /// What stands between the stars; one piece means no star.
     pieces: Vec<String>,
+    /// The pieces in the plain spelling of URIs and paths, where that is another.
+    plain: Option<Vec<String>>,
 }
 
 impl Pattern {
@@ -46,12 +49,18 @@ impl Pattern {
                 last.push(literal);
             }
         }
-        Self { text, pieces }
+        let plain = Some(spelling::plain_pieces(&pieces)).filter(|plain| *plain != pieces);
+        Self { text, pieces, plain }
     }
 
     /// The pattern that this text matches, and no other.
     pub fn exact(text: &str) -> Self {
         Self::new(text.replace('\\', r"\\").replace('*', r"\*"))
+    }
+
+    /// The pattern that matches texts that begin so.
+    pub(crate) fn starting_with(text: &str) -> Self {
+        Self::new(format!("{}*", text.replace('\\', r"\\").replace('*', r"\*")))
     }
 
     /// The pattern as it was written.
@@ -61,15 +70,49 @@ impl Pattern {
 
     /// Whether a text matches as a whole.
     pub fn matches(&self, text: &str) -> bool {
-        let Some((first, rest)) = self.pieces.split_first() else { return text.is_empty() };
-        let Some((last, middle)) = rest.split_last() else { return text == first };
-        let Some(mut text) = text.strip_prefix(first.as_str()) else { return false };
-        for piece in middle {
-            let Some((_, behind)) = text.split_once(piece.as_str()) else { return false };
-            text = behind;
-        }
-        text.ends_with(last.as_str())
+        fits(&self.pieces, text)
     }
+
+    /// Whether a URI, a path or another text matches, whichever way it is written: in any form that a reader may take it
+    /// for, or in every form of its notation.
+    pub(crate) fn matches_spelled(&self, text: &str, readings: Readings) -> bool {
+        let fits =
+            |form: &str| self.matches(form) || self.plain.as_ref().is_some_and(|plain| fits(plain, form));
+        match readings {
+            Readings::Any => {
+                spelling::forms(text).iter().any(|form| fits(form) || self.matches_ignoring_case(form))
+            }
+            Readings::Every => {
+                self.is_anything()
+                    || (!spelling::may_have_parent_step(text)
+                        && spelling::same_notation(text).iter().all(|form| fits(form)))
+            }
+        }
+    }
+
+    /// Whether every text matches.
+    pub(crate) fn is_anything(&self) -> bool {
+        self.pieces.len() > 1 && self.pieces.iter().all(String::is_empty)
+    }
+
+    /// Where files of one name in another case are the same.
+    fn matches_ignoring_case(&self, form: &str) -> bool {
+        let plain = self.plain.as_ref().unwrap_or(&self.pieces);
+        spelling::FILES_IGNORE_CASE
+            && fits(&plain.iter().map(|piece| piece.to_lowercase()).collect::<Vec<_>>(), &form.to_lowercase())
+    }
+}
+
+/// Whether a text consists of these pieces with anything between them.
+fn fits(pieces: &[String], text: &str) -> bool {
+    let Some((first, rest)) = pieces.split_first() else { return text.is_empty() };
+    let Some((last, middle)) = rest.split_last() else { return text == first };
+    let Some(mut text) = text.strip_prefix(first.as_str()) else { return false };
+    for piece in middle {
+        let Some((_, behind)) = text.split_once(piece.as_str()) else { return false };
+        text = behind;
+    }
+    text.ends_with(last.as_str())
 }
 
 impl From<&str> for Pattern {

@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::pattern::Pattern;
 use super::rules::{Action, Request, Trust};
+use super::spelling;
 use super::tree::{Readings, Tree};
 
 /// What a rule says.
@@ -36,6 +37,10 @@ impl fmt::Display for Effect {
 }
 
 /// What an argument has to be like.
+///
+/// A rule that asks or denies holds for every way to write a path or URI: `/etc/passwd`, `/etc//passwd`,
+/// `/srv/../etc/passwd`, `file:/etc/passwd` and `file:///%65tc/passwd` are one. A rule that allows holds for what fits as it
+/// is written and as it is meant, and has no `..` step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ArgumentTest {
     /// It is there.
@@ -55,22 +60,41 @@ impl ArgumentTest {
     fn fits(&self, value: &Tree, readings: Readings) -> bool {
         match self {
             Self::Present => true,
-            Self::Equals(expected) => value.means(&Tree::of(expected)),
-            Self::Matches(pattern) => value.is_text(readings, &|text| pattern.matches(text)),
-            Self::StartsWith(start) => matches!(value, Tree::String(text) if text.starts_with(start)),
-            Self::Within(folder) => matches!(value, Tree::String(text) if is_within(folder, text)),
+            Self::Equals(expected) => {
+                let expected = Tree::of(expected);
+                value.means(&expected)
+                    || matches!((value, &expected), (Tree::String(text), Tree::String(expected))
+                        if readings == Readings::Any && is_same(expected, text))
+            }
+            Self::Matches(pattern) => {
+                value.is_text(readings, &|text| pattern.matches_spelled(text, readings))
+            }
+            Self::StartsWith(_) | Self::Within(_) => {
+                matches!(value, Tree::String(text) if self.fits_text(text, readings))
+            }
         }
     }
 
-    fn fits_text(&self, text: &str) -> bool {
+    fn fits_text(&self, text: &str, readings: Readings) -> bool {
         match self {
             Self::Present => true,
-            Self::Equals(expected) => Tree::of(expected).scalar() == Some(text),
-            Self::Matches(pattern) => pattern.matches(text),
-            Self::StartsWith(start) => text.starts_with(start),
-            Self::Within(folder) => is_within(folder, text),
+            Self::Equals(expected) => Tree::of(expected).scalar().is_some_and(|expected| match readings {
+                Readings::Any => is_same(expected, text),
+                Readings::Every => expected == text,
+            }),
+            Self::Matches(pattern) => pattern.matches_spelled(text, readings),
+            Self::StartsWith(start) => Pattern::starting_with(start).matches_spelled(text, readings),
+            Self::Within(folder) => match readings {
+                Readings::Any => spelling::forms(text).iter().any(|form| is_within(folder, form)),
+                Readings::Every => is_within(folder, text),
+            },
         }
     }
+}
+
+/// Whether two texts may name one thing.
+fn is_same(expected: &str, text: &str) -> bool {
+    expected == text || Pattern::exact(expected).matches_spelled(text, Readings::Any)
 }
 
 fn is_within(folder: &str, path: &str) -> bool {
@@ -253,9 +277,29 @@ impl Rule {
         };
         action
             && self.server.as_ref().is_none_or(|pattern| pattern.matches(request.server))
-            && self.name.as_ref().is_none_or(|pattern| pattern.matches(request.name))
+            && self.name.as_ref().is_none_or(|pattern| self.fits_name(pattern, request))
             && self.caller.as_ref().is_none_or(|pattern| self.fits_caller(pattern, request))
             && self.fits_hints(request)
+    }
+
+    /// Whether the rule names URIs, of which some do not name one thing to every reader.
+    pub(super) fn looks_at_uri(&self, request: &Request<'_>) -> bool {
+        request.action.is_about_uri()
+            && self.name.as_ref().is_some_and(|pattern| !pattern.is_anything())
+            && Self { name: None, ..self.clone() }.fits(request)
+    }
+
+    fn fits_name(&self, pattern: &Pattern, request: &Request<'_>) -> bool {
+        if request.action.is_about_uri() {
+            pattern.matches_spelled(request.name, self.readings())
+        } else {
+            pattern.matches(request.name)
+        }
+    }
+
+    /// However something is written, a rule that restricts holds, and one that allows does not hold for more.
+    fn readings(&self) -> Readings {
+        if self.effect == Effect::Allow { Readings::Every } else { Readings::Any }
     }
 
     fn fits_caller(&self, pattern: &Pattern, request: &Request<'_>) -> bool {
@@ -280,11 +324,10 @@ impl Rule {
     }
 
     pub(super) fn fits_arguments(&self, arguments: &Tree) -> bool {
-        // However a number is written, a rule that restricts holds, and one that allows does not hold for more.
-        let readings = if self.effect == Effect::Allow { Readings::Every } else { Readings::Any };
+        let readings = self.readings();
         self.arguments.iter().all(|(place, test)| match place {
             Place::At(pointer) => arguments.at(pointer).is_some_and(|value| test.fits(value, readings)),
-            Place::Anywhere => arguments.any_text(readings, &|text| test.fits_text(text)),
+            Place::Anywhere => arguments.any_text(readings, &|text| test.fits_text(text, readings)),
         })
     }
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::consent::Consent;
 use super::rule::{Effect, Rule};
+use super::spelling;
 use super::tree::Tree;
 
 /// What is about to happen.
@@ -43,6 +44,11 @@ impl Action {
             Self::Visit => "visit",
             Self::Roots => "roots",
         }
+    }
+
+    /// Whether the name of what it is about is a URI, which can be written in several ways.
+    pub(super) const fn is_about_uri(self) -> bool {
+        matches!(self, Self::Read | Self::Visit)
     }
 
     /// The method of the protocol it happens by.
@@ -221,7 +227,18 @@ impl Policy {
     fn decide_by_rules(&self, request: &Request<'_>) -> Decision {
         let nothing = RawJson::empty_object();
         let mut arguments = None;
-        for rule in self.rules.iter().filter(|rule| rule.fits(request)) {
+        let ambiguous = if request.action.is_about_uri() { spelling::ambiguity(request.name) } else { None };
+        for rule in &self.rules {
+            if let Some(ambiguity) = ambiguous
+                && rule.looks_at_uri(request)
+            {
+                let reason = format!("the URI can be read in two ways ({ambiguity}), see rule: {rule}");
+                let (effect, by) = (Effect::Deny, DecidedBy::Check);
+                return Decision { effect, by, reason, by_arguments: false };
+            }
+            if !rule.fits(request) {
+                continue;
+            }
             if rule.looks_at_arguments() {
                 let arguments =
                     arguments.get_or_insert_with(|| Tree::of(request.arguments.unwrap_or(&nothing)));

@@ -44,9 +44,32 @@ impl CallerKey {
 
     /// Who shares instances of servers that are not shared by all.
     pub(crate) fn tenant(call: &Call) -> Self {
-        match call.client.revision.era() {
-            Era::Legacy => Self::Client(Arc::downgrade(&call.client)),
-            Era::Modern => Self::User(call.client.principal.clone()),
+        Self::of_client(&call.client)
+    }
+
+    /// The tenant that a client is or belongs to.
+    pub(crate) fn of_client(client: &Arc<ClientView>) -> Self {
+        match client.revision.era() {
+            Era::Legacy => Self::Client(Arc::downgrade(client)),
+            Era::Modern => Self::User(client.principal.clone()),
+        }
+    }
+
+    /// Whose quota something counts against: the session, else the user. Requests that have neither share one quota.
+    pub(crate) fn quota(client: &Arc<ClientView>) -> Self {
+        Self::of_client(client)
+    }
+
+    /// Whether it stands for all who cannot be told apart.
+    pub(crate) fn is_anybody(&self) -> bool {
+        matches!(self, Self::User(None))
+    }
+
+    /// The authenticated user.
+    pub(crate) fn user(&self) -> Option<Arc<str>> {
+        match self {
+            Self::Client(client) => client.upgrade()?.principal.clone(),
+            Self::User(user) => user.clone(),
         }
     }
 

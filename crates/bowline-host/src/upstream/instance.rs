@@ -1,6 +1,10 @@
 //! One running instance of a server: connected when needed, watched, and stopped when nobody needs it.
 
-use super::{Flights, Health, Upstream, UpstreamStatus, attribution::Belongs};
+use super::{
+    CallerKey, Flights, Health, InstanceQuota, Upstream, UpstreamStatus,
+    attribution::Belongs,
+    quota::{CallQuota, InstanceSlot},
+};
 use crate::{
     aggregate::Shelf,
     bridge::{Pilot, Visitors},
@@ -57,6 +61,10 @@ pub(crate) struct Instance {
     pub(crate) name: Arc<str>,
     pub(crate) spec: Upstream,
     pub(crate) flights: Flights<Pilot>,
+    /// How many calls each caller has here.
+    pub(crate) quota: CallQuota,
+    /// Whose it is, and what limits how many such there are; nobody's if it is shared.
+    holder: Option<(Arc<InstanceQuota>, CallerKey)>,
     /// Who was sent to which pages.
     pub(crate) visitors: Visitors,
     pub(crate) shelf: Shelf,
@@ -80,6 +88,8 @@ pub(crate) struct Instance {
 
 struct State {
     phase: Phase,
+    /// Held while a per-client server starts and runs.
+    slot: Option<InstanceSlot>,
     since: Instant,
     used: Instant,
 }
@@ -102,6 +112,7 @@ impl Instance {
         spec: Upstream,
         owner: Arc<dyn Owner>,
         metrics: Arc<UpstreamMetrics>,
+        holder: Option<(Arc<InstanceQuota>, CallerKey)>,
     ) -> Arc<Self> {
         let now = Instant::now();
         Arc::new(Self {
@@ -109,13 +120,15 @@ impl Instance {
             name,
             spec,
             flights: Flights::default(),
+            quota: CallQuota::default(),
+            holder,
             visitors: Visitors::default(),
             shelf: Shelf::default(),
             told_roots: Mutex::default(),
             owner,
             metrics,
             connecting: tokio::sync::Mutex::new(()),
-            state: Mutex::new(State { phase: Phase::Idle, since: now, used: now }),
+            state: Mutex::new(State { phase: Phase::Idle, slot: None, since: now, used: now }),
             level: Mutex::default(),
             calls: AtomicU64::new(0),
             errors: AtomicU64::new(0),
@@ -131,6 +144,9 @@ impl Instance {
 
     fn enter(&self, phase: Phase) {
         let mut state = self.state();
+        if matches!(phase, Phase::Idle | Phase::Failed { .. }) {
+            state.slot = None;
+        }
         let before = std::mem::replace(&mut state.phase, phase);
         state.since = Instant::now();
         drop(state);
@@ -181,6 +197,10 @@ impl Instance {
             && since.elapsed() < COOL_DOWN
         {
             return Err(reason.clone());
+        }
+        if let Some((quota, caller)) = &self.holder {
+            let slot = quota.take(caller)?;
+            self.state().slot = Some(slot);
         }
         self.enter(Phase::Starting);
         let mut retired = self.retired.subscribe();
@@ -236,12 +256,17 @@ impl Instance {
         builder.connect(Arc::clone(&self.spec.target)).await.map_err(|error| error.to_string())
     }
 
+    /// Whether it is being started.
+    pub(crate) fn is_starting(&self) -> bool {
+        matches!(self.state().phase, Phase::Starting)
+    }
+
     /// Why it cannot be called, if it is known that it cannot.
     pub(crate) fn failure(&self) -> Option<RpcError> {
         match &self.state().phase {
             Phase::Failed { reason, .. } => Some(self.unavailable(reason)),
             Phase::Idle | Phase::Starting if *self.retired.borrow() => Some(self.unavailable(REMOVED)),
-            Phase::Idle | Phase::Starting | Phase::Ready(..) => None,
+            Phase::Idle | Phase::Starting | Phase::Ready(..) => self.shelf.problem().map(RpcError::internal),
         }
     }
 
@@ -325,6 +350,7 @@ impl Instance {
             name: self.name.to_string(),
             health,
             revision,
+            list_problem: self.shelf.problem(),
             tools: tools.map(|tools| tools.iter().filter(|tool| self.spec.shows(&tool.name)).count()),
             starts: self.starts(),
             calls: self.calls.load(Ordering::Relaxed),
@@ -404,6 +430,7 @@ async fn look_after(instance: Weak<Instance>, client: Client, start: u64) {
             return;
         }
         state.phase = Phase::Failed { reason: reason.to_string(), cools: false };
+        state.slot = None;
         state.since = Instant::now();
     }
     tracing::warn!(server = &*instance.name, %reason, "a server was lost");

@@ -4,6 +4,7 @@ mod attribution;
 mod instance;
 mod launch;
 mod page;
+mod quota;
 mod spec;
 mod status;
 
@@ -11,6 +12,7 @@ pub(crate) use attribution::{CallerKey, Flights};
 pub(crate) use instance::{Instance, Owner};
 pub use launch::{LaunchError, Reach};
 pub use page::Page;
+pub(crate) use quota::{InstanceLimit, InstanceQuota};
 pub use spec::{InProcess, Upstream};
 pub use status::{Health, UpstreamStatus};
 
@@ -30,6 +32,7 @@ pub(crate) struct Member {
     pub(crate) spec: Upstream,
     owner: Arc<dyn Owner>,
     metrics: Arc<UpstreamMetrics>,
+    quota: Arc<InstanceQuota>,
     instances: Mutex<HashMap<Option<CallerKey>, Arc<Instance>>>,
 }
 
@@ -45,8 +48,9 @@ impl Member {
         spec: Upstream,
         owner: Arc<dyn Owner>,
         metrics: Arc<UpstreamMetrics>,
+        quota: Arc<InstanceQuota>,
     ) -> Self {
-        Self { name, spec, owner, metrics, instances: Mutex::default() }
+        Self { name, spec, owner, metrics, quota, instances: Mutex::default() }
     }
 
     fn instances(&self) -> MutexGuard<'_, HashMap<Option<CallerKey>, Arc<Instance>>> {
@@ -67,7 +71,8 @@ impl Member {
         }
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let (owner, metrics) = (Arc::clone(&self.owner), Arc::clone(&self.metrics));
-        let made = Instance::new(id, Arc::clone(&self.name), self.spec.clone(), owner, metrics);
+        let holder = key.clone().map(|key| (Arc::clone(&self.quota), key));
+        let made = Instance::new(id, Arc::clone(&self.name), self.spec.clone(), owner, metrics, holder);
         instances.insert(key, Arc::clone(&made));
         made
     }

@@ -1,7 +1,7 @@
 //! What the user says of one server: where it is, and how it is to be treated.
 
 use crate::config::{Share, Start};
-use crate::policy::Pattern;
+use crate::policy::{Pattern, spelling, tree::Readings};
 use bowline_client::{Command, Connect, Inbox, ListLimits, Stream, Transport};
 use bowline_http::HttpTarget;
 use bowline_proto::service::BoxFuture;
@@ -159,6 +159,24 @@ impl Upstream {
     pub fn always_listed(mut self) -> Self {
         self.always_listed = true;
         self
+    }
+
+    /// Whether a resource of this URI is shown, whichever way it is written.
+    pub(crate) fn shows_uri(&self, uri: &str) -> bool {
+        if self.allow.is_empty() && self.deny.is_empty() {
+            return true;
+        }
+        let fits = |patterns: &[Pattern], readings| {
+            patterns.iter().any(|pattern| pattern.matches_spelled(uri, readings))
+        };
+        spelling::ambiguity(uri).is_none()
+            && (self.allow.is_empty() || fits(&self.allow, Readings::Every))
+            && !fits(&self.deny, Readings::Any)
+    }
+
+    /// Whether no pattern hides a URI that may go on behind its end, as that of a folder does.
+    pub(crate) fn hides_no(&self, uri: &str) -> bool {
+        !self.deny.iter().any(|pattern| pattern.matches_spelled(uri, Readings::Any))
     }
 
     /// Whether something of this name is shown.

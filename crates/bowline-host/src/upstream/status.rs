@@ -26,6 +26,8 @@ pub struct UpstreamStatus {
     pub health: Health,
     /// The revision both sides agreed on.
     pub revision: Option<Revision>,
+    /// Why what it offers could not be listed, if it could not.
+    pub list_problem: Option<String>,
     /// How many tools it offers, once they were asked for.
     pub tools: Option<usize>,
     /// How often it was started.

@@ -10,6 +10,7 @@ mod catalog;
 mod channel;
 mod collector;
 mod config;
+mod fairness;
 mod gateway;
 #[cfg(target_os = "linux")]
 mod lifecycle;
@@ -18,6 +19,7 @@ mod policy_guard;
 mod policy_terminal;
 mod sampling;
 mod search;
+mod spelling;
 mod telemetry;
 mod upstreams;
 mod visits;

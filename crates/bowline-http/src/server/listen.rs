@@ -7,7 +7,7 @@ use super::{
     retention::EVENT_OVERHEAD,
     service::Shared,
 };
-use bowline_proto::subscribe::{Change, Channel, Subscriptions};
+use bowline_proto::subscribe::{Change, Channel, Listen, Subscriptions};
 use bowline_server::{
     ServerHandle,
     transport::{Listener, Sink},
@@ -25,13 +25,13 @@ use std::{
 use tokio::time::{Instant, Sleep, sleep};
 
 /// Opens a stream.
-pub(super) fn open(shared: &Arc<Shared>, id: &Id, filter: &SubscriptionFilter) -> Response<Body> {
-    let Some(place) = Place::take(shared, filter) else {
+pub(super) fn open(shared: &Arc<Shared>, id: &Id, listen: &Listen) -> Response<Body> {
+    let Some(place) = Place::take(shared, &listen.filter) else {
         return reply::later("too many `subscriptions/listen` streams are open");
     };
     let events = Arc::new(Events::of(shared));
     let mut subscriptions = Subscriptions::default();
-    let Some(acknowledged) = subscriptions.listen(id.clone(), filter, &shared.server.profile().capabilities)
+    let Some(acknowledged) = subscriptions.listen(id.clone(), listen, &shared.server.profile().capabilities)
     else {
         return reply::failure(Some(id), &RpcError::internal("too many subscriptions are open"));
     };

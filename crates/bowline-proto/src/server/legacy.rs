@@ -6,7 +6,7 @@ use crate::{
     params::{Params, RequestMeta},
     replay::Replay,
     service::{Call, ClientView},
-    subscribe::Subscriptions,
+    subscribe::{Hearing, Subscriptions},
     uri,
 };
 use bowline_types::{
@@ -94,7 +94,9 @@ impl Legacy {
                 let uri = params.uri()?;
                 uri::validate_uri(&uri)
                     .map_err(|error| RpcError::invalid_params(format!("`uri`: {error}")))?;
-                if !subscriptions.subscribe(&uri) {
+                let hearing = Hearing::of(profile, &self.client);
+                hearing.check(&uri)?;
+                if !subscriptions.subscribe(&uri, hearing) {
                     return Err(RpcError::internal("too many resources are subscribed to"));
                 }
                 done()

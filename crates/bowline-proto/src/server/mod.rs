@@ -250,8 +250,8 @@ impl ServerSession {
         };
         Ok(match admitted {
             Admitted::Answer(result) => Inbound::Reply(encode::response(id, &result)),
-            Admitted::Listen(filter) => {
-                let granted = self.subscriptions.listen(id.clone(), &filter, &self.profile.capabilities);
+            Admitted::Listen(listen) => {
+                let granted = self.subscriptions.listen(id.clone(), &listen, &self.profile.capabilities);
                 Inbound::Reply(granted.ok_or_else(|| RpcError::internal("too many subscriptions are open"))?)
             }
             Admitted::Call(call, threshold) => {

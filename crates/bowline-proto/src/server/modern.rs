@@ -8,10 +8,10 @@ use crate::{
     params::{Params, RequestMeta},
     replay::{self, Binding, Replay},
     service::{Call, ClientView},
+    subscribe::{Hearing, Listen},
 };
 use bowline_types::{
-    Direction, Era, Method, MethodKind, RawJson, Revision, RpcError, SubscriptionFilter,
-    SubscriptionsListenParams,
+    Direction, Era, Method, MethodKind, RawJson, Revision, RpcError, SubscriptionsListenParams,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub enum Admitted {
     /// It is answered already: this is its result.
     Answer(Bytes),
     /// It opens a subscription.
-    Listen(Box<SubscriptionFilter>),
+    Listen(Box<Listen>),
     /// It is a call, whose log messages have to pass the threshold.
     Call(Call, Threshold),
 }
@@ -52,7 +52,9 @@ pub fn admit(
         Method::Discover => return Ok(Admitted::Answer(profile.discover())),
         Method::Listen => {
             let listen: SubscriptionsListenParams = params.decode()?;
-            return Ok(Admitted::Listen(Box::new(listen.notifications)));
+            let client = Arc::new(ClientView::new(revision, principal.cloned(), capabilities, info));
+            let hearing = Hearing::of(profile, &client);
+            return Ok(Admitted::Listen(Box::new(Listen { filter: listen.notifications, hearing })));
         }
         _ => {}
     }

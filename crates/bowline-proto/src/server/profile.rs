@@ -1,12 +1,15 @@
 //! What a server says of itself, the same to every client.
 
-use crate::{replay::Consumed, seal::KeyRing};
+use crate::{replay::Consumed, seal::KeyRing, subscribe::SubscriptionGuard};
 use bowline_types::{
     Adapt, CacheScope, DiscoverResult, Implementation, Meta, RawJson, ResultType, Revision,
     ServerCapabilities, meta,
 };
 use bytes::Bytes;
-use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
+use std::{
+    fmt,
+    sync::{Mutex, OnceLock, PoisonError, RwLock},
+};
 
 /// A set of revisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +86,17 @@ pub struct Profile {
     pub consumed: Mutex<Consumed>,
     info_member: OnceLock<Bytes>,
     told: RwLock<Told>,
+    subscriptions: Guarded,
+}
+
+/// Who may hear of which resources.
+#[derive(Default)]
+struct Guarded(Option<SubscriptionGuard>);
+
+impl fmt::Debug for Guarded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "guarded" } else { "open" })
+    }
 }
 
 /// What may change while a server serves.
@@ -104,7 +118,18 @@ impl Profile {
             consumed: Mutex::default(),
             info_member: OnceLock::new(),
             told: RwLock::default(),
+            subscriptions: Guarded::default(),
         }
+    }
+
+    /// Decides for each client of which resources it may hear. Default: of all.
+    pub fn set_subscription_guard(&mut self, guard: SubscriptionGuard) {
+        self.subscriptions = Guarded(Some(guard));
+    }
+
+    /// What decides of which resources a client may hear, if anything does.
+    pub fn subscription_guard(&self) -> Option<&SubscriptionGuard> {
+        self.subscriptions.0.as_ref()
     }
 
     /// How to use the server, told to the model.

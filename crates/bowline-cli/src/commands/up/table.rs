@@ -85,11 +85,13 @@ fn row(name: &str, standing: Option<&Standing>, instances: &[UpstreamStatus]) ->
         let best = of(|health| *health == Health::Ready)
             .or_else(|| of(|health| *health == Health::Starting))
             .or_else(|| of(|health| matches!(health, Health::Failed(_))));
-        match best.map(|status| &status.health) {
-            None | Some(Health::Idle) => State::Idle,
-            Some(Health::Starting) => State::Starting,
-            Some(Health::Ready) => State::Ready,
-            Some(Health::Failed(reason)) => State::Failed(reason.clone()),
+        let Some(best) = best else { return State::Idle };
+        match &best.health {
+            Health::Idle => State::Idle,
+            Health::Starting => State::Starting,
+            // One whose lists cannot be read offers nothing.
+            Health::Ready => best.list_problem.clone().map_or(State::Ready, State::Failed),
+            Health::Failed(reason) => State::Failed(reason.clone()),
         }
     };
     let state = match standing {

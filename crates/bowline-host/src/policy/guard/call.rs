@@ -19,6 +19,7 @@ impl Guard {
     /// Dropping the future withdraws the question.
     pub async fn check(&self, call: &CallFacts<'_>) -> Result<Permit, Refusal> {
         let name = call.definition.name();
+        self.audit_ready(&call.facts, Action::Call, name).await?;
         let trail = Trail::begin(self, &call.facts, Action::Call, name, Some(call.arguments));
         match self.decide_call(call).await {
             Ok(settled) => Ok(self.permit(settled, trail)),
@@ -29,6 +30,7 @@ impl Guard {
     /// Decides whether a resource may be read ([`Action::Read`], by its URI) or a prompt be fetched
     /// ([`Action::Prompt`], by its name). The other actions have ways of their own and are refused.
     pub async fn access(&self, facts: &Facts<'_>, action: Action, name: &str) -> Result<Permit, Refusal> {
+        self.audit_ready(facts, action, name).await?;
         let trail = Trail::begin(self, facts, action, name, None);
         if !matches!(action, Action::Read | Action::Prompt) {
             let reason = format!("`{}` is no access", action.as_str());
@@ -49,6 +51,19 @@ impl Guard {
         match settled {
             Ok(settled) => Ok(self.permit(settled, trail)),
             Err(refusal) => Err(trail.refused(refusal)),
+        }
+    }
+
+    /// Waits until the audit log can take the decision, and refuses what it cannot hold if it has to.
+    async fn audit_ready(&self, facts: &Facts<'_>, action: Action, name: &str) -> Result<(), Refusal> {
+        let Some(audit) = &self.audit else { return Ok(()) };
+        match audit.ready().await {
+            Ok(()) => Ok(()),
+            // The refusal is a line too, which finds out whether the log can be written again.
+            Err(reason) => {
+                let refusal = Refusal::new(RefusalKind::Limited, DecidedBy::Check, reason);
+                Err(Trail::begin(self, facts, action, name, None).refused(refusal))
+            }
         }
     }
 

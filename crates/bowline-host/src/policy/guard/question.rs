@@ -248,6 +248,11 @@ impl Guard {
         Ok(url)
     }
 
+    /// Why a resource must not be read, if a rule denies it. Nobody is asked, and nothing is written to the audit log.
+    pub(crate) fn denied_reading(&self, facts: &Facts<'_>, uri: &str) -> Option<Refusal> {
+        self.refuse_denied(facts, Action::Read, uri).err()
+    }
+
     fn refuse_denied(&self, facts: &Facts<'_>, action: Action, name: &str) -> Result<(), Refusal> {
         let decision = self.policy().decide(&request(facts, action, name));
         match decision.effect {

@@ -485,6 +485,8 @@ fn bowline_toml_says_everything() {
         keep_alive = "3m"  # default
         max_retained_bytes = "256MiB"  # default
         shutdown_delay = "3s"  # default
+        max_client_servers = 256  # default
+        max_client_servers_per_user = 64  # default
 
         [sampling]
         max_tokens_per_call = 4096  # /srv/ada/.config/bowline/bowline.toml:63
@@ -499,6 +501,7 @@ fn bowline_toml_says_everything() {
         file = "/srv/ada/.config/bowline/audit.jsonl"  # /srv/ada/.config/bowline/bowline.toml:90
         max_bytes = "8MiB"  # /srv/ada/.config/bowline/bowline.toml:91
         keep = 3  # /srv/ada/.config/bowline/bowline.toml:92
+        required = false  # default
 
         [disclosure]
         mode = "on"  # /srv/ada/.config/bowline/bowline.toml:95

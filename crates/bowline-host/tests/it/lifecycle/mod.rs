@@ -121,6 +121,9 @@ async fn a_list_is_of_the_servers_that_are_up_and_clients_are_told_of_the_others
     let (host, handle) = host([("good", good.upstream()), ("late", upstream)]);
     let mut peer = caller(&handle).await;
     assert_eq!(tools(&mut peer).await.len(), 4);
+    // The list names what it lacks.
+    let listed = ask(&mut peer, "tools/list", serde_json::json!({})).await.unwrap();
+    assert_eq!(listed["_meta"], serde_json::json!({ "bowline/starting": ["late"] }));
     // Whoever comes later does not wait for as long again.
     assert_eq!(tools(&mut caller(&handle).await).await.len(), 4);
     assert!(call(&mut peer, "good__id").await.is_ok());
@@ -135,6 +138,8 @@ async fn a_list_is_of_the_servers_that_are_up_and_clients_are_told_of_the_others
     assert!(answer.get("result").is_some(), "{answer}");
     peer.recv_method("notifications/tools/list_changed").await.unwrap();
     assert_eq!(tools(&mut peer).await.len(), 8);
+    let listed = ask(&mut peer, "tools/list", serde_json::json!({})).await.unwrap();
+    assert_eq!(listed.get("_meta"), None);
     host.close().await;
 }
 
