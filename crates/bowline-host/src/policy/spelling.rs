@@ -388,15 +388,12 @@ fn decode_ascii(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(character) = rest.chars().next() {
-        match encoded_byte(rest.as_bytes()).filter(u8::is_ascii) {
-            Some(byte) => {
-                out.push(char::from(byte));
-                rest = rest.get(3..).unwrap_or_default();
-            }
-            None => {
-                out.push(character);
-                rest = rest.get(character.len_utf8()..).unwrap_or_default();
-            }
+        if let Some(byte) = encoded_byte(rest.as_bytes()).filter(u8::is_ascii) {
+            out.push(char::from(byte));
+            rest = rest.get(3..).unwrap_or_default();
+        } else {
+            out.push(character);
+            rest = rest.get(character.len_utf8()..).unwrap_or_default();
         }
     }
     out
