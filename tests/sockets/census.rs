@@ -28,13 +28,11 @@ impl Census {
             let target = fs::read_link(entry?.path()).unwrap_or_default();
             sockets += u64::from(target.to_string_lossy().starts_with("socket:"));
         }
-        let status = fs::read_to_string("/proc/self/status")?;
-        let memory = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));
         Ok(Self {
             sessions: u64::try_from(sessions)?,
             tasks: u64::try_from(tokio::runtime::Handle::current().metrics().num_alive_tasks())?,
             sockets,
-            memory: memory.ok_or("the kernel does not tell how much memory is in use")?.parse()?,
+            memory: memory_of(std::process::id())?,
         })
     }
 
@@ -49,6 +47,13 @@ impl Census {
     pub(crate) fn is_as_full_as(&self, start: &Self) -> bool {
         (self.sessions, self.tasks, self.sockets) == (start.sessions, start.tasks, start.sockets)
     }
+}
+
+/// Resident memory of a process, in KiB.
+pub(crate) fn memory_of(pid: u32) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let memory = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));
+    Ok(memory.ok_or("the kernel does not report resident memory")?.parse()?)
 }
 
 impl fmt::Display for Census {

@@ -2,6 +2,9 @@
 //!
 //! The server is a process of its own, `crowd serve`. Clients open sessions, then a stream in each, then streams of changes,
 //! and go: half with a good-bye, half without.
+//!
+//! `crowd program ADDRESS PID SESSIONS` does the same to a program that runs already, and ends every session. Its memory is
+//! read from outside.
 
 mod census;
 mod clients;
@@ -92,6 +95,35 @@ async fn leaves_nothing(address: &str, sessions: usize, listens: usize) -> Resul
     Ok(is_back(&first) && is_back(&second))
 }
 
+/// Whether a program returns the memory of its sessions to the system.
+async fn returns_memory(address: &str, pid: u32, sessions: usize) -> Result<bool> {
+    let mut out = std::io::stdout();
+    // The first session loads what every later one shares.
+    let first = clients::open_sessions(address, 1).await?;
+    clients::end_sessions(address, &first).await?;
+    let start = census::memory_of(pid)?;
+    let ids = clients::open_sessions(address, sessions).await?;
+    let streams = clients::open_streams(address, &ids).await?;
+    let peak = census::memory_of(pid)?;
+    drop(streams);
+    clients::end_sessions(address, &ids).await?;
+    let began = Instant::now();
+    let left = loop {
+        let left = census::memory_of(pid)?;
+        if left <= start + LEFT_OVER || began.elapsed() > PATIENCE {
+            break left;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    };
+    let [start_mib, peak_mib, left_mib] = [start, peak, left].map(|kib| kib / 1024);
+    writeln!(
+        out,
+        "program: {start_mib} MiB at the start, {peak_mib} MiB with {sessions} sessions and streams, {left_mib} MiB {} s after the last one ended",
+        began.elapsed().as_secs()
+    )?;
+    Ok(left <= start + LEFT_OVER)
+}
+
 #[tokio::main]
 async fn main() -> Result<ExitCode> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
@@ -99,7 +131,10 @@ async fn main() -> Result<ExitCode> {
         ["serve"] => return serve::serve().await,
         [] => (10_000, 5_000),
         [sessions, listens] => (sessions.parse()?, listens.parse()?),
-        _ => return Err("usage: crowd [SESSIONS LISTENS]".into()),
+        ["program", address, pid, sessions] => {
+            return Ok(verdict(returns_memory(address, pid.parse()?, sessions.parse()?).await?));
+        }
+        _ => return Err("usage: crowd [SESSIONS LISTENS] | crowd program ADDRESS PID SESSIONS".into()),
     };
     let mut server = Command::new(std::env::current_exe()?)
         .arg("serve")
@@ -112,6 +147,11 @@ async fn main() -> Result<ExitCode> {
     let passed = leaves_nothing(&address, sessions, listens).await?;
     drop(server.stdin.take());
     server.wait().await?;
-    writeln!(std::io::stdout(), "{}", if passed { "1 passed, 0 failed" } else { "0 passed, 1 failed" })?;
-    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(verdict(passed))
+}
+
+#[expect(clippy::print_stdout, reason = "the result of the program")]
+fn verdict(passed: bool) -> ExitCode {
+    println!("{}", if passed { "1 passed, 0 failed" } else { "0 passed, 1 failed" });
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -78,7 +78,8 @@ pub(crate) fn is_private(folder: &Path) -> bool {
 #[cfg(unix)]
 pub(crate) fn is_secret(file: &fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
-    file.uid() == owner() && file.mode() & 0o077 == 0
+    const OTHERS: u32 = 0o077;
+    file.uid() == owner() && file.mode() & OTHERS == 0
 }
 
 /// Whether a file is the user's alone: those in folders of users are, on this system.

@@ -263,25 +263,25 @@ mod tests {
         check(
             80,
             text,
-            &expect![[r#"
+            &expect![[r"
             id  name  note              done
             1   Ann   likes long walks
-            20  漢字                    true"#]],
+            20  漢字                    true"]],
         );
         check(
             30,
             text,
-            &expect![[r#"
+            &expect![[r"
                 id  name  note            done
                 1   Ann   likes long wa…
-                20  漢字                  true"#]],
+                20  漢字                  true"]],
         );
         check(
             80,
             r#"{"rows":[{"a":1}]}"#,
-            &expect![[r#"
+            &expect![[r"
             a
-            1"#]],
+            1"]],
         );
     }
 

@@ -87,7 +87,7 @@ fn inline(screen: Screen, text: &str) -> String {
 }
 
 /// The styled construct at the start of a text, and what follows it.
-fn span<'a>(screen: Screen, text: &'a str) -> Option<(String, &'a str)> {
+fn span(screen: Screen, text: &str) -> Option<(String, &str)> {
     if let Some(after) = text.strip_prefix("**") {
         let (bold, after) = after.split_once("**").filter(|(bold, _)| !bold.trim().is_empty())?;
         return Some((screen.paint(Tone::Heading, bold), after));
@@ -126,7 +126,7 @@ mod tests {
     fn markdown_is_rendered_with_color() {
         let text = "# Plan **B**\n\nUse `call`, **now**: [docs](https://a.example/x).\n  - one\n* two **open\n> quoted\n---\n```rust\nfn x() { **y }\n```\nend";
         let rendered = render(Screen::colored(Some(20)), text).join("\n").replace('\u{1b}', "^");
-        expect![[r#"
+        expect![[r"
             ^[1mPlan B^[0m
 
             Use ^[36mcall^[0m, ^[1mnow^[0m: docs (^[2mhttps://a.example/x^[0m).
@@ -135,7 +135,7 @@ mod tests {
             ^[2m│^[0m quoted
             ^[2m────────────────────^[0m
             ^[36mfn x() { **y }^[0m
-            end"#]]
+            end"]]
         .assert_eq(&rendered);
     }
 

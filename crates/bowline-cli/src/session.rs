@@ -96,7 +96,7 @@ impl<'a> Session<'a> {
                 screen.aside(&format!(
                     "log: {}",
                     watch::log_line(&message, |tone, text| screen.paint_aside(tone, text))
-                ))
+                ));
             });
         }
         let builder = prepare(builder);

@@ -234,12 +234,11 @@ async fn open(core: &Core, connection: &Arc<Connection>, known: Option<Era>) -> 
                 let answer = if is_question_of_era {
                     let mut probe = ask(connection, method, params);
                     let wait = shared.settings.probe.min(shared.settings.patience.silence);
-                    match timeout(wait, &mut probe).await {
-                        Ok(answer) => answer,
-                        Err(_) => {
-                            unanswered = Some(probe);
-                            Err(Error::timeout(method.as_str(), wait))
-                        }
+                    if let Ok(answer) = timeout(wait, &mut probe).await {
+                        answer
+                    } else {
+                        unanswered = Some(probe);
+                        Err(Error::timeout(method.as_str(), wait))
                     }
                 } else if probing {
                     ask(connection, method, params).await

@@ -84,7 +84,7 @@ async fn a_question_nobody_answers_is_taken_back_in_time() -> Result {
         let call = peer.start("tools/call", json!({ "name": "roots" })).await?;
         let question = peer.recv_method("roots/list").await?;
         let taken_back = peer.recv().await?;
-        let params = json!({ "requestId": question["id"] });
+        let params = json!({ "requestId": question["id"], "reason": "the call that asks has ended" });
         let expected = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
         assert_eq!(taken_back, expected);
         let failed = peer.response(&call).await?;

@@ -82,13 +82,16 @@ fn describe(kept: &Remembered) -> String {
         line.push_str(" with the same arguments");
     }
     if let Some(project) = &kept.project {
-        line.push_str(&format!(", in {project}"));
+        line += ", in ";
+        line += project;
     }
     if let Some(principal) = &kept.principal {
-        line.push_str(&format!(", for {principal}"));
+        line += ", for ";
+        line += principal;
     }
     if let Some(expires) = kept.expires_text() {
-        line.push_str(&format!(", until {expires}"));
+        line += ", until ";
+        line += &expires;
     }
     line
 }

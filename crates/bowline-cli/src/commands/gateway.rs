@@ -89,7 +89,7 @@ fn announce(context: &Context, hosting: &Hosting, access: &Access, address: Sock
     match access {
         Access::Variable { name, .. } => tracing::info!("clients have to send the token in `{name}`"),
         Access::User { .. } => {
-            tracing::info!("clients have to send the token that `bowline token show` prints")
+            tracing::info!("clients have to send the token that `bowline token show` prints");
         }
         Access::Run { token, reason } => {
             context
@@ -97,7 +97,7 @@ fn announce(context: &Context, hosting: &Hosting, access: &Access, address: Sock
                 .aside(&format!("{reason}; until this gateway ends, clients send the token {token}"));
         }
         Access::Open => {
-            tracing::warn!("every program that can connect may use this gateway: it has no token")
+            tracing::warn!("every program that can connect may use this gateway: it has no token");
         }
     }
     let told = running::tell(context, hosting, access, address);

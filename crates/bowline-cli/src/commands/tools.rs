@@ -110,7 +110,8 @@ pub(crate) async fn lookup(session: &Session<'_>, name: &str) -> Result<Tool, Fa
     let hides_tools = MetaTool::ALL.iter().all(is_listed);
     let unknown = || unknown(session, "tool", name, tools.iter().map(|tool| tool.name.as_str()));
     // The gateway of `bowline up` describes the tools of servers that are still starting, too.
-    if !hides_tools && !(session.is_gateway() && name.contains("__")) {
+    let may_be_starting = session.is_gateway() && name.contains("__");
+    if !hides_tools && !may_be_starting {
         return Err(unknown());
     }
     let described = session.client.call(MetaTool::Describe.name(), json!({ "name": name })).await;

@@ -42,14 +42,14 @@ impl Client {
         let info = json!({ "name": "plain-client", "version": "1" });
         let opened = client.request(
             "initialize",
-            json!({ "protocolVersion": "2025-06-18", "capabilities": capabilities, "clientInfo": info }),
+            &json!({ "protocolVersion": "2025-06-18", "capabilities": capabilities, "clientInfo": info }),
         );
         assert_eq!(opened["protocolVersion"], "2025-06-18", "{opened}");
         client.gateway.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string());
         client
     }
 
-    fn request(&mut self, method: &str, params: Value) -> Value {
+    fn request(&mut self, method: &str, params: &Value) -> Value {
         self.next += 1;
         let id = self.next;
         let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
@@ -69,8 +69,8 @@ impl Client {
     }
 
     /// The text of a result, and whether the tool failed.
-    fn call(&mut self, name: &str, arguments: Value) -> (String, bool) {
-        let result = self.request("tools/call", json!({ "name": name, "arguments": arguments }));
+    fn call(&mut self, name: &str, arguments: &Value) -> (String, bool) {
+        let result = self.request("tools/call", &json!({ "name": name, "arguments": arguments }));
         let text = result["content"][0]["text"].as_str().unwrap_or_default().to_owned();
         (text, result["isError"] == true)
     }
@@ -89,7 +89,7 @@ fn a_plain_file_of_servers_lets_a_client_call_every_tool() {
     place.put("servers.json", SERVERS);
     let file = place.path("servers.json").display().to_string();
     let mut client = Client::start(&place, &["--config", &file], None);
-    let listed = client.request("tools/list", json!({}));
+    let listed = client.request("tools/list", &json!({}));
     let names: Vec<String> = listed["tools"]
         .as_array()
         .unwrap()
@@ -99,10 +99,10 @@ fn a_plain_file_of_servers_lets_a_client_call_every_tool() {
     assert!(names.iter().any(|name| name == "shop__execute"), "{names:?}");
     assert!(names.iter().any(|name| name == "files__write_file"), "{names:?}");
     for name in &names {
-        let (text, _) = client.call(name, json!({}));
+        let (text, _) = client.call(name, &json!({}));
         assert!(!text.contains("approval") && !text.contains("consent"), "{name}: {text}");
     }
-    let (text, failed) = client.call("files__write_file", json!({ "path": "new.txt", "content": "hi" }));
+    let (text, failed) = client.call("files__write_file", &json!({ "path": "new.txt", "content": "hi" }));
     assert!(!failed, "{text}");
     assert_eq!(place.get("here/new.txt"), "hi");
     let messages = client.end();
@@ -123,16 +123,16 @@ fn a_question_of_the_policy_is_answered_through_the_client_and_revoked() {
     let accept = |remember: &str| Some(json!({ "action": "accept", "content": { "remember": remember } }));
 
     let mut client = Client::start(&place, &[], None);
-    let (text, failed) = client.call("greeter__greet", json!({}));
+    let (text, failed) = client.call("greeter__greet", &json!({}));
     assert!(failed && text.contains("be polite") && text.contains("--allow greeter__greet"), "{text}");
     client.end();
     let mut client = Client::start(&place, &["--allow", "greeter__*"], None);
-    assert_eq!(client.call("greeter__greet", json!({})), ("hello".to_owned(), false));
+    assert_eq!(client.call("greeter__greet", &json!({})), ("hello".to_owned(), false));
     client.end();
 
     let mut client = Client::start(&place, &[], accept("always"));
-    assert_eq!(client.call("greeter__greet", json!({})), ("hello".to_owned(), false));
-    assert_eq!(client.call("greeter__greet", json!({})), ("hello".to_owned(), false));
+    assert_eq!(client.call("greeter__greet", &json!({})), ("hello".to_owned(), false));
+    assert_eq!(client.call("greeter__greet", &json!({})), ("hello".to_owned(), false));
     assert_eq!(client.asked.len(), 1);
     let message = client.asked[0]["message"].as_str().unwrap();
     assert!(message.contains("client: plain-client") && message.contains("be polite"), "{message}");
@@ -147,7 +147,7 @@ fn a_question_of_the_policy_is_answered_through_the_client_and_revoked() {
     );
     place.check(&["answers", "revoke", "greeter", "greet"], 0, &expect!["revoked 1 answers\n"]);
     // A gateway that runs asks again.
-    assert_eq!(client.call("greeter__greet", json!({})), ("hello".to_owned(), false));
+    assert_eq!(client.call("greeter__greet", &json!({})), ("hello".to_owned(), false));
     assert_eq!(client.asked.len(), 2);
     client.end();
 }
@@ -161,7 +161,7 @@ fn a_changed_definition_is_shown_and_accepted_by_command() {
     place.put("here/description", "Greets.");
     let call = || {
         let mut client = Client::start(&place, &[], None);
-        let answer = client.call("greeter__greet", json!({}));
+        let answer = client.call("greeter__greet", &json!({}));
         client.end();
         answer
     };

@@ -42,7 +42,7 @@ fn place() -> Place {
 fn is_installed(program: &str) -> bool {
     let is_there = ["/usr/bin", "/bin"].iter().any(|folder| Path::new(folder).join(program).exists());
     if !is_there {
-        eprintln!("skipped: {program} is not installed");
+        bowline_testing::skip(&format!("{program} is not installed"));
     }
     is_there
 }

@@ -74,7 +74,7 @@ fn everything_it_says_to_try_works() {
 
           SERVER    STATE         REVISION    TOOLS  CALLS  ERRORS  RUNNING
           database  ready         2026-07-28      4      0       0        0
-          files     ready         2026-07-28      4      0       0        0
+          files     ready         2026-07-28      7      0       0        0
           web       ready         2026-07-28      1      0       0        0"#]].assert_eq(&screen);
 
     let shown = up.screen();

@@ -457,7 +457,7 @@ async fn a_root_that_cannot_be_read_is_not_listed() {
     use std::os::unix::{fs::PermissionsExt as _, process::CommandExt as _};
     const NOBODY: u32 = 65_534;
     let (open, locked) = (Folder::new("open"), Folder::new("locked"));
-    std::fs::set_permissions(&locked.0, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&locked.0, std::fs::Permissions::from_mode(0o000)).unwrap();
     if std::fs::read_dir(&locked.0).is_ok() {
         // Permissions do not bind this user: the test runs again as one whom they do.
         let mut again = std::process::Command::new(std::env::current_exe().unwrap());

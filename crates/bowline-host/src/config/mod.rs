@@ -46,9 +46,9 @@ pub(crate) use self::env_file::read_env_file;
 pub use self::environment::{Commands, Environment, Input, Inputs, Platform};
 pub use self::expand::Strictness;
 pub use self::explain::explain;
-pub(crate) use self::lint::{changes_code, runs_arguments};
 pub use self::keys::{Absent, Key, SECTIONS, Section};
 pub use self::known::{KnownFile, known_files};
+pub(crate) use self::lint::{changes_code, runs_arguments};
 pub(crate) use self::load::MAX_FILE;
 pub use self::load::{Disk, Loader, Presence, ReadFile, Source};
 pub use self::model::{

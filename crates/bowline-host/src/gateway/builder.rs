@@ -31,6 +31,13 @@ use std::{
     time::SystemTime,
 };
 
+/// How clients reach the gateway.
+#[derive(Clone, Copy)]
+enum Serves {
+    Stdio,
+    Http(SocketAddr),
+}
+
 /// Sets a [`Gateway`] up.
 pub struct GatewayBuilder {
     config: Config,
@@ -45,7 +52,7 @@ pub struct GatewayBuilder {
     traces: Option<Traces>,
     token: Option<String>,
     consent: Option<Consent>,
-    serves: Option<Option<SocketAddr>>,
+    audience: Option<Serves>,
     without_asking: Vec<Rule>,
 }
 
@@ -64,7 +71,7 @@ impl GatewayBuilder {
             traces: None,
             token: None,
             consent: None,
-            serves: None,
+            audience: None,
             without_asking: Vec::new(),
         }
     }
@@ -146,7 +153,7 @@ impl GatewayBuilder {
     /// Where clients connect: at this address, or over standard streams only. A gateway of a single user (standard streams,
     /// or a loopback address with a token) leaves consent to its client by default. Default: several users may connect.
     pub fn serves(mut self, listen: Option<SocketAddr>) -> Self {
-        self.serves = Some(listen);
+        self.audience = Some(listen.map_or(Serves::Stdio, Serves::Http));
         self
     }
 
@@ -173,7 +180,11 @@ impl GatewayBuilder {
             made_once.push(edge::unprotected_hosts());
         }
         let has_token = matches!(token, Ok(Some(_)));
-        let audience = self.serves.map_or(Audience::Shared, |listen| Audience::of(listen, has_token));
+        let audience = match self.audience {
+            None => Audience::Shared,
+            Some(Serves::Stdio) => Audience::of(None, has_token),
+            Some(Serves::Http(listen)) => Audience::of(Some(listen), has_token),
+        };
         let consent = self.consent.or(self.config.gateway.consent);
         let consent = Consenting {
             consent: consent.unwrap_or_else(|| default_consent(audience, self.attended)),

@@ -57,7 +57,7 @@ pub(super) enum Approval {
     /// It was approved just now, and that is all that was called for.
     Done(String),
     /// The caller is asked.
-    Asks(Question),
+    Asks(Box<Question>),
     /// It is not approved.
     Refused(String),
 }
@@ -90,7 +90,7 @@ impl Inner {
                 Approval::Refused(reason.unwrap_or_else(default))
             }
             Verdict::Cancel => Approval::Refused("the question was not answered".to_owned()),
-            Verdict::Deferred => Approval::Asks(gate?.into_asked()?),
+            Verdict::Deferred => Approval::Asks(Box::new(gate?.into_asked()?)),
         })
     }
 

@@ -199,7 +199,6 @@ impl Inner {
                 let route = match self.route(call).await {
                     Ok(route) => route,
                     Err(unknown) => match self.approve_owner(call).await {
-                        None => return Err(unknown),
                         Some(Approval::Approved) => self.route(call).await?,
                         Some(Approval::Done(text)) => {
                             let result = CallToolResult::text(text);
@@ -207,9 +206,9 @@ impl Inner {
                         }
                         Some(Approval::Asks(question)) if consent_rounds < MAX_ROUNDS => {
                             let stage = Stage::of(consent_rounds + 1, String::new());
-                            return needs(vec![question], &Stage { consent: true, ..stage });
+                            return needs(vec![*question], &Stage { consent: true, ..stage });
                         }
-                        Some(Approval::Asks(_)) => return Err(unknown),
+                        Some(Approval::Asks(_)) | None => return Err(unknown),
                         Some(Approval::Refused(reason)) => {
                             return Ok(Ending::Done(turned_down(call.method, &reason)));
                         }

@@ -85,6 +85,10 @@ pub(super) fn reduce(document: &Handle) -> bool {
     prune(&parts);
     let (Some(main), Some(body)) = (parts.get(main), parts.get(body)) else { return false };
     if !Rc::ptr_eq(&main.node, &body.node) {
+        // A node that is dropped empties everything below it, so the main content leaves its parent first.
+        if let Some(parent) = main.parent.and_then(|parent| parts.get(parent)) {
+            parent.node.children.borrow_mut().retain(|child| !Rc::ptr_eq(child, &main.node));
+        }
         *body.node.children.borrow_mut() = vec![Rc::clone(&main.node)];
     }
     true
@@ -122,7 +126,7 @@ fn measure(node: &Handle) -> (usize, usize) {
     // Writing to memory does not fail.
     let _ = node.serialize(&mut text);
     let blanks = text.iter().filter(|byte| byte.is_ascii_whitespace()).count();
-    (text.len() - blanks, text.iter().filter(|byte| **byte == b',').count())
+    (text.len() - blanks, text.split(|byte| *byte == b',').count() - 1)
 }
 
 /// Adds what is in each node to what is around it. Text that is beside the content does not count.

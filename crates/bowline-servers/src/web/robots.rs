@@ -19,7 +19,10 @@ const MAX_SITES: usize = 256;
 
 /// The files of the sites that were asked lately.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Robots(Arc<Mutex<HashMap<String, (Instant, Arc<Rules>)>>>);
+pub(super) struct Robots(Arc<Mutex<Sites>>);
+
+/// When the file of each site was read, and what it says.
+type Sites = HashMap<String, (Instant, Arc<Rules>)>;
 
 impl Robots {
     /// The rules of a site, if they are known.

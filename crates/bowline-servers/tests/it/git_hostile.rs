@@ -183,7 +183,7 @@ fn filters_of_the_user_are_not_run() {
     let (program, _) = marker(&home);
     let mut settings = String::from("[user]\nname = Ann\nemail = ann@example.com\n[filter \"global\"]\n");
     for name in ["clean", "smudge", "process"] {
-        settings += &format!("{name} = {program}\n");
+        settings.extend([name, " = ", &program, "\n"]);
     }
     settings += "required = true\n";
     home.write(".gitconfig", &settings);

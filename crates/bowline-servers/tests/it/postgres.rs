@@ -103,8 +103,8 @@ async fn queries_only_read(database: &Database) -> Result {
 
 /// A statement that is explained is planned and not run, however the options are spelled.
 async fn plans_run_nothing(database: &Database) -> Result {
-    let mut peer = Peer::memory(database.clone().time_limit(Duration::from_secs(60)).server())?;
     const SLOW: &str = "SELECT pg_sleep(3600)";
+    let mut peer = Peer::memory(database.clone().time_limit(Duration::from_secs(60)).server())?;
     for options in [
         "ANALYZE",
         "analyse",

@@ -168,7 +168,7 @@ impl Postgres {
         let (client, connection, canceling) =
             connected.map_err(|error| Error::new(format!("cannot connect: {error}")))?;
         let cancel = Some((client.cancel_token(), canceling, slot));
-        let session = Session { cancel, client, connection, limit };
+        let session = Session { client, connection, limit, cancel };
         let time = limits.time.as_millis().clamp(1, i32::MAX.unsigned_abs().into());
         let idle = limits.time.saturating_add(GRACE).as_millis().clamp(1, i32::MAX.unsigned_abs().into());
         let settings = format!(
