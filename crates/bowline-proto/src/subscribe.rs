@@ -15,6 +15,8 @@ use std::{collections::BTreeSet, fmt, sync::Arc};
 pub const MAX_LISTENS: usize = 64;
 /// How many URIs one listener may name.
 pub const MAX_URIS: usize = 1000;
+/// How many bytes the URIs of one legacy peer, or of one listen, may have together.
+pub const MAX_URI_BYTES: usize = 128 * 1024;
 
 /// What carries the messages of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,12 +190,16 @@ impl Subscriptions {
         Some(listeners.flat_map(|listener| &listener.interest.uris).cloned().collect())
     }
 
-    /// `resources/subscribe`. False when the peer holds too many.
+    /// `resources/subscribe`. False when the peer holds too many, or too many bytes of them.
     pub fn subscribe(&mut self, uri: &str, hearing: Hearing) -> bool {
         let listener = self.legacy.get_or_insert_default();
         listener.hearing = hearing;
         let uris = &mut listener.interest.uris;
-        if uris.len() >= MAX_URIS && !uris.contains(uri) {
+        let has_room = || {
+            let bytes: usize = uris.iter().map(String::len).sum();
+            uris.len() < MAX_URIS && bytes.saturating_add(uri.len()) <= MAX_URI_BYTES
+        };
+        if !uris.contains(uri) && !has_room() {
             return false;
         }
         self.turned |= uris.insert(uri.to_owned());
@@ -217,6 +223,11 @@ impl Subscriptions {
         let Listen { filter: wanted, hearing } = listen;
         let subscribes = capabilities.has(Capability::ResourcesSubscribe);
         let uris = wanted.resource_subscriptions.as_ref().filter(|_| subscribes);
+        let mut bytes = 0_usize;
+        let mut has_room = |uri: &&String| {
+            bytes = bytes.saturating_add(uri.len());
+            bytes <= MAX_URI_BYTES
+        };
         let interest = Interest {
             tools: wanted.tools_list_changed == Some(true) && capabilities.has(Capability::ToolsListChanged),
             prompts: wanted.prompts_list_changed == Some(true)
@@ -227,6 +238,7 @@ impl Subscriptions {
                 .into_iter()
                 .flatten()
                 .take(MAX_URIS)
+                .take_while(&mut has_room)
                 .filter(|uri| hearing.check(uri).is_ok())
                 .cloned()
                 .collect(),
@@ -298,5 +310,23 @@ impl Subscriptions {
             out.push(encode::response(&id, &result));
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_uris_of_a_peer_are_bounded_in_bytes() {
+        let mut subscriptions = Subscriptions::default();
+        let long = |letter: char| letter.to_string().repeat(MAX_URI_BYTES / 2);
+        assert!(subscriptions.subscribe(&long('a'), Hearing::default()));
+        assert!(subscriptions.subscribe(&long('b'), Hearing::default()));
+        assert!(!subscriptions.subscribe("c", Hearing::default()));
+        // One that is there already takes nothing more.
+        assert!(subscriptions.subscribe(&long('a'), Hearing::default()));
+        subscriptions.unsubscribe(&long('b'));
+        assert!(subscriptions.subscribe("c", Hearing::default()));
     }
 }

@@ -74,6 +74,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         output,
         client: Memory::default(),
         link: None,
+        lost: None,
         watched: None,
     };
     if !bridge.try_connect().await? {
@@ -111,6 +112,8 @@ struct Bridge<'a> {
     output: Arc<Output>,
     client: Memory,
     link: Option<Link>,
+    /// Since when no gateway was found. Messages that come later do not wait again.
+    lost: Option<Instant>,
     /// The gateway that was found last, and whether it has ended.
     watched: Option<(Running, Arc<Ended>)>,
 }
@@ -156,7 +159,11 @@ impl Bridge<'_> {
         self.output.frames.show(Direction::Sent, frame);
         if frame.first() == Some(&b'[') {
             // Only 2025-03-26 has batches; their messages pass one by one.
-            let parts: Vec<Box<RawValue>> = serde_json::from_slice(frame).unwrap_or_default();
+            let parts = serde_json::from_slice::<Vec<Box<RawValue>>>(frame).unwrap_or_default();
+            if parts.is_empty() {
+                let error = RpcError::invalid_request("expected a batch of at least one message");
+                self.output.write(&encode::failure(None, &error));
+            }
             for part in parts {
                 self.take_one(&Bytes::from(part.get().to_owned())).await?;
             }
@@ -246,9 +253,10 @@ impl Bridge<'_> {
         if self.link.as_ref().is_some_and(Link::is_over) {
             self.lose();
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = *self.lost.get_or_insert_with(Instant::now) + PATIENCE;
         loop {
             if self.link.is_some() || self.try_connect().await? {
+                self.lost = None;
                 return Ok(true);
             }
             if Instant::now() >= deadline {
@@ -275,6 +283,7 @@ impl Bridge<'_> {
         match self.client.replay(&link, &self.output).await {
             Ok(()) => {
                 self.link = Some(link);
+                self.lost = None;
                 Ok(true)
             }
             // It ended meanwhile.

@@ -14,8 +14,12 @@ use bowline_types::{
     ClientCapabilities, ElicitResult, ElicitUrlParams, Implementation, InputRequest, InputRequests, Meta,
     Method, RawJson, RpcError, error_code,
 };
-use std::{fmt, sync::Arc, time::Instant};
-use tokio::sync::{mpsc, oneshot};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 /// What a call is sent with.
 pub(crate) struct Leg {
@@ -56,6 +60,14 @@ pub(crate) struct Flight {
     /// Questions that were put to the caller, by their keys.
     open: Vec<(String, InputRequest, oneshot::Sender<Answer>)>,
     questions: usize,
+    slot: Slot,
+}
+
+/// The place that a call takes among those of its caller at a shared server. A call that waits for a user takes none.
+type Slot = Arc<Mutex<Option<OwnedSemaphorePermit>>>;
+
+fn fill(slot: &Slot, permit: Option<OwnedSemaphorePermit>) {
+    *slot.lock().unwrap_or_else(PoisonError::into_inner) = permit;
 }
 
 impl Flight {
@@ -63,7 +75,9 @@ impl Flight {
     pub(crate) fn new(instance: &Arc<Instance>, call: &Call, outlet: Outlet, leg: Leg) -> Self {
         let (pilot, asked) = Pilot::new(Arc::clone(&call.client), outlet);
         let wants_progress = call.progress_token.is_some();
+        let slot = Slot::default();
         let relay = relay(
+            Arc::clone(&slot),
             Arc::clone(instance),
             CallerKey::of(call),
             pilot.clone(),
@@ -78,6 +92,7 @@ impl Flight {
             asked,
             open: Vec::new(),
             questions: 0,
+            slot,
         }
     }
 
@@ -127,7 +142,9 @@ impl Flight {
                     }
                     let questions =
                         self.open.iter().map(|(key, request, _)| Question::new(key.clone(), request.clone()));
-                    return Landing::Asks(questions.collect());
+                    let questions = questions.collect();
+                    fill(&self.slot, None);
+                    return Landing::Asks(questions);
                 }
                 () = tokio::time::sleep_until(deadline.into()) => {
                     if Instant::now() >= self.pilot.heard() + silence {
@@ -161,6 +178,7 @@ pub(crate) fn unanswered(error: RpcError) -> Answer {
 }
 
 async fn relay(
+    slot: Slot,
     instance: Arc<Instance>,
     caller: CallerKey,
     pilot: Pilot,
@@ -170,11 +188,10 @@ async fn relay(
 ) -> Result<Relayed, RpcError> {
     let waiting = pilot.pause();
     // One that is not shared has one caller only.
-    let quota = CallerKey::quota(pilot.client());
-    let _slot = match instance.spec.share {
-        Share::Shared => instance.quota.enter(&quota).await,
-        Share::PerClient => None,
-    };
+    if instance.spec.share == Share::Shared {
+        let permit = instance.quota.enter(&CallerKey::quota(pilot.client())).await;
+        fill(&slot, permit);
+    }
     let key = instance.flights.take_off(caller, leg.subject, pilot.clone()).await;
     let mut aloft = Aloft { instance: &instance, key, answered: false };
     let client = instance.client().await?;
@@ -196,6 +213,7 @@ async fn relay(
     // The host has a clock of its own, which stands still while a user thinks.
     with.timeout = Some(FOREVER);
     let relayed = client.relay(leg.method, leg.params, with).await;
+    fill(&slot, None);
     aloft.answered = relayed.as_ref().err().is_none_or(|error| error.as_rpc().is_some());
     instance.count(relayed.is_err());
     relayed.map_err(|error| match error.as_rpc() {

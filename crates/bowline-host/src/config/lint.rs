@@ -42,6 +42,29 @@ const REFUSED: [&str; 31] = [
     "HOMEPATH",
 ];
 
+/// Further variables that name code: what interpreters load before a program, and where they look for its parts.
+const LOADS_CODE: [&str; 16] = [
+    "BASH_ENV",
+    "BUN_OPTIONS",
+    "DENO_DIR",
+    "DOTNET_STARTUP_HOOKS",
+    "ENV",
+    "GCONV_PATH",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "NODE_PATH",
+    "PERL5LIB",
+    "PERL5OPT",
+    "PYTHONSTARTUP",
+    "PYTHONUSERBASE",
+    "RUBYLIB",
+    "ZDOTDIR",
+    "_JAVA_OPTIONS",
+];
+
+/// Package managers take any of their settings from variables, the place of packages among them.
+const SETTINGS_OF_INSTALLERS: [&str; 6] = ["npm_config_", "uv_", "pip_", "pipx_", "git_", "cargo_"];
+
 /// Programs that run code from their arguments, and the arguments that say so.
 const INTERPRETERS: [(&str, &[&str]); 15] = [
     ("sh", &["-c"]),
@@ -89,6 +112,14 @@ pub(crate) fn changes_code(variable: &str) -> bool {
     REFUSED.iter().any(|refused| refused.eq_ignore_ascii_case(variable))
         || variable.starts_with("DYLD_")
         || variable.starts_with("LD_")
+}
+
+/// Whether a variable decides which code runs, or where it is downloaded from.
+pub(crate) fn decides_code(variable: &str) -> bool {
+    let lower = variable.to_ascii_lowercase();
+    changes_code(variable)
+        || LOADS_CODE.iter().any(|name| name.eq_ignore_ascii_case(variable))
+        || SETTINGS_OF_INSTALLERS.iter().any(|start| lower.starts_with(start))
 }
 
 /// The argument by which a program runs code that is written in its arguments, and the name of the program.

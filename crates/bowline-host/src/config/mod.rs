@@ -48,7 +48,7 @@ pub use self::expand::Strictness;
 pub use self::explain::explain;
 pub use self::keys::{Absent, Key, SECTIONS, Section};
 pub use self::known::{KnownFile, known_files};
-pub(crate) use self::lint::{changes_code, runs_arguments};
+pub(crate) use self::lint::{decides_code, runs_arguments};
 pub(crate) use self::load::MAX_FILE;
 pub use self::load::{Disk, Loader, Presence, ReadFile, Source};
 pub use self::model::{
@@ -64,3 +64,4 @@ pub use self::sections::{
     ProviderKind, RuleConfig, SamplingConfig,
 };
 pub use self::text::Text;
+pub(crate) use self::text::names_a_secret;

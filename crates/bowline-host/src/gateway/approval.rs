@@ -9,7 +9,7 @@
 use crate::{
     config::{
         CommandLaunch, Environment, Launch, Prefer, Text, UpstreamConfig, UpstreamSettings, UrlLaunch,
-        changes_code, open_regular, parse_env_file, read_env_file, runs_arguments,
+        decides_code, names_a_secret, open_regular, parse_env_file, read_env_file, runs_arguments,
     },
     policy::{Document, Others, Question, Store, StoreError, VERSION, visible},
 };
@@ -36,10 +36,10 @@ impl Candidate {
         let mut content = Content::default();
         match &entry.launch {
             Launch::Command(launch) => {
-                content.command(launch, environment, workspace);
+                let run = content.command(launch, environment, workspace);
                 let project = [workspace, entry.origin.file.parent()].into_iter().flatten();
                 let project: Vec<&Path> = project.filter(|folder| !folder.as_os_str().is_empty()).collect();
-                content.project_files(launch, workspace, &project);
+                content.project_files(launch, &run, workspace, &project);
             }
             Launch::Url(launch) => content.url(launch),
         }
@@ -47,13 +47,14 @@ impl Candidate {
         for name in &entry.uses {
             content.part("reads", name);
         }
+        let parts: Vec<&[u8]> = content.parts.iter().map(Vec::as_slice).collect();
+        let whole = hex(&digest(&parts));
         // What is dangerous is read first.
         let description = content.dangers.into_iter().chain(content.lines).collect();
-        let parts: Vec<&[u8]> = content.parts.iter().map(Vec::as_slice).collect();
         Self {
             server: entry.name.clone(),
             origin: entry.origin.short(),
-            digest: hex(&digest(&parts)),
+            digest: whole,
             description,
             files: content.files,
         }
@@ -76,10 +77,12 @@ impl Candidate {
 
     /// What to ask whoever may approve it.
     pub fn question(&self) -> Question {
+        // Hidden values are in the digest too, so an answer is for these values and no others.
+        let fingerprint = format!("fingerprint: {}", self.digest.get(..16).unwrap_or_default());
         Question::Start {
             server: self.server.clone(),
             origin: self.origin.clone(),
-            description: self.description.clone(),
+            description: self.description.iter().cloned().chain([fingerprint]).collect(),
         }
     }
 
@@ -131,6 +134,18 @@ struct Content {
     files: Vec<PathBuf>,
 }
 
+/// What decides which files a command runs, beside what the entry says.
+struct Run {
+    /// The program that was found.
+    program: Option<PathBuf>,
+    /// The values in its file of variables.
+    values: Vec<Text>,
+}
+
+/// How many words of a command are looked at for files of the project.
+const MAX_WORDS: usize = 2000;
+/// How many folders that a command names its other words may be relative to.
+const MAX_FOLDERS: usize = 16;
 /// The most that is read of a file whose content is approved.
 const MAX_CONTENT: u64 = 64 << 20;
 
@@ -154,7 +169,12 @@ impl Content {
         }
     }
 
-    fn command(&mut self, launch: &CommandLaunch, environment: &Environment, workspace: Option<&Path>) {
+    fn command(
+        &mut self,
+        launch: &CommandLaunch,
+        environment: &Environment,
+        workspace: Option<&Path>,
+    ) -> Run {
         let folder = launch.cwd.as_ref().map(|folder| Path::new(folder.expose())).or(workspace);
         let file = launch.env_file.as_ref().map(|file| Path::new(file.expose()));
         let in_file = file.map(|path| (path, read_env_file(path).unwrap_or_default()));
@@ -169,7 +189,7 @@ impl Content {
         let found = resolve(launch.program.expose(), search, folder);
         self.part(
             "program",
-            &found.map_or_else(|| "not found".to_owned(), |path| path.display().to_string()),
+            &found.as_ref().map_or_else(|| "not found".to_owned(), |path| path.display().to_string()),
         );
         for argument in &launch.args {
             self.text("argument", argument);
@@ -191,7 +211,8 @@ impl Content {
         }
         for (name, value) in &in_file {
             // A file of variables holds secrets of the user, as a rule; what decides which code runs is none.
-            let shown = if changes_code(name) { value.expose() } else { "***" };
+            let is_shown = decides_code(name) && !names_a_secret(name);
+            let shown = if is_shown { value.expose() } else { "***" };
             self.lines.push(format!("variable {}, from the file: {}", visible(name), visible(shown)));
             self.danger_of(name);
         }
@@ -214,6 +235,7 @@ impl Content {
                 self.part("folder", &workspace.map(|path| path.display().to_string()).unwrap_or_default());
             }
         }
+        Run { program: found, values: in_file.into_iter().map(|(_, value)| value).collect() }
     }
 
     fn danger(&mut self, what: &str) {
@@ -221,19 +243,34 @@ impl Content {
     }
 
     fn danger_of(&mut self, variable: &str) {
-        if changes_code(variable) {
+        if decides_code(variable) {
             self.danger(&format!("the variable `{}` changes which code the program runs", visible(variable)));
         }
     }
 
     /// Files of the project that the command names: the program, arguments, and what variables name. They come with the
     /// project, so their content decides what runs.
-    fn project_files(&mut self, launch: &CommandLaunch, workspace: Option<&Path>, project: &[&Path]) {
+    fn project_files(
+        &mut self,
+        launch: &CommandLaunch,
+        run: &Run,
+        workspace: Option<&Path>,
+        project: &[&Path],
+    ) {
         let folder = launch.cwd.as_ref().map(|folder| Path::new(folder.expose())).or(workspace);
+        let base = folder.unwrap_or_else(|| Path::new(""));
         let values = launch.env.values().flatten().chain([&launch.program]).chain(&launch.args);
+        let values = values.chain(&run.values).flat_map(|text| words(text.expose()));
+        let words: Vec<&str> = values.take(MAX_WORDS + 1).collect();
+        if words.len() > MAX_WORDS {
+            self.danger("it has too many words to look for files of the project in all of them");
+        }
+        // A word may be relative to a folder that another one names, as in `--directory folder run server.py`.
+        let folders = words.iter().map(|word| base.join(word)).filter(|path| path.is_dir());
+        let bases: Vec<PathBuf> = std::iter::once(base.to_owned()).chain(folders.take(MAX_FOLDERS)).collect();
+        let named = bases.iter().flat_map(|base| words.iter().map(|word| base.join(word)));
         let mut seen = std::collections::BTreeSet::new();
-        for word in values.flat_map(|text| words(text.expose())) {
-            let path = folder.map_or_else(|| PathBuf::from(word), |folder| folder.join(word));
+        for path in run.program.clone().into_iter().chain(named) {
             let is_inside = |path: &Path| {
                 let whole = |folder: &Path| folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
                 project.iter().any(|folder| path.starts_with(folder) || path.starts_with(whole(folder)))
@@ -242,7 +279,11 @@ impl Content {
             if !(is_inside(&real) || is_inside(&path)) || !seen.insert(real) {
                 continue;
             }
-            let Some(content) = content_digest(&path) else { continue };
+            let Some((content, is_whole)) = content_digest(&path) else { continue };
+            if !is_whole {
+                let shown = visible(&path.display().to_string());
+                self.danger(&format!("`{shown}` is too large; only its start, length and time are compared"));
+            }
             self.mark(&format!("content of {}", path.display()), &content);
             let start = content.get(..8).unwrap_or_default();
             self.lines.push(format!("content of {}: {}…", visible(&path.display().to_string()), hex(start)));
@@ -290,24 +331,29 @@ impl Content {
     }
 }
 
-/// The parts of a text that may name a file: the text, its words, and what is behind `=` in them.
+/// The parts of a text that may name a file: the text, its words, what is behind `=` in them, and the parts of lists.
 fn words(text: &str) -> Vec<&str> {
     let parts =
         text.split_whitespace().flat_map(|word| [Some(word), word.split_once('=').map(|(_, value)| value)]);
-    let mut words: Vec<&str> =
-        std::iter::once(text).chain(parts.flatten()).filter(|word| !word.is_empty()).collect();
+    let parts = parts.flatten().flat_map(|word| std::iter::once(word).chain(word.split([':', ';', ','])));
+    let mut words: Vec<&str> = std::iter::once(text).chain(parts).filter(|word| !word.is_empty()).collect();
     words.dedup();
     words
 }
 
-/// A digest of what is in a file; nothing if it is none that can be read.
-fn content_digest(path: &Path) -> Option<[u8; 32]> {
+/// A digest of what is in a file, and whether all of it was read; nothing if it is not a file that can be read.
+fn content_digest(path: &Path) -> Option<([u8; 32], bool)> {
     use std::io::Read as _;
     let mut bytes = Vec::new();
     let file = open_regular(path).ok()?;
-    let length = file.metadata().ok()?.len();
+    let found = file.metadata().ok()?;
+    let is_whole = found.len() <= MAX_CONTENT;
+    let changed = found.modified().ok().filter(|_| !is_whole);
+    let changed =
+        changed.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok()).unwrap_or_default();
     file.take(MAX_CONTENT).read_to_end(&mut bytes).ok()?;
-    Some(digest(&[&bytes, &length.to_le_bytes()]))
+    let parts = [&bytes[..], &found.len().to_le_bytes(), &changed.as_nanos().to_le_bytes()];
+    Some((digest(&parts), is_whole))
 }
 
 /// Why an argument deserves a second look.
@@ -631,6 +677,51 @@ mod tests {
             std::fs::write(folder.join(name), "two").unwrap();
             let changed = of();
             assert_ne!(changed.digest(), approved.digest(), "{name}");
+            std::fs::write(folder.join(name), "one").unwrap();
+        }
+        assert_eq!(of().digest(), approved.digest());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_content_of_what_really_runs_is_approved_too() {
+        // V-70
+        use std::os::unix::fs::PermissionsExt;
+        let folder = Folder::new("approval-found");
+        let names = ["bin/tool", "srv/server.py", "one.so", "two.so", "startup.js"];
+        for name in names {
+            let path = folder.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, "one").unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let at = |name: &str| folder.join(name).display().to_string();
+        std::fs::write(
+            folder.join(".env"),
+            "NODE_OPTIONS=--require=./startup.js\nSECRET=s3cret\nPERL5OPT=-Mx\n",
+        )
+        .unwrap();
+        let text = serde_json::json!({ "mcpServers": { "a": {
+            "command": "tool",
+            "args": ["--directory", "srv", "run", "server.py"],
+            "env": { "PATH": at("bin"), "LD_PRELOAD": format!("{}:{}", at("one.so"), at("two.so")) },
+            "envFile": at(".env"),
+        } } });
+        let path = folder.join(".mcp.json");
+        let of = || {
+            let files = BTreeMap::from([(path.clone(), text.to_string())]);
+            let environment = Environment::new([("HOME", "/"), ("PATH", "/nowhere")]);
+            let loader = Loader::new(environment.clone()).source(Source::new(&path, Scope::Project));
+            let config = loader.load(&files);
+            Candidate::of(&config.upstreams[0], &environment, Some(&folder.join("")))
+        };
+        let approved = of();
+        let shown = approved.description().join("\n");
+        assert!(shown.contains("variable PERL5OPT, from the file: -Mx"), "{shown}");
+        assert!(shown.contains("DANGER: the variable `PERL5OPT`") && !shown.contains("s3cret"), "{shown}");
+        for name in names {
+            std::fs::write(folder.join(name), "two").unwrap();
+            assert_ne!(of().digest(), approved.digest(), "{name}");
             std::fs::write(folder.join(name), "one").unwrap();
         }
         assert_eq!(of().digest(), approved.digest());

@@ -38,6 +38,17 @@ enum Serves {
     Http(SocketAddr),
 }
 
+/// Whether a gateway answers for names that are not of this machine.
+fn is_published(allowed_hosts: &[String]) -> bool {
+    let is_local = |host: &String| {
+        let name = host.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(name, _)| name);
+        let name = name.or_else(|| host.split(':').next()).unwrap_or_default();
+        let is_loopback = name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+        is_loopback || name.eq_ignore_ascii_case("localhost")
+    };
+    !allowed_hosts.iter().all(is_local)
+}
+
 /// Sets a [`Gateway`] up.
 pub struct GatewayBuilder {
     config: Config,
@@ -181,9 +192,12 @@ impl GatewayBuilder {
         }
         let has_token = matches!(token, Ok(Some(_)));
         let audience = match self.audience {
-            None => Audience::Shared,
             Some(Serves::Stdio) => Audience::of(None, has_token),
-            Some(Serves::Http(listen)) => Audience::of(Some(listen), has_token),
+            // A name that others reach it by means a proxy in front, and users behind it.
+            Some(Serves::Http(listen)) if !is_published(&self.config.gateway.allowed_hosts) => {
+                Audience::of(Some(listen), has_token)
+            }
+            Some(Serves::Http(_)) | None => Audience::Shared,
         };
         let consent = self.consent.or(self.config.gateway.consent);
         let consent = Consenting {
@@ -348,5 +362,20 @@ impl fmt::Debug for GatewayBuilder {
             .field("folder", &self.folder)
             .field("attended", &self.attended)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gateway_with_a_name_for_others_is_published() {
+        let check = |hosts: &[&str]| is_published(&hosts.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert!(!check(&[]));
+        assert!(!check(&["localhost", "LOCALHOST:8080", "127.0.0.1", "[::1]:7337"]));
+        for host in ["*", "mcp.example.com", "10.0.0.5:80", "localhost.example.com", "[fd00::1]"] {
+            assert!(check(&["localhost", host]), "{host}");
+        }
     }
 }

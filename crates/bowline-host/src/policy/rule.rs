@@ -86,7 +86,7 @@ impl ArgumentTest {
             Self::StartsWith(start) => Pattern::starting_with(start).matches_spelled(text, readings),
             Self::Within(folder) => match readings {
                 Readings::Any => spelling::forms(text).iter().any(|form| is_within(folder, form)),
-                Readings::Every => is_within(folder, text),
+                Readings::Every => !spelling::may_have_parent_step(text) && is_within(folder, text),
             },
         }
     }

@@ -4,7 +4,10 @@
 //! that restricts is compared with every form that some server could take the text for; a rule that allows has to fit the
 //! text as it is written and as it is meant.
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    net::{Ipv4Addr, Ipv6Addr},
+};
 
 /// How often percent-encoding is undone: some servers decode what a library has decoded before.
 const MAX_DECODINGS: usize = 4;
@@ -26,7 +29,7 @@ pub(crate) fn forms(text: &str) -> Vec<String> {
     let trimmed: String = text
         .trim_matches(|character: char| character <= ' ')
         .chars()
-        .filter(|character| !matches!(character, '\t' | '\n' | '\r'))
+        .filter(|character| !is_ignored(*character))
         .collect();
     match Uri::split(&trimmed) {
         Some(uri) if uri.scheme == "file" => {
@@ -96,9 +99,18 @@ pub(crate) fn has_parent_step(path: &str) -> bool {
     path.split(['/', '\\']).any(|step| step == "..")
 }
 
-/// The same for a text that may be encoded.
+/// The same for a text that may be encoded, also more than once, or hold breaks that readers of URLs ignore.
 pub(crate) fn may_have_parent_step(text: &str) -> bool {
-    text.contains("..") && has_parent_step(text) || text.contains('%') && has_parent_step(&decode(text))
+    if !text.contains(['.', '%']) {
+        return false;
+    }
+    let joined = |form: &str| form.chars().filter(|character| !is_ignored(*character)).collect::<String>();
+    decodings(&joined(text)).any(|form| has_parent_step(&form) || has_parent_step(&joined(&form)))
+}
+
+/// What URL parsers of browsers leave out wherever it is.
+fn is_ignored(character: char) -> bool {
+    matches!(character, '\t' | '\n' | '\r')
 }
 
 /// The literal pieces of a pattern, written as [`forms`] and [`same_notation`] write texts.
@@ -184,7 +196,12 @@ impl Uri {
         let (scheme, rest) = split_scheme(text)?;
         let scheme = scheme.to_ascii_lowercase();
         let is_slash = |character: char| character == '/' || (character == '\\' && has_backslashes(&scheme));
-        let behind = rest.strip_prefix(is_slash).and_then(|rest| rest.strip_prefix(is_slash));
+        let behind = if has_backslashes(&scheme) && scheme != "file" {
+            // Browsers read `http:host/path` and `http:///host/path` as `http://host/path`.
+            Some(rest.trim_start_matches(is_slash))
+        } else {
+            rest.strip_prefix(is_slash).and_then(|rest| rest.strip_prefix(is_slash))
+        };
         let end = |text: &str| text.find(|character| is_slash(character) || matches!(character, '?' | '#'));
         let (authority, rest) = match behind {
             Some(behind) => {
@@ -313,13 +330,46 @@ fn plain_authority(scheme: &str, authority: &str) -> String {
     let authority = decode(authority).to_lowercase();
     let host = authority.rsplit_once('@').map_or(authority.as_str(), |(_, host)| host);
     let usual = match scheme {
-        "http" | "ws" => ":80",
-        "https" | "wss" => ":443",
-        "ftp" => ":21",
-        _ => ":",
+        "http" | "ws" => "80",
+        "https" | "wss" => "443",
+        "ftp" => "21",
+        _ => "",
     };
-    let host = host.strip_suffix(usual).or_else(|| host.strip_suffix(':')).unwrap_or(host);
-    host.trim_end_matches('.').to_owned()
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let (name, port) = match host.rsplit_once(':').filter(|(_, port)| is_port(port)) {
+        Some((name, port)) if usual.is_empty() => (name, port),
+        Some((name, port)) => (name, port.trim_start_matches('0')),
+        None => (host, ""),
+    };
+    let name = name.trim_end_matches('.');
+    let name = match plain_address(name).filter(|_| has_backslashes(scheme)) {
+        Some(address) => Cow::Owned(address.to_string()),
+        None => Cow::Borrowed(name),
+    };
+    if port == usual || port.is_empty() { name.into_owned() } else { format!("{name}:{port}") }
+}
+
+/// The IPv4 address that readers of URLs take a host for: `127.1`, `2130706433`, `0x7f.1` and `[::ffff:127.0.0.1]` are all
+/// `127.0.0.1`.
+fn plain_address(host: &str) -> Option<Ipv4Addr> {
+    if let Some(inner) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        return inner.parse::<Ipv6Addr>().ok()?.to_ipv4_mapped();
+    }
+    let number = |part: &str| match part.strip_prefix("0x") {
+        Some("") => Some(0),
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None if part.len() > 1 && part.starts_with('0') => u64::from_str_radix(part, 8).ok(),
+        None => part.parse().ok(),
+    };
+    let parts: Vec<u64> = host.split('.').map(number).collect::<Option<_>>()?;
+    let (last, first) = parts.split_last()?;
+    if first.len() > 3 || first.iter().any(|part| *part > 255) {
+        return None;
+    }
+    // The last number fills what the others leave.
+    let room = 8 * (4 - first.len());
+    let high = first.iter().fold(0, |sum, part| sum << 8 | part) << room;
+    (*last < 1 << room).then(|| u32::try_from(high | last).ok().map(Ipv4Addr::from))?
 }
 
 /// Whether the host of a `file` URI is this machine.
@@ -514,9 +564,28 @@ mod tests {
             "https://example.com/./secret/",
             "https://example.com/x/../%73ecret?y",
             "https:\\\\example.com\\secret",
+            "https:example.com/secret",
+            "https:/example.com/secret",
+            "https:///example.com/secret",
+            "https://example.com:0443/secret",
         ] {
             let forms = forms(text);
             assert!(forms.iter().any(|form| form == "https://example.com/secret"), "{text}: {forms:?}");
+        }
+        for host in [
+            "127.1",
+            "2130706433",
+            "0x7f.1",
+            "0x7f000001",
+            "017700000001",
+            "[::ffff:127.0.0.1]",
+            "127.0.0.1.",
+        ] {
+            let forms = forms(&format!("http://{host}:08080/secret"));
+            assert!(forms.iter().any(|form| form == "http://127.0.0.1:8080/secret"), "{host}: {forms:?}");
+        }
+        for host in ["127.0.0.256", "1.2.3.4.5", "4294967296", "a.1", "[::1]"] {
+            assert_eq!(plain_address(host), None, "{host}");
         }
         assert!(forms("https://example.com").iter().any(|form| form == "https://example.com/"));
         assert!(forms("Note:///a//%62").iter().any(|form| form == "note:///a/b"));
@@ -540,6 +609,16 @@ mod tests {
         }
         for uri in ["file:///srv/a..b", "file:///srv/%c3%a4?x=../y", "note:///a%2Fb", "file:///srv/..."] {
             assert_eq!(ambiguity(uri), None, "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_parent_step_is_found_however_it_is_hidden() {
+        for text in ["/a/../b", "/a/%2e%2e/b", "/a/%252e%252e/b", "/a/.\t./b", "/a/.%0a./b", "a\\..\\b"] {
+            assert!(may_have_parent_step(text), "{text:?}");
+        }
+        for text in ["/a/b", "/a..b", "/a/.../b", "plain"] {
+            assert!(!may_have_parent_step(text), "{text:?}");
         }
     }
 
