@@ -39,10 +39,6 @@ use failure::Failure;
 use screen::Screen;
 use std::process::ExitCode;
 
-/// A gateway runs for weeks. glibc keeps the memory of sessions that ended; this allocator returns it to the system.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
