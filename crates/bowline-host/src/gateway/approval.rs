@@ -177,8 +177,9 @@ impl Content {
     ) -> Run {
         let folder = launch.cwd.as_ref().map(|folder| Path::new(folder.expose())).or(workspace);
         let file = launch.env_file.as_ref().map(|file| Path::new(file.expose()));
-        let in_file = file.map(|path| (path, read_env_file(path).unwrap_or_default()));
-        let in_file = in_file.map(|(path, text)| parse_env_file(path, &text).0).unwrap_or_default();
+        // Read once: what is shown and what is approved are the same content.
+        let content = file.map(|path| read_env_file(path).unwrap_or_default()).unwrap_or_default();
+        let in_file = file.map(|path| parse_env_file(path, &content).0).unwrap_or_default();
         // The variables that the program gets: those of the entry, then those of its file, then the user's.
         let of_file = in_file.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.expose());
         let search = match launch.env.get("PATH") {
@@ -206,7 +207,6 @@ impl Content {
         if let Some(file) = &launch.env_file {
             self.text("variables of", file);
             // What is in it decides what runs as much as the command does.
-            let content = read_env_file(Path::new(file.expose())).unwrap_or_default();
             self.mark("content", &digest(&[content.as_bytes()]));
         }
         for (name, value) in &in_file {

@@ -54,7 +54,6 @@ async fn files_at_the_top_are_listed_and_all_can_be_read() {
 // proves: RES-26
 #[tokio::test]
 async fn a_uri_that_leads_out_names_nothing() {
-    // proves: RES-26
     let folder = Folder::with(&[("a", "a"), ("sub/b", "b")]);
     let top = folder.top.to_str().unwrap();
     for revision in REVISIONS {
