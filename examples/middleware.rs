@@ -5,7 +5,7 @@
 
 use bowline::prelude::*;
 use bowline::server::middleware::{RateLimit, Timeout};
-use bowline::server::{BoxFuture, Call, Middleware, Next, Outcome, Outlet, Reply};
+use bowline::server::{BoxFuture, Call, Middleware, Next, Notifier, Outcome, Reply};
 use bowline::types::{Method, RpcError};
 use std::time::Duration;
 
@@ -23,11 +23,11 @@ fn reset() {}
 struct Forbid(&'static str);
 
 impl Middleware for Forbid {
-    fn call<'a>(&'a self, call: Call, outlet: Outlet, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: Call, notifier: Notifier, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         if call.method == Method::CallTool && call.params.name().is_ok_and(|name| name == self.0) {
             return Box::pin(async { Outcome::Failed(RpcError::invalid_params("not today")) });
         }
-        next.run(call, outlet)
+        next.run(call, notifier)
     }
 }
 
@@ -35,9 +35,9 @@ impl Middleware for Forbid {
 struct Signature(&'static str);
 
 impl Middleware for Signature {
-    fn call<'a>(&'a self, call: Call, outlet: Outlet, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: Call, notifier: Notifier, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
-            let mut outcome = next.run(call, outlet).await;
+            let mut outcome = next.run(call, notifier).await;
             if let Outcome::Complete(Reply::Tool(result)) = &mut outcome {
                 result.content.push(Content::text(self.0));
             }

@@ -2,7 +2,7 @@
 
 use crate::{Result, census::Census};
 use bowline::{
-    http::{HttpService, Settings},
+    http::{HttpOptions, HttpService},
     prelude::*,
 };
 use std::{
@@ -23,8 +23,8 @@ pub(crate) async fn serve() -> Result<ExitCode> {
         Census::take(sessions).map(Json).map_err(|error| Error::internal(error.to_string()))
     });
     let server = Server::new("crowded").tool(census).build().map_err(|error| error.to_string())?;
-    let settings = Settings::new().session_idle(Duration::from_secs(20));
-    let service = endpoint.get_or_init(|| HttpService::with(server, settings));
+    let settings = HttpOptions::new().session_idle(Duration::from_secs(20));
+    let service = endpoint.get_or_init(|| HttpService::with_options(server, settings));
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     writeln!(io::stdout(), "{}", listener.local_addr()?)?;
     let (end, told) = oneshot::channel::<()>();

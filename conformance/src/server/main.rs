@@ -2,7 +2,7 @@
 //!
 //! `everything-server [--port N]`, or `PORT` in the environment; 0 is any free port. The URL is printed once it serves.
 
-use bowline::http::{HttpService, Settings};
+use bowline::http::{HttpOptions, HttpService};
 use bowline::prelude::*;
 use bowline_servers::everything;
 use std::{io::Write, net::Ipv4Addr};
@@ -19,7 +19,7 @@ fn port() -> Result<u16> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> bowline::Result {
-    let service = HttpService::with(everything::server().build()?, Settings::default());
+    let service = HttpService::with_options(everything::server().build()?, HttpOptions::default());
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port()?)).await?;
     writeln!(std::io::stdout(), "http://{}/mcp", listener.local_addr()?)?;
     let mut terminate = tokio::signal::unix::signal(SignalKind::terminate())?;

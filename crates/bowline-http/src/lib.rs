@@ -1,7 +1,7 @@
 //! The Model Context Protocol over HTTP, both sides of it.
 //!
 //! [`HttpService`] is a tower service: it mounts in axum, or is served by [`ServeHttp::serve_http`]. One endpoint answers
-//! every revision; the era is chosen per request. Its [`Settings`] say who may call, under which names, and how much.
+//! every revision; the era is chosen per request. Its [`HttpOptions`] say who may call, under which names, and how much.
 //!
 //! [`http()`] names a server by its URL, for a client to connect to. Which era the server is of, and whether it is one of
 //! the two-endpoint servers of 2024-11-05, is found out by itself.
@@ -31,7 +31,7 @@
 //!
 //! | feature | default | gives |
 //! |---|---|---|
-//! | `server` | yes | [`HttpService`], [`ServeHttp`], [`Settings`]; [`Front`] for what else is answered on the socket |
+//! | `server` | yes | [`HttpService`], [`ServeHttp`], [`HttpOptions`]; [`RequestFilter`] for what else is answered on the socket |
 //! | `client` | yes | [`http()`], [`HttpTarget`]; [`Poster`] for requests beside the protocol |
 
 #[cfg(feature = "client")]
@@ -45,5 +45,5 @@ pub use client::{
 };
 #[cfg(feature = "server")]
 pub use server::{
-    Body, EventLog, EventStore, Front, HttpService, MemoryEvents, Principal, ServeHttp, Settings,
+    Body, EventLog, EventStore, HttpOptions, HttpService, MemoryEvents, Principal, RequestFilter, ServeHttp,
 };

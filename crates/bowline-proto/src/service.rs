@@ -169,15 +169,15 @@ pub trait Emit: Send + Sync {
 
 /// Where a call's notices go.
 #[derive(Clone)]
-pub struct Outlet(Option<Arc<dyn Emit>>);
+pub struct Notifier(Option<Arc<dyn Emit>>);
 
-impl Outlet {
-    /// An outlet into `sink`.
+impl Notifier {
+    /// A notifier into `sink`.
     pub fn new(sink: Arc<dyn Emit>) -> Self {
         Self(Some(sink))
     }
 
-    /// An outlet that drops what it is given, for calls nobody watches.
+    /// A notifier that drops what it is given, for calls nobody watches.
     pub const fn closed() -> Self {
         Self(None)
     }
@@ -203,21 +203,21 @@ impl Outlet {
     }
 }
 
-impl fmt::Debug for Outlet {
+impl fmt::Debug for Notifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Outlet").field(&self.0.is_some()).finish()
+        f.debug_tuple("Notifier").field(&self.0.is_some()).finish()
     }
 }
 
 /// Answers calls: a server, a client bound to one, a gateway over many.
 pub trait Service: Send + Sync + 'static {
     /// Answers one call. Dropping the future cancels it.
-    fn call(&self, call: Call, outlet: Outlet) -> BoxFuture<'_, Outcome>;
+    fn call(&self, call: Call, notifier: Notifier) -> BoxFuture<'_, Outcome>;
 }
 
 impl<S: Service + ?Sized> Service for Arc<S> {
-    fn call(&self, call: Call, outlet: Outlet) -> BoxFuture<'_, Outcome> {
-        (**self).call(call, outlet)
+    fn call(&self, call: Call, notifier: Notifier) -> BoxFuture<'_, Outcome> {
+        (**self).call(call, notifier)
     }
 }
 
@@ -226,7 +226,7 @@ impl<S: Service + ?Sized> Service for Arc<S> {
 /// A middleware runs once per round: when a handler asks the user something, the call passes again with the answer.
 pub trait Middleware: Send + Sync + 'static {
     /// Handles `call`, usually by handing it to `next`.
-    fn call<'a>(&'a self, call: Call, outlet: Outlet, next: Next<'a>) -> BoxFuture<'a, Outcome>;
+    fn call<'a>(&'a self, call: Call, notifier: Notifier, next: Next<'a>) -> BoxFuture<'a, Outcome>;
 }
 
 /// The rest of the chain behind a middleware.
@@ -243,10 +243,10 @@ impl<'a> Next<'a> {
     }
 
     /// Runs the rest of the chain.
-    pub fn run(self, call: Call, outlet: Outlet) -> BoxFuture<'a, Outcome> {
+    pub fn run(self, call: Call, notifier: Notifier) -> BoxFuture<'a, Outcome> {
         match self.rest.split_first() {
-            Some((first, rest)) => first.call(call, outlet, Next { rest, service: self.service }),
-            None => self.service.call(call, outlet),
+            Some((first, rest)) => first.call(call, notifier, Next { rest, service: self.service }),
+            None => self.service.call(call, notifier),
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::{
 use bowline_proto::{
     replay::Asked,
     server::{CacheHint, Profile},
-    service::{BoxFuture, Call, ClientView, Middleware, Next, Outcome, Outlet, Reply, Service},
+    service::{BoxFuture, Call, ClientView, Middleware, Next, Notifier, Outcome, Reply, Service},
 };
 use bowline_types::{
     CallToolResult, CompleteParams, CompleteResult, ContentBlock, Era, GetPromptParams, Method, RawJson,
@@ -44,15 +44,15 @@ pub(crate) struct Core {
 
 impl Core {
     /// The context of a call that nothing stands in the way of any more.
-    fn begin(&self, call: &mut Call, outlet: Outlet) -> Result<Ctx, RpcError> {
+    fn begin(&self, call: &mut Call, notifier: Notifier) -> Result<Ctx, RpcError> {
         call.replay.redeem(&self.profile.consumed, unix_time)?;
         let log = Log::new(std::mem::take(&mut call.replay));
         let hub = Arc::clone(self.registry.hub());
-        Ok(Ctx::new(Arc::clone(&call.client), call.params.clone(), outlet, hub, log))
+        Ok(Ctx::new(Arc::clone(&call.client), call.params.clone(), notifier, hub, log))
     }
 
-    async fn dispatch(&self, mut call: Call, outlet: Outlet) -> Outcome {
-        let ctx = match self.begin(&mut call, outlet) {
+    async fn dispatch(&self, mut call: Call, notifier: Notifier) -> Outcome {
+        let ctx = match self.begin(&mut call, notifier) {
             Ok(ctx) => ctx,
             Err(error) => return Outcome::Failed(error),
         };
@@ -73,8 +73,8 @@ impl Core {
     }
 
     /// Calls a tool. One that answers at once leaves nothing to be kept until it does.
-    fn call_tool(&self, mut call: Call, outlet: Outlet) -> BoxFuture<'_, Outcome> {
-        let ctx = match self.begin(&mut call, outlet) {
+    fn call_tool(&self, mut call: Call, notifier: Notifier) -> BoxFuture<'_, Outcome> {
+        let ctx = match self.begin(&mut call, notifier) {
             Ok(ctx) => ctx,
             Err(error) => return Box::pin(ready(Outcome::Failed(error))),
         };
@@ -310,11 +310,11 @@ impl Core {
 pub(crate) struct Dispatch(pub(crate) Arc<Core>);
 
 impl Service for Dispatch {
-    fn call(&self, call: Call, outlet: Outlet) -> BoxFuture<'_, Outcome> {
+    fn call(&self, call: Call, notifier: Notifier) -> BoxFuture<'_, Outcome> {
         if call.method == Method::CallTool {
-            return self.0.call_tool(call, outlet);
+            return self.0.call_tool(call, notifier);
         }
-        Box::pin(caught(self.0.dispatch(call, outlet)))
+        Box::pin(caught(self.0.dispatch(call, notifier)))
     }
 }
 
@@ -325,11 +325,11 @@ pub(crate) struct Backend {
 }
 
 impl Service for Backend {
-    fn call(&self, call: Call, outlet: Outlet) -> BoxFuture<'_, Outcome> {
+    fn call(&self, call: Call, notifier: Notifier) -> BoxFuture<'_, Outcome> {
         if let Err(error) = call.replay.redeem(&self.core.profile.consumed, unix_time) {
             return Box::pin(ready(Outcome::Failed(error)));
         }
-        Box::pin(caught(self.service.call(call, outlet)))
+        Box::pin(caught(self.service.call(call, notifier)))
     }
 }
 
@@ -340,8 +340,10 @@ pub(crate) struct Chain {
 }
 
 impl Service for Chain {
-    fn call(&self, call: Call, outlet: Outlet) -> BoxFuture<'_, Outcome> {
-        Box::pin(caught(async move { Next::new(&self.middleware, &*self.dispatch).run(call, outlet).await }))
+    fn call(&self, call: Call, notifier: Notifier) -> BoxFuture<'_, Outcome> {
+        Box::pin(caught(
+            async move { Next::new(&self.middleware, &*self.dispatch).run(call, notifier).await },
+        ))
     }
 }
 

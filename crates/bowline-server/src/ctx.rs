@@ -6,7 +6,7 @@ use bowline_proto::{
     replay::Question,
     sampling,
     server::missing_capability,
-    service::{BoxFuture, ClientView, Notice, Outlet},
+    service::{BoxFuture, ClientView, Notice, Notifier},
     subscribe::Change,
 };
 use bowline_types::{
@@ -49,7 +49,7 @@ pub struct Ctx {
 struct Inner {
     client: Arc<ClientView>,
     params: Params,
-    outlet: Outlet,
+    notifier: Notifier,
     hub: Arc<Hub>,
     log: Log,
 }
@@ -64,11 +64,11 @@ impl Ctx {
     pub(crate) fn new(
         client: Arc<ClientView>,
         params: Params,
-        outlet: Outlet,
+        notifier: Notifier,
         hub: Arc<Hub>,
         log: Log,
     ) -> Self {
-        Self { inner: Arc::new(Inner { client, params, outlet, hub, log }) }
+        Self { inner: Arc::new(Inner { client, params, notifier, hub, log }) }
     }
 
     pub(crate) fn log_of_round(&self) -> &Log {
@@ -166,7 +166,7 @@ impl Ctx {
     /// Tells the client that what the user was sent to do is done, in revisions that know of it.
     pub fn visit_done(&self, visit: &Visit) {
         if let Some(elicitation_id) = visit.id.clone() {
-            self.inner.outlet.emit(Notice::ElicitationComplete { elicitation_id });
+            self.inner.notifier.emit(Notice::ElicitationComplete { elicitation_id });
         }
     }
 
@@ -241,13 +241,13 @@ impl Ctx {
 
     /// Reports how far the work has come. Dropped when the caller did not ask, and when it does not grow.
     pub fn progress(&self, done: f64, total: impl Into<Option<f64>>) {
-        self.inner.outlet.emit(Notice::Progress { progress: done, total: total.into(), message: None });
+        self.inner.notifier.emit(Notice::Progress { progress: done, total: total.into(), message: None });
     }
 
     /// Reports how far the work has come, with a word on what is being done.
     pub fn progress_with(&self, done: f64, total: impl Into<Option<f64>>, message: impl Into<String>) {
         let message = Some(message.into());
-        self.inner.outlet.emit(Notice::Progress { progress: done, total: total.into(), message });
+        self.inner.notifier.emit(Notice::Progress { progress: done, total: total.into(), message });
     }
 
     /// Sends a log message to the client, if it wants this level. Never put secrets in one.
@@ -258,7 +258,7 @@ impl Ctx {
     /// Sends a log message in the name of a part of the server.
     pub fn log_as(&self, level: LoggingLevel, logger: impl Into<Option<String>>, data: impl Serialize) {
         if let Ok(data) = RawJson::of(&data) {
-            self.inner.outlet.emit(Notice::Log { level, logger: logger.into(), data });
+            self.inner.notifier.emit(Notice::Log { level, logger: logger.into(), data });
         }
     }
 
@@ -267,7 +267,7 @@ impl Ctx {
     ///
     /// Only HTTP in 2025-11-25 has this; elsewhere nothing happens.
     pub fn hang_up(&self) {
-        self.inner.outlet.emit(Notice::HangUp);
+        self.inner.notifier.emit(Notice::HangUp);
     }
 
     /// Tells subscribers that a resource has changed.
@@ -277,12 +277,12 @@ impl Ctx {
 
     /// Whether the caller has given up. The handler's future is dropped then; this is for work it spawned.
     pub fn is_cancelled(&self) -> bool {
-        self.inner.outlet.is_cancelled()
+        self.inner.notifier.is_cancelled()
     }
 
     /// Completes when the caller gives up.
     pub async fn cancelled(&self) {
-        self.inner.outlet.cancelled().await;
+        self.inner.notifier.cancelled().await;
     }
 }
 

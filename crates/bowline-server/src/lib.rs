@@ -61,7 +61,7 @@ mod visit;
 
 pub use bowline_proto::{
     seal::{Key, KeyRing},
-    service::{BoxFuture, Call, ClientView, Middleware, Next, Notice, Outcome, Outlet, Reply, Service},
+    service::{BoxFuture, Call, ClientView, Middleware, Next, Notice, Notifier, Outcome, Reply, Service},
 };
 pub use bowline_types::Answer;
 pub use complete::{AtOnce, Completer, InTime, IntoCompletion, Typing};

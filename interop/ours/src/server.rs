@@ -3,7 +3,7 @@
 //! Usage: `interop-server [--http PORT] [--revision REVISION]`. Without a port it serves standard input and output;
 //! with a revision other than `any` it speaks no other.
 
-use bowline::http::Settings;
+use bowline::http::HttpOptions;
 use bowline::{
     prelude::*,
     types::{CreateMessageParams, SamplingMessage},
@@ -185,7 +185,7 @@ async fn main() -> bowline::Result {
         }
     }
     match port {
-        Some(port) => server.serve_http_with(("127.0.0.1", port), Settings::new().sse_path("/sse")).await,
+        Some(port) => server.serve_http_with(("127.0.0.1", port), HttpOptions::new().sse_path("/sse")).await,
         None => server.serve_stdio().await,
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     logging::{self, LogArguments},
     running,
 };
-use bowline_http::{HttpService, Settings};
+use bowline_http::{HttpOptions, HttpService};
 use clap::Args;
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
@@ -84,7 +84,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
             .screen
             .warn("only requests for `localhost` are answered; allow others with `--http-host HOST`");
     }
-    let mut settings = Settings::new()
+    let mut settings = HttpOptions::new()
         .hosts(arguments.http_host)
         .listening_on(address)
         .setting_names("--http-host", "--http-origin")
@@ -92,7 +92,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     if !arguments.http_origin.is_empty() {
         settings = settings.origins(arguments.http_origin).cors();
     }
-    let service = HttpService::with(handle, settings);
+    let service = HttpService::with_options(handle, settings);
     tokio::select! {
         served = service.serve(listener, ending.times(1)) => Ok(served?),
         () = ending.times(2) => {

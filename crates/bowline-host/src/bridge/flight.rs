@@ -8,7 +8,7 @@ use crate::{
 use bowline_client::{CallKey, RelayWith, Relayed};
 use bowline_proto::{
     replay::{Answer, Question},
-    service::{BoxFuture, Call, Outlet},
+    service::{BoxFuture, Call, Notifier},
 };
 use bowline_types::{
     ClientCapabilities, ElicitResult, ElicitUrlParams, Implementation, InputRequest, InputRequests, Meta,
@@ -72,8 +72,8 @@ fn fill(slot: &Slot, permit: Option<OwnedSemaphorePermit>) {
 
 impl Flight {
     /// A call that begins when it is first waited for.
-    pub(crate) fn new(instance: &Arc<Instance>, call: &Call, outlet: Outlet, leg: Leg) -> Self {
-        let (pilot, asked) = Pilot::new(Arc::clone(&call.client), outlet);
+    pub(crate) fn new(instance: &Arc<Instance>, call: &Call, notifier: Notifier, leg: Leg) -> Self {
+        let (pilot, asked) = Pilot::new(Arc::clone(&call.client), notifier);
         let wants_progress = call.progress_token.is_some();
         let slot = Slot::default();
         let relay = relay(
@@ -98,16 +98,16 @@ impl Flight {
 
     /// Whether its caller has gone.
     pub(super) fn is_abandoned(&self) -> bool {
-        self.pilot.outlet().is_cancelled()
+        self.pilot.notifier().is_cancelled()
     }
 
     /// Goes on with what the caller answered.
     pub(crate) fn resume<'a>(
         &mut self,
-        outlet: Outlet,
+        notifier: Notifier,
         answers: impl Iterator<Item = (&'a str, &'a Answer)>,
     ) {
-        self.pilot.board(outlet);
+        self.pilot.board(notifier);
         for (key, answer) in answers {
             let Some(place) = self.open.iter().position(|(known, ..)| known == key) else { continue };
             let (_, request, reply) = self.open.swap_remove(place);

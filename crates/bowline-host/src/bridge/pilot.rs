@@ -1,6 +1,6 @@
 //! The handle by which a running call is reached: where its notices go, and whom its server may ask.
 
-use bowline_proto::service::{ClientView, Notice, Outlet};
+use bowline_proto::service::{ClientView, Notice, Notifier};
 use bowline_types::{InputRequest, LogMessageParams, ProgressParams, RawJson, RpcError};
 use std::{
     fmt,
@@ -30,7 +30,7 @@ struct Shared {
 }
 
 struct Seat {
-    outlet: Outlet,
+    notifier: Notifier,
     /// When something was last heard of the call.
     heard: Instant,
     /// How many wait for something that is not the server's to hurry: its start, its turn, a user.
@@ -38,9 +38,9 @@ struct Seat {
 }
 
 impl Pilot {
-    pub(super) fn new(client: Arc<ClientView>, outlet: Outlet) -> (Self, mpsc::Receiver<Asking>) {
+    pub(super) fn new(client: Arc<ClientView>, notifier: Notifier) -> (Self, mpsc::Receiver<Asking>) {
         let (asking, asked) = mpsc::channel(WAITING);
-        let seat = Mutex::new(Seat { outlet, heard: Instant::now(), paused: 0 });
+        let seat = Mutex::new(Seat { notifier, heard: Instant::now(), paused: 0 });
         (Self(Arc::new(Shared { client, asking, seat })), asked)
     }
 
@@ -53,13 +53,13 @@ impl Pilot {
         &self.0.client
     }
 
-    /// From here on notices go to the outlet of another round.
-    pub(super) fn board(&self, outlet: Outlet) {
-        self.seat(|seat| (seat.outlet, seat.heard) = (outlet, Instant::now()));
+    /// From here on notices go to the notifier of another round.
+    pub(super) fn board(&self, notifier: Notifier) {
+        self.seat(|seat| (seat.notifier, seat.heard) = (notifier, Instant::now()));
     }
 
-    pub(super) fn outlet(&self) -> Outlet {
-        self.seat(|seat| seat.outlet.clone())
+    pub(super) fn notifier(&self) -> Notifier {
+        self.seat(|seat| seat.notifier.clone())
     }
 
     /// When something was last heard of the call: now, while it waits for something else than its server.
@@ -74,11 +74,11 @@ impl Pilot {
     }
 
     fn emit(&self, notice: Notice) {
-        let outlet = self.seat(|seat| {
+        let notifier = self.seat(|seat| {
             seat.heard = Instant::now();
-            seat.outlet.clone()
+            seat.notifier.clone()
         });
-        outlet.emit(notice);
+        notifier.emit(notice);
     }
 
     /// Passes progress on.

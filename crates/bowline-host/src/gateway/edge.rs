@@ -5,7 +5,7 @@
 
 use super::problem::Problem;
 use crate::{Host, telemetry::CONTENT_TYPE};
-use bowline_http::{Body, Front};
+use bowline_http::{Body, RequestFilter};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, request::Parts};
 use ring::{
     hmac,
@@ -85,8 +85,8 @@ impl Edge {
     }
 }
 
-impl Front for Edge {
-    fn look_any_host(&self, request: &Parts) -> Option<Response<Body>> {
+impl RequestFilter for Edge {
+    fn check_any_host(&self, request: &Parts) -> Option<Response<Body>> {
         match self.page(request)? {
             "/healthz" => Some(plain(StatusCode::OK, "ok\n")),
             "/readyz" if self.ending.load(Ordering::Relaxed) => {
@@ -98,7 +98,7 @@ impl Front for Edge {
         }
     }
 
-    fn look(&self, request: &mut Parts) -> Option<Response<Body>> {
+    fn check(&self, request: &mut Parts) -> Option<Response<Body>> {
         if let Some(token) = &self.token
             && let Err(challenge) = check(token, &request.headers)
         {

@@ -46,7 +46,7 @@ use crate::{
     policy::{Audience, Consent},
     telemetry::Exporter,
 };
-use bowline_http::{HttpService, Settings};
+use bowline_http::{HttpOptions, HttpService};
 use bowline_server::{Server, ServerHandle};
 use edge::{Counter, Edge, Token};
 use reload::State;
@@ -201,7 +201,7 @@ impl Gateway {
             sessions: Arc::clone(&sessions),
             ending: Arc::clone(&self.inner.ending),
         };
-        let mut settings = Settings::new()
+        let mut settings = HttpOptions::new()
             .path(&gateway.path)
             .hosts(&gateway.allowed_hosts)
             .origins(&gateway.allowed_origins)
@@ -212,7 +212,7 @@ impl Gateway {
             .max_connections(gateway.max_connections)
             .idle_connection(gateway.keep_alive)
             .max_retained_bytes(usize::try_from(gateway.max_retained_bytes).unwrap_or(usize::MAX))
-            .front(edge);
+            .filter(edge);
         if !gateway.allowed_origins.is_empty() {
             settings = settings.cors();
         }
@@ -225,7 +225,7 @@ impl Gateway {
         if let Some(address) = address {
             settings = settings.listening_on(address);
         }
-        let service = HttpService::with(handle, settings);
+        let service = HttpService::with_options(handle, settings);
         let _ = sessions.set(Box::new(service.session_counter()));
         Ok(service)
     }

@@ -18,7 +18,7 @@ use crate::{
 };
 use bowline_proto::{
     replay::{Asked, Question, Replay},
-    service::{Call, Outcome, Outlet, Reply},
+    service::{Call, Notifier, Outcome, Reply},
 };
 use bowline_types::{
     CallToolResult, ContentBlock, InputRequest, Meta, Method, RawJson, RawMap, Reference, RpcError,
@@ -123,13 +123,13 @@ pub(crate) struct Cargo {
 
 impl Inner {
     /// Makes a call, or goes on with one.
-    pub(super) async fn travel(&self, call: Call, outlet: Outlet) -> Outcome {
+    pub(super) async fn travel(&self, call: Call, notifier: Notifier) -> Outcome {
         let call = match self.disclosed(call).await {
             Disclosed::Call(call) => call,
             Disclosed::Answered(outcome) => return outcome,
         };
         let mut account = Account::new(&self.telemetry);
-        match self.round(&call, outlet, &mut account).await {
+        match self.round(&call, notifier, &mut account).await {
             Ok(Ending::Done(outcome)) => {
                 account.end(&outcome);
                 outcome
@@ -156,7 +156,7 @@ impl Inner {
     async fn round(
         &self,
         call: &Call,
-        outlet: Outlet,
+        notifier: Notifier,
         account: &mut Account<'_>,
     ) -> Result<Ending, RpcError> {
         let stage: Option<Stage> = call.replay.kept(STAGE).and_then(|stage| stage.decode().ok());
@@ -169,7 +169,7 @@ impl Inner {
             Some(Stage { parked: Some(key), rounds, .. }) => {
                 let gone = || RpcError::invalid_params("the call this answers has ended; start it again");
                 let (mut flight, cargo) = self.parking.take(&key).ok_or_else(gone)?;
-                flight.resume(outlet.clone(), call.replay.answers());
+                flight.resume(notifier.clone(), call.replay.answers());
                 account.begin(&cargo.route, call);
                 (flight, rounds, cargo)
             }
@@ -193,7 +193,11 @@ impl Inner {
                     answers = RawMap::new();
                 }
                 let params = again(&route.params, &answers, state.as_deref())?;
-                (self.flight(&route, call, &outlet, params, account)?, rounds, Cargo { route, permit: None })
+                (
+                    self.flight(&route, call, &notifier, params, account)?,
+                    rounds,
+                    Cargo { route, permit: None },
+                )
             }
             None => {
                 let route = match self.route(call).await {
@@ -225,7 +229,7 @@ impl Inner {
                     }
                     (Err(refusal), _) => return Ok(Ending::Refused(refusal)),
                 };
-                let flight = self.flight(&route, call, &outlet, route.params.clone(), account)?;
+                let flight = self.flight(&route, call, &notifier, route.params.clone(), account)?;
                 (flight, consent_rounds, Cargo { route, permit: Some(permit) })
             }
         };
@@ -280,7 +284,7 @@ impl Inner {
                         Err(full) => {
                             tracing::warn!("too many calls wait for answers; a question is not put");
                             (flight, cargo) = *full;
-                            flight.resume(outlet.clone(), std::iter::empty());
+                            flight.resume(notifier.clone(), std::iter::empty());
                         }
                     }
                 }
@@ -308,7 +312,7 @@ impl Inner {
                         return needs(questions, &stage);
                     }
                     let params = again(&route.params, &answers, state.as_deref())?;
-                    flight = self.flight(route, call, &outlet, params, account)?;
+                    flight = self.flight(route, call, &notifier, params, account)?;
                 }
             }
         }
@@ -318,7 +322,7 @@ impl Inner {
         &self,
         route: &Route,
         call: &Call,
-        outlet: &Outlet,
+        notifier: &Notifier,
         params: RawJson,
         account: &mut Account<'_>,
     ) -> Result<Flight, RpcError> {
@@ -332,7 +336,7 @@ impl Inner {
             capabilities: abilities(self, &route.instance, &call.client),
             client_info: call.client.info().cloned(),
         };
-        Ok(Flight::new(&route.instance, call, outlet.clone(), leg))
+        Ok(Flight::new(&route.instance, call, notifier.clone(), leg))
     }
 
     /// Finds whose the call is. A server that told of a change is asked for its list first, and nobody else is waited for;

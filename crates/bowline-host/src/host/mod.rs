@@ -26,7 +26,7 @@ use crate::{
     upstream::{CallerKey, Instance, InstanceQuota, Member, Upstream, UpstreamStatus},
 };
 use bowline_proto::{
-    service::{BoxFuture, Call, ClientView, Outcome, Outlet, Service},
+    service::{BoxFuture, Call, ClientView, Notifier, Outcome, Service},
     subscribe::Change,
 };
 use bowline_server::{Announcer, Server, ServerHandle};
@@ -658,7 +658,7 @@ fn last(shelf: &Shelf) -> Option<Lists> {
 }
 
 impl Service for Host {
-    fn call(&self, call: Call, outlet: Outlet) -> BoxFuture<'_, Outcome> {
+    fn call(&self, call: Call, notifier: Notifier) -> BoxFuture<'_, Outcome> {
         let inner = &self.inner;
         match call.method {
             Method::ListTools
@@ -666,7 +666,7 @@ impl Service for Host {
             | Method::ListResources
             | Method::ListResourceTemplates => Box::pin(inner.list(call)),
             Method::CallTool | Method::ReadResource | Method::GetPrompt | Method::Complete => {
-                Box::pin(inner.travel(call, outlet))
+                Box::pin(inner.travel(call, notifier))
             }
             method => {
                 Box::pin(std::future::ready(Outcome::Failed(RpcError::method_not_found(method.as_str()))))

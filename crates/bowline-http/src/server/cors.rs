@@ -1,6 +1,6 @@
 //! CORS: what lets web pages of named origins call the endpoint and read its replies.
 
-use super::{body::Body, guard, reply, settings::Settings};
+use super::{body::Body, guard, options::HttpOptions, reply};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, request::Parts};
 
 /// Headers of replies that a page may read.
@@ -10,7 +10,7 @@ const EXPOSED: &str = "Mcp-Session-Id, WWW-Authenticate, Retry-After";
 const MAX_REQUESTED: usize = 2048;
 
 /// Returns the origin of a request if it is one of the named origins.
-pub(super) fn origin(settings: &Settings, headers: &HeaderMap) -> Option<HeaderValue> {
+pub(super) fn origin(settings: &HttpOptions, headers: &HeaderMap) -> Option<HeaderValue> {
     if !settings.cors {
         return None;
     }
@@ -22,7 +22,7 @@ pub(super) fn origin(settings: &Settings, headers: &HeaderMap) -> Option<HeaderV
 }
 
 /// Answers the preflight of a page that may call.
-pub(super) fn preflight(settings: &Settings, request: &Parts) -> Option<Response<Body>> {
+pub(super) fn preflight(settings: &HttpOptions, request: &Parts) -> Option<Response<Body>> {
     let headers = &request.headers;
     if request.method != Method::OPTIONS
         || !headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)

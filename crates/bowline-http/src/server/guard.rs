@@ -1,6 +1,6 @@
 //! Who may call at all: `Host` and `Origin`, checked before anything is read.
 
-use super::settings::Settings;
+use super::options::HttpOptions;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -21,7 +21,7 @@ const MAX_SHOWN: usize = 100;
 
 impl Refusal {
     /// What the client is told: the value that was refused, and the setting that would allow it.
-    pub(super) fn reason(self, settings: &Settings, uri: &Uri, headers: &HeaderMap) -> String {
+    pub(super) fn reason(self, settings: &HttpOptions, uri: &Uri, headers: &HeaderMap) -> String {
         let short = |text: &str| text.chars().take(MAX_SHOWN).collect::<String>();
         match self {
             Self::BadHost => "expected exactly one `Host` that is a plain host and port".to_owned(),
@@ -48,7 +48,7 @@ impl Refusal {
 }
 
 /// Lets a request pass, or says why not.
-pub(super) fn check(settings: &Settings, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+pub(super) fn check(settings: &HttpOptions, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
     let host = host(uri, headers)?;
     if !is_ours(settings, &host) {
         return Err(Refusal::ForeignHost);
@@ -57,12 +57,12 @@ pub(super) fn check(settings: &Settings, uri: &Uri, headers: &HeaderMap) -> Resu
 }
 
 /// Checks only which page sends a request, whatever host it is for.
-pub(super) fn check_origin(settings: &Settings, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+pub(super) fn check_origin(settings: &HttpOptions, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
     check_origin_for(settings, headers, host(uri, headers).ok().as_ref())
 }
 
 fn check_origin_for(
-    settings: &Settings,
+    settings: &HttpOptions,
     headers: &HeaderMap,
     host: Option<&Host<'_>>,
 ) -> Result<(), Refusal> {
@@ -138,7 +138,7 @@ fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<Host<'a>, Refusal> {
     }
 }
 
-fn is_ours(settings: &Settings, host: &Host<'_>) -> bool {
+fn is_ours(settings: &HttpOptions, host: &Host<'_>) -> bool {
     let is = |known: &str| known.eq_ignore_ascii_case(host.name);
     ["localhost", "127.0.0.1", "[::1]"].into_iter().any(is)
         || settings.any_host
@@ -146,13 +146,13 @@ fn is_ours(settings: &Settings, host: &Host<'_>) -> bool {
 }
 
 /// Whether the settings name this origin.
-pub(super) fn is_named_origin(settings: &Settings, origin: &HeaderValue) -> bool {
+pub(super) fn is_named_origin(settings: &HttpOptions, origin: &HeaderValue) -> bool {
     origin
         .to_str()
         .is_ok_and(|origin| settings.origins.iter().any(|known| known.eq_ignore_ascii_case(origin)))
 }
 
-fn is_welcome(settings: &Settings, origin: &HeaderValue, host: Option<&Host<'_>>) -> bool {
+fn is_welcome(settings: &HttpOptions, origin: &HeaderValue, host: Option<&Host<'_>>) -> bool {
     if is_named_origin(settings, origin) {
         return true;
     }
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     fn verdict(host: &[&str], origin: Option<&str>) -> Result<(), Refusal> {
-        let settings = Settings::new().hosts(["mcp.example.com"]).origins(["https://app.example.com"]);
+        let settings = HttpOptions::new().hosts(["mcp.example.com"]).origins(["https://app.example.com"]);
         let mut headers = HeaderMap::new();
         for host in host {
             headers.append(header::HOST, HeaderValue::from_str(host).unwrap());

@@ -13,7 +13,7 @@ use bowline_proto::{
     encode, header as codec,
     params::{Params, RequestMeta},
     server::{Admitted, Ticket, admit_modern, encode_outcome, supported_revision},
-    service::{BoxFuture, Outcome, Outlet, Reply},
+    service::{BoxFuture, Notifier, Outcome, Reply},
 };
 use bowline_proto::{
     envelope::MethodName,
@@ -127,10 +127,10 @@ async fn run(shared: &Arc<Shared>, id: Id, call: Call, threshold: Threshold) -> 
     let events = Arc::new(Events::of(shared));
     let exchange =
         Arc::new(Exchange::new(notices, Arc::clone(&events) as Arc<dyn Sink>, shared.server.limits()));
-    let outlet = Outlet::new(Arc::clone(&exchange) as _);
+    let notifier = Notifier::new(Arc::clone(&exchange) as _);
     let service = Arc::clone(shared.server.service());
     let mut stream = CallStream {
-        call: Some(Box::pin(async move { service.call(call, outlet).await })),
+        call: Some(Box::pin(async move { service.call(call, notifier).await })),
         ticket,
         exchange,
         events,

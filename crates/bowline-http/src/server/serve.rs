@@ -1,7 +1,7 @@
 //! Serving the endpoint on a socket.
 
 use super::{
-    HttpService, Settings,
+    HttpOptions, HttpService,
     connections::{Activity, Close, Connections, Member, Running, RunningBody, Version, Watched},
 };
 use bowline_server::{BoxFuture, Result, Server};
@@ -34,22 +34,22 @@ pub trait ServeHttp: Sized {
     /// Serves on `addr`, at `/mcp`, until the process is told to end (SIGTERM, Ctrl-C). Running calls may then finish;
     /// told a second time, it ends at once.
     fn serve_http(self, addr: impl ToSocketAddrs + Send) -> impl Future<Output = Result<()>> + Send {
-        self.serve_http_with(addr, Settings::default())
+        self.serve_http_with(addr, HttpOptions::default())
     }
 
     /// Serves on `addr` with settings.
     fn serve_http_with(
         self,
         addr: impl ToSocketAddrs + Send,
-        settings: Settings,
+        settings: HttpOptions,
     ) -> impl Future<Output = Result<()>> + Send;
 }
 
 impl ServeHttp for Server {
-    async fn serve_http_with(self, addr: impl ToSocketAddrs + Send, settings: Settings) -> Result<()> {
+    async fn serve_http_with(self, addr: impl ToSocketAddrs + Send, settings: HttpOptions) -> Result<()> {
         let handle = self.build()?;
         let listener = TcpListener::bind(addr).await?;
-        let service = HttpService::with(handle, settings.listening_on(listener.local_addr()?));
+        let service = HttpService::with_options(handle, settings.listening_on(listener.local_addr()?));
         // Told once, it drains; told twice, it ends at once.
         let told_twice = async {
             told_to_end().await;

@@ -7,10 +7,10 @@ use super::{
     guard::{self, Refusal},
     legacy::{self, Session, Sessions},
     modern::{self, PROTOCOL_VERSION},
+    options::HttpOptions,
     refused::RefusalLog,
     reply,
     retention::Retention,
-    settings::Settings,
 };
 use bowline_proto::{
     envelope::{self, Frame, Message, MethodName},
@@ -40,7 +40,7 @@ pub struct HttpService {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) server: ServerHandle,
-    pub(super) settings: Settings,
+    pub(super) settings: HttpOptions,
     pub(super) sessions: Sessions,
     pub(super) retention: Arc<Retention>,
     pub(super) listens: AtomicUsize,
@@ -76,11 +76,11 @@ impl HttpService {
     ///
     /// Fails when something the server offers cannot work.
     pub fn new(server: Server) -> bowline_server::Result<Self> {
-        Ok(Self::with(server.build()?, Settings::default()))
+        Ok(Self::with_options(server.build()?, HttpOptions::default()))
     }
 
     /// An endpoint for a server that may have others.
-    pub fn with(server: ServerHandle, settings: Settings) -> Self {
+    pub fn with_options(server: ServerHandle, settings: HttpOptions) -> Self {
         let bodies = Budget::new(settings.max_bodies);
         let retention = Arc::new(Retention::new(settings.max_retained_bytes));
         Self {
@@ -97,7 +97,7 @@ impl HttpService {
         }
     }
 
-    pub(super) fn settings(&self) -> &Settings {
+    pub(super) fn settings(&self) -> &HttpOptions {
         &self.shared.settings
     }
 
@@ -191,7 +191,7 @@ impl HttpService {
         let mut parts = request.into_parts().0;
         let settings = &self.shared.settings;
         let origin = cors::origin(settings, &parts.headers);
-        let answered = settings.front.as_ref().and_then(|_| self.turn_away(&mut parts));
+        let answered = settings.filter.as_ref().and_then(|_| self.turn_away(&mut parts));
         let mut response =
             answered.unwrap_or_else(|| reply::refusal(StatusCode::NOT_FOUND, "there is nothing here"));
         if settings.cors {
@@ -203,8 +203,8 @@ impl HttpService {
     /// What is said to a request that the endpoint does not get to see.
     fn turn_away(&self, parts: &mut Parts) -> Option<Response<Body>> {
         let settings = &self.shared.settings;
-        if let Some(front) = &settings.front
-            && let Some(response) = front.look_any_host(parts)
+        if let Some(filter) = &settings.filter
+            && let Some(response) = filter.check_any_host(parts)
             && guard::check_origin(settings, &parts.uri, &parts.headers).is_ok()
         {
             return Some(response);
@@ -221,7 +221,7 @@ impl HttpService {
         if let Some(response) = cors::preflight(settings, parts) {
             return Some(response);
         }
-        settings.front.as_ref().and_then(|front| front.look(parts))
+        settings.filter.as_ref().and_then(|filter| filter.check(parts))
     }
 
     fn speaks_legacy(&self) -> bool {

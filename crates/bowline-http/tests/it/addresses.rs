@@ -1,15 +1,15 @@
 //! Which hosts and origins are answered, and what the others are told.
 
 use crate::wire::Ask;
-use bowline_http::{Body, Front, HttpService, Settings};
+use bowline_http::{Body, HttpOptions, HttpService, RequestFilter};
 use bowline_server::{Server, Tool};
 use bowline_testing::Log;
 use http::{Method, Response, StatusCode, request::Parts};
 use serde_json::json;
 
-fn endpoint(settings: Settings) -> HttpService {
+fn endpoint(settings: HttpOptions) -> HttpService {
     let server = Server::new("s").tool(Tool::new("now").handler(|| "now"));
-    HttpService::with(server.build().unwrap(), settings)
+    HttpService::with_options(server.build().unwrap(), settings)
 }
 
 fn call() -> Ask {
@@ -20,7 +20,7 @@ fn call() -> Ask {
 async fn a_refusal_names_the_host_and_the_setting_and_is_logged_once() {
     let (log, _guard) = Log::start();
     let endpoint =
-        endpoint(Settings::new().setting_names("gateway.allowed_hosts", "gateway.allowed_origins"));
+        endpoint(HttpOptions::new().setting_names("gateway.allowed_hosts", "gateway.allowed_origins"));
     for _ in 0..3 {
         let told = call().header("host", "10.0.0.5:7337").send(&endpoint).await;
         assert_eq!(told.status, StatusCode::FORBIDDEN);
@@ -45,7 +45,7 @@ async fn a_refusal_names_the_host_and_the_setting_and_is_logged_once() {
 
 #[tokio::test]
 async fn every_host_can_be_allowed() {
-    let endpoint = endpoint(Settings::new().any_host());
+    let endpoint = endpoint(HttpOptions::new().any_host());
     for host in ["10.0.0.5:7337", "mcp.example.com", "[2001:db8::1]:80"] {
         assert_eq!(call().header("host", host).send(&endpoint).await.status, StatusCode::OK, "{host}");
     }
@@ -56,31 +56,31 @@ async fn every_host_can_be_allowed() {
 
 #[tokio::test]
 async fn the_address_of_the_socket_is_a_host() {
-    let settings = Settings::new().listening_on("10.0.0.5:7337".parse().unwrap());
+    let settings = HttpOptions::new().listening_on("10.0.0.5:7337".parse().unwrap());
     let named = endpoint(settings.listening_on("[2001:db8::1]:7337".parse().unwrap()));
     for (host, status) in [("10.0.0.5:7337", 200), ("[2001:db8::1]", 200), ("10.0.0.6", 403)] {
         assert_eq!(call().header("host", host).send(&named).await.status, status, "{host}");
     }
-    let all = endpoint(Settings::new().listening_on("0.0.0.0:7337".parse().unwrap()));
+    let all = endpoint(HttpOptions::new().listening_on("0.0.0.0:7337".parse().unwrap()));
     assert_eq!(call().header("host", "0.0.0.0").send(&all).await.status, StatusCode::FORBIDDEN);
 }
 
 #[derive(Debug)]
 struct Health;
 
-impl Front for Health {
-    fn look(&self, _: &mut Parts) -> Option<Response<Body>> {
+impl RequestFilter for Health {
+    fn check(&self, _: &mut Parts) -> Option<Response<Body>> {
         None
     }
 
-    fn look_any_host(&self, request: &Parts) -> Option<Response<Body>> {
+    fn check_any_host(&self, request: &Parts) -> Option<Response<Body>> {
         (request.method == Method::GET).then(|| Response::new(Body::from("ok")))
     }
 }
 
 #[tokio::test]
 async fn a_health_check_needs_no_host() {
-    let endpoint = endpoint(Settings::new().front(Health));
+    let endpoint = endpoint(HttpOptions::new().filter(Health));
     let get = || Ask::new(Method::GET);
     assert_eq!(get().header("host", "10.0.0.5").send(&endpoint).await.status, StatusCode::OK);
     assert_eq!(get().without("host").send(&endpoint).await.status, StatusCode::OK);
@@ -101,7 +101,7 @@ fn preflight(origin: &str) -> Ask {
 
 #[tokio::test]
 async fn a_preflight_of_a_named_origin_is_answered() {
-    let endpoint = endpoint(Settings::new().origins([PAGE]).cors());
+    let endpoint = endpoint(HttpOptions::new().origins([PAGE]).cors());
     let told = preflight(PAGE).send(&endpoint).await;
     assert_eq!(told.status, StatusCode::NO_CONTENT);
     for (name, value) in [
@@ -124,8 +124,8 @@ async fn a_preflight_of_a_named_origin_is_answered() {
 
 #[tokio::test]
 async fn other_pages_get_no_header_of_cors() {
-    let with = endpoint(Settings::new().origins([PAGE]).cors());
-    let without = endpoint(Settings::new().origins([PAGE]));
+    let with = endpoint(HttpOptions::new().origins([PAGE]).cors());
+    let without = endpoint(HttpOptions::new().origins([PAGE]));
     let own = "http://localhost:8080";
     for (endpoint, origin, status) in
         [(&with, "http://evil.com", 403), (&with, "null", 403), (&with, own, 405), (&without, PAGE, 405)]

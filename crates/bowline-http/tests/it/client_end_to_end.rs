@@ -1,7 +1,7 @@
 //! The client against the server, over sockets, in every revision and over both addresses.
 
 use bowline_client::{Answer, Change, Client, ClientBuilder};
-use bowline_http::{HttpService, Settings, http};
+use bowline_http::{HttpOptions, HttpService, http};
 use bowline_server::{Ctx, Json, Prompt, Registry, Resource, Server, Tool, Typing};
 use bowline_types::{
     CreateMessageParams, CreateMessageResult, LoggingLevel, PromptArgument, Reference, Revision, Role, Root,
@@ -87,8 +87,8 @@ struct Site {
 impl Site {
     async fn open(server: Server) -> Self {
         let registry = server.registry();
-        let settings = Settings::new().sse_path("/sse");
-        let endpoint = HttpService::with(server.build().unwrap(), settings);
+        let settings = HttpOptions::new().sse_path("/sse");
+        let endpoint = HttpService::with_options(server.build().unwrap(), settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let origin = format!("http://{}", listener.local_addr().unwrap());
         let service = endpoint.clone();

@@ -1,6 +1,6 @@
 //! Connections on real sockets: how long they are kept, and how many.
 
-use bowline_http::{HttpService, Settings};
+use bowline_http::{HttpOptions, HttpService};
 use bowline_server::{Ctx, Server, Tool};
 use bowline_testing::Log;
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use tokio::{
     time::timeout,
 };
 
-async fn serve(settings: Settings) -> SocketAddr {
+async fn serve(settings: HttpOptions) -> SocketAddr {
     let server = Server::new("s").tool(Tool::new("now").handler(|| "now")).tool(Tool::new("steps").handler(
         |ctx: Ctx| async move {
             ctx.progress(1.0, None);
@@ -22,7 +22,7 @@ async fn serve(settings: Settings) -> SocketAddr {
             "done in steps"
         },
     ));
-    let service = HttpService::with(server.build().unwrap(), settings);
+    let service = HttpService::with_options(server.build().unwrap(), settings);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { service.serve(listener, std::future::pending()).await });
@@ -103,7 +103,7 @@ async fn is_closed(stream: &mut TcpStream) -> bool {
 
 #[tokio::test]
 async fn an_idle_connection_is_kept_for_longer_than_load_balancers_keep_theirs() {
-    let address = serve(Settings::new()).await;
+    let address = serve(HttpOptions::new()).await;
     let mut stream = TcpStream::connect(address).await.unwrap();
     for pause in [0, 61, 120, 170] {
         pass(pause).await;
@@ -115,7 +115,7 @@ async fn an_idle_connection_is_kept_for_longer_than_load_balancers_keep_theirs()
 
 #[tokio::test]
 async fn an_incomplete_head_has_ten_seconds_on_a_kept_connection_too() {
-    let address = serve(Settings::new()).await;
+    let address = serve(HttpOptions::new()).await;
     let request = text("tools/call", "now");
     let (start, rest) = request.split_at(30);
     for (before, pause) in [(0, 9), (1, 9), (0, 11), (1, 11)] {
@@ -139,7 +139,7 @@ async fn an_incomplete_head_has_ten_seconds_on_a_kept_connection_too() {
 
 #[tokio::test]
 async fn a_reply_in_events_leaves_its_connection_open() {
-    let address = serve(Settings::new()).await;
+    let address = serve(HttpOptions::new()).await;
     let mut stream = TcpStream::connect(address).await.unwrap();
     for _ in 0..3 {
         stream.write_all(text("tools/call", "steps").as_bytes()).await.unwrap();
@@ -154,7 +154,7 @@ async fn a_reply_in_events_leaves_its_connection_open() {
 
 #[tokio::test]
 async fn an_idle_connection_of_http2_is_closed() {
-    let address = serve(Settings::new()).await;
+    let address = serve(HttpOptions::new()).await;
     let stream = TcpStream::connect(address).await.unwrap();
     let (mut client, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
@@ -189,7 +189,7 @@ async fn an_idle_connection_of_http2_is_closed() {
 #[tokio::test]
 async fn connections_are_bounded_and_the_one_idle_longest_is_closed_first() {
     let (log, _guard) = Log::start();
-    let address = serve(Settings::new().max_connections(3)).await;
+    let address = serve(HttpOptions::new().max_connections(3)).await;
     let connect = || async { TcpStream::connect(address).await.unwrap() };
     let mut busy = connect().await;
     busy.write_all(text("subscriptions/listen", "").as_bytes()).await.unwrap();
@@ -220,7 +220,7 @@ async fn a_client_that_reads_nothing_of_its_reply_is_given_up() {
     let huge = Tool::new("huge").handler(|| "x".repeat(64 * 1024 * 1024));
     let now = Tool::new("now").handler(|| "now");
     let server = Server::new("s").tool(huge).tool(now).build().unwrap();
-    let service = HttpService::with(server, Settings::new().max_connections(1));
+    let service = HttpService::with_options(server, HttpOptions::new().max_connections(1));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { service.serve(listener, std::future::pending()).await });

@@ -1,6 +1,6 @@
 //! What stands before the endpoint: further paths, and who is let through.
 
-use bowline_http::{Body, Front, HttpService, Principal, Settings};
+use bowline_http::{Body, HttpOptions, HttpService, Principal, RequestFilter};
 use bowline_server::{Ctx, Server, Tool};
 use http::{Response, StatusCode, header, request::Parts};
 use serde_json::{Value, json};
@@ -14,8 +14,8 @@ use tokio::{
 #[derive(Debug)]
 struct Porter;
 
-impl Front for Porter {
-    fn look(&self, request: &mut Parts) -> Option<Response<Body>> {
+impl RequestFilter for Porter {
+    fn check(&self, request: &mut Parts) -> Option<Response<Body>> {
         if request.uri.path() == "/hello" {
             return Some(Response::new(Body::from("hello")));
         }
@@ -52,7 +52,7 @@ async fn a_front_answers_in_the_endpoints_place_or_lets_pass() {
         principal.map_or_else(|| "nobody".to_owned(), |name| name.to_string())
     });
     let server = Server::new("s").tool(whoami).build().unwrap();
-    let service = HttpService::with(server, Settings::new().front(Porter));
+    let service = HttpService::with_options(server, HttpOptions::new().filter(Porter));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (end, told) = oneshot::channel::<()>();
@@ -67,7 +67,7 @@ async fn a_front_answers_in_the_endpoints_place_or_lets_pass() {
         (
             get("/hello", "evil.example"),
             "403",
-            "host `evil.example` is not allowed; add it to `Settings::hosts`",
+            "host `evil.example` is not allowed; add it to `HttpOptions::hosts`",
         ),
         (get("/elsewhere", "localhost"), "401", "who are you?"),
         (named("/elsewhere"), "404", "there is nothing here"),

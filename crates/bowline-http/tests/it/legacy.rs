@@ -1,7 +1,7 @@
 //! Sessions: 2025-03-26 to 2025-11-25, and the transport of 2024-11-05.
 
 use crate::wire::{Ask, Told, late};
-use bowline_http::{HttpService, Settings};
+use bowline_http::{HttpOptions, HttpService};
 use bowline_server::{Ctx, Result, Server, Tool};
 use bowline_types::Revision;
 use http::{Method, StatusCode};
@@ -233,10 +233,10 @@ async fn a_response_is_never_lost_behind_what_was_reported() {
             "x".repeat(100_000)
         }
     });
-    let settings = Settings::new().event_log(1000, 80_000);
+    let settings = HttpOptions::new().event_log(1000, 80_000);
     let unhindered = bowline_server::Limits { progress_rate: u32::MAX, ..Default::default() };
     let server = Server::new("chatty").limits(unhindered).tool(often).tool(long).build().unwrap();
-    let endpoint = HttpService::with(server, settings);
+    let endpoint = HttpService::with_options(server, settings);
     let session = Session::open(&endpoint, "2025-06-18").await;
     for (id, name) in [(1, "often"), (2, "long")] {
         let mut told = session.call(id, name).await;
@@ -285,8 +285,8 @@ async fn an_event_that_never_was_is_no_place_to_go_on_from() {
 async fn the_standing_stream_opens_again_after_events_were_lost() {
     let server = server(Arc::default());
     let registry = server.registry();
-    let settings = Settings::new().event_log(2, 1_000_000);
-    let endpoint = HttpService::with(server.build().unwrap(), settings);
+    let settings = HttpOptions::new().event_log(2, 1_000_000);
+    let endpoint = HttpService::with_options(server.build().unwrap(), settings);
     let session = Session::open(&endpoint, "2025-06-18").await;
     let mut reading = session.get(None).await;
     for number in 0..5 {
@@ -359,8 +359,8 @@ async fn two_calls_of_the_same_id_are_both_answered() {
 
 #[tokio::test]
 async fn sessions_are_bounded_and_expire() {
-    let settings = Settings::new().max_sessions(2, 2).session_idle(Duration::from_millis(20));
-    let endpoint = HttpService::with(server(Arc::default()).build().unwrap(), settings);
+    let settings = HttpOptions::new().max_sessions(2, 2).session_idle(Duration::from_millis(20));
+    let endpoint = HttpService::with_options(server(Arc::default()).build().unwrap(), settings);
     let first = Session::open(&endpoint, "2025-06-18").await;
     let open = first.get(None).await;
     let _second = Session::open(&endpoint, "2025-06-18").await;
@@ -390,8 +390,8 @@ async fn a_session_outlasts_a_night_without_requests() {
 
 #[tokio::test(start_paused = true)]
 async fn the_session_idle_longest_makes_room_for_a_new_one() {
-    let settings = Settings::new().max_sessions(3, 3);
-    let endpoint = HttpService::with(server(Arc::default()).build().unwrap(), settings);
+    let settings = HttpOptions::new().max_sessions(3, 3);
+    let endpoint = HttpService::with_options(server(Arc::default()).build().unwrap(), settings);
     let first = Session::open(&endpoint, "2025-06-18").await;
     let second = Session::open(&endpoint, "2025-06-18").await;
     let _stream = second.get(None).await;
@@ -411,8 +411,8 @@ async fn the_session_idle_longest_makes_room_for_a_new_one() {
 
 #[tokio::test]
 async fn sessions_without_a_principal_have_a_limit_of_their_own() {
-    let settings = Settings::new().max_sessions(10, 2).max_anonymous_sessions(3);
-    let endpoint = HttpService::with(server(Arc::default()).build().unwrap(), settings);
+    let settings = HttpOptions::new().max_sessions(10, 2).max_anonymous_sessions(3);
+    let endpoint = HttpService::with_options(server(Arc::default()).build().unwrap(), settings);
     let open = async |principal: Option<&str>| {
         let ask = Ask::post(&hello("2025-06-18"));
         let ask = match principal {
@@ -431,8 +431,8 @@ async fn sessions_without_a_principal_have_a_limit_of_their_own() {
 #[tokio::test]
 async fn the_first_revision_has_two_endpoints() {
     // proves: SSE-01, SSE-02, SSE-04, HTTP-03
-    let settings = Settings::new().sse_path("/sse");
-    let endpoint = HttpService::with(server(Arc::default()).build().unwrap(), settings);
+    let settings = HttpOptions::new().sse_path("/sse");
+    let endpoint = HttpService::with_options(server(Arc::default()).build().unwrap(), settings);
     let mut told = Ask::new(Method::GET).path("/sse").send(&endpoint).await;
     let opening = told.event().await.unwrap();
     let address = opening.lines().find_map(|line| line.strip_prefix("data:")).unwrap().trim();
@@ -463,8 +463,8 @@ async fn the_first_revision_has_two_endpoints() {
 
 #[tokio::test]
 async fn a_session_of_the_first_revision_ends_with_its_stream() {
-    let settings = Settings::new().sse_path("/sse");
-    let endpoint = HttpService::with(server(Arc::default()).build().unwrap(), settings);
+    let settings = HttpOptions::new().sse_path("/sse");
+    let endpoint = HttpService::with_options(server(Arc::default()).build().unwrap(), settings);
     let mut told = Ask::new(Method::GET).path("/sse").send(&endpoint).await;
     let (_, address) = told.message().await.unwrap();
     let post = || Ask::post(&hello("2024-11-05")).path(&format!("/sse{}", address.as_str().unwrap()));
@@ -482,8 +482,8 @@ async fn a_message_that_arrives_after_the_end_of_its_session_starts_nothing() {
         begins.store(true, Ordering::SeqCst);
         std::future::pending::<()>()
     });
-    let settings = Settings::new().sse_path("/sse");
-    let endpoint = HttpService::with(Server::new("first").tool(endless).build().unwrap(), settings);
+    let settings = HttpOptions::new().sse_path("/sse");
+    let endpoint = HttpService::with_options(Server::new("first").tool(endless).build().unwrap(), settings);
     let mut told = Ask::new(Method::GET).path("/sse").send(&endpoint).await;
     let (_, address) = told.message().await.unwrap();
     let post = |body: &Value| Ask::post(body).path(&format!("/sse{}", address.as_str().unwrap()));
@@ -555,8 +555,8 @@ async fn a_stream_of_the_first_revision_ends_with_the_server_but_not_before_its_
         let roots = ctx.roots().await?;
         Result::<_>::Ok(roots.len().to_string())
     });
-    let settings = Settings::new().sse_path("/sse");
-    let endpoint = HttpService::with(Server::new("first").tool(sure).build().unwrap(), settings);
+    let settings = HttpOptions::new().sse_path("/sse");
+    let endpoint = HttpService::with_options(Server::new("first").tool(sure).build().unwrap(), settings);
     let mut told = Ask::new(Method::GET).path("/sse").send(&endpoint).await;
     let (_, address) = told.message().await.unwrap();
     let post =

@@ -1,7 +1,7 @@
 //! 2026-07-28: every request on its own.
 
 use crate::wire::Ask;
-use bowline_http::{HttpService, Settings};
+use bowline_http::{HttpOptions, HttpService};
 use bowline_server::{Ctx, Prompt, Registry, Resource, Result, Server, Tool};
 use http::{Method, StatusCode};
 use schemars::JsonSchema;
@@ -448,8 +448,8 @@ async fn a_client_that_goes_away_cancels_its_call() {
 
 #[tokio::test]
 async fn no_time_is_too_long_to_be_silent() {
-    let settings = Settings::new().keep_alive(Duration::MAX).patience(Duration::MAX);
-    let endpoint = HttpService::with(server().build().unwrap(), settings);
+    let settings = HttpOptions::new().keep_alive(Duration::MAX).patience(Duration::MAX);
+    let endpoint = HttpService::with_options(server().build().unwrap(), settings);
     let mut told = Ask::modern("tools/call", json!({ "name": "count", "_meta": { "progressToken": "t" } }))
         .send(&endpoint)
         .await;
@@ -462,8 +462,8 @@ async fn no_time_is_too_long_to_be_silent() {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_stream_is_kept_alive() {
-    let settings = Settings::new().keep_alive(Duration::from_secs(15));
-    let endpoint = HttpService::with(server().build().unwrap(), settings);
+    let settings = HttpOptions::new().keep_alive(Duration::from_secs(15));
+    let endpoint = HttpService::with_options(server().build().unwrap(), settings);
     let mut told = Ask::modern("subscriptions/listen", json!({ "notifications": {} })).send(&endpoint).await;
     assert!(told.message().await.is_some());
     for _ in 0..3 {

@@ -1,7 +1,7 @@
 //! What all streams keep together is bounded.
 
 use crate::wire::{Ask, Told};
-use bowline_http::{HttpService, Settings};
+use bowline_http::{HttpOptions, HttpService};
 use bowline_server::{Ctx, Server, Tool};
 use http::{Method, StatusCode};
 use serde_json::json;
@@ -9,13 +9,13 @@ use serde_json::json;
 const KIB: usize = 1024;
 
 /// An endpoint whose tool answers with 100 KiB, on a stream.
-fn endpoint(settings: Settings) -> HttpService {
+fn endpoint(settings: HttpOptions) -> HttpService {
     let long = Tool::new("long").handler(|ctx: Ctx| async move {
         ctx.progress(1.0, None);
         tokio::task::yield_now().await;
         "x".repeat(100 * KIB)
     });
-    HttpService::with(Server::new("s").tool(long).build().unwrap(), settings)
+    HttpService::with_options(Server::new("s").tool(long).build().unwrap(), settings)
 }
 
 async fn open(endpoint: &HttpService) -> String {
@@ -53,7 +53,7 @@ async fn has_response(mut told: Told) -> bool {
 
 #[tokio::test]
 async fn streams_nobody_reads_make_room_for_others() {
-    let endpoint = endpoint(Settings::new().max_retained_bytes(1000 * KIB));
+    let endpoint = endpoint(HttpOptions::new().max_retained_bytes(1000 * KIB));
     let mut sessions = Vec::new();
     for _ in 0..60 {
         let session = open(&endpoint).await;
@@ -78,7 +78,7 @@ async fn streams_nobody_reads_make_room_for_others() {
 
 #[tokio::test]
 async fn a_stream_that_is_read_gets_its_response_however_much_others_keep() {
-    let endpoint = endpoint(Settings::new().max_retained_bytes(1000 * KIB));
+    let endpoint = endpoint(HttpOptions::new().max_retained_bytes(1000 * KIB));
     for _ in 0..30 {
         let session = open(&endpoint).await;
         drop(call(&endpoint, &session).await);
@@ -89,7 +89,7 @@ async fn a_stream_that_is_read_gets_its_response_however_much_others_keep() {
 
 #[tokio::test]
 async fn streams_that_are_read_too_slowly_are_ended() {
-    let endpoint = endpoint(Settings::new().max_retained_bytes(1000 * KIB));
+    let endpoint = endpoint(HttpOptions::new().max_retained_bytes(1000 * KIB));
     let mut streams = Vec::new();
     for _ in 0..30 {
         let session = open(&endpoint).await;
@@ -110,7 +110,7 @@ async fn listens_are_bounded_in_number_and_in_the_length_of_their_filters() {
         let filter = json!({ "toolsListChanged": true, "resourceSubscriptions": uris });
         Ask::modern("subscriptions/listen", json!({ "notifications": filter }))
     };
-    let few = HttpService::with(server(), Settings::new().max_listens(2));
+    let few = HttpService::with_options(server(), HttpOptions::new().max_listens(2));
     let mut open = Vec::new();
     for status in [200, 200, 503] {
         let told = listen(Vec::new()).send(&few).await;
@@ -120,7 +120,7 @@ async fn listens_are_bounded_in_number_and_in_the_length_of_their_filters() {
     drop(open);
     assert_eq!(listen(Vec::new()).send(&few).await.status, StatusCode::OK, "the others are gone");
 
-    let short = HttpService::with(server(), Settings::new().max_retained_bytes(100 * KIB));
+    let short = HttpService::with_options(server(), HttpOptions::new().max_retained_bytes(100 * KIB));
     let long: Vec<String> = (0..10).map(|number| format!("x://{number}/{}", "x".repeat(2000))).collect();
     let first = listen(long.clone()).send(&short).await;
     assert_eq!(first.status, StatusCode::OK);

@@ -1,6 +1,6 @@
 //! The endpoint on a real socket.
 
-use bowline_http::{HttpService, Settings};
+use bowline_http::{HttpOptions, HttpService};
 use bowline_server::{Server, Tool};
 use serde_json::{Value, json};
 use std::{net::SocketAddr, sync::Arc};
@@ -19,7 +19,7 @@ struct Running {
 }
 
 async fn serve(server: Server) -> Running {
-    let service = HttpService::with(server.build().unwrap(), Settings::new());
+    let service = HttpService::with_options(server.build().unwrap(), HttpOptions::new());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (end, told) = oneshot::channel::<()>();

@@ -1,6 +1,6 @@
 //! Only so many calls at once.
 
-use bowline_proto::service::{BoxFuture, Call, Middleware, Next, Outcome, Outlet};
+use bowline_proto::service::{BoxFuture, Call, Middleware, Next, Notifier, Outcome};
 use bowline_types::RpcError;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -17,12 +17,12 @@ impl ConcurrencyLimit {
 }
 
 impl Middleware for ConcurrencyLimit {
-    fn call<'a>(&'a self, call: Call, outlet: Outlet, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: Call, notifier: Notifier, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             let Ok(_permit) = self.0.acquire().await else {
                 return Outcome::Failed(RpcError::internal("the server takes no more calls"));
             };
-            next.run(call, outlet).await
+            next.run(call, notifier).await
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Only so many calls in a time, per principal.
 
-use bowline_proto::service::{BoxFuture, Call, Middleware, Next, Outcome, Outlet};
+use bowline_proto::service::{BoxFuture, Call, Middleware, Next, Notifier, Outcome};
 use bowline_types::{Method, RawJson, RpcError};
 use std::{
     collections::HashMap,
@@ -60,7 +60,7 @@ impl RateLimit {
 }
 
 impl Middleware for RateLimit {
-    fn call<'a>(&'a self, call: Call, outlet: Outlet, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: Call, notifier: Notifier, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         let counts = matches!(
             call.method,
             Method::CallTool | Method::ReadResource | Method::GetPrompt | Method::Complete
@@ -71,7 +71,7 @@ impl Middleware for RateLimit {
             error.data = RawJson::parse(format!("{{\"retryAfterMs\":{wait}}}")).ok();
             return Box::pin(std::future::ready(Outcome::Failed(error)));
         }
-        next.run(call, outlet)
+        next.run(call, notifier)
     }
 }
 

@@ -1,6 +1,6 @@
 //! A span per call.
 
-use bowline_proto::service::{BoxFuture, Call, Middleware, Next, Outcome, Outlet};
+use bowline_proto::service::{BoxFuture, Call, Middleware, Next, Notifier, Outcome};
 use bowline_types::{Meta, RawJson};
 use tracing::{Instrument, Span, field};
 
@@ -10,7 +10,7 @@ use tracing::{Instrument, Span, field};
 pub struct Trace;
 
 impl Middleware for Trace {
-    fn call<'a>(&'a self, call: Call, outlet: Outlet, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: Call, notifier: Notifier, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         let meta: Meta =
             call.params.meta().ok().flatten().and_then(|raw: RawJson| raw.decode().ok()).unwrap_or_default();
         let context = meta.trace_context();
@@ -34,7 +34,7 @@ impl Middleware for Trace {
         let inner = span.clone();
         Box::pin(
             async move {
-                let outcome = next.run(call, outlet).await;
+                let outcome = next.run(call, notifier).await;
                 record(&inner, &outcome);
                 outcome
             }

@@ -7,7 +7,7 @@ use bowline_proto::{
     envelope::Frame,
     replay::{Answer, Asked, Question},
     server::{Ids, Inbound, Notices, ServerSession, Ticket},
-    service::{BoxFuture, Call, Emit, Outcome, Outlet, Reply},
+    service::{BoxFuture, Call, Emit, Notifier, Outcome, Reply},
     subscribe::Change,
 };
 use bowline_types::{Era, Method, Revision, RpcError};
@@ -192,20 +192,20 @@ impl Conversation {
         sink: Arc<dyn Sink>,
         batch: Option<Arc<Batch>>,
     ) {
-        let outlet = Outlet::new(Arc::clone(&exchange) as _);
+        let notifier = Notifier::new(Arc::clone(&exchange) as _);
         // What runs elsewhere because of the call learns that it is given up, also when the session ends.
         let watched = Watched(&exchange);
         // The batch it came in may have taken it back already.
         let mut outcome = if exchange.is_cancelled() {
             None
         } else {
-            or_cancelled(&exchange, self.server.service.call(call, outlet.clone())).await
+            or_cancelled(&exchange, self.server.service.call(call, notifier.clone())).await
         };
         if ticket.client.revision.era() == Era::Legacy
             && let Some(Outcome::NeedsInput(asked)) = outcome
         {
             // Few calls ask, so that what it takes does not grow the others.
-            outcome = or_cancelled(&exchange, Box::pin(self.ask(&ticket, *asked, outlet, &sink))).await;
+            outcome = or_cancelled(&exchange, Box::pin(self.ask(&ticket, *asked, notifier, &sink))).await;
         }
         std::mem::forget(watched);
         exchange.finish();
@@ -245,13 +245,19 @@ impl Conversation {
     }
 
     /// Asks what a call of the legacy eras has to ask, and makes it again with the answers, until it asks no more.
-    async fn ask(&self, ticket: &Ticket, mut asked: Asked, outlet: Outlet, sink: &Arc<dyn Sink>) -> Outcome {
+    async fn ask(
+        &self,
+        ticket: &Ticket,
+        mut asked: Asked,
+        notifier: Notifier,
+        sink: &Arc<dyn Sink>,
+    ) -> Outcome {
         loop {
             let Asked { questions, mut replay } = asked;
             for (question, answer) in self.ask_all(ticket, questions, sink).await {
                 replay.record(&question, answer);
             }
-            match self.server.service.call(ticket.again(replay), outlet.clone()).await {
+            match self.server.service.call(ticket.again(replay), notifier.clone()).await {
                 Outcome::NeedsInput(more) => asked = *more,
                 outcome => return outcome,
             }

@@ -2,7 +2,7 @@
 
 use crate::wire::Peer;
 use bowline_server::{
-    BoxFuture, Call, Middleware, Next, Outcome, Outlet, Prompt, Reply, Server, Tool, Typing,
+    BoxFuture, Call, Middleware, Next, Notifier, Outcome, Prompt, Reply, Server, Tool, Typing,
     middleware::{ConcurrencyLimit, RateLimit, Timeout},
 };
 use bowline_types::{ContentBlock, Method, RpcError};
@@ -16,13 +16,13 @@ use std::{
 struct Notary(Arc<Mutex<Vec<String>>>);
 
 impl Middleware for Notary {
-    fn call<'a>(&'a self, call: Call, outlet: Outlet, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: Call, notifier: Notifier, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         self.0.lock().unwrap().push(call.label());
         if call.method == Method::CallTool && call.params.name().is_ok_and(|name| name == "secret") {
             return Box::pin(std::future::ready(Outcome::Failed(RpcError::invalid_params("not for you"))));
         }
         Box::pin(async move {
-            let mut outcome = next.run(call, outlet).await;
+            let mut outcome = next.run(call, notifier).await;
             if let Outcome::Complete(Reply::Tool(result)) = &mut outcome {
                 result.content.push(ContentBlock::text("signed"));
             }
@@ -134,13 +134,13 @@ async fn only_so_many_calls_run_at_once() {
 struct Clumsy;
 
 impl Middleware for Clumsy {
-    fn call<'a>(&'a self, call: Call, outlet: Outlet, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: Call, notifier: Notifier, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         let name = call.params.name().unwrap_or_default().into_owned();
         assert_ne!(name, "before");
         Box::pin(async move {
             tokio::task::yield_now().await;
             assert_ne!(name, "while");
-            next.run(call, outlet).await
+            next.run(call, notifier).await
         })
     }
 }

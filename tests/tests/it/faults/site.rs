@@ -1,7 +1,7 @@
 //! A server on a socket, a proxy before it, and a count of everything they hold.
 
 use bowline_client::{Answer, Client, ClientBuilder};
-use bowline_http::{HttpService, Settings, http};
+use bowline_http::{HttpOptions, HttpService, http};
 use bowline_server::{Ctx, Error, Prompt, Registry, Resource, Server, Tool, Typing};
 use bowline_testing::fault::FaultProxy;
 use bowline_types::{PromptArgument, Revision};
@@ -162,11 +162,11 @@ impl Site {
         let server = server(&ledger);
         let registry = server.registry();
         // Sessions that clients leave behind are to show up as leaks, or to be gone soon.
-        let settings = Settings::new()
+        let settings = HttpOptions::new()
             .session_idle(Duration::from_secs(2))
             .session_opening(Duration::from_millis(500))
             .retry(Duration::from_millis(1));
-        let endpoint = HttpService::with(server.build().expect("the server is in order"), settings);
+        let endpoint = HttpService::with_options(server.build().expect("the server is in order"), settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
         let addr = listener.local_addr().expect("a listener has an address");
         let service = endpoint.clone();

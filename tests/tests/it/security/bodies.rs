@@ -1,7 +1,7 @@
 //! Bodies that are too long, never end, or come all at once.
 
 use super::support::{DEADLINE, Endpoint, Request, Watch, server};
-use bowline_http::{HttpService, Settings};
+use bowline_http::{HttpOptions, HttpService};
 use bytes::Bytes;
 use http_body_util::{Full, StreamBody};
 use serde_json::json;
@@ -18,7 +18,7 @@ fn call_of(length: usize) -> Request {
 
 #[tokio::test]
 async fn v16_a_body_may_have_four_mebibytes_and_no_byte_more() {
-    let endpoint = Endpoint::with(Settings::new().sse_path("/sse")).await;
+    let endpoint = Endpoint::with(HttpOptions::new().sse_path("/sse")).await;
     let reply = endpoint.send(&call_of(4 * MEBIBYTE)).await;
     assert_eq!((reply.status, endpoint.ran()), (200, 1));
     let reply = endpoint.send(&call_of(4 * MEBIBYTE + 1)).await;
@@ -94,7 +94,7 @@ fn v16_no_more_is_kept_of_a_body_than_is_allowed() {
 
 #[tokio::test]
 async fn v16_a_body_that_trickles_is_given_up() {
-    let endpoint = Endpoint::with(Settings::new().body_time(Duration::from_millis(200))).await;
+    let endpoint = Endpoint::with(HttpOptions::new().body_time(Duration::from_millis(200))).await;
     let mut wire = endpoint.connect().await;
     let head = Request::call("hit", json!({})).set("Content-Length", "100000").body("");
     wire.write(&head.bytes(endpoint.address)).await;
@@ -135,8 +135,8 @@ async fn v16_a_body_has_thirty_seconds() {
 async fn v16_all_bodies_together_are_bounded() {
     // Room for two and a half; each is held up in its call.
     let watch = Watch::default();
-    let settings = Settings::new().max_body(MEBIBYTE).max_bodies(MEBIBYTE * 5 / 2);
-    let service = HttpService::with(server(&watch).build().unwrap(), settings);
+    let settings = HttpOptions::new().max_body(MEBIBYTE).max_bodies(MEBIBYTE * 5 / 2);
+    let service = HttpService::with_options(server(&watch).build().unwrap(), settings);
     let large = |id: u64, tool: &str| {
         let params = json!({ "name": tool, "padding": "x".repeat(MEBIBYTE - 1000) });
         Request::modern(&json!(id), "tools/call", params)
@@ -164,7 +164,7 @@ async fn v16_all_bodies_together_are_bounded() {
 
 #[tokio::test]
 async fn v16_many_large_bodies_at_once_are_answered_or_refused() {
-    let endpoint = Endpoint::with(Settings::new().max_bodies(16 * MEBIBYTE)).await;
+    let endpoint = Endpoint::with(HttpOptions::new().max_bodies(16 * MEBIBYTE)).await;
     let request = Bytes::from(call_of(MEBIBYTE).bytes(endpoint.address));
     let calls: Vec<_> = (0..60)
         .map(|_| {

@@ -1,7 +1,7 @@
 //! Web pages that try to use a server on the machine of whoever looks at them.
 
 use super::support::{Endpoint, Request};
-use bowline_http::Settings;
+use bowline_http::HttpOptions;
 use bytes::Bytes;
 use serde_json::json;
 use tokio::net::TcpStream;
@@ -33,7 +33,7 @@ async fn refused(endpoint: &Endpoint, session: &str, statuses: &[u16], spoil: im
 
 /// With the defaults, and all ways in.
 async fn target() -> (Endpoint, String) {
-    let endpoint = Endpoint::with(Settings::new().sse_path("/sse")).await;
+    let endpoint = Endpoint::with(HttpOptions::new().sse_path("/sse")).await;
     let session = endpoint.open("2025-11-25").await;
     (endpoint, session)
 }
@@ -162,7 +162,7 @@ async fn v01_pages_of_other_origins_are_refused() {
 #[tokio::test]
 async fn v01_a_blank_setting_is_no_switch() {
     for blank in ["", " ", "*"] {
-        let settings = Settings::new().hosts([blank]).origins([blank]).sse_path("/sse");
+        let settings = HttpOptions::new().hosts([blank]).origins([blank]).sse_path("/sse");
         let endpoint = Endpoint::with(settings).await;
         let session = endpoint.open("2025-11-25").await;
         refused(&endpoint, &session, &[400, 403], |request| request.set("Host", "evil.com")).await;
@@ -232,7 +232,7 @@ async fn v01_the_authority_of_http2_has_to_agree_with_the_host() {
 
 #[tokio::test]
 async fn v02_a_post_a_page_may_send_without_asking_runs_nothing() {
-    let endpoint = Endpoint::with(Settings::new().sse_path("/sse")).await;
+    let endpoint = Endpoint::with(HttpOptions::new().sse_path("/sse")).await;
     for kind in [
         Some("text/plain"),
         Some("text/plain; application/json"),
@@ -282,7 +282,7 @@ async fn v02_what_a_foreign_page_loads_is_refused() {
 async fn v03_nobody_is_told_that_other_pages_may_read() {
     // Every reply that any of these tests reads is looked at for such headers; here the askers a page has.
     let listed = "https://app.example.com";
-    let endpoint = Endpoint::with(Settings::new().origins([listed]).sse_path("/sse")).await;
+    let endpoint = Endpoint::with(HttpOptions::new().origins([listed]).sse_path("/sse")).await;
     let session = endpoint.open("2025-11-25").await;
     for origin in ["http://evil.com", "null", listed] {
         for target in ["/mcp", "/sse", "/elsewhere"] {
@@ -304,7 +304,7 @@ async fn v03_nobody_is_told_that_other_pages_may_read() {
 
 #[tokio::test]
 async fn v04_there_is_no_websocket_to_hijack() {
-    let endpoint = Endpoint::with(Settings::new().sse_path("/sse")).await;
+    let endpoint = Endpoint::with(HttpOptions::new().sse_path("/sse")).await;
     let own = format!("http://{}", endpoint.address);
     for (host, origin) in [
         ("{address}", "http://evil.com"),

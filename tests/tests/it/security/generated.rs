@@ -1,7 +1,7 @@
 //! Every method with every parameter absent, null, of another type, empty, extreme or unknown: answered, and survived.
 
 use super::support::{Endpoint, Request, Watch, describe, server};
-use bowline_http::Settings;
+use bowline_http::HttpOptions;
 use bowline_server::{Resource, Server};
 use bowline_testing::Peer;
 use bowline_tests::fixture;
@@ -181,7 +181,7 @@ async fn v20_whatever_a_modern_request_holds_it_is_answered_over_http() {
         // The call that tells whether the server is alive.
         bowline_server::Tool::new("hit").handler(|| "hit"),
     );
-    let endpoint = Endpoint::serve(server, Watch::default(), Settings::new()).await;
+    let endpoint = Endpoint::serve(server, Watch::default(), HttpOptions::new()).await;
     let mut wire = endpoint.connect().await;
     for (method, mut params) in requests() {
         describe(&mut params);
@@ -341,7 +341,7 @@ async fn v21_uris_made_for_backtracking_are_answered() {
         .resource(template("http://x/users{/id*}"))
         .resource(template("http://x/search{?tags*}"))
         .resource(template("http://x/{a}/{b}/{c}/{d}/end"));
-    let endpoint = Endpoint::serve(server, watch, Settings::new()).await;
+    let endpoint = Endpoint::serve(server, watch, HttpOptions::new()).await;
     let mut told = Vec::new();
     for uri in [
         format!("http://x/users/{}FAIL/ ", "user1,user2,user3,".repeat(15)),

@@ -1,7 +1,7 @@
 //! Headers that say something else than the body: whoever stands in between believes the headers.
 
 use super::support::{Endpoint, Request, Watch, server};
-use bowline_http::Settings;
+use bowline_http::HttpOptions;
 use bowline_server::{Server, Tool};
 use bowline_types::RawJson;
 use serde_json::{Value, json};
@@ -133,7 +133,7 @@ async fn v13_headers_do_not_tell_of_a_hidden_tool() {
     let server: Server = server(&watch)
         .tool(tool("secret").guard(|client| client.principal.as_deref() == Some("ada")))
         .tool(tool("clumsy").guard(|_| panic!("in the guard")));
-    let endpoint = Endpoint::serve(server, watch, Settings::new()).await;
+    let endpoint = Endpoint::serve(server, watch, HttpOptions::new()).await;
     let call = |tool: &str| Request::call(tool, json!({ "region": "eu" }));
     let service = &endpoint.service;
     let (secret, absent) =

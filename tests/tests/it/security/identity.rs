@@ -1,11 +1,11 @@
 //! One user in the place of another.
 
 use super::support::{Reply, Request, Watch, server};
-use bowline_http::{HttpService, Settings};
+use bowline_http::{HttpOptions, HttpService};
 use serde_json::json;
 
 fn service(watch: &Watch) -> HttpService {
-    HttpService::with(server(watch).build().unwrap(), Settings::new().sse_path("/sse"))
+    HttpService::with_options(server(watch).build().unwrap(), HttpOptions::new().sse_path("/sse"))
 }
 
 async fn open(service: &HttpService, principal: Option<&str>) -> String {

@@ -1,7 +1,7 @@
 //! What is mounted where: one endpoint, and nothing beside it.
 
 use super::support::{Endpoint, Request};
-use bowline_http::Settings;
+use bowline_http::HttpOptions;
 use serde_json::json;
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn v07_nothing_is_served_beside_the_endpoint() {
 
 #[tokio::test]
 async fn v07_only_the_methods_of_the_protocol_have_a_meaning() {
-    let endpoint = Endpoint::with(Settings::new().sse_path("/sse")).await;
+    let endpoint = Endpoint::with(HttpOptions::new().sse_path("/sse")).await;
     for target in ["/mcp", "/sse"] {
         for method in ["PUT", "PATCH", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "post", "CALL"] {
             let mut wire = endpoint.connect().await;

@@ -1,7 +1,7 @@
 //! Sessions: taken over, chosen, guessed, resumed by others, and opened by the thousand.
 
 use super::support::{Endpoint, Request, Watch, server};
-use bowline_http::{HttpService, Settings};
+use bowline_http::{HttpOptions, HttpService};
 use serde_json::json;
 use std::{collections::HashSet, time::Duration};
 
@@ -172,8 +172,8 @@ async fn v35_nobody_resumes_what_is_not_theirs() {
 
 #[tokio::test(start_paused = true)]
 async fn v40_sessions_are_bounded_and_an_unfinished_handshake_is_given_up() {
-    let settings = Settings::new().max_sessions(300, 100);
-    let service = HttpService::with(server(&Watch::default()).build().unwrap(), settings);
+    let settings = HttpOptions::new().max_sessions(300, 100);
+    let service = HttpService::with_options(server(&Watch::default()).build().unwrap(), settings);
     let mut refused = 0;
     for _ in 0..1000 {
         let hello = Request::hello("2025-11-25").send_as(None, &service).await;
@@ -194,8 +194,8 @@ async fn v40_sessions_are_bounded_and_an_unfinished_handshake_is_given_up() {
 
 #[tokio::test(start_paused = true)]
 async fn v40_a_session_ends_when_nobody_uses_it_and_after_a_day_at_the_latest() {
-    let settings = Settings::new().session_idle(Duration::from_secs(300));
-    let service = HttpService::with(server(&Watch::default()).build().unwrap(), settings);
+    let settings = HttpOptions::new().session_idle(Duration::from_secs(300));
+    let service = HttpService::with_options(server(&Watch::default()).build().unwrap(), settings);
     let open = async || {
         let hello = Request::hello("2025-11-25").send_as(None, &service).await;
         let id = hello.header("mcp-session-id").unwrap().to_owned();
@@ -228,8 +228,8 @@ async fn v40_a_session_ends_when_nobody_uses_it_and_after_a_day_at_the_latest() 
 #[tokio::test(start_paused = true)]
 async fn v40_a_stream_held_open_does_not_keep_a_session_without_a_handshake() {
     use http_body_util::BodyExt;
-    let settings = Settings::new().sse_path("/sse");
-    let service = HttpService::with(server(&Watch::default()).build().unwrap(), settings);
+    let settings = HttpOptions::new().sse_path("/sse");
+    let service = HttpService::with_options(server(&Watch::default()).build().unwrap(), settings);
     let get = http::Request::get("/sse").header("host", "localhost");
     let get = get.body(http_body_util::Empty::<bytes::Bytes>::new()).unwrap();
     let mut body = service.respond(get).await.into_body();

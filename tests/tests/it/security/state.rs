@@ -2,13 +2,13 @@
 
 use super::support::{Request, Watch, server};
 use bowline::proto::seal::{Key, KeyRing};
-use bowline_http::{HttpService, Settings};
+use bowline_http::{HttpOptions, HttpService};
 use bowline_server::{Limits, Server, middleware::RateLimit};
 use serde_json::{Value, json};
 use std::time::Duration;
 
 fn service_of(server: Server) -> HttpService {
-    HttpService::with(server.build().unwrap(), Settings::new())
+    HttpService::with_options(server.build().unwrap(), HttpOptions::new())
 }
 
 fn retry_of(method: &str, name: &str, state: &str, arguments: &Value) -> Request {

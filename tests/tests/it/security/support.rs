@@ -1,7 +1,7 @@
 //! A server to attack.
 
 pub(crate) use super::wire::{DEADLINE, Reply, Request, Wire, describe, find};
-use bowline_http::{HttpService, Settings};
+use bowline_http::{HttpOptions, HttpService};
 use bowline_server::{Ctx, Prompt, Registry, Resource, Result, Server, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -138,18 +138,18 @@ pub(crate) struct Endpoint {
 impl Endpoint {
     /// With the defaults.
     pub(crate) async fn new() -> Self {
-        Self::with(Settings::new()).await
+        Self::with(HttpOptions::new()).await
     }
 
-    pub(crate) async fn with(settings: Settings) -> Self {
+    pub(crate) async fn with(settings: HttpOptions) -> Self {
         let watch = Watch::default();
         let server = server(&watch);
         Self::serve(server, watch, settings).await
     }
 
-    pub(crate) async fn serve(server: Server, watch: Watch, settings: Settings) -> Self {
+    pub(crate) async fn serve(server: Server, watch: Watch, settings: HttpOptions) -> Self {
         let registry = server.registry();
-        let service = HttpService::with(server.build().unwrap(), settings);
+        let service = HttpService::with_options(server.build().unwrap(), settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let serving = {

@@ -2,7 +2,7 @@
 
 use super::{Far, Headers, call, client, config, gateway, open_file, text};
 use bowline_host::Gateway;
-use bowline_http::Settings;
+use bowline_http::HttpOptions;
 use bowline_server::Server;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -139,7 +139,7 @@ async fn what_a_client_says_in_its_headers_goes_no_further() {
     // proves: HDR-40, HDR-43
     // V-110
     let seen = Headers::default();
-    let far = Far::served(Server::new("far"), Settings::new().front(seen.clone())).await;
+    let far = Far::served(Server::new("far"), HttpOptions::new().filter(seen.clone())).await;
     let file = format!("[gateway]\npath = \"/gate\"\ntoken_env = \"GATE_TOKEN\"\n{}", open_file(&far));
     let gateway = gateway(&file);
     let served = serve(&gateway).await;

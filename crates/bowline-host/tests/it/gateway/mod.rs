@@ -12,7 +12,7 @@ use bowline_host::{
     Gateway,
     config::{Config, Environment, Loader, Scope, Source},
 };
-use bowline_http::{Body, Front, HttpService, Settings};
+use bowline_http::{Body, HttpOptions, HttpService, RequestFilter};
 use bowline_server::{Ctx, Server, ServerHandle, Tool};
 use bowline_testing::Peer;
 use bowline_types::Revision;
@@ -49,16 +49,16 @@ impl Far {
 
     /// One with further tools.
     async fn with(server: Server) -> Self {
-        Self::served(server, Settings::new()).await
+        Self::served(server, HttpOptions::new()).await
     }
 
-    async fn served(server: Server, settings: Settings) -> Self {
+    async fn served(server: Server, settings: HttpOptions) -> Self {
         Self::listening(server, settings, TcpListener::bind("127.0.0.1:0").await.unwrap())
     }
 
     /// One at an address where another one was.
     async fn at(server: Server, address: SocketAddr) -> Self {
-        Self::listening(server, Settings::new(), TcpListener::bind(address).await.unwrap())
+        Self::listening(server, HttpOptions::new(), TcpListener::bind(address).await.unwrap())
     }
 
     /// Stops it, and gives its address.
@@ -69,7 +69,7 @@ impl Far {
         address.parse().unwrap()
     }
 
-    fn listening(server: Server, settings: Settings, listener: TcpListener) -> Self {
+    fn listening(server: Server, settings: HttpOptions, listener: TcpListener) -> Self {
         let (started, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let slow = {
             let (started, release) = (Arc::clone(&started), Arc::clone(&release));
@@ -86,7 +86,7 @@ impl Far {
             ctx.meta().trace_context().map_or_else(|| "none".to_owned(), |context| context.traceparent)
         });
         let server = server.tool(Tool::new("fast").handler(|| "fast is done")).tool(slow).tool(trace);
-        let service = HttpService::with(server.build().unwrap(), settings);
+        let service = HttpService::with_options(server.build().unwrap(), settings);
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let (end, told) = oneshot::channel::<()>();
         let served = tokio::spawn(async move {
@@ -107,8 +107,8 @@ impl Headers {
     }
 }
 
-impl Front for Headers {
-    fn look(&self, request: &mut Parts) -> Option<Response<Body>> {
+impl RequestFilter for Headers {
+    fn check(&self, request: &mut Parts) -> Option<Response<Body>> {
         let line = format!("{:?}\n", request.headers);
         self.0.lock().unwrap().push_str(&line);
         None

@@ -4,7 +4,7 @@ use super::{
     Far, Folder, Headers, call, client, config, config_of, environment, gateway, open_file, text, tools,
 };
 use bowline_host::{Gateway, config::Scope, gateway::Standing};
-use bowline_http::Settings;
+use bowline_http::HttpOptions;
 use bowline_server::Server;
 use bowline_testing::Peer;
 use bowline_types::Revision;
@@ -43,7 +43,7 @@ async fn one_bad_entry_costs_itself_and_nothing_else() {
 async fn a_command_knows_the_headers_of_a_server() {
     // V-70
     let (seen, folder) = (Headers::default(), Folder::new("helper"));
-    let far = Far::served(Server::new("far"), Settings::new().front(seen.clone())).await;
+    let far = Far::served(Server::new("far"), HttpOptions::new().filter(seen.clone())).await;
     let ran = folder.path().join("ran");
     let script =
         |printed: &str| json!(["sh", "-c", "echo >> \"$0\"; printf '%s' \"$1\"", ran, printed]).to_string();

@@ -1,7 +1,7 @@
 //! Sessions: found by an id nobody can guess, ended when nobody uses them.
 
 use super::stream::{Bounds, Source, Stream};
-use crate::server::{service::Shared, settings::Settings};
+use crate::server::{options::HttpOptions, service::Shared};
 use bowline_proto::server::Ids;
 use bowline_server::{
     BoxFuture,
@@ -109,7 +109,7 @@ impl Session {
     }
 
     /// Lets go of the streams that ended long ago: nobody comes back to them any more.
-    fn forget_old(&self, settings: &Settings, now: Instant) {
+    fn forget_old(&self, settings: &HttpOptions, now: Instant) {
         let is_old = |since: Instant| now.saturating_duration_since(since) >= settings.log_time;
         self.streams().retain(|_, stream| !stream.finished_since().is_some_and(is_old));
     }
@@ -166,7 +166,7 @@ impl Session {
     }
 
     /// Whether the session is to end: over already, too old, or not used for too long.
-    fn is_expired(&self, settings: &Settings, now: Instant) -> bool {
+    fn is_expired(&self, settings: &HttpOptions, now: Instant) -> bool {
         let age = now.saturating_duration_since(self.since);
         // A stream that is held open and nothing else does not keep a session whose client never said who it is.
         let unopened = self.conversation.revision().is_none() && age >= settings.session_opening;
@@ -246,7 +246,7 @@ enum Full {
 
 impl Known {
     /// Which limit one more session would exceed.
-    fn full(&self, settings: &Settings, principal: Option<&Arc<str>>) -> Option<Full> {
+    fn full(&self, settings: &HttpOptions, principal: Option<&Arc<str>>) -> Option<Full> {
         let limit = match principal {
             Some(_) => settings.max_sessions_per_principal,
             None => settings.max_anonymous_sessions,
@@ -260,7 +260,12 @@ impl Known {
     }
 
     /// The session that has been idle longest among those that count for a limit, if it may be ended.
-    fn evictable(&self, settings: &Settings, full: Full, principal: Option<&Arc<str>>) -> Option<Arc<str>> {
+    fn evictable(
+        &self,
+        settings: &HttpOptions,
+        full: Full,
+        principal: Option<&Arc<str>>,
+    ) -> Option<Arc<str>> {
         let now = Instant::now();
         let enough = EVICTABLE_AFTER.min(settings.session_idle);
         let counted = |session: &&Arc<Session>| full == Full::All || session.principal.as_ref() == principal;
@@ -270,7 +275,7 @@ impl Known {
         Some(Arc::clone(&oldest.id))
     }
 
-    fn has_room(&self, settings: &Settings, principal: Option<&Arc<str>>) -> bool {
+    fn has_room(&self, settings: &HttpOptions, principal: Option<&Arc<str>>) -> bool {
         let full = self.full(settings, principal);
         full.is_none_or(|full| self.evictable(settings, full, principal).is_some())
     }

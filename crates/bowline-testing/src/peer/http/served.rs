@@ -1,7 +1,7 @@
 //! The server's side: an endpoint on a port of this machine.
 
 use super::{ENDPOINT, Http, STREAM_2024};
-use bowline_http::{HttpService, Settings};
+use bowline_http::{HttpOptions, HttpService};
 use bowline_server::ServerHandle;
 use std::{io, net::Ipv4Addr, time::Duration};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinSet};
@@ -24,8 +24,8 @@ impl Served {
         let to = listener.local_addr()?;
         let listener = TcpListener::from_std(listener)?;
         let settings =
-            Settings::new().path(ENDPOINT).sse_path(STREAM_2024).patience(PATIENCE).retry(PATIENCE);
-        let service = HttpService::with(handle, settings);
+            HttpOptions::new().path(ENDPOINT).sse_path(STREAM_2024).patience(PATIENCE).retry(PATIENCE);
+        let service = HttpService::with_options(handle, settings);
         let (stop, stopped) = oneshot::channel::<()>();
         let mut task = JoinSet::new();
         let serving = service.clone();

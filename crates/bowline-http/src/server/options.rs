@@ -1,7 +1,7 @@
 //! How an endpoint is set up, with defaults that are safe.
 
 use super::{
-    front::Front,
+    filter::RequestFilter,
     legacy::{EventStore, MemoryEvents},
 };
 use std::{
@@ -15,7 +15,7 @@ const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// How an endpoint is set up.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct HttpOptions {
     pub(super) hosts: Vec<String>,
     pub(super) any_host: bool,
     pub(super) origins: Vec<String>,
@@ -47,18 +47,18 @@ pub struct Settings {
     pub(super) events: Arc<dyn EventStore>,
     pub(super) retry: Duration,
     pub(super) sse_path: Option<String>,
-    pub(super) front: Option<Arc<dyn Front>>,
+    pub(super) filter: Option<Arc<dyn RequestFilter>>,
 }
 
-impl Default for Settings {
+impl Default for HttpOptions {
     fn default() -> Self {
         Self {
             hosts: Vec::new(),
             any_host: false,
             origins: Vec::new(),
             cors: false,
-            hosts_name: "Settings::hosts".into(),
-            origins_name: "Settings::origins".into(),
+            hosts_name: "HttpOptions::hosts".into(),
+            origins_name: "HttpOptions::origins".into(),
             max_body: 4 * 1024 * 1024,
             max_bodies: 256 * 1024 * 1024,
             body_time: Duration::from_secs(30),
@@ -84,12 +84,12 @@ impl Default for Settings {
             events: Arc::new(MemoryEvents),
             retry: Duration::from_millis(500),
             sse_path: None,
-            front: None,
+            filter: None,
         }
     }
 }
 
-impl Settings {
+impl HttpOptions {
     /// The defaults.
     pub fn new() -> Self {
         Self::default()
@@ -122,7 +122,7 @@ impl Settings {
     }
 
     /// Names of the settings that allow hosts and origins, for the messages about refused requests:
-    /// `Settings::hosts` and `Settings::origins`.
+    /// `HttpOptions::hosts` and `HttpOptions::origins`.
     pub fn setting_names(mut self, hosts: impl Into<String>, origins: impl Into<String>) -> Self {
         (self.hosts_name, self.origins_name) = (hosts.into(), origins.into());
         self
@@ -271,8 +271,8 @@ impl Settings {
     }
 
     /// What looks at every request before the endpoint does: authentication, or further paths on the same socket.
-    pub fn front(mut self, front: impl Front) -> Self {
-        self.front = Some(Arc::new(front));
+    pub fn filter(mut self, filter: impl RequestFilter) -> Self {
+        self.filter = Some(Arc::new(filter));
         self
     }
 
