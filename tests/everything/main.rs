@@ -6,10 +6,8 @@ use bowline::{
     Result,
     client::{Answer, Client, ClientBuilder, Stream, command},
 };
-use bowline_host::{
-    Host, Start, Upstream, exposed_name,
-    policy::{Action, Guard, Policy, Rule},
-};
+use bowline_host::{Host, Start, Upstream, exposed_name};
+use bowline_policy::{Action, Guard, Policy, Rule};
 use bowline_server::Server;
 use bowline_types::{
     ContentBlock, CreateMessageResult, Prompt, RawJson, Resource, Revision, Role, Root, Tool,

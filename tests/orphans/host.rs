@@ -5,10 +5,8 @@ use bowline::{
     client::{Client, Command, command, memory},
     prelude::Server,
 };
-use bowline_host::{
-    Host, Start, Upstream, exposed_name,
-    policy::{Guard, Policy, Rule},
-};
+use bowline_host::{Host, Start, Upstream, exposed_name};
+use bowline_policy::{Guard, Policy, Rule};
 use std::{
     io::{self, Write},
     process::ExitCode,

@@ -2,11 +2,10 @@
 
 use crate::{answers_file::AnswersFile, context::Context, screen::Screen, table::one_line};
 use bowline_client::{Answer, BoxFuture, ClientBuilder};
-use bowline_host::{
-    gateway,
-    policy::{Facts, Gate, Guard, Question, Refusal, SystemOpener, Terminal, Verdict, visible},
-    sampling::Broker,
-};
+use bowline_host::gateway;
+use bowline_models::Broker;
+use bowline_policy::{Facts, Gate, Guard, Question, Refusal, SystemOpener, Terminal, Verdict};
+use bowline_text::visible;
 use bowline_types::{
     CreateMessageParams, CreateMessageResult, ElicitAction, ElicitParams, ElicitResult, RpcError,
 };

@@ -1,7 +1,7 @@
 //! Answers to elicitation and sampling from a file, so that scripts can call tools that ask back.
 
 use crate::failure::Failure;
-use bowline_host::policy::visible;
+use bowline_text::visible;
 use bowline_types::{CreateMessageResult, ElicitAction, ElicitResult, RawJson};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

@@ -4,11 +4,9 @@ use crate::{
     context::Context,
     failure::{Code, Failure},
 };
-use bowline_host::{
-    config::UpstreamConfig,
-    gateway::{Approvals, Approve, Candidate},
-    policy::visible,
-};
+use bowline_config::UpstreamConfig;
+use bowline_host::gateway::{Approvals, Approve, Candidate};
+use bowline_text::visible;
 use std::io::{self, BufRead};
 
 /// Has a server approved that somebody else wrote into the configuration, unless it was.

@@ -6,7 +6,7 @@ use crate::{
     screen::{Screen, Tone},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
-use bowline_host::policy::visible;
+use bowline_text::visible;
 use bowline_types::{ContentBlock, RawJson, ResourceContents, ResourceLink};
 use std::{
     fs::OpenOptions,

@@ -5,12 +5,12 @@ use crate::{
     failure::{Code, Failure},
     token::Access,
 };
+use bowline_config::{Config, Loader, NoticeKind};
 use bowline_host::{
     Gateway,
-    config::{Config, Loader, NoticeKind},
     gateway::{Approvals, Approve, Candidate, EntryStatus, GatewayError, Standing},
-    policy::{Audience, Consent, Gate, Pattern, Rule, StoreError, SystemOpener},
 };
+use bowline_policy::{Audience, Consent, Gate, Pattern, Rule, StoreError, SystemOpener};
 use clap::Args;
 use std::{
     collections::BTreeSet,

@@ -4,7 +4,7 @@ use crate::{
     screen::{Screen, Tone},
     table::{cut, one_line},
 };
-use bowline_host::policy::{hidden_characters, visible};
+use bowline_text::{hidden_characters, visible};
 use serde_json::{Map, Value};
 use std::fmt::Write;
 use unicode_width::UnicodeWidthStr;

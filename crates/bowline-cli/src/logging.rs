@@ -1,7 +1,7 @@
 //! What the program tells while it runs: how much, in which form, and where.
 
 use crate::{context::Context, failure::Failure};
-use bowline_host::policy::visible;
+use bowline_text::visible;
 use clap::{Args, ValueEnum};
 use std::io::Write;
 use tracing_subscriber::{

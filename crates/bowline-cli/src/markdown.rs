@@ -4,7 +4,7 @@
 //! that could control the terminal is escaped before anything is rendered.
 
 use crate::screen::{Screen, Tone};
-use bowline_host::policy::visible_lines;
+use bowline_text::visible_lines;
 
 /// Longer lines are shown without looking for emphasis, code and links.
 const MAX_LINE: usize = 4_000;

@@ -1,7 +1,7 @@
 //! How far a call has come: a bar in a terminal, lines elsewhere.
 
 use crate::screen::Screen;
-use bowline_host::policy::visible;
+use bowline_text::visible;
 use bowline_types::ProgressParams;
 
 /// How many columns the bar has, and the text beside it.

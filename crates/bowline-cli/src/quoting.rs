@@ -2,7 +2,7 @@
 //!
 //! Names come from servers and from the configuration of projects: `x$(reboot)` is a name that a server can choose.
 
-use bowline_host::policy::visible;
+use bowline_text::visible;
 use clap::ValueEnum;
 
 /// Longer names are not offered.

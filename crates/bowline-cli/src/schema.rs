@@ -2,7 +2,7 @@
 
 mod check;
 
-use bowline_host::near::nearest;
+use bowline_text::nearest;
 use bowline_types::RawJson;
 use serde_json::{Map, Value};
 

@@ -5,7 +5,7 @@ use crate::{
     json_text, markdown,
 };
 use anstyle::{AnsiColor, Style};
-use bowline_host::policy::visible_lines;
+use bowline_text::visible_lines;
 use serde::Serialize;
 use std::{
     io::{self, IsTerminal, Write},

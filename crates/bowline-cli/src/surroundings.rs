@@ -1,8 +1,6 @@
 //! Where the program runs: the user's folders, the configuration found in them, and whether a person looks on.
 
-use bowline_host::config::{
-    Config, Disk, Environment, KnownFile, Loader, Platform, Scope, Source, known_files,
-};
+use bowline_config::{Config, Disk, Environment, KnownFile, Loader, Platform, Scope, Source, known_files};
 use std::{
     io::{self, IsTerminal},
     path::{Path, PathBuf},

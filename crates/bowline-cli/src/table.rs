@@ -4,7 +4,7 @@ use crate::{
     failure::Failure,
     screen::{Screen, Tone},
 };
-use bowline_host::policy::visible;
+use bowline_text::visible;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The most columns that names take before what is said of them has to make room.

@@ -12,8 +12,10 @@ use crate::{
 use bowline_client::{
     Client, ClientBuilder, Command, Connect, Environment, OpenError, Request, StderrMode, command,
 };
-use bowline_host::{InProcess, Page, Reach, config::Config, near::nearest, policy::visible};
+use bowline_config::Config;
+use bowline_host::{InProcess, Page, Reach};
 use bowline_http::HttpTarget;
+use bowline_text::{nearest, visible};
 use bowline_types::{LoggingLevel, Revision, Root, meta::validate_key};
 use clap::Args;
 use serde_json::Value;

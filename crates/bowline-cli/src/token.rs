@@ -6,7 +6,8 @@ use crate::{
     folders,
     surroundings::Surroundings,
 };
-use bowline_host::{config::Config, gateway::random_token};
+use bowline_config::Config;
+use bowline_host::gateway::random_token;
 use std::{
     fs,
     io::{self, Read},
@@ -160,7 +161,7 @@ impl TokenFile {
                 format!("expected a token that only you can read in `{}`, {what}", self.path.display());
             io::Error::new(io::ErrorKind::InvalidData, message)
         };
-        let file = match bowline_host::config::open_regular(&self.path) {
+        let file = match bowline_config::open_regular(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(invalid(&format!("which cannot be read: {error}"))),

@@ -5,7 +5,7 @@ use crate::{
     schema::{Entry, Schema},
     session::Session,
 };
-use bowline_host::policy::visible;
+use bowline_text::visible;
 use serde_json::{Map, Value};
 use std::{fs, io};
 

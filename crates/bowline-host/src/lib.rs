@@ -2,25 +2,21 @@
 //!
 //! A [`Host`] owns servers by name and is itself a service, so that anything that serves serves it. What it offers is all
 //! that its servers offer ([`exposed_name`]); a call goes to the server whose it is, of whatever revision, and what the
-//! server asks on the way reaches whoever called, of whatever revision. [`policy`] decides what may happen, [`audit`]
-//! writes it down, [`sampling`] asks models, [`search`] finds tools among thousands, [`telemetry`] counts and traces,
-//! [`config`] reads the files people have, and a [`Gateway`] is the host that they describe.
+//! server asks on the way reaches whoever called, of whatever revision. A [`Gateway`] is the host that configuration files
+//! describe.
+//!
+//! The parts of a host are crates of their own: [`bowline_config`] reads configuration, [`bowline_policy`] decides what is
+//! allowed and writes the audit log, [`bowline_models`] answers sampling requests, [`bowline_search`] finds tools among
+//! thousands, and [`bowline_telemetry`] counts and traces.
 
 mod aggregate;
-pub mod audit;
 mod bridge;
-pub mod config;
 pub mod gateway;
 mod host;
-pub mod near;
-pub mod policy;
-pub mod sampling;
-pub mod search;
-pub mod telemetry;
 mod upstream;
 
 pub use aggregate::{MAX_NAME, exposed_name};
-pub use config::{Share, Start};
+pub use bowline_config::{Share, Start};
 pub use gateway::Gateway;
 pub use host::{Host, HostBuilder, Telemetry};
 pub use upstream::{Health, InProcess, LaunchError, Page, Reach, Upstream, UpstreamStatus};

@@ -123,7 +123,8 @@
 //! What is met every day is in [`prelude`]; where both sides have a type of the same name ([`Error`], [`Result`]) it
 //! is the server's, unless only `client` is on. The rest is in the modules that the crates behind this one are known by:
 //! [`types`] is the vocabulary, [`proto`] the protocol without IO, [`server`] and [`client`] the two sides, [`http`] both
-//! over HTTP, [`host`] what stands between many of them.
+//! over HTTP. With the feature `host`, [`host`] is the host and its gateway, and [`config`], [`policy`], [`models`],
+//! [`search`] and [`telemetry`] are its parts.
 //!
 //! | feature | default | gives |
 //! |---|---|---|
@@ -140,12 +141,22 @@
 #[cfg(feature = "client")]
 pub use bowline_client as client;
 #[cfg(feature = "host")]
+pub use bowline_config as config;
+#[cfg(feature = "host")]
 pub use bowline_host as host;
 #[cfg(feature = "http")]
 pub use bowline_http as http;
+#[cfg(feature = "host")]
+pub use bowline_models as models;
+#[cfg(feature = "host")]
+pub use bowline_policy as policy;
 pub use bowline_proto as proto;
+#[cfg(feature = "host")]
+pub use bowline_search as search;
 #[cfg(feature = "server")]
 pub use bowline_server as server;
+#[cfg(feature = "host")]
+pub use bowline_telemetry as telemetry;
 pub use bowline_types as types;
 
 #[cfg(all(feature = "client", not(feature = "server")))]

@@ -16,13 +16,31 @@ const TABLE: &[(&str, May)] = &[
     (SERVER, May::Use(&[TYPES, PROTO, MACROS, STORE])),
     (CLIENT, May::Use(&[TYPES, PROTO])),
     (HTTP, May::Use(&[TYPES, PROTO, SERVER, CLIENT, AUTH, STORE])),
-    (HOST, May::Use(&[TYPES, PROTO, SERVER, CLIENT, HTTP, AUTH, STORE])),
+    (TEXT, May::Use(&[])),
+    (SEARCH, May::Use(&[TYPES, TEXT])),
+    (POLICY, May::Use(&[TYPES, PROTO, CLIENT, TEXT])),
+    // Configuration is written in the vocabulary of rules and search, which know nothing of files.
+    (CONFIG, May::Use(&[TYPES, TEXT, POLICY, SEARCH])),
+    (MODELS, May::Use(&[TYPES, PROTO, CLIENT, HTTP])),
+    (TELEMETRY, May::Use(&[TYPES, HTTP])),
+    (
+        HOST,
+        May::Use(&[
+            TYPES, PROTO, SERVER, CLIENT, HTTP, AUTH, STORE, TEXT, CONFIG, POLICY, MODELS, TELEMETRY, SEARCH,
+        ]),
+    ),
     (TESTING, May::Use(&[TYPES, PROTO, SERVER, CLIENT, HTTP])),
     (FACADE, May::UseAll),
     // The built-in servers are written the way a user writes one.
     (SERVERS, May::Use(&[TYPES, PROTO, SERVER, HTTP, STORE, FACADE])),
     (INSPECTOR, May::Use(&[TYPES, PROTO, SERVER, CLIENT, HTTP, HOST])),
-    (CLI, May::Use(&[TYPES, PROTO, SERVER, CLIENT, HTTP, HOST, SERVERS, TESTING])),
+    (
+        CLI,
+        May::Use(&[
+            TYPES, PROTO, SERVER, CLIENT, HTTP, TEXT, CONFIG, POLICY, MODELS, TELEMETRY, SEARCH, HOST,
+            SERVERS, TESTING,
+        ]),
+    ),
 ];
 
 /// Crates that touch neither the world nor time nor chance.
@@ -39,6 +57,12 @@ const AUTH: &str = "bowline-auth";
 const SERVER: &str = "bowline-server";
 const CLIENT: &str = "bowline-client";
 const HTTP: &str = "bowline-http";
+const TEXT: &str = "bowline-text";
+const SEARCH: &str = "bowline-search";
+const POLICY: &str = "bowline-policy";
+const CONFIG: &str = "bowline-config";
+const MODELS: &str = "bowline-models";
+const TELEMETRY: &str = "bowline-telemetry";
 const HOST: &str = "bowline-host";
 const TESTING: &str = "bowline-testing";
 const FACADE: &str = "bowline";
@@ -140,6 +164,13 @@ mod tests {
         assert!(may("bowline", "bowline-testing"));
         assert!(may("bowline-cli", "bowline-host"));
         assert!(!may("bowline-host", "bowline-cli"));
+        for leaf in ["config", "policy", "models", "telemetry", "search", "text"] {
+            let leaf = format!("bowline-{leaf}");
+            assert!(may("bowline-host", &leaf), "{leaf}");
+            assert!(!may(&leaf, "bowline-host"), "{leaf}");
+        }
+        assert!(may("bowline-config", "bowline-policy"));
+        assert!(!may("bowline-policy", "bowline-config"));
     }
 
     #[test]

@@ -5,7 +5,8 @@ use crate::{
     failure::{Code, Failure},
     table,
 };
-use bowline_host::policy::{Answered, Answers, Covers, Remembered, StoreError, visible};
+use bowline_policy::{Answered, Answers, Covers, Remembered, StoreError};
+use bowline_text::visible;
 use clap::{Args, Subcommand};
 use serde_json::json;
 

@@ -13,7 +13,8 @@ use crate::{
     words,
 };
 use bowline_client::Called;
-use bowline_host::{gateway::REFUSED, policy::visible};
+use bowline_host::gateway::REFUSED;
+use bowline_text::visible;
 use bowline_types::{ContentBlock, error_code};
 use clap::Args;
 use serde_json::{Map, Value, json};

@@ -1,7 +1,7 @@
 //! `bowline info`: who a server is, what it can do, and how it wants to be used.
 
 use crate::{context::Context, failure::Failure, screen::Tone, session::Session, target::TargetArguments};
-use bowline_host::policy::visible;
+use bowline_text::visible;
 use bowline_types::{Capability, Era, ServerCapabilities};
 use clap::Args;
 use serde_json::json;

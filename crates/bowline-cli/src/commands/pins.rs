@@ -7,10 +7,9 @@ use crate::{
     table,
     target::Target,
 };
-use bowline_host::{
-    config::UpstreamConfig,
-    policy::{Definition, Difference, DifferenceKind, PinKey, Pins, visible, visible_lines},
-};
+use bowline_config::UpstreamConfig;
+use bowline_policy::{Definition, Difference, DifferenceKind, PinKey, Pins};
+use bowline_text::{visible, visible_lines};
 use clap::{Args, Subcommand};
 use serde_json::json;
 

@@ -20,7 +20,7 @@ enum Page {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let page = match arguments.page {
         Page::Commands => commands(),
-        Page::Configuration => bowline_host::config::reference(),
+        Page::Configuration => bowline_config::reference(),
     };
     std::io::stdout().write_all(page.as_bytes())?;
     Ok(())

@@ -12,7 +12,7 @@ use crate::{
     target::{Interaction, RequestOptions, TargetArguments},
 };
 use bowline_client::{ClientBuilder, Notification};
-use bowline_host::{near::nearest, policy::visible};
+use bowline_text::{nearest, visible};
 use clap::Args;
 use line::{Asked, Reader};
 use std::sync::{Arc, Mutex, PoisonError};

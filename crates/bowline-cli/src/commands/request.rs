@@ -8,7 +8,7 @@ use crate::{
     target::{Interaction, ReachArguments, RequestOptions},
     words,
 };
-use bowline_host::policy::visible;
+use bowline_text::visible;
 use clap::Args;
 use serde_json::Value;
 

@@ -11,11 +11,9 @@ use crate::{
     target::ReachArguments,
 };
 use bowline_client::{RelayWith, Relayed};
-use bowline_host::{
-    near::nearest,
-    policy::{hints, visible},
-    search::MetaTool,
-};
+use bowline_policy::hints;
+use bowline_search::MetaTool;
+use bowline_text::{nearest, visible};
 use bowline_types::{Method, RawJson, Tool};
 use clap::Args;
 use serde::Deserialize;

@@ -11,7 +11,7 @@ use crate::{
     target::{TargetArguments, duration},
 };
 use bowline_client::Notification;
-use bowline_host::policy::visible;
+use bowline_text::visible;
 use bowline_types::{Capability, LogMessageParams, LoggingLevel};
 use clap::Args;
 use serde_json::{Value, json};

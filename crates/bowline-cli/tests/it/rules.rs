@@ -1,9 +1,7 @@
 //! Rules of the host in front of the servers of the program.
 
-use bowline_host::{
-    Host,
-    policy::{Action, Guard, Policy, Rule},
-};
+use bowline_host::Host;
+use bowline_policy::{Action, Guard, Policy, Rule};
 use bowline_server::Server;
 use bowline_servers::Files;
 use bowline_testing::Peer;

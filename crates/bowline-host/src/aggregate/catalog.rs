@@ -1,12 +1,10 @@
 //! Everything that is offered to one caller, and whose it is.
 
 use super::{names, uris};
-use crate::{
-    policy::Definition,
-    search::{Index, MetaTool, Source, estimate_tokens},
-    upstream::Instance,
-};
+use crate::upstream::Instance;
+use bowline_policy::Definition;
 use bowline_proto::uri::UriTemplate;
+use bowline_search::{Index, MetaTool, Source, estimate_tokens};
 use bowline_types::{Prompt, RawJson, Resource, ResourceTemplate, Tool};
 use std::{
     collections::{BTreeMap, HashMap, HashSet},

@@ -1,7 +1,8 @@
 //! What one server offers, as it was last listed.
 
-use crate::{policy::Definition, upstream::Instance};
+use crate::upstream::Instance;
 use bowline_client::{Client, ListBudget, ListLimits, RelayWith, Relayed};
+use bowline_policy::Definition;
 use bowline_types::{
     Capability, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Method,
     Prompt, RawJson, Resource, ResourceTemplate, RpcError, Tool,

@@ -1,11 +1,9 @@
 //! One call to a server, from the first round to its end.
 
 use super::pilot::{Asking, Pilot};
-use crate::{
-    config::Share,
-    upstream::{CallerKey, Instance},
-};
+use crate::upstream::{CallerKey, Instance};
 use bowline_client::{CallKey, RelayWith, Relayed};
+use bowline_config::Share;
 use bowline_proto::{
     replay::{Answer, Question},
     service::{BoxFuture, Call, Notifier},

@@ -6,14 +6,13 @@
 //!
 //! What somebody else wrote is shown as it is written. Values that come from the user's own variables and inputs are not.
 
-use crate::{
-    config::{
-        CommandLaunch, Environment, Launch, Prefer, Text, UpstreamConfig, UpstreamSettings, UrlLaunch,
-        decides_code, names_a_secret, open_regular, parse_env_file, read_env_file, runs_arguments,
-    },
-    policy::{Document, Others, Question, Store, StoreError, VERSION, visible},
+use bowline_config::{
+    CommandLaunch, Environment, Launch, Prefer, Text, UpstreamConfig, UpstreamSettings, UrlLaunch,
+    decides_code, names_a_secret, open_regular, parse_env_file, read_env_file, runs_arguments,
 };
+use bowline_policy::{Document, Others, Question, Store, StoreError, VERSION};
 use bowline_proto::seal::digest;
+use bowline_text::visible;
 use serde::{Deserialize, Serialize};
 use std::{
     fmt::{self, Write as _},
@@ -480,12 +479,10 @@ impl Approve for Approvals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        config::{Loader, Scope, Source},
-        policy::Folder,
-    };
+    use bowline_config::{Loader, Scope, Source};
     use expect_test::expect;
     use std::collections::BTreeMap;
+    use tempfile::{TempDir, tempdir};
 
     fn candidate_in(text: &str, variables: &[(&str, &str)]) -> Candidate {
         candidate_of("/shop/.mcp.json", text, variables)
@@ -599,17 +596,17 @@ mod tests {
     #[test]
     fn a_program_that_is_found_elsewhere_is_another_one() {
         use std::os::unix::fs::PermissionsExt;
-        let (first, second) = (Folder::new("approval-first"), Folder::new("approval-second"));
-        let put = |folder: &Folder| {
-            let path = folder.join("tool");
+        let (first, second) = (tempdir().unwrap(), tempdir().unwrap());
+        let put = |folder: &TempDir| {
+            let path = folder.path().join("tool");
             std::fs::write(&path, "").unwrap();
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         };
         put(&second);
-        let search = format!("{}:{}", first.join("").display(), second.join("").display());
-        assert_eq!(resolve("tool", Some(&search), None), Some(second.join("tool")));
+        let search = format!("{}:{}", first.path().join("").display(), second.path().join("").display());
+        assert_eq!(resolve("tool", Some(&search), None), Some(second.path().join("tool")));
         put(&first);
-        assert_eq!(resolve("tool", Some(&search), None), Some(first.join("tool")));
+        assert_eq!(resolve("tool", Some(&search), None), Some(first.path().join("tool")));
         assert_eq!(resolve("./tool", Some(&search), Some(Path::new("/w"))), Some(PathBuf::from("/w/./tool")));
         assert_eq!(resolve("other", Some(&search), None), None);
     }
@@ -639,14 +636,17 @@ mod tests {
     fn the_program_that_is_shown_is_the_one_that_runs() {
         // V-70
         use std::os::unix::fs::PermissionsExt;
-        let folder = Folder::new("approval-path");
-        std::fs::create_dir(folder.join("bin")).unwrap();
-        let program = folder.join("bin/npx");
+        let folder = tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("bin")).unwrap();
+        let program = folder.path().join("bin/npx");
         std::fs::write(&program, "").unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        std::fs::write(folder.join(".env"), format!("PATH={}\nKEY=s3cret\n", folder.join("bin").display()))
-            .unwrap();
-        let entry = format!(r#"{{ "command": "npx", "envFile": {:?} }}"#, folder.join(".env"));
+        std::fs::write(
+            folder.path().join(".env"),
+            format!("PATH={}\nKEY=s3cret\n", folder.path().join("bin").display()),
+        )
+        .unwrap();
+        let entry = format!(r#"{{ "command": "npx", "envFile": {:?} }}"#, folder.path().join(".env"));
         let shown = candidate(&entry).description().join("\n");
         assert!(shown.contains(&format!("program: {}", program.display())), "{shown}");
         assert!(shown.contains("DANGER: the variable `PATH` changes which code the program runs"), "{shown}");
@@ -656,10 +656,10 @@ mod tests {
     #[test]
     fn the_content_of_files_of_the_project_is_approved_too() {
         // V-70
-        let folder = Folder::new("approval-content");
-        std::fs::write(folder.join("server.js"), "one").unwrap();
-        std::fs::write(folder.join("hook.js"), "one").unwrap();
-        let path = folder.join(".mcp.json");
+        let folder = tempdir().unwrap();
+        std::fs::write(folder.path().join("server.js"), "one").unwrap();
+        std::fs::write(folder.path().join("hook.js"), "one").unwrap();
+        let path = folder.path().join(".mcp.json");
         let of = || {
             let text = r#"{ "mcpServers": { "a": { "command": "node", "args": ["server.js", "--port=1"],
                 "env": { "NODE_OPTIONS": "--require ./hook.js" } } } }"#;
@@ -667,17 +667,17 @@ mod tests {
             let environment = Environment::new([("HOME", "/"), ("PATH", "/nowhere")]);
             let loader = Loader::new(environment.clone()).source(Source::new(&path, Scope::Project));
             let config = loader.load(&files);
-            let workspace = folder.join("");
+            let workspace = folder.path().join("");
             Candidate::of(&config.upstreams[0], &environment, Some(&workspace))
         };
         let approved = of();
         assert_eq!(approved.files().len(), 2, "{:?}", approved.files());
         assert_eq!(of().digest(), approved.digest());
         for name in ["server.js", "hook.js"] {
-            std::fs::write(folder.join(name), "two").unwrap();
+            std::fs::write(folder.path().join(name), "two").unwrap();
             let changed = of();
             assert_ne!(changed.digest(), approved.digest(), "{name}");
-            std::fs::write(folder.join(name), "one").unwrap();
+            std::fs::write(folder.path().join(name), "one").unwrap();
         }
         assert_eq!(of().digest(), approved.digest());
     }
@@ -687,17 +687,17 @@ mod tests {
     fn the_content_of_what_really_runs_is_approved_too() {
         // V-70
         use std::os::unix::fs::PermissionsExt;
-        let folder = Folder::new("approval-found");
+        let folder = tempdir().unwrap();
         let names = ["bin/tool", "srv/server.py", "one.so", "two.so", "startup.js"];
         for name in names {
-            let path = folder.join(name);
+            let path = folder.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, "one").unwrap();
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         }
-        let at = |name: &str| folder.join(name).display().to_string();
+        let at = |name: &str| folder.path().join(name).display().to_string();
         std::fs::write(
-            folder.join(".env"),
+            folder.path().join(".env"),
             "NODE_OPTIONS=--require=./startup.js\nSECRET=s3cret\nPERL5OPT=-Mx\n",
         )
         .unwrap();
@@ -707,22 +707,22 @@ mod tests {
             "env": { "PATH": at("bin"), "LD_PRELOAD": format!("{}:{}", at("one.so"), at("two.so")) },
             "envFile": at(".env"),
         } } });
-        let path = folder.join(".mcp.json");
+        let path = folder.path().join(".mcp.json");
         let of = || {
             let files = BTreeMap::from([(path.clone(), text.to_string())]);
             let environment = Environment::new([("HOME", "/"), ("PATH", "/nowhere")]);
             let loader = Loader::new(environment.clone()).source(Source::new(&path, Scope::Project));
             let config = loader.load(&files);
-            Candidate::of(&config.upstreams[0], &environment, Some(&folder.join("")))
+            Candidate::of(&config.upstreams[0], &environment, Some(&folder.path().join("")))
         };
         let approved = of();
         let shown = approved.description().join("\n");
         assert!(shown.contains("variable PERL5OPT, from the file: -Mx"), "{shown}");
         assert!(shown.contains("DANGER: the variable `PERL5OPT`") && !shown.contains("s3cret"), "{shown}");
         for name in names {
-            std::fs::write(folder.join(name), "two").unwrap();
+            std::fs::write(folder.path().join(name), "two").unwrap();
             assert_ne!(of().digest(), approved.digest(), "{name}");
-            std::fs::write(folder.join(name), "one").unwrap();
+            std::fs::write(folder.path().join(name), "one").unwrap();
         }
         assert_eq!(of().digest(), approved.digest());
     }
@@ -730,8 +730,8 @@ mod tests {
     #[test]
     fn approvals_are_kept_by_content() {
         // V-70
-        let folder = Folder::new("approval-kept");
-        let approvals = Approvals::open(folder.join("approvals.json")).unwrap();
+        let folder = tempdir().unwrap();
+        let approvals = Approvals::open(folder.path().join("approvals.json")).unwrap();
         let (one, two) = (candidate(r#"{ "command": "x" }"#), candidate(r#"{ "command": "y" }"#));
         assert!(!approvals.is_approved(&one));
         approvals.approve(&one).unwrap();
@@ -740,8 +740,8 @@ mod tests {
         assert!(!approvals.is_approved(&one) && approvals.is_approved(&two));
         approvals.revoke("a").unwrap();
         assert!(!approvals.is_approved(&two));
-        std::fs::write(folder.join("approvals.json"), "[]").unwrap();
+        std::fs::write(folder.path().join("approvals.json"), "[]").unwrap();
         assert!(!approvals.is_approved(&two));
-        assert!(Approvals::open(folder.join("approvals.json")).is_err());
+        assert!(Approvals::open(folder.path().join("approvals.json")).is_err());
     }
 }

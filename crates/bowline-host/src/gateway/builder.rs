@@ -11,17 +11,15 @@ use super::{
     rules::{self, Consenting},
     secrets::secrets,
 };
-use crate::{
-    Host, Telemetry,
-    audit::{Audit, AuditSettings},
-    config::{Config, Environment},
-    policy::{
-        Answers, Audience, Consent, Gate, Guard, GuardBuilder, Opener, Pins, QuestionLimit, Rule,
-        default_consent,
-    },
-    telemetry::{Exporter, Sources, Traces},
-};
+use crate::{Host, Telemetry};
+use bowline_config::{Config, Environment};
 use bowline_http::{Post, Poster};
+use bowline_policy::{
+    Answers, Audience, Consent, Gate, Guard, GuardBuilder, Opener, Pins, QuestionLimit, Rule,
+    audit::{Audit, AuditSettings},
+    default_consent,
+};
+use bowline_telemetry::{Exporter, Sources, Traces};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::{
     fmt,

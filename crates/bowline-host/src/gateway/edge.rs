@@ -4,8 +4,9 @@
 //! ask both without a token. `/metrics` names servers and tools, and wants one.
 
 use super::problem::Problem;
-use crate::{Host, telemetry::CONTENT_TYPE};
+use crate::Host;
 use bowline_http::{Body, RequestFilter};
+use bowline_telemetry::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, request::Parts};
 use ring::{
     hmac,

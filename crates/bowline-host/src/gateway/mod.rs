@@ -1,10 +1,8 @@
 //! The gateway: a host as a configuration describes it, kept in step with its files and served to whoever may call.
 //!
 //! ```no_run
-//! use bowline_host::{
-//!     Gateway,
-//!     config::{Disk, Environment, Loader, Scope, Source},
-//! };
+//! use bowline_config::{Disk, Environment, Loader, Scope, Source};
+//! use bowline_host::Gateway;
 //!
 //! # async fn run() -> bowline_server::Result {
 //! let environment = Environment::new(std::env::vars());
@@ -40,14 +38,12 @@ pub use reload::{Applied, Standing};
 /// Its value is `true`. A client tells by it a refusal from a tool that failed.
 pub const REFUSED: &str = "io.github.bowline-mcp/refused";
 
-use crate::{
-    Host, UpstreamStatus,
-    config::{Config, Environment},
-    policy::{Audience, Consent},
-    telemetry::Exporter,
-};
+use crate::{Host, UpstreamStatus};
+use bowline_config::{Config, Environment};
 use bowline_http::{HttpOptions, HttpService};
+use bowline_policy::{Audience, Consent};
 use bowline_server::{Server, ServerHandle};
+use bowline_telemetry::Exporter;
 use edge::{Counter, Edge, Token};
 use reload::State;
 use std::{

@@ -1,11 +1,9 @@
 //! From the models of a configuration to who answers servers that ask for one.
 
 use super::problem::Problem;
-use crate::{
-    config::{Environment, KeySource, ProviderConfig, ProviderKind, SamplingConfig},
-    sampling::{Broker, Caps, Model, Pace, Provider, Secret, Settings},
-};
+use bowline_config::{Environment, KeySource, ProviderConfig, ProviderKind, SamplingConfig};
 use bowline_http::{Post, Poster};
+use bowline_models::{Broker, Caps, Model, Pace, Provider, Secret, Settings};
 use std::{collections::BTreeSet, sync::Arc};
 
 /// What came of the models of a configuration.
@@ -115,7 +113,7 @@ fn key(config: &ProviderConfig, environment: &Environment) -> Result<Option<Secr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Loader, Scope, Source};
+    use bowline_config::{Loader, Scope, Source};
     use std::{collections::BTreeMap, path::PathBuf};
 
     fn load(text: &str) -> Models {

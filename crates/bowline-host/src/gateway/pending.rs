@@ -1,7 +1,8 @@
 //! Servers that wait for an approval, as the host asks about them when a client calls them.
 
 use super::{Gateway, Inner, approval::Candidate, reload::Standing};
-use crate::{host::PendingServers, policy::Question};
+use crate::host::PendingServers;
+use bowline_policy::Question;
 use std::sync::Weak;
 
 pub(super) struct Pending(pub(super) Weak<Inner>);

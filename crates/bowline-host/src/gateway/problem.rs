@@ -1,6 +1,6 @@
 //! What is wrong with a configuration: what costs one server, and what costs everything.
 
-use crate::config::{Config, ConfigError};
+use bowline_config::{Config, ConfigError};
 use std::fmt;
 
 /// Something that could not be done as it is configured.
@@ -122,7 +122,7 @@ fn behind_parents(field: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Origin;
+    use bowline_config::Origin;
     use std::path::Path;
 
     fn error(file: &str, field: &str) -> ConfigError {

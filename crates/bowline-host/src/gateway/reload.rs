@@ -7,13 +7,11 @@ use super::{
     rules,
     secrets::secrets,
 };
-use crate::{
-    config::{Config, Diff, DisclosureConfig, Environment, LimitsConfig, UpstreamConfig, diff},
-    search::Disclosure,
-    upstream::Upstream,
-};
+use crate::upstream::Upstream;
 use bowline_client::{Connect, Inbox, Limits, Restart, Transport};
+use bowline_config::{Config, Diff, DisclosureConfig, Environment, LimitsConfig, UpstreamConfig, diff};
 use bowline_proto::service::BoxFuture;
+use bowline_search::Disclosure;
 use bowline_types::Era;
 use std::{
     collections::BTreeMap,

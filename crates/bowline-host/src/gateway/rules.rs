@@ -1,9 +1,7 @@
 //! From the rules of a configuration to the policy.
 
-use crate::{
-    config::{Config, RuleConfig},
-    policy::{ArgumentTest, Audience, Consent, Pattern, Policy, Rule},
-};
+use bowline_config::{Config, RuleConfig};
+use bowline_policy::{ArgumentTest, Audience, Consent, Pattern, Policy, Rule};
 
 /// What decides about consent beside the rules. It stays the same while the gateway runs.
 #[derive(Debug, Default)]
@@ -68,10 +66,8 @@ fn rule(config: &RuleConfig) -> Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        config::{Environment, Loader, Scope, Source},
-        policy::{Action, Caller, Effect, Request, Trust},
-    };
+    use bowline_config::{Environment, Loader, Scope, Source};
+    use bowline_policy::{Action, Caller, Effect, Request, Trust};
     use bowline_types::RawJson;
     use std::{collections::BTreeMap, path::PathBuf};
 

@@ -1,6 +1,6 @@
 //! What must not be written down of how servers are reached.
 
-use crate::config::{Launch, Text, UpstreamConfig, parse_env_file, read_env_file};
+use bowline_config::{Launch, Text, UpstreamConfig, parse_env_file, read_env_file};
 use std::path::Path;
 
 /// From so many bytes on a part of a secret is one itself.

@@ -4,11 +4,9 @@
 //! nothing has changed for another second, so that nobody reads what is half written.
 
 use super::{Candidate, Gateway, Inner};
-use crate::{
-    config::{Config, Diff, Disk, Loader, MAX_FILE, read_regular},
-    policy::visible,
-};
+use bowline_config::{Config, Diff, Disk, Loader, MAX_FILE, read_regular};
 use bowline_proto::seal::digest;
+use bowline_text::visible;
 use std::{
     collections::BTreeMap,
     fs,

@@ -3,10 +3,10 @@
 use super::Inner;
 use crate::{
     bridge::{Pilot, unanswered},
-    policy::Facts,
     upstream::{Instance, Owner},
 };
 use bowline_client::{BoxFuture, Notification};
+use bowline_policy::Facts;
 use bowline_proto::service::ClientView;
 use bowline_server::transport::random_id;
 use bowline_types::{
@@ -103,7 +103,7 @@ impl Inner {
         request: InputRequest,
     ) -> Result<RawJson, RpcError> {
         let facts = self.facts(instance, client);
-        let refused = |refusal: crate::policy::Refusal| RpcError::new(DECLINED, refusal.reason().to_owned());
+        let refused = |refusal: bowline_policy::Refusal| RpcError::new(DECLINED, refusal.reason().to_owned());
         match request {
             InputRequest::Elicit(params) => {
                 written(&self.guard.elicit(&facts, params).await.map_err(refused)?)
@@ -129,7 +129,7 @@ impl Inner {
         &self,
         instance: &Instance,
         facts: &Facts<'_>,
-    ) -> Result<RawJson, crate::policy::Refusal> {
+    ) -> Result<RawJson, bowline_policy::Refusal> {
         let roots = instance.accessible_roots().await;
         let decided = if self.attended {
             self.guard.roots(facts, &roots).await

@@ -4,11 +4,11 @@ use super::{Host, Inner, ListChanges, Telemetry};
 use crate::{
     MAX_NAME,
     bridge::Parking,
-    policy::{Audience, Guard},
-    sampling::Broker,
-    search::Disclosure,
     upstream::{InstanceLimit, InstanceQuota, Upstream},
 };
+use bowline_models::Broker;
+use bowline_policy::{Audience, Guard};
+use bowline_search::Disclosure;
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,

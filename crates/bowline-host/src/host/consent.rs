@@ -2,7 +2,7 @@
 
 use super::Inner;
 use crate::aggregate::{may_be_of, name_within};
-use crate::policy::{
+use bowline_policy::{
     Audience, Covers, Gate, Granted, Headless, Question as PolicyQuestion, Scope, Verdict, describe_question,
 };
 use bowline_proto::{
@@ -143,11 +143,8 @@ impl CallerGate<'_> {
             PolicyQuestion::Changed { .. } | PolicyQuestion::New { .. } | PolicyQuestion::Start { .. } => {
                 return (self.audience == Audience::SingleUser).then(Vec::new);
             }
-            PolicyQuestion::Sample { .. }
-            | PolicyQuestion::SampleResult { .. }
-            | PolicyQuestion::Form { .. }
-            | PolicyQuestion::Visit { .. }
-            | PolicyQuestion::Roots { .. } => return None,
+            // A request of a server has a dialog of its own.
+            _ => return None,
         };
         let is_known = self.audience == Audience::SingleUser || self.call.client.principal.is_some();
         // What an unknown caller answers must not hold for the next one.

@@ -4,14 +4,13 @@
 //! call like any other, with the same rules, pins and questions.
 
 use super::{Inner, Wait};
-use crate::{
-    aggregate::Catalog,
-    search::{Decision, Listing, MetaCall, MetaTool, Reason, describe_tool, no_such_tool, search_result},
-    upstream::CallerKey,
-};
+use crate::{aggregate::Catalog, upstream::CallerKey};
 use bowline_proto::{
     params::Params,
     service::{Call, ClientView, Outcome, Reply},
+};
+use bowline_search::{
+    Decision, Listing, MetaCall, MetaTool, Reason, describe_tool, no_such_tool, search_result,
 };
 use bowline_types::{CallToolResult, Method, RawJson, RpcError, Tool};
 use std::sync::{Arc, PoisonError};

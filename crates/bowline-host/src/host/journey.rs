@@ -13,9 +13,9 @@ use crate::{
     aggregate::{Catalog, may_be_of},
     bridge::{Flight, Landing, Leg, unanswered},
     gateway::REFUSED,
-    policy::{Action, CallFacts, Definition, Ended, Facts, Gate, Permit, Refusal},
     upstream::{CallerKey, Instance},
 };
+use bowline_policy::{Action, CallFacts, Definition, Ended, Facts, Gate, Permit, Refusal};
 use bowline_proto::{
     replay::{Asked, Question, Replay},
     service::{Call, Notifier, Outcome, Reply},

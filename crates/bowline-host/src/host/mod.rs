@@ -18,18 +18,18 @@ pub use telemetry::Telemetry;
 use crate::{
     aggregate::{Catalog, Offer, Shelf, may_be_of},
     bridge::Parking,
-    config::{Share, Start},
-    policy::{Audience, Caller, Definition, Facts, Guard, Trust},
-    sampling::Broker,
-    search::Disclosure,
-    telemetry::ActiveSession,
     upstream::{CallerKey, Instance, InstanceQuota, Member, Upstream, UpstreamStatus},
 };
+use bowline_config::{Share, Start};
+use bowline_models::Broker;
+use bowline_policy::{Audience, Caller, Definition, Facts, Guard, Trust};
 use bowline_proto::{
     service::{BoxFuture, Call, ClientView, Notifier, Outcome, Service},
     subscribe::Change,
 };
+use bowline_search::Disclosure;
 use bowline_server::{Announcer, Server, ServerHandle};
+use bowline_telemetry::ActiveSession;
 use bowline_types::{
     Method, PromptsCapability, RawMap, ResourcesCapability, RpcError, ServerCapabilities, ToolsCapability,
 };
@@ -51,7 +51,8 @@ const SWEEP: Duration = Duration::from_secs(1);
 ///
 /// ```no_run
 /// use bowline_client::command;
-/// use bowline_host::{Host, policy::{Guard, Policy, Rule}};
+/// use bowline_host::Host;
+/// use bowline_policy::{Guard, Policy, Rule};
 /// use bowline_server::Server;
 ///
 /// # async fn run() -> bowline_server::Result {
@@ -194,7 +195,7 @@ impl Host {
     }
 
     /// The numbers of the host as Prometheus reads them. Serve them as
-    /// [`CONTENT_TYPE`](crate::telemetry::CONTENT_TYPE).
+    /// [`CONTENT_TYPE`](bowline_telemetry::CONTENT_TYPE).
     pub fn metrics(&self) -> String {
         self.inner.metrics_page()
     }

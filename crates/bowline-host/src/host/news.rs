@@ -3,11 +3,11 @@
 use super::{Inner, Wait};
 use crate::{
     aggregate::{Catalog, without_prefix},
-    config::Share,
-    policy::Facts,
     upstream::{CallerKey, Instance},
 };
 use bowline_client::Notification;
+use bowline_config::Share;
+use bowline_policy::Facts;
 use bowline_proto::{service::ClientView, subscribe::Change};
 use bowline_types::RpcError;
 use std::{

@@ -4,14 +4,12 @@ use super::{
     Inner,
     journey::{Route, Subject},
 };
-use crate::{
-    policy::{Refusal, RefusalKind},
-    telemetry::{
-        CallEnd, ConsentDecision, Metrics, Operation, Span, SpanEnd, Tracer, UpstreamMetrics, UpstreamState,
-    },
-    upstream::{Health, Instance},
-};
+use crate::upstream::{Health, Instance};
+use bowline_policy::{Refusal, RefusalKind};
 use bowline_proto::service::{Call, Outcome, Reply};
+use bowline_telemetry::{
+    CallEnd, ConsentDecision, Metrics, Operation, Span, SpanEnd, Tracer, UpstreamMetrics, UpstreamState,
+};
 use bowline_types::{Meta, Method, RpcError};
 use std::{
     sync::{Arc, PoisonError},

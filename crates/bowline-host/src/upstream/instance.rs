@@ -8,10 +8,10 @@ use super::{
 use crate::{
     aggregate::Shelf,
     bridge::{Pilot, Visitors},
-    config::Share,
-    telemetry::UpstreamMetrics,
 };
 use bowline_client::{BoxFuture, CallKey, Client, Notification, Relay, is_accessible_root};
+use bowline_config::Share;
+use bowline_telemetry::UpstreamMetrics;
 use bowline_types::{
     ClientCapabilities, ElicitationCapability, InputRequest, LogMessageParams, LoggingLevel, RawJson, RawMap,
     Root, RootsCapability, RpcError, SamplingCapability,

@@ -1,8 +1,8 @@
 //! From configuration to something that can be connected to.
 
 use super::{Page, Upstream};
-use crate::config::{self, CommandLaunch, InheritEnv, Launch, LimitsConfig, UpstreamConfig, UrlLaunch};
 use bowline_client::{Command, Environment, Limits, ListLimits};
+use bowline_config::{CommandLaunch, InheritEnv, Launch, LimitsConfig, Text, UpstreamConfig, UrlLaunch};
 use bowline_types::Root;
 use std::{fmt, path::Path};
 
@@ -86,43 +86,14 @@ fn from_config(entry: &UpstreamConfig, workspace: Option<&Path>) -> Result<Upstr
     Ok(upstream)
 }
 
-impl UpstreamConfig {
-    /// What is started or connected to, as text without secrets: the command line, with the folder if the entry names one,
-    /// or the URL. Accepted definitions belong to it, together with the name.
-    pub fn identity(&self) -> String {
-        let word = |text: &config::Text| {
-            let text = text.shown();
-            let is_plain = |letter: char| !letter.is_whitespace() && !matches!(letter, '"' | '\'' | '\\');
-            if !text.is_empty() && text.chars().all(is_plain) { text.to_owned() } else { format!("{text:?}") }
-        };
-        match &self.launch {
-            Launch::Command(launch) => {
-                let words: Vec<_> = std::iter::once(&launch.program).chain(&launch.args).map(word).collect();
-                let folder = launch.cwd.as_ref().map(|folder| format!(" (in {})", word(folder)));
-                words.join(" ") + &folder.unwrap_or_default()
-            }
-            Launch::Url(launch) => launch.url.shown().to_owned(),
-        }
-    }
-}
-
-impl From<&config::RootConfig> for Root {
-    /// A root as the protocol has it; a path becomes its URI.
-    fn from(config: &config::RootConfig) -> Self {
-        let place = config.uri.expose();
-        let root = if place.starts_with("file:") { Self::new(place) } else { Self::of_path(place) };
-        Self { name: config.name.clone(), ..root }
-    }
-}
-
 fn program(launch: &CommandLaunch, workspace: Option<&Path>) -> Result<Command, LaunchError> {
     let mut command = Command::new(launch.program.expose());
-    command = command.args(launch.args.iter().map(config::Text::expose));
+    command = command.args(launch.args.iter().map(Text::expose));
     if let Some(file) = &launch.env_file {
         let path = Path::new(file.expose());
-        let text = config::read_env_file(path)
+        let text = bowline_config::read_env_file(path)
             .map_err(|error| LaunchError(format!("cannot read `{}`: {error}", path.display())))?;
-        let (variables, errors) = config::parse_env_file(path, &text);
+        let (variables, errors) = bowline_config::parse_env_file(path, &text);
         if let Some(error) = errors.first() {
             return Err(LaunchError(error.to_string()));
         }
@@ -136,7 +107,7 @@ fn program(launch: &CommandLaunch, workspace: Option<&Path>) -> Result<Command, 
             None => command.env_remove(name),
         };
     }
-    if let Some(folder) = launch.cwd.as_ref().map(config::Text::expose).map(Path::new).or(workspace) {
+    if let Some(folder) = launch.cwd.as_ref().map(Text::expose).map(Path::new).or(workspace) {
         command = command.current_dir(folder);
     }
     Ok(command)

@@ -16,7 +16,8 @@ pub(crate) use quota::{InstanceLimit, InstanceQuota};
 pub use spec::{InProcess, Upstream};
 pub use status::{Health, UpstreamStatus};
 
-use crate::{config::Share, telemetry::UpstreamMetrics};
+use bowline_config::Share;
+use bowline_telemetry::UpstreamMetrics;
 use std::{
     collections::HashMap,
     sync::{

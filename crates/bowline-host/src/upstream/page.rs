@@ -1,7 +1,7 @@
 //! Servers that have a URL, and headers that a command prints, anew for every connection.
 
-use crate::config::{ChildCommands, Commands, Text};
 use bowline_client::{Connect, Error, Inbox, Restart, Result, Transport};
+use bowline_config::{ChildCommands, Commands, Text};
 use bowline_http::HttpTarget;
 use bowline_proto::service::BoxFuture;
 use bowline_types::Era;

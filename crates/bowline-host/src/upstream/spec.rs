@@ -1,9 +1,9 @@
 //! What the user says of one server: where it is, and how it is to be treated.
 
-use crate::config::{Share, Start};
-use crate::policy::{Pattern, spelling, tree::Readings};
 use bowline_client::{Command, Connect, Inbox, ListLimits, Stream, Transport};
+use bowline_config::{Share, Start};
 use bowline_http::HttpTarget;
+use bowline_policy::{Pattern, Readings, ambiguity};
 use bowline_proto::service::BoxFuture;
 use bowline_server::ServerHandle;
 use bowline_types::{Revision, Root};
@@ -169,7 +169,7 @@ impl Upstream {
         let fits = |patterns: &[Pattern], readings| {
             patterns.iter().any(|pattern| pattern.matches_spelled(uri, readings))
         };
-        spelling::ambiguity(uri).is_none()
+        ambiguity(uri).is_none()
             && (self.allow.is_empty() || fits(&self.allow, Readings::Every))
             && !fits(&self.deny, Readings::Any)
     }

@@ -1,10 +1,8 @@
 //! What a server cannot get at by going around what calls go through.
 
 use bowline_client::{BoxFuture, Connect, Inbox, Stream, Transport};
-use bowline_host::{
-    Host, Start, Upstream,
-    policy::{Action, ArgumentTest, Guard, Policy, Question, Rule, Scripted, Verdict},
-};
+use bowline_host::{Host, Start, Upstream};
+use bowline_policy::{Action, ArgumentTest, Guard, Policy, Question, Rule, Scripted, Verdict};
 use bowline_server::Server;
 use bowline_testing::Peer;
 use bowline_types::{Revision, Root};

@@ -1,10 +1,8 @@
 //! Several callers of one server that has a single channel for everything.
 
 use super::wired::{Wired, called, caller, done, finished, hosted, question, start};
-use bowline_host::{
-    Host, Upstream,
-    policy::{Guard, Policy, Rule},
-};
+use bowline_host::{Host, Upstream};
+use bowline_policy::{Guard, Policy, Rule};
 use bowline_server::Server;
 use bowline_testing::Peer;
 use bowline_types::Revision;

@@ -1,10 +1,10 @@
 //! What one caller or one server can take from the others: a bounded share.
 
 use super::wired::{Wired, called, caller, done, finished, hosted, start};
-use bowline_host::{
-    Health, Host, Share, Upstream,
+use bowline_host::{Health, Host, Share, Upstream};
+use bowline_policy::{
+    Guard, Policy, Rule,
     audit::{Audit, AuditSettings},
-    policy::{Guard, Policy, Rule},
 };
 use bowline_server::{Server, ServerHandle, Tool};
 use bowline_testing::Peer;

@@ -1,9 +1,7 @@
 //! Changes that servers report, and which clients hear of them.
 
-use bowline_host::{
-    Host, Share, Upstream,
-    policy::{Guard, Policy, Rule},
-};
+use bowline_host::{Host, Share, Upstream};
+use bowline_policy::{Guard, Policy, Rule};
 use bowline_proto::subscribe::Change;
 use bowline_server::{Announcer, Resource, Server, ServerHandle, Tool};
 use bowline_testing::Peer;

@@ -1,7 +1,7 @@
 //! The way of calls and questions through the guard.
 
-use bowline_host::audit::{Audit, AuditArguments, AuditSettings};
-use bowline_host::policy::{
+use bowline_policy::audit::{Audit, AuditArguments, AuditSettings};
+use bowline_policy::{
     Action, Answers, ArgumentTest, CallFacts, Caller, Covers, DecidedBy, Definition, DifferenceKind, Edit,
     Ended, Facts, Gate, Granted, Guard, GuardBuilder, NewTools, Opener, Permit, Pins, Policy, Question,
     QuestionLimit, Refusal, RefusalKind, Rule, Scope, Scripted, ShownUrl, Trust, Verdict,
@@ -269,7 +269,7 @@ async fn a_server_that_another_process_has_met_is_not_new() {
     Guard::builder().pins(pins()).build().listed(&FILES, std::slice::from_ref(&old)).await.unwrap();
     let differences = late.listed(&FILES, std::slice::from_ref(&new)).await.unwrap();
     assert!(matches!(differences[..], [ref only] if matches!(only.kind, DifferenceKind::Changed { .. })));
-    assert_eq!(pins().look(&"files".into(), &old), bowline_host::policy::Standing::Same);
+    assert_eq!(pins().look(&"files".into(), &old), bowline_policy::Standing::Same);
 }
 
 #[tokio::test]

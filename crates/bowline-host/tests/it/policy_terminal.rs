@@ -1,6 +1,6 @@
 //! Questions in a terminal, as a person sees them.
 
-use bowline_host::policy::{Action, Covers, Edit, Gate, Question, Scope, ShownUrl, Terminal, Verdict};
+use bowline_policy::{Action, Covers, Edit, Gate, Question, Scope, ShownUrl, Terminal, Verdict};
 use bowline_types::{
     BooleanSchema, ContentBlock, CreateMessageParams, CreateMessageResult, ElicitSchema, EnumSchema,
     MultiSelectSchema, NumberSchema, RawJson, Role, Root, SamplingMessage, StringFormat, StringSchema, Tool,

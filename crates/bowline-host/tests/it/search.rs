@@ -1,7 +1,7 @@
 //! Whether questions find their tools among two thousand.
 
 use crate::catalog::{catalog, products};
-use bowline_host::search::{Entry, Index};
+use bowline_search::{Entry, Index};
 use bowline_types::Tool;
 
 /// A question, and the service, object and operation of the one tool that answers it.

@@ -1,10 +1,8 @@
 //! Rules that hold however a caller writes a URI or a path.
 
 use super::wired::Wired;
-use bowline_host::{
-    Host, Upstream,
-    policy::{Action, ArgumentTest, Caller, Effect, Guard, Policy, Request, Rule, Trust},
-};
+use bowline_host::{Host, Upstream};
+use bowline_policy::{Action, ArgumentTest, Caller, Effect, Guard, Policy, Request, Rule, Trust};
 use bowline_proto::subscribe::Change;
 use bowline_server::{Resource, Server, ServerHandle, Typing};
 use bowline_testing::Peer;

@@ -2,10 +2,8 @@
 
 use crate::collector::{Collector, answer};
 use bowline_client::BoxFuture;
-use bowline_host::telemetry::{
-    ExportCounts, Metrics, Operation, Sources, Span, SpanEnd, Tracer, Traces, Wire,
-};
 use bowline_http::{Post, PostAnswer, PostError, Poster};
+use bowline_telemetry::{ExportCounts, Metrics, Operation, Sources, Span, SpanEnd, Tracer, Traces, Wire};
 use bowline_types::{Id, Method, Revision, TraceContext};
 use bytes::Bytes;
 use expect_test::expect;

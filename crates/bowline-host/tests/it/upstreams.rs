@@ -2,10 +2,8 @@
 
 use crate::wired::Wired;
 use bowline_client::ListLimits;
-use bowline_host::{
-    Health, Host, Upstream,
-    policy::{Guard, Policy, Rule},
-};
+use bowline_host::{Health, Host, Upstream};
+use bowline_policy::{Guard, Policy, Rule};
 use bowline_server::{Server, ServerHandle, Tool};
 use bowline_testing::Peer;
 use bowline_types::Revision;

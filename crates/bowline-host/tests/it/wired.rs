@@ -1,10 +1,8 @@
 //! A host in front of a server whose frames a test writes, on a single channel for everything.
 
 use bowline_client::{BoxFuture, Connect, Inbox, Result, Stream, Transport};
-use bowline_host::{
-    Host, Upstream,
-    policy::{Guard, Policy, Rule},
-};
+use bowline_host::{Host, Upstream};
+use bowline_policy::{Guard, Policy, Rule};
 use bowline_server::{Server, ServerHandle, Tool};
 use bowline_testing::Peer;
 use bowline_types::Revision;

@@ -5,7 +5,7 @@ use crate::{
     failure::{Code, Failure},
     screen::Tone,
 };
-use bowline_host::config::{
+use bowline_config::{
     Config, ConfigError, Disk, Loader, Notice, NoticeKind, Platform, Scope, Source, Strictness, known_files,
 };
 use clap::Args;

@@ -4,7 +4,7 @@ use crate::{
     context::Context,
     failure::{Code, Failure},
 };
-use bowline_host::config::{Config, Launch, Origin, Scope, Text, explain};
+use bowline_config::{Config, Launch, Origin, Scope, Text, explain};
 use serde_json::{Map, Value, json};
 
 pub(super) fn run(context: &Context) -> Result<(), Failure> {

@@ -6,7 +6,7 @@ use crate::{
     failure::{Code, Failure},
     folders,
 };
-use bowline_host::config::{
+use bowline_config::{
     Config, Dialect, Disk, KnownFile, Launch, Loader, NoticeKind, Platform, Scope, Source, Strictness,
     UpstreamConfig, known_files,
 };
@@ -55,7 +55,7 @@ fn take_over(arguments: &Arguments, context: &Context) -> Result<usize, Failure>
     let own = own_file(context, &known)?;
     let own_config = load(
         context,
-        Source { presence: bowline_host::config::Presence::Optional, ..Source::new(&own, Scope::User) },
+        Source { presence: bowline_config::Presence::Optional, ..Source::new(&own, Scope::User) },
     );
     if let Some(error) = own_config.errors.first() {
         return Err(Failure::new(Code::Config, format!("your own configuration has a mistake: {error}"))

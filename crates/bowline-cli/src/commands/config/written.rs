@@ -1,6 +1,6 @@
 //! A server of another program as an entry of `bowline.toml`.
 
-use bowline_host::config::{Launch, Prefer, Text, UpstreamConfig};
+use bowline_config::{Launch, Prefer, Text, UpstreamConfig};
 use std::{collections::BTreeMap, fmt::Write as _};
 
 /// Whether secrets are written, or only that there are some.

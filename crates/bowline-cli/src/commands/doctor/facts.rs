@@ -228,7 +228,7 @@ impl Facts {
 /// How an entry of a list is called in a finding.
 pub(super) fn name_of(entry: &Value) -> String {
     let name = ["name", "uri", "uriTemplate"].iter().find_map(|key| entry.get(*key)?.as_str());
-    bowline_host::policy::visible(name.unwrap_or("(without a name)"))
+    bowline_text::visible(name.unwrap_or("(without a name)"))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::{
     facts::{Answer, Facts, List, ListKind, name_of},
     finding::{Finding, Level},
 };
-use bowline_host::search::estimate_tokens;
+use bowline_search::estimate_tokens;
 use bowline_types::{Prompt, RawJson, Resource, ResourceTemplate, Tool, error_code::METHOD_NOT_FOUND};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -99,7 +99,7 @@ fn twice(list: &List) -> Option<Finding> {
     let places = counts
         .into_iter()
         .filter(|(_, count)| *count > 1)
-        .map(|(name, _)| bowline_host::policy::visible(name))
+        .map(|(name, _)| bowline_text::visible(name))
         .collect();
     Finding::new(
         Level::Error,

@@ -4,7 +4,7 @@ use super::{
     facts::Facts,
     finding::{Finding, Level},
 };
-use bowline_host::policy::visible;
+use bowline_text::visible;
 use std::time::Duration;
 
 const SLOW: Duration = Duration::from_secs(2);

@@ -6,7 +6,7 @@ use super::{
     lists,
 };
 use crate::{context::Context, failure::Failure, screen::Tone};
-use bowline_host::policy::visible;
+use bowline_text::visible;
 use serde_json::{Value, json};
 use std::time::Duration;
 

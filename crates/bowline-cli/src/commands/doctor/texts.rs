@@ -4,7 +4,7 @@ use super::{
     facts::{Facts, ListKind, name_of},
     finding::{Finding, Level},
 };
-use bowline_host::policy::hidden_characters;
+use bowline_text::hidden_characters;
 use serde_json::Value;
 
 /// What a description should say at least.
@@ -73,9 +73,7 @@ fn parameters(facts: &Facts) -> Option<Finding> {
         let bare = properties.iter().filter(|(_, schema)| {
             description(schema).is_empty() && schema.get("$ref").is_none() && schema.get("enum").is_none()
         });
-        places.extend(
-            bare.map(|(name, _)| format!("{}.{}", name_of(tool), bowline_host::policy::visible(name))),
-        );
+        places.extend(bare.map(|(name, _)| format!("{}.{}", name_of(tool), bowline_text::visible(name))));
     }
     Finding::new(
         Level::Hint,

@@ -1,7 +1,7 @@
 //! Questions at the terminal where the board is: one at a time, with the board out of the way.
 
 use super::board::Board;
-use bowline_host::policy::{Gate, Question, Terminal, Verdict};
+use bowline_policy::{Gate, Question, Terminal, Verdict};
 use bowline_proto::service::BoxFuture;
 use tokio::{
     io::{BufReader, Stderr, Stdin},

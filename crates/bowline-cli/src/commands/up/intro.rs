@@ -2,7 +2,7 @@
 
 use super::demo::Shown;
 use crate::{context::Context, running, screen::Tone, token::Access};
-use bowline_host::config::{Platform, Scope, known_files};
+use bowline_config::{Platform, Scope, known_files};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 

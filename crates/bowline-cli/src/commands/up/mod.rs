@@ -16,10 +16,8 @@ use crate::{
     token::Access,
 };
 use board::{Board, Size};
-use bowline_host::{
-    gateway::{Candidate, Standing},
-    policy::{Gate, Verdict},
-};
+use bowline_host::gateway::{Candidate, Standing};
+use bowline_policy::{Gate, Verdict};
 use clap::Args;
 use gate::AtTerminal;
 use std::{

@@ -4,8 +4,8 @@ use crate::screen::{Screen, Tone};
 use bowline_host::{
     Gateway, Health, UpstreamStatus,
     gateway::{EntryStatus, Standing},
-    policy::visible,
 };
+use bowline_text::visible;
 use std::collections::BTreeMap;
 
 /// What is told of one server.

@@ -5,10 +5,8 @@
 mod client;
 mod server;
 
-use bowline_host::{
-    Host, Upstream,
-    policy::{Guard, Policy, Rule},
-};
+use bowline_host::{Host, Upstream};
+use bowline_policy::{Guard, Policy, Rule};
 use bowline_server::{Server, ServerHandle};
 use bowline_testing::Peer;
 use bowline_types::Revision;

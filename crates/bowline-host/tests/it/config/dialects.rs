@@ -1,6 +1,6 @@
 //! A realistic file of each dialect.
 
-use bowline_host::config::{Scope, explain};
+use bowline_config::{Scope, explain};
 use expect_test::{Expect, expect};
 
 use super::{load, show};

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use bowline_host::config::{Config, Disk, Launch, Loader, Platform, Scope, Source, diff, known_files};
-use bowline_host::policy::Effect;
+use bowline_config::{Config, Disk, Launch, Loader, Platform, Scope, Source, diff, known_files};
+use bowline_policy::Effect;
 use expect_test::expect;
 
 use super::{environment, load};
@@ -159,7 +159,7 @@ fn a_reload_changes_only_what_changed() {
 fn a_secret_that_changes_is_a_change() {
     let text = r#"{ "mcpServers": { "a": { "command": "x", "env": { "KEY": "${API_KEY}" } } } }"#;
     let files = [("mcp.json", Scope::User, text)];
-    let other = bowline_host::config::Environment::new([("API_KEY", "rotated")]);
+    let other = bowline_config::Environment::new([("API_KEY", "rotated")]);
     let difference = diff(&load(&files), &super::load_in(other, &files));
     assert_eq!(difference.changed, ["a"]);
 }
@@ -289,7 +289,8 @@ fn a_project_cannot_make_the_users_own_file_one_of_its_own() {
 #[test]
 fn only_an_own_file_chooses_which_variables_a_program_receives() {
     // V-71
-    use bowline_host::{Reach, config::InheritEnv};
+    use bowline_config::InheritEnv;
+    use bowline_host::Reach;
     let own = "[servers.a]\ncommand = \"a\"\ninherit_env = [\"AWS_*\", \"KUBECONFIG\"]\n\
                [servers.b]\ncommand = \"b\"\ninherit_env = \"all\"\n\
                [servers.c]\ncommand = \"c\"\ninherit_env = \"none\"\n\

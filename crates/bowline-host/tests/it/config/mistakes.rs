@@ -1,6 +1,6 @@
 //! Mistakes in each dialect, and what is said about them.
 
-use bowline_host::config::Scope;
+use bowline_config::Scope;
 use expect_test::expect;
 
 use super::{check, load};

@@ -9,7 +9,7 @@ mod variables;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use bowline_host::config::{Config, Environment, Loader, Platform, Scope, Source};
+use bowline_config::{Config, Environment, Loader, Platform, Scope, Source};
 use expect_test::Expect;
 
 /// An environment that has what the fixtures need.
@@ -54,7 +54,7 @@ fn load_in(environment: Environment, files: &[(&str, Scope, &str)]) -> Config {
 
 /// The servers alone, explained; then notices and errors.
 fn show(config: &Config) -> String {
-    let explained = bowline_host::config::explain(config);
+    let explained = bowline_config::explain(config);
     let servers = explained.split("[gateway]").next().unwrap_or_default().trim_end();
     let notices = config.notices.iter().map(|notice| format!("{:?}: {notice}", notice.kind));
     let errors = config.errors.iter().map(|error| format!("error: {error}"));

@@ -1,6 +1,6 @@
 //! Files that cannot be read as what they are, and what is said about them.
 
-use bowline_host::config::Scope;
+use bowline_config::Scope;
 use expect_test::expect;
 
 use super::{check, load};

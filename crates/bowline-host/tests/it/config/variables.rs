@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use bowline_host::config::{
+use bowline_config::{
     Commands, Environment, Input, Inputs, Launch, Loader, Platform, Scope, Source, Strictness, Text,
 };
 use expect_test::{Expect, expect};

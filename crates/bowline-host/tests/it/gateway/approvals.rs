@@ -1,9 +1,9 @@
 //! Servers of a project: not used before the user has approved what they are.
 
 use super::{Far, Folder, call, client, config_of, environment, text, tools};
+use bowline_config::{Config, Scope};
 use bowline_host::{
     Gateway,
-    config::{Config, Scope},
     gateway::{Approvals, Candidate, Standing},
 };
 use serde_json::json;

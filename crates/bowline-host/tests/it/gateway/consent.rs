@@ -1,11 +1,9 @@
 //! Consent of a gateway without a terminal: what passes, what is put to the caller's user, what is refused and how.
 
 use super::{Far, Folder, call, config, config_of, environment, text};
-use bowline_host::{
-    Gateway,
-    config::Scope,
-    policy::{Consent, Rule},
-};
+use bowline_config::Scope;
+use bowline_host::Gateway;
+use bowline_policy::{Consent, Rule};
 use bowline_server::{Server, Tool};
 use bowline_testing::Peer;
 use bowline_types::Revision;

@@ -1,7 +1,7 @@
 //! Thousands of tools behind three.
 
 use super::{Far, call, client, gateway, open_file, text, tools};
-use bowline_host::search::MetaTool;
+use bowline_search::MetaTool;
 use bowline_server::{Server, Tool};
 use bowline_testing::Peer;
 use bowline_types::Revision;

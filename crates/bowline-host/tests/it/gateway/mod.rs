@@ -8,10 +8,8 @@ mod reload;
 mod settings;
 mod telemetry;
 
-use bowline_host::{
-    Gateway,
-    config::{Config, Environment, Loader, Scope, Source},
-};
+use bowline_config::{Config, Environment, Loader, Scope, Source};
+use bowline_host::Gateway;
 use bowline_http::{Body, HttpOptions, HttpService, RequestFilter};
 use bowline_server::{Ctx, Server, ServerHandle, Tool};
 use bowline_testing::Peer;

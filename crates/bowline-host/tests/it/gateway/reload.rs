@@ -1,11 +1,8 @@
 //! A configuration that changes while everything runs.
 
 use super::{Far, Folder, call, client, config, config_of, environment, gateway, open_file, text, tools};
-use bowline_host::{
-    Gateway,
-    config::{Disk, Loader, Scope, Source},
-    gateway::Standing,
-};
+use bowline_config::{Disk, Loader, Scope, Source};
+use bowline_host::{Gateway, gateway::Standing};
 use serde_json::json;
 use std::time::Duration;
 

@@ -3,7 +3,8 @@
 use super::{
     Far, Folder, Headers, call, client, config, config_of, environment, gateway, open_file, text, tools,
 };
-use bowline_host::{Gateway, config::Scope, gateway::Standing};
+use bowline_config::Scope;
+use bowline_host::{Gateway, gateway::Standing};
 use bowline_http::HttpOptions;
 use bowline_server::Server;
 use bowline_testing::Peer;

@@ -2,7 +2,8 @@
 
 use super::{Far, call, client, config, environment, gateway, open_file, text};
 use crate::collector::Collector;
-use bowline_host::{Gateway, telemetry::Traces};
+use bowline_host::Gateway;
+use bowline_telemetry::Traces;
 use serde_json::{Value, json};
 
 const CALLER: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";

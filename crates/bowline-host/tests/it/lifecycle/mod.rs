@@ -3,10 +3,8 @@
 mod isolation;
 mod support;
 
-use bowline_host::{
-    Health, Share, Start,
-    policy::{Gate, Guard, Policy, Question, Rule, Verdict},
-};
+use bowline_host::{Health, Share, Start};
+use bowline_policy::{Gate, Guard, Policy, Question, Rule, Verdict};
 use bowline_proto::service::BoxFuture;
 use futures_util::FutureExt as _;
 use std::{

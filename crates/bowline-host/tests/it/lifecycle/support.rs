@@ -1,10 +1,8 @@
 //! Hosts of servers that are real processes, and clients in front of them.
 
 use bowline_client::{Backoff, Command, Restart, command};
-use bowline_host::{
-    Health, Host, Upstream,
-    policy::{Guard, Policy, Rule},
-};
+use bowline_host::{Health, Host, Upstream};
+use bowline_policy::{Guard, Policy, Rule};
 use bowline_server::{Server, ServerHandle};
 use bowline_testing::Peer;
 use bowline_types::Revision;

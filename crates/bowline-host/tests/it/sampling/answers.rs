@@ -2,7 +2,7 @@
 
 use super::site::*;
 use bowline_client::{Client, memory};
-use bowline_host::sampling::SampleErrorKind;
+use bowline_models::SampleErrorKind;
 use bowline_server::{Ctx, Server, Tool};
 use bowline_types::{Adapt, Revision};
 use expect_test::{Expect, expect};

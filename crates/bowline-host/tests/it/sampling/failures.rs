@@ -1,8 +1,8 @@
 //! Everything that can go wrong with a provider, and what server and user are told.
 
 use super::site::*;
-use bowline_host::sampling::{Broker, Model, Pace, Provider, SampleError, SampleErrorKind, Settings};
 use bowline_http::{Post, PostAnswer, PostError};
+use bowline_models::{Broker, Model, Pace, Provider, SampleError, SampleErrorKind, Settings};
 use bowline_proto::service::BoxFuture;
 use bytes::Bytes;
 use expect_test::{Expect, expect};

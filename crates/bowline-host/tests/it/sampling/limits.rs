@@ -1,8 +1,8 @@
 //! How much servers may use, and that it is counted.
 
 use super::site::*;
-use bowline_host::sampling::{Broker, Cap, Caps, Model, SampleErrorKind, Settings};
 use bowline_http::Poster;
+use bowline_models::{Broker, Cap, Caps, Model, SampleErrorKind, Settings};
 use bowline_types::error_code;
 
 fn capped(site: &Site, caps: Caps) -> Broker {

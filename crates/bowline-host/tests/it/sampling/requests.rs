@@ -1,7 +1,7 @@
 //! What a provider is sent, for everything a server can ask.
 
 use super::site::*;
-use bowline_host::sampling::{Asker, Model, SampleErrorKind, Settings};
+use bowline_models::{Asker, Model, SampleErrorKind, Settings};
 use bowline_types::error_code;
 use expect_test::{Expect, expect};
 
@@ -302,8 +302,8 @@ async fn the_model_that_was_chosen_is_asked_at_its_provider() {
         (Site::new([reply(200, said("one"))]).await, Site::new([reply(200, message_said("other"))]).await);
     let named = |site: &Site| format!("http://{}/v1", site.address);
     let settings = Settings::new()
-        .provider(bowline_host::sampling::Provider::open_ai("local").base_url(named(&one)))
-        .provider(bowline_host::sampling::Provider::anthropic("far").base_url(named(&other)))
+        .provider(bowline_models::Provider::open_ai("local").base_url(named(&one)))
+        .provider(bowline_models::Provider::anthropic("far").base_url(named(&other)))
         .model(Model::new("local", "qwen3:8b").cost(1.0).intelligence(0.2))
         .model(Model::new("far", "claude-sonnet-5").alias("gpt-5").cost(0.2).intelligence(0.9));
     let broker = with(settings);

@@ -1,8 +1,8 @@
 //! The key of a provider goes to the provider and nowhere else.
 
 use super::site::*;
-use bowline_host::sampling::{Broker, Model, Pace, SampleError, Settings};
 use bowline_http::Poster;
+use bowline_models::{Broker, Model, Pace, SampleError, Settings};
 use bowline_testing::Log;
 use std::time::Duration;
 

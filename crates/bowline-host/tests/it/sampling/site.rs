@@ -1,7 +1,7 @@
 //! A provider that answers as a test tells it, on a socket.
 
-use bowline_host::sampling::{Broker, Model, Pace, Provider, SampleError, Secret, Settings};
 use bowline_http::Poster;
+use bowline_models::{Broker, Model, Pace, Provider, SampleError, Secret, Settings};
 use bowline_types::{CreateMessageParams, CreateMessageResult};
 use serde_json::Value;
 use std::{

@@ -1,0 +1,455 @@
+//! The sections of `bowline.toml` beside the servers, as they are read.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::entry::Context;
+use super::expand::absolute;
+use super::fields::{Fields, Null, Sited, Unit};
+use super::model::Config;
+use super::node::Node;
+use super::report::{NoticeKind, Origin};
+use super::sections::{AnnotationsConfig, KeySource, ModelConfig, ProviderConfig, ProviderKind, RuleConfig};
+use bowline_policy::{Action, Consent, Effect, Pattern};
+use bowline_search::DisclosureMode;
+
+/// Applies the sections of a file to what files of lower precedence said.
+pub(crate) fn apply(context: &Context<'_>, root: &Node, config: &mut Config) {
+    let Some(fields) = Fields::new(root, "", context.report) else { return };
+    fields.keep(&["include", "servers", "inputs"]);
+    for name in ["gateway", "sampling", "audit", "disclosure"] {
+        let Some(node) = fields.get(name) else { continue };
+        // A project must not open ports, choose who gets prompts and keys, or turn off what is written down.
+        if !context.scope.is_own() {
+            context.report.notice(
+                fields.name_origin(name),
+                name,
+                NoticeKind::Ignored,
+                "ignored, because a file of a project may not set it; write it into your own configuration",
+            );
+            continue;
+        }
+        let Some(section) = Fields::new(node, name, context.report) else { continue };
+        let mut reader = Reader { context, fields: section, origins: &mut config.origins };
+        match name {
+            "gateway" => gateway(&mut reader, &mut config.gateway),
+            "sampling" => sampling(&mut reader, &mut config.sampling),
+            "audit" => audit(&mut reader, &mut config.audit),
+            _ => disclosure(&mut reader, &mut config.disclosure),
+        }
+        match name {
+            "disclosure" => drop(reader.fields.finish()),
+            // A token, a log or a limit that is spelled wrong would not be there.
+            _ => reader.fields.refuse_others(),
+        }
+    }
+    let rules = fields.get("rules").map(|node| rules(context, node)).unwrap_or_default();
+    // The rules of the stronger file are asked first.
+    config.rules.splice(0..0, rules);
+    if context.scope.is_own() {
+        fields.refuse_slips(&["rules", "gateway", "audit"]);
+    }
+    fields.finish();
+}
+
+/// A section that is being read.
+#[derive(Debug)]
+struct Reader<'a> {
+    context: &'a Context<'a>,
+    fields: Fields<'a>,
+    origins: &'a mut BTreeMap<String, Origin>,
+}
+
+impl Reader<'_> {
+    fn set<T>(&mut self, name: &str, sited: Option<Sited<T>>, apply: impl FnOnce(T)) {
+        if let Some(sited) = sited {
+            self.origins.insert(self.fields.at(name), sited.origin);
+            apply(sited.value);
+        }
+    }
+
+    fn strings(&self, name: &str, example: &str) -> Option<Sited<Vec<String>>> {
+        let strings = self.fields.strings(name, &json!([example]))?;
+        let value = strings.into_iter().map(|text| text.value).collect();
+        Some(Sited { value, origin: self.fields.name_origin(name).clone() })
+    }
+
+    /// Reports the elements of a list that are not what is expected; false if there is one.
+    fn each(&self, name: &str, expected: &str, is_valid: fn(&str) -> bool) -> bool {
+        let items = self.fields.get(name).and_then(Node::as_array).unwrap_or_default();
+        let mut all = true;
+        for (index, item) in items.iter().enumerate() {
+            if item.as_str().is_some_and(|text| !is_valid(text)) {
+                all = false;
+                let help = "correct it or remove it";
+                self.fields.wrong_with(item, &format!("{name}[{index}]"), expected, help);
+            }
+        }
+        all
+    }
+
+    fn path(&self, fields: &Fields<'_>, name: &str, example: &str) -> Option<Sited<PathBuf>> {
+        let text = fields.string(name, example)?;
+        let path = absolute(&text.value, self.context.environment.home(), &self.context.base());
+        Some(Sited { value: PathBuf::from(path), origin: text.origin })
+    }
+}
+
+fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig) {
+    let listen = reader.fields.get("listen").and_then(|node| {
+        let address = node.as_str().and_then(|text| {
+            let text = text
+                .strip_prefix("localhost:")
+                .map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
+            text.parse::<SocketAddr>().ok()
+        });
+        if address.is_none() {
+            reader.fields.wrong(node, "listen", "an address and a port", &json!("127.0.0.1:7337"));
+        }
+        Some(Sited { value: address?, origin: node.origin.clone() })
+    });
+    reader.set("listen", listen, |value| gateway.listen = value);
+    let path = reader.fields.get("path").and_then(|node| {
+        let path = node.as_str().filter(|path| path.starts_with('/') && !path.contains(['?', '#', ' ']));
+        if path.is_none() {
+            reader.fields.wrong(node, "path", "a path that begins with `/`", &json!("/mcp"));
+        }
+        Some(Sited { value: path?.to_owned(), origin: node.origin.clone() })
+    });
+    reader.set("path", path, |value| gateway.path = value);
+    let name = reader.fields.string("name", "bowline");
+    reader.set("name", name, |value| gateway.name = value);
+    let instructions = reader.fields.string("instructions", "What the servers are for");
+    reader.set("instructions", instructions, |value| gateway.instructions = Some(value));
+    let origins = reader.strings("allowed_origins", "https://app.example.com");
+    let origins = origins.filter(|_| {
+        let expected = "an origin such as `https://app.example.com`, without a path";
+        reader.each("allowed_origins", expected, is_origin)
+    });
+    reader.set("allowed_origins", origins, |value| gateway.allowed_origins = value);
+    let hosts = reader.strings("allowed_hosts", "mcp.example.com");
+    let hosts = hosts.filter(|_| {
+        let expected = "a host such as `mcp.example.com`, or `*` for all of them";
+        reader.each("allowed_hosts", expected, is_host)
+    });
+    reader.set("allowed_hosts", hosts, |value| gateway.allowed_hosts = value);
+    let token = reader.fields.string("token_env", "BOWLINE_TOKEN");
+    reader.set("token_env", token, |value| gateway.token_env = Some(value));
+    let longest = reader.fields.get("max_name").and_then(|node| {
+        let count = reader.fields.count("max_name", 60)?;
+        let value = u16::try_from(count.value).ok().filter(|value| (16..=128).contains(value));
+        if value.is_none() {
+            reader.fields.wrong(node, "max_name", "a length between 16 and 128", &json!(60));
+        }
+        Some(Sited { value: value?, origin: count.origin })
+    });
+    reader.set("max_name", longest, |value| gateway.max_name = value);
+    let consent = reader.fields.get("consent").and_then(|node| {
+        let consent = node.as_str().and_then(Consent::named);
+        if consent.is_none() {
+            reader.fields.wrong(node, "consent", "`client`, `ask` or `deny`", &json!("ask"));
+        }
+        Some(Sited { value: consent?, origin: node.origin.clone() })
+    });
+    reader.set("consent", consent, |value| gateway.consent = Some(value));
+    let questions = reader.fields.get("max_questions").and_then(|node| {
+        let count = reader.fields.count("max_questions", 10)?;
+        let value = usize::try_from(count.value).ok().filter(|value| (1..=1_000).contains(value));
+        if value.is_none() {
+            reader.fields.wrong(node, "max_questions", "a number from 1 to 1000", &json!(10));
+        }
+        Some(Sited { value: value?, origin: count.origin })
+    });
+    reader.set("max_questions", questions, |value| gateway.max_questions = value);
+    let sessions = reader.fields.get("max_sessions").and_then(|node| {
+        let count = reader.fields.count("max_sessions", 1_000)?;
+        let value = usize::try_from(count.value).ok().filter(|value| *value > 0);
+        if value.is_none() {
+            reader.fields.wrong(node, "max_sessions", "at least one", &json!(1_000));
+        }
+        Some(Sited { value: value?, origin: count.origin })
+    });
+    reader.set("max_sessions", sessions, |value| gateway.max_sessions = value);
+    let idle = reader.fields.duration("session_idle", Unit::Seconds);
+    reader.set("session_idle", idle, |value| gateway.session_idle = value);
+    let connections = reader.fields.get("max_connections").and_then(|node| {
+        let count = reader.fields.count("max_connections", 10_000)?;
+        let value = usize::try_from(count.value).ok().filter(|value| *value > 0);
+        if value.is_none() {
+            reader.fields.wrong(node, "max_connections", "at least one", &json!(10_000));
+        }
+        Some(Sited { value: value?, origin: count.origin })
+    });
+    reader.set("max_connections", connections, |value| gateway.max_connections = value);
+    let keep_alive = reader.fields.duration("keep_alive", Unit::Seconds);
+    reader.set("keep_alive", keep_alive, |value| gateway.keep_alive = value);
+    let retained = reader.fields.bytes("max_retained_bytes");
+    reader.set("max_retained_bytes", retained, |value| gateway.max_retained_bytes = value);
+    let delay = match reader.fields.get("shutdown_delay") {
+        Some(node) if node.as_str() == Some("0s") => {
+            Some(Sited { value: Duration::ZERO, origin: node.origin.clone() })
+        }
+        _ => reader.fields.duration("shutdown_delay", Unit::Seconds),
+    };
+    reader.set("shutdown_delay", delay, |value| gateway.shutdown_delay = value);
+    for (name, example) in [("max_client_servers", 256), ("max_client_servers_per_user", 64)] {
+        let limit = reader.fields.get(name).and_then(|node| {
+            let count = reader.fields.count(name, example)?;
+            let value = usize::try_from(count.value).ok().filter(|value| *value > 0);
+            if value.is_none() {
+                reader.fields.wrong(node, name, "at least one", &json!(example));
+            }
+            Some(Sited { value: value?, origin: count.origin })
+        });
+        reader.set(name, limit, |value| match name {
+            "max_client_servers" => gateway.max_client_servers = value,
+            _ => gateway.max_client_servers_per_user = value,
+        });
+    }
+}
+
+/// Whether a text is a host with or without a port, or stands for all.
+fn is_host(text: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+    text == "*" || (!text.is_empty() && text.bytes().all(is_part))
+}
+
+/// Whether a text is an origin as browsers send it.
+fn is_origin(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(scheme, host)| !scheme.is_empty() && host != "*" && is_host(host))
+}
+
+fn audit(reader: &mut Reader<'_>, audit: &mut super::sections::AuditConfig) {
+    let file = reader.path(&reader.fields, "file", "audit.jsonl");
+    reader.set("file", file, |value| audit.file = Some(value));
+    let size = reader.fields.bytes("max_bytes");
+    reader.set("max_bytes", size, |value| audit.max_bytes = value);
+    let keep = reader.fields.get("keep").and_then(|node| {
+        let count = reader.fields.count("keep", 5)?;
+        let value = u32::try_from(count.value).ok().filter(|value| *value <= 10_000);
+        if value.is_none() {
+            reader.fields.wrong(node, "keep", "at most 10000 files", &json!(5));
+        }
+        Some(Sited { value: value?, origin: count.origin })
+    });
+    reader.set("keep", keep, |value| audit.keep = value);
+    let required = reader.fields.boolean("required");
+    reader.set("required", required, |value| audit.required = value);
+}
+
+fn disclosure(reader: &mut Reader<'_>, disclosure: &mut super::sections::DisclosureConfig) {
+    let modes = [("auto", DisclosureMode::Auto), ("off", DisclosureMode::Off), ("on", DisclosureMode::On)];
+    let mode = reader.fields.choice("mode", &modes);
+    reader.set("mode", mode, |value| disclosure.mode = value);
+    let threshold = reader.fields.count("threshold_tokens", 20_000);
+    reader.set("threshold_tokens", threshold, |value| disclosure.threshold_tokens = value);
+}
+
+fn sampling(reader: &mut Reader<'_>, sampling: &mut super::sections::SamplingConfig) {
+    let call = reader.fields.count("max_tokens_per_call", 4096);
+    reader.set("max_tokens_per_call", call, |value| sampling.max_tokens_per_call = Some(value));
+    let server = reader.fields.count("max_tokens_per_server", 100_000);
+    reader.set("max_tokens_per_server", server, |value| sampling.max_tokens_per_server = Some(value));
+    let hour = reader.fields.count("max_tokens_per_hour", 100_000);
+    reader.set("max_tokens_per_hour", hour, |value| sampling.max_tokens_per_hour = Some(value));
+    let timeout = reader.fields.duration("timeout", Unit::Seconds);
+    reader.set("timeout", timeout, |value| sampling.timeout = Some(value));
+
+    if let Some(providers) = reader.fields.get("providers") {
+        if let Some(members) = providers.as_object() {
+            for member in members {
+                if let Some(provider) = provider(reader, &member.node, &member.name, &member.origin) {
+                    let path = reader.fields.at(&format!("providers.{}", member.name));
+                    reader.origins.insert(path, member.origin.clone());
+                    sampling.providers.insert(member.name.clone(), provider);
+                }
+            }
+        } else {
+            let help = "write `[sampling.providers.local]` and its settings below it";
+            reader.fields.wrong_with(providers, "providers", "a table for each provider", help);
+        }
+    }
+    if let Some(models) = reader.fields.get("models") {
+        if let Some(items) = models.as_array() {
+            let read = items.iter().enumerate().filter_map(|(index, item)| model(reader, item, index));
+            sampling.models = read.collect();
+            reader.origins.insert(reader.fields.at("models"), models.origin.clone());
+        } else {
+            let help = "write `[[sampling.models]]` and its settings below it";
+            reader.fields.wrong_with(models, "models", "a list of models", help);
+        }
+    }
+    for model in &sampling.models {
+        if !sampling.providers.contains_key(&model.provider) {
+            let near = bowline_text::nearest(&model.provider, sampling.providers.keys().map(String::as_str));
+            let help = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("add `[sampling.providers.{}]`", model.provider),
+            };
+            reader.context.report.error_with(
+                &model.origin,
+                &reader.fields.at("models"),
+                format!(
+                    "the model `{}` is of the provider `{}`, which is not there",
+                    model.name, model.provider
+                ),
+                help,
+            );
+        }
+    }
+    let known: Vec<String> = sampling.providers.keys().cloned().collect();
+    sampling.models.retain(|model| known.contains(&model.provider));
+}
+
+fn provider(reader: &Reader<'_>, node: &Node, name: &str, origin: &Origin) -> Option<ProviderConfig> {
+    let report = reader.context.report;
+    let mark = report.mark();
+    let fields = Fields::new(node, reader.fields.at(&format!("providers.{name}")), report)?;
+    let kinds = [("openai", ProviderKind::OpenAi), ("anthropic", ProviderKind::Anthropic)];
+    let kind = fields.choice("kind", &kinds);
+    if !fields.has("kind") {
+        let help = format!("write {}", report.example("kind", &json!("openai")));
+        report.error_with(origin, &fields.path, "expected `kind`, got none", help);
+    }
+    let base_url = fields.get("base_url").and_then(|node| {
+        let url = node.as_str().filter(|url| url.starts_with("http://") || url.starts_with("https://"));
+        if url.is_none() {
+            fields.wrong(
+                node,
+                "base_url",
+                "a URL with `https://` or `http://`",
+                &json!("http://127.0.0.1:11434/v1"),
+            );
+        }
+        url.map(str::to_owned)
+    });
+    for name in ["key", "api_key", "token"] {
+        if fields.has(name) {
+            // A key in a file is read by everything that reads the file.
+            report.error_with(
+                fields.name_origin(name),
+                &fields.at(name),
+                "expected the place of the key, got the key itself",
+                format!("write {}", report.example("key_env", &json!("OPENAI_API_KEY"))),
+            );
+        }
+        fields.keep(&[name]);
+    }
+    let key_env = fields.string("key_env", "OPENAI_API_KEY");
+    let key_file = reader.path(&fields, "key_file", "~/.config/bowline/key");
+    let key = match (key_env, key_file) {
+        (Some(_), Some(file)) => {
+            let message = "expected either `key_env` or `key_file`, got both";
+            report.error_with(&file.origin, &fields.path, message, "keep the one that is meant");
+            None
+        }
+        (Some(name), None) => Some(KeySource::Env(name.value)),
+        (None, Some(file)) => Some(KeySource::File(file.value)),
+        (None, None) => None,
+    };
+    fields.finish();
+    if report.mark() > mark {
+        return None;
+    }
+    Some(ProviderConfig { origin: origin.clone(), kind: kind?.value, base_url, key })
+}
+
+fn model(reader: &Reader<'_>, node: &Node, index: usize) -> Option<ModelConfig> {
+    let report = reader.context.report;
+    let mark = report.mark();
+    let fields = Fields::new(node, reader.fields.at(&format!("models[{index}]")), report)?;
+    let required = |name: &str, example: &str| {
+        if !fields.has(name) {
+            let help = format!("write {}", report.example(name, &json!(example)));
+            report.error_with(&node.origin, &fields.path, format!("expected `{name}`, got none"), help);
+        }
+        fields.string(name, example).map(|text| text.value)
+    };
+    let name = required("name", "model-name");
+    let provider = required("provider", "cloud");
+    let aliases = fields.strings("aliases", &json!(["small"])).unwrap_or_default();
+    // What is not said is in the middle.
+    let [cost, speed, intelligence] =
+        ["cost", "speed", "intelligence"].map(|name| fields.share(name).unwrap_or(0.5));
+    fields.finish();
+    if report.mark() > mark {
+        return None;
+    }
+    let aliases = aliases.into_iter().map(|alias| alias.value).collect();
+    Some(ModelConfig {
+        origin: node.origin.clone(),
+        name: name?,
+        provider: provider?,
+        aliases,
+        cost,
+        speed,
+        intelligence,
+    })
+}
+
+fn rules(context: &Context<'_>, node: &Node) -> Vec<RuleConfig> {
+    let Some(items) = node.as_array() else {
+        context.report.error_with(
+            &node.origin,
+            "rules",
+            format!("expected a list of rules, got {}", node.kind()),
+            "write `[[rules]]` with two brackets and `effect = \"ask\"` below it",
+        );
+        return Vec::new();
+    };
+    items.iter().enumerate().filter_map(|(index, item)| rule(context, item, index)).collect()
+}
+
+fn rule(context: &Context<'_>, node: &Node, index: usize) -> Option<RuleConfig> {
+    let report = context.report;
+    let mark = report.mark();
+    let fields = Fields::new(node, format!("rules[{index}]"), report)?;
+    let effects = [("ask", Effect::Ask), ("deny", Effect::Deny), ("allow", Effect::Allow)];
+    let effect = fields.choice("effect", &effects);
+    if !fields.has("effect") {
+        let help = format!("write {}", report.example("effect", &json!("ask")));
+        report.error_with(&node.origin, &fields.path, "expected `effect`, got none", help);
+    }
+    let action = fields.choice("action", &Action::ALL.map(|action| (action.as_str(), action)));
+    let pattern = |name: &str| fields.string(name, "*").map(|text| Pattern::new(text.value));
+    let (server, tool, caller) = (pattern("server"), pattern("tool"), pattern("caller"));
+    let arguments = fields.map("arguments", Null::IsWrong).unwrap_or_default();
+    let arguments =
+        arguments.into_iter().filter_map(|(name, value)| Some((name, Pattern::new(value.value?)))).collect();
+    let annotations = fields.get("annotations").and_then(|node| {
+        let fields = Fields::new(node, fields.at("annotations"), report)?;
+        let hint = |name: &str| fields.boolean(name).map(|value| value.value);
+        let annotations = AnnotationsConfig {
+            read_only: hint("read_only"),
+            destructive: hint("destructive"),
+            idempotent: hint("idempotent"),
+            open_world: hint("open_world"),
+        };
+        fields.refuse_others();
+        Some(annotations)
+    });
+    let reason = fields.string("reason", "Why").map(|text| text.value);
+    // A condition that is spelled wrong would make the rule match more than was meant.
+    fields.refuse_others();
+    if report.mark() > mark {
+        return None;
+    }
+    let effect = effect?.value;
+    if !context.scope.is_own() && effect != Effect::Deny {
+        report.notice(
+            &node.origin,
+            &fields.path,
+            NoticeKind::Ignored,
+            "ignored, because a file of a project may only deny; write it into your own configuration",
+        );
+        return None;
+    }
+    let annotations = annotations.unwrap_or_default();
+    let origin = node.origin.clone();
+    let action = action.map(|action| action.value);
+    Some(RuleConfig { origin, effect, action, server, tool, arguments, annotations, caller, reason })
+}

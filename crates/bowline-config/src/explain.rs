@@ -1,0 +1,317 @@
+//! The merged configuration for people: every value with where it comes from, and no secrets.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::model::{
+    CommandLaunch, Config, InheritEnv, Launch, Prefer, Share, Start, UpstreamConfig, UrlLaunch,
+};
+use super::quantity::{show_bytes, show_duration};
+use super::report::Origin;
+use super::sections::{KeySource, ProviderKind, RuleConfig};
+use super::text::{Text, visible};
+use bowline_policy::{Consent, Pattern};
+use bowline_search::DisclosureMode;
+
+/// Writes the configuration in the notation of `bowline.toml`, with the origin of each value behind it. Values that
+/// nobody wrote are marked as defaults; secrets are masked.
+pub fn explain(config: &Config) -> String {
+    let mut page = Page { text: String::new(), origins: &config.origins, prefix: String::new() };
+    for upstream in &config.upstreams {
+        explain_upstream(&mut page, upstream);
+    }
+    page.origins = &config.origins;
+    sections(&mut page, config);
+    for rule in &config.rules {
+        explain_rule(&mut page, rule);
+    }
+    page.text
+}
+
+/// The page that is being written.
+#[derive(Debug)]
+struct Page<'a> {
+    text: String,
+    origins: &'a BTreeMap<String, Origin>,
+    /// What comes before a name in the map of origins.
+    prefix: String,
+}
+
+impl Page<'_> {
+    /// Adds a line; what files say cannot break it, nor hide in it.
+    fn push<const N: usize>(&mut self, parts: [&str; N]) {
+        self.text.extend(parts.map(visible));
+        self.text.push('\n');
+    }
+
+    fn head(&mut self, head: &str, comment: &str) {
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        let comment = if comment.is_empty() { String::new() } else { format!("  # {comment}") };
+        self.push([head, &comment]);
+    }
+
+    fn line(&mut self, name: &str, value: &str, origin: &str) {
+        self.push([name, " = ", value, "  # ", origin]);
+    }
+
+    /// A value whose origin is known by its name, or that nobody wrote.
+    fn value(&mut self, name: &str, value: &serde_json::Value) {
+        let origin = self.origins.get(&format!("{}{name}", self.prefix));
+        let origin = origin.map_or_else(|| "default".to_owned(), Origin::short);
+        self.line(name, &value.to_string(), &origin);
+    }
+
+    /// A value that is worth a line only if somebody wrote it.
+    fn written(&mut self, name: &str, value: &serde_json::Value) {
+        if self.origins.contains_key(&format!("{}{name}", self.prefix)) {
+            self.value(name, value);
+        }
+    }
+
+    fn text(&mut self, name: &str, text: &Text) {
+        self.line(name, &json!(text.shown()).to_string(), &text.origin().short());
+    }
+}
+
+fn explain_upstream<'a>(page: &mut Page<'a>, upstream: &'a UpstreamConfig) {
+    let approval = if upstream.needs_approval() { ", needs approval" } else { "" };
+    let uses: Vec<&str> = upstream.uses.iter().map(String::as_str).collect();
+    let reads = if uses.is_empty() { String::new() } else { format!(", reads {}", uses.join(", ")) };
+    let comment = format!("{}, {}{approval}{reads}", upstream.origin.short(), upstream.dialect);
+    page.head(&format!("[servers.{}]", key(&upstream.name)), &comment);
+    page.origins = &upstream.origins;
+    page.prefix.clear();
+    match &upstream.launch {
+        Launch::Command(command) => explain_command(page, command),
+        Launch::Url(url) => explain_url(page, url),
+    }
+    let settings = &upstream.settings;
+    page.written("description", &json!(settings.description));
+    page.value("enabled", &json!(settings.enabled));
+    let start = match settings.start {
+        Start::Lazy => "lazy",
+        Start::Eager => "eager",
+    };
+    page.value("start", &json!(start));
+    let share = match settings.share {
+        Share::Shared => "shared",
+        Share::PerClient => "per-client",
+    };
+    page.value("share", &json!(share));
+    page.value("startup_timeout", &json!(show_duration(settings.startup_timeout)));
+    page.value("request_timeout", &json!(show_duration(settings.request_timeout)));
+    page.value("idle_stop", &json!(settings.idle_stop.map_or_else(|| "never".to_owned(), show_duration)));
+    page.value("trusted", &json!(settings.trusted));
+    let patterns = |patterns: &[Pattern]| json!(patterns.iter().map(Pattern::as_str).collect::<Vec<_>>());
+    page.written("allow", &patterns(&settings.allow));
+    page.written("deny", &patterns(&settings.deny));
+    page.written("auto_approve", &patterns(&settings.auto_approve));
+    page.written("always_load", &json!(settings.always_load));
+    page.written("rename", &json!(settings.rename));
+    page.written("describe", &json!(settings.describe));
+    page.written("roots", &json!(settings.roots.iter().map(|root| root.uri.shown()).collect::<Vec<_>>()));
+    page.written("revision", &json!(settings.revision.map(bowline_types::Revision::as_str)));
+    if let Some(memory) = settings.limits.memory {
+        page.line("limits.memory", &json!(show_bytes(memory)).to_string(), &from(upstream, "limits"));
+    }
+    if let Some(time) = settings.limits.cpu_time {
+        page.line("limits.cpu_time", &json!(show_duration(time)).to_string(), &from(upstream, "limits"));
+    }
+    if let Some(files) = settings.limits.files {
+        page.line("limits.files", &files.to_string(), &from(upstream, "limits"));
+    }
+    let inherit = match &settings.inherit_env {
+        InheritEnv::Default => json!("default"),
+        InheritEnv::All => json!("all"),
+        InheritEnv::None => json!("none"),
+        InheritEnv::Matching(patterns) => json!(patterns),
+    };
+    page.written("inherit_env", &inherit);
+    page.written("max_list_bytes", &json!(show_bytes(settings.max_list_bytes)));
+    page.written("max_list_entries", &json!(settings.max_list_entries));
+    let ping = settings.ping_interval.map_or_else(|| "never".to_owned(), show_duration);
+    page.written("ping_interval", &json!(ping));
+    for name in upstream.unknown.0.keys() {
+        page.line(&key(name), "…", "kept, means nothing here");
+    }
+}
+
+fn from(upstream: &UpstreamConfig, name: &str) -> String {
+    upstream.origins.get(name).map_or_else(|| upstream.origin.short(), Origin::short)
+}
+
+fn explain_command(page: &mut Page<'_>, command: &CommandLaunch) {
+    page.text("command", &command.program);
+    if let Some(first) = command.args.first() {
+        let args: Vec<&str> = command.args.iter().map(Text::shown).collect();
+        page.line("args", &json!(args).to_string(), &first.origin().short());
+    }
+    for (name, value) in &command.env {
+        let name = format!("env.{}", key(name));
+        if let Some(value) = value {
+            page.text(&name, value);
+            continue;
+        }
+        let origin = page.origins.get("unset").or_else(|| page.origins.get("env"));
+        let origin = origin.map_or_else(|| "default".to_owned(), Origin::short);
+        page.line(&name, "unset", &origin);
+    }
+    if let Some(file) = &command.env_file {
+        page.text("env_file", file);
+    }
+    if let Some(cwd) = &command.cwd {
+        page.text("cwd", cwd);
+    }
+}
+
+fn explain_url(page: &mut Page<'_>, url: &UrlLaunch) {
+    page.text("url", &url.url);
+    for (name, value) in &url.headers {
+        page.text(&format!("headers.{}", key(name)), value);
+    }
+    if let Some(words) = &url.headers_helper {
+        let origin = words.first().map_or_else(String::new, |word| word.origin().short());
+        let words: Vec<&str> = words.iter().map(Text::shown).collect();
+        page.line("headers_helper", &json!(words).to_string(), &origin);
+    }
+    if url.prefer == Prefer::Sse {
+        page.line("transport", "\"sse\"", &url.url.origin().short());
+    }
+    if let Some(oauth) = &url.oauth {
+        let texts = [
+            ("oauth.client_id", &oauth.client_id),
+            ("oauth.client_secret", &oauth.client_secret),
+            ("oauth.metadata_url", &oauth.metadata_url),
+        ];
+        for (name, text) in texts {
+            if let Some(text) = text {
+                page.text(name, text);
+            }
+        }
+        let origin = page.origins.get("oauth").or_else(|| page.origins.get("auth"));
+        let origin = origin.map_or_else(|| url.url.origin().short(), Origin::short);
+        if !oauth.scopes.is_empty() {
+            page.line("oauth.scopes", &json!(oauth.scopes).to_string(), &origin);
+        }
+        if let Some(port) = oauth.callback_port {
+            page.line("oauth.callback_port", &port.to_string(), &origin);
+        }
+    }
+}
+
+fn sections(page: &mut Page<'_>, config: &Config) {
+    page.head("[gateway]", "");
+    "gateway.".clone_into(&mut page.prefix);
+    let gateway = &config.gateway;
+    page.value("listen", &json!(gateway.listen.to_string()));
+    page.value("path", &json!(gateway.path));
+    page.value("name", &json!(gateway.name));
+    page.written("instructions", &json!(gateway.instructions));
+    page.written("allowed_origins", &json!(gateway.allowed_origins));
+    page.written("allowed_hosts", &json!(gateway.allowed_hosts));
+    page.written("token_env", &json!(gateway.token_env));
+    page.value("max_name", &json!(gateway.max_name));
+    page.written("consent", &json!(gateway.consent.map(Consent::as_str)));
+    page.value("max_questions", &json!(gateway.max_questions));
+    page.value("max_sessions", &json!(gateway.max_sessions));
+    page.value("session_idle", &json!(show_duration(gateway.session_idle)));
+    page.value("max_connections", &json!(gateway.max_connections));
+    page.value("keep_alive", &json!(show_duration(gateway.keep_alive)));
+    page.value("max_retained_bytes", &json!(show_bytes(gateway.max_retained_bytes)));
+    page.value("shutdown_delay", &json!(show_duration(gateway.shutdown_delay)));
+    page.value("max_client_servers", &json!(gateway.max_client_servers));
+    page.value("max_client_servers_per_user", &json!(gateway.max_client_servers_per_user));
+
+    page.head("[sampling]", "");
+    "sampling.".clone_into(&mut page.prefix);
+    let sampling = &config.sampling;
+    page.written("max_tokens_per_call", &json!(sampling.max_tokens_per_call));
+    page.written("max_tokens_per_server", &json!(sampling.max_tokens_per_server));
+    page.written("max_tokens_per_hour", &json!(sampling.max_tokens_per_hour));
+    page.written("timeout", &json!(sampling.timeout.map(show_duration)));
+    for (name, provider) in &sampling.providers {
+        let kind = match provider.kind {
+            ProviderKind::OpenAi => "openai",
+            ProviderKind::Anthropic => "anthropic",
+        };
+        let mut members = vec![format!("kind = {}", json!(kind))];
+        members.extend(provider.base_url.as_ref().map(|url| {
+            let shown = super::text::mask_url(url).unwrap_or_else(|| url.clone());
+            format!("base_url = {}", json!(shown))
+        }));
+        members.extend(provider.key.as_ref().map(|source| match source {
+            KeySource::Env(name) => format!("key_env = {}", json!(name)),
+            KeySource::File(path) => format!("key_file = {}", json!(path.display().to_string())),
+        }));
+        let value = format!("{{ {} }}", members.join(", "));
+        page.line(&format!("providers.{}", key(name)), &value, &provider.origin.short());
+    }
+    for model in &sampling.models {
+        let value = format!(
+            "{{ name = {}, provider = {}, cost = {}, speed = {}, intelligence = {} }}",
+            json!(model.name),
+            json!(model.provider),
+            model.cost,
+            model.speed,
+            model.intelligence
+        );
+        page.line("models", &value, &model.origin.short());
+    }
+
+    page.head("[audit]", "");
+    "audit.".clone_into(&mut page.prefix);
+    page.written("file", &json!(config.audit.file.as_ref().map(|file| file.display().to_string())));
+    page.value("max_bytes", &json!(show_bytes(config.audit.max_bytes)));
+    page.value("keep", &json!(config.audit.keep));
+    page.value("required", &json!(config.audit.required));
+
+    page.head("[disclosure]", "");
+    "disclosure.".clone_into(&mut page.prefix);
+    let mode = match config.disclosure.mode {
+        DisclosureMode::Auto => "auto",
+        DisclosureMode::Off => "off",
+        DisclosureMode::On => "on",
+    };
+    page.value("mode", &json!(mode));
+    page.value("threshold_tokens", &json!(config.disclosure.threshold_tokens));
+}
+
+fn explain_rule(page: &mut Page<'_>, rule: &RuleConfig) {
+    page.head("[[rules]]", &rule.origin.short());
+    let mut line = |name: &str, value: String| page.push([name, " = ", &value]);
+    line("effect", json!(rule.effect.as_str()).to_string());
+    if let Some(action) = rule.action {
+        line("action", json!(action.as_str()).to_string());
+    }
+    for (name, pattern) in [("server", &rule.server), ("tool", &rule.tool), ("caller", &rule.caller)] {
+        if let Some(pattern) = pattern {
+            line(name, json!(pattern.as_str()).to_string());
+        }
+    }
+    for (name, pattern) in &rule.arguments {
+        line(&format!("arguments.{}", key(name)), json!(pattern.as_str()).to_string());
+    }
+    let annotations = [
+        ("read_only", rule.annotations.read_only),
+        ("destructive", rule.annotations.destructive),
+        ("idempotent", rule.annotations.idempotent),
+        ("open_world", rule.annotations.open_world),
+    ];
+    for (name, value) in annotations {
+        if let Some(value) = value {
+            line(&format!("annotations.{name}"), value.to_string());
+        }
+    }
+    if let Some(reason) = &rule.reason {
+        line("reason", json!(reason).to_string());
+    }
+}
+
+/// A name as TOML writes it, in quotes where it has to be; control characters are escaped by them.
+fn key(name: &str) -> String {
+    let bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+    if bare { name.to_owned() } else { json!(name).to_string() }
+}

@@ -1,0 +1,64 @@
+//! Configuration: files of all dialects in, one [`Config`] with the origin of every value out.
+//!
+//! A [`Loader`] takes [`Source`]s, reads each into a tree with places, recognizes its [`Dialect`], replaces variables by
+//! what the [`Environment`] says, and merges by precedence. Mistakes are collected, never fatal: one bad entry loses
+//! itself and nothing else. [`explain`] shows the result with secrets masked, [`diff`] says what a new one changes.
+
+mod bowline;
+mod bowline_sections;
+mod codex;
+mod commands;
+mod dialect;
+mod diff;
+mod entry;
+mod env_file;
+mod environment;
+mod expand;
+mod explain;
+mod fields;
+mod goose;
+mod identity;
+mod jsonc;
+mod keys;
+mod known;
+mod lint;
+mod load;
+mod mcp_servers;
+mod model;
+mod node;
+mod open;
+mod quantity;
+mod reference;
+mod registry;
+mod registry_input;
+mod report;
+mod sections;
+mod text;
+mod toml;
+mod vscode;
+mod yaml;
+mod zed;
+
+pub use self::commands::ChildCommands;
+pub use self::dialect::Dialect;
+pub use self::diff::{Diff, diff};
+pub use self::env_file::{parse_env_file, read_env_file};
+pub use self::environment::{Commands, Environment, Input, Inputs, Platform};
+pub use self::expand::Strictness;
+pub use self::explain::explain;
+pub use self::keys::{Absent, Key, SECTIONS, Section};
+pub use self::known::{KnownFile, known_files};
+pub use self::lint::{decides_code, runs_arguments};
+pub use self::load::{Disk, Loader, MAX_FILE, Presence, ReadFile, Source};
+pub use self::model::{
+    CommandLaunch, Config, InheritEnv, Launch, LimitsConfig, OauthConfig, Prefer, RootConfig, Scope, Share,
+    Start, Unknown, UpstreamConfig, UpstreamSettings, UrlLaunch,
+};
+pub use self::open::{open_regular, read_regular};
+pub use self::reference::reference;
+pub use self::report::{ConfigError, Notice, NoticeKind, Origin};
+pub use self::sections::{
+    AnnotationsConfig, AuditConfig, DisclosureConfig, GatewayConfig, KeySource, ModelConfig, ProviderConfig,
+    ProviderKind, RuleConfig, SamplingConfig,
+};
+pub use self::text::{Text, names_a_secret};

@@ -1,0 +1,460 @@
+//! The `mcpServers` dialect with what each client adds to it, and the entries of VS Code, which are nearly the same.
+
+use bowline_types::Revision;
+use serde_json::{Map, Value as Json, json};
+
+use super::commands::split_words;
+use super::dialect::Dialect;
+use super::entry::{Context, Draft, Entry, Names, WrittenCommand};
+use super::expand::Class;
+use super::fields::{Fields, Null, Sited, Unit};
+use super::model::{Launch, OauthConfig, Prefer, RootConfig, Scope, UrlLaunch};
+use super::node::{Member, Node, Value};
+use super::report::NoticeKind;
+use super::text::Text;
+use bowline_policy::Pattern;
+
+const NAMES: Names = Names { program: "command", args: "args", env: "env", env_file: "envFile" };
+
+/// Members of clients that say nothing about how to run a server.
+const KEPT: [&str; 20] = [
+    "dev",
+    "sandbox",
+    "sandboxEnabled",
+    "icon",
+    "icons",
+    "gallery",
+    "version",
+    "modernLogLevel",
+    "metadata",
+    "taskTtl",
+    "autoRefreshOnListChanged",
+    "paginatedLists",
+    "advertisedExtensions",
+    "maxFetchRequests",
+    "skillCatalogMaxSkills",
+    "skillCatalogMaxBytes",
+    "elicitCapability",
+    "iconUrl",
+    "fromGalleryId",
+    "networkTimeout",
+];
+
+/// Members that say how a server is reached; an entry that contradicts itself does not make them unknown.
+const LAUNCH: [&str; 14] = [
+    "type",
+    "transport",
+    "transportType",
+    "command",
+    "args",
+    "env",
+    "envFile",
+    "cwd",
+    "url",
+    "serverUrl",
+    "headers",
+    "headersHelper",
+    "oauth",
+    "auth",
+];
+
+/// The entries of a file with `mcpServers`, and of the project that is open in `~/.claude.json`.
+pub(crate) fn read(context: &Context<'_>, root: &Node) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    if let Some(servers) = root.get("mcpServers") {
+        entries.extend(read_map(context, servers, "mcpServers"));
+    }
+    let Some(workspace) = context.environment.workspace() else { return entries };
+    let projects = root.get("projects").and_then(Node::as_object).unwrap_or_default();
+    for project in projects.iter().filter(|project| std::path::Path::new(&project.name) == workspace) {
+        let Some(servers) = project.node.get("mcpServers") else { continue };
+        // What the user keeps for one project in their own file comes before the file of the project.
+        let local = Context { scope: Scope::Local, inputs: context.inputs.clone(), ..*context };
+        entries.extend(read_map(&local, servers, &format!("projects[\"{}\"].mcpServers", project.name)));
+    }
+    entries
+}
+
+pub(crate) fn read_map(context: &Context<'_>, servers: &Node, path: &str) -> Vec<Entry> {
+    let Some(members) = servers.as_object() else {
+        context.report.error_with(
+            &servers.origin,
+            path,
+            format!("expected an object with an entry for each server, got {}", servers.kind()),
+            format!("write {}", context.report.example("my-server", &json!({ "command": "npx" }))),
+        );
+        return Vec::new();
+    };
+    members.iter().filter_map(|member| entry(context, path, member)).collect()
+}
+
+/// How an entry says it is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Stdio,
+    Http,
+    Sse,
+    WebSocket,
+}
+
+const KINDS: [(&str, Kind); 10] = [
+    ("stdio", Kind::Stdio),
+    ("http", Kind::Http),
+    ("sse", Kind::Sse),
+    ("streamable-http", Kind::Http),
+    ("streamableHttp", Kind::Http),
+    ("streamable_http", Kind::Http),
+    ("http-stream", Kind::Http),
+    ("local", Kind::Stdio),
+    ("ws", Kind::WebSocket),
+    ("websocket", Kind::WebSocket),
+];
+
+fn entry(context: &Context<'_>, parent: &str, member: &Member) -> Option<Entry> {
+    let mut draft = Draft::begin(context, parent, member)?;
+    draft.unknown = draft.fields.raw(&KEPT);
+    draft.fields.keep(&LAUNCH);
+    read_settings(&mut draft);
+    let launch = read_launch(&mut draft);
+    draft.finish(launch)
+}
+
+fn read_launch(draft: &mut Draft<'_>) -> Option<Launch> {
+    let fields = &draft.fields;
+    let report = draft.report();
+    let kind = ["type", "transport", "transportType"]
+        .into_iter()
+        .find(|name| fields.has(name))
+        .map(|name| fields.choice_among(name, &KINDS, 3));
+    let kind = match kind {
+        Some(None) => return None,
+        Some(Some(kind)) => Some(kind),
+        None => None,
+    };
+    if let Some(Sited { value: Kind::WebSocket, origin }) = &kind {
+        let help = format!("write {} if the server has it", report.example("type", &json!("http")));
+        report.error_with(origin, &fields.at("type"), "WebSocket is no transport of the protocol", help);
+        return None;
+    }
+    let url_name = fields.first(&["url", "serverUrl", "httpUrl"]).map(|(name, _)| name);
+    let has_command = fields.has("command");
+    if let (true, Some(url_name)) = (has_command, url_name) {
+        // Gemini allows `url` beside `httpUrl`, but nobody a command beside a URL.
+        let message = format!("expected either `command` or `{url_name}`, got both");
+        report.error_with(fields.name_origin(url_name), &fields.path, message, "keep the one that is meant");
+        return None;
+    }
+    let wants_command = match &kind {
+        Some(kind) => kind.value == Kind::Stdio,
+        None => url_name.is_none(),
+    };
+    if wants_command && !has_command {
+        let message = match (&kind, url_name) {
+            (Some(_), Some(url)) => format!("expected `command` because `type` is `stdio`, got `{url}`"),
+            _ => "expected `command` or `url`, got neither".to_owned(),
+        };
+        let help = match url_name {
+            Some(_) => format!("write {}", report.example("type", &json!("http"))),
+            None => format!(
+                "write {} and {}, or {}",
+                report.example("command", &json!("npx")),
+                report.example("args", &json!(["-y", "some-server"])),
+                report.example("url", &json!("https://example.com/mcp"))
+            ),
+        };
+        report.error_with(draft.fields.origin, &fields.path, message, help);
+        return None;
+    }
+    if wants_command {
+        return command(draft);
+    }
+    let Some(url_name) = url_name else {
+        let help = format!("write {}", report.example("url", &json!("https://example.com/mcp")));
+        report.error_with(fields.origin, &fields.path, "expected `url` because of `type`, got none", help);
+        return None;
+    };
+    let prefer = kind.map(|kind| if kind.value == Kind::Sse { Prefer::Sse } else { Prefer::Streamable });
+    remote(draft, url_name, prefer)
+}
+
+fn command(draft: &mut Draft<'_>) -> Option<Launch> {
+    let fields = &draft.fields;
+    let null = if draft.context.dialect == Dialect::VsCode { Null::Unsets } else { Null::IsWrong };
+    let mark = fields.report.mark();
+    let program = fields.string("command", "npx");
+    let args = fields.strings("args", &json!(["-y", "some-server"])).unwrap_or_default();
+    let env = fields.map("env", null).unwrap_or_default();
+    let env_file = fields.string("envFile", "${workspaceFolder}/.env");
+    let cwd = fields.string("cwd", "${workspaceFolder}").or_else(|| fields.string("workingDirectory", "."));
+    let program = program?;
+    for name in ["command", "args", "env", "envFile", "cwd"] {
+        if fields.has(name) {
+            draft.origins.insert(name.to_owned(), fields.name_origin(name).clone());
+        }
+    }
+    if fields.report.mark() > mark {
+        return None;
+    }
+    draft.command(&WrittenCommand { names: NAMES, program, args, env, env_file, cwd }).map(Launch::Command)
+}
+
+fn remote(draft: &mut Draft<'_>, url_name: &str, prefer: Option<Prefer>) -> Option<Launch> {
+    let fields = &draft.fields;
+    let url = fields.string(url_name, "https://example.com/mcp");
+    let headers = fields.map("headers", Null::IsWrong).unwrap_or_default();
+    let helper = fields.string("headersHelper", "/opt/bin/print-headers");
+    // Commands and their environment are for local servers; editors leave them behind when a type is changed.
+    fields.keep(&["args", "env", "envFile", "cwd", "workingDirectory"]);
+    draft.origins.insert("url".to_owned(), fields.name_origin(url_name).clone());
+    for name in ["headers", "headersHelper", "oauth", "auth"] {
+        if fields.has(name) {
+            draft.origins.insert(name.to_owned(), fields.name_origin(name).clone());
+        }
+    }
+    let launch = draft.url(url_name, &url?, &headers, prefer);
+    let helper = helper.map(|helper| headers_helper(draft, &helper));
+    let oauth = read_oauth(draft);
+    let (oauth, bearer) = read_auth(draft, oauth);
+    let mut launch = launch?;
+    if let Some(bearer) = bearer {
+        launch.headers.entry("Authorization".to_owned()).or_insert(bearer);
+    }
+    launch.headers_helper = match helper {
+        Some(words) => Some(words?),
+        None => None,
+    };
+    Some(Launch::Url(UrlLaunch { oauth, ..launch }))
+}
+
+fn headers_helper(draft: &Draft<'_>, helper: &Sited<String>) -> Option<Vec<Text>> {
+    let path = draft.fields.at("headersHelper");
+    let words = match split_words(&helper.value) {
+        Ok(words) if !words.is_empty() => words,
+        Ok(_) => {
+            draft.report().error(&helper.origin, &path, "expected a command, got nothing");
+            return None;
+        }
+        Err(error) => {
+            draft.report().error(&helper.origin, &path, error);
+            return None;
+        }
+    };
+    if words
+        .iter()
+        .any(|word| word.contains(['|', ';', '>', '<', '`']) || word.contains("$(") || word == "&&")
+    {
+        draft.report().notice(
+            &helper.origin,
+            &path,
+            NoticeKind::Advice,
+            "the command is run without a shell; put pipes and the like into a script",
+        );
+    }
+    words.iter().map(|word| draft.expander.text(word, &helper.origin, &path, Class::Open)).collect()
+}
+
+fn read_oauth(draft: &mut Draft<'_>) -> Option<OauthConfig> {
+    let node = draft.fields.get("oauth")?;
+    // Some clients write `false` or `true` for whether to sign in at all.
+    if let Value::Bool(_) = node.value {
+        draft.unknown.insert("oauth".to_owned(), node.to_json());
+        return None;
+    }
+    let fields = Fields::new(node, draft.fields.at("oauth"), draft.report())?;
+    let private = |name: &str, class| {
+        let sited = fields.string(name, "…")?;
+        draft.expander.text(&sited.value, &sited.origin, &fields.at(name), class)
+    };
+    let oauth = OauthConfig {
+        client_id: private("clientId", Class::Open).or_else(|| private("client_id", Class::Open)),
+        client_secret: private("clientSecret", Class::Private)
+            .or_else(|| private("client_secret", Class::Private)),
+        scopes: scopes(&fields, "scopes"),
+        callback_port: port(&fields, "callbackPort"),
+        metadata_url: private("authServerMetadataUrl", Class::Url),
+    };
+    let kept = fields.raw(&[
+        "enabled",
+        "authorizationParams",
+        "authorizationUrl",
+        "tokenUrl",
+        "enterpriseManaged",
+        "onInsufficientScope",
+        "revokeOnClear",
+    ]);
+    let rest: Map<String, Json> = kept.into_iter().chain(fields.finish()).collect();
+    if !rest.is_empty() {
+        draft.unknown.insert("oauth".to_owned(), rest.into());
+    }
+    Some(oauth)
+}
+
+/// Cursor's static client, or a token as a plain string.
+fn read_auth(draft: &mut Draft<'_>, oauth: Option<OauthConfig>) -> (Option<OauthConfig>, Option<Text>) {
+    let Some(node) = draft.fields.get("auth") else { return (oauth, None) };
+    let path = draft.fields.at("auth");
+    match &node.value {
+        Value::String(word) if word == "oauth" => (oauth, None),
+        Value::String(token) => {
+            let token = draft.expander.text(token, &node.origin, &path, Class::Private);
+            let bearer = token.map(|token| {
+                let shown = format!("Bearer {}", token.shown());
+                Text::secret(format!("Bearer {}", token.expose()), shown, node.origin.clone())
+            });
+            (oauth, bearer)
+        }
+        _ => {
+            let Some(fields) = Fields::new(node, path, draft.report()) else { return (oauth, None) };
+            let private = |name: &str, class| {
+                let sited = fields.string(name, "…")?;
+                draft.expander.text(&sited.value, &sited.origin, &fields.at(name), class)
+            };
+            let auth = OauthConfig {
+                client_id: private("CLIENT_ID", Class::Open),
+                client_secret: private("CLIENT_SECRET", Class::Private),
+                scopes: scopes(&fields, "scopes"),
+                ..OauthConfig::default()
+            };
+            let rest = fields.finish();
+            if !rest.is_empty() {
+                draft.unknown.insert("auth".to_owned(), rest.into());
+            }
+            (Some(auth), None)
+        }
+    }
+}
+
+/// Scopes as a list, or as one string with spaces between them.
+pub(crate) fn scopes(fields: &Fields<'_>, name: &str) -> Vec<String> {
+    match fields.get(name) {
+        Some(node) => match node.as_str() {
+            Some(text) => text.split_whitespace().map(str::to_owned).collect(),
+            None => fields
+                .strings(name, &json!(["read"]))
+                .unwrap_or_default()
+                .into_iter()
+                .map(|scope| scope.value)
+                .collect(),
+        },
+        None => Vec::new(),
+    }
+}
+
+pub(crate) fn port(fields: &Fields<'_>, name: &str) -> Option<u16> {
+    let count = fields.count(name, 8765)?;
+    let port = u16::try_from(count.value).ok();
+    if port.is_none() {
+        fields.report.error_with(
+            &count.origin,
+            &fields.at(name),
+            format!("expected a port up to 65535, got `{}`", count.value),
+            format!("write {}", fields.report.example(name, &json!(8765))),
+        );
+    }
+    port
+}
+
+fn read_settings(draft: &mut Draft<'_>) {
+    let enabled = draft.fields.boolean("enabled");
+    let disabled = draft.fields.boolean("disabled");
+    let enabled = disabled.map(|sited| Sited { value: !sited.value, origin: sited.origin }).or(enabled);
+    draft.enable(enabled);
+
+    let description = draft.fields.string("description", "What it is for");
+    draft.set("description", description, |settings, value| settings.description = Some(value));
+    let always = draft.fields.boolean("alwaysLoad");
+    draft.set("always_load", always, |settings, value| settings.always_load = value);
+
+    for name in ["tools", "includeTools", "enabledTools"] {
+        let patterns = draft.patterns(name);
+        draft.set("allow", patterns, |settings, value| settings.allow = value);
+    }
+    for name in ["excludeTools", "disabledTools"] {
+        let patterns = draft.patterns(name);
+        draft.set("deny", patterns, |settings, value| settings.deny = value);
+    }
+    for name in ["autoApprove", "alwaysAllow"] {
+        let patterns = draft.patterns(name);
+        let patterns = draft.own(name, patterns);
+        draft.set("auto_approve", patterns, |settings, value| settings.auto_approve.extend(value));
+    }
+    let trust = draft.fields.boolean("trust");
+    let trust = draft.own("trust", trust);
+    draft.set("auto_approve", trust.filter(|trust| trust.value), |settings, _| {
+        settings.auto_approve = vec![Pattern::new("*")];
+    });
+
+    let unit = timeout_unit(draft);
+    let timeout = draft.fields.duration("timeout", unit);
+    draft.set("request_timeout", timeout, |settings, value| settings.request_timeout = value);
+    let request = draft.fields.duration("requestTimeout", Unit::Milliseconds);
+    draft.set("request_timeout", request, |settings, value| settings.request_timeout = value);
+    let connection = draft.fields.duration("connectionTimeout", Unit::Milliseconds);
+    draft.set("startup_timeout", connection, |settings, value| settings.startup_timeout = value);
+
+    let eras =
+        [("auto", None), ("legacy", Some(Revision::V2025_11_25)), ("modern", Some(Revision::V2026_07_28))];
+    let era = draft.fields.choice("protocolEra", &eras);
+    draft.set("revision", era, |settings, value| settings.revision = value);
+    read_roots(draft);
+}
+
+/// Cline counts seconds and the others milliseconds; a timeout below a second is neither's meaning.
+fn timeout_unit(draft: &Draft<'_>) -> Unit {
+    let file = draft.context.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if file.starts_with("cline") {
+        return Unit::Seconds;
+    }
+    let Some(node) = draft.fields.get("timeout") else { return Unit::Milliseconds };
+    match &node.value {
+        Value::Number(number) if number.as_f64().is_some_and(|number| number < 1000.0) => {
+            draft.report().notice(
+                &node.origin,
+                &draft.fields.at("timeout"),
+                NoticeKind::Advice,
+                format!("`{number}` is read as seconds; write milliseconds"),
+            );
+            Unit::Seconds
+        }
+        _ => Unit::Milliseconds,
+    }
+}
+
+/// Roots as objects with a `uri`, or as plain strings.
+pub(crate) fn read_roots(draft: &mut Draft<'_>) {
+    let Some(node) = draft.fields.get("roots") else { return };
+    let example = json!([{ "uri": "file:///srv/project", "name": "project" }]);
+    let Some(items) = node.as_array() else {
+        draft.fields.wrong(node, "roots", "an array of roots", &example);
+        return;
+    };
+    let mut roots = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let path = draft.fields.at(&format!("roots[{index}]"));
+        let mut name = None;
+        let uri = if let Value::String(uri) = &item.value {
+            uri.clone()
+        } else {
+            let Some(fields) = Fields::new(item, path.clone(), draft.report()) else { continue };
+            if !fields.has("uri") {
+                let help = format!("write {}", draft.report().example("uri", &json!("file:///srv/project")));
+                draft.report().error_with(&item.origin, &path, "expected `uri`, got none", help);
+            }
+            let uri = fields.string("uri", "file:///srv/project");
+            name = fields.string("name", "project").map(|name| name.value);
+            fields.finish();
+            let Some(uri) = uri else { continue };
+            uri.value
+        };
+        let origin = &item.origin;
+        let text = if uri.starts_with("file:") {
+            draft.expander.text(&uri, origin, &path, Class::Open)
+        } else {
+            draft.expander.path(&uri, origin, &path, &draft.context.base())
+        };
+        roots.extend(text.map(|uri| RootConfig { uri, name }));
+    }
+    draft.set("roots", Some(Sited { value: roots, origin: node.origin.clone() }), |settings, value| {
+        settings.roots = value;
+    });
+}

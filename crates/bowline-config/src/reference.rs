@@ -1,0 +1,164 @@
+//! The reference of `bowline.toml` as a page, and the proof that it says what the parser does.
+
+use std::fmt::Write as _;
+
+use super::keys::{Absent, SECTIONS, Section};
+
+const INTRO: &str = "\
+# Configuration
+
+The keys of `bowline.toml`, table by table. The page is made from the table that the tests hold against the parser: every key
+the parser asks for is here, every example is accepted, and every default is what holds when the key is absent.
+
+Any text may hold variables: `${NAME}` and `${env:NAME}` are of the environment, `${NAME:-text}` has a default, and
+`${input:NAME}` is asked for. In a pattern `*` stands for anything. What is not known is kept and told, not refused, except in
+rules, where a misspelled condition would match too much.
+";
+
+/// The page, in Markdown.
+///
+/// ```
+/// let page = bowline_config::reference();
+/// assert!(page.contains("| `startup_timeout` |"));
+/// ```
+pub fn reference() -> String {
+    let mut page = INTRO.to_owned();
+    for section in SECTIONS {
+        let heading = match (section.header, section.condition) {
+            ("", _) => "The file".to_owned(),
+            (header, None) => format!("`{header}`"),
+            (header, Some(condition)) => format!("`{header}` {condition}"),
+        };
+        let _ = writeln!(page, "\n## {heading}\n\n{}\n", section.about);
+        page.push_str("| key | value | without it | what it means |\n| --- | --- | --- | --- |\n");
+        for key in section.keys {
+            let absent = match key.absent {
+                Absent::Required => "required".to_owned(),
+                Absent::Default(value) => format!("`{value}`"),
+                Absent::Nothing => String::new(),
+            };
+            let _ = writeln!(page, "| `{}` | {} | {absent} | {} |", key.name, key.kind, key.about);
+        }
+        let _ = writeln!(page, "\n```toml\n{}```", example(section));
+    }
+    page
+}
+
+/// The table with an example for each key; of keys that exclude each other, the first.
+fn example(section: &Section) -> String {
+    let mut text = if section.header.is_empty() { String::new() } else { format!("{}\n", section.header) };
+    for key in section.keys.iter().filter(|key| key.name != "key_file") {
+        let _ = writeln!(text, "{} = {}", key.name, key.example);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::path::PathBuf;
+
+    use super::super::fields::asked;
+    use super::super::{Config, Environment, Loader, NoticeKind, Scope, Source};
+    use super::*;
+    use expect_test::expect_file;
+
+    /// Keys that are asked for only to refuse them with a word on what to write.
+    const REFUSED: [&str; 3] = ["api_key", "key", "token"];
+
+    fn load(text: &str) -> Config {
+        let files = BTreeMap::from([(PathBuf::from("bowline.toml"), text.to_owned())]);
+        let environment = Environment::new([("HOME", "/srv/ada")]);
+        let config = Loader::new(environment).source(Source::new("bowline.toml", Scope::User)).load(&files);
+        assert!(config.errors.is_empty(), "{text}\n{:#?}", config.errors);
+        let unknown = config.notices.iter().find(|notice| notice.kind == NoticeKind::Unknown);
+        assert!(unknown.is_none(), "{text}\n{unknown:?}");
+        config
+    }
+
+    /// A file with one table, in which some keys have their examples.
+    fn file(section: &Section, keys: &[&str]) -> String {
+        let mut text = String::new();
+        let own = section.header.is_empty() || section.beside.starts_with('[') || section.beside.is_empty();
+        if own {
+            text.push_str(section.beside);
+        }
+        let _ = writeln!(text, "{}", section.header);
+        if !own {
+            text.push_str(section.beside);
+        }
+        for key in section.keys {
+            if matches!(key.absent, Absent::Required) || keys.contains(&key.name) {
+                let _ = writeln!(text, "{} = {}", key.name, key.example);
+            }
+        }
+        text
+    }
+
+    /// What a configuration says, without where it says it.
+    fn said(config: &Config) -> String {
+        let Config { gateway, rules, sampling, audit, disclosure, .. } = config;
+        let upstreams: Vec<_> = config.upstreams.iter().map(|one| (&one.launch, &one.settings)).collect();
+        format!("{gateway:?} {rules:?} {sampling:?} {audit:?} {disclosure:?} {upstreams:?}")
+    }
+
+    /// The path of a key, as messages have it.
+    fn path(section: &Section, name: &str) -> String {
+        let table = section.header.trim_matches(['[', ']']);
+        if table.is_empty() { name.to_owned() } else { format!("{table}.{name}") }
+    }
+
+    #[test]
+    fn the_parser_asks_for_the_keys_of_the_table_and_no_others() {
+        asked::forget();
+        let mut known: BTreeSet<String> =
+            ["servers", "inputs", "gateway", "rules", "sampling", "audit", "disclosure"]
+                .map(Into::into)
+                .into();
+        for section in SECTIONS {
+            for key in section.keys {
+                known.insert(path(section, key.name));
+                load(&file(section, &[key.name]));
+            }
+        }
+        let mut asked = asked::told();
+        asked.retain(|path| !REFUSED.iter().any(|name| *path == format!("sampling.providers.NAME.{name}")));
+        // A table inside of another is asked for where it has tables of its own as well.
+        asked.retain(|path| {
+            !path.starts_with("sampling.providers.cloud.") && !path.starts_with("sampling.providers.local.")
+        });
+        assert_eq!(asked.difference(&known).collect::<Vec<_>>(), Vec::<&String>::new(), "not in the table");
+        assert_eq!(known.difference(&asked).collect::<Vec<_>>(), Vec::<&String>::new(), "not in the parser");
+    }
+
+    #[test]
+    fn defaults_are_what_holds_without_them() {
+        for section in SECTIONS {
+            for key in section.keys {
+                let Absent::Default(value) = key.absent else { continue };
+                let without = file(section, &[]);
+                let with = format!("{without}{} = {value}\n", key.name);
+                assert_eq!(said(&load(&with)), said(&load(&without)), "{with}");
+            }
+        }
+    }
+
+    #[test]
+    fn examples_change_something() {
+        for section in SECTIONS.iter().filter(|section| !matches!(section.header, "" | "[inputs.NAME]")) {
+            for key in
+                section.keys.iter().filter(|key| key.name != "models" && key.absent != Absent::Required)
+            {
+                let changed = load(&file(section, &[key.name]));
+                let before = load(&file(section, &[]));
+                let is_seen = said(&changed) != said(&before) || key.name == "enabled";
+                assert!(is_seen, "{} of {}", key.name, section.header);
+            }
+        }
+    }
+
+    #[test]
+    fn the_page_is_the_one_in_the_book() {
+        expect_file!["../../../../docs/reference/configuration.md"].assert_eq(&reference());
+    }
+}

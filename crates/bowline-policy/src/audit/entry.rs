@@ -1,0 +1,218 @@
+//! One line of the audit log.
+
+use bowline_types::RawJson;
+use std::time::{Duration, SystemTime};
+
+use super::redact::Redactor;
+use super::settings::AuditArguments;
+use crate::tree::{Layout, Tree};
+use crate::{DecidedBy, Digest, rfc3339};
+
+/// The longest arguments that are written out.
+const MAX_ARGUMENTS: usize = 16 << 10;
+/// How many characters of the other texts are written; what is behind is left out.
+const MAX_TEXT: usize = 2 << 10;
+
+/// What a line tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// Something was allowed or refused.
+    Decision,
+    /// A call that was allowed has ended.
+    Call,
+    /// The definition of a tool was pinned, or found to be another.
+    Pin,
+}
+
+impl Event {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Decision => "decision",
+            Self::Call => "call",
+            Self::Pin => "pin",
+        }
+    }
+}
+
+/// What is told in one line. Members that are `None` are left out of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// When.
+    pub time: SystemTime,
+    /// What kind of line.
+    pub event: Event,
+    /// Joins the decision about a call and its end.
+    pub id: Option<String>,
+    /// The name the client gave itself.
+    pub client: Option<String>,
+    /// The authenticated user.
+    pub principal: Option<String>,
+    /// The server.
+    pub server: String,
+    /// The method.
+    pub method: String,
+    /// The tool, prompt, URI or URL.
+    pub name: Option<String>,
+    /// What was decided: `allow`, `deny`, `cancel`, `abandoned`.
+    pub decision: Option<&'static str>,
+    /// Who decided.
+    pub by: Option<DecidedBy>,
+    /// Why.
+    pub reason: Option<String>,
+    /// The arguments; the settings say what of them is written.
+    pub arguments: Option<RawJson>,
+    /// How a call ended: `ok`, `tool error`, or the error.
+    pub outcome: Option<String>,
+    /// How long it took.
+    pub duration: Option<Duration>,
+    /// How large the result was.
+    pub bytes: Option<u64>,
+}
+
+impl Entry {
+    /// An entry with nothing but what every one has.
+    pub fn new(time: SystemTime, event: Event, server: impl Into<String>, method: impl Into<String>) -> Self {
+        Self {
+            time,
+            event,
+            id: None,
+            client: None,
+            principal: None,
+            server: server.into(),
+            method: method.into(),
+            name: None,
+            decision: None,
+            by: None,
+            reason: None,
+            arguments: None,
+            outcome: None,
+            duration: None,
+            bytes: None,
+        }
+    }
+
+    /// How much memory it holds on to.
+    pub(super) fn weight(&self) -> usize {
+        let texts = [&self.id, &self.client, &self.principal, &self.name, &self.reason, &self.outcome];
+        let texts = texts.into_iter().flatten().chain([&self.server, &self.method]);
+        let arguments = self.arguments.as_ref().map_or(0, |arguments| arguments.as_bytes().len());
+        size_of::<Self>() + arguments + texts.map(String::len).sum::<usize>()
+    }
+
+    /// The line, with its end.
+    pub(super) fn to_line(&self, redactor: &Redactor, arguments: AuditArguments) -> String {
+        let text = |text: &str| {
+            let mut text = redactor.text(text);
+            if let Some((end, _)) = text.char_indices().nth(MAX_TEXT) {
+                text.truncate(end);
+                text.push_str("...");
+            }
+            Tree::String(text)
+        };
+        let optional = |value: Option<&String>| value.map(|value| text(value));
+        let number = |value: u64| Tree::Number(value.to_string());
+        let (digest, arguments) = match &self.arguments {
+            None => (None, None),
+            Some(_) if arguments == AuditArguments::Omitted => (None, None),
+            Some(value) => {
+                let tree = Tree::of(value);
+                let fits = value.as_bytes().len() <= MAX_ARGUMENTS;
+                if arguments == AuditArguments::Redacted && fits {
+                    (None, Some(redactor.tree(tree)))
+                } else {
+                    (Some(Tree::String(Digest::of_tree(&tree).to_string())), None)
+                }
+            }
+        };
+        let plain = |value: &str| Tree::String(value.to_owned());
+        let members = [
+            ("time", Some(plain(&rfc3339(self.time)))),
+            ("event", Some(plain(self.event.as_str()))),
+            ("id", optional(self.id.as_ref())),
+            ("client", optional(self.client.as_ref())),
+            ("principal", optional(self.principal.as_ref())),
+            ("server", Some(text(&self.server))),
+            ("method", Some(text(&self.method))),
+            ("name", self.name.as_ref().map(|name| text(&redactor.uri(name)))),
+            ("decision", self.decision.map(plain)),
+            ("by", self.by.map(|by| plain(by.as_str()))),
+            ("reason", optional(self.reason.as_ref())),
+            ("argumentsDigest", digest),
+            ("arguments", arguments),
+            ("outcome", optional(self.outcome.as_ref())),
+            (
+                "durationMs",
+                self.duration.map(|duration| Tree::Number(format!("{:.3}", duration.as_secs_f64() * 1000.0))),
+            ),
+            ("bytes", self.bytes.map(number)),
+        ];
+        let members =
+            members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+        let mut line = Tree::Object(members).to_text(Layout::Line);
+        line.push('\n');
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::UNIX_EPOCH;
+
+    fn entry() -> Entry {
+        Entry {
+            id: Some("7-1".into()),
+            client: Some("cli\u{202e}ent\n".into()),
+            name: Some("read".into()),
+            decision: Some("allow"),
+            by: Some(DecidedBy::Rule),
+            reason: Some("rule: allow hunter22".into()),
+            arguments: Some(RawJson::parse(r#"{"path":"/a","token":"t","x":"hunter22"}"#).unwrap()),
+            outcome: Some("ok".into()),
+            duration: Some(Duration::from_micros(1500)),
+            bytes: Some(12),
+            ..Entry::new(UNIX_EPOCH, Event::Call, "files", "tools/call")
+        }
+    }
+
+    #[test]
+    fn a_line_tells_all_and_no_secret() {
+        let redactor = Redactor::new(vec!["hunter22".into()]);
+        let line = entry().to_line(&redactor, AuditArguments::Redacted);
+        assert_eq!(
+            line,
+            concat!(
+                r#"{"time":"1970-01-01T00:00:00.000Z","event":"call","id":"7-1","client":"cli\u202eent\n","#,
+                r#""server":"files","method":"tools/call","name":"read","decision":"allow","by":"rule","#,
+                r#""reason":"rule: allow ***","arguments":{"path":"/a","token":"***","x":"***"},"outcome":"ok","#,
+                r#""durationMs":1.500,"bytes":12}"#,
+                "\n"
+            )
+        );
+        assert_eq!(line.lines().count(), 1);
+        let omitted = entry().to_line(&redactor, AuditArguments::Omitted);
+        assert!(!omitted.contains("argu"), "{omitted}");
+    }
+
+    #[test]
+    fn digests_stand_for_arguments() {
+        let redactor = Redactor::new(Vec::new());
+        let of = |arguments: &str, how| {
+            let arguments = Some(RawJson::parse(arguments.to_owned()).unwrap());
+            let line = Entry { arguments, ..entry() }.to_line(&redactor, how);
+            serde_json::from_str::<serde_json::Value>(&line).unwrap()
+        };
+        let digest = of("{\"a\":1,\"b\":2}", AuditArguments::Digest);
+        assert_eq!(
+            digest["argumentsDigest"],
+            of("{ \"b\":2, \"a\":1 }", AuditArguments::Digest)["argumentsDigest"]
+        );
+        assert!(digest.get("arguments").is_none());
+        let long = format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_ARGUMENTS));
+        let long = of(&long, AuditArguments::Redacted);
+        assert!(long.get("arguments").is_none() && long["argumentsDigest"].is_string());
+        let name = Some("n".repeat(MAX_TEXT + 1));
+        let line = Entry { name, ..entry() }.to_line(&redactor, AuditArguments::Omitted);
+        assert!(line.len() < MAX_TEXT + 400 && line.contains("n...\""));
+    }
+}

@@ -1,0 +1,125 @@
+//! How secrets are kept out of the audit log.
+
+use crate::tree::Tree;
+use bowline_text::is_secret_name;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+const MASK: &str = "***";
+
+/// What is shorter occurs everywhere.
+const SHORTEST: usize = 4;
+
+/// Replaces secrets: known values wherever they occur, and whatever stands under a name for secrets. Cloning shares.
+#[derive(Clone, Default)]
+pub(super) struct Redactor {
+    /// Longest first: a secret that contains another one has to be looked for before it.
+    secrets: Arc<RwLock<Vec<String>>>,
+}
+
+impl Redactor {
+    pub(super) fn new(secrets: Vec<String>) -> Self {
+        let redactor = Self::default();
+        redactor.learn(secrets);
+        redactor
+    }
+
+    /// Replaces these from now on, too.
+    pub(super) fn learn(&self, secrets: impl IntoIterator<Item = String>) {
+        let mut known = self.secrets.write().unwrap_or_else(PoisonError::into_inner);
+        known.extend(secrets.into_iter().filter(|secret| secret.chars().count() >= SHORTEST));
+        known.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+        known.dedup();
+    }
+
+    fn known(&self) -> RwLockReadGuard<'_, Vec<String>> {
+        self.secrets.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn text(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for secret in self.known().iter() {
+            if text.contains(secret) {
+                text = text.replace(secret, MASK);
+            }
+        }
+        text
+    }
+
+    /// A name that may be a URI: user and password, and parameters named like secrets, are replaced too.
+    pub(super) fn uri(&self, text: &str) -> String {
+        let text = self.text(text);
+        let Some((scheme, rest)) = text.split_once("://") else { return text };
+        let (authority, behind) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        let authority = match authority.rsplit_once('@') {
+            Some((_, host)) => format!("{MASK}@{host}"),
+            None => authority.to_owned(),
+        };
+        let (path, query) = behind.split_at(behind.find(['?', '#']).unwrap_or(behind.len()));
+        let parameter = |parameter: &str| match parameter.split_once('=') {
+            Some((name, _)) if is_secret_name(name) => format!("{name}={MASK}"),
+            _ => parameter.to_owned(),
+        };
+        let query = query.split_inclusive(['?', '#', '&']).map(|part| {
+            let end = part.strip_suffix(['?', '#', '&']).unwrap_or(part);
+            parameter(end) + part.strip_prefix(end).unwrap_or_default()
+        });
+        format!("{scheme}://{authority}{path}{}", query.collect::<String>())
+    }
+
+    pub(super) fn tree(&self, tree: Tree) -> Tree {
+        let mask = || Tree::String(MASK.to_owned());
+        match tree {
+            Tree::Number(text) if self.known().iter().any(|secret| text.contains(secret)) => mask(),
+            Tree::Null | Tree::Bool(_) | Tree::Number(_) => tree,
+            Tree::String(text) => Tree::String(self.text(&text)),
+            // A secret may be written in it in a way that is not recognized.
+            Tree::Unread(_) => mask(),
+            Tree::List(items) => Tree::List(items.into_iter().map(|item| self.tree(item)).collect()),
+            Tree::Object(members) => {
+                let member = |(name, value): (String, Tree)| {
+                    let value = if is_secret_name(&name) { mask() } else { self.tree(value) };
+                    (self.text(&name), value)
+                };
+                Tree::Object(members.into_iter().map(member).collect())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::Layout;
+    use bowline_types::RawJson;
+
+    #[test]
+    fn secrets_are_replaced_wherever_they_are() {
+        let redactor = Redactor::new(vec!["hunter2-long".into(), "hunter2".into(), "12345".into()]);
+        let redacted = |text: &str| {
+            redactor.tree(Tree::of(&RawJson::parse(text.to_owned()).unwrap())).to_text(Layout::Line)
+        };
+        for (text, expected) in [
+            (r#"{"a":"x hunter2 y","b":["\u0068unter2-long"]}"#, r#"{"a":"x *** y","b":["***"]}"#),
+            (r#"{"hunter2":1,"n":9123456,"m":1234}"#, r#"{"***":1,"m":1234,"n":"***"}"#),
+            (
+                r#"{"apiKey":{"deep":1},"Authorization":"Bearer x","path":"p"}"#,
+                r#"{"Authorization":"***","apiKey":"***","path":"p"}"#,
+            ),
+            (r#"{"a":"\ud800hunter2"}"#, r#"{"a":"***"}"#),
+        ] {
+            assert_eq!(redacted(text), expected);
+        }
+        assert_eq!(redactor.text("hunter2-long hunter2"), "*** ***");
+        for (uri, expected) in [
+            (
+                "https://a.example/p?x=1&access_token=abc&y=2#key=z",
+                "https://a.example/p?x=1&access_token=***&y=2#key=***",
+            ),
+            ("https://u:p@a.example", "https://***@a.example"),
+            ("file:///srv/a?b", "file:///srv/a?b"),
+            ("plain?token=x", "plain?token=x"),
+        ] {
+            assert_eq!(redactor.uri(uri), expected);
+        }
+    }
+}

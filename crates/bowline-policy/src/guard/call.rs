@@ -1,0 +1,241 @@
+//! Whether a tool may be called, a resource read, a prompt fetched.
+
+use super::permit::{Permit, Refusal, RefusalKind};
+use super::settle::{Settled, blocking, cancelled, declined, deferred};
+use super::trail::Trail;
+use super::{CallFacts, Facts, Guard, NewTools};
+use crate::answers::Topic;
+use crate::audit::{Entry, Event};
+use crate::definition::{Definition, Digest};
+use crate::gate::{Covers, Question, Verdict};
+use crate::pins::{Difference, DifferenceKind, PinKey, Pins, Standing};
+use crate::rule::Effect;
+use crate::rules::{Action, DecidedBy, Request};
+
+impl Guard {
+    /// Decides whether a tool may be called: whether it is what it was, what the policy says, what was answered before,
+    /// and what is answered now.
+    ///
+    /// Dropping the future withdraws the question.
+    pub async fn check(&self, call: &CallFacts<'_>) -> Result<Permit, Refusal> {
+        let name = call.definition.name();
+        self.audit_ready(&call.facts, Action::Call, name).await?;
+        let trail = Trail::begin(self, &call.facts, Action::Call, name, Some(call.arguments));
+        match self.decide_call(call).await {
+            Ok(settled) => Ok(self.permit(settled, trail)),
+            Err(refusal) => Err(trail.refused(refusal)),
+        }
+    }
+
+    /// Decides whether a resource may be read ([`Action::Read`], by its URI) or a prompt be fetched
+    /// ([`Action::Prompt`], by its name). The other actions have ways of their own and are refused.
+    pub async fn access(&self, facts: &Facts<'_>, action: Action, name: &str) -> Result<Permit, Refusal> {
+        self.audit_ready(facts, action, name).await?;
+        let trail = Trail::begin(self, facts, action, name, None);
+        if !matches!(action, Action::Read | Action::Prompt) {
+            let reason = format!("`{}` is no access", action.as_str());
+            return Err(trail.refused(Refusal::new(RefusalKind::Unsafe, DecidedBy::Check, reason)));
+        }
+        let decision = self.policy().decide(&request(facts, action, name));
+        let topic = topic(facts, action, Some(name));
+        let settled = self
+            .settle(facts, decision, topic, &[], |why, scopes| Question::Access {
+                server: facts.server.to_owned(),
+                action,
+                name: name.to_owned(),
+                client: facts.caller.client.map(ToOwned::to_owned),
+                why,
+                scopes,
+            })
+            .await;
+        match settled {
+            Ok(settled) => Ok(self.permit(settled, trail)),
+            Err(refusal) => Err(trail.refused(refusal)),
+        }
+    }
+
+    /// Waits until the audit log can take the decision, and refuses what it cannot hold if it has to.
+    async fn audit_ready(&self, facts: &Facts<'_>, action: Action, name: &str) -> Result<(), Refusal> {
+        let Some(audit) = &self.audit else { return Ok(()) };
+        match audit.ready().await {
+            Ok(()) => Ok(()),
+            // The refusal is a line too, which finds out whether the log can be written again.
+            Err(reason) => {
+                let refusal = Refusal::new(RefusalKind::Limited, DecidedBy::Check, reason);
+                Err(Trail::begin(self, facts, action, name, None).refused(refusal))
+            }
+        }
+    }
+
+    /// Takes note of the tools a server lists. Those of a server that is met for the first time are pinned; what differs
+    /// from the pins of a known one is told, in the logs too, and new tools are dealt with as set up.
+    ///
+    /// Call it whenever the list was read, with all its pages, before tools of it are called.
+    pub async fn listed(
+        &self,
+        facts: &Facts<'_>,
+        definitions: &[Definition],
+    ) -> Result<Vec<Difference>, Refusal> {
+        let Some(pins) = &self.pins else { return Ok(Vec::new()) };
+        let key = PinKey::of(facts);
+        let server = facts.server;
+        // Another process may have met the server before.
+        refresh(pins).await?;
+        let first = !pins.knows(&key);
+        let differences = if first { Vec::new() } else { pins.survey(&key, definitions) };
+        for difference in &differences {
+            self.tell_pin(server, &difference.tool, tell(&difference.kind));
+        }
+        let is_new = |definition: &&Definition| {
+            first || (self.new_tools != NewTools::Ask && pins.look(&key, definition) == Standing::New)
+        };
+        let new: Vec<Definition> = definitions.iter().filter(is_new).cloned().collect();
+        let has_changed = |difference: &Difference| matches!(difference.kind, DifferenceKind::Changed { .. });
+        let takes_over = pins.are_of_name(&key) && !differences.iter().any(has_changed);
+        if first || takes_over || !new.is_empty() {
+            add(pins, &key, new).await?;
+        }
+        Ok(differences)
+    }
+
+    async fn decide_call(&self, call: &CallFacts<'_>) -> Result<Settled, Refusal> {
+        let CallFacts { facts, definition, arguments } = call;
+        let decision = self.policy().decide(&Request {
+            annotations: definition.annotations(),
+            arguments: Some(arguments),
+            ..request(facts, Action::Call, definition.name())
+        });
+        // What is denied anyway needs no one to look at how it changed.
+        if decision.effect != Effect::Deny {
+            self.check_pin(facts, definition).await?;
+        }
+        let topic = Topic {
+            definition: Some(definition.digest().clone()),
+            arguments: decision.by_arguments.then(|| Digest::of(arguments)),
+            ..topic(facts, Action::Call, Some(definition.name()))
+        };
+        // An answer about more than one tool settles what no rule decides. A rule that asks still asks.
+        let wider: &[Covers] = match (decision.by, definition.claims_read_only()) {
+            (DecidedBy::Default, true) => &[Covers::ReadOnlyTools, Covers::Server],
+            (DecidedBy::Default, false) => &[Covers::Server],
+            _ => &[],
+        };
+        self.settle(facts, decision, topic, wider, |why, scopes| Question::Call {
+            server: facts.server.to_owned(),
+            client: facts.caller.client.map(ToOwned::to_owned),
+            covers: wider.to_vec(),
+            tool: definition.name().to_owned(),
+            title: definition.title().map(ToOwned::to_owned),
+            arguments: (*arguments).clone(),
+            annotations: definition.annotations().cloned(),
+            why,
+            scopes,
+        })
+        .await
+    }
+
+    /// A tool that is not what it was is not called before someone has seen the difference.
+    async fn check_pin(&self, facts: &Facts<'_>, definition: &Definition) -> Result<(), Refusal> {
+        let Some(pins) = &self.pins else { return Ok(()) };
+        let (server, tool, key) = (facts.server, definition.name(), PinKey::of(facts));
+        if pins.look(&key, definition) == Standing::Same {
+            return Ok(());
+        }
+        let turn = self.turn(Action::Call, server, tool);
+        let _turn = turn.lock().await;
+        // Another process, or whoever had the turn before, may have accepted it.
+        refresh(pins).await?;
+        let mut standing = pins.look(&key, definition);
+        if standing == Standing::New {
+            self.tell_pin(server, tool, tell(&DifferenceKind::New));
+        }
+        if standing == Standing::First || (standing == Standing::New && self.new_tools != NewTools::Ask) {
+            add(pins, &key, vec![definition.clone()]).await?;
+            standing = pins.look(&key, definition);
+        }
+        let question = match standing {
+            Standing::Same => return Ok(()),
+            Standing::First | Standing::New => Question::New {
+                server: server.to_owned(),
+                tool: tool.to_owned(),
+                definition: definition.pretty().to_owned(),
+            },
+            Standing::Changed { diff } => {
+                self.tell_pin(server, tool, "its definition has changed");
+                Question::Changed { server: server.to_owned(), tool: tool.to_owned(), diff }
+            }
+        };
+        match self.put(facts, question).await? {
+            Verdict::Allow(_) => self.tell_pin(server, tool, "its definition was accepted"),
+            Verdict::Decline { reason, .. } => {
+                let default = || format!("the definition of `{tool}` has changed, and was not accepted");
+                return Err(declined(Some(reason.unwrap_or_else(default))));
+            }
+            Verdict::Cancel => return Err(cancelled()),
+            Verdict::Deferred => return Err(deferred()),
+        }
+        let (pins, definition) = (pins.clone(), definition.clone());
+        blocking(move || pins.accept(&key, &[definition])).await
+    }
+
+    fn tell_pin(&self, server: &str, tool: &str, what: &str) {
+        if what == tell(&DifferenceKind::New) && self.new_tools == NewTools::Accept {
+            return;
+        }
+        tracing::warn!(server, tool, what, "a tool is not what it was");
+        if let Some(audit) = &self.audit {
+            let mut entry = Entry::new(self.now(), Event::Pin, server, "tools/list");
+            entry.name = Some(tool.to_owned());
+            entry.reason = Some(what.to_owned());
+            audit.write(entry);
+        }
+    }
+
+    fn permit(&self, settled: Settled, trail: Trail) -> Permit {
+        let entry = trail.allowed(settled.by, &settled.reason);
+        Permit::new(settled.by, settled.reason, self.audit.as_ref(), &self.clock, entry)
+    }
+}
+
+async fn refresh(pins: &Pins) -> Result<(), Refusal> {
+    let pins = pins.clone();
+    blocking(move || pins.refresh()).await
+}
+
+async fn add(pins: &Pins, key: &PinKey, definitions: Vec<Definition>) -> Result<(), Refusal> {
+    let (pins, key) = (pins.clone(), key.clone());
+    blocking(move || pins.add(&key, &definitions)).await
+}
+
+fn tell(kind: &DifferenceKind) -> &'static str {
+    match kind {
+        DifferenceKind::New => "it is new",
+        DifferenceKind::Removed => "it is gone",
+        DifferenceKind::Changed { .. } => "its definition has changed",
+    }
+}
+
+pub(super) fn request<'a>(facts: &Facts<'a>, action: Action, name: &'a str) -> Request<'a> {
+    Request {
+        action,
+        server: facts.server,
+        trust: facts.trust,
+        caller: facts.caller,
+        name,
+        annotations: None,
+        arguments: None,
+    }
+}
+
+pub(super) fn topic(facts: &Facts<'_>, action: Action, name: Option<&str>) -> Topic {
+    Topic {
+        action,
+        server: facts.server.to_owned(),
+        name: name.map(ToOwned::to_owned),
+        definition: None,
+        arguments: None,
+        principal: facts.caller.principal.map(ToOwned::to_owned),
+        covers: Covers::Tool,
+        identity: None,
+    }
+}

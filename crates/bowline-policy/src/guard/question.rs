@@ -1,0 +1,301 @@
+//! What servers ask of the host: the model, the user, the roots.
+
+use bowline_types::{
+    CreateMessageParams, CreateMessageResult, ElicitFormParams, ElicitParams, ElicitResult, ElicitSchema,
+    ElicitUrlParams, InputRequest, PrimitiveSchema, Root, StringFormat,
+};
+
+use super::call::{request, topic};
+use super::permit::{Refusal, RefusalKind};
+use super::settle::{cancelled, declined, deferred};
+use super::trail::Trail;
+use super::{Facts, Guard};
+use crate::gate::{Edit, Granted, Question, Scope, Verdict};
+use crate::headless::refusal;
+use crate::rule::Effect;
+use crate::rules::{Action, DecidedBy};
+use crate::url::ShownUrl;
+use bowline_text::asks_for_secret;
+
+/// More fields than anyone would fill in.
+const MAX_FIELDS: usize = 100;
+
+/// The permission to ask the model.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use = "what the model is asked may have been edited"]
+pub struct Sampling {
+    /// What to ask it: what the server sent, or what the user made of it.
+    pub request: CreateMessageParams,
+    /// Whether the user, who looked at this request alone, is to look at the answer too.
+    review: bool,
+}
+
+impl Guard {
+    /// Decides whether a server may have the model asked.
+    pub async fn sample(&self, facts: &Facts<'_>, asked: CreateMessageParams) -> Result<Sampling, Refusal> {
+        let trail = Trail::begin(self, facts, Action::Sample, "", None);
+        let decision = self.policy().decide(&request(facts, Action::Sample, ""));
+        let settled = self
+            .settle(facts, decision, topic(facts, Action::Sample, None), &[], |why, scopes| {
+                Question::Sample {
+                    server: facts.server.to_owned(),
+                    request: Box::new(asked.clone()),
+                    why,
+                    scopes,
+                }
+            })
+            .await;
+        let settled = settled.and_then(|settled| match settled.granted.edit {
+            None => Ok((asked, settled.by, settled.reason, settled.granted.scope)),
+            Some(Edit::Request(edited)) => {
+                Ok((*edited, settled.by, "edited and allowed when asked".to_owned(), settled.granted.scope))
+            }
+            Some(Edit::Result(_) | Edit::Form(_)) => Err(misfit()),
+        });
+        match settled {
+            Ok((request, by, reason, scope)) => {
+                trail.allowed(by, &reason);
+                Ok(Sampling { request, review: by == DecidedBy::Gate && scope == Scope::Once })
+            }
+            Err(refusal) => Err(trail.refused(refusal)),
+        }
+    }
+
+    /// Decides whether a server may have the model's answer, and which.
+    pub async fn sampled(
+        &self,
+        facts: &Facts<'_>,
+        sampling: &Sampling,
+        result: CreateMessageResult,
+    ) -> Result<CreateMessageResult, Refusal> {
+        if !sampling.review {
+            return Ok(result);
+        }
+        let trail = Trail::begin(self, facts, Action::Sample, "", None);
+        let question =
+            Question::SampleResult { server: facts.server.to_owned(), result: Box::new(result.clone()) };
+        let verdict = match self.put(facts, question).await {
+            Ok(Verdict::Allow(Granted { edit: None, .. })) => Ok((result, "the answer was allowed")),
+            Ok(Verdict::Allow(Granted { edit: Some(Edit::Result(edited)), .. })) => {
+                Ok((*edited, "the answer was edited and allowed"))
+            }
+            Ok(Verdict::Allow(_)) => Err(misfit()),
+            Ok(Verdict::Decline { reason, .. }) => Err(declined(reason)),
+            Ok(Verdict::Cancel) => Err(cancelled()),
+            Ok(Verdict::Deferred) => Err(deferred()),
+            Err(refusal) => Err(refusal),
+        };
+        match verdict {
+            Ok((result, reason)) => {
+                trail.allowed(DecidedBy::Gate, reason);
+                Ok(result)
+            }
+            Err(refusal) => Err(trail.refused(refusal)),
+        }
+    }
+
+    /// Puts a server's question to the user. Who says no, or is not asked because of a rule or a limit, declines; what
+    /// is not safe to show is refused.
+    ///
+    /// A rule that allows does not answer in the user's place: only the user can.
+    pub async fn elicit(&self, facts: &Facts<'_>, asked: ElicitParams) -> Result<ElicitResult, Refusal> {
+        let (trail, answer) = match asked {
+            ElicitParams::Form(form) => {
+                let trail = Trail::begin(self, facts, Action::Form, "", None);
+                (trail, self.fill(facts, form).await)
+            }
+            ElicitParams::Url(page) => {
+                let trail = Trail::begin(self, facts, Action::Visit, &page.url, None);
+                (trail, self.visit(facts, &page).await)
+            }
+        };
+        match answer {
+            Ok((result, reason)) => {
+                trail.allowed(DecidedBy::Gate, reason);
+                Ok(result)
+            }
+            Err(refusal) => match trail.refused(refusal) {
+                refusal if refusal.kind() == RefusalKind::Unsafe => Err(refusal),
+                refusal if refusal.kind() == RefusalKind::Cancelled => Ok(ElicitResult::cancel()),
+                _ => Ok(ElicitResult::decline()),
+            },
+        }
+    }
+
+    /// Decides whether a server may learn the roots.
+    pub async fn roots(&self, facts: &Facts<'_>, roots: &[Root]) -> Result<(), Refusal> {
+        let trail = Trail::begin(self, facts, Action::Roots, "", None);
+        let decision = self.policy().decide(&request(facts, Action::Roots, ""));
+        let settled =
+            self.settle(facts, decision, topic(facts, Action::Roots, None), &[], |why, scopes| {
+                Question::Roots { server: facts.server.to_owned(), roots: roots.to_vec(), why, scopes }
+            })
+            .await;
+        match settled {
+            Ok(settled) => {
+                trail.allowed(settled.by, &settled.reason);
+                Ok(())
+            }
+            Err(refusal) => Err(trail.refused(refusal)),
+        }
+    }
+
+    /// Decides whether a server may learn the roots that were configured for it where nobody can be asked. That they are
+    /// configured for it is consent enough, unless a rule denies or asks.
+    pub fn disclose(&self, facts: &Facts<'_>, roots: &[Root]) -> Result<(), Refusal> {
+        let trail = Trail::begin(self, facts, Action::Roots, "", None);
+        let decision = self.policy().decide(&request(facts, Action::Roots, ""));
+        match decision.effect {
+            Effect::Deny => {
+                Err(trail.refused(Refusal::new(RefusalKind::Denied, decision.by, decision.reason)))
+            }
+            Effect::Ask if decision.by == DecidedBy::Rule => {
+                let (server, roots, scopes) = (facts.server.to_owned(), roots.to_vec(), Vec::new());
+                let question = Question::Roots { server, roots, why: decision.reason, scopes };
+                Err(trail.refused(declined(Some(refusal(&question)))))
+            }
+            Effect::Ask | Effect::Allow => {
+                trail.allowed(DecidedBy::Check, "configured for this server");
+                Ok(())
+            }
+        }
+    }
+
+    /// Decides whether a server's question may go to whoever made the call, whose own host asks its user: not what a rule
+    /// denies, and nothing that is not safe to show.
+    pub fn forward(&self, facts: &Facts<'_>, asked: &InputRequest) -> Result<(), Refusal> {
+        let (action, name) = match asked {
+            InputRequest::Elicit(ElicitParams::Form(_)) => (Action::Form, ""),
+            InputRequest::Elicit(ElicitParams::Url(page)) => (Action::Visit, page.url.as_str()),
+            InputRequest::CreateMessage(_) => (Action::Sample, ""),
+            InputRequest::ListRoots => (Action::Roots, ""),
+        };
+        let trail = Trail::begin(self, facts, action, name, None);
+        let checked = self.refuse_denied(facts, action, name).and_then(|()| match asked {
+            InputRequest::Elicit(ElicitParams::Form(form)) => check_form(&form.requested_schema),
+            InputRequest::Elicit(ElicitParams::Url(page)) => self.check_page(facts, page).map(drop),
+            InputRequest::CreateMessage(_) | InputRequest::ListRoots => Ok(()),
+        });
+        match checked {
+            Ok(()) => {
+                trail.allowed(DecidedBy::Check, "left to the caller");
+                Ok(())
+            }
+            Err(refusal) => Err(trail.refused(refusal)),
+        }
+    }
+
+    async fn fill(
+        &self,
+        facts: &Facts<'_>,
+        form: ElicitFormParams,
+    ) -> Result<(ElicitResult, &'static str), Refusal> {
+        self.refuse_denied(facts, Action::Form, "")?;
+        let ElicitFormParams { message, requested_schema: schema, .. } = form;
+        check_form(&schema)?;
+        let question =
+            Question::Form { server: facts.server.to_owned(), message, schema: Box::new(schema.clone()) };
+        match self.put(facts, question).await? {
+            Verdict::Allow(Granted { edit: Some(Edit::Form(content)), .. }) => {
+                bowline_client::check_form(&schema, &content)
+                    .map_err(|error| not_safe(format!("the answer: {error}")))?;
+                Ok((ElicitResult::accept(content), "filled in"))
+            }
+            Verdict::Allow(_) => Err(misfit()),
+            Verdict::Decline { reason, .. } => Err(declined(reason)),
+            Verdict::Cancel => Err(cancelled()),
+            Verdict::Deferred => Err(deferred()),
+        }
+    }
+
+    async fn visit(
+        &self,
+        facts: &Facts<'_>,
+        page: &ElicitUrlParams,
+    ) -> Result<(ElicitResult, &'static str), Refusal> {
+        self.refuse_denied(facts, Action::Visit, &page.url)?;
+        let url = self.check_page(facts, page)?;
+        let question = Question::Visit {
+            server: facts.server.to_owned(),
+            message: page.message.clone(),
+            url: url.clone(),
+        };
+        match self.put(facts, question).await? {
+            Verdict::Allow(Granted { edit: None, .. }) => {}
+            Verdict::Allow(_) => return Err(misfit()),
+            Verdict::Decline { reason, .. } => return Err(declined(reason)),
+            Verdict::Cancel => return Err(cancelled()),
+            Verdict::Deferred => return Err(deferred()),
+        }
+        let Some(opener) = &self.opener else {
+            return Ok((ElicitResult::consent(), "the page may be visited"));
+        };
+        match opener.open(&url).await {
+            Ok(()) => Ok((ElicitResult::consent(), "the page was opened")),
+            Err(error) => {
+                // Whoever waits for the visit must not take it for done.
+                tracing::warn!(%error, url = %url, "the page could not be opened");
+                let reason = format!("the page could not be opened: {error}");
+                Err(Refusal::new(RefusalKind::Cancelled, DecidedBy::Check, reason))
+            }
+        }
+    }
+
+    /// A page that is safe to show, and that no rule denies under the one name that all ways of writing it share.
+    fn check_page(&self, facts: &Facts<'_>, page: &ElicitUrlParams) -> Result<ShownUrl, Refusal> {
+        let url = ShownUrl::parse(&page.url).map_err(|error| not_safe(error.to_string()))?;
+        self.refuse_denied(facts, Action::Visit, &url.plain())?;
+        Ok(url)
+    }
+
+    /// Why a resource must not be read, if a rule denies it. Nobody is asked, and nothing is written to the audit log.
+    pub fn denied_reading(&self, facts: &Facts<'_>, uri: &str) -> Option<Refusal> {
+        self.refuse_denied(facts, Action::Read, uri).err()
+    }
+
+    fn refuse_denied(&self, facts: &Facts<'_>, action: Action, name: &str) -> Result<(), Refusal> {
+        let decision = self.policy().decide(&request(facts, action, name));
+        match decision.effect {
+            Effect::Deny => Err(Refusal::new(RefusalKind::Denied, decision.by, decision.reason)),
+            Effect::Allow | Effect::Ask => Ok(()),
+        }
+    }
+}
+
+fn check_form(schema: &ElicitSchema) -> Result<(), Refusal> {
+    if schema.properties.len() > MAX_FIELDS {
+        return Err(not_safe(format!("expected a form of at most {MAX_FIELDS} fields")));
+    }
+    match schema.properties.iter().find(|(name, field)| is_for_secret(name, field)) {
+        Some((name, _)) => {
+            Err(not_safe(format!("a form must not ask for a secret, and `{name}` seems to be one")))
+        }
+        None => Ok(()),
+    }
+}
+
+fn is_for_secret(name: &str, field: &PrimitiveSchema) -> bool {
+    let (title, format) = match field {
+        PrimitiveSchema::String(schema) => (schema.title.as_deref(), schema.format.as_ref()),
+        PrimitiveSchema::Number(schema) => (schema.title.as_deref(), None),
+        // What is chosen from a list is none.
+        PrimitiveSchema::Boolean(_)
+        | PrimitiveSchema::Enum(_)
+        | PrimitiveSchema::MultiSelect(_)
+        | PrimitiveSchema::Unknown(_) => {
+            return matches!(field, PrimitiveSchema::Unknown(_)) && asks_for_secret(name);
+        }
+    };
+    asks_for_secret(name)
+        || title.is_some_and(asks_for_secret)
+        || format.is_some_and(|format: &StringFormat| asks_for_secret(format.as_str()))
+}
+
+fn not_safe(reason: String) -> Refusal {
+    Refusal::new(RefusalKind::Unsafe, DecidedBy::Check, reason)
+}
+
+/// The gate answered another question than it was asked.
+fn misfit() -> Refusal {
+    not_safe("the answer does not fit the question".to_owned())
+}

@@ -1,0 +1,79 @@
+//! What the audit log is told of one decision, whatever becomes of it.
+
+use bowline_types::RawJson;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::permit::{Refusal, RefusalKind};
+use super::{Clock, Facts, Guard};
+use crate::audit::{Audit, Entry, Event};
+use crate::rules::{Action, DecidedBy};
+
+/// A decision that is being made. Dropped before it was made, it tells that it was abandoned.
+pub(super) struct Trail {
+    audit: Option<Audit>,
+    clock: Clock,
+    entry: Option<Box<Entry>>,
+}
+
+impl Trail {
+    pub(super) fn begin(
+        guard: &Guard,
+        facts: &Facts<'_>,
+        action: Action,
+        name: &str,
+        arguments: Option<&RawJson>,
+    ) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(1);
+        let entry = guard.audit.is_some().then(|| {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let mut entry = Entry::new(guard.now(), Event::Decision, facts.server, action.method());
+            entry.id = Some(format!("{}-{number}", std::process::id()));
+            entry.client = facts.caller.client.map(ToOwned::to_owned);
+            entry.principal = facts.caller.principal.map(ToOwned::to_owned);
+            entry.name = (!name.is_empty()).then(|| name.to_owned());
+            entry.arguments = arguments.cloned();
+            Box::new(entry)
+        });
+        Self { audit: guard.audit.clone(), clock: guard.clock.clone(), entry }
+    }
+
+    /// Tells of the decision; gives what a line about the end of the call begins with.
+    fn decided(&mut self, decision: &'static str, by: DecidedBy, reason: &str) -> Option<Box<Entry>> {
+        let entry = self.entry.take()?;
+        if let Some(audit) = &self.audit {
+            let mut told = (*entry).clone();
+            told.time = (self.clock)();
+            told.decision = Some(decision);
+            told.by = Some(by);
+            told.reason = Some(reason.to_owned());
+            audit.write(told);
+        }
+        Some(entry)
+    }
+
+    pub(super) fn allowed(mut self, by: DecidedBy, reason: &str) -> Option<Box<Entry>> {
+        self.decided("allow", by, reason)
+    }
+
+    pub(super) fn refused(mut self, refusal: Refusal) -> Refusal {
+        let decision = match refusal.kind() {
+            RefusalKind::Cancelled => "cancel",
+            RefusalKind::Deferred => "ask",
+            RefusalKind::Denied | RefusalKind::Declined | RefusalKind::Limited | RefusalKind::Unsafe => {
+                "deny"
+            }
+        };
+        self.decided(decision, refusal.by(), refusal.reason());
+        refusal
+    }
+}
+
+impl Drop for Trail {
+    fn drop(&mut self) {
+        if let (Some(mut entry), Some(audit)) = (self.entry.take(), &self.audit) {
+            entry.time = (self.clock)();
+            entry.decision = Some("abandoned");
+            audit.write(*entry);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Consent and policy: what a server may do, who is asked, and what is remembered of the answer.
+//!
+//! [`Guard`] is the one way through: a call passes the pins of its tool's definition, the rules of the [`Policy`], the
+//! remembered [`Answers`], the limit on questions and at last the [`Gate`] behind which a person sits. What servers ask
+//! of the host (sampling, forms, pages to visit, roots) takes the same way. Every decision is written to the
+//! [audit log](audit).
+
+mod answers;
+pub mod audit;
+mod consent;
+mod definition;
+mod diff;
+mod gate;
+mod guard;
+mod headless;
+mod limit;
+mod opener;
+mod pattern;
+mod pins;
+mod rule;
+mod rules;
+mod scripted;
+mod spelling;
+mod store;
+mod terminal;
+mod time;
+mod tree;
+mod url;
+
+pub use answers::{Answered, Answers, Remembered, Topic};
+pub use consent::{Audience, Consent, default_consent};
+pub use definition::{Definition, Digest};
+pub use gate::{Covers, Edit, Gate, Granted, Question, Scope, Verdict};
+pub use guard::{
+    CallFacts, Clock, Ended, Facts, Guard, GuardBuilder, NewTools, Permit, Refusal, RefusalKind, Sampling,
+};
+pub use headless::Headless;
+pub use limit::QuestionLimit;
+pub use opener::{Opener, SystemOpener};
+pub use pattern::Pattern;
+pub use pins::{Difference, DifferenceKind, PinKey, PinnedServer, Pins, Standing};
+pub use rule::{ArgumentTest, Effect, Rule};
+pub use rules::{Action, Caller, DecidedBy, Decision, Policy, Request, Trust};
+pub use scripted::Scripted;
+pub use spelling::ambiguity;
+#[cfg(test)]
+pub(crate) use store::tests::Folder;
+pub use store::{Document, Others, Store, StoreError, VERSION};
+pub(crate) use store::{create_private_folder, private};
+pub use terminal::{Terminal, describe_question, hints};
+pub(crate) use time::rfc3339;
+pub use tree::Readings;
+pub use url::{ShownUrl, UrlError, UrlWarning};

@@ -1,0 +1,573 @@
+//! What every tool was when it was first seen, so that a change is noticed and shown.
+//!
+//! The file is a lock file: the same tools give the same bytes, so it can be kept under version control and checked.
+//! Pins belong to a server by its name and by what is started for it, so that two configurations can use one name for
+//! different servers. Files of older versions have pins by the name alone; the first server that lists its tools under
+//! that name takes them over.
+
+use bowline_types::{OrderedMap, RawJson};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::definition::{Definition, Digest};
+use super::diff::diff;
+use super::store::{Document, Others, Store, StoreError, VERSION, line_of};
+use super::tree::{Layout, Tree};
+
+/// Whose pins: the server by the name the user gave it, and what is started or connected to for it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PinKey {
+    /// The name of the server.
+    pub server: String,
+    /// The command line or the URL; without it the pins belong to the name alone.
+    pub started: Option<String>,
+}
+
+impl PinKey {
+    /// The pins of a server for which this is started.
+    pub fn new(server: impl Into<String>, started: impl Into<String>) -> Self {
+        Self { server: server.into(), started: Some(started.into()) }
+    }
+
+    pub(super) fn of(facts: &super::guard::Facts<'_>) -> Self {
+        Self { server: facts.server.to_owned(), started: facts.identity.map(ToOwned::to_owned) }
+    }
+
+    /// The name of the entry in the file.
+    fn entry(&self) -> String {
+        match &self.started {
+            Some(started) => format!(
+                "{} {}",
+                self.server,
+                Digest::of(&RawJson::from(serde_json::Value::from(started.as_str())))
+            ),
+            None => self.server.clone(),
+        }
+    }
+}
+
+impl From<&str> for PinKey {
+    fn from(server: &str) -> Self {
+        Self { server: server.to_owned(), started: None }
+    }
+}
+
+/// The pins of one server, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PinnedServer {
+    /// Whose they are.
+    pub key: PinKey,
+    /// The tools, by name.
+    pub tools: Vec<(String, Digest)>,
+}
+
+/// How a tool compares to its pin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is what it was.
+    Same,
+    /// Nothing of its server is pinned.
+    First,
+    /// Other tools of its server are pinned, but not this one.
+    New,
+    /// It is not what it was.
+    Changed {
+        /// What is different, line by line.
+        diff: String,
+    },
+}
+
+/// What differs between the tools of a server and its pins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The server.
+    pub server: String,
+    /// The tool.
+    pub tool: String,
+    /// In which way.
+    pub kind: DifferenceKind,
+}
+
+/// In which way a tool differs from its pin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DifferenceKind {
+    /// It is not pinned.
+    New,
+    /// It is pinned, and not there any more.
+    Removed,
+    /// It is not what it was.
+    Changed {
+        /// What is different, line by line.
+        diff: String,
+    },
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (server, tool) = (bowline_text::visible(&self.server), bowline_text::visible(&self.tool));
+        match &self.kind {
+            DifferenceKind::New => write!(formatter, "{server}: `{tool}` is new"),
+            DifferenceKind::Removed => write!(formatter, "{server}: `{tool}` is gone"),
+            DifferenceKind::Changed { diff } => {
+                write!(formatter, "{server}: `{tool}` has changed\n{}", diff.trim_end())
+            }
+        }
+    }
+}
+
+/// The pins of all servers. Cloning shares.
+#[derive(Clone, Debug, Default)]
+pub struct Pins {
+    file: Option<Store>,
+    known: Arc<Mutex<Known>>,
+}
+
+/// What becomes of a pin that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Present {
+    IsReplaced,
+    Stays,
+}
+
+/// By entry of the file.
+type Known = BTreeMap<String, Entry>;
+
+#[derive(Clone, Debug)]
+struct Entry {
+    key: PinKey,
+    tools: BTreeMap<String, Pinned>,
+}
+
+/// The pins of a server: its own entry, or that of its name from an older file.
+fn entry_of<'a>(known: &'a Known, key: &PinKey) -> Option<&'a Entry> {
+    known.get(&key.entry()).or_else(|| known.get(&key.server).filter(|entry| entry.key.started.is_none()))
+}
+
+#[derive(Clone, Debug)]
+struct Pinned {
+    digest: Digest,
+    definition: RawJson,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct File {
+    version: u32,
+    servers: OrderedMap<ServerPins>,
+    #[serde(flatten)]
+    extra: BTreeMap<String, serde_json::Value>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct ServerPins {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    server: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    started: Option<String>,
+    tools: OrderedMap<Pin>,
+    #[serde(flatten)]
+    extra: BTreeMap<String, serde_json::Value>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Pin {
+    digest: String,
+    definition: RawJson,
+    #[serde(flatten)]
+    extra: BTreeMap<String, serde_json::Value>,
+}
+
+impl Default for File {
+    fn default() -> Self {
+        Self { version: VERSION, servers: OrderedMap::new(), extra: BTreeMap::new() }
+    }
+}
+
+impl Document for File {
+    fn version(&self) -> u32 {
+        self.version
+    }
+}
+
+impl Pins {
+    /// Pins that are forgotten at the end of the run.
+    pub fn in_memory() -> Self {
+        Self::default()
+    }
+
+    /// Pins in a file, which need not be there yet. Fails when it is there and cannot be understood, or when a
+    /// definition in it is not the one that its digest names.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        let pins = Self { file: Some(Store::new(path, Others::MayWrite)), known: Arc::default() };
+        pins.refresh()?;
+        Ok(pins)
+    }
+
+    /// The file.
+    pub fn path(&self) -> Option<&Path> {
+        self.file.as_ref().map(Store::path)
+    }
+
+    /// Reads the file again. Blocks.
+    pub fn refresh(&self) -> Result<(), StoreError> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let known = match file.read::<File>()? {
+            Some((document, text)) => known(file.path(), document, &text)?,
+            None => Known::new(),
+        };
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
+        Ok(())
+    }
+
+    /// All pins, as far as the file was read.
+    pub fn list(&self) -> Vec<PinnedServer> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let tools = |entry: &Entry| {
+            entry.tools.iter().map(|(name, pinned)| (name.clone(), pinned.digest.clone())).collect()
+        };
+        let mut listed: Vec<_> = known
+            .values()
+            .map(|entry| PinnedServer { key: entry.key.clone(), tools: tools(entry) })
+            .collect();
+        listed.sort_by(|one, other| one.key.cmp(&other.key));
+        listed
+    }
+
+    /// How a tool compares to its pin, as far as the file was read.
+    pub fn look(&self, key: &PinKey, definition: &Definition) -> Standing {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(entry) = entry_of(&known, key) else { return Standing::First };
+        match entry.tools.get(definition.name()) {
+            None => Standing::New,
+            Some(pinned) if pinned.digest == *definition.digest() => Standing::Same,
+            Some(pinned) => Standing::Changed { diff: difference(&pinned.definition, definition) },
+        }
+    }
+
+    /// What differs between all tools of a server and its pins: what a check before a release wants to be nothing.
+    ///
+    /// Two tools of one name differ from each other even where neither is pinned.
+    pub fn survey(&self, key: &PinKey, definitions: &[Definition]) -> Vec<Difference> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let nothing = BTreeMap::new();
+        let tools = entry_of(&known, key).map_or(&nothing, |entry| &entry.tools);
+        let mut seen: BTreeMap<&str, &Definition> = BTreeMap::new();
+        let mut kinds = Vec::new();
+        for definition in definitions {
+            let kind = match (tools.get(definition.name()), seen.get(definition.name())) {
+                (Some(pinned), _) if pinned.digest == *definition.digest() => None,
+                (Some(pinned), _) => {
+                    Some(DifferenceKind::Changed { diff: difference(&pinned.definition, definition) })
+                }
+                (None, None) => Some(DifferenceKind::New),
+                (None, Some(first)) if first.digest() == definition.digest() => None,
+                (None, Some(first)) => {
+                    Some(DifferenceKind::Changed { diff: diff(first.pretty(), definition.pretty()) })
+                }
+            };
+            kinds.extend(kind.map(|kind| (definition.name().to_owned(), kind)));
+            seen.entry(definition.name()).or_insert(definition);
+        }
+        let gone = tools.keys().filter(|tool| !seen.contains_key(tool.as_str()));
+        kinds.extend(gone.map(|tool| (tool.clone(), DifferenceKind::Removed)));
+        let with_server = |(tool, kind)| Difference { server: key.server.clone(), tool, kind };
+        kinds.into_iter().map(with_server).collect()
+    }
+
+    /// Whether anything of a server is pinned.
+    pub fn knows(&self, key: &PinKey) -> bool {
+        entry_of(&self.known.lock().unwrap_or_else(PoisonError::into_inner), key).is_some()
+    }
+
+    /// Whether the pins of a server are those of its name, from a file of an older version.
+    pub(crate) fn are_of_name(&self, key: &PinKey) -> bool {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        key.started.is_some() && entry_of(&known, key).is_some_and(|entry| entry.key.started.is_none())
+    }
+
+    /// Pins tools as they are now, of two of one name the first. Others keep their pins, also those that are gone:
+    /// a tool that comes back is compared to what it was. Blocks.
+    pub fn accept(&self, key: &PinKey, definitions: &[Definition]) -> Result<(), StoreError> {
+        self.pin(key, definitions, Present::IsReplaced)
+    }
+
+    /// Pins tools that nobody was asked about. What is pinned already stays, whoever pinned it meanwhile. Blocks.
+    pub(crate) fn add(&self, key: &PinKey, definitions: &[Definition]) -> Result<(), StoreError> {
+        self.pin(key, definitions, Present::Stays)
+    }
+
+    fn pin(&self, key: &PinKey, definitions: &[Definition], present: Present) -> Result<(), StoreError> {
+        let mut new: BTreeMap<&str, &Definition> = BTreeMap::new();
+        for definition in definitions {
+            new.entry(definition.name()).or_insert(definition);
+        }
+        if let Some(file) = &self.file {
+            file.update(|document: &mut File| {
+                let entry = key.entry();
+                if document.servers.get(&entry).is_none() {
+                    // Pins of the name alone, from an older version, are taken over.
+                    let is_of_name = |pins: &ServerPins| pins.started.is_none();
+                    let older = document.servers.get(&key.server).is_some_and(is_of_name);
+                    let older = older.then(|| document.servers.remove(&key.server)).flatten();
+                    let server = key.started.is_some().then(|| key.server.clone());
+                    let started = key.started.clone();
+                    let pins = ServerPins { server, started, ..older.unwrap_or_default() };
+                    document.servers.insert(entry.clone(), pins);
+                }
+                let Some(pins) = document.servers.get_mut(&entry) else { return };
+                for (tool, definition) in &new {
+                    let (digest, json) = (definition.digest().to_string(), definition.json().clone());
+                    match pins.tools.get_mut(tool) {
+                        Some(_) if present == Present::Stays => {}
+                        Some(pin) => (pin.digest, pin.definition) = (digest, json),
+                        None => {
+                            pins.tools
+                                .insert(*tool, Pin { digest, definition: json, extra: BTreeMap::new() });
+                        }
+                    }
+                }
+            })?;
+            return self.refresh();
+        }
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let empty = || Entry { key: key.clone(), tools: BTreeMap::new() };
+        let tools = &mut known.entry(key.entry()).or_insert_with(empty).tools;
+        for (tool, definition) in new {
+            if present == Present::Stays && tools.contains_key(tool) {
+                continue;
+            }
+            let (digest, json) = (definition.digest().clone(), definition.json().clone());
+            tools.insert(tool.to_owned(), Pinned { digest, definition: json });
+        }
+        Ok(())
+    }
+
+    /// Takes the pins of a server out, so that it is met for the first time again. Blocks.
+    pub fn forget(&self, key: &PinKey) -> Result<(), StoreError> {
+        if let Some(file) = &self.file
+            && file.path().exists()
+        {
+            file.update(|document: &mut File| {
+                document.servers.remove(&key.entry());
+            })?;
+            return self.refresh();
+        }
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&key.entry());
+        Ok(())
+    }
+}
+
+fn difference(old: &RawJson, new: &Definition) -> String {
+    diff(&Tree::of(old).to_text(Layout::Pretty), new.pretty())
+}
+
+fn known(path: &Path, document: File, text: &str) -> Result<Known, StoreError> {
+    let mut known = Known::new();
+    for (name, pins) in document.servers {
+        let key = match (pins.server, pins.started) {
+            (Some(server), started @ Some(_)) => PinKey { server, started },
+            _ => PinKey::from(name.as_str()),
+        };
+        if key.entry() != name {
+            let message = format!("damaged: the entry `{name}` is not that of `{}`", key.server);
+            return Err(StoreError::damaged(path, line_of(text, &name), message));
+        }
+        let mut tools = BTreeMap::new();
+        for (tool, pin) in pins.tools {
+            let digest = Digest::of(&pin.definition);
+            if digest.as_str() != pin.digest {
+                let message = format!("damaged: the digest of `{tool}` is not that of its definition");
+                return Err(StoreError::damaged(path, line_of(text, &pin.digest), message));
+            }
+            tools.insert(tool, Pinned { digest, definition: pin.definition.compact() });
+        }
+        known.insert(name, Entry { key, tools });
+    }
+    Ok(known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::store::tests::Folder;
+    use super::*;
+    use bowline_types::Tool;
+    use expect_test::expect;
+    use std::fs;
+
+    fn tool(name: &str, description: &str) -> Definition {
+        Definition::of(&Tool::new(name, RawJson::empty_object()).description(description))
+    }
+
+    #[test]
+    fn the_lock_file_has_the_same_bytes_for_the_same_tools() {
+        let folder = Folder::new("pins-file");
+        let write = |name: &str, order: &[&Definition]| {
+            let pins = Pins::open(folder.join(name)).unwrap();
+            for definition in order {
+                pins.accept(&"files".into(), &[(*definition).clone()]).unwrap();
+            }
+            fs::read_to_string(folder.join(name)).unwrap()
+        };
+        let (read, hidden) = (tool("read", "Reads."), tool("a", "hi\u{200b}dden"));
+        let text = write("one.lock", &[&read, &hidden]);
+        assert_eq!(text, write("two.lock", &[&hidden, &read, &hidden]));
+        expect![[r#"
+            {
+              "servers": {
+                "files": {
+                  "tools": {
+                    "a": {
+                      "definition": {
+                        "description": "hi\u200bdden",
+                        "inputSchema": {},
+                        "name": "a"
+                      },
+                      "digest": "sha256:DIGEST"
+                    },
+                    "read": {
+                      "definition": {
+                        "description": "Reads.",
+                        "inputSchema": {},
+                        "name": "read"
+                      },
+                      "digest": "sha256:DIGEST"
+                    }
+                  }
+                }
+              },
+              "version": 1
+            }
+        "#]]
+        .assert_eq(
+            &text
+                .replace(read.digest().as_str(), "sha256:DIGEST")
+                .replace(hidden.digest().as_str(), "sha256:DIGEST"),
+        );
+    }
+
+    #[test]
+    fn changes_are_noticed_and_shown() {
+        // V-101
+        let folder = Folder::new("pins-changes");
+        let pins = Pins::open(folder.join("bowline.lock")).unwrap();
+        let old = tool("read", "Reads a file.");
+        assert_eq!(pins.look(&"files".into(), &old), Standing::First);
+        pins.accept(&"files".into(), std::slice::from_ref(&old)).unwrap();
+        assert_eq!(pins.look(&"files".into(), &old), Standing::Same);
+        assert_eq!(pins.look(&"mail".into(), &old), Standing::First);
+        assert_eq!(pins.look(&"files".into(), &tool("Read", "Reads a file.")), Standing::New);
+        let again = Pins::open(folder.join("bowline.lock")).unwrap();
+        let Standing::Changed { diff } =
+            again.look(&"files".into(), &tool("read", "Reads, and mails it\u{202e}."))
+        else {
+            panic!("the change was not noticed")
+        };
+        expect![[r#"
+              {
+            -   "description": "Reads a file.",
+            +   "description": "Reads, and mails it\u202e.",
+                "inputSchema": {},
+                "name": "read"
+              }
+        "#]]
+        .assert_eq(&diff);
+    }
+
+    #[test]
+    fn a_survey_tells_what_is_new_gone_and_changed() {
+        // V-101
+        let pins = Pins::in_memory();
+        let list = [tool("a", "1"), tool("b", "1")];
+        assert!(
+            pins.survey(&"s".into(), &list).iter().all(|difference| difference.kind == DifferenceKind::New)
+        );
+        pins.accept(&"s".into(), &list).unwrap();
+        assert_eq!(pins.survey(&"s".into(), &list), []);
+        // A tool that changes its name is a new one.
+        let now = [tool("a", "2"), tool("B", "1")];
+        let told: Vec<String> = pins.survey(&"s".into(), &now).iter().map(ToString::to_string).collect();
+        expect![[r#"
+            s: `a` has changed
+              {
+            -   "description": "1",
+            +   "description": "2",
+                "inputSchema": {},
+                "name": "a"
+              }
+            s: `B` is new
+            s: `b` is gone"#]]
+        .assert_eq(&told.join("\n"));
+        // Gone and back as something else.
+        pins.accept(&"s".into(), &[tool("B", "1")]).unwrap();
+        assert!(matches!(pins.look(&"s".into(), &tool("b", "evil")), Standing::Changed { .. }));
+        // One list with two tools of one name.
+        let twice = pins.survey(&"t".into(), &[tool("a", "1"), tool("a", "2"), tool("a", "1")]);
+        assert!(matches!(
+            &twice[..],
+            [
+                Difference { kind: DifferenceKind::New, .. },
+                Difference { kind: DifferenceKind::Changed { .. }, .. }
+            ]
+        ));
+        pins.forget(&"s".into()).unwrap();
+        assert!(!pins.knows(&"s".into()));
+    }
+
+    #[test]
+    fn a_damaged_lock_file_is_an_error_with_its_line() {
+        // V-101
+        let folder = Folder::new("pins-damaged");
+        let path = folder.join("bowline.lock");
+        let pins = Pins::open(&path).unwrap();
+        pins.accept(&"files".into(), &[tool("read", "Reads.")]).unwrap();
+        let good = fs::read_to_string(&path).unwrap();
+        for (from, to, line, what) in [
+            ("Reads.", "Writes.", 11, "the digest of `read` is not that of its definition"),
+            ("\"version\": 1", "\"version\": 9", 16, "expected version 1, got 9"),
+            ("\"read\": {", "\"read\": {}, \"read\": {", 5, "missing field"),
+            ("}", "", 8, "key must be a string"),
+        ] {
+            fs::write(&path, good.replacen(from, to, 1)).unwrap();
+            let error = Pins::open(&path).unwrap_err();
+            assert_eq!(error.line(), Some(line), "{error}");
+            assert!(error.to_string().contains(what), "{error}");
+            assert!(pins.refresh().is_err());
+        }
+        fs::write(&path, "").unwrap();
+        assert!(Pins::open(&path).is_err());
+    }
+
+    #[test]
+    fn two_servers_of_one_name_have_their_own_pins() {
+        let folder = Folder::new("pins-identity");
+        let path = folder.join("pins.json");
+        let pins = Pins::open(&path).unwrap();
+        let (one, other) = (PinKey::new("files", "npx one"), PinKey::new("files", "npx other"));
+        pins.accept(&one, &[tool("read", "1")]).unwrap();
+        assert_eq!(pins.look(&other, &tool("read", "2")), Standing::First);
+        pins.accept(&other, &[tool("read", "2")]).unwrap();
+        let again = Pins::open(&path).unwrap();
+        assert_eq!(again.look(&one, &tool("read", "1")), Standing::Same);
+        assert_eq!(again.look(&other, &tool("read", "2")), Standing::Same);
+        let listed: Vec<_> = again.list().into_iter().map(|server| server.key).collect();
+        assert_eq!(listed, [one, other]);
+    }
+
+    #[test]
+    fn pins_of_an_older_file_are_taken_over_once() {
+        let folder = Folder::new("pins-older");
+        let pins = Pins::open(folder.join("pins.json")).unwrap();
+        pins.accept(&"files".into(), &[tool("read", "1"), tool("write", "1")]).unwrap();
+        let (one, other) = (PinKey::new("files", "npx one"), PinKey::new("files", "npx other"));
+        assert!(pins.are_of_name(&one));
+        assert!(matches!(pins.look(&one, &tool("read", "2")), Standing::Changed { .. }));
+        pins.add(&one, &[tool("read", "1")]).unwrap();
+        assert!(!pins.are_of_name(&one));
+        // All of them went with it, and none is left for the next.
+        assert!(matches!(pins.look(&one, &tool("write", "2")), Standing::Changed { .. }));
+        assert_eq!(pins.look(&other, &tool("read", "2")), Standing::First);
+    }
+}

@@ -1,0 +1,473 @@
+//! What the policy says about a request: the first rule that holds, or the default.
+
+use bowline_types::{RawJson, ToolAnnotations};
+use serde::{Deserialize, Serialize};
+
+use super::consent::Consent;
+use super::rule::{Effect, Rule};
+use super::spelling;
+use super::tree::Tree;
+
+/// What is about to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// A tool is called.
+    Call,
+    /// A resource is read.
+    Read,
+    /// A prompt is fetched.
+    Prompt,
+    /// The server asks the model.
+    Sample,
+    /// The server asks the user to fill in a form.
+    Form,
+    /// The server asks the user to visit a page.
+    Visit,
+    /// The server asks for the roots.
+    Roots,
+}
+
+impl Action {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Call, Self::Read, Self::Prompt, Self::Sample, Self::Form, Self::Visit, Self::Roots];
+
+    /// The word for it in files and logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Read => "read",
+            Self::Prompt => "prompt",
+            Self::Sample => "sample",
+            Self::Form => "form",
+            Self::Visit => "visit",
+            Self::Roots => "roots",
+        }
+    }
+
+    /// Whether the name of what it is about is a URI, which can be written in several ways.
+    pub(super) const fn is_about_uri(self) -> bool {
+        matches!(self, Self::Read | Self::Visit)
+    }
+
+    /// The method of the protocol it happens by.
+    pub const fn method(self) -> &'static str {
+        match self {
+            Self::Call => "tools/call",
+            Self::Read => "resources/read",
+            Self::Prompt => "prompts/get",
+            Self::Sample => "sampling/createMessage",
+            Self::Form | Self::Visit => "elicitation/create",
+            Self::Roots => "roots/list",
+        }
+    }
+}
+
+/// Whether the user trusts a server. It is said in the configuration, never by the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Trust {
+    /// What it says about its tools is believed.
+    Trusted,
+    /// What it says about its tools is shown, and loosens nothing.
+    #[default]
+    Untrusted,
+}
+
+/// On whose behalf something happens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Caller<'a> {
+    /// The name the client gave itself.
+    pub client: Option<&'a str>,
+    /// The authenticated user.
+    pub principal: Option<&'a str>,
+}
+
+/// What the policy is asked about.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// What is about to happen.
+    pub action: Action,
+    /// The server, by the name the user gave it.
+    pub server: &'a str,
+    /// Whether the user trusts it.
+    pub trust: Trust,
+    /// On whose behalf.
+    pub caller: Caller<'a>,
+    /// The tool by the server's own name for it; else the prompt, the URI, the URL, or nothing.
+    pub name: &'a str,
+    /// What the server says about the tool.
+    pub annotations: Option<&'a ToolAnnotations>,
+    /// The arguments of a call.
+    pub arguments: Option<&'a RawJson>,
+}
+
+/// Who or what decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DecidedBy {
+    /// A rule of the policy.
+    Rule,
+    /// The default of the policy.
+    Default,
+    /// An answer given before.
+    Remembered,
+    /// The person, or the program, behind the gate.
+    Gate,
+    /// The limit on questions.
+    Limit,
+    /// A check of what came: a bad URL, a form that asks for a secret, a file that cannot be read.
+    Check,
+}
+
+impl DecidedBy {
+    /// The word for it in logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rule => "rule",
+            Self::Default => "default",
+            Self::Remembered => "remembered",
+            Self::Gate => "gate",
+            Self::Limit => "limit",
+            Self::Check => "check",
+        }
+    }
+}
+
+/// What the policy says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// What is to be done.
+    pub effect: Effect,
+    /// A rule, the default, or a check of the arguments.
+    pub by: DecidedBy,
+    /// Which rule and where it was written, or why the default is what it is.
+    pub reason: String,
+    /// Whether a rule decided that looks at arguments: with others it would be another decision.
+    pub by_arguments: bool,
+}
+
+/// The rules in order, with a default behind them.
+///
+/// Without a rule, tools that a trusted server says to be read-only are allowed, as are resources and prompts; all else
+/// asks.
+///
+/// ```
+/// use bowline_policy::{Action, Caller, Effect, Policy, Request, Rule, Trust};
+///
+/// let policy = Policy::new([Rule::deny().tool("delete_*").origin("bowline.toml:3")]);
+/// let decision = policy.decide(&Request {
+///     action: Action::Call,
+///     server: "files",
+///     trust: Trust::Trusted,
+///     caller: Caller::default(),
+///     name: "delete_all",
+///     annotations: None,
+///     arguments: None,
+/// });
+/// assert_eq!(decision.effect, Effect::Deny);
+/// assert_eq!(decision.reason, "rule: deny * delete_* (bowline.toml:3)");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Policy {
+    rules: Vec<Rule>,
+    consent: Consent,
+    unasked: Vec<Rule>,
+}
+
+impl Policy {
+    /// A policy of these rules; the first that holds decides.
+    pub fn new(rules: impl IntoIterator<Item = Rule>) -> Self {
+        Self { rules: rules.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Who consents to calls that no rule decides. Default: [`Consent::Ask`].
+    #[must_use]
+    pub fn consent(mut self, consent: Consent) -> Self {
+        self.consent = consent;
+        self
+    }
+
+    /// Allows what these rules match where it would otherwise be asked about. What a rule denies stays denied.
+    #[must_use]
+    pub fn without_asking(mut self, rules: impl IntoIterator<Item = Rule>) -> Self {
+        self.unasked = rules.into_iter().collect();
+        self
+    }
+
+    /// The rules in order.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// Decides. The same request gets the same decision, always.
+    pub fn decide(&self, request: &Request<'_>) -> Decision {
+        let decision = self.decide_by_rules(request);
+        if decision.effect != Effect::Ask {
+            return decision;
+        }
+        if let Some(rule) = self.unasked.iter().find(|rule| rule.fits(request)) {
+            let reason = format!("rule: {rule}");
+            return Decision { effect: Effect::Allow, by: DecidedBy::Rule, reason, by_arguments: false };
+        }
+        // Servers' own questions (forms, pages, sampling, roots) are not calls, and stay as they are.
+        let is_call = matches!(request.action, Action::Call | Action::Read | Action::Prompt);
+        match self.consent {
+            Consent::Client if is_call && decision.by == DecidedBy::Default => {
+                let reason = "default: the client asks its own user (consent = \"client\")".to_owned();
+                Decision { effect: Effect::Allow, reason, ..decision }
+            }
+            Consent::Deny if is_call => {
+                let reason = format!("{}; consent = \"deny\" refuses what would be asked", decision.reason);
+                Decision { effect: Effect::Deny, reason, ..decision }
+            }
+            Consent::Client | Consent::Ask | Consent::Deny => decision,
+        }
+    }
+
+    fn decide_by_rules(&self, request: &Request<'_>) -> Decision {
+        let nothing = RawJson::empty_object();
+        let mut arguments = None;
+        let ambiguous = if request.action.is_about_uri() { spelling::ambiguity(request.name) } else { None };
+        for rule in &self.rules {
+            if let Some(ambiguity) = ambiguous
+                && rule.looks_at_uri(request)
+            {
+                let reason = format!("the URI can be read in two ways ({ambiguity}), see rule: {rule}");
+                let (effect, by) = (Effect::Deny, DecidedBy::Check);
+                return Decision { effect, by, reason, by_arguments: false };
+            }
+            if !rule.fits(request) {
+                continue;
+            }
+            if rule.looks_at_arguments() {
+                let arguments =
+                    arguments.get_or_insert_with(|| Tree::of(request.arguments.unwrap_or(&nothing)));
+                // Whoever reads the other of two members would act on what no rule has seen.
+                if let Some(ambiguity) = arguments.ambiguity() {
+                    let reason =
+                        format!("the arguments can be read in two ways ({ambiguity}), see rule: {rule}");
+                    return Decision {
+                        effect: Effect::Deny,
+                        by: DecidedBy::Check,
+                        reason,
+                        by_arguments: true,
+                    };
+                }
+                if !rule.fits_arguments(arguments) {
+                    continue;
+                }
+            }
+            let (effect, by_arguments) = (rule.effect(), rule.looks_at_arguments());
+            return Decision { effect, by: DecidedBy::Rule, reason: format!("rule: {rule}"), by_arguments };
+        }
+        let (effect, why) = default(request);
+        let reason = format!("default: {why}");
+        Decision { effect, by: DecidedBy::Default, reason, by_arguments: false }
+    }
+}
+
+fn default(request: &Request<'_>) -> (Effect, &'static str) {
+    match request.action {
+        Action::Call => {
+            let claims_read_only = request.annotations.is_some_and(|hints| {
+                hints.read_only_hint == Some(true) && hints.destructive_hint != Some(true)
+            });
+            match (claims_read_only, request.trust) {
+                (true, Trust::Trusted) => (Effect::Allow, "read-only tools of trusted servers are allowed"),
+                (true, Trust::Untrusted) => {
+                    (Effect::Ask, "the server is not trusted to say what is read-only")
+                }
+                (false, _) => (Effect::Ask, "tools that may change something ask"),
+            }
+        }
+        Action::Read | Action::Prompt => (Effect::Allow, "resources and prompts are allowed"),
+        Action::Sample => (Effect::Ask, "use of the model asks"),
+        Action::Form | Action::Visit => (Effect::Ask, "questions to the user are asked"),
+        Action::Roots => (Effect::Ask, "disclosing roots asks"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ArgumentTest;
+
+    fn call<'a>(server: &'a str, name: &'a str) -> Request<'a> {
+        Request {
+            action: Action::Call,
+            server,
+            trust: Trust::Untrusted,
+            caller: Caller::default(),
+            name,
+            annotations: None,
+            arguments: None,
+        }
+    }
+
+    fn effect(rules: &[Rule], request: &Request<'_>) -> Effect {
+        Policy::new(rules.to_vec()).decide(request).effect
+    }
+
+    fn json(text: &str) -> RawJson {
+        RawJson::parse(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn the_first_rule_that_holds_decides() {
+        let rules = [
+            Rule::deny().server("files").tool("delete_*").origin("a.toml:1"),
+            Rule::allow().server("files").origin("a.toml:5"),
+            Rule::ask().server("*"),
+        ];
+        assert_eq!(effect(&rules, &call("files", "delete_all")), Effect::Deny);
+        assert_eq!(effect(&rules, &call("files", "read")), Effect::Allow);
+        assert_eq!(effect(&rules, &call("mail", "delete_all")), Effect::Ask);
+        let decision = Policy::new(rules).decide(&call("files", "read"));
+        assert_eq!(
+            (decision.by, decision.reason.as_str()),
+            (DecidedBy::Rule, "rule: allow files * (a.toml:5)")
+        );
+    }
+
+    #[test]
+    fn hints_loosen_nothing_unless_the_server_is_trusted() {
+        // proves: TOOL-42
+        // V-104
+        let read_only = ToolAnnotations::new().read_only_hint(true);
+        let both = read_only.clone().destructive_hint(true);
+        let asked = |trust, annotations| Request { trust, annotations, ..call("files", "read") };
+        assert_eq!(effect(&[], &asked(Trust::Trusted, Some(&read_only))), Effect::Allow);
+        assert_eq!(effect(&[], &asked(Trust::Untrusted, Some(&read_only))), Effect::Ask);
+        assert_eq!(effect(&[], &asked(Trust::Trusted, Some(&both))), Effect::Ask);
+        assert_eq!(effect(&[], &asked(Trust::Trusted, None)), Effect::Ask);
+        let by_hint = [Rule::allow().read_only(true), Rule::deny()];
+        assert_eq!(effect(&by_hint, &asked(Trust::Trusted, Some(&read_only))), Effect::Allow);
+        assert_eq!(effect(&by_hint, &asked(Trust::Untrusted, Some(&read_only))), Effect::Deny);
+    }
+
+    #[test]
+    fn absent_hints_mean_the_worst() {
+        let hints = [
+            Rule::ask().read_only(false),
+            Rule::ask().destructive(true),
+            Rule::ask().idempotent(false),
+            Rule::ask().open_world(true),
+        ];
+        for rule in hints {
+            assert_eq!(effect(&[rule.clone(), Rule::deny()], &call("a", "b")), Effect::Ask, "{rule:?}");
+        }
+        let mild =
+            ToolAnnotations::new().destructive_hint(false).open_world_hint(false).idempotent_hint(true);
+        let request = Request { annotations: Some(&mild), ..call("a", "b") };
+        let rule = Rule::deny().destructive(true).open_world(true);
+        assert_eq!(effect(&[rule, Rule::ask().idempotent(true), Rule::deny()], &request), Effect::Ask);
+    }
+
+    #[test]
+    fn names_that_clients_give_themselves_loosen_nothing() {
+        // V-104
+        let rules = [Rule::deny().caller("evil*"), Rule::allow().caller("admin"), Rule::ask()];
+        let by = |client, principal| Request { caller: Caller { client, principal }, ..call("a", "b") };
+        assert_eq!(effect(&rules, &by(Some("admin"), None)), Effect::Ask);
+        assert_eq!(effect(&rules, &by(Some("x"), Some("admin"))), Effect::Allow);
+        assert_eq!(effect(&rules, &by(Some("evil-1"), Some("admin"))), Effect::Deny);
+        assert_eq!(effect(&rules, &by(None, None)), Effect::Ask);
+    }
+
+    #[test]
+    fn servers_and_tools_are_never_joined() {
+        // V-102
+        let names = ["", "a", "_", "a_", "_a", "__", "a__a", "a/", ".a", "-"];
+        for (server, tool) in names.iter().flat_map(|server| names.map(|tool| (*server, tool))) {
+            let rules = [Rule::allow().server(server).tool(tool), Rule::deny()];
+            for (other, name) in names.iter().flat_map(|other| names.map(|name| (*other, name))) {
+                let expected = if (other, name) == (server, tool) { Effect::Allow } else { Effect::Deny };
+                assert_eq!(effect(&rules, &call(other, name)), expected, "{server} {tool} {other} {name}");
+            }
+        }
+        assert_eq!(effect(&[Rule::allow().tool("read"), Rule::deny()], &call("a", "Read")), Effect::Deny);
+    }
+
+    #[test]
+    fn arguments_are_found_by_pointer_and_anywhere() {
+        let arguments = json(r#"{"path":"/srv/a","deep":[{"x":"secret.key"}],"n":1.0,"flag":true}"#);
+        let request = Request { arguments: Some(&arguments), ..call("files", "read") };
+        let holds = |rule: Rule| effect(&[rule, Rule::deny()], &request) == Effect::Ask;
+        for test in [
+            ArgumentTest::Present,
+            ArgumentTest::Equals(json(r#""/srv/a""#)),
+            ArgumentTest::Matches("/srv/*".into()),
+            ArgumentTest::StartsWith("/s".into()),
+            ArgumentTest::Within("/srv".into()),
+        ] {
+            assert!(holds(Rule::ask().argument("/path", test.clone())), "{test:?}");
+            assert!(!holds(Rule::ask().argument("/nowhere", test.clone())), "{test:?}");
+            assert!(holds(Rule::ask().any_argument(test.clone())), "{test:?}");
+        }
+        assert!(holds(Rule::ask().argument("/n", ArgumentTest::Equals(json("1")))));
+        assert!(holds(Rule::ask().argument("/flag", ArgumentTest::Matches("tr*".into()))));
+        assert!(holds(Rule::ask().argument("/deep/0", ArgumentTest::Equals(json(r#"{"x":"secret.key"}"#)))));
+        assert!(holds(Rule::ask().any_argument(ArgumentTest::Matches("*.key".into()))));
+        // The names of members carry data too.
+        assert!(holds(Rule::ask().any_argument(ArgumentTest::Matches("deep".into()))));
+        assert!(!holds(Rule::ask().any_argument(ArgumentTest::Matches("*.pem".into()))));
+    }
+
+    #[test]
+    fn a_number_is_the_same_however_it_is_written() {
+        // V-105
+        for port in ["22", "22.0", "2.2e1", "220E-1", "\"22\""] {
+            let arguments = json(&format!(r#"{{"to":{{"port":{port}}}}}"#));
+            let request = Request { arguments: Some(&arguments), ..call("net", "connect") };
+            let test = || ArgumentTest::Matches("22".into());
+            for rule in [Rule::deny().argument("/to/port", test()), Rule::deny().any_argument(test())] {
+                assert_eq!(effect(&[rule], &request), Effect::Deny, "{port}");
+            }
+        }
+        // What is allowed has to fit as it is written, and as it is meant.
+        let arguments = json(r#"{"n":0.1e9}"#);
+        let request = Request { arguments: Some(&arguments), ..call("net", "send") };
+        let rule = Rule::allow().argument("/n", ArgumentTest::Matches("0.*".into()));
+        assert_eq!(effect(&[rule], &request), Effect::Ask);
+    }
+
+    #[test]
+    fn arguments_with_two_readings_are_denied_where_rules_look_at_them() {
+        // V-105
+        let arguments = json(r#"{"path":"/etc/shadow","path":"/srv/a"}"#);
+        let request = Request { arguments: Some(&arguments), ..call("files", "read") };
+        let rule = Rule::allow().server("files").argument("/path", ArgumentTest::Within("/srv".into()));
+        let decision = Policy::new([rule.clone()]).decide(&request);
+        assert_eq!((decision.effect, decision.by), (Effect::Deny, DecidedBy::Check));
+        assert_eq!(
+            decision.reason,
+            "the arguments can be read in two ways (two members named `path`), see rule: allow files *"
+        );
+        assert_eq!(effect(&[rule.server("mail"), Rule::allow()], &request), Effect::Allow);
+    }
+
+    #[test]
+    fn one_function_decides_about_every_path() {
+        // V-105
+        let of = |action| Request { action, ..call("evil", "x") };
+        let all = [
+            Action::Call,
+            Action::Read,
+            Action::Prompt,
+            Action::Sample,
+            Action::Form,
+            Action::Visit,
+            Action::Roots,
+        ];
+        for action in all {
+            assert_eq!(effect(&[Rule::deny().server("evil")], &of(action)), Effect::Deny, "{action:?}");
+            // What is allowed to be called is not thereby allowed to ask.
+            let expected = match action {
+                Action::Call | Action::Read | Action::Prompt => Effect::Allow,
+                _ => Effect::Ask,
+            };
+            assert_eq!(effect(&[Rule::allow().server("evil")], &of(action)), expected, "{action:?}");
+            assert_eq!(effect(&[Rule::allow().action(action)], &of(action)), Effect::Allow, "{action:?}");
+        }
+    }
+}

@@ -1,0 +1,641 @@
+//! The ways to write one URI or one path, so that a rule holds however a caller writes it.
+//!
+//! `file:///srv/secret`, `FILE://localhost/srv//%73ecret`, `file:/srv/./secret/` and `/srv/secret` name one file. A rule
+//! that restricts is compared with every form that some server could take the text for; a rule that allows has to fit the
+//! text as it is written and as it is meant.
+
+use std::{
+    borrow::Cow,
+    net::{Ipv4Addr, Ipv6Addr},
+};
+
+/// How often percent-encoding is undone: some servers decode what a library has decoded before.
+const MAX_DECODINGS: usize = 4;
+/// Whether `Secret` and `secret` usually are one file on this system.
+pub(super) const FILES_IGNORE_CASE: bool = cfg!(any(windows, target_os = "macos"));
+
+/// Whether a text is or may be a URI or a path: only those have several spellings.
+fn has_spellings(text: &str) -> bool {
+    text.contains(['/', '\\', '%', ':']) || text.trim() != text || text.ends_with('.')
+}
+
+/// Every form that a reader may take a text for, the text itself first. Paths and `file` URIs are forms of each other.
+pub(crate) fn forms(text: &str) -> Vec<String> {
+    let mut forms = Forms(vec![text.to_owned()]);
+    if !has_spellings(text) {
+        return forms.0;
+    }
+    // URL parsers of browsers ignore blanks at the ends, and breaks and tabulators anywhere.
+    let trimmed: String = text
+        .trim_matches(|character: char| character <= ' ')
+        .chars()
+        .filter(|character| !is_ignored(*character))
+        .collect();
+    match Uri::split(&trimmed) {
+        Some(uri) if uri.scheme == "file" => {
+            for path in uri.path_forms() {
+                forms.add_file(&path);
+            }
+        }
+        Some(uri) => {
+            let authority = uri.authority.as_deref().map(|host| plain_authority(&uri.scheme, host));
+            for path in uri.path_forms() {
+                forms.add(join(&uri.scheme, authority.as_deref(), &path));
+            }
+        }
+        None => {
+            for decoded in decodings(&trimmed) {
+                for path in path_forms(&decoded) {
+                    forms.add_file(&path);
+                }
+            }
+        }
+    }
+    forms.0
+}
+
+/// What a text is as written, and as it is meant in the same notation: encoding, case of scheme and host, empty and `.`
+/// steps make no difference.
+pub(crate) fn same_notation(text: &str) -> Vec<String> {
+    let mut forms = Forms(vec![text.to_owned()]);
+    if !has_spellings(text) {
+        return forms.0;
+    }
+    match Uri::split(text) {
+        Some(uri) if uri.scheme == "file" => {
+            let path = clean(&decode(&uri.path));
+            let slash = if path.starts_with('/') { "" } else { "/" };
+            let host = uri.authority.as_deref().filter(|host| !is_local(host));
+            forms.add(format!("file://{}{slash}{path}{}", host.unwrap_or_default(), decode(&uri.tail)));
+        }
+        Some(uri) => {
+            let authority = uri.authority.as_deref().map(|host| plain_authority(&uri.scheme, host));
+            let path = format!("{}{}", clean(&decode(&uri.path)), decode(&uri.tail));
+            forms.add(join(&uri.scheme, authority.as_deref(), &path));
+        }
+        None => {
+            forms.add(clean(text));
+            forms.add(clean(&decode(text)));
+        }
+    }
+    forms.0
+}
+
+/// Why a URI does not name one thing to every reader, if it does not.
+pub fn ambiguity(uri: &str) -> Option<&'static str> {
+    if uri.chars().any(char::is_control) || decodings(uri).any(|form| form.chars().any(char::is_control)) {
+        return Some("it has a control character");
+    }
+    if !is_well_encoded(uri) {
+        return Some("its percent-encoding is not valid");
+    }
+    let path = Uri::split(uri).map_or_else(|| uri.to_owned(), |uri| uri.path);
+    // Behind a link, the parent of a folder is not the one that the text names.
+    decodings(&path).any(|form| has_parent_step(&form)).then_some("it has a `..` step")
+}
+
+/// Whether a path has a step to the parent folder, whichever way the slashes lean.
+pub(crate) fn has_parent_step(path: &str) -> bool {
+    path.split(['/', '\\']).any(|step| step == "..")
+}
+
+/// The same for a text that may be encoded, also more than once, or hold breaks that readers of URLs ignore.
+pub(crate) fn may_have_parent_step(text: &str) -> bool {
+    if !text.contains(['.', '%']) {
+        return false;
+    }
+    let joined = |form: &str| form.chars().filter(|character| !is_ignored(*character)).collect::<String>();
+    decodings(&joined(text)).any(|form| has_parent_step(&form) || has_parent_step(&joined(&form)))
+}
+
+/// What URL parsers of browsers leave out wherever it is.
+fn is_ignored(character: char) -> bool {
+    matches!(character, '\t' | '\n' | '\r')
+}
+
+/// The literal pieces of a pattern, written as [`forms`] and [`same_notation`] write texts.
+pub(crate) fn plain_pieces(pieces: &[String]) -> Vec<String> {
+    let count = pieces.len();
+    let mut plain = Vec::with_capacity(count);
+    for (place, piece) in pieces.iter().enumerate() {
+        let start = (place == 0).then(|| Start::of(piece, count == 1)).flatten();
+        let (start, rest) = match &start {
+            Some(start) => (start.plain.as_str(), start.rest),
+            None => ("", piece.as_str()),
+        };
+        let mut text = format!("{start}{}", collapse(&decode(rest)));
+        if count == 1 && text.len() > start.len() + 1 && text.ends_with('/') {
+            text.pop();
+        }
+        plain.push(text);
+    }
+    plain
+}
+
+/// The scheme and authority that a pattern begins with.
+struct Start<'a> {
+    plain: String,
+    rest: &'a str,
+}
+
+impl<'a> Start<'a> {
+    fn of(piece: &'a str, is_whole: bool) -> Option<Self> {
+        let (scheme, rest) = split_scheme(piece)?;
+        let scheme = scheme.to_ascii_lowercase();
+        let Some(behind) = rest.strip_prefix("//") else {
+            let slashes = if scheme == "file" && rest.starts_with('/') { "//" } else { "" };
+            return Some(Self { plain: format!("{scheme}:{slashes}"), rest });
+        };
+        let end = behind.find(['/', '?', '#']);
+        let (authority, rest) = behind.split_at(end.unwrap_or(behind.len()));
+        // Behind a star the host may go on.
+        let authority = match end {
+            None if !is_whole => authority.to_lowercase(),
+            _ if scheme == "file" && is_local(authority) => String::new(),
+            _ => plain_authority(&scheme, authority),
+        };
+        Some(Self { plain: format!("{scheme}://{authority}"), rest })
+    }
+}
+
+struct Forms(Vec<String>);
+
+impl Forms {
+    fn add(&mut self, form: String) {
+        if !self.0.contains(&form) {
+            self.0.push(form);
+        }
+    }
+
+    /// A path, and its `file` URI if it begins at the root.
+    fn add_file(&mut self, path: &str) {
+        self.add(path.to_owned());
+        let drive = path.strip_prefix('/').filter(|rest| is_drive(rest));
+        if let Some(drive) = drive {
+            self.add(drive.to_owned());
+        }
+        if is_drive(path) {
+            self.add(format!("file:///{path}"));
+        } else if path.starts_with('/') {
+            self.add(format!("file://{path}"));
+        }
+    }
+}
+
+/// A URI in its parts.
+struct Uri {
+    scheme: String,
+    authority: Option<String>,
+    path: String,
+    /// Query and fragment.
+    tail: String,
+}
+
+impl Uri {
+    fn split(text: &str) -> Option<Self> {
+        let (scheme, rest) = split_scheme(text)?;
+        let scheme = scheme.to_ascii_lowercase();
+        let is_slash = |character: char| character == '/' || (character == '\\' && has_backslashes(&scheme));
+        let behind = if has_backslashes(&scheme) && scheme != "file" {
+            // Browsers read `http:host/path` and `http:///host/path` as `http://host/path`.
+            Some(rest.trim_start_matches(is_slash))
+        } else {
+            rest.strip_prefix(is_slash).and_then(|rest| rest.strip_prefix(is_slash))
+        };
+        let end = |text: &str| text.find(|character| is_slash(character) || matches!(character, '?' | '#'));
+        let (authority, rest) = match behind {
+            Some(behind) => {
+                let (authority, rest) = behind.split_at(end(behind).unwrap_or(behind.len()));
+                (Some(authority.to_owned()), rest)
+            }
+            None => (None, rest),
+        };
+        let (path, tail) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+        Some(Self { scheme, authority, path: path.to_owned(), tail: tail.to_owned() })
+    }
+
+    /// The paths that readers may find: some ignore the query, some take it for a part of the name.
+    fn path_forms(&self) -> Vec<String> {
+        let mut forms = Forms(Vec::new());
+        let mut wholes = vec![self.path.clone()];
+        if !self.tail.is_empty() {
+            wholes.push(format!("{}{}", self.path, self.tail));
+        }
+        for whole in wholes {
+            for decoded in decodings(&whole) {
+                for path in path_forms(&decoded) {
+                    if self.scheme == "file" {
+                        self.add_local(&mut forms, path);
+                    } else {
+                        forms.add(path);
+                    }
+                }
+            }
+        }
+        forms.0
+    }
+
+    /// A path of a `file` URI: with the host that it names, if that is another.
+    fn add_local(&self, forms: &mut Forms, path: String) {
+        match self.authority.as_deref().filter(|host| !is_local(host)) {
+            Some(host) => {
+                let host = decode(host).to_lowercase();
+                forms.add(format!("//{host}{path}"));
+                // `file://srv/secret`: readers that know no hosts take it for a folder.
+                forms.add(format!("/{host}{path}"));
+                forms.add(path);
+            }
+            // `file:srv/secret` is at the root to some.
+            None if !path.starts_with('/') => {
+                forms.add(format!("/{path}"));
+                forms.add(path);
+            }
+            None => forms.add(path),
+        }
+    }
+}
+
+/// A path as it is, with its steps resolved, and as systems read it that ignore dots and blanks at the end of names.
+fn path_forms(path: &str) -> Vec<String> {
+    // A program in C ends it at the first NUL.
+    if let Some((before, behind)) = path.split_once('\0') {
+        let mut forms = path_forms(before);
+        forms.extend(path_forms(&format!("{before}{}", behind.replace('\0', ""))));
+        return forms;
+    }
+    let mut forms = Forms(vec![path.to_owned()]);
+    let clean = clean(path);
+    let trimmed = clean.trim_end_matches('/');
+    forms.add(if trimmed.is_empty() { clean.clone() } else { trimmed.to_owned() });
+    let steps: Vec<_> = trimmed.split('/').map(|step| step.trim_end_matches(['.', ' '])).collect();
+    forms.add(collapse(&steps.join("/")).into_owned());
+    let drive = trimmed.replacen('|', ":", 1);
+    if is_drive(drive.trim_start_matches('/')) {
+        forms.add(drive);
+    }
+    forms.add(clean);
+    forms.0
+}
+
+/// A path without empty and `.` steps, and without `..` where there is a step to leave.
+fn clean(path: &str) -> String {
+    let path = path.replace('\\', "/");
+    let (is_absolute, is_folder) = (path.starts_with('/'), path.ends_with('/'));
+    let mut steps: Vec<&str> = Vec::new();
+    for step in path.split('/') {
+        match step {
+            "" | "." => {}
+            ".." if steps.last().is_some_and(|last| *last != "..") => drop(steps.pop()),
+            ".." if is_absolute => {}
+            step => steps.push(step),
+        }
+    }
+    let start = if is_absolute { "/" } else { "" };
+    let end = if is_folder && !steps.is_empty() { "/" } else { "" };
+    format!("{start}{}{end}", steps.join("/"))
+}
+
+/// A path without empty and `.` steps; for pieces of a pattern, whose steps may go on behind a star.
+fn collapse(text: &str) -> Cow<'_, str> {
+    if !text.contains("//") && !text.contains("/./") {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let behind = rest.get(character.len_utf8()..).unwrap_or_default();
+        if character == '/' && (behind.starts_with('/') || behind.starts_with("./")) {
+            rest = behind.strip_prefix('.').unwrap_or(behind);
+            continue;
+        }
+        out.push(character);
+        rest = behind;
+    }
+    Cow::Owned(out)
+}
+
+fn join(scheme: &str, authority: Option<&str>, path: &str) -> String {
+    match authority {
+        Some(host) => {
+            let slash = if path.starts_with(['/', '?', '#']) || path.is_empty() { "" } else { "/" };
+            let path = if path.is_empty() { "/" } else { path };
+            format!("{scheme}://{host}{slash}{path}")
+        }
+        None => format!("{scheme}:{path}"),
+    }
+}
+
+/// The authority without user, in lower case, without the port that the scheme has anyway and the dot a host may end in.
+fn plain_authority(scheme: &str, authority: &str) -> String {
+    let authority = decode(authority).to_lowercase();
+    let host = authority.rsplit_once('@').map_or(authority.as_str(), |(_, host)| host);
+    let usual = match scheme {
+        "http" | "ws" => "80",
+        "https" | "wss" => "443",
+        "ftp" => "21",
+        _ => "",
+    };
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let (name, port) = match host.rsplit_once(':').filter(|(_, port)| is_port(port)) {
+        Some((name, port)) if usual.is_empty() => (name, port),
+        Some((name, port)) => (name, port.trim_start_matches('0')),
+        None => (host, ""),
+    };
+    let name = name.trim_end_matches('.');
+    let name = match plain_address(name).filter(|_| has_backslashes(scheme)) {
+        Some(address) => Cow::Owned(address.to_string()),
+        None => Cow::Borrowed(name),
+    };
+    if port == usual || port.is_empty() { name.into_owned() } else { format!("{name}:{port}") }
+}
+
+/// The IPv4 address that readers of URLs take a host for: `127.1`, `2130706433`, `0x7f.1` and `[::ffff:127.0.0.1]` are all
+/// `127.0.0.1`.
+fn plain_address(host: &str) -> Option<Ipv4Addr> {
+    if let Some(inner) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        return inner.parse::<Ipv6Addr>().ok()?.to_ipv4_mapped();
+    }
+    let number = |part: &str| match part.strip_prefix("0x") {
+        Some("") => Some(0),
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None if part.len() > 1 && part.starts_with('0') => u64::from_str_radix(part, 8).ok(),
+        None => part.parse().ok(),
+    };
+    let parts: Vec<u64> = host.split('.').map(number).collect::<Option<_>>()?;
+    let (last, first) = parts.split_last()?;
+    if first.len() > 3 || first.iter().any(|part| *part > 255) {
+        return None;
+    }
+    // The last number fills what the others leave.
+    let room = 8 * (4 - first.len());
+    let high = first.iter().fold(0, |sum, part| sum << 8 | part) << room;
+    (*last < 1 << room).then(|| u32::try_from(high | last).ok().map(Ipv4Addr::from))?
+}
+
+/// Whether the host of a `file` URI is this machine.
+fn is_local(host: &str) -> bool {
+    let host = decode(host);
+    let host = host.trim_end_matches('.');
+    host.is_empty()
+        || ["localhost", "127.0.0.1", "[::1]"].iter().any(|local| host.eq_ignore_ascii_case(local))
+}
+
+/// Schemes whose readers take a backslash for a slash.
+fn has_backslashes(scheme: &str) -> bool {
+    matches!(scheme, "file" | "http" | "https" | "ws" | "wss" | "ftp")
+}
+
+fn split_scheme(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_once(':')?;
+    let is_scheme = scheme.len() > 1
+        && scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
+    is_scheme.then_some((scheme, rest))
+}
+
+/// `C:` or `C:/...`
+fn is_drive(path: &str) -> bool {
+    let mut bytes = path.bytes();
+    matches!((bytes.next(), bytes.next(), bytes.next()), (Some(letter), Some(b':'), None | Some(b'/')) if letter.is_ascii_alphabetic())
+}
+
+/// A text as it is, decoded once, twice and so on.
+fn decodings(text: &str) -> impl Iterator<Item = String> {
+    let mut next = Some(text.to_owned());
+    std::iter::from_fn(move || {
+        let current = next.take()?;
+        let decoded = decode(&current);
+        next = (decoded != current).then(|| decoded.into_owned());
+        Some(current)
+    })
+    .take(MAX_DECODINGS + 1)
+}
+
+/// A text with its percent-encoding undone once. What is not encoded text stays.
+fn decode(text: &str) -> Cow<'_, str> {
+    if !text.contains('%') {
+        return Cow::Borrowed(text);
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, behind)) = rest.split_first() {
+        if let Some(byte) = encoded_byte(rest) {
+            out.push(byte);
+            rest = rest.get(3..).unwrap_or_default();
+        } else {
+            out.push(first);
+            rest = behind;
+        }
+    }
+    match String::from_utf8(out) {
+        Ok(decoded) => Cow::Owned(decoded),
+        // Only what every reader decodes to the same character.
+        Err(_) => Cow::Owned(decode_ascii(text)),
+    }
+}
+
+fn decode_ascii(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        if let Some(byte) = encoded_byte(rest.as_bytes()).filter(u8::is_ascii) {
+            out.push(char::from(byte));
+            rest = rest.get(3..).unwrap_or_default();
+        } else {
+            out.push(character);
+            rest = rest.get(character.len_utf8()..).unwrap_or_default();
+        }
+    }
+    out
+}
+
+/// The byte that a text begins with in its encoded form.
+fn encoded_byte(text: &[u8]) -> Option<u8> {
+    let [b'%', high, low, ..] = text else { return None };
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()
+}
+
+/// Whether every `%` begins a byte, and the bytes are text.
+fn is_well_encoded(text: &str) -> bool {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, behind)) = rest.split_first() {
+        if first == b'%' {
+            let Some(byte) = encoded_byte(rest) else { return false };
+            bytes.push(byte);
+            rest = rest.get(3..).unwrap_or_default();
+        } else {
+            bytes.push(first);
+            rest = behind;
+        }
+    }
+    std::str::from_utf8(&bytes).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_of_a_file_has_its_plain_form() {
+        for text in [
+            "file:///srv/secret",
+            "FILE:///srv/secret",
+            "file:/srv/secret",
+            "file:srv/secret",
+            "file://localhost/srv/secret",
+            "file://LocalHost./srv/secret",
+            "file://127.0.0.1/srv/secret",
+            "file:////srv/secret",
+            "file:///srv//secret",
+            "file:///srv/./secret",
+            "file:///./srv/secret",
+            "file:///srv/secret/",
+            "file:///srv/secret/.",
+            "file:///srv/x/../secret",
+            "file:///srv/%73ecret",
+            "file:///srv/%2573ecret",
+            "file:///srv%2Fsecret",
+            "file:///srv/%2e/secret",
+            "file:///srv/x/%2e%2E/secret",
+            "file:///srv\\secret",
+            "file:\\\\\\srv\\secret",
+            "file:///srv%5Csecret",
+            "file:///srv/secret?x",
+            "file:///srv/secret#x",
+            "file:///srv/secret.",
+            "file:///srv/secret%20",
+            "file:///srv./secret..",
+            "file://srv/secret",
+            " file:///srv/secret",
+            "fi\tle:///srv/sec\nret",
+            "/srv/secret",
+            "//srv/secret",
+            "/srv//secret/",
+            "/srv/./secret",
+            "/x/../srv/secret",
+            "/../srv/secret",
+            "\\srv\\secret",
+            "/srv/%73ecret",
+            "/srv/secret ",
+        ] {
+            let forms = forms(text);
+            for plain in ["file:///srv/secret", "/srv/secret"] {
+                assert!(forms.iter().any(|form| form == plain), "{text}: {plain} is not in {forms:?}");
+            }
+        }
+        for text in
+            ["C:\\secret\\a", "file:///C:/secret/a", "file:///C|/secret/a", "file://localhost/C:/secret//a"]
+        {
+            let forms = forms(text);
+            for plain in ["C:/secret/a", "file:///C:/secret/a"] {
+                assert!(forms.iter().any(|form| form == plain), "{text}: {plain} is not in {forms:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_files_have_other_forms() {
+        for text in [
+            "file:///srv/secrets",
+            "file://other/srv/secret",
+            "/srv/a/secret",
+            "secret",
+            "file:///srv/.secret",
+        ] {
+            let plain = if text.contains("other") { "file:///srv/secret2" } else { "file:///srv/secret" };
+            assert!(!forms(text).iter().any(|form| form == plain), "{text}");
+        }
+        assert_eq!(forms("plain text"), ["plain text"]);
+    }
+
+    #[test]
+    fn every_spelling_of_a_url_has_its_plain_form() {
+        for text in [
+            "https://example.com/secret",
+            "HTTPS://EXAMPLE.com/secret",
+            "https://example.com:443/secret",
+            "https://example.com:/secret",
+            "https://example.com./secret",
+            "https://user:x@example.com/secret",
+            "https://ex%61mple.com/secret",
+            "https://example.com//secret",
+            "https://example.com/./secret/",
+            "https://example.com/x/../%73ecret?y",
+            "https:\\\\example.com\\secret",
+            "https:example.com/secret",
+            "https:/example.com/secret",
+            "https:///example.com/secret",
+            "https://example.com:0443/secret",
+        ] {
+            let forms = forms(text);
+            assert!(forms.iter().any(|form| form == "https://example.com/secret"), "{text}: {forms:?}");
+        }
+        for host in [
+            "127.1",
+            "2130706433",
+            "0x7f.1",
+            "0x7f000001",
+            "017700000001",
+            "[::ffff:127.0.0.1]",
+            "127.0.0.1.",
+        ] {
+            let forms = forms(&format!("http://{host}:08080/secret"));
+            assert!(forms.iter().any(|form| form == "http://127.0.0.1:8080/secret"), "{host}: {forms:?}");
+        }
+        for host in ["127.0.0.256", "1.2.3.4.5", "4294967296", "a.1", "[::1]"] {
+            assert_eq!(plain_address(host), None, "{host}");
+        }
+        assert!(forms("https://example.com").iter().any(|form| form == "https://example.com/"));
+        assert!(forms("Note:///a//%62").iter().any(|form| form == "note:///a/b"));
+        assert!(forms("urn:x%3Ay").iter().any(|form| form == "urn:x:y"));
+    }
+
+    #[test]
+    fn what_readers_disagree_about_is_found() {
+        for uri in [
+            "file:///srv/../etc",
+            "file:///srv/%2e%2e/etc",
+            "file:///srv/%252e%252e/etc",
+            "file:///srv\\..\\etc",
+            "file:///srv/a%00b",
+            "file:///srv/a%0Ab",
+            "file:///srv/%zz",
+            "file:///srv/%",
+            "file:///srv/%c0%af",
+        ] {
+            assert!(ambiguity(uri).is_some(), "{uri}");
+        }
+        for uri in ["file:///srv/a..b", "file:///srv/%c3%a4?x=../y", "note:///a%2Fb", "file:///srv/..."] {
+            assert_eq!(ambiguity(uri), None, "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_parent_step_is_found_however_it_is_hidden() {
+        for text in ["/a/../b", "/a/%2e%2e/b", "/a/%252e%252e/b", "/a/.\t./b", "/a/.%0a./b", "a\\..\\b"] {
+            assert!(may_have_parent_step(text), "{text:?}");
+        }
+        for text in ["/a/b", "/a..b", "/a/.../b", "plain"] {
+            assert!(!may_have_parent_step(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn pieces_of_patterns_are_written_as_forms_are() {
+        let plain = |text: &str| plain_pieces(&[text.to_owned()]).concat();
+        for (pattern, expected) in [
+            ("FILE://localhost/srv/%73ecret", "file:///srv/secret"),
+            ("file:/srv//secret/", "file:///srv/secret"),
+            ("https://Example.com:443/a/./b", "https://example.com/a/b"),
+            ("/srv/", "/srv"),
+            ("/", "/"),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(plain(pattern), expected, "{pattern}");
+        }
+        let pieces = ["https://EX".to_owned(), ".com/A//".to_owned()];
+        assert_eq!(plain_pieces(&pieces), ["https://ex", ".com/A/"]);
+    }
+}

@@ -1,0 +1,115 @@
+//! The lines between the terminal and a question.
+
+use std::io;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::show::Shown;
+
+/// The longest line that is read.
+const MAX_LINE: usize = 1 << 20;
+
+/// Where one question at a time is asked.
+pub(super) struct Desk<R, W> {
+    input: R,
+    output: W,
+    /// What was read of a line that is not at its end.
+    line: Vec<u8>,
+    /// A question was begun and not ended.
+    is_open: bool,
+    /// What every answer is typed behind: the server, so that no text can push its name off the screen.
+    prompt: String,
+}
+
+impl<R, W> Desk<R, W> {
+    pub(super) fn new(input: R, output: W) -> Self {
+        Self { input, output, line: Vec::new(), is_open: false, prompt: String::new() }
+    }
+
+    pub(super) fn into_inner(self) -> (R, W) {
+        (self.input, self.output)
+    }
+
+    pub(super) fn close(&mut self) {
+        self.is_open = false;
+    }
+}
+
+impl<R, W> Desk<R, W>
+where
+    R: AsyncBufRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send,
+{
+    /// Begins a question of a server.
+    pub(super) async fn open(&mut self, server: &str) -> io::Result<()> {
+        self.open_with(&format!("{}> ", bowline_text::visible(server))).await
+    }
+
+    /// Begins a question whose answers are typed behind `prompt`.
+    pub(super) async fn open_with(&mut self, prompt: &str) -> io::Result<()> {
+        if self.is_open {
+            self.write("\nThe question above was withdrawn. Press Enter for the next one.\n").await?;
+            self.line().await?;
+        }
+        self.is_open = true;
+        prompt.clone_into(&mut self.prompt);
+        Ok(())
+    }
+
+    pub(super) async fn say(&mut self, shown: &Shown) -> io::Result<()> {
+        self.write(shown.as_str()).await
+    }
+
+    pub(super) async fn complain(&mut self, reason: &str) -> io::Result<()> {
+        let mut shown = Shown::default();
+        shown.line(&format!("  ! {}", bowline_text::visible(reason)));
+        self.say(&shown).await
+    }
+
+    /// Asks for a line, and gives it without blanks around it.
+    pub(super) async fn prompt(&mut self) -> io::Result<String> {
+        let prompt = self.prompt.clone();
+        self.write(&prompt).await?;
+        let line = self.line().await?;
+        Ok(line.trim().to_owned())
+    }
+
+    /// Lines up to one that is a single dot.
+    pub(super) async fn text(&mut self) -> io::Result<String> {
+        let mut lines = Vec::new();
+        loop {
+            self.write(". ").await?;
+            let line = self.line().await?;
+            if line == "." {
+                return Ok(lines.join("\n"));
+            }
+            lines.push(line);
+        }
+    }
+
+    async fn write(&mut self, text: &str) -> io::Result<()> {
+        self.output.write_all(text.as_bytes()).await?;
+        self.output.flush().await
+    }
+
+    /// The next line. What is read of it before this is dropped stays for the next time.
+    async fn line(&mut self) -> io::Result<String> {
+        loop {
+            let read = self.input.fill_buf().await?;
+            if read.is_empty() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let end = read.iter().position(|byte| *byte == b'\n');
+            let taken = end.map_or(read.len(), |end| end + 1);
+            self.line.extend_from_slice(read.get(..taken).unwrap_or_default());
+            self.input.consume(taken);
+            if self.line.len() > MAX_LINE {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "expected a line of at most 1 MiB"));
+            }
+            if end.is_some() {
+                let line = std::mem::take(&mut self.line);
+                let line = String::from_utf8_lossy(&line);
+                return Ok(line.trim_end_matches(['\n', '\r']).to_owned());
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Sampling in a terminal: what the model is asked and what it said, to be read, edited and let through.
+
+use bowline_types::{ContentBlock, CreateMessageParams, CreateMessageResult, OneOrMany, SamplingMessage};
+use std::io;
+use tokio::io::{AsyncBufRead, AsyncWrite};
+
+use super::desk::Desk;
+use super::show::Shown;
+use super::{menu, read_choice};
+use crate::gate::{Edit, Scope, Verdict};
+
+pub(super) async fn request<R, W>(
+    desk: &mut Desk<R, W>,
+    server: &str,
+    mut request: CreateMessageParams,
+    why: &str,
+    scopes: &[Scope],
+) -> io::Result<Verdict>
+where
+    R: AsyncBufRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send,
+{
+    let mut edited = false;
+    loop {
+        let mut shown = Shown::default();
+        shown.head(server, "May the model be asked this?");
+        show_request(&mut shown, &request);
+        shown.field("asked because of", why);
+        shown.line(&format!("{}  [e] edit", menu(if edited { &[Scope::Once] } else { scopes })));
+        desk.say(&shown).await?;
+        loop {
+            let answer = desk.prompt().await?;
+            if answer.eq_ignore_ascii_case("e") {
+                edited |= edit_request(desk, &mut request).await?;
+                break;
+            }
+            match read_choice(&answer, if edited { &[Scope::Once] } else { scopes }, &[]) {
+                Ok(Verdict::Allow(_)) if edited => {
+                    return Ok(Verdict::edited(Edit::Request(Box::new(request))));
+                }
+                Ok(verdict) => return Ok(verdict),
+                Err(reason) => desk.complain(&reason).await?,
+            }
+        }
+    }
+}
+
+pub(super) async fn result<R, W>(
+    desk: &mut Desk<R, W>,
+    server: &str,
+    mut result: CreateMessageResult,
+) -> io::Result<Verdict>
+where
+    R: AsyncBufRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send,
+{
+    let mut edited = false;
+    loop {
+        let mut shown = Shown::default();
+        shown.head(server, "May the server have this answer of the model?");
+        shown.field("model", &result.model);
+        for block in &result.content {
+            shown.content(block);
+        }
+        shown.line(&format!("{}  [e] edit", menu(&[Scope::Once])));
+        desk.say(&shown).await?;
+        loop {
+            let answer = desk.prompt().await?;
+            if answer.eq_ignore_ascii_case("e") {
+                result.content = new_text(desk).await?;
+                edited = true;
+                break;
+            }
+            match read_choice(&answer, &[Scope::Once], &[]) {
+                Ok(Verdict::Allow(_)) if edited => {
+                    return Ok(Verdict::edited(Edit::Result(Box::new(result))));
+                }
+                Ok(verdict) => return Ok(verdict),
+                Err(reason) => desk.complain(&reason).await?,
+            }
+        }
+    }
+}
+
+fn show_request(shown: &mut Shown, request: &CreateMessageParams) {
+    if let Some(prompt) = &request.system_prompt {
+        shown.named_block("system prompt", prompt);
+    }
+    for (place, message) in request.messages.iter().enumerate() {
+        shown.field(&format!("message {}", place + 1), message.role.as_str());
+        for block in &message.content {
+            shown.content(block);
+        }
+    }
+    for tool in request.tools.iter().flatten() {
+        shown.field("with the tool", &tool.name);
+    }
+    if let Some(context) = &request.include_context {
+        shown.field("with the context of", context.as_str());
+    }
+    shown.field("at most", &format!("{} tokens", request.max_tokens));
+}
+
+/// Replaces one part of a request; whether something was replaced.
+async fn edit_request<R, W>(desk: &mut Desk<R, W>, request: &mut CreateMessageParams) -> io::Result<bool>
+where
+    R: AsyncBufRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send,
+{
+    let mut shown = Shown::default();
+    shown.line("  which? (the number of a message, or s for the system prompt)");
+    desk.say(&shown).await?;
+    let answer = desk.prompt().await?;
+    if answer.eq_ignore_ascii_case("s") {
+        let text = text(desk).await?;
+        request.system_prompt = (!text.is_empty()).then_some(text);
+        return Ok(true);
+    }
+    let place = answer.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    let Some(place) = place.filter(|place| *place < request.messages.len()) else {
+        desk.complain("there is no such part").await?;
+        return Ok(false);
+    };
+    let content = new_text(desk).await?;
+    if let Some(message) = request.messages.get_mut(place) {
+        *message = SamplingMessage::new(message.role.clone(), content);
+    }
+    Ok(true)
+}
+
+async fn new_text<R, W>(desk: &mut Desk<R, W>) -> io::Result<OneOrMany<ContentBlock>>
+where
+    R: AsyncBufRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send,
+{
+    Ok(OneOrMany::One(ContentBlock::text(text(desk).await?)))
+}
+
+async fn text<R, W>(desk: &mut Desk<R, W>) -> io::Result<String>
+where
+    R: AsyncBufRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send,
+{
+    let mut shown = Shown::default();
+    shown.line("  (the new text; a line with a single dot ends it)");
+    desk.say(&shown).await?;
+    desk.text().await
+}

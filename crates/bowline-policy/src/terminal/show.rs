@@ -1,0 +1,201 @@
+//! What is shown of a question.
+
+use bowline_types::{ContentBlock, RawJson, ToolAnnotations};
+
+use crate::gate::{Covers, Question, Scope};
+use crate::rules::Action;
+use crate::tree::{Layout, Tree};
+use bowline_text::{hidden_characters, visible, visible_lines};
+
+/// How much of one text is shown from its beginning, and as much from its end: characters, and lines.
+const HALF: usize = 8 << 10;
+const HALF_LINES: usize = 200;
+
+/// Lines to be written.
+#[derive(Debug, Default)]
+pub(super) struct Shown(String);
+
+impl Shown {
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// A line of our own.
+    pub(super) fn line(&mut self, line: &str) {
+        self.0.push_str(line);
+        self.0.push('\n');
+    }
+
+    /// The first line of a question, which names the server.
+    pub(super) fn head(&mut self, server: &str, what: &str) {
+        self.line("");
+        self.line(&format!("[{}] {what}", visible(server)));
+    }
+
+    /// A short text that is not ours, on one line.
+    pub(super) fn field(&mut self, name: &str, value: &str) {
+        let value = visible(value);
+        let shown = match halves(&value) {
+            (whole, None) => whole.to_owned(),
+            (start, Some((missing, end))) => format!("{start} <{missing} characters are not shown> {end}"),
+        };
+        self.line(&format!("  {name}: {shown}"));
+    }
+
+    /// A text that is not ours: every line of it behind a bar.
+    pub(super) fn block(&mut self, text: &str) {
+        let (start, rest) = halves(text);
+        self.bars(start);
+        if let Some((missing, end)) = rest {
+            self.line(&format!("  ! {missing} characters are not shown here"));
+            self.bars(end);
+        }
+        let hidden = hidden_characters(text);
+        if hidden > 0 {
+            self.line(&format!("  ! {hidden} invisible characters are in this text, shown as <U+...>"));
+        }
+    }
+
+    fn bars(&mut self, text: &str) {
+        for line in visible_lines(text) {
+            self.line(format!("  | {line}").trim_end());
+        }
+    }
+
+    pub(super) fn named_block(&mut self, name: &str, text: &str) {
+        self.line(&format!("  {name}:"));
+        self.block(text);
+    }
+
+    pub(super) fn content(&mut self, block: &ContentBlock) {
+        match block {
+            ContentBlock::Text(text) => self.block(&text.text),
+            ContentBlock::Image(image) => {
+                self.block(&format!("(a picture, {}, {} characters)", image.mime_type, image.data.len()));
+            }
+            ContentBlock::Audio(audio) => {
+                self.block(&format!("(a recording, {}, {} characters)", audio.mime_type, audio.data.len()));
+            }
+            ContentBlock::ResourceLink(_)
+            | ContentBlock::Resource(_)
+            | ContentBlock::ToolUse(_)
+            | ContentBlock::ToolResult(_)
+            | ContentBlock::Unknown(_) => {
+                let json = RawJson::of(block).unwrap_or_default();
+                self.block(&Tree::of(&json).to_text(Layout::Pretty));
+            }
+        }
+    }
+}
+
+/// A text; or of one that is too long the beginning, how many characters are left out, and the end.
+fn halves(text: &str) -> (&str, Option<(usize, &str)>) {
+    let count = text.chars().count();
+    if count <= 2 * HALF && text.lines().count() <= 2 * HALF_LINES {
+        return (text, None);
+    }
+    // Where the first of two ends is reached: so many characters, or so many lines.
+    let reached = |characters: &mut dyn Iterator<Item = (usize, char)>| {
+        let mut lines = 0;
+        let within = characters.take(HALF).take_while(|(_, character)| {
+            lines += usize::from(*character == '\n');
+            lines < HALF_LINES
+        });
+        within.last().map(|(place, character)| (place, place + character.len_utf8()))
+    };
+    let head = reached(&mut text.char_indices()).map_or(0, |(_, end)| end);
+    let tail = reached(&mut text.char_indices().rev()).map_or(text.len(), |(start, _)| start).max(head);
+    let (start, end) = (text.get(..head).unwrap_or(text), text.get(tail..).unwrap_or_default());
+    let shown = start.chars().count() + end.chars().count();
+    if shown >= count {
+        return (text, None);
+    }
+    (start, Some((count - shown, end)))
+}
+
+/// What a server claims of a tool, in words.
+pub fn hints(annotations: Option<&ToolAnnotations>) -> String {
+    let Some(hints) = annotations else { return "none".to_owned() };
+    let said = [
+        (hints.read_only_hint, "read-only", "not read-only"),
+        (hints.destructive_hint, "destructive", "not destructive"),
+        (hints.idempotent_hint, "idempotent", "not idempotent"),
+        (hints.open_world_hint, "open world", "closed world"),
+    ];
+    let said: Vec<&str> =
+        said.iter().filter_map(|(hint, yes, no)| hint.map(|hint| if hint { *yes } else { *no })).collect();
+    if said.is_empty() { "none".to_owned() } else { said.join(", ") }
+}
+
+/// A question that is answered by one letter, with the scopes an answer may have and what it may cover.
+pub(super) fn question(question: &Question) -> (Shown, Vec<Scope>, Vec<Covers>) {
+    let mut shown = Shown::default();
+    let mut covered = Vec::new();
+    let mut allowed = vec![Scope::Once];
+    match question {
+        Question::Call { server, tool, title, arguments, annotations, client, why, scopes, covers } => {
+            shown.head(server, "May this tool be called?");
+            if let Some(client) = client {
+                shown.field("client", client);
+            }
+            shown.field("tool", tool);
+            if let Some(title) = title {
+                shown.field("title", title);
+            }
+            shown.field("the server says it is", &hints(annotations.as_ref()));
+            shown.named_block("arguments", &Tree::of(arguments).to_text(Layout::Pretty));
+            shown.field("asked because of", why);
+            allowed.clone_from(scopes);
+            covered.clone_from(covers);
+        }
+        Question::Start { server, origin, description } => {
+            shown.head(server, "This server comes with the project. May it be used as it is now?");
+            shown.field("configured in", origin);
+            shown.named_block("what would be used", &description.join("\n"));
+        }
+        Question::Access { server, action, name, client, why, scopes } => {
+            let (what, kind) = match action {
+                Action::Prompt => ("May this prompt be fetched?", "prompt"),
+                _ => ("May this resource be read?", "resource"),
+            };
+            shown.head(server, what);
+            if let Some(client) = client {
+                shown.field("client", client);
+            }
+            shown.field(kind, name);
+            shown.field("asked because of", why);
+            allowed.clone_from(scopes);
+        }
+        Question::Changed { server, tool, diff } => {
+            shown.head(server, "A tool is not what it was. May it be used as it is now?");
+            shown.field("tool", tool);
+            shown.named_block("what has changed", diff.trim_end());
+        }
+        Question::New { server, tool, definition } => {
+            shown.head(server, "A tool is new. May it be used?");
+            shown.field("tool", tool);
+            shown.named_block("what the server says about it", definition);
+        }
+        Question::Visit { server, message, url } => {
+            shown.head(server, "The server asks you to visit a page. Open it?");
+            shown.block(message);
+            shown.field("host", url.host());
+            shown.field("the whole URL", url.as_str());
+            for warning in url.warnings() {
+                shown.line(&format!("  ! {warning}"));
+            }
+        }
+        Question::Roots { server, roots, why, scopes } => {
+            shown.head(server, "May the server learn of these folders?");
+            for root in roots {
+                shown.block(&root.uri);
+            }
+            shown.field("asked because of", why);
+            allowed.clone_from(scopes);
+        }
+        Question::Form { .. } | Question::Sample { .. } | Question::SampleResult { .. } => {
+            unreachable!("these have dialogs of their own")
+        }
+    }
+    (shown, allowed, covered)
+}

@@ -1,0 +1,374 @@
+//! The three tools that stand for all others, and what calls of them ask for.
+
+use super::plain::one_line;
+use bowline_types::{CallToolResult, RawJson, RawMap, Tool, ToolAnnotations};
+use serde_json::json;
+use std::{
+    error::Error,
+    fmt::{self, Write as _},
+};
+
+/// How many tools a search gives when it does not say.
+const DEFAULT_LIMIT: usize = 5;
+/// How many it gives at most.
+const MAX_LIMIT: usize = 25;
+/// How much of the description the names of servers may take.
+const MAX_SOURCES: usize = 1_500;
+
+/// A tool by which others are found and called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MetaTool {
+    /// `search_tools`: finds tools by what they do.
+    Search,
+    /// `describe_tool`: gives the complete definition of one.
+    Describe,
+    /// `call_tool`: calls one.
+    Call,
+}
+
+/// Where tools come from, as a model is told before it searches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source<'a> {
+    /// The server.
+    pub name: &'a str,
+    /// How many tools it has.
+    pub tools: usize,
+}
+
+impl MetaTool {
+    /// All of them, in the order they are listed.
+    pub const ALL: [Self; 3] = [Self::Search, Self::Describe, Self::Call];
+
+    /// The name by which it is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Search => "search_tools",
+            Self::Describe => "describe_tool",
+            Self::Call => "call_tool",
+        }
+    }
+
+    /// The one of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.name() == name)
+    }
+
+    /// Its definition, as a client is listed it. What can be searched is told from `sources`.
+    pub fn definition(self, sources: &[Source<'_>]) -> Tool {
+        let tool = Tool::new(self.name(), self.input_schema());
+        match self {
+            Self::Search => tool
+                .title("Search tools")
+                .description(search_description(sources))
+                .output_schema(found_schema())
+                .annotations(reads_only()),
+            Self::Describe => tool
+                .title("Describe a tool")
+                .description(
+                    "Get the complete definition of one tool: its description, the JSON Schema of its arguments and \
+                     hints about its behavior. Use it when the summary from search_tools leaves open how to call it.",
+                )
+                .output_schema(definition_schema())
+                .annotations(reads_only()),
+            Self::Call => tool.title("Call a tool").description(
+                "Call a tool that search_tools found, by its exact name. The result is that of the tool itself. \
+                 `arguments` must follow the tool's own input schema.",
+            ),
+        }
+    }
+
+    fn input_schema(self) -> RawJson {
+        let name = json!({"type": "string", "description": "The exact name, as search_tools gives it."});
+        RawJson::from(match self {
+            Self::Search => json!({
+                "type": "object",
+                "properties": {
+                    "query": {
+                        "type": "string",
+                        "minLength": 1,
+                        "description": "What the tool should do, in a few words, with the name of the product where \
+                            it matters: \"create an issue in GitHub\". The exact name of a tool finds it, too.",
+                    },
+                    "limit": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "maximum": MAX_LIMIT,
+                        "default": DEFAULT_LIMIT,
+                        "description": "How many tools to give.",
+                    },
+                },
+                "required": ["query"],
+            }),
+            Self::Describe => json!({"type": "object", "properties": {"name": name}, "required": ["name"]}),
+            Self::Call => json!({
+                "type": "object",
+                "properties": {
+                    "name": name,
+                    "arguments": {"type": "object", "description": "The arguments of that tool."},
+                },
+                "required": ["name"],
+            }),
+        })
+    }
+}
+
+fn reads_only() -> ToolAnnotations {
+    ToolAnnotations::new().read_only_hint(true).open_world_hint(false)
+}
+
+fn search_description(sources: &[Source<'_>]) -> String {
+    let total: usize = sources.iter().map(|source| source.tools).sum();
+    let mut text = format!(
+        "Find tools by what they do. {total} tools are available that are not listed here; search before you \
+         conclude that something cannot be done. Gives the best matches with their parameters; call one with \
+         call_tool.",
+    );
+    let mut listed = String::new();
+    for (place, source) in sources.iter().enumerate() {
+        if listed.len() > MAX_SOURCES {
+            let _ = write!(listed, " and {} more", sources.len() - place);
+            break;
+        }
+        let comma = if place == 0 { "" } else { ", " };
+        let _ = write!(listed, "{comma}{} ({})", one_line(source.name, 64), source.tools);
+    }
+    if !listed.is_empty() {
+        let _ = write!(text, " Servers and how many tools each has: {listed}.");
+    }
+    text
+}
+
+/// The schema of what [`search_result`](super::search_result) gives.
+fn found_schema() -> RawJson {
+    RawJson::from(json!({
+        "type": "object",
+        "properties": {
+            "tools": {
+                "type": "array",
+                "description": "The matches, best first.",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "name": {"type": "string", "description": "The exact name."},
+                        "signature": {"type": "string", "description": "The parameters with their types; ? marks optional ones."},
+                        "description": {"type": "string", "description": "What it does, shortened."},
+                    },
+                    "required": ["name", "signature"],
+                },
+            },
+            "total": {"type": "integer", "description": "How many tools were searched."},
+        },
+        "required": ["tools", "total"],
+    }))
+}
+
+/// The schema of what [`describe_tool`](super::describe_tool) gives.
+fn definition_schema() -> RawJson {
+    RawJson::from(json!({
+        "type": "object",
+        "properties": {
+            "name": {"type": "string"},
+            "title": {"type": "string"},
+            "description": {"type": "string"},
+            "inputSchema": {"type": "object"},
+            "outputSchema": {"type": "object"},
+            "annotations": {"type": "object"},
+        },
+        "required": ["name", "inputSchema"],
+    }))
+}
+
+/// What a call of a [`MetaTool`] asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MetaCall {
+    /// Tools that do something.
+    Search {
+        /// What they do.
+        query: String,
+        /// How many at most.
+        limit: usize,
+    },
+    /// The definition of one.
+    Describe {
+        /// Its name.
+        name: String,
+    },
+    /// What one does.
+    Call {
+        /// Its name.
+        name: String,
+        /// Its arguments, an object.
+        arguments: RawJson,
+    },
+}
+
+impl MetaCall {
+    /// Reads the arguments of a call.
+    ///
+    /// Models are met halfway: a limit that is too large or written as text is taken as far as possible, and arguments
+    /// that came as JSON in a string are read. What remains is the model's to correct; the error says how.
+    pub fn parse(tool: MetaTool, arguments: Option<&RawJson>) -> Result<Self, MetaCallError> {
+        let members = match arguments {
+            Some(arguments) if !arguments.is_null() => {
+                arguments.members().map_err(|error| MetaCallError(format!("expected an object: {error}")))?
+            }
+            _ => RawMap::new(),
+        };
+        Ok(match tool {
+            MetaTool::Search => Self::Search { query: text(&members, "query")?, limit: limit(&members)? },
+            MetaTool::Describe => Self::Describe { name: text(&members, "name")? },
+            MetaTool::Call => {
+                let name = text(&members, "name")?;
+                if MetaTool::parse(&name).is_some() {
+                    return Err(MetaCallError(format!("`{name}` is called directly, not by `call_tool`")));
+                }
+                Self::Call { name, arguments: inner_arguments(&members)? }
+            }
+        })
+    }
+}
+
+fn text(members: &RawMap, key: &str) -> Result<String, MetaCallError> {
+    let text: Option<String> =
+        members.decode(key).map_err(|_| MetaCallError(format!("expected `{key}` to be a string")))?;
+    text.filter(|text| !text.trim().is_empty())
+        .ok_or_else(|| MetaCallError(format!("expected `{key}`, got nothing")))
+}
+
+fn limit(members: &RawMap) -> Result<usize, MetaCallError> {
+    let Some(raw) = members.get("limit").filter(|raw| !raw.is_null()) else { return Ok(DEFAULT_LIMIT) };
+    let written: Option<String> = raw.decode().ok();
+    let number = written.map_or_else(|| raw.decode::<f64>().ok(), |text| text.trim().parse().ok());
+    let number = number
+        .filter(|number| !number.is_nan())
+        .ok_or_else(|| MetaCallError("expected `limit` to be a number".into()))?;
+    let wanted = (1..=MAX_LIMIT).rev().find(|whole| f64::from(u32::try_from(*whole).unwrap_or(1)) <= number);
+    Ok(wanted.unwrap_or(1))
+}
+
+fn inner_arguments(members: &RawMap) -> Result<RawJson, MetaCallError> {
+    let wrong = || MetaCallError("expected `arguments` to be an object".into());
+    match members.get("arguments") {
+        None => Ok(RawJson::empty_object()),
+        Some(arguments) if arguments.is_object() => Ok(arguments.clone()),
+        Some(arguments) if arguments.is_null() => Ok(RawJson::empty_object()),
+        Some(arguments) => {
+            let text: String = arguments.decode().map_err(|_| wrong())?;
+            RawJson::parse(text).ok().filter(RawJson::is_object).ok_or_else(wrong)
+        }
+    }
+}
+
+/// Why a call of a [`MetaTool`] cannot be understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetaCallError(String);
+
+impl fmt::Display for MetaCallError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl Error for MetaCallError {}
+
+impl From<MetaCallError> for CallToolResult {
+    /// A failure that the model can read.
+    fn from(MetaCallError(reason): MetaCallError) -> Self {
+        Self::error(reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(tool: MetaTool, arguments: &str) -> Result<MetaCall, String> {
+        MetaCall::parse(tool, Some(&RawJson::parse(arguments.to_owned()).unwrap()))
+            .map_err(|error| error.to_string())
+    }
+
+    fn search(query: &str, limit: usize) -> MetaCall {
+        MetaCall::Search { query: query.into(), limit }
+    }
+
+    #[test]
+    fn searches_have_a_query_and_a_bounded_limit() {
+        for (limit, expected) in [
+            ("1", 1),
+            ("25", 25),
+            ("26", 25),
+            ("1e99", 25),
+            ("0", 1),
+            ("-3", 1),
+            ("7.9", 7),
+            ("\"12\"", 12),
+            ("null", 5),
+        ] {
+            let arguments = format!(r#"{{"query":"send mail","limit":{limit}}}"#);
+            assert_eq!(parse(MetaTool::Search, &arguments), Ok(search("send mail", expected)), "{limit}");
+        }
+        assert_eq!(parse(MetaTool::Search, r#"{"query":"x","more":1}"#), Ok(search("x", 5)));
+        for (arguments, reason) in [
+            ("{}", "expected `query`, got nothing"),
+            (r#"{"query":" "}"#, "expected `query`, got nothing"),
+            (r#"{"query":1}"#, "expected `query` to be a string"),
+            (r#"{"query":"x","limit":[]}"#, "expected `limit` to be a number"),
+            (r#"{"query":"x","limit":"many"}"#, "expected `limit` to be a number"),
+        ] {
+            assert_eq!(parse(MetaTool::Search, arguments).unwrap_err(), reason);
+        }
+        assert!(parse(MetaTool::Search, "[]").unwrap_err().starts_with("expected an object"));
+        assert!(MetaCall::parse(MetaTool::Search, None).is_err());
+    }
+
+    #[test]
+    fn calls_carry_the_arguments_of_the_tool() {
+        let call = |arguments: &str| {
+            Ok(MetaCall::Call { name: "t".into(), arguments: RawJson::parse(arguments.to_owned()).unwrap() })
+        };
+        assert_eq!(parse(MetaTool::Call, r#"{"name":"t","arguments":{"a":1.0}}"#), call(r#"{"a":1.0}"#));
+        assert_eq!(parse(MetaTool::Call, r#"{"name":"t","arguments":"{\"a\":1}"}"#), call(r#"{"a":1}"#));
+        assert_eq!(parse(MetaTool::Call, r#"{"name":"t"}"#), call("{}"));
+        assert_eq!(parse(MetaTool::Call, r#"{"name":"t","arguments":null}"#), call("{}"));
+        for wrong in ["7", "[]", r#""text""#, r#""[1]""#] {
+            let arguments = format!(r#"{{"name":"t","arguments":{wrong}}}"#);
+            assert_eq!(
+                parse(MetaTool::Call, &arguments).unwrap_err(),
+                "expected `arguments` to be an object"
+            );
+        }
+    }
+
+    #[test]
+    fn a_meta_tool_does_not_call_another() {
+        for tool in MetaTool::ALL {
+            let error = parse(MetaTool::Call, &format!(r#"{{"name":"{}"}}"#, tool.name())).unwrap_err();
+            assert!(error.contains("called directly"), "{error}");
+            assert_eq!(MetaTool::parse(tool.name()), Some(tool));
+        }
+    }
+
+    #[test]
+    fn definitions_say_what_can_be_searched() {
+        let sources = [Source { name: "github", tools: 50 }, Source { name: "slack\nx", tools: 7 }];
+        let search = MetaTool::Search.definition(&sources);
+        let text = search.description.unwrap();
+        assert!(text.contains("57 tools") && text.ends_with("github (50), slack x (7)."), "{text}");
+        let names: Vec<String> = (0..500).map(|number| format!("server-{number}")).collect();
+        let many: Vec<Source<'_>> = names.iter().map(|name| Source { name, tools: 1 }).collect();
+        let text = MetaTool::Search.definition(&many).description.unwrap();
+        assert!(text.len() < 2_500 && text.ends_with(" more."), "{text}");
+        assert!(!MetaTool::Search.definition(&[]).description.unwrap().contains("Servers"));
+    }
+
+    #[test]
+    fn definitions_are_small_and_their_schemas_describe_objects() {
+        for tool in MetaTool::ALL {
+            let definition = tool.definition(&[]);
+            assert_eq!(definition.input_schema.to_value().unwrap()["type"], "object");
+            let text = serde_json::to_string(&definition).unwrap();
+            assert!(crate::estimate_tokens(&text) < 400, "{text}");
+        }
+        assert_eq!(MetaTool::Call.definition(&[]).output_schema, None);
+    }
+}

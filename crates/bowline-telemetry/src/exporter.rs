@@ -1,0 +1,283 @@
+//! How spans leave the machine: collected in a bounded queue, and sent in batches by a task of its own.
+
+use super::{
+    otlp::Resource,
+    sending::Sending,
+    span::{Recorded, Recorder, Sources, Tracer},
+};
+use bowline_http::Post;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use std::{
+    error::Error,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinHandle,
+    time::timeout,
+};
+
+/// Where traces go, and how.
+///
+/// ```no_run
+/// # fn example(random: bowline_telemetry::Random) -> Result<(), Box<dyn std::error::Error>> {
+/// use bowline_telemetry::{Sources, Traces};
+/// use bowline_http::Poster;
+/// use std::{sync::Arc, time::SystemTime};
+///
+/// let sources = Sources { random, now: Arc::new(SystemTime::now) };
+/// let (tracer, exporter) = Traces::to("http://127.0.0.1:4318").start(Arc::new(Poster::new()), sources)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Traces {
+    endpoint: String,
+    headers: Vec<(String, String)>,
+    resource: Vec<(String, String)>,
+    one_in: u32,
+    queue: usize,
+    batch: usize,
+    interval: Duration,
+    timeout: Duration,
+    attempts: u32,
+    max_wait: Duration,
+}
+
+impl Traces {
+    /// Traces to a collector; they are posted to `{endpoint}/v1/traces`.
+    pub fn to(endpoint: impl Into<String>) -> Self {
+        Self {
+            endpoint: endpoint.into(),
+            headers: Vec::new(),
+            resource: vec![
+                ("service.name".into(), "bowline".into()),
+                ("service.version".into(), env!("CARGO_PKG_VERSION").into()),
+            ],
+            one_in: 1,
+            queue: 2_048,
+            batch: 512,
+            interval: Duration::from_secs(5),
+            timeout: Duration::from_secs(10),
+            attempts: 5,
+            max_wait: Duration::from_secs(30),
+        }
+    }
+
+    /// Sends a header along, such as the key that a collector wants.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Says something about the host, such as `service.instance.id`. A key that was said before is said anew.
+    pub fn resource(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        let key = key.into();
+        self.resource.retain(|(known, _)| *known != key);
+        self.resource.push((key, value.into()));
+        self
+    }
+
+    /// Records one in this many of the traces that begin here: each of them. Those of a caller are recorded when the
+    /// caller does.
+    pub fn one_in(mut self, traces: u32) -> Self {
+        self.one_in = traces;
+        self
+    }
+
+    /// How many spans may wait: 2048. What comes while it is full is dropped, and counted.
+    pub fn queue(mut self, spans: usize) -> Self {
+        self.queue = spans;
+        self
+    }
+
+    /// How many spans go out together at most: 512.
+    pub fn batch(mut self, spans: usize) -> Self {
+        self.batch = spans;
+        self
+    }
+
+    /// How long a span waits for others at most: 5 s.
+    pub fn interval(mut self, interval: Duration) -> Self {
+        self.interval = interval;
+        self
+    }
+
+    /// How long the collector may take to answer: 10 s.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How often a batch is tried before it is given up: 5 times.
+    pub fn attempts(mut self, attempts: u32) -> Self {
+        self.attempts = attempts;
+        self
+    }
+
+    /// How long the next attempt waits at most, whatever the collector asks for: 30 s.
+    pub fn max_wait(mut self, wait: Duration) -> Self {
+        self.max_wait = wait;
+        self
+    }
+
+    /// Starts to export, in a task of the current runtime.
+    ///
+    /// Fails when a header cannot be sent. Whether the endpoint is any good is found out when spans are sent.
+    pub fn start(self, post: Arc<dyn Post>, sources: Sources) -> Result<(Tracer, Exporter), TracesError> {
+        let headers = headers(&self.headers)?;
+        let counts = Arc::new(Counts::default());
+        let (sender, receiver) = mpsc::channel(self.queue.max(1));
+        let (stop, stopped) = watch::channel(false);
+        let sending = Sending {
+            post,
+            url: format!("{}/v1/traces", self.endpoint.trim_end_matches('/')),
+            headers,
+            resource: Resource(self.resource),
+            batch: self.batch.max(1),
+            interval: self.interval,
+            timeout: self.timeout,
+            attempts: self.attempts.max(1),
+            max_wait: self.max_wait,
+            random: Arc::clone(&sources.random),
+            counts: Arc::clone(&counts),
+            stopped,
+            is_failing: false,
+        };
+        let task = tokio::spawn(sending.run(receiver));
+        let queue = Queue { sender, counts: Arc::clone(&counts) };
+        let tracer = Tracer::new(Recorder { queue, sources, one_in: self.one_in });
+        Ok((tracer, Exporter { task, stop, counts }))
+    }
+}
+
+impl fmt::Debug for Traces {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Values of headers are keys more often than not.
+        let headers: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        formatter
+            .debug_struct("Traces")
+            .field("endpoint", &self.endpoint)
+            .field("headers", &headers)
+            .field("resource", &self.resource)
+            .finish_non_exhaustive()
+    }
+}
+
+fn headers(given: &[(String, String)]) -> Result<HeaderMap, TracesError> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in given {
+        let invalid = || TracesError(format!("header `{name}` cannot be sent"));
+        let key = HeaderName::try_from(name).map_err(|_| invalid())?;
+        let mut value = HeaderValue::try_from(value).map_err(|_| invalid())?;
+        value.set_sensitive(true);
+        headers.insert(key, value);
+    }
+    let agent = concat!("bowline/", env!("CARGO_PKG_VERSION"));
+    headers.insert(header::USER_AGENT, HeaderValue::from_static(agent));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(headers)
+}
+
+/// Why traces cannot be exported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TracesError(String);
+
+impl fmt::Display for TracesError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl Error for TracesError {}
+
+/// What became of spans so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExportCounts {
+    /// The collector has them.
+    pub exported: u64,
+    /// There was no room for them.
+    pub dropped: u64,
+    /// They were sent in vain.
+    pub failed: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    queued: AtomicU64,
+    pub(super) exported: AtomicU64,
+    dropped: AtomicU64,
+    pub(super) failed: AtomicU64,
+}
+
+impl Counts {
+    pub(super) fn snapshot(&self) -> ExportCounts {
+        let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        ExportCounts {
+            exported: value(&self.exported),
+            dropped: value(&self.dropped),
+            failed: value(&self.failed),
+        }
+    }
+}
+
+/// Where finished spans go. Offering one never waits.
+#[derive(Debug)]
+pub(super) struct Queue {
+    sender: mpsc::Sender<Recorded>,
+    counts: Arc<Counts>,
+}
+
+impl Queue {
+    pub(super) fn offer(&self, span: Recorded) {
+        let counter = match self.sender.try_send(span) {
+            Ok(()) => &self.counts.queued,
+            Err(_) => &self.counts.dropped,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Sends spans until it is shut down. Dropping it stops at once, and loses what was not sent.
+#[derive(Debug)]
+pub struct Exporter {
+    task: JoinHandle<()>,
+    stop: watch::Sender<bool>,
+    counts: Arc<Counts>,
+}
+
+impl Exporter {
+    /// What became of spans so far.
+    pub fn counts(&self) -> ExportCounts {
+        self.counts.snapshot()
+    }
+
+    pub(super) fn shared_counts(&self) -> Arc<Counts> {
+        Arc::clone(&self.counts)
+    }
+
+    /// Sends what is waiting, without waiting itself for better times, and stops; after `within` it stops regardless.
+    /// Spans that finish later are dropped.
+    pub async fn shutdown(mut self, within: Duration) -> ExportCounts {
+        let _ = self.stop.send(true);
+        if timeout(within, &mut self.task).await.is_err() {
+            self.task.abort();
+            // Once it has ended nothing changes any more.
+            let _ = (&mut self.task).await;
+        }
+        let mut counts = self.counts();
+        counts.failed = self.counts.queued.load(Ordering::Relaxed).saturating_sub(counts.exported);
+        counts
+    }
+}
+
+impl Drop for Exporter {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

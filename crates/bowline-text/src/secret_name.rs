@@ -1,0 +1,127 @@
+//! Which names mean secrets.
+
+/// What a name for a secret has in it, in one word or over several.
+const PARTS: [&str; 14] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "secret",
+    "token",
+    "apikey",
+    "accesskey",
+    "privatekey",
+    "authorization",
+    "cookie",
+    "credential",
+    "bearer",
+    "cardnumber",
+];
+
+/// What is a secret as a word of its own.
+const WORDS: [&str; 8] = ["pwd", "pass", "key", "keys", "auth", "cvv", "cvc", "ssn"];
+
+/// Whether a member, field or header of this name is likely to hold a secret: `apiKey`, `X-Auth-Token`, `user_password`.
+///
+/// It errs on the side of yes.
+pub fn is_secret_name(name: &str) -> bool {
+    let joined: String =
+        name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    PARTS.iter().any(|part| joined.contains(part))
+        || words(name).any(|word| WORDS.contains(&word.to_lowercase().as_str()))
+}
+
+/// What a form may not ask for: that is narrower, because a field that is refused cannot be filled in at all.
+pub fn asks_for_secret(label: &str) -> bool {
+    const REFUSED: [&str; 11] = [
+        "password",
+        "passwd",
+        "passphrase",
+        "passcode",
+        "secretkey",
+        "clientsecret",
+        "apikey",
+        "accesstoken",
+        "apitoken",
+        "privatekey",
+        "cardnumber",
+    ];
+    let joined: String =
+        label.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    let whole = ["secret", "token", "pin", "cvv", "cvc", "ssn", "credentials", "seedphrase"];
+    whole.contains(&joined.as_str()) || REFUSED.iter().any(|part| joined.contains(part))
+}
+
+/// The words of a name in camel, snake or kebab case.
+fn words(name: &str) -> impl Iterator<Item = &str> {
+    name.split(|letter: char| !letter.is_alphanumeric()).flat_map(|part| {
+        let mut rest = part;
+        std::iter::from_fn(move || {
+            let mut letters = rest.char_indices().skip(1).peekable();
+            let mut end = rest.len();
+            let mut before = rest.chars().next()?;
+            while let Some((place, letter)) = letters.next() {
+                // `apiKey` splits at the capital, `HTTPServer` at the last of them.
+                let ends_capitals = before.is_uppercase()
+                    && letter.is_uppercase()
+                    && letters.peek().is_some_and(|(_, next)| next.is_lowercase());
+                if (before.is_lowercase() && letter.is_uppercase()) || ends_capitals {
+                    end = place;
+                    break;
+                }
+                before = letter;
+            }
+            let (word, behind) = rest.split_at_checked(end)?;
+            rest = behind;
+            Some(word)
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_secrets_are_known() {
+        for name in [
+            "password",
+            "dbPassword",
+            "API_KEY",
+            "apiKey",
+            "x-api-key",
+            "key",
+            "signingKey",
+            "Authorization",
+            "Set-Cookie",
+            "access_token",
+            "clientSecret",
+            "aws_secret_access_key",
+            "pwd",
+            "AUTH",
+            "Pass Word",
+        ] {
+            assert!(is_secret_name(name), "{name}");
+        }
+        for name in ["path", "monkey", "keyboard", "author", "passenger", "", "é", "query", "HTTPServer"] {
+            assert!(!is_secret_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn forms_may_ask_for_keys_that_are_no_secrets() {
+        for label in ["Password", "your pass-phrase", "API key", "token", "PIN"] {
+            assert!(asks_for_secret(label), "{label}");
+        }
+        for label in ["primary key", "max tokens", "Secret Santa partner", "pinned", "shipping"] {
+            assert!(!asks_for_secret(label), "{label}");
+        }
+    }
+
+    #[test]
+    fn words_are_told_apart() {
+        let of = |name: &'static str| words(name).collect::<Vec<_>>();
+        assert_eq!(of("apiKey_old-HTTPServer"), ["api", "Key", "old", "HTTP", "Server"]);
+        assert_eq!(of("éÀé"), ["é", "Àé"]);
+    }
+}
