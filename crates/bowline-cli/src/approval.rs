@@ -11,10 +11,10 @@ use std::io::{self, BufRead};
 
 /// Has a server approved that somebody else wrote into the configuration, unless it was.
 pub(crate) fn approve(entry: &UpstreamConfig, context: &Context) -> Result<(), Failure> {
-    let surroundings = &context.surroundings;
-    let candidate = Candidate::of(entry, &surroundings.environment, surroundings.workspace.as_deref());
+    let environment = &context.environment;
+    let candidate = Candidate::of(entry, &environment.variables, environment.workspace.as_deref());
     let unusable = |error: &dyn std::fmt::Display| Failure::new(Code::Config, error.to_string());
-    let file = surroundings.state_folder().map(|folder| folder.join("approvals.json"));
+    let file = environment.state_dir().map(|folder| folder.join("approvals.json"));
     let approvals = file.map(Approvals::open).transpose().map_err(|error| unusable(&error))?;
     if approvals.as_ref().is_some_and(|approvals| approvals.is_approved(&candidate)) {
         return Ok(());
@@ -27,9 +27,9 @@ pub(crate) fn approve(entry: &UpstreamConfig, context: &Context) -> Result<(), F
         let failure = candidate.description().iter().fold(failure, Failure::advise);
         return Err(failure.advise("run the same command in a terminal to approve it"));
     }
-    screen.aside(&format!("`{server}` comes with the project ({origin}). This would be used:"));
+    screen.note(&format!("`{server}` comes with the project ({origin}). This would be used:"));
     for line in candidate.description() {
-        screen.aside(&format!("  | {line}"));
+        screen.note(&format!("  | {line}"));
     }
     screen.prompt("Approve it, now and until any of this changes? [y/N] ");
     let mut answer = String::new();

@@ -104,7 +104,7 @@ pub(crate) enum Command {
     /// Print or write the manual
     Man(commands::man::Arguments),
     #[command(name = "__complete", hide = true)]
-    Offer(commands::completions::Asked),
+    CompletionRequest(commands::completions::CompletionRequest),
 }
 
 #[cfg(test)]
@@ -123,7 +123,7 @@ impl Command {
     pub(crate) fn reads_configuration(&self) -> bool {
         match self {
             Self::Config(arguments) => !arguments.writes(),
-            Self::Offer(_)
+            Self::CompletionRequest(_)
             | Self::Completions(_)
             | Self::Man(_)
             | Self::Reference(_)

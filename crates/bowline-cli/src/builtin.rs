@@ -1,7 +1,7 @@
 //! The servers that come with the program: their options, and how they are set up where nobody gives any.
 
 use crate::{
-    answers::Desk,
+    client_handlers::TerminalUser,
     context::Context,
     failure::{Code, Failure},
 };
@@ -125,7 +125,7 @@ impl Builtin {
             return Ok(());
         }
         let here = here(context)?;
-        let Some(what) = wide_folder(&here, context.surroundings.home.as_deref()) else { return Ok(()) };
+        let Some(what) = wide_folder(&here, context.environment.home.as_deref()) else { return Ok(()) };
         let shown = here.display();
         let refused = || {
             Failure::misused(format!("no folder is named, and the current one, `{shown}`, is {what}")).advise(
@@ -138,7 +138,7 @@ impl Builtin {
             return Err(refused());
         }
         let question = format!("Serve all files below `{shown}`, {what}? [y/N] ");
-        let answer = Desk::new(context.screen).line(&question).await?;
+        let answer = TerminalUser::new(context.screen).line(&question).await?;
         if matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
             Ok(())
         } else {
@@ -190,7 +190,7 @@ fn wide_folder(folder: &Path, home: Option<&Path>) -> Option<&'static str> {
 
 impl DatabaseOptions {
     fn server(&self, context: &Context, calls_per_minute: u32) -> Result<Server, Failure> {
-        let environment = &context.surroundings.environment;
+        let environment = &context.environment.variables;
         let database = match &self.which {
             WhichDatabase { sqlite: Some(file), .. } if self.write => Database::sqlite_or_create(file),
             WhichDatabase { sqlite: Some(file), .. } if !file.exists() => {
@@ -231,7 +231,7 @@ impl WebOptions {
 }
 
 fn here(context: &Context) -> Result<PathBuf, Failure> {
-    let here = context.surroundings.workspace.clone();
+    let here = context.environment.workspace.clone();
     here.ok_or_else(|| Failure::new(Code::Failed, "there is no current folder; name the one that is meant"))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     context::Context,
-    folders,
+    paths,
     quoting::is_printable,
     schema::{Property, Schema},
 };
@@ -87,14 +87,14 @@ pub(crate) fn remember(context: &Context, server: &str, change: impl FnOnce(&mut
     change(cache.servers.entry(server.to_owned()).or_default());
     let (Some(folder), Ok(text)) = (path.parent(), serde_json::to_vec(&cache)) else { return };
     let written = fs::create_dir_all(folder)
-        .and_then(|()| folders::replace(&path, |new| folders::write_private(new, &text)));
+        .and_then(|()| paths::replace_file(&path, |new| paths::write_private(new, &text)));
     if let Err(error) = written {
         tracing::debug!(%error, "names for completion cannot be remembered");
     }
 }
 
 fn file(context: &Context) -> Option<PathBuf> {
-    Some(context.surroundings.cache_folder()?.join("names.json"))
+    Some(context.environment.cache_dir()?.join("names.json"))
 }
 
 fn read(path: &Path) -> Option<Cache> {

@@ -2,7 +2,7 @@
 
 use crate::{
     failure::Failure,
-    json_text, markdown, picture,
+    inline_image, json_text, markdown,
     screen::{Screen, Tone},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -19,7 +19,7 @@ const MOST: u32 = 10_000;
 
 /// Where results are written, and the files among them.
 #[derive(Debug)]
-pub(crate) struct Showing<'a> {
+pub(crate) struct ContentPrinter<'a> {
     pub(crate) screen: Screen,
     /// The folder for files; none are written if there is none.
     pub(crate) folder: Option<&'a Path>,
@@ -27,7 +27,7 @@ pub(crate) struct Showing<'a> {
     pub(crate) name: &'a str,
 }
 
-impl Showing<'_> {
+impl ContentPrinter<'_> {
     pub(crate) fn block(&self, block: &ContentBlock) -> Result<(), Failure> {
         match block {
             ContentBlock::Text(text) => self.text(&text.text, None),
@@ -44,7 +44,7 @@ impl Showing<'_> {
     /// Text as it is. At a terminal JSON is laid out or shown as a table, and Markdown is rendered.
     fn text(&self, text: &str, kind: Option<&str>) -> Result<(), Failure> {
         if self.screen.width().is_none() {
-            return self.screen.foreign(text);
+            return self.screen.untrusted(text);
         }
         if let Some(lines) = json_text::table(self.screen, text) {
             return lines.iter().try_for_each(|line| self.screen.line(line));
@@ -58,7 +58,7 @@ impl Showing<'_> {
             None | Some("text/plain") => markdown::is_likely(text),
             Some(_) => false,
         };
-        if is_markdown { self.screen.markdown(text) } else { self.screen.foreign(text) }
+        if is_markdown { self.screen.markdown(text) } else { self.screen.untrusted(text) }
     }
 
     /// A structured result: as a table at a terminal if it is one, and laid out otherwise.
@@ -85,7 +85,7 @@ impl Showing<'_> {
         let kind = link.mime_type.as_deref().map(|kind| format!(" ({})", visible(kind))).unwrap_or_default();
         self.screen.line(&format!("{}  {name}{kind}", self.screen.paint(Tone::Name, &visible(&link.uri))))?;
         match &link.description {
-            Some(description) => self.screen.foreign(description),
+            Some(description) => self.screen.untrusted(description),
             None => Ok(()),
         }
     }
@@ -104,11 +104,11 @@ impl Showing<'_> {
         match self.folder {
             Some(folder) => {
                 let path = save(folder, &bytes, kind, name)?;
-                self.screen.aside(&format!("saved {} ({shown}, {count} bytes)", path.display()));
+                self.screen.note(&format!("saved {} ({shown}, {count} bytes)", path.display()));
             }
-            None => self.screen.aside(&format!("{shown}, {count} bytes; -o FOLDER saves it")),
+            None => self.screen.note(&format!("{shown}, {count} bytes; -o FOLDER saves it")),
         }
-        if let Some(picture) = picture::inline(self.screen, kind, &bytes) {
+        if let Some(picture) = inline_image::inline(self.screen, kind, &bytes) {
             self.screen.raw(&picture)?;
         }
         Ok(())

@@ -1,8 +1,8 @@
 //! What a command has at hand: the screen, where it runs, and what the user said for all commands.
 
 use crate::{
-    arguments::Common, clock, failure::Failure, recording::Recording, screen::Screen,
-    surroundings::Surroundings,
+    arguments::Common, clock, environment::ProcessEnvironment, failure::Failure, recording::Recording,
+    screen::Screen,
 };
 use bowline_client::{Client, ClientBuilder, Direction};
 use bowline_testing::transcript::Side;
@@ -13,7 +13,7 @@ use std::{path::Path, sync::Arc, time::SystemTime};
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) screen: Screen,
-    pub(crate) surroundings: Surroundings,
+    pub(crate) environment: ProcessEnvironment,
     common: Common,
     /// Where the messages of every client go.
     recording: Option<Arc<Recording>>,
@@ -22,8 +22,8 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(common: Common) -> Self {
         let screen = Screen::new(common.color).errors_as_json(common.json);
-        let surroundings = Surroundings::of_this_process(&common.config);
-        Self { screen, surroundings, common, recording: None }
+        let environment = ProcessEnvironment::of_process(&common.config);
+        Self { screen, environment, common, recording: None }
     }
 
     /// Begins the recording that the common options want.
@@ -40,7 +40,7 @@ impl Context {
         let recording = Recording::begin(path, server, &variables)?;
         if recording.path != path {
             let (path, other) = (path.display(), recording.path.display());
-            self.screen.aside(&format!("`{path}` is there already; recording to `{other}`"));
+            self.screen.note(&format!("`{path}` is there already; recording to `{other}`"));
         }
         Ok(recording)
     }
@@ -62,7 +62,7 @@ impl Context {
 
     /// Whether the user can be asked.
     pub(crate) fn interactive(&self) -> bool {
-        !self.common.no_input && self.surroundings.terminal
+        !self.common.no_input && self.environment.terminal
     }
 
     /// A client as the common options want it; handlers are the command's to add.
@@ -100,16 +100,12 @@ impl Frames {
         };
         if self.trace {
             let text = String::from_utf8_lossy(frame.trim_ascii_end());
-            self.screen.aside(&format!(
-                "{} {mark} {}",
-                clock::time_of_day(SystemTime::now()),
-                visible(&text)
-            ));
+            self.screen.note(&format!("{} {mark} {}", clock::time_of_day(SystemTime::now()), visible(&text)));
         }
         if let Some(recording) = &self.recording
             && let Err(error) = recording.frame(side, frame)
         {
-            self.screen.aside(&format!("the recording ends here: {error}"));
+            self.screen.note(&format!("the recording ends here: {error}"));
         }
     }
 }

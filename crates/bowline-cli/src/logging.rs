@@ -34,7 +34,7 @@ enum Format {
 impl LogArguments {
     /// Starts to write the log. `usual` is how much is told where nobody says it.
     pub(crate) fn start(&self, context: &Context, usual: &str, writer: BoxMakeWriter) -> Result<(), Failure> {
-        let variable = context.surroundings.environment.variable("BOWLINE_LOG");
+        let variable = context.environment.variables.variable("BOWLINE_LOG");
         let wanted = self.log.as_deref().or(variable).filter(|text| !text.is_empty()).unwrap_or(usual);
         let filter = filter(wanted).ok_or_else(|| {
             Failure::misused(format!("the level of the log `{wanted}` cannot be understood"))
@@ -91,7 +91,7 @@ fn filter(wanted: &str) -> Option<EnvFilter> {
 }
 
 /// The log on standard error.
-pub(crate) fn aside() -> BoxMakeWriter {
+pub(crate) fn to_stderr() -> BoxMakeWriter {
     BoxMakeWriter::new(std::io::stderr)
 }
 

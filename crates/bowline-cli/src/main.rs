@@ -1,36 +1,36 @@
 //! `bowline`: the Model Context Protocol from the command line.
 
-mod answers;
 mod answers_file;
 mod approval;
 mod arguments;
 mod builtin;
 mod cache;
+mod client_handlers;
 mod clock;
 mod commands;
+mod completion;
 mod content;
 mod context;
-mod ending;
+mod environment;
 mod failure;
-mod folders;
-mod hosting;
+mod gateway_setup;
+mod inline_image;
 mod json_text;
 mod logging;
 mod markdown;
-mod offers;
-mod picture;
+mod paths;
 mod progress;
 mod quoting;
 mod recording;
-mod running;
+mod running_gateway;
 mod schema;
 mod screen;
 mod session;
-mod surroundings;
+mod signals;
 mod table;
 mod target;
 mod token;
-mod words;
+mod tool_arguments;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
@@ -42,14 +42,14 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => return screen::tell_usage(&error, wants_json(std::env::args_os())),
+        Err(error) => return screen::print_usage(&error, wants_json(std::env::args_os())),
     };
     if let Some(folder) = &arguments.common.directory
         && let Err(error) = std::env::set_current_dir(folder)
     {
         let sentence = format!("cannot run in `{}`: {error}", folder.display());
         let screen = Screen::new(arguments.common.color).errors_as_json(arguments.common.json);
-        return screen.tell_failure(&Failure::misused(sentence));
+        return screen.print_failure(&Failure::misused(sentence));
     }
     let mut context = Context::new(arguments.common);
     let mut runtime = if arguments.command.as_ref().is_none_or(Command::serves_many) {
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     };
     let runtime = match runtime.enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return context.screen.tell_failure(&error.into()),
+        Err(error) => return context.screen.print_failure(&error.into()),
     };
     let ended = match context.begin_recording() {
         Ok(()) => runtime.block_on(commands::run(arguments.command, &context)),
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
     runtime.shutdown_background();
     match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => context.screen.tell_failure(&failure),
+        Err(failure) => context.screen.print_failure(&failure),
     }
 }
 

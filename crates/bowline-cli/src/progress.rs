@@ -11,8 +11,8 @@ const TEXT: usize = 48;
 /// Shows news of a call on standard error.
 pub(crate) fn reporter(screen: Screen) -> impl Fn(ProgressParams) + Send + Sync + 'static {
     move |news| {
-        let line = line(&news, screen.watched());
-        if screen.watched() { screen.passing(&line) } else { screen.aside(&line) }
+        let line = line(&news, screen.stderr_is_terminal());
+        if screen.stderr_is_terminal() { screen.transient(&line) } else { screen.note(&line) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     failure::{Code, Failure},
-    folders,
+    paths,
 };
 use bowline_testing::transcript::{Recorder, Side};
 use bowline_text::is_secret_name;
@@ -63,7 +63,7 @@ impl Recording {
 
 fn create(path: &Path) -> io::Result<(PathBuf, File)> {
     let mut options = OpenOptions::new();
-    folders::private(options.write(true).create_new(true));
+    paths::private_options(options.write(true).create_new(true));
     let mut number = 1;
     loop {
         let path = if number == 1 { path.to_owned() } else { numbered(path, number) };

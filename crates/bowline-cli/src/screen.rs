@@ -14,7 +14,7 @@ use std::{
 };
 
 /// What stands in the last line of the terminal and goes when something else is written: how far a call has come.
-static PASSING: Mutex<bool> = Mutex::new(false);
+static TRANSIENT: Mutex<bool> = Mutex::new(false);
 
 /// Where a command writes.
 #[derive(Clone, Copy, Debug)]
@@ -23,11 +23,11 @@ pub(crate) struct Screen {
     /// Whether results are colored.
     color: bool,
     /// Whether what goes to standard error is.
-    aside_color: bool,
+    stderr_color: bool,
     /// How many columns the terminal has that results are written to; none if they go elsewhere.
     width: Option<usize>,
     /// Whether what goes to standard error is seen in a terminal.
-    watched: bool,
+    stderr_is_terminal: bool,
     /// Whether failures are written as JSON.
     json_errors: bool,
 }
@@ -67,12 +67,12 @@ impl Screen {
                     && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
             }
         };
-        let watched = io::stderr().is_terminal();
+        let stderr_is_terminal = io::stderr().is_terminal();
         Self {
             color: allowed(io::stdout().is_terminal()),
-            aside_color: allowed(watched),
+            stderr_color: allowed(stderr_is_terminal),
             width: columns(),
-            watched,
+            stderr_is_terminal,
             json_errors: false,
         }
     }
@@ -84,7 +84,7 @@ impl Screen {
 
     #[cfg(test)]
     pub(crate) fn plain(width: Option<usize>) -> Self {
-        Self { color: false, aside_color: false, width, watched: false, json_errors: false }
+        Self { color: false, stderr_color: false, width, stderr_is_terminal: false, json_errors: false }
     }
 
     #[cfg(test)]
@@ -98,8 +98,8 @@ impl Screen {
     }
 
     /// Whether what goes to standard error is seen in a terminal.
-    pub(crate) fn watched(self) -> bool {
-        self.watched
+    pub(crate) fn stderr_is_terminal(self) -> bool {
+        self.stderr_is_terminal
     }
 
     /// A part of a result in its tone.
@@ -108,31 +108,31 @@ impl Screen {
     }
 
     /// A part of a message in its tone.
-    pub(crate) fn paint_aside(self, tone: Tone, text: &str) -> String {
-        painted(self.aside_color, tone, text)
+    pub(crate) fn paint_stderr(self, tone: Tone, text: &str) -> String {
+        painted(self.stderr_color, tone, text)
     }
 
     /// Writes a line of the result.
     pub(crate) fn line(self, text: &str) -> Result<(), Failure> {
-        let _passing = self.cleared();
+        let _transient = self.cleared();
         Ok(writeln!(io::stdout().lock(), "{text}")?)
     }
 
     /// Writes bytes that only a terminal understands.
     pub(crate) fn raw(self, bytes: &[u8]) -> Result<(), Failure> {
-        let _passing = self.cleared();
+        let _transient = self.cleared();
         Ok(io::stdout().lock().write_all(bytes)?)
     }
 
     /// Writes text of the server, line by line, in which every character can be seen.
-    pub(crate) fn foreign(self, text: &str) -> Result<(), Failure> {
+    pub(crate) fn untrusted(self, text: &str) -> Result<(), Failure> {
         visible_lines(text).try_for_each(|line| self.line(&line))
     }
 
     /// Writes text of the server as Markdown. Without color its source is the clearest form.
     pub(crate) fn markdown(self, text: &str) -> Result<(), Failure> {
         if !self.color {
-            return self.foreign(text);
+            return self.untrusted(text);
         }
         markdown::render(self, text).iter().try_for_each(|line| self.line(line))
     }
@@ -153,57 +153,57 @@ impl Screen {
     }
 
     /// Tells the user something that is no result.
-    pub(crate) fn aside(self, text: &str) {
-        let _passing = self.cleared();
+    pub(crate) fn note(self, text: &str) {
+        let _transient = self.cleared();
         // There is nobody to tell that nobody listens.
         let _: io::Result<()> = writeln!(io::stderr().lock(), "{text}");
     }
 
     /// Tells the user of something that is not as it should be.
     pub(crate) fn warn(self, text: &str) {
-        let label = self.paint_aside(Tone::Warning, "warning:");
-        self.aside(&format!("{label} {text}"));
+        let label = self.paint_stderr(Tone::Warning, "warning:");
+        self.note(&format!("{label} {text}"));
     }
 
     /// Writes what an answer is typed behind.
     pub(crate) fn prompt(self, text: &str) {
-        let _passing = self.cleared();
-        let mut aside = io::stderr().lock();
-        let _: io::Result<()> = aside.write_all(text.as_bytes()).and_then(|()| aside.flush());
+        let _transient = self.cleared();
+        let mut stderr = io::stderr().lock();
+        let _: io::Result<()> = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
     }
 
     /// Shows a text that the next one takes the place of. Only for terminals.
-    pub(crate) fn passing(self, text: &str) {
-        let mut passing = self.cleared();
-        let mut aside = io::stderr().lock();
-        let _: io::Result<()> = aside.write_all(text.as_bytes()).and_then(|()| aside.flush());
-        *passing = true;
+    pub(crate) fn transient(self, text: &str) {
+        let mut transient = self.cleared();
+        let mut stderr = io::stderr().lock();
+        let _: io::Result<()> = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+        *transient = true;
     }
 
-    /// Takes the passing text away.
+    /// Takes the transient text away.
     pub(crate) fn clear(self) {
         drop(self.cleared());
     }
 
     #[expect(clippy::unused_self, reason = "only a screen has a last line")]
     fn cleared(self) -> MutexGuard<'static, bool> {
-        let mut passing = PASSING.lock().unwrap_or_else(PoisonError::into_inner);
-        if std::mem::take(&mut *passing) {
+        let mut transient = TRANSIENT.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::take(&mut *transient) {
             let _: io::Result<()> = io::stderr().lock().write_all(b"\r\x1b[2K");
         }
-        passing
+        transient
     }
 
     /// Tells why the command ended.
-    pub(crate) fn tell_failure(self, failure: &Failure) -> ExitCode {
+    pub(crate) fn print_failure(self, failure: &Failure) -> ExitCode {
         if !failure.silent && self.json_errors {
-            self.aside(&json_text::escaped(failure.to_json().to_string()));
+            self.note(&json_text::escaped(failure.to_json().to_string()));
         } else if !failure.silent {
-            let label = self.paint_aside(Tone::Bad, "error:");
+            let label = self.paint_stderr(Tone::Bad, "error:");
             let mut lines = visible_lines(&failure.sentence);
-            self.aside(&format!("{label} {}", lines.next().unwrap_or_default()));
+            self.note(&format!("{label} {}", lines.next().unwrap_or_default()));
             for line in lines.chain(failure.advice.iter().flat_map(|line| visible_lines(line))) {
-                self.aside(&format!("  {line}"));
+                self.note(&format!("  {line}"));
             }
         }
         failure.code.into()
@@ -233,14 +233,14 @@ fn painted(color: bool, tone: Tone, text: &str) -> String {
 }
 
 /// Shows what the parser of the command line has to say: help, the version, or a mistake.
-pub(crate) fn tell_usage(error: &clap::Error, as_json: bool) -> ExitCode {
+pub(crate) fn print_usage(error: &clap::Error, as_json: bool) -> ExitCode {
     if as_json && error.use_stderr() {
         let text = error.to_string();
         let (sentence, advice) = text.split_once("\n\n").unwrap_or((&text, ""));
         let sentence = sentence.trim().trim_start_matches("error: ");
         let advice = advice.lines().map(str::trim).filter(|line| !line.is_empty());
         let failure = advice.fold(Failure::new(Code::Misused, sentence), Failure::advise);
-        return Screen::new(clap::ColorChoice::Never).errors_as_json(true).tell_failure(&failure);
+        return Screen::new(clap::ColorChoice::Never).errors_as_json(true).print_failure(&failure);
     }
     let _: io::Result<()> = error.print();
     u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)

@@ -1,11 +1,11 @@
 //! A connection for the length of a command: opened, used, interrupted, and closed in good order.
 
 use crate::{
-    answers::{Desk, answering},
+    client_handlers::{TerminalUser, add_handlers},
     commands::watch,
     context::Context,
-    ending::Ending,
     failure::{Code, Failure},
+    signals::ShutdownSignals,
     target::{self, Target},
 };
 use bowline_client::{Client, ClientBuilder};
@@ -19,9 +19,9 @@ pub(crate) struct Session<'a> {
     /// What the user calls the server.
     pub(crate) name: String,
     /// Whether the user wrote its program on the command line.
-    is_written_out: bool,
+    is_command_line: bool,
     pub(crate) client: Client,
-    pub(crate) desk: Desk,
+    pub(crate) user: TerminalUser,
     pub(crate) context: &'a Context,
     /// How long it took to connect.
     pub(crate) opening: Duration,
@@ -45,12 +45,12 @@ impl<'a> Session<'a> {
         prepare: impl FnOnce(ClientBuilder) -> ClientBuilder,
         work: impl AsyncFnOnce(&Self) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let ending = Ending::listen()?;
-        let session = interruptible(&ending, Self::open(target, context, prepare)).await?;
-        let done = interruptible(&ending, work(&session)).await;
+        let signals = ShutdownSignals::listen()?;
+        let session = interruptible(&signals, Self::open(target, context, prepare)).await?;
+        let done = interruptible(&signals, work(&session)).await;
         tokio::select! {
             () = session.client.close() => {}
-            () = ending.times(2) => {}
+            () = signals.received(2) => {}
         }
         done
     }
@@ -71,12 +71,12 @@ impl<'a> Session<'a> {
 
     /// Whether the server is the gateway that `bowline up` runs.
     pub(crate) fn is_gateway(&self) -> bool {
-        !self.is_written_out && self.name == target::GATEWAY
+        !self.is_command_line && self.name == target::GATEWAY
     }
 
     /// The command line of a command that looks at this server, with a word of its own.
-    pub(crate) fn look(&self, command: &str, word: &str) -> String {
-        target::look(command, word, &self.name, self.is_written_out)
+    pub(crate) fn inspect_command(&self, command: &str, word: &str) -> String {
+        target::inspect_command(command, word, &self.name, self.is_command_line)
     }
 
     /// Connects.
@@ -86,16 +86,16 @@ impl<'a> Session<'a> {
         prepare: impl FnOnce(ClientBuilder) -> ClientBuilder,
     ) -> Result<Self, Failure> {
         let name = target.name.clone();
-        let is_written_out = target.is_written_out;
-        let desk = Desk::new(context.screen);
-        let mut builder = answering(context, &desk, &name, target.answers.clone(), context.client());
+        let is_command_line = target.is_command_line;
+        let user = TerminalUser::new(context.screen);
+        let mut builder = add_handlers(context, &user, &name, target.answers.clone(), context.client());
         let level = target.log_level;
         if let Some(level) = level {
             let screen = context.screen;
             builder = builder.log_level(level).on_log(move |message| {
-                screen.aside(&format!(
+                screen.note(&format!(
                     "log: {}",
-                    watch::log_line(&message, |tone, text| screen.paint_aside(tone, text))
+                    watch::log_line(&message, |tone, text| screen.paint_stderr(tone, text))
                 ));
             });
         }
@@ -105,7 +105,7 @@ impl<'a> Session<'a> {
         if level.is_some() && !client.server().capabilities.has(Capability::Logging) {
             context.screen.warn("`--log-level` has no effect: the server does not send log messages");
         }
-        Ok(Self { name, is_written_out, client, desk, context, opening: start.elapsed() })
+        Ok(Self { name, is_command_line, client, user, context, opening: start.elapsed() })
     }
 }
 
@@ -129,12 +129,12 @@ fn lacking(data: Option<&RawJson>) -> Vec<&'static str> {
 
 /// Does something until the program is told to end.
 async fn interruptible<T>(
-    ending: &Ending,
+    signals: &ShutdownSignals,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     tokio::select! {
         biased;
         done = work => done,
-        () = ending.times(1) => Err(Failure::new(Code::Interrupted, "interrupted")),
+        () = signals.received(1) => Err(Failure::new(Code::Interrupted, "interrupted")),
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     builtin::Builtin,
     context::Context,
     failure::{Code, Failure},
-    running::Running,
+    running_gateway::RunningGateway,
     table,
 };
 use bowline_client::{
@@ -31,13 +31,13 @@ use std::{
 pub(crate) const GATEWAY: &str = "up";
 
 /// How long a program may take for each of the two steps of its end, when a command only wants its answer.
-const HASTE: Duration = Duration::from_millis(20);
+const EXIT_GRACE: Duration = Duration::from_millis(20);
 
 /// How long the question which era a server is of waits for its answer.
-pub(crate) const PROBE: Duration = Duration::from_secs(5);
+pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How often a user at a terminal sees for how long a server has been starting.
-const START_LINE: Duration = Duration::from_secs(1);
+const START_INTERVAL: Duration = Duration::from_secs(1);
 /// How much of a command line that line shows.
 const MAX_SHOWN: usize = 48;
 
@@ -48,18 +48,18 @@ pub(crate) struct TargetArguments {
     #[arg(value_name = "TARGET", conflicts_with = "program")]
     target: Option<String>,
     #[command(flatten)]
-    pub(crate) reach: ReachArguments,
+    pub(crate) connection: ConnectionArguments,
 }
 
 impl TargetArguments {
     pub(crate) fn target(&self, context: &Context) -> Result<Target, Failure> {
-        self.reach.target(self.target.as_deref(), context)
+        self.connection.target(self.target.as_deref(), context)
     }
 }
 
 /// How a server is reached, for commands whose first word is the target unless there is a program.
 #[derive(Args, Debug)]
-pub(crate) struct ReachArguments {
+pub(crate) struct ConnectionArguments {
     /// A program to start, with its arguments, instead of a target
     #[arg(last = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
@@ -77,7 +77,7 @@ pub(crate) struct ReachArguments {
     timeout: Option<Duration>,
 }
 
-impl ReachArguments {
+impl ConnectionArguments {
     /// Splits the words of a command into the target and the rest.
     pub(crate) fn split<'a>(&self, words: &'a [String]) -> (Option<&'a str>, &'a [String]) {
         match words.split_first() {
@@ -87,29 +87,29 @@ impl ReachArguments {
     }
 
     /// The command line of another command that looks at the same server.
-    pub(crate) fn look(&self, name: Option<&str>, command: &str) -> String {
+    pub(crate) fn inspect_command(&self, name: Option<&str>, command: &str) -> String {
         match (self.program.first(), name) {
-            (Some(program), _) => look(command, "", &program.to_string_lossy(), true),
-            (None, Some(name)) => look(command, "", name, false),
+            (Some(program), _) => inspect_command(command, "", &program.to_string_lossy(), true),
+            (None, Some(name)) => inspect_command(command, "", name, false),
             (None, None) => format!("bowline {command}"),
         }
     }
 
     /// The server that is meant by a name, or by none.
     pub(crate) fn target(&self, name: Option<&str>, context: &Context) -> Result<Target, Failure> {
-        let mut target = match Target::written_out(&self.program) {
+        let mut target = match Target::from_command_line(&self.program) {
             Some(target) => target,
             None => Target::named(name.unwrap_or(GATEWAY), context)?,
         };
-        self.dress(&mut target, context)?;
+        self.apply(&mut target, context)?;
         Ok(target)
     }
 
     /// What the options say, above what the configuration does.
-    fn dress(&self, target: &mut Target, context: &Context) -> Result<(), Failure> {
+    fn apply(&self, target: &mut Target, context: &Context) -> Result<(), Failure> {
         let mut headers = self.header.clone();
         if let Some(variable) = &self.bearer_env {
-            let token = context.surroundings.environment.variable(variable).map(str::trim);
+            let token = context.environment.variables.variable(variable).map(str::trim);
             let Some(token) = token.filter(|token| !token.is_empty()) else {
                 return Err(Failure::misused(format!(
                     "expected a token in the variable `{variable}`, which is not set"
@@ -118,7 +118,7 @@ impl ReachArguments {
             headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
         }
         if !headers.is_empty() {
-            let Way::Page(page) = &mut target.way else {
+            let Endpoint::Http(page) = &mut target.endpoint else {
                 return Err(Failure::misused(format!(
                     "`--header` and `--bearer-env` are for servers with a URL, and `{}` has none",
                     visible(&target.name)
@@ -190,9 +190,9 @@ fn meta(text: &str) -> Result<MetaEntries, String> {
 }
 
 /// The command line of a command that looks at a server, with a word of its own.
-pub(crate) fn look(command: &str, word: &str, server: &str, is_written_out: bool) -> String {
+pub(crate) fn inspect_command(command: &str, word: &str, server: &str, is_command_line: bool) -> String {
     let (server, gap) = (visible(server), if word.is_empty() { "" } else { " " });
-    if is_written_out {
+    if is_command_line {
         format!("bowline {command}{gap}{word} -- {server} …")
     } else {
         format!("bowline {command} {server}{gap}{word}")
@@ -205,12 +205,12 @@ pub(crate) struct Target {
     /// What the user calls it.
     pub(crate) name: String,
     /// Whether the user wrote the program on the command line.
-    pub(crate) is_written_out: bool,
-    way: Way,
+    pub(crate) is_command_line: bool,
+    endpoint: Endpoint,
     pub(crate) timeout: Option<Duration>,
     revision: Option<Revision>,
     roots: Vec<Root>,
-    lasts: bool,
+    is_long_lived: bool,
     /// What is shown while it starts.
     shown: String,
     /// From which level on its log messages are shown.
@@ -220,37 +220,41 @@ pub(crate) struct Target {
 }
 
 #[derive(Clone, Debug)]
-enum Way {
+enum Endpoint {
     Program(Command),
-    Page(Page),
-    Here(InProcess),
+    Http(Page),
+    InProcess(InProcess),
 }
 
 impl Target {
-    fn new(name: impl Into<String>, way: Way) -> Self {
+    fn new(name: impl Into<String>, endpoint: Endpoint) -> Self {
         let name = name.into();
         Self {
             shown: name.clone(),
             log_level: None,
             answers: None,
             name,
-            is_written_out: false,
-            way,
+            is_command_line: false,
+            endpoint,
             timeout: None,
             revision: None,
             roots: Vec::new(),
-            lasts: false,
+            is_long_lived: false,
         }
     }
 
     /// The program that the user wrote on the command line, if there is one.
-    pub(crate) fn written_out(words: &[OsString]) -> Option<Self> {
+    pub(crate) fn from_command_line(words: &[OsString]) -> Option<Self> {
         let (program, arguments) = words.split_first()?;
         let name = program.to_string_lossy().into_owned();
         // The user starts it here and now, as any other program.
         let program = command(program, arguments).environment(Environment::Inherit);
         let shown: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
-        Some(Self { is_written_out: true, shown: shown.join(" "), ..Self::new(name, Way::Program(program)) })
+        Some(Self {
+            is_command_line: true,
+            shown: shown.join(" "),
+            ..Self::new(name, Endpoint::Program(program))
+        })
     }
 
     /// The server of that name, or at that URL.
@@ -264,39 +268,39 @@ impl Target {
 
     /// The program, if the server is one.
     pub(crate) fn program(&self) -> Option<&Command> {
-        match &self.way {
-            Way::Program(program) => Some(program),
-            Way::Page(_) | Way::Here(_) => None,
+        match &self.endpoint {
+            Endpoint::Program(program) => Some(program),
+            Endpoint::Http(_) | Endpoint::InProcess(_) => None,
         }
     }
 
     /// The page, if the server has a URL.
     pub(crate) fn page(&self) -> Option<&Page> {
-        match &self.way {
-            Way::Program(_) | Way::Here(_) => None,
-            Way::Page(page) => Some(page),
+        match &self.endpoint {
+            Endpoint::Program(_) | Endpoint::InProcess(_) => None,
+            Endpoint::Http(page) => Some(page),
         }
     }
 
     /// The connection is to last: its server has time to end, which one that is asked a single thing has not.
-    pub(crate) fn lasting(mut self) -> Self {
-        self.lasts = true;
+    pub(crate) fn long_lived(mut self) -> Self {
+        self.is_long_lived = true;
         self
     }
 
-    /// The way there, without what a client has to be told.
+    /// The endpoint there, without what a client has to be told.
     pub(crate) fn into_connect(self, context: &Context) -> Box<dyn Connect> {
-        match self.way {
-            Way::Page(page) => Box::new(page),
-            Way::Here(server) => Box::new(server),
-            Way::Program(mut program) => {
-                if !self.lasts {
-                    program = program.grace(HASTE).terminate_grace(HASTE);
+        match self.endpoint {
+            Endpoint::Http(page) => Box::new(page),
+            Endpoint::InProcess(server) => Box::new(server),
+            Endpoint::Program(mut program) => {
+                if !self.is_long_lived {
+                    program = program.grace(EXIT_GRACE).terminate_grace(EXIT_GRACE);
                 }
                 if context.trace() {
                     let screen = context.screen;
                     program = program.stderr(StderrMode::callback(move |line| {
-                        screen.aside(&format!("! {}", visible(line)));
+                        screen.note(&format!("! {}", visible(line)));
                     }));
                 }
                 Box::new(program)
@@ -317,14 +321,14 @@ impl Target {
             builder = builder
                 .timeout(timeout)
                 .max_total(timeout.max(Duration::from_secs(3600)))
-                .probe_timeout(PROBE.min(timeout / 2))
+                .probe_timeout(PROBE_TIMEOUT.min(timeout / 2))
                 .connect_timeout(timeout);
         }
         if !self.roots.is_empty() {
             builder = builder.roots(std::mem::take(&mut self.roots));
         }
         let name = self.name.clone();
-        let is_page = matches!(self.way, Way::Page(_));
+        let is_page = matches!(self.endpoint, Endpoint::Http(_));
         let verb = if is_page { "connecting to" } else { "starting" };
         let shown = format!("{verb} {}", table::cut(&visible(&self.shown), MAX_SHOWN));
         let opening = builder.connect(self.into_connect(context));
@@ -358,20 +362,20 @@ impl Target {
 
 /// Shows a user at a terminal for how long a server has been starting. Never completes.
 async fn show_start(context: &Context, shown: &str) -> Infallible {
-    if !context.screen.watched() {
+    if !context.screen.stderr_is_terminal() {
         std::future::pending::<()>().await;
     }
     let start = Instant::now();
     loop {
-        tokio::time::sleep(START_LINE).await;
-        context.screen.passing(&format!("{shown}, {} s; Ctrl-C stops", start.elapsed().as_secs()));
+        tokio::time::sleep(START_INTERVAL).await;
+        context.screen.transient(&format!("{shown}, {} s; Ctrl-C stops", start.elapsed().as_secs()));
     }
 }
 
 /// The gateway of this user that runs. Whatever else listens at its usual port is not talked to.
 fn gateway(context: &Context) -> Result<Target, Failure> {
-    let running = Running::find(&context.surroundings).ok_or_else(not_running)?;
-    Ok(Target::new(GATEWAY, Way::Page(page(&running.url, running.token.as_deref()).into())))
+    let running = RunningGateway::find(&context.environment).ok_or_else(not_running)?;
+    Ok(Target::new(GATEWAY, Endpoint::Http(http_target(&running.url, running.token.as_deref()).into())))
 }
 
 /// Why there is no gateway to talk to.
@@ -383,12 +387,12 @@ pub(crate) fn not_running() -> Failure {
 
 /// The server at a URL. It gets the user's token only if it is the user's own gateway.
 fn at_url(url: &str, context: &Context) -> Target {
-    let token = Running::at_url(&context.surroundings, url).and_then(|running| running.token);
-    Target::new(url, Way::Page(page(url, token.as_deref()).into()))
+    let token = RunningGateway::at_url(&context.environment, url).and_then(|running| running.token);
+    Target::new(url, Endpoint::Http(http_target(url, token.as_deref()).into()))
 }
 
 /// A URL, with a token to send there.
-pub(crate) fn page(url: &str, token: Option<&str>) -> HttpTarget {
+pub(crate) fn http_target(url: &str, token: Option<&str>) -> HttpTarget {
     let page = bowline_http::http(url);
     match token {
         Some(token) => page.header("Authorization", format!("Bearer {token}")),
@@ -398,29 +402,29 @@ pub(crate) fn page(url: &str, token: Option<&str>) -> HttpTarget {
 
 /// The server of that name in the configuration.
 fn configured(name: &str, context: &Context) -> Result<Target, Failure> {
-    let config = context.surroundings.config();
+    let config = context.environment.config();
     let Some(entry) = config.upstream(name) else {
         let Some(builtin) = Builtin::named(name) else { return Err(unknown(name, config)) };
         let unreachable = |failure: Failure| Failure { code: Code::Unreachable, ..failure };
         let server = builtin.server(context).map_err(unreachable)?.build();
         let server = server.map_err(|error| Failure::new(Code::Unreachable, error.to_string()))?;
-        return Ok(Target::new(name, Way::Here(InProcess::new(server))));
+        return Ok(Target::new(name, Endpoint::InProcess(InProcess::new(server))));
     };
     if entry.needs_approval() {
         approve(entry, context)?;
     }
-    let workspace = context.surroundings.workspace.as_deref();
+    let workspace = context.environment.workspace.as_deref();
     let reach = Reach::from_config(entry, workspace)
         .map_err(|error| Failure::new(Code::Config, format!("{}: {error}", entry.origin.short())))?;
-    let way = match reach {
-        Reach::Program(program) => Way::Program(program),
-        Reach::Page(page) => Way::Page(page),
+    let endpoint = match reach {
+        Reach::Program(program) => Endpoint::Program(program),
+        Reach::Page(page) => Endpoint::Http(page),
     };
     Ok(Target {
         timeout: Some(entry.settings.request_timeout),
         revision: entry.settings.revision,
         roots: entry.settings.roots.iter().map(Root::from).collect(),
-        ..Target::new(name, way)
+        ..Target::new(name, endpoint)
     })
 }
 

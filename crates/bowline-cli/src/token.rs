@@ -2,9 +2,9 @@
 
 use crate::{
     context::Context,
+    environment::ProcessEnvironment,
     failure::{Code, Failure},
-    folders,
-    surroundings::Surroundings,
+    paths,
 };
 use bowline_config::Config;
 use bowline_host::gateway::random_token;
@@ -44,7 +44,7 @@ impl std::fmt::Debug for Access {
 impl Access {
     /// Decides what clients have to send: the token of the configuration, or else the user's, unless the user wants none.
     pub(crate) fn choose(context: &Context, config: &Config, no_token: bool) -> Result<Self, Failure> {
-        let surroundings = &context.surroundings;
+        let environment = &context.environment;
         if let Some(name) = &config.gateway.token_env {
             if no_token {
                 let sentence =
@@ -53,13 +53,13 @@ impl Access {
                     Failure::misused(sentence).advise("remove `--no-token`, or `token_env` in `[gateway]`")
                 );
             }
-            let token = surroundings.environment.variable(name).map(|token| token.trim().to_owned());
+            let token = environment.variables.variable(name).map(|token| token.trim().to_owned());
             return Ok(Self::Variable { name: name.clone(), token });
         }
         if no_token {
             return Ok(Self::Open);
         }
-        let Some(file) = TokenFile::of(surroundings) else {
+        let Some(file) = TokenFile::of(environment) else {
             return Self::for_this_run("there is no home directory to keep a token in".to_owned());
         };
         match file.read_or_create() {
@@ -109,8 +109,8 @@ pub(crate) struct TokenFile {
 
 impl TokenFile {
     /// The file in the user's folder; none without a home directory.
-    pub(crate) fn of(surroundings: &Surroundings) -> Option<Self> {
-        surroundings.state_folder().map(|folder| Self { path: folder.join("token") })
+    pub(crate) fn of(environment: &ProcessEnvironment) -> Option<Self> {
+        environment.state_dir().map(|folder| Self { path: folder.join("token") })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -137,9 +137,9 @@ impl TokenFile {
     }
 
     fn lock(&self) -> io::Result<fs::File> {
-        folders::make_private(self.folder())?;
+        paths::create_private_dir(self.folder())?;
         let path = self.folder().join(".token.lock");
-        let lock = folders::private(fs::OpenOptions::new().write(true).create(true)).open(path)?;
+        let lock = paths::private_options(fs::OpenOptions::new().write(true).create(true)).open(path)?;
         lock.lock()?;
         Ok(lock)
     }
@@ -150,7 +150,7 @@ impl TokenFile {
 
     fn write_new(&self) -> io::Result<String> {
         let token = random_token().ok_or_else(|| io::Error::other("the system gives no random numbers"))?;
-        folders::replace(&self.path, |path| folders::write_private(path, format!("{token}\n").as_bytes()))?;
+        paths::replace_file(&self.path, |path| paths::write_private(path, format!("{token}\n").as_bytes()))?;
         Ok(token)
     }
 
@@ -166,7 +166,7 @@ impl TokenFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(invalid(&format!("which cannot be read: {error}"))),
         };
-        if !folders::is_secret(&file.metadata()?) {
+        if !paths::is_owner_only(&file.metadata()?) {
             return Err(invalid("which belongs to someone else or which others may read"));
         }
         let mut text = String::new();

@@ -38,7 +38,7 @@ struct Which {
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failure> {
-    let Some(folder) = context.surroundings.state_folder() else {
+    let Some(folder) = context.environment.state_dir() else {
         return Err(Failure::new(Code::Failed, "answers are not stored without a home folder"));
     };
     let answers = Answers::open(folder.join("answers.json")).map_err(|error| unusable(&error))?;
@@ -58,11 +58,11 @@ fn list(answers: &Answers, context: &Context) -> Result<(), Failure> {
         return screen.json(&json!({ "file": answers.path(), "answers": kept }));
     }
     if kept.is_empty() {
-        screen.aside("no answers are remembered");
+        screen.note("no answers are remembered");
     }
     table::rows(screen, kept.iter().map(|kept| (kept.server.as_str(), describe(kept))))?;
     if let Some(path) = answers.path() {
-        screen.aside(&format!("stored in {}", path.display()));
+        screen.note(&format!("stored in {}", path.display()));
     }
     Ok(())
 }
@@ -113,6 +113,6 @@ fn revoke(answers: &Answers, which: &Which, context: &Context) -> Result<(), Fai
         let sentence = format!("no such answer about `{}` is remembered", visible(server));
         return Err(Failure::new(Code::Failed, sentence).advise("`bowline answers list` lists the answers"));
     }
-    context.screen.aside(&format!("revoked {forgotten} answers"));
+    context.screen.note(&format!("revoked {forgotten} answers"));
     Ok(())
 }

@@ -3,14 +3,14 @@
 use super::tools;
 use crate::{
     answers_file,
-    content::Showing,
+    content::ContentPrinter,
     context::Context,
     failure::{Code, Failure},
     progress,
     schema::Schema,
     session::Session,
-    target::{Interaction, ReachArguments, RequestOptions},
-    words,
+    target::{ConnectionArguments, Interaction, RequestOptions},
+    tool_arguments,
 };
 use bowline_client::Called;
 use bowline_host::gateway::REFUSED;
@@ -23,7 +23,7 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(
     override_usage = "bowline call [OPTIONS] TARGET TOOL [ARGUMENTS]...\n       bowline call [OPTIONS] TOOL [ARGUMENTS]... -- PROGRAM...",
-    after_help = format!("{}\n\n{}", words::GRAMMAR, answers_file::FORMAT),
+    after_help = format!("{}\n\n{}", tool_arguments::GRAMMAR, answers_file::FORMAT),
 )]
 pub(crate) struct Arguments {
     /// The server, the tool, and its arguments
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     interaction: Interaction,
     #[command(flatten)]
-    reach: ReachArguments,
+    connection: ConnectionArguments,
 }
 
 #[derive(Args, Clone, Debug, Default)]
@@ -53,12 +53,14 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
-    let (name, words) = arguments.reach.split(&arguments.words);
+    let (name, words) = arguments.connection.split(&arguments.words);
     let Some((tool, words)) = words.split_first() else {
-        return Err(Failure::misused("expected the name of a tool")
-            .advise(format!("`{}` shows which there are", arguments.reach.look(name, "tools"))));
+        return Err(Failure::misused("expected the name of a tool").advise(format!(
+            "`{}` shows which there are",
+            arguments.connection.inspect_command(name, "tools")
+        )));
     };
-    let target = arguments.interaction.apply(arguments.reach.target(name, context)?)?;
+    let target = arguments.interaction.apply(arguments.connection.target(name, context)?)?;
     Session::with(target, context, async |session| call(session, tool, words, &arguments.options).await).await
 }
 
@@ -71,16 +73,16 @@ pub(crate) async fn call(
     let json = options.args.as_deref();
     let (arguments, unlisted) = match tools::lookup(session, tool).await {
         Ok(found) if options.unchecked => {
-            (words::unchecked(tool, &Schema::new(&found.input_schema), words, json)?, None)
+            (tool_arguments::unchecked(tool, &Schema::new(&found.input_schema), words, json)?, None)
         }
         Ok(found) => {
-            let (schema, look) = (Schema::new(&found.input_schema), session.look("tools", tool));
-            (words::arguments(session, tool, &look, &schema, words, json).await?, None)
+            let (schema, look) = (Schema::new(&found.input_schema), session.inspect_command("tools", tool));
+            (tool_arguments::arguments(session, tool, &look, &schema, words, json).await?, None)
         }
-        Err(_) if options.unchecked => (words::unchecked(tool, &Schema::any(), words, json)?, None),
+        Err(_) if options.unchecked => (tool_arguments::unchecked(tool, &Schema::any(), words, json)?, None),
         // A gateway waits for the server that a call names, so it can know a tool that it does not list yet.
         Err(unlisted) if session.is_gateway() && unlisted.code == Code::Misused && tool.contains("__") => {
-            (words::unchecked(tool, &Schema::any(), words, json)?, Some(unlisted))
+            (tool_arguments::unchecked(tool, &Schema::any(), words, json)?, Some(unlisted))
         }
         Err(failure) => return Err(failure),
     };
@@ -97,11 +99,11 @@ pub(crate) async fn call(
     if session.context.json() {
         screen.json(&as_json(&called))?;
     } else {
-        let showing = Showing { screen, folder: options.output.as_deref(), name: tool };
-        called.content.iter().try_for_each(|block| showing.block(block))?;
+        let printer = ContentPrinter { screen, folder: options.output.as_deref(), name: tool };
+        called.content.iter().try_for_each(|block| printer.block(block))?;
         let says_something = called.content.iter().any(|block| matches!(block, ContentBlock::Text(_)));
         if let Some(structured) = called.structured.as_ref().filter(|_| !says_something) {
-            showing.structured(structured.as_str())?;
+            printer.structured(structured.as_str())?;
         }
     }
     if called.is_error() && called.meta.as_ref().is_some_and(|meta| meta.get(REFUSED).is_some()) {

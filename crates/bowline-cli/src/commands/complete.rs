@@ -1,6 +1,6 @@
 //! `bowline complete`: what a server proposes for an argument of a prompt or resource template.
 
-use crate::{context::Context, failure::Failure, session::Session, target::ReachArguments};
+use crate::{context::Context, failure::Failure, session::Session, target::ConnectionArguments};
 use bowline_types::Reference;
 use clap::Args;
 use serde_json::json;
@@ -14,12 +14,12 @@ pub(crate) struct Arguments {
     #[arg(value_name = "TARGET REFERENCE ARGUMENTS")]
     words: Vec<String>,
     #[command(flatten)]
-    reach: ReachArguments,
+    connection: ConnectionArguments,
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
-    let (name, words) = arguments.reach.split(&arguments.words);
-    let target = arguments.reach.target(name, context)?;
+    let (name, words) = arguments.connection.split(&arguments.words);
+    let target = arguments.connection.target(name, context)?;
     Session::with(target, context, async |session| complete(session, words).await).await
 }
 
@@ -39,10 +39,10 @@ pub(crate) async fn complete(session: &Session<'_>, words: &[String]) -> Result<
             "values": completion.values, "total": completion.total, "hasMore": completion.has_more,
         }));
     }
-    completion.values.iter().try_for_each(|value| screen.foreign(value))?;
+    completion.values.iter().try_for_each(|value| screen.untrusted(value))?;
     if completion.has_more == Some(true) {
         let total = completion.total.map(|total| format!(" of {total}")).unwrap_or_default();
-        screen.aside(&format!("these are the first {}{total}", completion.values.len()));
+        screen.note(&format!("these are the first {}{total}", completion.values.len()));
     }
     Ok(())
 }

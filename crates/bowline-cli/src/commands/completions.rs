@@ -7,9 +7,9 @@ use crate::{
     arguments::Arguments as Line,
     builtin::Builtin,
     cache::Cache,
+    completion::{COMMANDS, candidates, is_option, split},
     context::Context,
     failure::Failure,
-    offers::{COMMANDS, is_option, offers, split},
     quoting::{BashLine, Shell, quote},
 };
 use clap::{Args, CommandFactory};
@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failur
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct CompletionRequest {
     /// The shell that asks; without it only names that are plain in every shell are offered
     #[arg(long)]
     shell: Option<Shell>,
@@ -47,28 +47,31 @@ pub(crate) struct Asked {
     words: Vec<String>,
 }
 
-pub(crate) fn answer(asked: &Asked, context: &Context) -> Result<(), Failure> {
-    if let Some(line) = &asked.line {
-        let Some(line) = BashLine::parse(line, asked.breaks.as_deref()) else { return Ok(()) };
+pub(crate) fn answer(request: &CompletionRequest, context: &Context) -> Result<(), Failure> {
+    if let Some(line) = &request.line {
+        let Some(line) = BashLine::parse(line, request.breaks.as_deref()) else { return Ok(()) };
         let words = line.words.get(1..).unwrap_or_default();
-        let found = proposals(context, words, &line.current);
+        let found = candidates_for(context, words, &line.current);
         return found
             .iter()
-            .filter_map(|offer| line.insertion(offer))
+            .filter_map(|candidate| line.insertion(candidate))
             .try_for_each(|it| context.screen.line(&it));
     }
-    let mut words = asked.words.clone();
+    let mut words = request.words.clone();
     let current = words.pop().unwrap_or_default();
-    let current = match asked.shell {
+    let current = match request.shell {
         // These two pass the word as it is typed, with its quotes.
         Some(Shell::Fish | Shell::Powershell) => split(&current).pop().unwrap_or_default(),
         _ => current,
     };
-    let found = proposals(context, &words, &current);
-    found.iter().filter_map(|offer| quote(asked.shell, offer)).try_for_each(|it| context.screen.line(&it))
+    let found = candidates_for(context, &words, &current);
+    found
+        .iter()
+        .filter_map(|candidate| quote(request.shell, candidate))
+        .try_for_each(|it| context.screen.line(&it))
 }
 
-fn proposals(context: &Context, words: &[String], current: &str) -> Vec<String> {
+fn candidates_for(context: &Context, words: &[String], current: &str) -> Vec<String> {
     if words.iter().any(|word| word == "--") {
         return Vec::new();
     }
@@ -88,8 +91,9 @@ fn proposals(context: &Context, words: &[String], current: &str) -> Vec<String> 
             _ => plain.push(word.clone()),
         }
     }
-    let begins =
-        |offers: Vec<String>| offers.into_iter().filter(|offer| offer.starts_with(current)).collect();
+    let begins = |candidates: Vec<String>| {
+        candidates.into_iter().filter(|candidate| candidate.starts_with(current)).collect()
+    };
     if let Some(option) = waiting {
         let values = option.get_possible_values();
         return begins(values.iter().map(|value| value.get_name().to_owned()).collect());
@@ -108,7 +112,7 @@ fn proposals(context: &Context, words: &[String], current: &str) -> Vec<String> 
     if COMMANDS.contains(&about_server) || ["watch", "repl"].contains(&about_server) {
         match plain.as_slice() {
             [] => {
-                let config = context.surroundings.config();
+                let config = context.environment.config();
                 let names = config.upstreams.iter().map(|entry| entry.name.clone());
                 found.extend(names.filter(|name| !is_option(name)));
                 found.extend(Builtin::names());
@@ -117,7 +121,7 @@ fn proposals(context: &Context, words: &[String], current: &str) -> Vec<String> 
             [target, rest @ ..] => {
                 let mut words = vec![about_server.to_owned()];
                 words.extend(rest.iter().cloned());
-                return offers(&Cache::load(context).names(target), &words, current);
+                return candidates(&Cache::load(context).names(target), &words, current);
             }
         }
     }

@@ -5,9 +5,9 @@
 
 use crate::{
     context::{Context, Frames},
-    ending::Ending,
     failure::{Code, Failure},
-    running::{self, Running},
+    running_gateway::{self, RunningGateway},
+    signals::ShutdownSignals,
     target,
 };
 use bowline_client::{
@@ -19,7 +19,7 @@ use bowline_proto::{
     lines::{self, Line, Lines},
 };
 use bowline_types::{
-    CancelledParams, Id, Method, RawJson, Revision, RpcError, ServerCapabilities, error_code,
+    CancelledParams, Era, Id, Method, RawJson, Revision, RpcError, ServerCapabilities, error_code,
 };
 use bytes::Bytes;
 use clap::Args;
@@ -48,11 +48,11 @@ const MAX_QUEUED: usize = 128 << 20;
 /// How many subscriptions of a client are made again.
 const MAX_SUBSCRIPTIONS: usize = 10_000;
 /// How long a message waits for a gateway that is being restarted.
-const PATIENCE: Duration = Duration::from_secs(10);
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a gateway is looked for that is away.
-const INTERVAL: Duration = Duration::from_millis(200);
+const RECONNECT_INTERVAL: Duration = Duration::from_millis(200);
 /// How long answers may take that are due when the client has closed its end.
-const FAREWELL: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Serves the program that started this one, over standard input and output, with the gateway that you run
 ///
@@ -66,15 +66,15 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
-    let ending = Ending::listen()?;
+    let signals = ShutdownSignals::listen()?;
     let (output, writer) = Output::start(context.frames());
     let mut bridge = Bridge {
         context,
         port: arguments.port,
         output,
-        client: Memory::default(),
+        client: ClientState::default(),
         link: None,
-        lost: None,
+        lost_since: None,
         watched: None,
     };
     if !bridge.try_connect().await? {
@@ -82,15 +82,15 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     }
     let ended = tokio::select! {
         ended = bridge.pass() => ended,
-        () = ending.times(1) => Ok(()),
+        () = signals.received(1) => Ok(()),
     };
     tokio::select! {
         () = bridge.close() => {}
-        () = ending.times(2) => {}
+        () = signals.received(2) => {}
     }
     drop(bridge);
     // What is written already is still read.
-    let _ = timeout(FAREWELL, writer).await;
+    let _ = timeout(CLOSE_TIMEOUT, writer).await;
     ended
 }
 
@@ -110,17 +110,17 @@ struct Bridge<'a> {
     context: &'a Context,
     port: Option<u16>,
     output: Arc<Output>,
-    client: Memory,
+    client: ClientState,
     link: Option<Link>,
     /// Since when no gateway was found. Messages that come later do not wait again.
-    lost: Option<Instant>,
+    lost_since: Option<Instant>,
     /// The gateway that was found last, and whether it has ended.
-    watched: Option<(Running, Arc<Ended>)>,
+    watched: Option<(RunningGateway, Arc<ProcessExit>)>,
 }
 
 /// What a legacy client has said that holds for its session.
 #[derive(Default)]
-struct Memory {
+struct ClientState {
     initialize: Option<(Id, Outgoing)>,
     initialized: Option<Outgoing>,
     level: Option<(Id, Outgoing)>,
@@ -143,8 +143,8 @@ impl Bridge<'_> {
                     }
                     None => return Ok(()),
                 },
-                () = Link::over(self.link.as_ref()) => self.lose(),
-                () = sleep(INTERVAL), if self.link.is_none() => {
+                () = Link::over(self.link.as_ref()) => self.disconnect(),
+                () = sleep(RECONNECT_INTERVAL), if self.link.is_none() => {
                     self.try_connect().await?;
                 }
                 () = output.overflow.notified() => {
@@ -195,10 +195,10 @@ impl Bridge<'_> {
         match message {
             Message::Request { id, method, params } => {
                 let params = params.map_or_else(RawJson::empty_object, |params| params.raw().clone());
-                let era = if is_modern(&params) { Way::Modern } else { Way::Legacy };
+                let era = if is_modern(&params) { Era::Modern } else { Era::Legacy };
                 let kind = OutgoingKind::Request { id: id.clone(), method: method.as_str().into(), params };
                 let outgoing = Outgoing { frame, kind };
-                if era == Way::Legacy {
+                if era == Era::Legacy {
                     self.client.note_request(&id, method.as_str(), &outgoing);
                 }
                 if method.as_str() == Method::Initialize.as_str() {
@@ -227,7 +227,7 @@ impl Bridge<'_> {
                 if method.as_str() == Method::Initialized.as_str() {
                     self.client.initialized = Some(outgoing.clone());
                 }
-                let era = if self.client.initialize.is_some() { Way::Legacy } else { Way::Modern };
+                let era = if self.client.initialize.is_some() { Era::Legacy } else { Era::Modern };
                 link.transport(era).send(outgoing);
             }
             Message::Response { id, .. } => {
@@ -241,7 +241,7 @@ impl Bridge<'_> {
     }
 
     /// The connection is over: nothing that is under way will be answered.
-    fn lose(&mut self) {
+    fn disconnect(&mut self) {
         let Some(link) = self.link.take() else { return };
         let error = RpcError::new(error_code::INTERNAL_ERROR, "the gateway ended before it answered");
         link.received.fail_all(&error);
@@ -251,28 +251,28 @@ impl Bridge<'_> {
     /// Whether there is a connection, after waiting for a gateway that is being restarted.
     async fn reconnect(&mut self) -> Result<bool, Failure> {
         if self.link.as_ref().is_some_and(Link::is_over) {
-            self.lose();
+            self.disconnect();
         }
-        let deadline = *self.lost.get_or_insert_with(Instant::now) + PATIENCE;
+        let deadline = *self.lost_since.get_or_insert_with(Instant::now) + RECONNECT_TIMEOUT;
         loop {
             if self.link.is_some() || self.try_connect().await? {
-                self.lost = None;
+                self.lost_since = None;
                 return Ok(true);
             }
             if Instant::now() >= deadline {
                 return Ok(false);
             }
-            sleep(INTERVAL).await;
+            sleep(RECONNECT_INTERVAL).await;
         }
     }
 
     /// Connects to the gateway, if one runs, and opens the session of the client again.
     async fn try_connect(&mut self) -> Result<bool, Failure> {
-        let Some((running, lock)) = running::attach(&self.context.surroundings, self.port) else {
+        let Some((running, lock)) = running_gateway::attach(&self.context.environment, self.port) else {
             return Ok(false);
         };
         let known = self.watched.take().filter(|(watched, ended)| *watched == running && !ended.is_ended());
-        let ended = known.map_or_else(|| Ended::watch(lock), |(_, ended)| ended);
+        let ended = known.map_or_else(|| ProcessExit::watch(lock), |(_, ended)| ended);
         self.watched = Some((running.clone(), Arc::clone(&ended)));
         let received = Arc::new(Received::new(Arc::clone(&self.output)));
         let link = match Link::open(&running, received, ended).await {
@@ -283,32 +283,32 @@ impl Bridge<'_> {
         match self.client.replay(&link, &self.output).await {
             Ok(()) => {
                 self.link = Some(link);
-                self.lost = None;
+                self.lost_since = None;
                 Ok(true)
             }
             // It ended meanwhile.
-            Err(Lost::Again) => Ok(false),
-            Err(Lost::Changed(sentence)) => Err(Failure::new(Code::Protocol, sentence)),
+            Err(ReopenError::GatewayExited) => Ok(false),
+            Err(ReopenError::Incompatible(sentence)) => Err(Failure::new(Code::Protocol, sentence)),
         }
     }
 
     /// Waits for what is still due, for a moment, and ends the session.
     async fn close(&mut self) {
         let Some(link) = &self.link else { return };
-        let _ = timeout(FAREWELL, link.received.settled()).await;
+        let _ = timeout(CLOSE_TIMEOUT, link.received.settled()).await;
         tokio::join!(link.legacy.close(), link.modern.close());
     }
 }
 
 /// Why a session was not opened again.
-enum Lost {
+enum ReopenError {
     /// The gateway ended; there may be another one.
-    Again,
+    GatewayExited,
     /// The gateway is not what the client knows.
-    Changed(String),
+    Incompatible(String),
 }
 
-impl Memory {
+impl ClientState {
     /// Remembers what holds for the session.
     fn note_request(&mut self, id: &Id, method: &str, outgoing: &Outgoing) {
         let said = || (id.clone(), outgoing.clone());
@@ -330,19 +330,21 @@ impl Memory {
     }
 
     /// Opens the session of a legacy client again, as the client opened it. It is told that every list may have changed.
-    async fn replay(&self, link: &Link, output: &Output) -> Result<(), Lost> {
+    async fn replay(&self, link: &Link, output: &Output) -> Result<(), ReopenError> {
         let Some((id, initialize)) = &self.initialize else { return Ok(()) };
         link.received.state().initialize = Some(id.clone());
-        let opened = link.ask(id, initialize).await.map_err(|_| Lost::Again)?;
+        let opened = link.ask(id, initialize).await.map_err(|_| ReopenError::GatewayExited)?;
         if link.is_over() {
-            return Err(Lost::Again);
+            return Err(ReopenError::GatewayExited);
         }
         let Some(opened) = opened else {
-            return Err(Lost::Changed("the gateway that was started again refuses the session".to_owned()));
+            return Err(ReopenError::Incompatible(
+                "the gateway that was started again refuses the session".to_owned(),
+            ));
         };
         let revision = link.received.state().revision;
         if self.revision.is_some() && revision != self.revision {
-            return Err(Lost::Changed(
+            return Err(ReopenError::Incompatible(
                 "the gateway that was started again speaks another revision".to_owned(),
             ));
         }
@@ -350,7 +352,7 @@ impl Memory {
         link.legacy.send(initialized.clone());
         for (id, outgoing) in self.level.iter().chain(self.subscriptions.values()) {
             // What it answers is nothing new to the client.
-            drop(link.ask(id, outgoing).await.map_err(|_| Lost::Again)?);
+            drop(link.ask(id, outgoing).await.map_err(|_| ReopenError::GatewayExited)?);
         }
         let opened = opened.to_value().unwrap_or_default();
         for (list, method) in [
@@ -388,21 +390,14 @@ fn is_modern(params: &RawJson) -> bool {
     version.and_then(|version| version.as_str()?.parse::<Revision>().ok()).is_some_and(Revision::is_modern)
 }
 
-/// How a message travels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    Legacy,
-    Modern,
-}
-
 /// Whether the process of a gateway has ended. Another one may take its port then, and must not get the token.
 #[derive(Default)]
-struct Ended {
+struct ProcessExit {
     is_ended: AtomicBool,
     noticed: Notify,
 }
 
-impl Ended {
+impl ProcessExit {
     /// Waits for the lock that the process holds.
     fn watch(lock: File) -> Arc<Self> {
         let ended = Arc::new(Self::default());
@@ -426,12 +421,16 @@ struct Link {
     received: Arc<Received>,
     legacy: Arc<dyn Transport>,
     modern: Arc<dyn Transport>,
-    ended: Arc<Ended>,
+    ended: Arc<ProcessExit>,
 }
 
 impl Link {
-    async fn open(running: &Running, received: Arc<Received>, ended: Arc<Ended>) -> Result<Self, Error> {
-        let page = target::page(&running.url, running.token.as_deref()).max_message(MAX_FRAME);
+    async fn open(
+        running: &RunningGateway,
+        received: Arc<Received>,
+        ended: Arc<ProcessExit>,
+    ) -> Result<Self, Error> {
+        let page = target::http_target(&running.url, running.token.as_deref()).max_message(MAX_FRAME);
         let legacy: Arc<dyn Transport> = page.connect(Inbox::to(&received, MAX_FRAME)).await?.into();
         let modern: Arc<dyn Transport> = page.clone().connect(Inbox::to(&received, MAX_FRAME)).await?.into();
         modern.opened(&negotiated(Revision::V2026_07_28));
@@ -439,17 +438,17 @@ impl Link {
         Ok(Self { received, legacy, modern, ended })
     }
 
-    fn transport(&self, way: Way) -> &Arc<dyn Transport> {
-        match way {
-            Way::Legacy => &self.legacy,
-            Way::Modern => &self.modern,
+    fn transport(&self, era: Era) -> &Arc<dyn Transport> {
+        match era {
+            Era::Legacy => &self.legacy,
+            Era::Modern => &self.modern,
         }
     }
 
     /// Sends a request whose answer is not for the client. The answer is none where it is an error.
     async fn ask(&self, id: &Id, outgoing: &Outgoing) -> Result<Option<RawJson>, oneshot::error::RecvError> {
         let (tell, told) = oneshot::channel();
-        self.received.state().pending.insert(id.clone(), Waiting::Us(tell));
+        self.received.state().pending.insert(id.clone(), Waiting::Bridge(tell));
         self.legacy.send(outgoing.clone());
         tokio::select! {
             told = told => told,
@@ -488,8 +487,8 @@ fn negotiated(revision: Revision) -> Negotiated {
 
 /// Who waits for an answer.
 enum Waiting {
-    Client(Way),
-    Us(oneshot::Sender<Option<RawJson>>),
+    Client(Era),
+    Bridge(oneshot::Sender<Option<RawJson>>),
 }
 
 /// What comes from the gateway.
@@ -567,7 +566,7 @@ impl Received {
         }
         match waiting {
             Waiting::Client(_) => self.output.write(frame),
-            Waiting::Us(tell) => drop(tell.send(result.cloned())),
+            Waiting::Bridge(tell) => drop(tell.send(result.cloned())),
         }
         self.settled.notify_waiters();
     }

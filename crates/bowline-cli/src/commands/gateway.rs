@@ -2,11 +2,11 @@
 
 use crate::{
     context::Context,
-    ending::Ending,
     failure::{Code, Failure},
-    hosting::{self, ConsentArguments, Hosting, Memory, Serving},
+    gateway_setup::{self, ConsentArguments, GatewaySetup, Persistence, ServeOptions},
     logging::{self, LogArguments},
-    running::{self, Told},
+    running_gateway::{self, Announcement},
+    signals::ShutdownSignals,
     token::Access,
 };
 use clap::Args;
@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     stdio: bool,
     /// Listen on this address instead of the one of the configuration; beside `--stdio`, listen as well
-    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = running::address)]
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = running_gateway::address)]
     listen: Option<SocketAddr>,
     /// Do not start at all if anything is wrong with the configuration
     #[arg(long)]
@@ -34,9 +34,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
-    arguments.log.start(context, "info", logging::aside())?;
-    let config = context.surroundings.config();
-    if hosting::is_absent(config) {
+    arguments.log.start(context, "info", logging::to_stderr())?;
+    let config = context.environment.config();
+    if gateway_setup::is_unconfigured(config) {
         let places: Vec<String> = config.files.iter().map(|file| format!("`{}`", file.display())).collect();
         return Err(Failure::new(
             Code::Config,
@@ -45,47 +45,52 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         .advise("`bowline config import` takes over the servers of other programs on this computer")
         .advise("`bowline up` shows what it does without one"));
     }
-    let ending = Ending::listen()?;
+    let signals = ShutdownSignals::listen()?;
     let address = arguments.listen.unwrap_or(config.gateway.listen);
     let is_http = !arguments.stdio || arguments.listen.is_some();
     // Who talks over the standard streams started the program.
     let access = if is_http { Access::choose(context, config, arguments.no_token)? } else { Access::Open };
-    let serving =
-        Serving { listen: is_http.then_some(address), access: &access, consent: &arguments.consent };
-    let hosting = Hosting::new(context, config.clone(), Memory::Kept, None, &serving)?;
-    let complaints = [hosting.complaints(address), hosting.unapproved()].concat();
-    if arguments.strict && !complaints.is_empty() {
+    let options =
+        ServeOptions { listen: is_http.then_some(address), access: &access, consent: &arguments.consent };
+    let setup = GatewaySetup::new(context, config.clone(), Persistence::Stored, None, &options)?;
+    let warnings = [setup.warnings(address), setup.unapproved()].concat();
+    if arguments.strict && !warnings.is_empty() {
         let sentence = "something is wrong with the configuration";
-        return Err(Failure { advice: complaints, ..Failure::new(Code::Config, sentence) });
+        return Err(Failure { advice: warnings, ..Failure::new(Code::Config, sentence) });
     }
-    for complaint in &complaints {
-        tracing::warn!("{complaint}");
+    for warning in &warnings {
+        tracing::warn!("{warning}");
     }
-    for notice in hosting.notices() {
+    for notice in setup.notices() {
         tracing::info!("{notice}");
     }
-    tracing::info!("{}", hosting.consent(false));
+    tracing::info!("{}", setup.consent(false));
     let mut socket = None;
     if is_http {
         let bound = TcpListener::bind(address).await;
         let listener = bound
             .map_err(|error| Failure::new(Code::Failed, format!("cannot listen on {address}: {error}")))?;
-        let told = announce(context, &hosting, &access, listener.local_addr()?);
-        socket = Some((listener, told));
+        let announcement = announce(context, &setup, &access, listener.local_addr()?);
+        socket = Some((listener, announcement));
     }
-    hosting.gateway.watch(context.surroundings.loader());
-    hosting.reload_on_hangup(context.surroundings.loader())?;
+    setup.gateway.watch(context.environment.loader());
+    setup.reload_on_hangup(context.environment.loader())?;
 
     tokio::select! {
-        ended = serve(&hosting, socket, arguments.stdio, &ending) => ended,
-        () = ending.times(2) => {
+        ended = serve(&setup, socket, arguments.stdio, &signals) => ended,
+        () = signals.received(2) => {
             Err(Failure { silent: true, ..Failure::new(Code::Interrupted, "ended at once") })
         }
     }
 }
 
 /// Says what clients have to send, and tells the other commands of this user where the gateway is.
-fn announce(context: &Context, hosting: &Hosting, access: &Access, address: SocketAddr) -> Option<Told> {
+fn announce(
+    context: &Context,
+    setup: &GatewaySetup,
+    access: &Access,
+    address: SocketAddr,
+) -> Option<Announcement> {
     match access {
         Access::Variable { name, .. } => tracing::info!("clients have to send the token in `{name}`"),
         Access::User { .. } => {
@@ -94,50 +99,50 @@ fn announce(context: &Context, hosting: &Hosting, access: &Access, address: Sock
         Access::Run { token, reason } => {
             context
                 .screen
-                .aside(&format!("{reason}; until this gateway ends, clients send the token {token}"));
+                .note(&format!("{reason}; until this gateway ends, clients send the token {token}"));
         }
         Access::Open => {
             tracing::warn!("every program that can connect may use this gateway: it has no token");
         }
     }
-    let told = running::tell(context, hosting, access, address);
-    told.inspect_err(|error| tracing::warn!(%error, "other commands have to be given the URL")).ok()
+    let announcement = running_gateway::announce(context, setup, access, address);
+    announcement.inspect_err(|error| tracing::warn!(%error, "other commands have to be given the URL")).ok()
 }
 
-/// Serves both until the client at the standard streams is done or the program is told to end.
+/// Serves both until the client at the standard streams is done or the program is announcement to end.
 async fn serve(
-    hosting: &Hosting,
-    socket: Option<(TcpListener, Option<Told>)>,
+    setup: &GatewaySetup,
+    socket: Option<(TcpListener, Option<Announcement>)>,
     stdio: bool,
-    ending: &Ending,
+    signals: &ShutdownSignals,
 ) -> Result<(), Failure> {
-    let gateway = &hosting.gateway;
+    let gateway = &setup.gateway;
     let (done, is_done) = tokio::sync::watch::channel(false);
     let end = || {
         let mut is_done = is_done.clone();
         async move {
             tokio::select! {
-                () = ending.times(1) => {}
+                () = signals.received(1) => {}
                 _ = is_done.wait_for(|is_done| *is_done) => {}
             }
         }
     };
     let over_http = async {
-        let Some((listener, told)) = socket else { return Ok(()) };
+        let Some((listener, announcement)) = socket else { return Ok(()) };
         tracing::info!(address = %listener.local_addr()?, "listening");
         let end = end();
         let ends = async move {
             end.await;
-            drop(told);
+            drop(announcement);
             gateway.announce_end();
             // Load balancers need a moment to see that `/readyz` has changed. Nobody waits for Ctrl-C that long.
-            if ending.is_terminated() {
+            if signals.is_terminated() {
                 let delay = gateway.config().gateway.shutdown_delay;
                 tracing::info!(?delay, "terminated; `/readyz` now answers 503");
                 tokio::time::sleep(delay).await;
             }
         };
-        gateway.serve_http(listener, ends).await.map_err(|error| hosting::refused(&error))
+        gateway.serve_http(listener, ends).await.map_err(|error| gateway_setup::config_failure(&error))
     };
     let over_stdio = async {
         if !stdio {

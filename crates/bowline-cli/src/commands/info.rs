@@ -58,7 +58,7 @@ pub(crate) fn show(session: &Session<'_>) -> Result<(), Failure> {
     field("connected in", &format!("{milliseconds:.0} ms"))?;
     if let Some(instructions) = &server.instructions {
         screen.line("")?;
-        screen.foreign(instructions.trim_end())?;
+        screen.untrusted(instructions.trim_end())?;
     }
     Ok(())
 }

@@ -35,7 +35,7 @@ use crate::{
 
 /// Runs a command; none is `up`.
 pub(crate) async fn run(command: Option<Command>, context: &Context) -> Result<(), Failure> {
-    if let Some(path) = context.surroundings.missing()
+    if let Some(path) = context.environment.missing()
         && command.as_ref().is_none_or(Command::reads_configuration)
     {
         let sentence = format!("there is no configuration at `{}`, which `--config` names", path.display());
@@ -70,6 +70,6 @@ pub(crate) async fn run(command: Option<Command>, context: &Context) -> Result<(
         Some(Command::Repl(arguments)) => repl::run(arguments, context).await,
         Some(Command::Completions(arguments)) => completions::run(&arguments, context),
         Some(Command::Man(arguments)) => man::run(&arguments, context),
-        Some(Command::Offer(arguments)) => completions::answer(&arguments, context),
+        Some(Command::CompletionRequest(arguments)) => completions::answer(&arguments, context),
     }
 }

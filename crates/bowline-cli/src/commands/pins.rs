@@ -51,7 +51,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
 }
 
 fn open(context: &Context) -> Result<Pins, Failure> {
-    let Some(folder) = context.surroundings.state_folder() else {
+    let Some(folder) = context.environment.state_dir() else {
         return Err(Failure::new(Code::Failed, "accepted definitions are not stored without a home folder"));
     };
     Pins::open(folder.join("pins.json")).map_err(|error| Failure::new(Code::Failed, error.to_string()))
@@ -74,7 +74,7 @@ fn list(pins: &Pins, context: &Context) -> Result<(), Failure> {
         return screen.json(&json!({ "file": pins.path(), "servers": servers }));
     }
     if servers.is_empty() {
-        screen.aside("no definitions were accepted yet");
+        screen.note("no definitions were accepted yet");
     }
     let rows = servers.iter().map(|pinned| {
         let started = pinned.key.started.as_deref().unwrap_or("any server of this name");
@@ -82,13 +82,13 @@ fn list(pins: &Pins, context: &Context) -> Result<(), Failure> {
     });
     table::rows(screen, rows)?;
     if let Some(path) = pins.path() {
-        screen.aside(&format!("stored in {}", path.display()));
+        screen.note(&format!("stored in {}", path.display()));
     }
     Ok(())
 }
 
 async fn diff(pins: &Pins, names: &[String], context: &Context) -> Result<(), Failure> {
-    let config = context.surroundings.config();
+    let config = context.environment.config();
     let entries: Vec<&UpstreamConfig> = if names.is_empty() {
         config.upstreams.iter().filter(|entry| entry.settings.enabled).collect()
     } else {
@@ -99,7 +99,7 @@ async fn diff(pins: &Pins, names: &[String], context: &Context) -> Result<(), Fa
     for entry in entries {
         let key = PinKey::new(&entry.name, entry.identity());
         if !pins.knows(&key) {
-            context.screen.aside(&format!("{}: nothing was accepted yet", visible(&entry.name)));
+            context.screen.note(&format!("{}: nothing was accepted yet", visible(&entry.name)));
             continue;
         }
         match definitions(entry, context).await {
@@ -140,7 +140,7 @@ fn tell(differences: &[Difference], context: &Context) -> Result<(), Failure> {
         return screen.json(&json!({ "differences": listed }));
     }
     if differences.is_empty() {
-        screen.aside("every definition is as it was accepted");
+        screen.note("every definition is as it was accepted");
     }
     for difference in differences {
         for line in visible_lines(&difference.to_string()) {
@@ -165,12 +165,12 @@ async fn accept(pins: &Pins, server: &str, tools: &[String], context: &Context) 
         let names: Vec<_> = definitions.iter().map(Definition::name).collect();
         return context.screen.json(&json!({ "server": entry.name, "accepted": names }));
     }
-    context.screen.aside(&format!("accepted {} definitions of `{}`", definitions.len(), visible(server)));
+    context.screen.note(&format!("accepted {} definitions of `{}`", definitions.len(), visible(server)));
     Ok(())
 }
 
 fn entry<'a>(name: &str, context: &'a Context) -> Result<&'a UpstreamConfig, Failure> {
-    let config = context.surroundings.config();
+    let config = context.environment.config();
     config.upstream(name).ok_or_else(|| {
         Failure::new(Code::Config, format!("there is no server `{}` in the configuration", visible(name)))
             .advise("`bowline config explain` shows the configuration")

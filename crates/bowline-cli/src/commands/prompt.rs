@@ -2,14 +2,14 @@
 
 use super::{prompts, tools::unknown};
 use crate::{
-    content::Showing,
+    content::ContentPrinter,
     context::Context,
     failure::Failure,
     schema::Schema,
     screen::Tone,
     session::Session,
-    target::{Interaction, ReachArguments, RequestOptions},
-    words,
+    target::{ConnectionArguments, Interaction, RequestOptions},
+    tool_arguments,
 };
 use bowline_types::Prompt;
 use clap::Args;
@@ -32,16 +32,18 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     interaction: Interaction,
     #[command(flatten)]
-    reach: ReachArguments,
+    connection: ConnectionArguments,
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
-    let (name, words) = arguments.reach.split(&arguments.words);
+    let (name, words) = arguments.connection.split(&arguments.words);
     let Some((prompt, words)) = words.split_first() else {
-        return Err(Failure::misused("expected the name of a prompt")
-            .advise(format!("`{}` shows which there are", arguments.reach.look(name, "prompts"))));
+        return Err(Failure::misused("expected the name of a prompt").advise(format!(
+            "`{}` shows which there are",
+            arguments.connection.inspect_command(name, "prompts")
+        )));
     };
-    let target = arguments.interaction.apply(arguments.reach.target(name, context)?)?;
+    let target = arguments.interaction.apply(arguments.connection.target(name, context)?)?;
     let (folder, options) = (arguments.output.as_deref(), &arguments.request);
     Session::with(target, context, async |session| fill(session, prompt, words, folder, options).await).await
 }
@@ -57,21 +59,21 @@ pub(crate) async fn fill(
     let prompt = prompts.iter().find(|prompt| prompt.name == name);
     let prompt = prompt
         .ok_or_else(|| unknown(session, "prompt", name, prompts.iter().map(|prompt| prompt.name.as_str())))?;
-    let look = session.look("prompts", "");
-    let arguments = words::arguments(session, name, &look, &schema(prompt), words, None).await?;
+    let look = session.inspect_command("prompts", "");
+    let arguments = tool_arguments::arguments(session, name, &look, &schema(prompt), words, None).await?;
     let request = options.apply(session.client.prompt(name, arguments));
     let result = request.await.map_err(|error| session.explain(error))?;
     let screen = session.context.screen;
     if session.context.json() {
         return screen.json(&json!({ "description": result.description, "messages": result.messages }));
     }
-    let showing = Showing { screen, folder, name };
+    let printer = ContentPrinter { screen, folder, name };
     for (place, message) in result.messages.iter().enumerate() {
         if place > 0 {
             screen.line("")?;
         }
         screen.line(&screen.paint(Tone::Heading, &format!("[{}]", message.role.as_str())))?;
-        showing.block(&message.content)?;
+        printer.block(&message.content)?;
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ pub(crate) async fn show(session: &Session<'_>) -> Result<(), Failure> {
         return screen.json(&json!({ "prompts": prompts }));
     }
     if prompts.is_empty() {
-        screen.aside("the server has no prompts");
+        screen.note("the server has no prompts");
     }
     table::rows(screen, prompts.iter().map(|prompt| (prompt.name.as_str(), summary(prompt))))
 }

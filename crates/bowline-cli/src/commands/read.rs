@@ -1,11 +1,11 @@
 //! `bowline read`: one resource.
 
 use crate::{
-    content::Showing,
+    content::ContentPrinter,
     context::Context,
     failure::Failure,
     session::Session,
-    target::{Interaction, ReachArguments, RequestOptions},
+    target::{ConnectionArguments, Interaction, RequestOptions},
 };
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -26,16 +26,18 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     interaction: Interaction,
     #[command(flatten)]
-    reach: ReachArguments,
+    connection: ConnectionArguments,
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
-    let (name, words) = arguments.reach.split(&arguments.words);
+    let (name, words) = arguments.connection.split(&arguments.words);
     let [uri] = words else {
-        return Err(Failure::misused("expected the URI of a resource")
-            .advise(format!("`{}` shows which there are", arguments.reach.look(name, "resources"))));
+        return Err(Failure::misused("expected the URI of a resource").advise(format!(
+            "`{}` shows which there are",
+            arguments.connection.inspect_command(name, "resources")
+        )));
     };
-    let target = arguments.interaction.apply(arguments.reach.target(name, context)?)?;
+    let target = arguments.interaction.apply(arguments.connection.target(name, context)?)?;
     let (folder, options) = (arguments.output.as_deref(), &arguments.request);
     Session::with(target, context, async |session| read(session, uri, folder, options).await).await
 }
@@ -51,6 +53,6 @@ pub(crate) async fn read(
     if session.context.json() {
         return screen.json(&serde_json::json!({ "contents": result.contents }));
     }
-    let showing = Showing { screen, folder, name: "resource" };
-    result.contents.iter().try_for_each(|contents| showing.resource(contents))
+    let printer = ContentPrinter { screen, folder, name: "resource" };
+    result.contents.iter().try_for_each(|contents| printer.resource(contents))
 }

@@ -2,9 +2,9 @@
 
 use crate::{
     context::Context,
-    ending::Ending,
     failure::{Code, Failure},
     recording::Recording,
+    signals::ShutdownSignals,
 };
 use bowline_client::{Child, Command, Environment, Exit, StderrMode};
 use bowline_proto::lines::{Line, Lines};
@@ -53,7 +53,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
 
 /// Passes on everything until the server closes its output, or this process is told to end.
 async fn pass(child: &mut Child, recording: &Recording, context: &Context) -> Result<(), Failure> {
-    let ending = Ending::listen()?;
+    let signals = ShutdownSignals::listen()?;
     let (Some(to_server), Some(from_server)) = (child.take_stdin(), child.take_stdout()) else {
         return Err(Failure::new(Code::Unreachable, "the program was started without pipes"));
     };
@@ -61,7 +61,7 @@ async fn pass(child: &mut Child, recording: &Recording, context: &Context) -> Re
     let note = |side| {
         move |frame: &[u8]| {
             if let Err(error) = recording.frame(side, frame) {
-                context.screen.aside(&format!("the recording ends here: {error}"));
+                context.screen.note(&format!("the recording ends here: {error}"));
             }
         }
     };
@@ -74,7 +74,7 @@ async fn pass(child: &mut Child, recording: &Recording, context: &Context) -> Re
     tokio::select! {
         ended = answered => Ok(ended?),
         () = asked => Ok(()),
-        () = ending.times(1) => Ok(()),
+        () = signals.received(1) => Ok(()),
     }
 }
 

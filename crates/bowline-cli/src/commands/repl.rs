@@ -1,26 +1,26 @@
 //! `bowline repl`: one connection, and as many commands as one likes.
 
-mod line;
+mod line_editor;
 
 use super::{call, complete, info, ping, prompt, prompts, read, request, resources, tools, watch};
 use crate::{
     cache::Names,
+    completion::{COMMANDS, split},
     context::Context,
     failure::{Code, Failure},
-    offers::{COMMANDS, split},
     session::Session,
     target::{Interaction, RequestOptions, TargetArguments},
 };
 use bowline_client::{ClientBuilder, Notification};
 use bowline_text::{nearest, visible};
 use clap::Args;
-use line::{Asked, Reader};
+use line_editor::{Reader, ReaderRequest};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
-use watch::News;
+use watch::ServerEvent;
 
-/// How much news may wait to be shown before some is left out.
-const WAITING: usize = 1000;
+/// How much events may wait to be shown before some is left out.
+const MAX_QUEUED_EVENTS: usize = 1000;
 
 const HELP: &str = "\
 tools [TOOL]                    list the tools, or show one in full
@@ -44,71 +44,71 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
-    let target = arguments.interaction.apply(arguments.target.target(context)?)?.lasting();
-    let (sender, mut news) = mpsc::channel(WAITING);
+    let target = arguments.interaction.apply(arguments.target.target(context)?)?.long_lived();
+    let (sender, mut events) = mpsc::channel(MAX_QUEUED_EVENTS);
     let logs = sender.clone();
-    let hear = move |builder: ClientBuilder| {
+    let add_handlers = move |builder: ClientBuilder| {
         builder
-            .on_log(move |message| drop(logs.try_send(News::Log(message))))
-            .on_notification(move |told| drop(sender.try_send(News::Notification(told))))
+            .on_log(move |message| drop(logs.try_send(ServerEvent::Log(message))))
+            .on_notification(move |event| drop(sender.try_send(ServerEvent::Notification(event))))
     };
-    let session = Session::open(target, context, hear).await?;
+    let session = Session::open(target, context, add_handlers).await?;
     let names = Arc::new(Mutex::new(Names::default()));
-    learn(&session, &names).await;
-    let history = context.surroundings.state_folder().map(|folder| folder.join("history"));
+    refresh_names(&session, &names).await;
+    let history = context.environment.state_dir().map(|folder| folder.join("history"));
     let mut reader = Reader::start(format!("{}> ", visible(&session.name)), history, Arc::clone(&names))?;
     if context.interactive() {
-        context.screen.aside("`help` shows the commands; Tab completes; Ctrl-D ends");
+        context.screen.note("`help` shows the commands; Tab completes; Ctrl-D ends");
     }
-    let ended = converse(&session, &names, &mut reader, &mut news).await;
+    let ended = run_lines(&session, &names, &mut reader, &mut events).await;
     session.client.close().await;
     ended
 }
 
-async fn converse(
+async fn run_lines(
     session: &Session<'_>,
     names: &Mutex<Names>,
     reader: &mut Reader,
-    news: &mut mpsc::Receiver<News>,
+    events: &mut mpsc::Receiver<ServerEvent>,
 ) -> Result<(), Failure> {
     let screen = session.context.screen;
     reader.next();
     loop {
         tokio::select! {
             biased;
-            told = news.recv() => {
-                let Some(told) = told else { break };
-                reader.print(&watch::line(screen, &told));
+            event = events.recv() => {
+                let Some(event) = event else { break };
+                reader.print(&watch::line(screen, &event));
                 let changed = matches!(
-                    told,
-                    News::Notification(
+                    event,
+                    ServerEvent::Notification(
                         Notification::ToolsChanged | Notification::PromptsChanged | Notification::ResourcesChanged
                     )
                 );
                 if changed {
-                    learn(session, names).await;
+                    refresh_names(session, names).await;
                 }
             }
             lost = session.client.closed() => return Err(lost.into()),
             asked = reader.asked() => match asked {
                 None => break,
-                Some(Asked::Values { prompt, argument, start, known, reply }) => {
+                Some(ReaderRequest::Values { prompt, argument, start, known, reply }) => {
                     let reference = complete::reference_to(&prompt);
                     let proposed = session.client.complete(reference, argument, start, known).await;
                     // Nobody waits any longer when it took too long.
                     let _ = reply.send(proposed.map(|proposed| proposed.values).unwrap_or_default());
                 }
-                Some(Asked::Line(line)) => {
+                Some(ReaderRequest::Line(line)) => {
                     let mut words = split(&line);
                     words.retain(|word| !word.is_empty());
                     if matches!(words.first().map(String::as_str), Some("quit" | "exit")) {
                         break;
                     }
-                    if let Err(failure) = obey(session, &words).await {
+                    if let Err(failure) = run_line(session, &words).await {
                         if failure.silent {
                             return Err(failure);
                         }
-                        screen.tell_failure(&failure);
+                        screen.print_failure(&failure);
                     }
                     reader.next();
                 }
@@ -119,10 +119,10 @@ async fn converse(
 }
 
 /// Does what a line says, until Ctrl-C is pressed.
-async fn obey(session: &Session<'_>, words: &[String]) -> Result<(), Failure> {
+async fn run_line(session: &Session<'_>, words: &[String]) -> Result<(), Failure> {
     tokio::select! {
         biased;
-        done = act(session, words) => done,
+        done = dispatch(session, words) => done,
         pressed = tokio::signal::ctrl_c() => {
             pressed?;
             Err(Failure::new(Code::Interrupted, "interrupted"))
@@ -130,7 +130,7 @@ async fn obey(session: &Session<'_>, words: &[String]) -> Result<(), Failure> {
     }
 }
 
-async fn act(session: &Session<'_>, words: &[String]) -> Result<(), Failure> {
+async fn dispatch(session: &Session<'_>, words: &[String]) -> Result<(), Failure> {
     let Some((command, words)) = words.split_first() else { return Ok(()) };
     match (command.as_str(), words) {
         ("help" | "?", _) => session.context.screen.line(HELP),
@@ -163,7 +163,7 @@ async fn act(session: &Session<'_>, words: &[String]) -> Result<(), Failure> {
 }
 
 /// Asks the server for all that may be completed. What it does not tell is not completed.
-async fn learn(session: &Session<'_>, names: &Mutex<Names>) {
+async fn refresh_names(session: &Session<'_>, names: &Mutex<Names>) {
     let mut known = Names::default();
     if let Ok(tools) = tools::list(session).await {
         known.set_tools(&tools);

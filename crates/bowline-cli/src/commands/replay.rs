@@ -19,7 +19,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// How long an answer is waited for.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// The longest frame a client may send.
 const LONGEST: usize = 64 * 1024 * 1024;
 
@@ -51,7 +51,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         .map_err(|error| Failure::new(Code::Failed, format!("cannot read `{name}`: {error}")))?;
     let transcript =
         Transcript::parse(&name, &text).map_err(|error| Failure::new(Code::Failed, error.to_string()))?;
-    let target = match (Target::written_out(&arguments.program), &arguments.name) {
+    let target = match (Target::from_command_line(&arguments.program), &arguments.name) {
         (Some(target), _) => target,
         (None, Some(name)) => Target::named(name, context)?,
         (None, None) => {
@@ -67,7 +67,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         .advise("name a program of the configuration, or write one behind `--`"));
     };
     let found =
-        compare(&transcript, program, &ignore, arguments.timeout.or(target.timeout).unwrap_or(PATIENCE))
+        compare(&transcript, program, &ignore, arguments.timeout.or(target.timeout).unwrap_or(TIMEOUT))
             .await?;
     tell(&name, &found, context)
 }
@@ -112,7 +112,7 @@ async fn serve(
         return Ok(());
     }
     for complaint in mock.complaints() {
-        context.screen.aside(complaint);
+        context.screen.note(complaint);
     }
     Err(Failure::new(Code::Found, "the client did not say what was recorded"))
 }
@@ -122,14 +122,14 @@ async fn compare(
     transcript: &Transcript,
     program: &Command,
     ignore: &Ignore,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Vec<Difference>, Failure> {
     let unreachable = |error: String| Failure::new(Code::Unreachable, error);
     let mut child = program.spawn().map_err(|error| unreachable(error.to_string()))?;
     let (Some(write), Some(read)) = (child.take_stdin(), child.take_stdout()) else {
         return Err(unreachable("the program was started without pipes".into()));
     };
-    let peer = Peer::over(read, write).deadline(patience);
+    let peer = Peer::over(read, write).deadline(timeout);
     let found = transcript.replay(peer, ignore).await;
     child.shutdown().await;
     found.map_err(|error| {

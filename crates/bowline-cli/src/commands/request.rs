@@ -5,8 +5,8 @@ use crate::{
     failure::Failure,
     progress,
     session::Session,
-    target::{Interaction, ReachArguments, RequestOptions},
-    words,
+    target::{ConnectionArguments, Interaction, RequestOptions},
+    tool_arguments,
 };
 use bowline_text::visible;
 use clap::Args;
@@ -28,16 +28,16 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     interaction: Interaction,
     #[command(flatten)]
-    reach: ReachArguments,
+    connection: ConnectionArguments,
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
-    let (name, words) = arguments.reach.split(&arguments.words);
+    let (name, words) = arguments.connection.split(&arguments.words);
     if words.is_empty() || words.len() > 2 {
         return Err(Failure::misused("expected a method, and at most one JSON object of parameters")
             .advise("for example `bowline request everything tools/list`"));
     }
-    let target = arguments.interaction.apply(arguments.reach.target(name, context)?)?;
+    let target = arguments.interaction.apply(arguments.connection.target(name, context)?)?;
     Session::with(target, context, async |session| request(session, words, &arguments.options).await).await
 }
 
@@ -60,7 +60,7 @@ pub(crate) async fn request(
 }
 
 fn parse(word: &str) -> Result<Value, Failure> {
-    let text = words::content(word).map_err(Failure::misused)?;
+    let text = tool_arguments::content(word).map_err(Failure::misused)?;
     let value: Value = serde_json::from_str(&text)
         .map_err(|error| Failure::misused(format!("the parameters are not valid JSON: {error}")))?;
     if value.is_object() {

@@ -27,7 +27,7 @@ pub(crate) async fn resources(session: &Session<'_>) -> Result<(), Failure> {
         return screen.json(&json!({ "resources": resources }));
     }
     if resources.is_empty() {
-        screen.aside("the server has no resources");
+        screen.note("the server has no resources");
     }
     let rows = resources
         .iter()
@@ -42,7 +42,7 @@ pub(crate) async fn templates(session: &Session<'_>) -> Result<(), Failure> {
         return screen.json(&json!({ "resourceTemplates": templates }));
     }
     if templates.is_empty() {
-        screen.aside("the server has no resource templates");
+        screen.note("the server has no resource templates");
     }
     let rows = templates
         .iter()

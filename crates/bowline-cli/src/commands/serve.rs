@@ -3,10 +3,10 @@
 use crate::{
     builtin::Builtin,
     context::Context,
-    ending::Ending,
     failure::{Code, Failure},
     logging::{self, LogArguments},
-    running,
+    running_gateway,
+    signals::ShutdownSignals,
 };
 use bowline_http::{HttpOptions, HttpService};
 use clap::Args;
@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     #[command(subcommand)]
     server: Builtin,
     /// Serve HTTP on this address, at `/mcp` (and `/sse` for clients of 2024-11-05), instead of standard input and output
-    #[arg(long, global = true, value_name = "[ADDRESS:]PORT", value_parser = running::address)]
+    #[arg(long, global = true, value_name = "[ADDRESS:]PORT", value_parser = running_gateway::address)]
     http: Option<SocketAddr>,
     /// Answer requests for this host as well, beside `localhost` and the address of `--http`; can be repeated
     #[arg(long, global = true, value_name = "HOST", value_parser = host)]
@@ -56,20 +56,20 @@ fn origin(text: &str) -> Result<String, String> {
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
-    arguments.log.start(context, "warn", logging::aside())?;
+    arguments.log.start(context, "warn", logging::to_stderr())?;
     arguments.server.confirm(context).await?;
     let server = arguments.server.limited_server(context, arguments.calls_per_minute)?;
     let handle = server.build().map_err(|error| Failure::new(Code::Failed, error.to_string()))?;
     let Some(address) = arguments.http else {
-        if context.surroundings.terminal {
-            context.screen.aside(
+        if context.environment.terminal {
+            context.screen.note(
                 "speaking MCP on standard input and output, for a program that starts this one; Ctrl-D ends it, \
                  and `--http PORT` serves HTTP instead",
             );
         }
         return handle.serve_stdio().await.map_err(|error| Failure::new(Code::Failed, error.to_string()));
     };
-    let ending = Ending::listen()?;
+    let signals = ShutdownSignals::listen()?;
     let bound = TcpListener::bind(address).await;
     let listener =
         bound.map_err(|error| Failure::new(Code::Failed, format!("cannot listen on {address}: {error}")))?;
@@ -78,7 +78,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         let line = format!("others than this machine can connect to {address}, and nobody has to sign in");
         context.screen.warn(&line);
     }
-    context.screen.line(&running::url(address, "/mcp"))?;
+    context.screen.line(&running_gateway::url(address, "/mcp"))?;
     if address.ip().is_unspecified() && arguments.http_host.is_empty() {
         context
             .screen
@@ -94,8 +94,8 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     }
     let service = HttpService::with_options(handle, settings);
     tokio::select! {
-        served = service.serve(listener, ending.times(1)) => Ok(served?),
-        () = ending.times(2) => {
+        served = service.serve(listener, signals.received(1)) => Ok(served?),
+        () = signals.received(2) => {
             Err(Failure { silent: true, ..Failure::new(Code::Interrupted, "ended at once") })
         }
     }

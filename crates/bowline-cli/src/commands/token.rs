@@ -3,7 +3,7 @@
 use crate::{
     context::Context,
     failure::{Code, Failure},
-    running::Running,
+    running_gateway::RunningGateway,
     token::{TokenError, TokenFile, unusable},
 };
 use clap::{Args, Subcommand};
@@ -24,7 +24,7 @@ enum Action {
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failure> {
-    let Some(file) = TokenFile::of(&context.surroundings) else {
+    let Some(file) = TokenFile::of(&context.environment) else {
         return Err(Failure::new(Code::Failed, "there is no home directory to keep a token in").advise(
             "set HOME or XDG_STATE_HOME; without one every run of the gateway prints a token of its own",
         ));
@@ -43,9 +43,9 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failur
         return context.screen.json(&json!({ "token": token, "file": file.path() }));
     }
     context.screen.line(&token)?;
-    if let (Action::Rotate, Some(running)) = (arguments.action, Running::find(&context.surroundings)) {
-        let Running { url, pid, .. } = running;
-        context.screen.aside(&format!("{url} uses the old token until its process {pid} is started again"));
+    if let (Action::Rotate, Some(running)) = (arguments.action, RunningGateway::find(&context.environment)) {
+        let RunningGateway { url, pid, .. } = running;
+        context.screen.note(&format!("{url} uses the old token until its process {pid} is started again"));
     }
     Ok(())
 }

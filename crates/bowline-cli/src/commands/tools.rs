@@ -8,7 +8,7 @@ use crate::{
     screen::{Screen, Tone},
     session::Session,
     table,
-    target::ReachArguments,
+    target::ConnectionArguments,
 };
 use bowline_client::{RelayWith, Relayed};
 use bowline_policy::hints;
@@ -35,12 +35,12 @@ pub(crate) struct Arguments {
     #[arg(value_name = "TARGET TOOL", num_args = 0..=2)]
     words: Vec<String>,
     #[command(flatten)]
-    reach: ReachArguments,
+    connection: ConnectionArguments,
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
-    let (name, words) = arguments.reach.split(&arguments.words);
-    let target = arguments.reach.target(name, context)?;
+    let (name, words) = arguments.connection.split(&arguments.words);
+    let target = arguments.connection.target(name, context)?;
     Session::with(target, context, async |session| show(session, words).await).await
 }
 
@@ -54,10 +54,10 @@ pub(crate) async fn show(session: &Session<'_>, words: &[String]) -> Result<(), 
             }
             let starting = starting(session).await;
             if !starting.is_empty() {
-                screen.aside(&format!("still starting: {}", visible(&starting.join(", "))));
+                screen.note(&format!("still starting: {}", visible(&starting.join(", "))));
             }
             if tools.is_empty() {
-                screen.aside("the server has no tools");
+                screen.note("the server has no tools");
             }
             table::rows(screen, tools.iter().map(|tool| (tool.name.as_str(), summary(tool))))
         }
@@ -133,7 +133,7 @@ pub(crate) fn unknown<'a>(
         Some(near) => failure.advise(format!("did you mean `{}`?", visible(near))),
         None if names.is_empty() => failure.advise("it has none"),
         None if names.len() > SHOWN => {
-            let look = session.look(&format!("{what}s"), "");
+            let look = session.inspect_command(&format!("{what}s"), "");
             failure.advise(format!("`{look}` shows which it has"))
         }
         None => failure.advise(format!("it has {}", visible(&names.join(", ")))),
@@ -152,7 +152,7 @@ fn describe(screen: Screen, tool: &Tool) -> Result<(), Failure> {
     }
     if let Some(description) = &tool.description {
         screen.line("")?;
-        screen.foreign(description.trim_end())?;
+        screen.untrusted(description.trim_end())?;
     }
     if tool.annotations.is_some() {
         screen.line("")?;

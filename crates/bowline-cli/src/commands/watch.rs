@@ -21,8 +21,8 @@ use std::{
 };
 use tokio::sync::mpsc;
 
-/// How much news may wait to be shown before some is left out.
-const WAITING: usize = 10_000;
+/// How much events may wait to be shown before some is left out.
+const MAX_QUEUED_EVENTS: usize = 10_000;
 
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
@@ -37,31 +37,33 @@ pub(crate) struct Arguments {
     /// Stop after this long
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
-    /// Stop after this much news
+    /// Stop after this much events
     #[arg(long, value_name = "NUMBER")]
     count: Option<u64>,
 }
 
 /// Something a server tells.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum ServerEvent {
     Log(LogMessageParams),
     Notification(Notification),
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
-    let (sender, mut news) = mpsc::channel(WAITING);
+    let (sender, mut events) = mpsc::channel(MAX_QUEUED_EVENTS);
     let logs = sender.clone();
-    let target = arguments.target.target(context)?.lasting();
-    let hear = move |builder: bowline_client::ClientBuilder| {
+    let target = arguments.target.target(context)?.long_lived();
+    let add_handlers = move |builder: bowline_client::ClientBuilder| {
         builder
             .log_level(arguments.level)
             // What finds no room is left out: a reader that has stopped must not stop the connection.
-            .on_log(move |message| drop(logs.try_send((SystemTime::now(), News::Log(message)))))
-            .on_notification(move |told| drop(sender.try_send((SystemTime::now(), News::Notification(told)))))
+            .on_log(move |message| drop(logs.try_send((SystemTime::now(), ServerEvent::Log(message)))))
+            .on_notification(move |event| {
+                drop(sender.try_send((SystemTime::now(), ServerEvent::Notification(event))))
+            })
     };
     let (time, count) = (arguments.time, arguments.count);
-    Session::listening(target, context, hear, async |session| {
+    Session::listening(target, context, add_handlers, async |session| {
         let client = &session.client;
         if client.server().capabilities.has(Capability::Logging) {
             client.set_level(arguments.level).await?;
@@ -69,7 +71,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         for uri in &arguments.resources {
             client.subscribe(uri).await?;
         }
-        context.screen.aside(&format!("listening to `{}`; Ctrl-C ends it", visible(&session.name)));
+        context.screen.note(&format!("listening to `{}`; Ctrl-C ends it", visible(&session.name)));
         let end = async {
             match time {
                 Some(time) => tokio::time::sleep(time).await,
@@ -77,7 +79,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
             }
         };
         tokio::select! {
-            shown = show(context, &mut news, count) => shown,
+            shown = show(context, &mut events, count) => shown,
             lost = client.closed() => Err(lost.into()),
             () = end => Ok(()),
         }
@@ -87,28 +89,28 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
 
 async fn show(
     context: &Context,
-    news: &mut mpsc::Receiver<(SystemTime, News)>,
+    events: &mut mpsc::Receiver<(SystemTime, ServerEvent)>,
     count: Option<u64>,
 ) -> Result<(), Failure> {
     let mut shown = 0;
     while count.is_none_or(|count| shown < count) {
-        let Some((time, told)) = news.recv().await else { break };
+        let Some((time, event)) = events.recv().await else { break };
         let (screen, time) = (context.screen, clock::rfc3339(time));
         if context.json() {
-            screen.line(&json_text::escaped(as_json(&time, &told).to_string()))?;
+            screen.line(&json_text::escaped(as_json(&time, &event).to_string()))?;
         } else {
-            screen.line(&format!("{} {}", screen.paint(Tone::Faint, &time), line(screen, &told)))?;
+            screen.line(&format!("{} {}", screen.paint(Tone::Faint, &time), line(screen, &event)))?;
         }
         shown += 1;
     }
     Ok(())
 }
 
-/// News on a line.
-pub(crate) fn line(screen: Screen, news: &News) -> String {
-    match news {
-        News::Log(message) => log_line(message, |tone, text| screen.paint(tone, text)),
-        News::Notification(told) => match told {
+/// ServerEvent on a line.
+pub(crate) fn line(screen: Screen, events: &ServerEvent) -> String {
+    match events {
+        ServerEvent::Log(message) => log_line(message, |tone, text| screen.paint(tone, text)),
+        ServerEvent::Notification(event) => match event {
             Notification::ToolsChanged => "the tools have changed".to_owned(),
             Notification::PromptsChanged => "the prompts have changed".to_owned(),
             Notification::ResourcesChanged => "the resources have changed".to_owned(),
@@ -140,11 +142,11 @@ pub(crate) fn log_line(message: &LogMessageParams, paint: impl Fn(Tone, &str) ->
     format!("{}{logger}: {}", paint(tone, message.level.as_str()), visible(&table::one_line(&text)))
 }
 
-/// News as the message it came in: when, the method, and its parameters.
-fn as_json(time: &str, news: &News) -> Value {
-    let (method, params) = match news {
-        News::Log(message) => ("notifications/message", json!(message)),
-        News::Notification(told) => match told {
+/// ServerEvent as the message it came in: when, the method, and its parameters.
+fn as_json(time: &str, events: &ServerEvent) -> Value {
+    let (method, params) = match events {
+        ServerEvent::Log(message) => ("notifications/message", json!(message)),
+        ServerEvent::Notification(event) => match event {
             Notification::ToolsChanged => ("notifications/tools/list_changed", json!({})),
             Notification::PromptsChanged => ("notifications/prompts/list_changed", json!({})),
             Notification::ResourcesChanged => ("notifications/resources/list_changed", json!({})),

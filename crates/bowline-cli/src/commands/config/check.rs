@@ -23,12 +23,12 @@ pub(crate) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failure> {
-    let surroundings = &context.surroundings;
+    let environment = &context.environment;
     let loader = if arguments.files.is_empty() {
-        surroundings.loader()
+        environment.loader()
     } else {
         let sources = arguments.files.iter().map(|file| source(file, context));
-        Loader::new(surroundings.environment.clone()).sources(sources)
+        Loader::new(environment.variables.clone()).sources(sources)
     };
     let strictness = if arguments.allow_unset { Strictness::Lenient } else { Strictness::Strict };
     let config = loader.strictness(strictness).load(&Disk);
@@ -54,7 +54,7 @@ pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failur
             context.screen.line(&format!("{label} {notice}"))?;
         }
         let (files, servers, mistakes) = (there.len(), config.upstreams.len(), config.errors.len());
-        context.screen.aside(&format!(
+        context.screen.note(&format!(
             "{}, {}, {}",
             counted(files, "file"),
             counted(servers, "server"),
@@ -74,10 +74,10 @@ fn counted(count: usize, what: &str) -> String {
 
 /// A file as it is read where it is: whose it is follows from its place.
 fn source(file: &Path, context: &Context) -> Source {
-    let surroundings = &context.surroundings;
+    let environment = &context.environment;
     let absolute = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
-    let home = surroundings.home.clone().unwrap_or_default();
-    let known = known_files(&home, surroundings.workspace.as_deref(), Platform::current());
+    let home = environment.home.clone().unwrap_or_default();
+    let known = known_files(&home, environment.workspace.as_deref(), Platform::current());
     let scope =
         known.into_iter().find(|known| known.path == absolute).map_or(Scope::User, |known| known.scope);
     Source::new(file, scope)

@@ -8,7 +8,7 @@ use bowline_config::{Config, Launch, Origin, Scope, Text, explain};
 use serde_json::{Map, Value, json};
 
 pub(super) fn run(context: &Context) -> Result<(), Failure> {
-    let config = context.surroundings.config();
+    let config = context.environment.config();
     if context.json() {
         context.screen.json(&described(config))?;
         return mistaken(config);

@@ -1,10 +1,10 @@
 //! `bowline config import`: the servers of other programs, written into the user's own configuration.
 
-use super::written::{self, Secrets};
+use super::toml_entry::{self, Secrets};
 use crate::{
     context::Context,
     failure::{Code, Failure},
-    folders,
+    paths,
 };
 use bowline_config::{
     Config, Dialect, Disk, KnownFile, Launch, Loader, NoticeKind, Platform, Scope, Source, Strictness,
@@ -47,8 +47,8 @@ pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failur
 
 /// Takes over what can be, and tells how many files have mistakes.
 fn take_over(arguments: &Arguments, context: &Context) -> Result<usize, Failure> {
-    let surroundings = &context.surroundings;
-    let Some(home) = &surroundings.home else {
+    let environment = &context.environment;
+    let Some(home) = &environment.home else {
         return Err(Failure::new(Code::Config, "there is no home folder to look in"));
     };
     let known = known_files(home, None, Platform::current());
@@ -82,24 +82,24 @@ fn take_over(arguments: &Arguments, context: &Context) -> Result<usize, Failure>
         }
     }
     if found.is_empty() {
-        context.screen.aside("There is nothing to take over.");
+        context.screen.note("There is nothing to take over.");
         return Ok(unreadable);
     }
     if arguments.dry_run {
-        context.screen.aside(&format!("Nothing was written; it would be added to `{}`.", own.display()));
+        context.screen.note(&format!("Nothing was written; it would be added to `{}`.", own.display()));
         return Ok(unreadable);
     }
     let backup = write(context, &own, &page(&found, Secrets::Written))?;
     if let Some(backup) = backup {
-        context.screen.aside(&format!("The file as it was is `{}`.", backup.display()));
+        context.screen.note(&format!("The file as it was is `{}`.", backup.display()));
     }
-    context.screen.aside(&format!(
+    context.screen.note(&format!(
         "Written to `{}`. Keys that stood in the other files stand in it as well; only you can read it.",
         own.display()
     ));
     for found in &found {
-        for variable in written::inputs(&found.entry) {
-            context.screen.aside(&format!(
+        for variable in toml_entry::inputs(&found.entry) {
+            context.screen.note(&format!(
                 "`{}` asked {} for a value: set the variable {variable} to it.",
                 found.name, found.client
             ));
@@ -110,7 +110,7 @@ fn take_over(arguments: &Arguments, context: &Context) -> Result<usize, Failure>
 
 /// The file that is written to: the one the user names, or their own.
 fn own_file(context: &Context, known: &[KnownFile]) -> Result<PathBuf, Failure> {
-    match context.surroundings.named() {
+    match context.environment.named() {
         [] => {}
         [file] => return Ok(file.clone()),
         _ => return Err(Failure::misused("expected one file to write to, got several with `--config`")),
@@ -140,7 +140,7 @@ fn chosen<'a>(known: &'a [KnownFile], wanted: &[String]) -> Result<Vec<&'a Known
 }
 
 fn load(context: &Context, source: Source) -> Config {
-    let loader = Loader::new(context.surroundings.environment.clone()).strictness(Strictness::Lenient);
+    let loader = Loader::new(context.environment.variables.clone()).strictness(Strictness::Lenient);
     loader.source(source).load(&Disk)
 }
 
@@ -161,7 +161,7 @@ fn search(context: &Context, files: &[&KnownFile], own: &Config) -> (Vec<Found>,
                 .map(|own| (own.name.as_str(), &own.launch))
                 .chain(found.iter().map(|found| (found.name.as_str(), &found.entry.launch)))
                 .collect();
-            let is_there = present.iter().any(|(_, launch)| written::is_same(launch, &entry.launch));
+            let is_there = present.iter().any(|(_, launch)| toml_entry::is_same(launch, &entry.launch));
             let at = format!("{}: `{}` of {}", entry.origin.short(), entry.name, file.client);
             if is_there {
                 told.push(format!("{at} is left out: your configuration has this server already"));
@@ -202,7 +202,7 @@ fn is_this_program(launch: &Launch) -> bool {
                     .is_some_and(|word| ["gateway", "connect", "up"].contains(&word.expose()))
         }
         Launch::Url(launch) => {
-            let port = crate::running::PORT;
+            let port = crate::running_gateway::PORT;
             ["127.0.0.1", "localhost", "[::1]"]
                 .iter()
                 .any(|host| launch.url.expose().starts_with(&format!("http://{host}:{port}/")))
@@ -215,7 +215,7 @@ fn page(found: &[Found], secrets: Secrets) -> String {
     let entries: Vec<String> = found
         .iter()
         .map(|Found { client, name, entry }| {
-            format!("# From {client}: {}\n{}", entry.origin.short(), written::entry(name, entry, secrets))
+            format!("# From {client}: {}\n{}", entry.origin.short(), toml_entry::entry(name, entry, secrets))
         })
         .collect();
     entries.join("\n")
@@ -250,7 +250,7 @@ fn write(context: &Context, path: &Path, added: &str) -> Result<Option<PathBuf>,
         private(&kept, before).map_err(|error| failed("keep a copy of", error))?;
         backup = Some(kept);
     }
-    folders::replace(&path, |new| private(new, &text)).map_err(|error| failed("write", error))?;
+    paths::replace_file(&path, |new| private(new, &text)).map_err(|error| failed("write", error))?;
     Ok(backup)
 }
 
@@ -258,7 +258,7 @@ fn write(context: &Context, path: &Path, added: &str) -> Result<Option<PathBuf>,
 fn verify(context: &Context, path: &Path, text: &str) -> Result<(), Failure> {
     let files = BTreeMap::from([(path.to_owned(), text.to_owned())]);
     let source = Source { dialect: Some(Dialect::Bowline), ..Source::new(path, Scope::User) };
-    let loader = Loader::new(context.surroundings.environment.clone()).strictness(Strictness::Lenient);
+    let loader = Loader::new(context.environment.variables.clone()).strictness(Strictness::Lenient);
     match loader.source(source).load(&files).errors.first() {
         None => Ok(()),
         Some(error) => {
@@ -269,7 +269,7 @@ fn verify(context: &Context, path: &Path, text: &str) -> Result<(), Failure> {
 
 /// Writes a file that only its owner can read.
 fn private(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = folders::private(fs::OpenOptions::new().write(true).create_new(true)).open(path)?;
+    let mut file = paths::private_options(fs::OpenOptions::new().write(true).create_new(true)).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }

@@ -3,7 +3,7 @@
 mod check;
 mod explain;
 mod import;
-mod written;
+mod toml_entry;
 
 use crate::{context::Context, failure::Failure};
 use clap::{Args, Subcommand};

@@ -30,7 +30,7 @@ pub(super) struct Facts {
     pub(super) probes: Vec<Probe>,
     pub(super) calls: Vec<Call>,
     /// One for each era that it speaks over HTTP.
-    pub(super) web: Vec<Web>,
+    pub(super) http: Vec<HttpFacts>,
 }
 
 /// A frame that passed.
@@ -176,17 +176,17 @@ pub(super) struct Call {
 
 /// How a server speaks HTTP.
 #[derive(Clone, Debug)]
-pub(super) struct Web {
+pub(super) struct HttpFacts {
     /// Whether only programs of this computer reach it.
     pub(super) local: bool,
     /// Whether the server names its sessions.
     pub(super) session: Option<String>,
-    pub(super) knocks: Vec<Knock>,
+    pub(super) probes: Vec<HttpProbe>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Knock {
-    pub(super) kind: KnockKind,
+pub(super) struct HttpProbe {
+    pub(super) kind: HttpProbeKind,
     pub(super) status: Result<u16, String>,
     pub(super) content_type: Option<String>,
     /// Which pages may read the answer.
@@ -194,7 +194,7 @@ pub(super) struct Knock {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum KnockKind {
+pub(super) enum HttpProbeKind {
     ForeignOrigin,
     ForeignHost,
     PlainText,
@@ -250,7 +250,7 @@ impl Facts {
             lists: Vec::new(),
             probes: Vec::new(),
             calls: Vec::new(),
-            web: Vec::new(),
+            http: Vec::new(),
         }
     }
 

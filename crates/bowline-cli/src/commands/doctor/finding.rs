@@ -56,7 +56,7 @@ impl Finding {
 
 /// What a check found, as lines for its tests.
 #[cfg(test)]
-pub(super) fn told(findings: &[Finding]) -> String {
+pub(super) fn summary_lines(findings: &[Finding]) -> String {
     let line = |finding: &Finding| {
         let Finding { level, check, what, places, .. } = finding;
         format!("{} {check}: {what} [{}]", level.name(), places.join(", "))

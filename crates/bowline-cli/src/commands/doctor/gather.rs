@@ -4,7 +4,7 @@ use super::facts::{Answer, Call, Facts, List, ListKind, Probe, ProbeKind, Proces
 use crate::{
     context::Context,
     failure::{Code, Failure},
-    target::{PROBE, Target},
+    target::{PROBE_TIMEOUT, Target},
 };
 use bowline_client::{Child, Client, Direction, Stream};
 use bowline_types::{RawJson, Revision, error_code::MISSING_CLIENT_CAPABILITY};
@@ -22,7 +22,7 @@ const PAGES: usize = 200;
 
 /// What the user wants to be done.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wishes {
+pub(super) struct GatherOptions {
     pub(super) timeout: Duration,
     /// Whether tools that change nothing and need nothing are called.
     pub(super) call: bool,
@@ -43,8 +43,12 @@ struct Session {
     opened: Duration,
 }
 
-pub(super) async fn gather(target: &Target, context: &Context, wishes: Wishes) -> Result<Facts, Failure> {
-    let session = open(target, context, wishes, None).await?;
+pub(super) async fn gather(
+    target: &Target,
+    context: &Context,
+    options: GatherOptions,
+) -> Result<Facts, Failure> {
+    let session = open(target, context, options, None).await?;
     let client = &session.client;
     let agreed = client.server();
     let capabilities = serde_json::to_value(&agreed.capabilities).unwrap_or_default();
@@ -56,7 +60,7 @@ pub(super) async fn gather(target: &Target, context: &Context, wishes: Wishes) -
         lists.push(list(client, kind, capabilities.get(kind.capability()).is_some()).await);
     }
     let mut calls = Vec::new();
-    if wishes.call {
+    if options.call {
         calls = call(client, &lists).await;
     }
     let probes = probe(client, &capabilities, agreed.revision).await;
@@ -68,7 +72,7 @@ pub(super) async fn gather(target: &Target, context: &Context, wishes: Wishes) -
         let tried = if revision == agreed.revision {
             Ok(revision)
         } else {
-            match open(target, context, wishes, Some(revision)).await {
+            match open(target, context, options, Some(revision)).await {
                 Ok(session) => {
                     let agreed = session.client.revision();
                     end(session).await;
@@ -94,7 +98,7 @@ pub(super) async fn gather(target: &Target, context: &Context, wishes: Wishes) -
         lists,
         probes,
         calls,
-        web: Vec::new(),
+        http: Vec::new(),
     })
 }
 
@@ -102,12 +106,12 @@ pub(super) async fn gather(target: &Target, context: &Context, wishes: Wishes) -
 async fn open(
     target: &Target,
     context: &Context,
-    wishes: Wishes,
+    options: GatherOptions,
     revision: Option<Revision>,
 ) -> Result<Session, Failure> {
     let watch = Arc::new(Mutex::new(Watch::default()));
     let (frames, seen) = (context.frames(), Arc::clone(&watch));
-    let patient = context.client().timeout(wishes.timeout).probe_timeout(PROBE.min(wishes.timeout));
+    let patient = context.client().timeout(options.timeout).probe_timeout(PROBE_TIMEOUT.min(options.timeout));
     let mut builder = patient.on_frame(move |direction, frame| {
         frames.show(direction, frame);
         let mut watch = seen.lock().unwrap_or_else(PoisonError::into_inner);

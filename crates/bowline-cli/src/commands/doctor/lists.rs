@@ -145,7 +145,7 @@ pub(super) fn tokens(facts: &Facts) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::finding::told, *};
+    use super::{super::finding::summary_lines, *};
     use expect_test::{Expect, expect};
     use serde_json::json;
 
@@ -153,7 +153,7 @@ mod tests {
     fn check_one(list: List, expected: Expect) {
         let mut facts = Facts::quiet();
         facts.lists.push(list);
-        expected.assert_eq(&told(&check(&facts)));
+        expected.assert_eq(&summary_lines(&check(&facts)));
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "values are made where they are checked")]

@@ -1,19 +1,19 @@
 //! `bowline doctor`: what is wrong with a server, and what other clients will not take.
 
-mod answers;
+mod descriptions;
 mod facts;
 mod finding;
 mod frames;
 mod gather;
 mod http;
+mod http_probe;
 mod lists;
 mod names;
 mod opening;
 mod process;
 mod report;
+mod responses;
 mod schemas;
-mod texts;
-mod web;
 
 use crate::{
     context::Context,
@@ -26,7 +26,7 @@ use finding::{Finding, Level};
 use std::time::Duration;
 
 /// How long an answer is waited for.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Opens a server in every revision, looks at what it offers, and tells what is wrong with it
 ///
@@ -47,11 +47,11 @@ pub(crate) struct Arguments {
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
     let target = arguments.target.target(context)?;
-    let patience = target.timeout.unwrap_or(PATIENCE);
-    let wishes = gather::Wishes { timeout: patience, call: arguments.call };
-    let mut facts = gather::gather(&target, context, wishes).await?;
+    let timeout = target.timeout.unwrap_or(TIMEOUT);
+    let options = gather::GatherOptions { timeout: timeout, call: arguments.call };
+    let mut facts = gather::gather(&target, context, options).await?;
     if let Some(page) = target.page() {
-        facts.web = web::gather(&page.dressed().await?, &facts.spoken(), patience).await;
+        facts.http = http_probe::gather(&page.dressed().await?, &facts.spoken(), timeout).await;
     }
     let findings = judge(&facts);
     report::tell(&target.name, &facts, &findings, context)?;
@@ -67,10 +67,10 @@ fn judge(facts: &Facts) -> Vec<Finding> {
         opening::check,
         process::check,
         frames::check,
-        answers::check,
+        responses::check,
         lists::check,
         names::check,
-        texts::check,
+        descriptions::check,
         schemas::check,
         http::check,
     ];

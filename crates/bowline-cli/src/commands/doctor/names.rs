@@ -66,14 +66,14 @@ fn empty(facts: &Facts) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::finding::told, *};
+    use super::{super::finding::summary_lines, *};
     use expect_test::{Expect, expect};
     use serde_json::json;
 
     #[expect(clippy::needless_pass_by_value, reason = "an inline snapshot is made where it is checked")]
     fn check_one(name: &str, expected: Expect) {
         let facts = Facts::with_tools(json!([{ "name": name }]));
-        expected.assert_eq(&told(&check(&facts)).replace(&"x".repeat(50), "…"));
+        expected.assert_eq(&summary_lines(&check(&facts)).replace(&"x".repeat(50), "…"));
     }
 
     #[test]

@@ -97,7 +97,7 @@ fn identity(facts: &Facts) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{facts::Seen, finding::told},
+        super::{facts::Seen, finding::summary_lines},
         *,
     };
     use expect_test::{Expect, expect};
@@ -108,7 +108,7 @@ mod tests {
         let mut facts = Facts::quiet();
         facts.revisions = Revision::ALL.map(|revision| (revision, Ok(revision))).to_vec();
         change(&mut facts);
-        expected.assert_eq(&told(&check(&facts)));
+        expected.assert_eq(&summary_lines(&check(&facts)));
     }
 
     #[test]

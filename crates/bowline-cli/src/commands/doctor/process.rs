@@ -94,7 +94,7 @@ fn end(facts: &Facts) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{facts::Process, finding::told},
+        super::{facts::Process, finding::summary_lines},
         *,
     };
     use bowline_client::Exit;
@@ -105,7 +105,7 @@ mod tests {
         let mut facts = Facts::quiet();
         facts.process = Some(Process { stderr_lines: 0, ended: Some((Duration::ZERO, Exit::Code(0))) });
         change(&mut facts);
-        expected.assert_eq(&told(&check(&facts)));
+        expected.assert_eq(&summary_lines(&check(&facts)));
     }
 
     #[test]

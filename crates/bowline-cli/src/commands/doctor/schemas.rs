@@ -161,13 +161,14 @@ fn dialect(facts: &Facts) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::finding::told, *};
+    use super::{super::finding::summary_lines, *};
     use expect_test::{Expect, expect};
 
     #[expect(clippy::needless_pass_by_value, reason = "an inline snapshot is made where it is checked")]
     fn check_one(schema: Value, expected: Expect) {
-        expected
-            .assert_eq(&told(&check(&Facts::with_tools(json!([{ "name": "t", "inputSchema": schema }])))));
+        expected.assert_eq(&summary_lines(&check(&Facts::with_tools(
+            json!([{ "name": "t", "inputSchema": schema }]),
+        ))));
     }
 
     #[test]

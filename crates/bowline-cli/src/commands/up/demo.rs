@@ -1,6 +1,6 @@
 //! The servers that run where nothing is configured: they show what the program does, and can change nothing.
 
-use crate::{builtin::unusable, context::Context, failure::Failure, running};
+use crate::{builtin::unusable, context::Context, failure::Failure, running_gateway};
 use bowline_host::{Gateway, Start, Upstream};
 use bowline_server::Server;
 use bowline_servers::{Database, Files, Git, Web, files_and_git};
@@ -30,7 +30,7 @@ pub(super) fn add(gateway: &Gateway, context: &Context, address: SocketAddr) -> 
 
 /// The current folder, and its repository if it has one. A folder that cannot be read is not shown.
 fn files(context: &Context) -> Option<(Server, Shown)> {
-    let folder = context.surroundings.workspace.as_deref()?;
+    let folder = context.environment.workspace.as_deref()?;
     let files = Files::new([folder]).ok()?;
     let mut commands = vec!["call up files__list_directory".to_owned()];
     let shown = folder.display();
@@ -60,7 +60,7 @@ fn database() -> Result<(Server, Shown), Failure> {
 
 /// The open internet; and of this machine nothing but this program, so that there is something to fetch without a network.
 fn web(address: SocketAddr) -> Result<(Server, Shown), Failure> {
-    let page = running::url(address, "/healthz");
+    let page = running_gateway::url(address, "/healthz");
     let here = page.trim_start_matches("http://").trim_end_matches("/healthz");
     let server = Web::new().allow_hosts([here]).server().map_err(unusable)?;
     let shown = Shown {

@@ -1,7 +1,7 @@
 //! What a user is told when the host comes up: where it is, how other programs get there, and what to try.
 
 use super::demo::Shown;
-use crate::{context::Context, running, screen::Tone, token::Access};
+use crate::{context::Context, running_gateway, screen::Tone, token::Access};
 use bowline_config::{Platform, Scope, known_files};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ pub(super) fn page(
     port: Option<u16>,
     demo: Option<&[Shown]>,
 ) -> String {
-    let heading = |text: &str| context.screen.paint_aside(Tone::Heading, text);
+    let heading = |text: &str| context.screen.paint_stderr(Tone::Heading, text);
     let mut page = format!("\n{} {url}\n", heading("bowline is up:"));
     if let Some(demo) = demo {
         page.push_str("There is no configuration yet, so these servers show what it does:\n");
@@ -55,7 +55,7 @@ fn connections(url: &str, access: &Access, port: Option<u16>) -> [(&'static str,
         std::env::current_exe().map_or_else(|_| "bowline".into(), |path| path.display().to_string());
     // It starts its servers itself, over standard streams.
     let mut words = vec!["connect".to_owned()];
-    if let Some(port) = port.filter(|port| *port != running::PORT) {
+    if let Some(port) = port.filter(|port| *port != running_gateway::PORT) {
         words.extend(["--port".to_owned(), port.to_string()]);
     }
     let (in_shell, in_file) = match access {
@@ -89,7 +89,7 @@ fn connections(url: &str, access: &Access, port: Option<u16>) -> [(&'static str,
 /// How the user calls this program: by its name where that leads to it, by its path otherwise.
 fn called(context: &Context) -> String {
     let Ok(program) = std::env::current_exe() else { return "bowline".to_owned() };
-    let search = context.surroundings.environment.variable("PATH").unwrap_or_default();
+    let search = context.environment.variables.variable("PATH").unwrap_or_default();
     let is_found = std::env::split_paths(search)
         .map(|folder| folder.join("bowline"))
         .find(|path| path.is_file())
@@ -97,7 +97,7 @@ fn called(context: &Context) -> String {
     if is_found {
         return "bowline".to_owned();
     }
-    let here = context.surroundings.workspace.as_deref();
+    let here = context.environment.workspace.as_deref();
     let path =
         here.and_then(|here| program.strip_prefix(here).ok()).unwrap_or(&program).display().to_string();
     // A path without a separator is looked for elsewhere.
@@ -107,7 +107,7 @@ fn called(context: &Context) -> String {
 
 /// The clients whose configuration is on this computer.
 fn clients(context: &Context) -> Vec<&'static str> {
-    let Some(home) = &context.surroundings.home else { return Vec::new() };
+    let Some(home) = &context.environment.home else { return Vec::new() };
     let known = known_files(home, None, Platform::current());
     let there = known
         .iter()

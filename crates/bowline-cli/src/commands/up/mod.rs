@@ -1,25 +1,24 @@
 //! `bowline up`: the host with its gateway, at a terminal with a table of its servers and someone to ask.
 
-mod board;
 mod demo;
-mod gate;
 mod intro;
+mod status_area;
 mod table;
+mod terminal_gate;
 
 use crate::{
     context::Context,
-    ending::Ending,
     failure::{Code, Failure},
-    hosting::{self, ConsentArguments, Hosting, Memory, Serving},
+    gateway_setup::{self, ConsentArguments, GatewaySetup, Persistence, ServeOptions},
     logging::{self, LogArguments},
-    running::{self, Running, Told},
+    running_gateway::{self, Announcement, RunningGateway},
+    signals::ShutdownSignals,
     token::Access,
 };
-use board::{Board, Size};
 use bowline_host::gateway::{Candidate, Standing};
 use bowline_policy::{Gate, Verdict};
 use clap::Args;
-use gate::AtTerminal;
+use status_area::{Size, StatusArea};
 use std::{
     collections::BTreeSet,
     io,
@@ -27,6 +26,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
+use terminal_gate::TerminalGate;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -55,16 +55,16 @@ const INTERVAL: Duration = Duration::from_millis(250);
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
     let is_live = context.interactive() && !context.json();
-    let board = Board::default();
+    let area = StatusArea::default();
     let (usual, writer) = if is_live {
-        ("warn,bowline_host::gateway=info", BoxMakeWriter::new(board.clone()))
+        ("warn,bowline_host::gateway=info", BoxMakeWriter::new(area.clone()))
     } else {
-        ("info", logging::aside())
+        ("info", logging::to_stderr())
     };
     arguments.log.start(context, usual, writer)?;
 
-    let loader = context.surroundings.loader();
-    let config = context.surroundings.config();
+    let loader = context.environment.loader();
+    let config = context.environment.config();
     let configured = config.gateway.listen;
     let asked = SocketAddr::new(
         arguments.host.unwrap_or_else(|| configured.ip()),
@@ -72,34 +72,34 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     );
     let access = Access::choose(context, config, arguments.no_token)?;
     let Some(listener) = listen(asked, context).await? else { return Ok(()) };
-    let ending = Ending::listen()?;
+    let signals = ShutdownSignals::listen()?;
     let address = listener.local_addr()?;
 
-    let is_demo = hosting::is_absent(config);
+    let is_demo = gateway_setup::is_unconfigured(config);
     let gate: Option<Arc<dyn Gate>> =
-        if is_live { Some(Arc::new(AtTerminal::new(board.clone()))) } else { None };
-    let memory = if is_demo { Memory::Forgotten } else { Memory::Kept };
-    let serving = Serving { listen: Some(address), access: &access, consent: &arguments.consent };
-    let hosting = Hosting::new(context, config.clone(), memory, gate.clone(), &serving)?;
-    let demo = if is_demo { Some(demo::add(&hosting.gateway, context, address)?) } else { None };
-    let url = running::url(address, &hosting.gateway.config().gateway.path);
-    let told = running::tell(context, &hosting, &access, address);
+        if is_live { Some(Arc::new(TerminalGate::new(area.clone()))) } else { None };
+    let persistence = if is_demo { Persistence::ThisRun } else { Persistence::Stored };
+    let options = ServeOptions { listen: Some(address), access: &access, consent: &arguments.consent };
+    let setup = GatewaySetup::new(context, config.clone(), persistence, gate.clone(), &options)?;
+    let demo = if is_demo { Some(demo::add(&setup.gateway, context, address)?) } else { None };
+    let url = running_gateway::url(address, &setup.gateway.config().gateway.path);
+    let announcement = running_gateway::announce(context, &setup, &access, address);
     if !is_live {
         // At a terminal the signal says that the terminal is gone, which ends the program.
-        hosting.reload_on_hangup(loader.clone())?;
+        setup.reload_on_hangup(loader.clone())?;
     }
-    hosting.gateway.watch(loader);
+    setup.gateway.watch(loader);
 
-    let unapproved = if is_live { Vec::new() } else { hosting.unapproved() };
-    for line in [hosting.complaints(address), unapproved, hosting.notices()].iter().flatten() {
+    let unapproved = if is_live { Vec::new() } else { setup.unapproved() };
+    for line in [setup.warnings(address), unapproved, setup.notices()].iter().flatten() {
         context.screen.warn(line);
     }
     if is_live {
-        context.screen.aside(&hosting.consent(true));
+        context.screen.note(&setup.consent(true));
     } else {
-        tracing::info!("{}", hosting.consent(false));
+        tracing::info!("{}", setup.consent(false));
     }
-    if let Err(error) = &told {
+    if let Err(error) = &announcement {
         let line =
             format!("other commands have to be given the URL, since it cannot be written to a file: {error}");
         context.screen.warn(&line);
@@ -107,28 +107,29 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     if is_live {
         // A port that the system chose is another one in the next run.
         let port = Some(address.port()).filter(|_| asked.port() != 0);
-        context.screen.aside(&intro::page(context, &url, &access, port, demo.as_deref()));
+        context.screen.note(&intro::page(context, &url, &access, port, demo.as_deref()));
     } else if context.json() {
-        let running = Running { url, pid: std::process::id(), token: access.token().map(str::to_owned) };
+        let running =
+            RunningGateway { url, pid: std::process::id(), token: access.token().map(str::to_owned) };
         context.screen.json(&running)?;
     } else {
         context.screen.line(&url)?;
     }
     if let Access::Run { token, reason } = &access {
-        context.screen.aside(&format!("{reason}; until it ends, clients send the token {token}"));
+        context.screen.note(&format!("{reason}; until it ends, clients send the token {token}"));
     }
 
-    let up = Up { context, hosting: &hosting, board: is_live.then_some(&board), ending: &ending };
+    let up = Up { context, setup: &setup, area: is_live.then_some(&area), signals: &signals };
     let ended = tokio::select! {
         biased;
         // First, so that it is said before the end that may come at once.
         () = up.tell_end() => Ok(()),
-        ended = up.serve(listener, told.ok()) => ended,
+        ended = up.serve(listener, announcement.ok()) => ended,
         () = up.show(gate) => Ok(()),
-        () = ending.times(2) => Err(Failure { silent: true, ..Failure::new(Code::Interrupted, "ended at once") }),
+        () = signals.received(2) => Err(Failure { silent: true, ..Failure::new(Code::Interrupted, "ended at once") }),
     };
     if is_live {
-        board.end();
+        area.end();
     }
     ended
 }
@@ -136,38 +137,38 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
 /// What runs.
 struct Up<'a> {
     context: &'a Context,
-    hosting: &'a Hosting,
+    setup: &'a GatewaySetup,
     /// At a terminal.
-    board: Option<&'a Board>,
-    ending: &'a Ending,
+    area: Option<&'a StatusArea>,
+    signals: &'a ShutdownSignals,
 }
 
 impl Up<'_> {
-    /// Serves until the program is told to end, and then ends everything in good order.
-    async fn serve(&self, listener: TcpListener, told: Option<Told>) -> Result<(), Failure> {
-        let gateway = &self.hosting.gateway;
+    /// Serves until the program is announcement to end, and then ends everything in good order.
+    async fn serve(&self, listener: TcpListener, announcement: Option<Announcement>) -> Result<(), Failure> {
+        let gateway = &self.setup.gateway;
         let end = async {
-            self.ending.times(1).await;
-            drop(told);
+            self.signals.received(1).await;
+            drop(announcement);
         };
         let served = gateway.serve_http(listener, end).await;
         gateway.close().await;
-        served.map_err(|error| hosting::refused(&error))
+        served.map_err(|error| gateway_setup::config_failure(&error))
     }
 
     /// Keeps the table up to date, and asks about servers that wait for it. Does not end.
     async fn show(&self, gate: Option<Arc<dyn Gate>>) {
-        let Some(board) = self.board else { return std::future::pending().await };
+        let Some(area) = self.area else { return std::future::pending().await };
         let mut asked = BTreeSet::new();
         loop {
             let size = Size::now();
-            let rows = table::rows(&self.hosting.gateway);
+            let rows = table::rows(&self.setup.gateway);
             let lines = table::lines(self.context.screen, &rows, size.columns);
             // A line is empty below the table, and one above it is left to what is written.
             let mut lines = table::fitting(lines, size.rows.saturating_sub(2));
             lines.push((String::new(), 0));
-            board.show(lines, size);
-            for entry in self.hosting.gateway.status() {
+            area.show(lines, size);
+            for entry in self.setup.gateway.status() {
                 if let (Standing::NeedsApproval(candidate), Some(gate)) = (entry.standing, &gate)
                     && asked.insert(candidate.digest().to_owned())
                 {
@@ -182,23 +183,23 @@ impl Up<'_> {
         if !matches!(gate.ask(candidate.question()).await, Verdict::Allow(_)) {
             return;
         }
-        if let Err(error) = self.hosting.approved.approve(candidate) {
+        if let Err(error) = self.setup.approved.approve(candidate) {
             self.note(&format!("the approval holds for this run only: {error}"));
         }
-        self.hosting.gateway.review();
+        self.setup.gateway.review();
     }
 
     /// Says that it ends, once it does. Does not end itself.
     async fn tell_end(&self) {
-        self.ending.times(1).await;
-        self.note("Ending: calls that run may finish. Ctrl-C again ends at once.");
+        self.signals.received(1).await;
+        self.note("ShutdownSignals: calls that run may finish. Ctrl-C again ends at once.");
         std::future::pending::<()>().await;
     }
 
     fn note(&self, text: &str) {
-        match self.board {
-            Some(board) => board.write(&format!("{text}\n")),
-            None => self.context.screen.aside(text),
+        match self.area {
+            Some(area) => area.write(&format!("{text}\n")),
+            None => self.context.screen.note(text),
         }
     }
 }
@@ -212,19 +213,19 @@ async fn listen(address: SocketAddr, context: &Context) -> Result<Option<TcpList
     if error.kind() != io::ErrorKind::AddrInUse {
         return Err(Failure::new(Code::Failed, format!("cannot listen on {address}: {error}")));
     }
-    let running = Running::at(&context.surroundings, address.port());
+    let running = RunningGateway::at(&context.environment, address.port());
     if let Some(running) = running
         && is_healthy(address).await
     {
-        let Running { url, pid, .. } = &running;
+        let RunningGateway { url, pid, .. } = &running;
         if context.json() {
             context.screen.json(&running)?;
         } else {
-            context.screen.aside(&format!("bowline runs already, in process {pid}:"));
+            context.screen.note(&format!("bowline runs already, in process {pid}:"));
             context.screen.line(url)?;
             context
                 .screen
-                .aside("`bowline tools` shows what it offers; `bowline up --port 0` starts another one.");
+                .note("`bowline tools` shows what it offers; `bowline up --port 0` starts another one.");
         }
         return Ok(None);
     }

@@ -240,7 +240,7 @@ impl Page {
             let text = cut(text, room);
             line.push_str(&" ".repeat(gap));
             match tone {
-                Some(tone) => line.push_str(&self.screen.paint_aside(*tone, &text)),
+                Some(tone) => line.push_str(&self.screen.paint_stderr(*tone, &text)),
                 None => line.push_str(&text),
             }
             taken += gap + columns(&text);

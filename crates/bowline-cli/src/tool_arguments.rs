@@ -80,15 +80,15 @@ pub(crate) async fn arguments(
     let screen = session.context.screen;
     for property in missing {
         if let Some(description) = property.description() {
-            screen.aside(&format!("  | {}", visible(description)));
+            screen.note(&format!("  | {}", visible(description)));
         }
         loop {
             let prompt = format!("{} ({}): ", visible(property.name), visible(&property.kind()));
             let line =
-                session.desk.line(&prompt).await.map_err(|_| Failure::new(Code::Denied, "no answer"))?;
+                session.user.line(&prompt).await.map_err(|_| Failure::new(Code::Denied, "no answer"))?;
             match schema.put(&mut arguments, property.name, Entry::Text(&line)) {
                 Ok(()) => break,
-                Err(reason) => screen.aside(&format!("  ! {}", visible(&reason))),
+                Err(reason) => screen.note(&format!("  ! {}", visible(&reason))),
             }
         }
     }

@@ -4,7 +4,9 @@
 //! is believed only while its process holds the lock beside it. Nobody else is talked to: a port that is free can be taken
 //! by another user.
 
-use crate::{context::Context, folders, hosting::Hosting, surroundings::Surroundings, token::Access};
+use crate::{
+    context::Context, environment::ProcessEnvironment, gateway_setup::GatewaySetup, paths, token::Access,
+};
 use serde::{Deserialize, Serialize};
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -39,7 +41,7 @@ pub(crate) fn url(address: SocketAddr, path: &str) -> String {
 
 /// A gateway that runs.
 #[derive(Clone, Deserialize, PartialEq, Eq, Serialize)]
-pub(crate) struct Running {
+pub(crate) struct RunningGateway {
     /// The endpoint.
     pub(crate) url: String,
     /// The process.
@@ -49,85 +51,88 @@ pub(crate) struct Running {
     pub(crate) token: Option<String>,
 }
 
-impl std::fmt::Debug for Running {
+impl std::fmt::Debug for RunningGateway {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Running").field("url", &self.url).field("pid", &self.pid).finish_non_exhaustive()
+        f.debug_struct("RunningGateway")
+            .field("url", &self.url)
+            .field("pid", &self.pid)
+            .finish_non_exhaustive()
     }
 }
 
-impl Running {
+impl RunningGateway {
     /// The one that commands without a target mean: at the usual port, or else the one that was started last.
-    pub(crate) fn find(surroundings: &Surroundings) -> Option<Self> {
-        Self::at(surroundings, PORT).or_else(|| {
-            let mut all = all(surroundings);
+    pub(crate) fn find(environment: &ProcessEnvironment) -> Option<Self> {
+        Self::at(environment, PORT).or_else(|| {
+            let mut all = all(environment);
             all.sort_by_key(|(since, _)| *since);
             all.pop().map(|(_, running)| running)
         })
     }
 
     /// The one at a port.
-    pub(crate) fn at(surroundings: &Surroundings, port: u16) -> Option<Self> {
-        folders::runtime(surroundings).iter().find_map(|folder| read(&folder.join(name(port))))
+    pub(crate) fn at(environment: &ProcessEnvironment, port: u16) -> Option<Self> {
+        paths::runtime_dirs(environment).iter().find_map(|folder| read(&folder.join(name(port))))
     }
 
     /// The one at a URL, if it is one of this user.
-    pub(crate) fn at_url(surroundings: &Surroundings, url: &str) -> Option<Self> {
+    pub(crate) fn at_url(environment: &ProcessEnvironment, url: &str) -> Option<Self> {
         let plain = |url: &str| url.replacen("//localhost:", "//127.0.0.1:", 1);
-        let mut all = all(surroundings).into_iter().map(|(_, running)| running);
+        let mut all = all(environment).into_iter().map(|(_, running)| running);
         all.find(|running| plain(&running.url) == plain(url))
     }
 
     /// Tells the other commands, until what comes back is dropped. Fails where no folder can be used.
     ///
     /// It has to be dropped before the socket is closed: who finds the file believes that the port is ours.
-    pub(crate) fn tell(self, surroundings: &Surroundings, port: u16) -> io::Result<Told> {
+    pub(crate) fn announce(self, environment: &ProcessEnvironment, port: u16) -> io::Result<Announcement> {
         let text = serde_json::to_string(&self).map_err(io::Error::from)?;
-        let folders = folders::runtime(surroundings);
+        let folders = paths::runtime_dirs(environment);
         let Some((last, best)) = folders.split_last() else { return Err(io::ErrorKind::NotFound.into()) };
         // A command may know one of the folders only: a service has no folder of a login.
-        let mut places = Vec::new();
+        let mut files = Vec::new();
         let mut error = None;
         for folder in best {
-            match Place::take(folder, port, &text) {
-                Ok(place) => places.push(place),
+            match AnnouncementFile::take(folder, port, &text) {
+                Ok(file) => files.push(file),
                 // Another gateway has this port at another address, and is the one that is found.
                 Err(failed) if failed.kind() == io::ErrorKind::WouldBlock => return Err(failed),
                 Err(failed) => error = error.or(Some(failed)),
             }
         }
-        if places.is_empty() {
-            places.push(Place::take(last, port, &text).map_err(|failed| error.unwrap_or(failed))?);
+        if files.is_empty() {
+            files.push(AnnouncementFile::take(last, port, &text).map_err(|failed| error.unwrap_or(failed))?);
         }
-        Ok(Told { _places: places })
+        Ok(Announcement { _files: files })
     }
 }
 
 /// What was told. It is taken back when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Told {
-    _places: Vec<Place>,
+pub(crate) struct Announcement {
+    _files: Vec<AnnouncementFile>,
 }
 
 /// A file, and the lock that shows that the process which wrote it is there.
 ///
 /// A process id would not show it: the id of a process that was killed is given to the next one, whoever starts that.
 #[derive(Debug)]
-struct Place {
+struct AnnouncementFile {
     path: PathBuf,
     lock: File,
 }
 
-impl Place {
+impl AnnouncementFile {
     fn take(folder: &Path, port: u16, text: &str) -> io::Result<Self> {
-        folders::make_private(folder)?;
+        paths::create_private_dir(folder)?;
         let path = folder.join(name(port));
         let lock = acquire(&path.with_extension("lock"))?;
-        folders::replace(&path, |new| folders::write_private(new, text.as_bytes()))?;
+        paths::replace_file(&path, |new| paths::write_private(new, text.as_bytes()))?;
         Ok(Self { path, lock })
     }
 }
 
-impl Drop for Place {
+impl Drop for AnnouncementFile {
     fn drop(&mut self) {
         for path in [&self.path, &self.path.with_extension("lock")] {
             let _: io::Result<()> = fs::remove_file(path);
@@ -142,7 +147,7 @@ const TRIES: usize = 50;
 /// Takes the lock of a file. Fails if another process has it.
 fn acquire(path: &Path) -> io::Result<File> {
     for _ in 0..TRIES {
-        let lock = folders::private(OpenOptions::new().write(true).create(true)).open(path)?;
+        let lock = paths::private_options(OpenOptions::new().write(true).create(true)).open(path)?;
         match lock.try_lock() {
             // The one before may have removed the file after it was opened here.
             Ok(()) if is_at(&lock, path) => return Ok(lock),
@@ -173,39 +178,39 @@ fn is_locked(path: &Path) -> bool {
     matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// The gateway at a port, or else the one that [`Running::find`] means, and a file whose lock it holds until it ends.
-pub(crate) fn attach(surroundings: &Surroundings, port: Option<u16>) -> Option<(Running, File)> {
+/// The gateway at a port, or else the one that [`RunningGateway::find`] means, and a file whose lock it holds until it ends.
+pub(crate) fn attach(environment: &ProcessEnvironment, port: Option<u16>) -> Option<(RunningGateway, File)> {
     let running = match port {
-        Some(port) => Running::at(surroundings, port),
-        None => Running::find(surroundings),
+        Some(port) => RunningGateway::at(environment, port),
+        None => RunningGateway::find(environment),
     }?;
     let port = port.or_else(|| running.url.parse::<http::Uri>().ok()?.port_u16())?;
-    let paths = folders::runtime(surroundings).into_iter().map(|folder| folder.join(name(port)));
+    let paths = paths::runtime_dirs(environment).into_iter().map(|folder| folder.join(name(port)));
     let path = paths.into_iter().find(|path| read(path).as_ref() == Some(&running))?;
     Some((running, File::open(path.with_extension("lock")).ok()?))
 }
 
 /// Tells the other commands of this user where a gateway is.
-pub(crate) fn tell(
+pub(crate) fn announce(
     context: &Context,
-    hosting: &Hosting,
+    setup: &GatewaySetup,
     access: &Access,
     address: SocketAddr,
-) -> io::Result<Told> {
-    let url = url(address, &hosting.gateway.config().gateway.path);
+) -> io::Result<Announcement> {
+    let url = url(address, &setup.gateway.config().gateway.path);
     let token = access.token().map(str::to_owned);
-    Running { url, pid: std::process::id(), token }.tell(&context.surroundings, address.port())
+    RunningGateway { url, pid: std::process::id(), token }.announce(&context.environment, address.port())
 }
 
 fn name(port: u16) -> String {
     format!("up-{port}.json")
 }
 
-fn all(surroundings: &Surroundings) -> Vec<(SystemTime, Running)> {
-    folders::runtime(surroundings).iter().flat_map(|folder| all_in(folder)).collect()
+fn all(environment: &ProcessEnvironment) -> Vec<(SystemTime, RunningGateway)> {
+    paths::runtime_dirs(environment).iter().flat_map(|folder| all_in(folder)).collect()
 }
 
-fn all_in(folder: &Path) -> Vec<(SystemTime, Running)> {
+fn all_in(folder: &Path) -> Vec<(SystemTime, RunningGateway)> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let told = entries.filter_map(|entry| {
         let entry = entry.ok()?;
@@ -219,8 +224,8 @@ fn all_in(folder: &Path) -> Vec<(SystemTime, Running)> {
 }
 
 /// What a file tells, if the process that wrote it is still there.
-fn read(path: &Path) -> Option<Running> {
-    if !path.parent().is_some_and(folders::is_private) || !is_locked(&path.with_extension("lock")) {
+fn read(path: &Path) -> Option<RunningGateway> {
+    if !path.parent().is_some_and(paths::is_private_dir) || !is_locked(&path.with_extension("lock")) {
         return None;
     }
     serde_json::from_slice(&fs::read(path).ok()?).ok()
@@ -230,13 +235,13 @@ fn read(path: &Path) -> Option<Running> {
 mod tests {
     use super::*;
 
-    fn surroundings(folder: &Path) -> Surroundings {
+    fn environment(folder: &Path) -> ProcessEnvironment {
         let login = folder.join("login").display().to_string();
-        Surroundings::of_test(folder, &[("XDG_RUNTIME_DIR", &login)])
+        ProcessEnvironment::for_test(folder, &[("XDG_RUNTIME_DIR", &login)])
     }
 
-    fn at(port: u16, pid: u32) -> Running {
-        Running { url: format!("http://127.0.0.1:{port}/mcp"), pid, token: Some("s3cret".to_owned()) }
+    fn at(port: u16, pid: u32) -> RunningGateway {
+        RunningGateway { url: format!("http://127.0.0.1:{port}/mcp"), pid, token: Some("s3cret".to_owned()) }
     }
 
     #[test]
@@ -262,49 +267,50 @@ mod tests {
     #[test]
     fn who_runs_is_found_until_it_ends() {
         let folder = tempfile::tempdir().expect("there is a folder for temporary files");
-        let surroundings = surroundings(folder.path());
+        let environment = environment(folder.path());
         let me = std::process::id();
-        let other = at(9000, me).tell(&surroundings, 9000).expect("the folder can be written");
-        assert_eq!(Running::find(&surroundings), Some(at(9000, me)));
-        let usual = at(PORT, me).tell(&surroundings, PORT).expect("the folder can be written");
-        assert_eq!(Running::find(&surroundings), Some(at(PORT, me)));
-        assert_eq!(Running::at(&surroundings, 9000), Some(at(9000, me)));
-        assert_eq!(Running::at(&surroundings, 9001), None);
+        let other = at(9000, me).announce(&environment, 9000).expect("the folder can be written");
+        assert_eq!(RunningGateway::find(&environment), Some(at(9000, me)));
+        let usual = at(PORT, me).announce(&environment, PORT).expect("the folder can be written");
+        assert_eq!(RunningGateway::find(&environment), Some(at(PORT, me)));
+        assert_eq!(RunningGateway::at(&environment, 9000), Some(at(9000, me)));
+        assert_eq!(RunningGateway::at(&environment, 9001), None);
         drop(usual);
-        assert_eq!(Running::find(&surroundings), Some(at(9000, me)));
+        assert_eq!(RunningGateway::find(&environment), Some(at(9000, me)));
         drop(other);
-        assert_eq!(Running::at(&surroundings, 9000), None);
+        assert_eq!(RunningGateway::at(&environment, 9000), None);
         assert!(!format!("{:?}", at(1, 1)).contains("s3cret"));
     }
 
     #[test]
     fn a_file_is_believed_only_while_its_process_holds_the_lock() {
         let folder = tempfile::tempdir().expect("there is a folder for temporary files");
-        let surroundings = surroundings(folder.path());
+        let environment = environment(folder.path());
         let running = at(PORT, std::process::id());
-        drop(running.clone().tell(&surroundings, PORT).expect("the folder can be written"));
+        drop(running.clone().announce(&environment, PORT).expect("the folder can be written"));
         // What a process that was killed leaves: its files, without a lock. Its id may be somebody else's by now.
-        for place in folders::runtime(&surroundings).iter().filter(|place| place.is_dir()) {
+        for file in paths::runtime_dirs(&environment).iter().filter(|file| file.is_dir()) {
             let text = serde_json::to_string(&running).expect("it is JSON");
-            fs::write(place.join(name(PORT)), text).expect("it is ours");
-            fs::write(place.join(name(PORT)).with_extension("lock"), "").expect("it is ours");
+            fs::write(file.join(name(PORT)), text).expect("it is ours");
+            fs::write(file.join(name(PORT)).with_extension("lock"), "").expect("it is ours");
         }
-        assert_eq!(Running::at(&surroundings, PORT), None);
-        assert_eq!(Running::find(&surroundings), None);
-        assert_eq!(Running::at_url(&surroundings, &running.url), None);
-        // The next one takes its place.
-        let told = running.clone().tell(&surroundings, PORT).expect("nobody holds the lock");
-        assert_eq!(Running::at_url(&surroundings, "http://localhost:7337/mcp"), Some(running.clone()));
-        assert!(running.tell(&surroundings, PORT).is_err(), "one holds it");
+        assert_eq!(RunningGateway::at(&environment, PORT), None);
+        assert_eq!(RunningGateway::find(&environment), None);
+        assert_eq!(RunningGateway::at_url(&environment, &running.url), None);
+        // The next one takes its file.
+        let told = running.clone().announce(&environment, PORT).expect("nobody holds the lock");
+        assert_eq!(RunningGateway::at_url(&environment, "http://localhost:7337/mcp"), Some(running.clone()));
+        assert!(running.announce(&environment, PORT).is_err(), "one holds it");
         drop(told);
     }
 
     #[test]
     fn a_command_that_knows_one_of_the_folders_finds_it() {
         let folder = tempfile::tempdir().expect("there is a folder for temporary files");
-        let _told = at(PORT, 1).tell(&surroundings(folder.path()), PORT).expect("the folder can be written");
-        let without_login = Surroundings::of_test(folder.path(), &[]);
-        assert_eq!(Running::find(&without_login), Some(at(PORT, 1)));
+        let _told =
+            at(PORT, 1).announce(&environment(folder.path()), PORT).expect("the folder can be written");
+        let without_login = ProcessEnvironment::for_test(folder.path(), &[]);
+        assert_eq!(RunningGateway::find(&without_login), Some(at(PORT, 1)));
     }
 
     #[cfg(unix)]
@@ -312,8 +318,8 @@ mod tests {
     fn what_is_told_is_for_the_user_alone() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().expect("there is a folder for temporary files");
-        let surroundings = surroundings(folder.path());
-        let _told = at(PORT, 1).tell(&surroundings, PORT).expect("the folder can be written");
+        let environment = environment(folder.path());
+        let _told = at(PORT, 1).announce(&environment, PORT).expect("the folder can be written");
         let file = folder.path().join("login/bowline").join(name(PORT));
         let mode = fs::metadata(&file).expect("it was written").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);

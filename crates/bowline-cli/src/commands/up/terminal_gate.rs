@@ -1,6 +1,6 @@
-//! Questions at the terminal where the board is: one at a time, with the board out of the way.
+//! Questions at the terminal where the area is: one at a time, with the area out of the way.
 
-use super::board::Board;
+use super::status_area::StatusArea;
 use bowline_policy::{Gate, Question, Terminal, Verdict};
 use bowline_proto::service::BoxFuture;
 use tokio::{
@@ -10,24 +10,24 @@ use tokio::{
 
 /// Asks whoever sits at the terminal.
 #[derive(Debug)]
-pub(super) struct AtTerminal {
-    board: Board,
+pub(super) struct TerminalGate {
+    area: StatusArea,
     terminal: Terminal<BufReader<Stdin>, Stderr>,
     turn: Mutex<()>,
 }
 
-impl AtTerminal {
-    pub(super) fn new(board: Board) -> Self {
+impl TerminalGate {
+    pub(super) fn new(area: StatusArea) -> Self {
         let terminal = Terminal::new(BufReader::new(tokio::io::stdin()), tokio::io::stderr());
-        Self { board, terminal, turn: Mutex::default() }
+        Self { area, terminal, turn: Mutex::default() }
     }
 }
 
-impl Gate for AtTerminal {
+impl Gate for TerminalGate {
     fn ask(&self, question: Question) -> BoxFuture<'_, Verdict> {
         Box::pin(async move {
             let _turn = self.turn.lock().await;
-            let _pause = self.board.pause();
+            let _pause = self.area.pause();
             forget_typed();
             self.terminal.ask(question).await
         })

@@ -1,29 +1,29 @@
 //! Folders for what lasts as long as a login, which nobody else can write; and files that are whole, and their owner's alone.
 
-use crate::surroundings::Surroundings;
+use crate::environment::ProcessEnvironment;
 use std::{
     fs, io,
     path::{Path, PathBuf},
 };
 
 /// The folders of what lasts as long as a login, the best one first. The last needs neither a login nor a home.
-pub(crate) fn runtime(surroundings: &Surroundings) -> Vec<PathBuf> {
-    let login = surroundings.environment.variable("XDG_RUNTIME_DIR").map(PathBuf::from);
+pub(crate) fn runtime_dirs(environment: &ProcessEnvironment) -> Vec<PathBuf> {
+    let login = environment.variables.variable("XDG_RUNTIME_DIR").map(PathBuf::from);
     // A relative one would be another one in every folder.
     let login = login.filter(|folder| folder.is_absolute()).map(|folder| folder.join("bowline"));
     // Others may write there, so the name says whose it is; whose it really is, is checked.
-    let shared = surroundings.temporary.join(format!("bowline-{}", owner()));
-    login.into_iter().chain(surroundings.state_folder()).chain([shared]).collect()
+    let shared = environment.temporary.join(format!("bowline-{}", owner()));
+    login.into_iter().chain(environment.state_dir()).chain([shared]).collect()
 }
 
 /// Creates a folder that only its owner may look into. One that is there has to be like that already.
-pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
+pub(crate) fn create_private_dir(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder)?;
-    if is_private(folder) {
+    if is_private_dir(folder) {
         return Ok(());
     }
     let message = format!(
@@ -34,7 +34,7 @@ pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
 }
 
 /// Options by which a file that is created is its owner's alone.
-pub(crate) fn private(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
+pub(crate) fn private_options(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
@@ -44,13 +44,13 @@ pub(crate) fn private(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     // A file that a stopped process left has the mode it had.
     let _: io::Result<()> = fs::remove_file(path);
-    let mut file = private(fs::OpenOptions::new().write(true).create_new(true)).open(path)?;
+    let mut file = private_options(fs::OpenOptions::new().write(true).create_new(true)).open(path)?;
     io::Write::write_all(&mut file, bytes)?;
     file.sync_all()
 }
 
 /// Puts a file in the place of another. It is written beside it and moved, so that nobody reads half of it.
-pub(crate) fn replace(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+pub(crate) fn replace_file(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
     let new = path.with_extension(format!("{}.new", std::process::id()));
     let placed = write(&new).and_then(|()| fs::rename(&new, path));
     if placed.is_err() {
@@ -62,7 +62,7 @@ pub(crate) fn replace(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) 
 
 /// Whether what is in a folder is by the user and nobody else.
 #[cfg(unix)]
-pub(crate) fn is_private(folder: &Path) -> bool {
+pub(crate) fn is_private_dir(folder: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     fs::symlink_metadata(folder)
         .is_ok_and(|found| found.is_dir() && found.uid() == owner() && found.mode() & 0o022 == 0)
@@ -70,13 +70,13 @@ pub(crate) fn is_private(folder: &Path) -> bool {
 
 /// Whether what is in a folder is by the user and nobody else: folders of users are, on this system.
 #[cfg(not(unix))]
-pub(crate) fn is_private(folder: &Path) -> bool {
+pub(crate) fn is_private_dir(folder: &Path) -> bool {
     folder.is_dir()
 }
 
 /// Whether a file is the user's, and nobody else can read or write it.
 #[cfg(unix)]
-pub(crate) fn is_secret(file: &fs::Metadata) -> bool {
+pub(crate) fn is_owner_only(file: &fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
     const OTHERS: u32 = 0o077;
     file.uid() == owner() && file.mode() & OTHERS == 0
@@ -84,7 +84,7 @@ pub(crate) fn is_secret(file: &fs::Metadata) -> bool {
 
 /// Whether a file is the user's alone: those in folders of users are, on this system.
 #[cfg(not(unix))]
-pub(crate) fn is_secret(_: &fs::Metadata) -> bool {
+pub(crate) fn is_owner_only(_: &fs::Metadata) -> bool {
     true
 }
 
@@ -107,14 +107,14 @@ mod tests {
     fn a_folder_that_others_may_write_or_have_put_there_is_not_used() {
         let place = tempfile::tempdir().expect("there is a folder for temporary files");
         let own = place.path().join("own");
-        make_private(&own).expect("it can be created");
-        assert!(is_private(&own));
-        make_private(&own).expect("it is there already");
+        create_private_dir(&own).expect("it can be created");
+        assert!(is_private_dir(&own));
+        create_private_dir(&own).expect("it is there already");
         fs::set_permissions(&own, fs::Permissions::from_mode(0o777)).expect("it is ours");
-        assert!(make_private(&own).is_err());
+        assert!(create_private_dir(&own).is_err());
         fs::set_permissions(&own, fs::Permissions::from_mode(0o700)).expect("it is ours");
         let link = place.path().join("link");
         symlink(&own, &link).expect("links can be made");
-        assert!(make_private(&link).is_err());
+        assert!(create_private_dir(&link).is_err());
     }
 }

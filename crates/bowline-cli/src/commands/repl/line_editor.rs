@@ -2,8 +2,8 @@
 
 use crate::{
     cache::Names,
+    completion::{candidates, split},
     failure::Failure,
-    offers::{offers, split},
 };
 use rustyline::{
     Context, Editor, ExternalPrinter, Helper,
@@ -25,11 +25,11 @@ use std::{
 use tokio::sync::mpsc;
 
 /// How long completion waits for the server.
-const PATIENCE: Duration = Duration::from_secs(2);
+const COMPLETION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What comes from the thread.
 #[derive(Debug)]
-pub(super) enum Asked {
+pub(super) enum ReaderRequest {
     /// A line to obey.
     Line(String),
     /// What does the server propose?
@@ -45,7 +45,7 @@ pub(super) enum Asked {
 
 /// Reads lines, one whenever the last one was dealt with.
 pub(super) struct Reader {
-    asked: mpsc::Receiver<Asked>,
+    asked: mpsc::Receiver<ReaderRequest>,
     go: threads::Sender<()>,
     printer: Option<Box<dyn ExternalPrinter + Send>>,
 }
@@ -59,8 +59,8 @@ impl Reader {
         let failed = |error: ReadlineError| Failure::from(io::Error::other(error));
         let (sender, asked) = mpsc::channel(1);
         let (go, gone) = threads::channel();
-        let mut editor: Editor<Typing, FileHistory> = Editor::new().map_err(failed)?;
-        editor.set_helper(Some(Typing { names, asked: sender.clone() }));
+        let mut editor: Editor<LineHelper, FileHistory> = Editor::new().map_err(failed)?;
+        editor.set_helper(Some(LineHelper { names, asked: sender.clone() }));
         if let Some(path) = &history {
             // The first time there is none.
             let _ = editor.load_history(path);
@@ -83,7 +83,7 @@ impl Reader {
                     let _ = editor.add_history_entry(line.as_str());
                     keep(&mut editor, history.as_deref());
                 }
-                if sender.blocking_send(Asked::Line(line)).is_err() {
+                if sender.blocking_send(ReaderRequest::Line(line)).is_err() {
                     return;
                 }
             }
@@ -98,7 +98,7 @@ impl Reader {
     }
 
     /// What the thread wants; nothing when no more lines come.
-    pub(super) async fn asked(&mut self) -> Option<Asked> {
+    pub(super) async fn asked(&mut self) -> Option<ReaderRequest> {
         self.asked.recv().await
     }
 
@@ -118,9 +118,9 @@ impl fmt::Debug for Reader {
 }
 
 /// Writes what was typed, which may hold secrets, where only the user reads it.
-fn keep(editor: &mut Editor<Typing, FileHistory>, history: Option<&std::path::Path>) {
+fn keep(editor: &mut Editor<LineHelper, FileHistory>, history: Option<&std::path::Path>) {
     let Some(path) = history else { return };
-    let kept = path.parent().map_or(Ok(()), crate::folders::make_private);
+    let kept = path.parent().map_or(Ok(()), crate::paths::create_private_dir);
     let kept = kept.map_err(ReadlineError::from).and_then(|()| editor.save_history(path));
     if let Err(error) = kept {
         tracing::debug!(%error, "what was typed cannot be kept");
@@ -128,28 +128,28 @@ fn keep(editor: &mut Editor<Typing, FileHistory>, history: Option<&std::path::Pa
 }
 
 /// Knows what may be typed.
-struct Typing {
+struct LineHelper {
     names: Arc<Mutex<Names>>,
-    asked: mpsc::Sender<Asked>,
+    asked: mpsc::Sender<ReaderRequest>,
 }
 
-impl Helper for Typing {}
+impl Helper for LineHelper {}
 
-impl Highlighter for Typing {}
+impl Highlighter for LineHelper {}
 
-impl Validator for Typing {}
+impl Validator for LineHelper {}
 
-impl Hinter for Typing {
+impl Hinter for LineHelper {
     type Hint = String;
 }
 
-impl Typing {
+impl LineHelper {
     /// What the server proposes for an argument of a prompt.
     fn values(&self, prompt: &str, given: &[&str], current: &str) -> Option<Vec<String>> {
         let (argument, start) = current.split_once('=')?;
         let (reply, replied) = threads::channel();
         let known = given.iter().filter_map(|word| word.split_once('='));
-        let asked = Asked::Values {
+        let asked = ReaderRequest::Values {
             prompt: prompt.to_owned(),
             argument: argument.to_owned(),
             start: start.to_owned(),
@@ -157,12 +157,12 @@ impl Typing {
             reply,
         };
         self.asked.blocking_send(asked).ok()?;
-        let values = replied.recv_timeout(PATIENCE).ok()?;
+        let values = replied.recv_timeout(COMPLETION_TIMEOUT).ok()?;
         Some(values.into_iter().map(|value| format!("{argument}={value}")).collect())
     }
 }
 
-impl Completer for Typing {
+impl Completer for LineHelper {
     type Candidate = Pair;
 
     fn complete(
@@ -178,22 +178,26 @@ impl Completer for Typing {
         let Some(start) = line.len().checked_sub(current.len()).filter(|_| line.ends_with(&current)) else {
             return Ok((position, Vec::new()));
         };
-        let known = offers(&self.names.lock().unwrap_or_else(PoisonError::into_inner), &words, &current);
+        let known = candidates(&self.names.lock().unwrap_or_else(PoisonError::into_inner), &words, &current);
         let found = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["prompt" | "complete", prompt, given @ ..] if known.is_empty() => {
                 self.values(prompt, given, &current).unwrap_or_default()
             }
             _ => known,
         };
-        let quoted = |offer: &str| {
-            if offer.contains([' ', '"', '\'', '\\']) { format!("{offer:?}") } else { offer.to_owned() }
+        let quoted = |candidate: &str| {
+            if candidate.contains([' ', '"', '\'', '\\']) {
+                format!("{candidate:?}")
+            } else {
+                candidate.to_owned()
+            }
         };
-        let typed = |offer: &str| {
-            let quoted = quoted(offer);
+        let typed = |candidate: &str| {
+            let quoted = quoted(candidate);
             // Behind the name of an argument comes its value, behind anything else the next word.
             if quoted.ends_with('=') { quoted } else { quoted + " " }
         };
-        let pair = |offer: String| Pair { replacement: typed(&offer), display: offer };
+        let pair = |candidate: String| Pair { replacement: typed(&candidate), display: candidate };
         Ok((start, found.into_iter().map(pair).collect()))
     }
 }

@@ -122,7 +122,7 @@ mod tests {
     use super::{
         super::{
             facts::{Call, ListKind},
-            finding::told,
+            finding::summary_lines,
         },
         *,
     };
@@ -132,7 +132,7 @@ mod tests {
     fn check_one(kind: ProbeKind, answer: Answer, expected: Expect) {
         let mut facts = Facts::quiet();
         facts.probes.push(Probe { kind, answer });
-        expected.assert_eq(&told(&check(&facts)));
+        expected.assert_eq(&summary_lines(&check(&facts)));
     }
 
     fn error(code: i64) -> Answer {
@@ -211,6 +211,6 @@ mod tests {
         expect![[r"
             error bad-call: /at: expected a text [then, when]
             error bad-call: no answer [why]"]]
-        .assert_eq(&told(&check(&facts)));
+        .assert_eq(&summary_lines(&check(&facts)));
     }
 }

@@ -103,13 +103,13 @@ fn annotations(facts: &Facts) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::finding::told, *};
+    use super::{super::finding::summary_lines, *};
     use expect_test::{Expect, expect};
     use serde_json::json;
 
     #[expect(clippy::needless_pass_by_value, reason = "an inline snapshot is made where it is checked")]
     fn check_one(tool: Value, expected: Expect) {
-        expected.assert_eq(&told(&check(&Facts::with_tools(json!([tool])))));
+        expected.assert_eq(&summary_lines(&check(&Facts::with_tools(json!([tool])))));
     }
 
     #[test]
@@ -155,6 +155,6 @@ mod tests {
         let mut facts = Facts::quiet();
         facts.instructions = Some("a\u{202e}b".into());
         expect!["error hidden-characters: a text with characters that cannot be seen [instructions]"]
-            .assert_eq(&told(&check(&facts)));
+            .assert_eq(&summary_lines(&check(&facts)));
     }
 }

@@ -17,12 +17,12 @@ const DECLINED: i64 = -1;
 
 /// The user at the terminal.
 #[derive(Clone)]
-pub(crate) struct Desk {
+pub(crate) struct TerminalUser {
     terminal: Arc<Terminal<BufReader<Stdin>, Stderr>>,
     screen: Screen,
 }
 
-impl Desk {
+impl TerminalUser {
     pub(crate) fn new(screen: Screen) -> Self {
         let terminal = Terminal::new(BufReader::new(tokio::io::stdin()), tokio::io::stderr());
         Self { terminal: Arc::new(terminal), screen }
@@ -35,35 +35,35 @@ impl Desk {
     }
 }
 
-impl Gate for Desk {
+impl Gate for TerminalUser {
     fn ask(&self, question: Question) -> BoxFuture<'_, Verdict> {
         self.screen.clear();
         self.terminal.ask(question)
     }
 }
 
-impl fmt::Debug for Desk {
+impl fmt::Debug for TerminalUser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Desk").finish_non_exhaustive()
+        f.debug_struct("TerminalUser").finish_non_exhaustive()
     }
 }
 
 /// Sets the handlers of a client: forms and pages go to the user, where there is one; models are asked only where the
 /// configuration names one, and with the user's consent.
-pub(crate) fn answering(
+pub(crate) fn add_handlers(
     context: &Context,
-    desk: &Desk,
+    user: &TerminalUser,
     server: &str,
     file: Option<Arc<AnswersFile>>,
     mut builder: ClientBuilder,
 ) -> ClientBuilder {
     let is_interactive = context.interactive();
-    let guard = is_interactive.then(|| Guard::builder().gate(desk.clone()).opener(SystemOpener).build());
+    let guard = is_interactive.then(|| Guard::builder().gate(user.clone()).opener(SystemOpener).build());
     let has_elicitation = file.as_ref().is_some_and(|file| file.has_elicitation);
     let has_sampling = file.as_ref().is_some_and(|file| file.has_sampling);
     let answers = Arc::new(Answers { guard, file, server: server.to_owned(), screen: context.screen });
     if is_interactive || has_elicitation {
-        builder = eliciting(&answers, builder);
+        builder = add_elicitation(&answers, builder);
     }
     let broker = if is_interactive { broker(context) } else { None };
     if broker.is_none() && !has_sampling {
@@ -80,14 +80,14 @@ pub(crate) fn answering(
 /// The models of the configuration.
 fn broker(context: &Context) -> Option<Broker> {
     let (broker, problems) =
-        gateway::broker(&context.surroundings.config().sampling, &context.surroundings.environment);
+        gateway::broker(&context.environment.config().sampling, &context.environment.variables);
     for problem in problems {
         context.screen.warn(&problem.to_string());
     }
     broker
 }
 
-fn eliciting(answers: &Arc<Answers>, builder: ClientBuilder) -> ClientBuilder {
+fn add_elicitation(answers: &Arc<Answers>, builder: ClientBuilder) -> ClientBuilder {
     let (form, page) = (Arc::clone(answers), Arc::clone(answers));
     builder
         .on_ask(move |question| {

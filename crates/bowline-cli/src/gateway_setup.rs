@@ -21,16 +21,16 @@ use std::{
 
 /// A gateway, and who approves what it may start.
 #[derive(Debug)]
-pub(crate) struct Hosting {
+pub(crate) struct GatewaySetup {
     pub(crate) gateway: Gateway,
     pub(crate) approved: Approved,
 }
 
 /// Whether what a user answers is kept for later runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Memory {
-    Kept,
-    Forgotten,
+pub(crate) enum Persistence {
+    Stored,
+    ThisRun,
 }
 
 /// Who may call without being asked about.
@@ -44,7 +44,7 @@ pub(crate) struct ConsentArguments {
 
 /// Where clients connect, and what they need for it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Serving<'a> {
+pub(crate) struct ServeOptions<'a> {
     /// The address of HTTP; none where clients connect over standard streams only.
     pub(crate) listen: Option<SocketAddr>,
     /// What clients over HTTP have to send.
@@ -61,36 +61,36 @@ impl ConsentArguments {
     }
 }
 
-impl Hosting {
-    /// The gateway that a configuration describes, in the surroundings of this program. Questions go to the gate, if there
+impl GatewaySetup {
+    /// The gateway that a configuration describes, in the environment of this program. Questions go to the gate, if there
     /// is one.
     pub(crate) fn new(
         context: &Context,
         config: Config,
-        memory: Memory,
+        persistence: Persistence,
         gate: Option<Arc<dyn Gate>>,
-        serving: &Serving<'_>,
+        options: &ServeOptions<'_>,
     ) -> Result<Self, Failure> {
-        let surroundings = &context.surroundings;
-        let folder = surroundings.state_folder().filter(|_| memory == Memory::Kept);
+        let environment = &context.environment;
+        let folder = environment.state_dir().filter(|_| persistence == Persistence::Stored);
         let file = folder.as_ref().map(|folder| Approvals::open(folder.join("approvals.json"))).transpose();
         let approved = Approved { file: file.map_err(unusable)?, run: Arc::default() };
         let mut builder =
-            Gateway::builder(config).environment(surroundings.environment.clone()).approve(approved.clone());
-        builder = builder.serves(serving.listen).without_asking(serving.consent.rules());
-        if let Some(workspace) = &surroundings.workspace {
+            Gateway::builder(config).environment(environment.variables.clone()).approve(approved.clone());
+        builder = builder.serves(options.listen).without_asking(options.consent.rules());
+        if let Some(workspace) = &environment.workspace {
             builder = builder.workspace(workspace);
         }
         if let Some(folder) = folder {
             builder = builder.folder(folder);
         }
-        if let Some(token) = serving.access.token() {
+        if let Some(token) = options.access.token() {
             builder = builder.token(token);
         }
         if let Some(gate) = gate {
             builder = builder.gate(gate).attended().opener(SystemOpener);
         }
-        let gateway = builder.build().map_err(|error| refused(&error))?;
+        let gateway = builder.build().map_err(|error| config_failure(&error))?;
         Ok(Self { gateway, approved })
     }
 
@@ -103,13 +103,13 @@ impl Hosting {
             }
             (Consent::Ask, true, _) => "calls that no rule decides are asked about here",
             (Consent::Ask, false, Audience::SingleUser) => {
-                "calls that no rule decides are put to the user of the client, or refused if it cannot ask"
+                "calls that no rule decides are put to the user of the client, or config_failure if it cannot ask"
             }
             (Consent::Ask, false, Audience::Shared) => {
                 "several users may connect; calls that no rule decides are put to the user of the calling client, or \
-                 refused if it cannot ask"
+                 config_failure if it cannot ask"
             }
-            (Consent::Deny, _, _) => "calls that no rule allows are refused",
+            (Consent::Deny, _, _) => "calls that no rule allows are config_failure",
         };
         format!("consent = \"{consent}\": {meaning}")
     }
@@ -136,7 +136,7 @@ impl Hosting {
     }
 
     /// What is wrong with the configuration, or has to be known of it, in sentences.
-    pub(crate) fn complaints(&self, listen: SocketAddr) -> Vec<String> {
+    pub(crate) fn warnings(&self, listen: SocketAddr) -> Vec<String> {
         let config = self.gateway.config();
         let mut told: Vec<String> = self.gateway.problems().iter().map(ToString::to_string).collect();
         let is_told = config.gateway.listen.ip() == listen.ip();
@@ -178,12 +178,12 @@ impl Hosting {
 }
 
 /// Whether nobody has configured anything.
-pub(crate) fn is_absent(config: &Config) -> bool {
+pub(crate) fn is_unconfigured(config: &Config) -> bool {
     config.upstreams.is_empty() && !config.files.iter().any(|file| file.exists()) && config.errors.is_empty()
 }
 
 /// Why there is no gateway.
-pub(crate) fn refused(error: &GatewayError) -> Failure {
+pub(crate) fn config_failure(error: &GatewayError) -> Failure {
     let problems = error.problems().iter().map(ToString::to_string).collect();
     let sentence = "the configuration cannot be used as it is";
     Failure { advice: problems, ..Failure::new(Code::Config, sentence) }

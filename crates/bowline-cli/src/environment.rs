@@ -8,8 +8,8 @@ use std::{
 };
 
 #[derive(Debug)]
-pub(crate) struct Surroundings {
-    pub(crate) environment: Environment,
+pub(crate) struct ProcessEnvironment {
+    pub(crate) variables: Environment,
     /// The user's folder, where there is one.
     pub(crate) home: Option<PathBuf>,
     /// The folder the program runs in.
@@ -24,10 +24,10 @@ pub(crate) struct Surroundings {
     config: OnceLock<Config>,
 }
 
-impl Surroundings {
-    pub(crate) fn of_this_process(named: &[PathBuf]) -> Self {
+impl ProcessEnvironment {
+    pub(crate) fn of_process(named: &[PathBuf]) -> Self {
         Self {
-            environment: Environment::new(std::env::vars()),
+            variables: Environment::new(std::env::vars()),
             home: home(),
             workspace: std::env::current_dir().ok(),
             temporary: std::env::temp_dir(),
@@ -37,11 +37,11 @@ impl Surroundings {
         }
     }
 
-    /// Surroundings of a test: nothing of the machine but one folder.
+    /// ProcessEnvironment of a test: nothing of the machine but one folder.
     #[cfg(test)]
-    pub(crate) fn of_test(folder: &Path, variables: &[(&str, &str)]) -> Self {
+    pub(crate) fn for_test(folder: &Path, variables: &[(&str, &str)]) -> Self {
         Self {
-            environment: Environment::new(variables.iter().copied()),
+            variables: Environment::new(variables.iter().copied()),
             home: Some(folder.join("home")),
             workspace: Some(folder.join("here")),
             temporary: folder.join("tmp"),
@@ -53,7 +53,7 @@ impl Surroundings {
 
     /// Reads the files the user named, or else the program's own: the user's and the project's.
     pub(crate) fn loader(&self) -> Loader {
-        let loader = Loader::new(self.environment.clone());
+        let loader = Loader::new(self.variables.clone());
         if !self.named.is_empty() {
             return loader.sources(self.named.iter().map(|path| Source::new(path, Scope::User)));
         }
@@ -85,18 +85,18 @@ impl Surroundings {
     }
 
     /// Where the program keeps what it must not forget: approvals, remembered answers, what was typed. None without a home.
-    pub(crate) fn state_folder(&self) -> Option<PathBuf> {
-        self.own_folder("XDG_STATE_HOME", &[".local", "state"], "Application Support")
+    pub(crate) fn state_dir(&self) -> Option<PathBuf> {
+        self.user_dir("XDG_STATE_HOME", &[".local", "state"], "Application Support")
     }
 
     /// Where it keeps what it can find out again. None without a home.
-    pub(crate) fn cache_folder(&self) -> Option<PathBuf> {
-        self.own_folder("XDG_CACHE_HOME", &[".cache"], "Caches")
+    pub(crate) fn cache_dir(&self) -> Option<PathBuf> {
+        self.user_dir("XDG_CACHE_HOME", &[".cache"], "Caches")
     }
 
     /// The program's folder among those of a kind, as the system has them.
-    fn own_folder(&self, variable: &str, unix: &[&str], library: &str) -> Option<PathBuf> {
-        let named = self.environment.variable(variable).map(Path::new).filter(|folder| folder.is_absolute());
+    fn user_dir(&self, variable: &str, unix: &[&str], library: &str) -> Option<PathBuf> {
+        let named = self.variables.variable(variable).map(Path::new).filter(|folder| folder.is_absolute());
         let folder = match (named, Platform::current()) {
             (Some(folder), _) => folder.to_owned(),
             (None, Platform::Linux) => unix.iter().fold(self.home.clone()?, |folder, name| folder.join(name)),

@@ -19,7 +19,7 @@ pub(crate) const COMMANDS: [&str; 11] = [
 
 /// What may come in the place of `current` behind the words of a command, of which the first is its name. Everything that is
 /// offered begins with `current`.
-pub(crate) fn offers(names: &Names, words: &[String], current: &str) -> Vec<String> {
+pub(crate) fn candidates(names: &Names, words: &[String], current: &str) -> Vec<String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let found: Vec<String> = match words.as_slice() {
         [] => COMMANDS.iter().map(|command| (*command).to_owned()).collect(),
@@ -43,7 +43,7 @@ pub(crate) fn offers(names: &Names, words: &[String], current: &str) -> Vec<Stri
         }
         [_, ..] => Vec::new(),
     };
-    found.into_iter().filter(|offer| offer.starts_with(current) && !is_option(offer)).collect()
+    found.into_iter().filter(|candidate| candidate.starts_with(current) && !is_option(candidate)).collect()
 }
 
 /// Whether a name of a server would be read as an option: it could then write files or choose a configuration.
@@ -123,7 +123,7 @@ mod tests {
         let check = |line: &str, expected: &[&str]| {
             let mut words = split(line);
             let current = words.pop().unwrap();
-            assert_eq!(offers(&names, &words, &current), expected, "{line}");
+            assert_eq!(candidates(&names, &words, &current), expected, "{line}");
         };
         check("ca", &["call"]);
         check("call p", &["paint"]);
@@ -149,7 +149,7 @@ mod tests {
         };
         let check = |words: &[&str], current: &str, expected: &[&str]| {
             let words: Vec<String> = words.iter().map(ToString::to_string).collect();
-            assert_eq!(offers(&names, &words, current), expected);
+            assert_eq!(candidates(&names, &words, current), expected);
         };
         check(&["call"], "", &["paint"]);
         check(&["read"], "", &[]);

@@ -1,6 +1,6 @@
 //! The part of the terminal that is drawn again and again: always at the end, under everything that was written.
 //!
-//! What was written stays where it is and can be scrolled back to; only the lines of the board itself are ever erased.
+//! What was written stays where it is and can be scrolled back to; only the lines of the area itself are ever erased.
 
 use std::{
     fmt::Write as _,
@@ -9,9 +9,9 @@ use std::{
 };
 use tracing_subscriber::fmt::MakeWriter;
 
-/// The board. Clones are the same.
+/// The area. Clones are the same.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Board {
+pub(super) struct StatusArea {
     inner: Arc<Mutex<Inner>>,
 }
 
@@ -27,11 +27,11 @@ struct Inner {
     held: String,
 }
 
-/// Keeps the board off the terminal until it is dropped.
+/// Keeps the area off the terminal until it is dropped.
 #[derive(Debug)]
-pub(super) struct Pause(Board);
+pub(super) struct Pause(StatusArea);
 
-impl Board {
+impl StatusArea {
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -46,7 +46,7 @@ impl Board {
         inner.draw("", size);
     }
 
-    /// Writes text above the board, whole lines of it.
+    /// Writes text above the area, whole lines of it.
     pub(super) fn write(&self, text: &str) {
         self.inner().draw(text, Size::now());
     }
@@ -60,7 +60,7 @@ impl Board {
         Pause(self.clone())
     }
 
-    /// Takes the board off the terminal for good.
+    /// Takes the area off the terminal for good.
     pub(super) fn end(&self) {
         let mut inner = self.inner();
         inner.lines.clear();
@@ -85,7 +85,7 @@ impl Inner {
         self.lines.get(..self.lines.len().min(size.rows.saturating_sub(1))).unwrap_or_default()
     }
 
-    /// What takes the board off the terminal.
+    /// What takes the area off the terminal.
     fn erase(&mut self, size: Size) -> String {
         // Lines that were drawn wider than the terminal is now have been broken by it.
         let rows: usize =
@@ -144,19 +144,19 @@ impl Size {
     const USUAL: Self = Self { rows: 24, columns: 80 };
 }
 
-/// The log is written above the board.
-impl<'a> MakeWriter<'a> for Board {
+/// The log is written above the area.
+impl<'a> MakeWriter<'a> for StatusArea {
     type Writer = Above<'a>;
 
     fn make_writer(&'a self) -> Above<'a> {
-        Above { board: self, text: Vec::new() }
+        Above { area: self, text: Vec::new() }
     }
 }
 
-/// Something that is being written above the board. It appears when it is dropped.
+/// Something that is being written above the area. It appears when it is dropped.
 #[derive(Debug)]
 pub(super) struct Above<'a> {
-    board: &'a Board,
+    area: &'a StatusArea,
     text: Vec<u8>,
 }
 
@@ -173,6 +173,6 @@ impl io::Write for Above<'_> {
 
 impl Drop for Above<'_> {
     fn drop(&mut self) {
-        self.board.write(&String::from_utf8_lossy(&self.text));
+        self.area.write(&String::from_utf8_lossy(&self.text));
     }
 }

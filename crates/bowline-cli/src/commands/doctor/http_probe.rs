@@ -1,6 +1,6 @@
 //! Learning how a server speaks HTTP: requests that only a mistaken or hostile client sends.
 
-use super::facts::{Knock, KnockKind, Web};
+use super::facts::{HttpFacts, HttpProbe, HttpProbeKind};
 use bowline_http::{HttpTarget, PostError};
 use bowline_types::{Revision, meta};
 use bytes::Bytes;
@@ -10,61 +10,62 @@ use std::{net::IpAddr, time::Duration};
 use tokio::time::timeout;
 
 /// A page that no server has a reason to trust.
-const STRANGER: &str = "bowline-doctor.invalid";
+const FOREIGN_HOST: &str = "bowline-doctor.invalid";
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
 
 /// Knocks once in every revision.
-pub(super) async fn gather(page: &HttpTarget, revisions: &[Revision], patience: Duration) -> Vec<Web> {
-    let mut webs = Vec::new();
+pub(super) async fn gather(page: &HttpTarget, revisions: &[Revision], timeout: Duration) -> Vec<HttpFacts> {
+    let mut facts = Vec::new();
     for revision in revisions {
-        webs.push(knock(page, *revision, patience).await);
+        facts.push(probe(page, *revision, timeout).await);
     }
-    webs
+    facts
 }
 
-async fn knock(page: &HttpTarget, revision: Revision, patience: Duration) -> Web {
-    let visit = Visit { page, revision, patience };
-    let session = visit.open().await;
-    let opening = visit.opening();
-    let mut knocks = Vec::new();
-    let origin = format!("https://{STRANGER}");
+async fn probe(page: &HttpTarget, revision: Revision, timeout: Duration) -> HttpFacts {
+    let prober = Prober { page, revision, timeout };
+    let session = prober.open().await;
+    let opening = prober.opening();
+    let mut probes = Vec::new();
+    let origin = format!("https://{FOREIGN_HOST}");
     let posts = [
-        (KnockKind::ForeignOrigin, vec![("origin", origin.as_str())], &*opening),
-        (KnockKind::ForeignHost, vec![("host", STRANGER)], &*opening),
-        (KnockKind::PlainText, vec![("content-type", "text/plain")], &*opening),
-        (KnockKind::WrongAccept, vec![("accept", "image/png")], &*opening),
+        (HttpProbeKind::ForeignOrigin, vec![("origin", origin.as_str())], &*opening),
+        (HttpProbeKind::ForeignHost, vec![("host", FOREIGN_HOST)], &*opening),
+        (HttpProbeKind::PlainText, vec![("content-type", "text/plain")], &*opening),
+        (HttpProbeKind::WrongAccept, vec![("accept", "image/png")], &*opening),
         (
-            KnockKind::WrongVersion,
+            HttpProbeKind::WrongVersion,
             [vec![(VERSION, "1999-01-01")], named(session.as_deref())].concat(),
-            &*visit.ping(),
+            &*prober.ping(),
         ),
-        (KnockKind::NotJson, vec![], "{"),
+        (HttpProbeKind::NotJson, vec![], "{"),
     ];
     for (kind, headers, body) in posts {
-        knocks.push(visit.knock(kind, Method::POST, &headers, body).await);
+        probes.push(prober.probe(kind, Method::POST, &headers, body).await);
     }
     if revision.is_legacy() && session.is_some() {
         let unknown = [(SESSION, "bowline-doctor-unknown"), (VERSION, revision.as_str())];
-        knocks.push(visit.knock(KnockKind::UnknownSession, Method::POST, &unknown, &visit.ping()).await);
-        knocks.push(visit.knock(KnockKind::DeleteUnknownSession, Method::DELETE, &unknown, "").await);
+        probes
+            .push(prober.probe(HttpProbeKind::UnknownSession, Method::POST, &unknown, &prober.ping()).await);
+        probes.push(prober.probe(HttpProbeKind::DeleteUnknownSession, Method::DELETE, &unknown, "").await);
     }
     let get = [named(session.as_deref()), vec![("accept", "text/event-stream")]].concat();
-    knocks.push(visit.knock(KnockKind::Get, Method::GET, &get, "").await);
+    probes.push(prober.probe(HttpProbeKind::Get, Method::GET, &get, "").await);
     if let Some(session) = &session {
         // What was opened is ended; how the server takes it does not matter.
-        visit.send(Method::DELETE, &named(Some(session)), "").await.ok();
+        prober.send(Method::DELETE, &named(Some(session)), "").await.ok();
     }
-    Web { local: is_local(page.url()), session, knocks }
+    HttpFacts { local: is_local(page.url()), session, probes }
 }
 
-struct Visit<'a> {
+struct Prober<'a> {
     page: &'a HttpTarget,
     revision: Revision,
-    patience: Duration,
+    timeout: Duration,
 }
 
-impl Visit<'_> {
+impl Prober<'_> {
     /// The first request of a conversation.
     fn opening(&self) -> String {
         let client = json!({ "name": "bowline", "version": env!("CARGO_PKG_VERSION") });
@@ -99,23 +100,23 @@ impl Visit<'_> {
         answer.get(SESSION).and_then(|session| session.to_str().ok()).map(str::to_owned)
     }
 
-    async fn knock(
+    async fn probe(
         &self,
-        kind: KnockKind,
+        kind: HttpProbeKind,
         method: Method,
         headers: &[(&'static str, &str)],
         body: &str,
-    ) -> Knock {
+    ) -> HttpProbe {
         let text =
             |headers: &HeaderMap, name: HeaderName| headers.get(name)?.to_str().ok().map(str::to_owned);
         match self.answer(method, headers, body).await {
-            Ok((status, headers)) => Knock {
+            Ok((status, headers)) => HttpProbe {
                 kind,
                 status: Ok(status),
                 content_type: text(&headers, header::CONTENT_TYPE),
                 allowed_origin: text(&headers, header::ACCESS_CONTROL_ALLOW_ORIGIN),
             },
-            Err(reason) => Knock { kind, status: Err(reason), content_type: None, allowed_origin: None },
+            Err(reason) => HttpProbe { kind, status: Err(reason), content_type: None, allowed_origin: None },
         }
     }
 
@@ -146,10 +147,10 @@ impl Visit<'_> {
             all.insert(HeaderName::from_static(name), value);
         }
         let sent = self.page.knock(method, all, Bytes::from(body.to_owned()));
-        match timeout(self.patience, sent).await {
+        match timeout(self.timeout, sent).await {
             Ok(Ok(answer)) => Ok((answer.status.as_u16(), answer.headers)),
             Ok(Err(error)) => Err(PostError::to_string(&error)),
-            Err(_) => Err(format!("no answer within {} s", self.patience.as_secs())),
+            Err(_) => Err(format!("no answer within {} s", self.timeout.as_secs())),
         }
     }
 }

@@ -11,16 +11,16 @@ use tokio::sync::watch;
 
 /// Hears what the process is told. Clones hear the same.
 #[derive(Clone, Debug)]
-pub(crate) struct Ending {
+pub(crate) struct ShutdownSignals {
     told: watch::Receiver<u32>,
     terminated: Arc<AtomicBool>,
 }
 
-impl Ending {
+impl ShutdownSignals {
     /// Listens from now on, for as long as the program runs: the system no longer ends it by itself.
     pub(crate) fn listen() -> io::Result<Self> {
         let (tell, told) = watch::channel(0_u32);
-        let mut signals = Signals::new()?;
+        let mut signals = SignalStream::new()?;
         let terminated = Arc::new(AtomicBool::new(false));
         let by_supervisor = Arc::clone(&terminated);
         tokio::spawn(async move {
@@ -39,7 +39,7 @@ impl Ending {
     }
 
     /// Completes when it was told so many times.
-    pub(crate) async fn times(&self, count: u32) {
+    pub(crate) async fn received(&self, count: u32) {
         let mut told = self.told.clone();
         if told.wait_for(|so_far| *so_far >= count).await.is_err() {
             std::future::pending::<()>().await;
@@ -56,13 +56,13 @@ enum Signal {
 }
 
 #[cfg(unix)]
-struct Signals {
+struct SignalStream {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
 }
 
 #[cfg(unix)]
-impl Signals {
+impl SignalStream {
     fn new() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
@@ -77,10 +77,10 @@ impl Signals {
 }
 
 #[cfg(not(unix))]
-struct Signals;
+struct SignalStream;
 
 #[cfg(not(unix))]
-impl Signals {
+impl SignalStream {
     fn new() -> io::Result<Self> {
         Ok(Self)
     }
