@@ -3,14 +3,12 @@
 //! A frame is passed over once; the kind of its message follows from which members are present. `params` and `result`
 //! stay slices of the frame.
 
-use crate::{
-    lenient::Text,
-    params::{Found, Params},
+use crate::params::{Found, Params};
+use bowline_json::{
+    borrow::Text,
+    scan::{MAX_DEPTH, ScanError, Scanner, Span},
 };
-use bowline_types::{
-    Id, Method, RawJson, RpcError,
-    scan::{Fault, MAX_DEPTH, Scanner, Span},
-};
+use bowline_types::{Id, Method, RawJson, RpcError};
 use bytes::Bytes;
 use serde::{
     Deserialize, Deserializer,
@@ -109,25 +107,24 @@ pub enum Frame {
 
 /// Parses a frame. Never fails as a whole: what cannot be read is a [`Rejected`] with its answer.
 pub fn parse(frame: &Bytes) -> Frame {
-    let Ok(text) = std::str::from_utf8(frame) else {
+    let Ok(mut scanner) = Scanner::from_bytes(frame) else {
         return Frame::Single(Err(unreadable("the frame is not UTF-8")));
     };
-    let mut scanner = Scanner::new(text);
     if scanner.peek() == b'[' {
-        return batch(frame, text, scanner);
+        return batch(frame, scanner);
     }
     let read = Flat::scan(&mut scanner).and_then(|flat| scanner.end().map(|()| flat));
-    Frame::Single(read.map_err(|fault| refused(text, fault)).and_then(|flat| flat.message(frame)))
+    Frame::Single(read.map_err(|error| refused(frame, error)).and_then(|flat| flat.message(frame)))
 }
 
-fn batch(frame: &Bytes, text: &str, mut scanner: Scanner<'_>) -> Frame {
+fn batch(frame: &Bytes, mut scanner: Scanner<'_>) -> Frame {
     let mut items = Vec::new();
     // Counted while they are found, because each takes far more room than its text.
     let mut too_many = false;
     let read = scanner.elements(|scanner| {
         too_many = items.len() == MAX_BATCH;
         if too_many {
-            return Err(Fault::Syntax);
+            return Err(ScanError::Syntax);
         }
         items.push(if scanner.peek() == b'{' {
             Ok(Flat::scan(scanner)?)
@@ -147,7 +144,7 @@ fn batch(frame: &Bytes, text: &str, mut scanner: Scanner<'_>) -> Frame {
             let reason = format!("a batch holds at most {MAX_BATCH} messages");
             Frame::Single(Err(Rejected { id: None, error: RpcError::invalid_request(reason), answer: true }))
         }
-        Err(fault) => Frame::Single(Err(refused(text, fault))),
+        Err(error) => Frame::Single(Err(refused(frame, error))),
     }
 }
 
@@ -165,7 +162,7 @@ struct Flat {
 }
 
 impl Flat {
-    fn scan(scanner: &mut Scanner<'_>) -> Result<Self, Fault> {
+    fn scan(scanner: &mut Scanner<'_>) -> Result<Self, ScanError> {
         let mut flat = Self::default();
         scanner.members(|name, scanner| {
             let (name, span) = match name {
@@ -259,17 +256,19 @@ fn read_id(span: Span, frame: &[u8]) -> Result<Option<Id>, ()> {
 }
 
 /// A frame that is no message. A request that is merely too deep is told so under its id.
-fn refused(text: &str, fault: Fault) -> Rejected {
-    if fault == Fault::Depth {
-        let salvaged = serde_json::from_str::<Salvaged>(text).unwrap_or_default();
+fn refused(frame: &[u8], error: ScanError) -> Rejected {
+    if error == ScanError::Depth {
+        let salvaged = serde_json::from_slice::<Salvaged>(frame).unwrap_or_default();
         let answer = expects_answer(salvaged.has_method, salvaged.has_id, salvaged.has_outcome);
         let reason = format!("JSON nested deeper than {MAX_DEPTH} levels");
         return Rejected { id: salvaged.id, error: RpcError::invalid_request(reason), answer };
     }
-    match serde_json::from_str::<Salvaged>(text) {
+    match serde_json::from_slice::<Salvaged>(frame) {
         // Only where a syntax error is, not what the members are.
         Err(error) if !error.is_data() => unreadable(error),
-        _ if text.trim_start().starts_with(['{', '[']) => unreadable("the frame is not JSON"),
+        _ if matches!(frame.trim_ascii_start().first(), Some(b'{' | b'[')) => {
+            unreadable("the frame is not JSON")
+        }
         _ => Rejected { id: None, error: RpcError::invalid_request("a message is an object"), answer: true },
     }
 }

@@ -19,12 +19,10 @@
 //! assert_eq!(rejected.error.code, -32600);
 //! ```
 
-mod canonical;
 pub mod client;
 pub mod encode;
 pub mod envelope;
 pub mod header;
-mod lenient;
 pub mod lines;
 pub mod page;
 pub mod params;

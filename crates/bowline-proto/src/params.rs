@@ -3,10 +3,8 @@
 //! One pass finds the members that the protocol itself looks at and leaves each as a slice of the original text, so a
 //! call can be checked, routed and digested, and its arguments are decoded by whoever knows their type.
 
-use bowline_types::{
-    Id, LoggingLevel, RawJson, Revision, RpcError, meta,
-    scan::{Fault, MAX_DEPTH, Scanner, Span},
-};
+use bowline_json::scan::{MAX_DEPTH, ScanError, Scanner, Span};
+use bowline_types::{Id, LoggingLevel, RawJson, Revision, RpcError, meta};
 use bytes::Bytes;
 use serde::Deserialize;
 use std::{borrow::Cow, fmt, sync::Arc};
@@ -85,7 +83,7 @@ impl Found {
     }
 
     /// Passes over the value of `params`. What is wrong with it beyond its syntax is told by [`Found::read`].
-    pub(crate) fn scan(&mut self, scanner: &mut Scanner<'_>) -> Result<(), Fault> {
+    pub(crate) fn scan(&mut self, scanner: &mut Scanner<'_>) -> Result<(), ScanError> {
         if scanner.peek() != b'{' {
             self.whole = scanner.value()?;
             self.wrong = Some(RpcError::invalid_params("`params` must be an object"));
@@ -125,7 +123,7 @@ fn once(
     name: &'static str,
     span: &mut Span,
     wrong: &mut Option<RpcError>,
-) -> Result<(), Fault> {
+) -> Result<(), ScanError> {
     if !span.is_absent() {
         wrong.get_or_insert_with(|| RpcError::invalid_params(format!("`{name}` is given twice")));
     }
@@ -138,7 +136,7 @@ fn scan_meta(
     scanner: &mut Scanner<'_>,
     parts: &mut Parts,
     wrong: &mut Option<RpcError>,
-) -> Result<(), Fault> {
+) -> Result<(), ScanError> {
     let Parts { meta, progress_token, protocol_version, client_capabilities, client_info, log_level, .. } =
         parts;
     *meta = scanner.members(|name, scanner| {

@@ -5,10 +5,8 @@
 //! handler asks something else under the same key, the answer does not count. Only a question whose key its author chose
 //! can be answered ahead, by a client that sends answers and no state: the key says what is asked.
 
-use crate::{
-    canonical,
-    seal::{KeyRing, SealError, digest},
-};
+use crate::seal::{KeyRing, SealError, digest};
+use bowline_json::canonical;
 use bowline_types::{InputRequest, Method, RawJson, RpcError};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -185,7 +183,7 @@ impl Binding {
     ///
     /// `subject` is the tool, prompt or URI; `arguments` may be spelled in any key order.
     pub fn new(principal: Option<&str>, method: Method, subject: &str, arguments: Option<&RawJson>) -> Self {
-        let arguments = arguments.map(canonical::digest).unwrap_or_default();
+        let arguments = arguments.map(|arguments| canonical::digest(arguments, digest)).unwrap_or_default();
         let presence: &[u8] = if principal.is_some() { b"known" } else { b"unknown" };
         let principal = principal.unwrap_or_default().as_bytes();
         let parts = [presence, principal, method.as_str().as_bytes(), subject.as_bytes(), &arguments];

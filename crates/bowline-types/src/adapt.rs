@@ -4,12 +4,12 @@
 //! [`Adapt::adapt`] a value has no member that is newer than the revision, and carries the members the
 //! revision requires. The rules stand beside the types; this file holds the trait and what they share.
 
+use crate::RawMap;
 use crate::cache::CacheScope;
-use crate::json::RawJson;
-use crate::map::RawMap;
 use crate::meta::{Meta, key};
 use crate::result::ResultType;
 use crate::revision::Revision;
+use bowline_json::RawJson;
 
 /// Rewrites a value for a revision.
 pub trait Adapt {
@@ -132,7 +132,7 @@ pub(crate) fn adapt_schema(schema: &mut RawJson, to: Revision) {
     let mut changed = to < Revision::V2025_11_25 && map.remove("$schema").is_some();
     changed |= adapt_properties(&mut map, MAX_SCHEMA_DEPTH);
     if changed {
-        *schema = RawJson::of_known(&map);
+        *schema = crate::to_json(&map);
     }
 }
 
@@ -145,7 +145,7 @@ fn adapt_properties(schema: &mut RawMap, depth: usize) -> bool {
         changed |= adapt_property(property, depth);
     }
     if changed {
-        *raw = RawJson::of_known(&properties);
+        *raw = crate::to_json(&properties);
     }
     changed
 }
@@ -157,7 +157,7 @@ fn adapt_property(property: &mut RawJson, depth: usize) -> bool {
             return true;
         }
         b"false" => {
-            *property = RawJson::of_known(&RawMap::from([("not", RawJson::empty_object())]));
+            *property = crate::to_json(&RawMap::from([("not", RawJson::empty_object())]));
             return true;
         }
         _ => {}
@@ -166,7 +166,7 @@ fn adapt_property(property: &mut RawJson, depth: usize) -> bool {
     let mut changed = map.remove("x-mcp-header").is_some();
     changed |= adapt_properties(&mut map, depth);
     if changed {
-        *property = RawJson::of_known(&map);
+        *property = crate::to_json(&map);
     }
     changed
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::json::RawJson;
+use bowline_json::RawJson;
 
 /// What the user did with a question.
 ///

@@ -1,7 +1,7 @@
 //! Capabilities: what each side says it can do.
 
+use crate::RawMap;
 use crate::adapt::Adapt;
-use crate::map::RawMap;
 use crate::method::Capability;
 use crate::record::record;
 use crate::revision::Revision;

@@ -2,12 +2,12 @@
 
 use serde_json::{Number, Value};
 
+use crate::RawMap;
 use crate::form::{
     ElicitSchema, EnumSchema, MultiSelectSchema, NumberKind, NumberSchema, PrimitiveSchema, StringFormat,
     StringSchema,
 };
-use crate::json::RawJson;
-use crate::map::RawMap;
+use bowline_json::RawJson;
 
 impl ElicitSchema {
     /// Checks a whole answer; the error names the field and what is wrong with it.
@@ -67,11 +67,11 @@ impl PrimitiveSchema {
     /// The default of the field.
     pub fn default_value(&self) -> Option<RawJson> {
         match self {
-            Self::String(schema) => schema.default.as_ref().map(RawJson::of_known),
-            Self::Number(schema) => schema.default.as_ref().map(RawJson::of_known),
-            Self::Boolean(schema) => schema.default.as_ref().map(RawJson::of_known),
-            Self::Enum(schema) => schema.default.as_ref().map(RawJson::of_known),
-            Self::MultiSelect(schema) => schema.default.as_ref().map(RawJson::of_known),
+            Self::String(schema) => schema.default.as_ref().map(crate::to_json),
+            Self::Number(schema) => schema.default.as_ref().map(crate::to_json),
+            Self::Boolean(schema) => schema.default.as_ref().map(crate::to_json),
+            Self::Enum(schema) => schema.default.as_ref().map(crate::to_json),
+            Self::MultiSelect(schema) => schema.default.as_ref().map(crate::to_json),
             Self::Unknown(_) => None,
         }
     }

@@ -4,13 +4,13 @@ use serde::de::{self, Deserializer};
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
+use crate::OrderedMap;
 use crate::adapt::{Adapt, adapt_message_meta, adapt_result_type};
-use crate::json::RawText;
-use crate::map::OrderedMap;
 use crate::meta::Meta;
 use crate::record::record;
 use crate::result::ResultType;
 use crate::revision::Revision;
+use bowline_json::borrow::RawText;
 
 record! {
     /// Names a prompt.

@@ -8,11 +8,11 @@ use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
 use crate::adapt::{Adapt, adapt_meta};
-use crate::json::{RawJson, RawText};
 use crate::meta::Meta;
 use crate::record::{open_enum, record};
 use crate::resource::{Resource, ResourceContents};
 use crate::revision::Revision;
+use bowline_json::{RawJson, borrow::RawText};
 
 open_enum! {
     /// Whose words a message holds.
@@ -352,7 +352,7 @@ impl<'de> Deserialize<'de> for ContentBlock {
             Some("resource") => text.decode().map(Self::Resource),
             Some("tool_use") => text.decode().map(Self::ToolUse),
             Some("tool_result") => text.decode().map(Self::ToolResult),
-            _ => Ok(Self::Unknown(text.into_raw())),
+            _ => Ok(Self::Unknown(text.into())),
         }
     }
 }
@@ -369,7 +369,7 @@ impl<'de> Deserialize<'de> for FlatBlocks {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let text = RawText::deserialize(deserializer)?;
                 if text.tag::<D::Error>("type")?.as_deref() == Some("tool_result") {
-                    return Ok(Self(ContentBlock::Unknown(text.into_raw())));
+                    return Ok(Self(ContentBlock::Unknown(text.into())));
                 }
                 text.decode().map(Self)
             }

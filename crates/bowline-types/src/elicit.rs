@@ -4,15 +4,15 @@ use serde::de::{self, Deserializer};
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
+use crate::RawMap;
 use crate::adapt::{Adapt, adapt_message_meta, adapt_only_meta};
 use crate::form::ElicitSchema;
-use crate::json::{RawText, Text};
-use crate::map::RawMap;
 use crate::meta::Meta;
 use crate::record::{open_enum, record};
 use crate::result::ResultType;
 use crate::revision::Revision;
 use crate::task::TaskMetadata;
+use bowline_json::borrow::{RawText, Text};
 
 record! {
     /// A form for the user.

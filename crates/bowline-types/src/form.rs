@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
 use crate::adapt::Adapt;
-use crate::json::{RawJson, RawText};
-use crate::map::{OrderedMap, RawMap};
 use crate::record::{open_enum, record};
 use crate::revision::Revision;
+use crate::{OrderedMap, RawMap};
+use bowline_json::{RawJson, borrow::RawText};
 
 record! {
     /// The fields of a form: a flat object schema.
@@ -357,7 +357,7 @@ impl<'de> Deserialize<'de> for PrimitiveSchema {
             Some("number" | "integer") => text.decode().map(Self::Number),
             Some("boolean") => text.decode().map(Self::Boolean),
             Some("array") if lists_choices(&members) => text.decode().map(Self::MultiSelect),
-            _ => Ok(Self::Unknown(text.into_raw())),
+            _ => Ok(Self::Unknown(text.into())),
         }
     }
 }
@@ -432,7 +432,7 @@ impl ElicitSchema {
                 };
                 choices.iter().find(same).map_or(part, |(value, _)| *value)
             });
-            *answer = RawJson::of_known(&chosen.collect::<Vec<_>>());
+            *answer = crate::to_json(&chosen.collect::<Vec<_>>());
         }
     }
 }
@@ -443,7 +443,7 @@ pub(crate) fn join_lists(content: &mut RawMap) {
         if value.is_array()
             && let Ok(items) = value.decode::<Vec<String>>()
         {
-            *value = RawJson::of_known(&items.join(", "));
+            *value = crate::to_json(&items.join(", "));
         }
     }
 }

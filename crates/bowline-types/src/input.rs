@@ -7,14 +7,17 @@ use std::fmt;
 
 use crate::adapt::{Adapt, adapt_message_meta};
 use crate::elicit::ElicitParams;
-use crate::json::{RawJson, RawText, Text};
-use crate::map::{OrderedMap, RawMap};
 use crate::meta::Meta;
 use crate::method::Method;
 use crate::record::{once, present, record};
 use crate::result::{EmptyParams, ResultType};
 use crate::revision::Revision;
 use crate::sampling::CreateMessageParams;
+use crate::{OrderedMap, RawMap};
+use bowline_json::{
+    RawJson,
+    borrow::{RawText, Text},
+};
 
 /// One question to the client: a request without identifier, inside a result.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,8 +50,8 @@ impl InputRequest {
     /// The params of the question, for a session that asks by a request of its own.
     pub fn params(&self) -> Option<RawJson> {
         match self {
-            Self::Elicit(params) => Some(RawJson::of_known(params)),
-            Self::CreateMessage(params) => Some(RawJson::of_known(params)),
+            Self::Elicit(params) => Some(crate::to_json(params)),
+            Self::CreateMessage(params) => Some(crate::to_json(params)),
             Self::ListRoots => None,
         }
     }

@@ -26,15 +26,12 @@ mod elicit;
 mod form;
 mod implementation;
 mod input;
-mod json;
 mod lifecycle;
 mod log;
-pub mod map;
 pub mod meta;
 mod method;
 mod progress;
 mod prompt;
-mod read;
 mod record;
 mod resource;
 mod result;
@@ -42,15 +39,14 @@ mod revision;
 mod root;
 mod rpc;
 mod sampling;
-pub mod scan;
 mod subscription;
 mod task;
 mod tool;
 mod trace;
-mod write;
 
 pub use adapt::Adapt;
 pub use answer::{Answer, NotAccepted};
+pub use bowline_json::{OrderedMap, RawJson, RawMap, map, write_json};
 pub use cache::CacheScope;
 pub use capability::*;
 pub use complete::*;
@@ -65,10 +61,8 @@ pub use form::{
 };
 pub use implementation::*;
 pub use input::*;
-pub use json::RawJson;
 pub use lifecycle::*;
 pub use log::*;
-pub use map::{OrderedMap, RawMap};
 pub use meta::{Meta, MetaKeyError};
 pub use method::*;
 pub use progress::*;
@@ -83,4 +77,8 @@ pub use subscription::*;
 pub use task::*;
 pub use tool::*;
 pub use trace::*;
-pub use write::write_json;
+
+/// Serializes a type of this crate, none of which can fail.
+fn to_json(value: &(impl serde::Serialize + ?Sized)) -> RawJson {
+    RawJson::of(value).expect("a protocol type always has a JSON form")
+}

@@ -8,9 +8,9 @@ use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
 use crate::adapt::adapt_only_meta;
-use crate::json::{RawJson, Text};
 use crate::meta::Meta;
 use crate::record::record;
+use bowline_json::{RawJson, borrow::Text};
 
 /// How much a message matters, least first (RFC 5424).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

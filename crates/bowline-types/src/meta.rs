@@ -6,14 +6,14 @@ use serde::de::Deserializer;
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
+use crate::RawMap;
 use crate::capability::ClientCapabilities;
 use crate::implementation::Implementation;
-use crate::json::RawJson;
 use crate::log::LoggingLevel;
-use crate::map::RawMap;
 use crate::revision::Revision;
 use crate::rpc::{Id, ProgressToken};
 use crate::task::RelatedTaskMetadata;
+use bowline_json::RawJson;
 
 /// The keys that the protocol itself defines.
 pub mod key {
@@ -61,7 +61,7 @@ macro_rules! accessors {
 
             #[doc = concat!("Sets what [`", stringify!($read), "`](Self::", stringify!($read), ") reads.")]
             pub fn $write(&mut self, value: &$type) {
-                self.0.insert(key::$key, RawJson::of_known(value));
+                self.0.insert(key::$key, crate::to_json(value));
             }
         )*
     };
@@ -100,7 +100,7 @@ impl Meta {
     }
 
     /// The members in order.
-    pub fn iter(&self) -> crate::map::Iter<'_, RawJson> {
+    pub fn iter(&self) -> bowline_json::map::Iter<'_, RawJson> {
         self.0.iter()
     }
 
@@ -159,7 +159,7 @@ impl From<RawMap> for Meta {
 
 impl<'a> IntoIterator for &'a Meta {
     type Item = (&'a str, &'a RawJson);
-    type IntoIter = crate::map::Iter<'a, RawJson>;
+    type IntoIter = bowline_json::map::Iter<'a, RawJson>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()

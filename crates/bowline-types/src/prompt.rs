@@ -1,11 +1,11 @@
 //! Prompts: what a server offers to say, and the messages it comes to.
 
+use crate::OrderedMap;
 use crate::adapt::{Adapt, adapt_cache, adapt_message_meta, adapt_meta, adapt_result_type};
 use crate::cache::CacheScope;
 use crate::content::{ContentBlock, Role};
 use crate::implementation::Icon;
 use crate::input::InputResponses;
-use crate::map::OrderedMap;
 use crate::meta::Meta;
 use crate::record::record;
 use crate::result::ResultType;

@@ -42,7 +42,7 @@ macro_rules! record {
         pub struct $name {
             $( $(#[$field_attribute])* pub $field: $crate::record::field_type!($kind $type), )*
             /// Members not named above, as they came.
-            pub extra: $crate::map::RawMap,
+            pub extra: $crate::RawMap,
         }
 
         impl $name {
@@ -80,8 +80,8 @@ macro_rules! record {
                     ) -> Result<Self::Value, A::Error> {
                         $( let mut tag = $crate::record::unseen($tag); )?
                         $( let mut $field = None::<$crate::record::field_type!($kind $type)>; )*
-                        let mut extra = $crate::map::RawMap::new();
-                        while let Some($crate::json::Text(key)) = map.next_key()? {
+                        let mut extra = $crate::RawMap::new();
+                        while let Some(bowline_json::borrow::Text(key)) = map.next_key()? {
                             match key.as_ref() {
                                 $( $tag => {
                                     $crate::record::once(tag.as_ref(), $tag)?;
@@ -123,7 +123,7 @@ macro_rules! constructor {
     ([] [$($other:ident)*]) => {
         /// Creates an empty value.
         pub fn new() -> Self {
-            Self { $($other: Default::default(),)* extra: $crate::map::RawMap::new() }
+            Self { $($other: Default::default(),)* extra: $crate::RawMap::new() }
         }
     };
     ([$($field:ident $type:ty,)+] [$($other:ident)*]) => {
@@ -132,7 +132,7 @@ macro_rules! constructor {
             Self {
                 $($field: $field.into(),)*
                 $($other: Default::default(),)*
-                extra: $crate::map::RawMap::new(),
+                extra: $crate::RawMap::new(),
             }
         }
     };
@@ -293,7 +293,7 @@ macro_rules! open_enum {
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                $crate::json::Text::deserialize(deserializer).map(|text| Self::from(text.0.as_ref()))
+                bowline_json::borrow::Text::deserialize(deserializer).map(|text| Self::from(text.0.as_ref()))
             }
         }
     };
@@ -320,7 +320,7 @@ pub(crate) fn present<T, E: de::Error>(slot: Option<T>, wire: &'static str) -> R
 }
 
 /// Refuses unknown members that occur twice.
-pub(crate) fn unique<E: de::Error>(extra: &crate::map::RawMap) -> Result<(), E> {
+pub(crate) fn unique<E: de::Error>(extra: &crate::RawMap) -> Result<(), E> {
     match extra.first_duplicate() {
         Some(key) => Err(E::custom(format_args!("duplicate field `{key}`"))),
         None => Ok(()),
@@ -329,7 +329,7 @@ pub(crate) fn unique<E: de::Error>(extra: &crate::map::RawMap) -> Result<(), E> 
 
 /// Refuses another tag than the one the type stands for.
 pub(crate) fn expect_tag<E: de::Error>(
-    found: &crate::json::Text<'_>,
+    found: &bowline_json::borrow::Text<'_>,
     tag: &'static str,
     expected: &'static str,
 ) -> Result<(), E> {

@@ -7,17 +7,17 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
+use crate::RawMap;
 use crate::adapt::{Adapt, adapt_cache, adapt_message_meta, adapt_meta, adapt_only_meta, adapt_result_type};
 use crate::cache::CacheScope;
 use crate::content::{Annotations, adapt_annotations};
 use crate::implementation::Icon;
 use crate::input::InputResponses;
-use crate::json::{RawJson, Text};
-use crate::map::RawMap;
 use crate::meta::Meta;
 use crate::record::{once, present, record, unique};
 use crate::result::ResultType;
 use crate::revision::Revision;
+use bowline_json::borrow::Text;
 
 record! {
     /// A resource as the server lists it.
@@ -207,7 +207,7 @@ impl<'de> Visitor<'de> for ContentsVisitor {
             }
             // Text is the more useful of the two; the bytes stay with it.
             (Some(text), Some(blob)) => {
-                extra.insert("blob", RawJson::of_known(&blob));
+                extra.insert("blob", crate::to_json(&blob));
                 Ok(ResourceContents::Text(TextResourceContents { uri, mime_type, text, meta, extra }))
             }
             (None, None) => Err(de::Error::custom("expected `text` or `blob` in resource contents")),

@@ -8,13 +8,13 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
+use crate::RawMap;
 use crate::adapt::Adapt;
 use crate::capability::ClientCapabilities;
 use crate::elicit::ElicitUrlParams;
-use crate::json::{RawJson, Text};
-use crate::map::RawMap;
 use crate::record::{once, present};
 use crate::revision::Revision;
+use bowline_json::{RawJson, borrow::Text};
 
 /// Names a request. `1` and `"1"` are two different identifiers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -178,28 +178,28 @@ impl RpcError {
     pub fn resource_not_found(uri: impl AsRef<str>) -> Self {
         let uri = uri.as_ref();
         Self::new(error_code::RESOURCE_NOT_FOUND, format!("resource not found: {uri}"))
-            .with_data(RawJson::of_known(&RawMap::from([("uri", RawJson::of_known(uri))])))
+            .with_data(crate::to_json(&RawMap::from([("uri", crate::to_json(uri))])))
     }
 
     /// The revision asked for is not served; names those that are.
     pub fn unsupported_version(requested: impl AsRef<str>, supported: &[Revision]) -> Self {
         let requested = requested.as_ref();
         let data = RawMap::from([
-            ("supported", RawJson::of_known(supported)),
-            ("requested", RawJson::of_known(requested)),
+            ("supported", crate::to_json(supported)),
+            ("requested", crate::to_json(requested)),
         ]);
         Self::new(
             error_code::UNSUPPORTED_PROTOCOL_VERSION,
             format!("unsupported protocol version: {requested}"),
         )
-        .with_data(RawJson::of_known(&data))
+        .with_data(crate::to_json(&data))
     }
 
     /// The client lacks what the request needs; names just that.
     pub fn missing_capability(required: &ClientCapabilities) -> Self {
-        let data = RawMap::from([("requiredCapabilities", RawJson::of_known(required))]);
+        let data = RawMap::from([("requiredCapabilities", crate::to_json(required))]);
         Self::new(error_code::MISSING_CLIENT_CAPABILITY, "missing required client capability")
-            .with_data(RawJson::of_known(&data))
+            .with_data(crate::to_json(&data))
     }
 
     /// A header contradicts the body, or is missing.
@@ -210,9 +210,9 @@ impl RpcError {
     /// The user has to visit these URLs before the request can succeed.
     #[expect(clippy::needless_pass_by_value, reason = "the error takes over what was built for it")]
     pub fn url_elicitation_required(elicitations: Vec<ElicitUrlParams>) -> Self {
-        let data = RawMap::from([("elicitations", RawJson::of_known(&elicitations))]);
+        let data = RawMap::from([("elicitations", crate::to_json(&elicitations))]);
         Self::new(error_code::URL_ELICITATION_REQUIRED, "URL elicitation required")
-            .with_data(RawJson::of_known(&data))
+            .with_data(crate::to_json(&data))
     }
 
     /// Whether only a modern peer can have sent this: one of the codes of 2026-07-28, with its data.

@@ -4,16 +4,16 @@ use serde::de::Deserializer;
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
+use crate::RawMap;
 use crate::adapt::{Adapt, adapt_message_meta};
 use crate::content::{ContentBlock, Place, Role, adapt_block, words};
-use crate::json::RawText;
-use crate::map::RawMap;
 use crate::meta::Meta;
 use crate::record::{open_enum, record};
 use crate::result::ResultType;
 use crate::revision::Revision;
 use crate::task::TaskMetadata;
 use crate::tool::Tool;
+use bowline_json::borrow::RawText;
 
 record! {
     /// Params of `sampling/createMessage`.

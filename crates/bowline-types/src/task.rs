@@ -1,14 +1,14 @@
 //! Tasks: requests that are answered later. Two wire forms, one meaning.
 
+use crate::RawMap;
 use crate::adapt::{Adapt, adapt_message_meta, adapt_only_meta};
 use crate::input::{InputRequests, InputResponses};
-use crate::json::RawJson;
-use crate::map::RawMap;
 use crate::meta::Meta;
 use crate::record::{open_enum, record};
 use crate::result::ResultType;
 use crate::revision::Revision;
 use crate::rpc::RpcError;
+use bowline_json::RawJson;
 
 open_enum! {
     /// How a task is doing.

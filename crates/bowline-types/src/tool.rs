@@ -7,12 +7,12 @@ use crate::cache::CacheScope;
 use crate::content::{ContentBlock, adapt_structured_content};
 use crate::implementation::Icon;
 use crate::input::InputResponses;
-use crate::json::RawJson;
 use crate::meta::Meta;
 use crate::record::{open_enum, record};
 use crate::result::ResultType;
 use crate::revision::Revision;
 use crate::task::TaskMetadata;
+use bowline_json::RawJson;
 
 record! {
     /// A tool as the server lists it.

@@ -3,7 +3,6 @@
 //! The forms are those of W3C Trace Context and W3C Baggage. What does not follow them is treated as
 //! absent, as both specifications ask.
 
-use crate::json::RawJson;
 use crate::meta::{Meta, key};
 
 /// The trace a message belongs to.
@@ -64,7 +63,7 @@ impl Meta {
             (key::BAGGAGE, baggage.as_ref().filter(|text| is_baggage(text))),
         ] {
             match text {
-                Some(text) => self.insert(key, RawJson::of_known(text)),
+                Some(text) => self.insert(key, crate::to_json(text)),
                 None => self.remove(key),
             };
         }
@@ -174,6 +173,7 @@ fn is_baggage_value(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RawJson;
 
     const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
 
@@ -223,8 +223,8 @@ mod tests {
     fn what_has_not_the_form_counts_as_absent() {
         let meta = |parent: &str, state: &str| {
             Meta::new()
-                .with("traceparent", RawJson::of_known(parent))
-                .with("tracestate", RawJson::of_known(state))
+                .with("traceparent", crate::to_json(parent))
+                .with("tracestate", crate::to_json(state))
                 .with("baggage", RawJson::parse("1").unwrap())
         };
         let context = meta(PARENT, "rojo=1").trace_context().unwrap();
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(context.baggage, None);
         assert_eq!(meta(PARENT, "Rojo=1").trace_context().unwrap().tracestate, None);
         assert_eq!(meta("nonsense", "rojo=1").trace_context(), None);
-        assert_eq!(Meta::new().with("baggage", RawJson::of_known("k=v")).baggage().as_deref(), Some("k=v"));
+        assert_eq!(Meta::new().with("baggage", crate::to_json("k=v")).baggage().as_deref(), Some("k=v"));
         let mut forwarded = Meta::new().with("baggage", RawJson::null());
         forwarded.set_trace_context(&context);
         assert_eq!(

@@ -1,6 +1,6 @@
 //! What a result means: done, or first answer these questions.
 
-use crate::lenient::Text;
+use bowline_json::borrow::Text;
 use bowline_types::{Era, InputRequiredResult, RawJson, Revision};
 use serde::Deserialize;
 use std::fmt;

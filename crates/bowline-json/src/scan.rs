@@ -1,16 +1,23 @@
-//! Where the parts of a JSON text are: found in one pass, without decoding any of them.
+//! Finds where the values of a JSON text begin and end, in one pass and without decoding them.
 //!
-//! Decoding nested raw values would look at the innermost bytes once per level. A [`Scanner`] checks the whole text once
-//! and remembers where the members of interest stand.
+//! Decoding nested raw values would read the innermost bytes once per level. A [`Scanner`] checks the whole text once and
+//! reports the position of each value that the caller asks for. The reader and the canonical form use the same scanner.
 
-use crate::RawJson;
+use crate::{
+    RawJson,
+    search::{plain_len, plain_len_short},
+    unescape::unescape,
+};
 use bytes::Bytes;
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    str::{Utf8Error, from_utf8},
+};
 
-/// How deep a text may nest.
+/// Maximum nesting depth of a scanned text.
 pub const MAX_DEPTH: usize = 128;
 
-/// Where one value stands in a text that was scanned. The default is nowhere: the value is absent.
+/// Position of one value in a scanned text. The default value means that there is no value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     start: u32,
@@ -18,25 +25,30 @@ pub struct Span {
 }
 
 impl Span {
-    /// Whether there is no value.
+    /// Returns whether there is no value.
     #[inline]
     pub fn is_absent(self) -> bool {
         self.end == 0
     }
 
-    /// The value, which shares the bytes of `buffer`. That has to be what was scanned.
+    /// Returns the value; it shares the bytes of `buffer`, which must be the scanned text.
     pub fn raw(self, buffer: &Bytes) -> Option<RawJson> {
         let range = self.start as usize..self.end as usize;
         (!self.is_absent() && range.end <= buffer.len()).then(|| RawJson::checked(buffer.slice(range)))
     }
 
-    /// The bytes of the value; none when it is absent.
+    /// Returns the bytes of the value; empty if there is no value.
     #[inline]
     pub fn bytes(self, text: &[u8]) -> &[u8] {
         text.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
-    /// Whether the value is the string `expected`.
+    /// Returns the text of the value; `None` if the span does not belong to `text`.
+    pub(crate) fn str(self, text: &str) -> Option<&str> {
+        text.get(self.start as usize..self.end as usize)
+    }
+
+    /// Returns whether the value is the string `expected`.
     #[inline]
     pub fn is_text(self, text: &[u8], expected: &str) -> bool {
         let quoted = self.bytes(text);
@@ -44,17 +56,13 @@ impl Span {
         plain == Some(expected.as_bytes()) || self.text(text).is_some_and(|found| found == expected)
     }
 
-    /// The string the value is; `None` when it is absent or something else.
+    /// Returns the value if it is a string.
     pub fn text(self, text: &[u8]) -> Option<Cow<'_, str>> {
         let quoted = self.bytes(text);
-        let inner = quoted.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-        if inner.contains(&b'\\') {
-            return serde_json::from_slice(quoted).ok().map(Cow::Owned);
-        }
-        std::str::from_utf8(inner).ok().map(Cow::Borrowed)
+        unescape(from_utf8(quoted.strip_prefix(b"\"")?.strip_suffix(b"\"")?).ok()?)
     }
 
-    /// The same value in the text of `outer`, of which it is a part.
+    /// Converts a position in the whole text into a position in the text of `outer`, which contains the value.
     pub fn within(self, outer: Self) -> Self {
         if self.is_absent() {
             return self;
@@ -65,14 +73,14 @@ impl Span {
 
 /// Why a text cannot be scanned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// It is not JSON.
+pub enum ScanError {
+    /// The text is not JSON.
     Syntax,
-    /// It nests deeper than [`MAX_DEPTH`].
+    /// The text nests deeper than [`MAX_DEPTH`].
     Depth,
 }
 
-/// Passes over a JSON text.
+/// Passes over a JSON text from value to value.
 #[derive(Debug)]
 pub struct Scanner<'a> {
     text: &'a [u8],
@@ -81,22 +89,35 @@ pub struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    /// Begins at the start of `text`, of which at most 4 GiB are looked at.
+    /// Starts at the beginning of `text`. Only the first 4 GiB are scanned.
     pub fn new(text: &'a str) -> Self {
-        let end = text.len().min(u32::MAX as usize);
-        Self { text: text.as_bytes().get(..end).unwrap_or_default(), at: 0, depth: 0 }
+        Self::of_utf8(text.as_bytes())
     }
 
-    /// The first byte of the next value or sign; 0 at the end.
+    /// Starts at the beginning of `bytes`, which must be UTF-8.
+    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self, Utf8Error> {
+        // Most texts are ASCII, which is several times faster to check.
+        if !bytes.is_ascii() {
+            from_utf8(bytes)?;
+        }
+        Ok(Self::of_utf8(bytes))
+    }
+
+    fn of_utf8(text: &'a [u8]) -> Self {
+        let end = text.len().min(u32::MAX as usize);
+        Self { text: text.get(..end).unwrap_or_default(), at: 0, depth: 0 }
+    }
+
+    /// Skips blanks and returns the next byte; 0 at the end.
     #[inline]
     pub fn peek(&mut self) -> u8 {
         match self.text.get(self.at) {
             Some(byte) if *byte > b' ' => *byte,
-            _ => self.peek_behind_blanks(),
+            _ => self.peek_after_blanks(),
         }
     }
 
-    fn peek_behind_blanks(&mut self) -> u8 {
+    fn peek_after_blanks(&mut self) -> u8 {
         loop {
             match self.text.get(self.at) {
                 Some(b' ' | b'\n' | b'\r' | b'\t') => self.at += 1,
@@ -106,75 +127,83 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// There has to be nothing left but blanks.
-    pub fn end(&mut self) -> Result<(), Fault> {
+    /// Fails unless only blanks are left.
+    pub fn end(&mut self) -> Result<(), ScanError> {
         self.peek();
-        if self.at == self.text.len() { Ok(()) } else { Err(Fault::Syntax) }
+        if self.at == self.text.len() { Ok(()) } else { Err(ScanError::Syntax) }
     }
 
     /// Passes over the next value.
-    pub fn value(&mut self) -> Result<Span, Fault> {
+    pub fn value(&mut self) -> Result<Span, ScanError> {
         let first = self.peek();
         let start = self.at;
         if first == b'"' {
             self.at += 1;
-            self.string()?;
+            self.string_tail()?;
         } else {
             self.skip()?;
         }
         Ok(self.span(start))
     }
 
-    /// Passes over the next value, which has to be an object. `visit` is told the name of each member and has to pass over
-    /// its value.
+    /// Passes over the next value, which must be an object. `visit` gets the name of each member and must pass over its
+    /// value.
     pub fn members(
         &mut self,
-        mut visit: impl FnMut(&[u8], &mut Self) -> Result<(), Fault>,
-    ) -> Result<Span, Fault> {
+        mut visit: impl FnMut(&[u8], &mut Self) -> Result<(), ScanError>,
+    ) -> Result<Span, ScanError> {
+        let text = self.text;
+        self.raw_members(|quoted, scanner| {
+            let name = quoted.bytes(text);
+            let name = name.get(1..name.len() - 1).unwrap_or_default();
+            if !name.contains(&b'\\') {
+                return visit(name, scanner);
+            }
+            let name = from_utf8(name).ok().and_then(unescape).ok_or(ScanError::Syntax)?;
+            visit(name.as_bytes(), scanner)
+        })
+    }
+
+    /// Like [`Self::members`], with the position of each name.
+    #[inline]
+    pub(crate) fn raw_members(
+        &mut self,
+        mut visit: impl FnMut(Span, &mut Self) -> Result<(), ScanError>,
+    ) -> Result<Span, ScanError> {
         self.expect(b'{')?;
         let start = self.at - 1;
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return Err(Fault::Depth);
-        }
+        self.descend()?;
         if self.peek() == b'}' {
             self.at += 1;
         } else {
             loop {
                 self.expect(b'"')?;
-                let name = self.at;
-                let text = self.text;
-                let escaped = self.string()?;
-                let name = text.get(name..self.at - 1).unwrap_or_default();
+                let name = self.at - 1;
+                self.string_tail()?;
+                let name = self.span(name);
                 self.expect(b':')?;
-                if escaped {
-                    let plain = unescaped(name).ok_or(Fault::Syntax)?;
-                    visit(plain.as_bytes(), self)?;
-                } else {
-                    visit(name, self)?;
-                }
+                visit(name, self)?;
                 match self.peek() {
                     b',' => self.at += 1,
                     b'}' => {
                         self.at += 1;
                         break;
                     }
-                    _ => return Err(Fault::Syntax),
+                    _ => return Err(ScanError::Syntax),
                 }
             }
         }
-        self.depth -= 1;
+        self.ascend();
         Ok(self.span(start))
     }
 
-    /// Passes over the next value, which has to be a list, and gives each of its values to `visit`, which has to pass
-    /// over it.
-    pub fn elements(&mut self, mut visit: impl FnMut(&mut Self) -> Result<(), Fault>) -> Result<(), Fault> {
+    /// Passes over the next value, which must be an array. `visit` must pass over each element.
+    pub fn elements(
+        &mut self,
+        mut visit: impl FnMut(&mut Self) -> Result<(), ScanError>,
+    ) -> Result<(), ScanError> {
         self.expect(b'[')?;
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return Err(Fault::Depth);
-        }
+        self.descend()?;
         if self.peek() == b']' {
             self.at += 1;
         } else {
@@ -186,40 +215,54 @@ impl<'a> Scanner<'a> {
                         self.at += 1;
                         break;
                     }
-                    _ => return Err(Fault::Syntax),
+                    _ => return Err(ScanError::Syntax),
                 }
             }
         }
-        self.depth -= 1;
+        self.ascend();
         Ok(())
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "no more than 4 GiB of text are looked at")]
+    /// Enters an object or array, which [`Self::ascend`] leaves.
+    #[inline]
+    pub(crate) fn descend(&mut self) -> Result<(), ScanError> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH { Err(ScanError::Depth) } else { Ok(()) }
+    }
+
+    /// Leaves an object or array.
+    #[inline]
+    pub(crate) fn ascend(&mut self) {
+        self.depth -= 1;
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "at most 4 GiB of text are scanned")]
     fn span(&self, start: usize) -> Span {
         Span { start: start as u32, end: self.at as u32 }
     }
 
+    /// Passes over `sign`, which must come next.
     #[inline]
-    fn expect(&mut self, sign: u8) -> Result<(), Fault> {
+    pub(crate) fn expect(&mut self, sign: u8) -> Result<(), ScanError> {
         if self.peek() != sign {
-            return Err(Fault::Syntax);
+            return Err(ScanError::Syntax);
         }
         self.at += 1;
         Ok(())
     }
 
-    /// Loops instead of recursing: one bit per open bracket tells objects from lists.
-    fn skip(&mut self) -> Result<(), Fault> {
+    /// Passes over one value. Uses a loop instead of recursion: one bit per open bracket tells objects from arrays.
+    fn skip(&mut self) -> Result<(), ScanError> {
         let (mut open, mut depth) = (0u128, self.depth);
         loop {
             let first = self.peek();
             self.at += 1;
             match first {
-                b'"' => drop(self.string()?),
+                b'"' => drop(self.string_tail()?),
                 b'{' | b'[' => {
                     depth += 1;
                     if depth > MAX_DEPTH {
-                        return Err(Fault::Depth);
+                        return Err(ScanError::Depth);
                     }
                     let is_object = first == b'{';
                     open = open << 1 | u128::from(is_object);
@@ -236,10 +279,10 @@ impl<'a> Scanner<'a> {
                 b't' => self.literal(b"rue")?,
                 b'f' => self.literal(b"alse")?,
                 b'n' => self.literal(b"ull")?,
-                b'-' | b'0'..=b'9' => self.number(first)?,
-                _ => return Err(Fault::Syntax),
+                b'-' | b'0'..=b'9' => self.number_tail(first)?,
+                _ => return Err(ScanError::Syntax),
             }
-            // A value is complete, and with it perhaps what it is the last of.
+            // A value is complete; close the objects and arrays that end with it.
             loop {
                 if depth == self.depth {
                     return Ok(());
@@ -255,7 +298,7 @@ impl<'a> Scanner<'a> {
                     }
                     b'}' if in_object => {}
                     b']' if !in_object => {}
-                    _ => return Err(Fault::Syntax),
+                    _ => return Err(ScanError::Syntax),
                 }
                 self.at += 1;
                 (open, depth) = (open >> 1, depth - 1);
@@ -263,18 +306,19 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn name(&mut self) -> Result<(), Fault> {
+    fn name(&mut self) -> Result<(), ScanError> {
         self.expect(b'"')?;
-        self.string()?;
+        self.string_tail()?;
         self.expect(b':')
     }
 
-    fn literal(&mut self, rest: &[u8]) -> Result<(), Fault> {
-        if self.text.get(self.at..).unwrap_or_default().starts_with(rest) {
-            self.at += rest.len();
+    /// Passes over `word`, which must come next.
+    pub(crate) fn literal(&mut self, word: &[u8]) -> Result<(), ScanError> {
+        if self.text.get(self.at..).unwrap_or_default().starts_with(word) {
+            self.at += word.len();
             return Ok(());
         }
-        Err(Fault::Syntax)
+        Err(ScanError::Syntax)
     }
 
     fn digits(&mut self) -> usize {
@@ -284,8 +328,17 @@ impl<'a> Scanner<'a> {
         count
     }
 
-    /// The rest of a number whose first sign was passed.
-    fn number(&mut self, first: u8) -> Result<(), Fault> {
+    /// Passes over the next value, which must be a number.
+    pub(crate) fn number(&mut self) -> Result<Span, ScanError> {
+        let first = self.peek();
+        let start = self.at;
+        self.at += 1;
+        self.number_tail(first)?;
+        Ok(self.span(start))
+    }
+
+    /// Passes over the rest of a number after its first byte.
+    fn number_tail(&mut self, first: u8) -> Result<(), ScanError> {
         let leading = if first == b'-' {
             let digit = self.text.get(self.at).copied().unwrap_or_default();
             self.at += 1;
@@ -296,12 +349,12 @@ impl<'a> Scanner<'a> {
         match leading {
             b'0' => {}
             b'1'..=b'9' => drop(self.digits()),
-            _ => return Err(Fault::Syntax),
+            _ => return Err(ScanError::Syntax),
         }
         if self.text.get(self.at) == Some(&b'.') {
             self.at += 1;
             if self.digits() == 0 {
-                return Err(Fault::Syntax);
+                return Err(ScanError::Syntax);
             }
         }
         if let Some(b'e' | b'E') = self.text.get(self.at) {
@@ -310,37 +363,61 @@ impl<'a> Scanner<'a> {
                 self.at += 1;
             }
             if self.digits() == 0 {
-                return Err(Fault::Syntax);
+                return Err(ScanError::Syntax);
             }
         }
         Ok(())
     }
 
-    /// The rest of a string whose opening quote was passed. True when it holds escapes.
+    /// Passes over the next value, which must be a string of a text that was scanned before. Returns what is between its
+    /// quotes, and whether that may contain escapes. Only the closing quote has to be found, so this is several times
+    /// faster than [`Self::value`].
     #[inline]
-    fn string(&mut self) -> Result<bool, Fault> {
-        // Most end soon, and without anything to look at.
-        for _ in 0..2 {
-            match eight(self.text.get(self.at..).unwrap_or_default()) {
-                Ok(_) => self.at += 8,
-                Err(plain) => {
-                    self.at += plain;
-                    if self.text.get(self.at) == Some(&b'"') {
-                        self.at += 1;
-                        return Ok(false);
-                    }
-                    break;
-                }
-            }
+    pub(crate) fn checked_string(&mut self) -> Result<(Span, bool), ScanError> {
+        self.expect(b'"')?;
+        let start = self.at;
+        // Most strings are short and contain no escapes.
+        self.at += plain_len_short(self.text.get(start..).unwrap_or_default());
+        if self.text.get(self.at) == Some(&b'"') {
+            let inner = self.span(start);
+            self.at += 1;
+            return Ok((inner, false));
         }
-        self.long_string()
+        self.long_checked_string(start).map(|inner| (inner, true))
     }
 
-    fn long_string(&mut self) -> Result<bool, Fault> {
+    fn long_checked_string(&mut self, start: usize) -> Result<Span, ScanError> {
+        loop {
+            let rest = self.text.get(self.at..).unwrap_or_default();
+            let quote = memchr::memchr(b'"', rest).ok_or(ScanError::Syntax)?;
+            self.at += quote + 1;
+            // An even number of backslashes before the quote escape each other, not the quote.
+            let inner = self.text.get(start..self.at - 1).unwrap_or_default();
+            let backslashes = inner.iter().rev().take_while(|byte| **byte == b'\\').count();
+            if backslashes.is_multiple_of(2) {
+                let quoted = self.span(start);
+                return Ok(Span { end: quoted.end - 1, ..quoted });
+            }
+        }
+    }
+
+    /// Passes over the rest of a string after its opening quote. Returns whether it contains escapes.
+    #[inline]
+    fn string_tail(&mut self) -> Result<bool, ScanError> {
+        // Most strings are short and contain no escapes.
+        self.at += plain_len_short(self.text.get(self.at..).unwrap_or_default());
+        if self.text.get(self.at) == Some(&b'"') {
+            self.at += 1;
+            return Ok(false);
+        }
+        self.long_string_tail()
+    }
+
+    fn long_string_tail(&mut self) -> Result<bool, ScanError> {
         let mut escaped = false;
         loop {
-            self.plain();
-            let Some(stop) = self.text.get(self.at) else { return Err(Fault::Syntax) };
+            self.at += plain_len(self.text.get(self.at..).unwrap_or_default());
+            let Some(stop) = self.text.get(self.at) else { return Err(ScanError::Syntax) };
             self.at += 1;
             match stop {
                 b'"' => return Ok(escaped),
@@ -348,12 +425,12 @@ impl<'a> Scanner<'a> {
                     escaped = true;
                     self.escape()?;
                 }
-                _ => return Err(Fault::Syntax),
+                _ => return Err(ScanError::Syntax),
             }
         }
     }
 
-    fn escape(&mut self) -> Result<(), Fault> {
+    fn escape(&mut self) -> Result<(), ScanError> {
         let kind = self.text.get(self.at).copied().unwrap_or_default();
         self.at += 1;
         match kind {
@@ -362,87 +439,11 @@ impl<'a> Scanner<'a> {
                 let digits = self.text.get(self.at..self.at + 4).unwrap_or_default();
                 self.at += 4;
                 let is_hex = digits.len() == 4 && digits.iter().all(u8::is_ascii_hexdigit);
-                if is_hex { Ok(()) } else { Err(Fault::Syntax) }
+                if is_hex { Ok(()) } else { Err(ScanError::Syntax) }
             }
-            _ => Err(Fault::Syntax),
+            _ => Err(ScanError::Syntax),
         }
     }
-
-    fn plain(&mut self) {
-        self.at += plain_run(self.text.get(self.at..).unwrap_or_default());
-    }
-}
-
-/// How many bytes come before the next quote, backslash or control character, which strings hold only as escapes.
-pub(crate) fn plain_run(text: &[u8]) -> usize {
-    // Most strings are short: eight bytes at a time, and only what is longer is worth setting up wide registers for.
-    let mut rest = text;
-    for _ in 0..6 {
-        match eight(rest) {
-            Ok(next) => rest = next,
-            Err(found) => return text.len() - rest.len() + found,
-        }
-    }
-    while let Some((block, next)) = rest.split_first_chunk::<32>() {
-        // Without an early exit, so that it is done many bytes at a time.
-        if block.iter().fold(false, |found, byte| found | is_special(*byte)) {
-            break;
-        }
-        rest = next;
-    }
-    loop {
-        match eight(rest) {
-            Ok(next) => rest = next,
-            Err(found) => return text.len() - rest.len() + found,
-        }
-    }
-}
-
-/// What is behind the next eight bytes, or how many of them come before one that ends the run.
-#[inline]
-fn eight(text: &[u8]) -> Result<&[u8], usize> {
-    let Some((chunk, rest)) = text.split_first_chunk::<8>() else { return Err(few(text)) };
-    match specials(u64::from_le_bytes(*chunk)) {
-        0 => Ok(rest),
-        found => Err(found.trailing_zeros() as usize / 8),
-    }
-}
-
-/// How many of less than eight bytes come before one that ends the run. Mostly all of them, which two halves that overlap
-/// show at once.
-#[inline]
-fn few(text: &[u8]) -> usize {
-    if let (Some(first), Some(last)) = (text.first_chunk::<4>(), text.last_chunk::<4>()) {
-        let halves = u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32;
-        if specials(halves) == 0 {
-            return text.len();
-        }
-    }
-    text.iter().take_while(|byte| !is_special(**byte)).count()
-}
-
-fn unescaped(name: &[u8]) -> Option<String> {
-    let mut quoted = Vec::with_capacity(name.len() + 2);
-    quoted.push(b'"');
-    quoted.extend_from_slice(name);
-    quoted.push(b'"');
-    serde_json::from_slice(&quoted).ok()
-}
-
-#[inline]
-fn is_special(byte: u8) -> bool {
-    byte < b' ' || byte == b'"' || byte == b'\\'
-}
-
-/// The high bit of the first byte that ends a plain run is set; bits above it mean nothing.
-#[inline]
-fn specials(word: u64) -> u64 {
-    const ONES: u64 = u64::MAX / 255;
-    let zeros = |word: u64| word.wrapping_sub(ONES) & !word;
-    let quotes = zeros(word ^ (ONES * u64::from(b'"')));
-    let slashes = zeros(word ^ (ONES * u64::from(b'\\')));
-    let controls = word.wrapping_sub(ONES * u64::from(b' ')) & !word;
-    (quotes | slashes | controls) & (ONES * 0x80)
 }
 
 #[cfg(test)]
@@ -457,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn it_agrees_with_the_grammar() {
+    fn agrees_with_the_grammar() {
         let long = "x".repeat(5000);
         for text in [
             "1",
@@ -522,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_found_whatever_is_around_them() {
+    fn finds_members_between_blanks_and_escapes() {
         let text = r#" { "a" : [1, {"b": "}"}] , "\u0062" : "x\"y" , "c":null } "#;
         let (mut a, mut b) = (Span::default(), Span::default());
         let mut scanner = Scanner::new(text);
@@ -539,21 +540,37 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_bounded() {
+    fn limits_depth() {
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(is_json(&nested(MAX_DEPTH)));
-        assert_eq!(Scanner::new(&nested(MAX_DEPTH + 1)).value(), Err(Fault::Depth));
-        assert_eq!(Scanner::new(&"{\"a\":".repeat(1_000_000)).value(), Err(Fault::Depth));
+        assert_eq!(Scanner::new(&nested(MAX_DEPTH + 1)).value(), Err(ScanError::Depth));
+        assert_eq!(Scanner::new(&"{\"a\":".repeat(1_000_000)).value(), Err(ScanError::Depth));
     }
 
     proptest! {
         #[test]
-        fn it_agrees_with_serde_json(text in r#"[\[\]{}:,"a\\u01e\.\-n \x01é]{0,24}"#) {
+        fn agrees_with_serde_json(text in r#"[\[\]{}:,"a\\u01e\.\-n \x01é]{0,24}"#) {
             prop_assert_eq!(is_json(&text), serde_json::from_str::<IgnoredAny>(&text).is_ok());
         }
 
         #[test]
-        fn it_agrees_on_strings(inner in ".{0,200}", cut in 0usize..220) {
+        fn finds_the_end_of_checked_strings(inner in "[a\"\\\\é]{0,40}", behind in "[,\"a]{0,8}") {
+            let quoted = serde_json::to_string(&inner).unwrap();
+            let text = format!("{quoted}{behind}");
+            let mut scanner = Scanner::new(&text);
+            let (found, escaped) = scanner.checked_string().unwrap();
+            prop_assert!(escaped || quoted.len() == inner.len() + 2);
+            prop_assert_eq!(found.bytes(text.as_bytes()), &quoted.as_bytes()[1..quoted.len() - 1]);
+            prop_assert_eq!(&text[scanner.at..], behind);
+        }
+
+        #[test]
+        fn bytes_have_to_be_utf8(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            prop_assert_eq!(Scanner::from_bytes(&bytes).is_ok(), from_utf8(&bytes).is_ok());
+        }
+
+        #[test]
+        fn agrees_with_serde_json_on_strings(inner in ".{0,200}", cut in 0usize..220) {
             let mut text = serde_json::to_string(&inner).unwrap();
             text.truncate((0..=cut.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0));
             prop_assert_eq!(is_json(&text), serde_json::from_str::<IgnoredAny>(&text).is_ok());

@@ -1,9 +1,9 @@
-//! How values become JSON text: into one buffer, with strings escaped many bytes at a time.
+//! Serializes values into one buffer; the bytes of a string that need no escape are copied in long runs.
 //!
-//! What comes out is what `serde_json` writes, byte for byte. That one looks at every byte of a string by itself, which is
+//! The result is what `serde_json` writes, byte for byte. `serde_json` looks at every byte of a string on its own, which is
 //! most of the cost of a large text.
 
-use crate::scan::plain_run;
+use crate::{names, search::plain_len};
 use serde::{
     Serialize,
     ser::{
@@ -14,15 +14,11 @@ use serde::{
 use serde_json::Error;
 use std::fmt::{self, Display, Write as _};
 
-/// How the names begin by which `serde_json` recognizes its own: raw text and, where that is switched on, numbers of any
-/// precision. What these hold is text that is ready.
-const PRIVATE: &str = "$serde_json::private::";
-
-/// Appends `value` as JSON. The types of this vocabulary always succeed; a foreign one that fails is reported.
+/// Appends `value` as JSON. Fails only if the `Serialize` implementation of `value` does.
 ///
 /// ```
 /// let mut out = b"data: ".to_vec();
-/// bowline_types::write_json(&mut out, &["a", "b"])?;
+/// bowline_json::write_json(&mut out, &["a", "b"])?;
 /// assert_eq!(out, br#"data: ["a","b"]"#);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
@@ -30,56 +26,58 @@ pub fn write_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) -> serde_
     value.serialize(Writer { out, verbatim: false })
 }
 
-/// From which length on a text is looked at before it is written.
-const LARGE: usize = 16 * 1024;
+/// From this length on, escapes are counted first, because growing the buffer would double a lot of memory.
+const LARGE: usize = 1024 * 1024;
 
 fn write_text(out: &mut Vec<u8>, text: &str) {
-    out.reserve(text.len() + escapes(text.as_bytes()) + 2);
+    let text = text.as_bytes();
+    // Text has an escape per line, so one byte in 16 is enough for most.
+    let escapes = if text.len() < LARGE { text.len() / 16 } else { escape_len(text) };
+    out.reserve(text.len() + escapes + 2);
     out.push(b'"');
-    escape(out, text.as_bytes());
+    escape(out, text);
     out.push(b'"');
 }
 
-/// How many bytes escapes add at most, counted where growing a buffer once more would cost a copy of something large.
-fn escapes(text: &[u8]) -> usize {
-    if text.len() < LARGE {
-        return 0;
-    }
-    // In blocks whose counts fit a byte, so that many bytes are counted at a time.
-    let counted = |block: &[u8]| {
+/// Returns how many bytes escapes add at most.
+fn escape_len(text: &[u8]) -> usize {
+    // Counts per block fit into a byte, so that the compiler can use vector instructions.
+    let block_len = |block: &[u8]| {
         let marks = block.iter().fold(0, |sum: u8, byte| sum + u8::from(matches!(byte, b'"' | b'\\')));
         let controls = block.iter().fold(0, |sum: u8, byte| sum + u8::from(*byte < b' '));
         usize::from(marks) + 5 * usize::from(controls)
     };
-    text.chunks(128).map(counted).sum()
+    text.chunks(128).map(block_len).sum()
 }
 
 fn escape(out: &mut Vec<u8>, text: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut rest = text;
     loop {
-        let (plain, stop) = rest.split_at(plain_run(rest).min(rest.len()));
+        let (plain, stop) = rest.split_at(plain_len(rest).min(rest.len()));
         out.extend_from_slice(plain);
         let Some((special, behind)) = stop.split_first() else { break };
-        match special {
-            b'"' => out.extend_from_slice(b"\\\""),
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            0x08 => out.extend_from_slice(b"\\b"),
-            0x0c => out.extend_from_slice(b"\\f"),
+        let letter = match special {
+            b'"' | b'\\' => *special,
+            b'\n' => b'n',
+            b'\r' => b'r',
+            b'\t' => b't',
+            0x08 => b'b',
+            0x0c => b'f',
             control => {
                 let digit = |value: u8| DIGITS.get(usize::from(value)).copied().unwrap_or(b'0');
                 out.extend_from_slice(b"\\u00");
                 out.extend_from_slice(&[digit(control >> 4), digit(control & 15)]);
+                rest = behind;
+                continue;
             }
-        }
+        };
+        out.extend_from_slice(&[b'\\', letter]);
         rest = behind;
     }
 }
 
-/// Text on its way into a string.
+/// Escapes formatted text.
 struct Escaping<'a>(&'a mut Vec<u8>);
 
 impl fmt::Write for Escaping<'_> {
@@ -92,12 +90,12 @@ impl fmt::Write for Escaping<'_> {
 /// Writes one value.
 struct Writer<'a> {
     out: &'a mut Vec<u8>,
-    /// A string is JSON already.
+    /// Strings and bytes are JSON already and are copied.
     verbatim: bool,
 }
 
 impl<'a> Writer<'a> {
-    /// Begins what is closed with `end`; `variant` stands around it.
+    /// Starts an array or object that is closed with `end`; an object of one member `variant` may contain it.
     fn open(self, variant: Option<&str>, start: &[u8], end: &'static [u8]) -> Nested<'a> {
         if let Some(variant) = variant {
             self.out.push(b'{');
@@ -109,7 +107,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Numbers are left to `serde_json`.
+/// Numbers are formatted by `serde_json`.
 macro_rules! numbers {
     ($($method:ident $type:ty,)*) => { $(
         fn $method(self, value: $type) -> Result<(), Error> {
@@ -135,6 +133,11 @@ impl<'a> Serializer for Writer<'a> {
         serialize_f32 f32, serialize_f64 f64,
     }
 
+    /// Tells [`RawJson`](crate::RawJson) that it may pass its text as bytes, which saves checking the encoding again.
+    fn is_human_readable(&self) -> bool {
+        !self.verbatim
+    }
+
     fn serialize_bool(self, value: bool) -> Result<(), Error> {
         self.out.extend_from_slice(if value { b"true" } else { b"false" });
         Ok(())
@@ -154,6 +157,10 @@ impl<'a> Serializer for Writer<'a> {
     }
 
     fn serialize_bytes(self, value: &[u8]) -> Result<(), Error> {
+        if self.verbatim {
+            self.out.extend_from_slice(value);
+            return Ok(());
+        }
         self.collect_seq(value)
     }
 
@@ -226,7 +233,7 @@ impl<'a> Serializer for Writer<'a> {
     }
 
     fn serialize_struct(self, name: &'static str, _: usize) -> Result<Nested<'a>, Error> {
-        if name.starts_with(PRIVATE) {
+        if names::is_verbatim(name) {
             return Ok(Nested { verbatim: true, ..self.open(None, b"", b"") });
         }
         Ok(self.open(None, b"{", b"}"))
@@ -250,12 +257,12 @@ impl<'a> Serializer for Writer<'a> {
     }
 }
 
-/// Writes the parts of a value.
+/// Writes the parts of an array or object.
 struct Nested<'a> {
     out: &'a mut Vec<u8>,
     end: &'static [u8],
     is_first: bool,
-    /// Its only part is JSON already and stands alone.
+    /// The only field is JSON already and is written without a name.
     verbatim: bool,
 }
 
@@ -332,7 +339,7 @@ impl SerializeMap for Nested<'_> {
     }
 }
 
-/// Writes the name of a member: a string, or what `serde_json` makes one of.
+/// Writes the name of a member: a string, or a scalar that `serde_json` turns into one.
 struct Key<'a>(&'a mut Vec<u8>);
 
 macro_rules! keys {
@@ -512,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shape_is_written_as_serde_json_writes_it() {
+    fn writes_every_shape_like_serde_json() {
         let long = "\"ä\n\u{1}\\".repeat(40);
         let shapes = (
             [Shape::Unit, Shape::Newtype(long.clone()), Shape::Tuple(long.clone(), 1)],
@@ -527,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_odd_values_are_written_as_serde_json_writes_them() {
+    fn writes_keys_and_unusual_values_like_serde_json() {
         macro_rules! same {
             ($($value:expr),* $(,)?) => { $( assert_eq!(written(&$value), serde_json::to_string(&$value).unwrap()); )* };
         }
@@ -553,13 +560,13 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_key_is_refused() {
+    fn refuses_keys_that_are_not_scalars() {
         assert!(write_json(&mut Vec::new(), &BTreeMap::from([((1, 2), 3)])).is_err());
     }
 
     proptest! {
         #[test]
-        fn strings_are_written_as_serde_json_writes_them(text in "[\\x00-\\x7f]{0,200}|.{0,200}") {
+        fn writes_strings_like_serde_json(text in "[\\x00-\\x7f]{0,200}|.{0,200}") {
             prop_assert_eq!(written(&text), serde_json::to_string(&text).unwrap());
         }
     }

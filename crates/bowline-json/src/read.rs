@@ -1,23 +1,24 @@
-//! How JSON text becomes values: strings are found many bytes at a time and unescaped straight into where they stay.
+//! Deserializes a type from checked JSON text; strings are found in wide steps and unescaped into their final place.
 //!
-//! What comes out is what `serde_json` reads; that one collects a string with escapes in a buffer of its own first, which
-//! doubles the memory of a large text. What this reader does not want to decide, an error above all, is left to
-//! `serde_json`, so that its words and positions are what callers see.
+//! The result is what `serde_json` reads. `serde_json` collects a string with escapes in a buffer of its own first, which
+//! doubles the memory of a large text. Errors are left to `serde_json`: if this reader fails, `serde_json` reads the text
+//! again, so callers see its messages and positions.
 
-use crate::scan::{MAX_DEPTH, plain_run};
+use crate::{
+    names,
+    scan::{ScanError, Scanner, Span},
+    unescape::unescape,
+};
 use serde::de::{
-    self, Deserialize, DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer, MapAccess,
+    Deserialize, DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer, MapAccess,
     SeqAccess, Unexpected, VariantAccess, Visitor, value::BorrowedStrDeserializer,
 };
 use serde_json::Error;
 use std::borrow::Cow;
 
-/// The name by which `serde_json` recognizes text that is wanted as it is.
-const RAW: &str = "$serde_json::private::RawValue";
-
-/// Reads a value from text that is known to be one JSON value.
+/// Deserializes a value from `text`, which must be one valid JSON value.
 pub(crate) fn read_json<'de, T: Deserialize<'de>>(text: &'de str) -> serde_json::Result<T> {
-    let mut reader = Reader { text, at: 0, depth: 0 };
+    let mut reader = Reader::new(text);
     let read = T::deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
     match read {
         Ok(value) => Ok(value),
@@ -25,90 +26,64 @@ pub(crate) fn read_json<'de, T: Deserialize<'de>>(text: &'de str) -> serde_json:
     }
 }
 
-/// Passes over JSON text, value by value. Whatever is wrong ends it; what exactly, `serde_json` will say.
+/// Deserializes from a text that was scanned before, value by value. Its errors carry no detail: see [`read_json`].
 struct Reader<'de> {
     text: &'de str,
-    at: usize,
-    depth: usize,
+    scanner: Scanner<'de>,
 }
 
 fn unreadable() -> Error {
-    Error::custom("not readable")
+    Error::custom("cannot read this value")
+}
+
+fn unreadable_at(_: ScanError) -> Error {
+    unreadable()
 }
 
 impl<'de> Reader<'de> {
-    /// The first byte of what comes next; 0 at the end.
+    fn new(text: &'de str) -> Self {
+        Self { text, scanner: Scanner::new(text) }
+    }
+
     #[inline]
     fn peek(&mut self) -> u8 {
-        let bytes = self.text.as_bytes();
-        while let Some(b' ' | b'\n' | b'\r' | b'\t') = bytes.get(self.at) {
-            self.at += 1;
-        }
-        bytes.get(self.at).copied().unwrap_or_default()
+        self.scanner.peek()
     }
 
     #[inline]
     fn expect(&mut self, sign: u8) -> Result<(), Error> {
-        if self.peek() != sign {
-            return Err(unreadable());
-        }
-        self.at += 1;
-        Ok(())
+        self.scanner.expect(sign).map_err(unreadable_at)
     }
 
     fn end(&mut self) -> Result<(), Error> {
-        self.peek();
-        if self.at == self.text.len() { Ok(()) } else { Err(unreadable()) }
+        self.scanner.end().map_err(unreadable_at)
     }
 
-    fn literal(&mut self, word: &str) -> Result<(), Error> {
-        if self.text.get(self.at..).is_some_and(|rest| rest.starts_with(word)) {
-            self.at += word.len();
-            return Ok(());
-        }
-        Err(unreadable())
+    fn literal(&mut self, word: &[u8]) -> Result<(), Error> {
+        self.scanner.literal(word).map_err(unreadable_at)
     }
 
-    /// The text between here and `end`.
-    fn slice(&self, start: usize, end: usize) -> Result<&'de str, Error> {
-        self.text.get(start..end).ok_or_else(unreadable)
+    fn slice(&self, span: Span) -> Result<&'de str, Error> {
+        span.str(self.text).ok_or_else(unreadable)
     }
 
-    /// The number that comes next, as text.
+    /// Returns the text of the next value, a number.
     fn number(&mut self) -> Result<&'de str, Error> {
-        self.peek();
-        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
-        let is_part = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
-        let length = rest.iter().take_while(is_part).count();
-        let number = self.slice(self.at, self.at + length)?;
-        self.at += length;
-        Ok(number)
+        let number = self.scanner.number().map_err(unreadable_at)?;
+        self.slice(number)
     }
 
-    /// The string that comes next.
+    /// Returns the next value, a string.
     fn string(&mut self) -> Result<Cow<'de, str>, Error> {
-        self.expect(b'"')?;
-        let start = self.at;
-        let bytes = self.text.as_bytes();
-        self.at += plain_run(bytes.get(self.at..).unwrap_or_default());
-        if bytes.get(self.at) == Some(&b'"') {
-            self.at += 1;
-            return Ok(Cow::Borrowed(self.slice(start, self.at - 1)?));
-        }
-        // Where it ends comes first, so that there is room for exactly as much as can come.
-        let end = closing_quote(bytes, self.at).ok_or_else(unreadable)?;
-        let text = unescape(self.slice(start, end)?).ok_or_else(unreadable)?;
-        self.at = end + 1;
-        Ok(Cow::Owned(text))
+        let (inner, may_be_escaped) = self.scanner.checked_string().map_err(unreadable_at)?;
+        let inner = self.slice(inner)?;
+        if may_be_escaped { unescape(inner).ok_or_else(unreadable) } else { Ok(Cow::Borrowed(inner)) }
     }
 
     fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return Err(unreadable());
-        }
+        self.scanner.descend().map_err(unreadable_at)?;
         let value = read(self)?;
-        self.depth -= 1;
+        self.scanner.ascend();
         Ok(value)
     }
 
@@ -130,75 +105,14 @@ impl<'de> Reader<'de> {
         })
     }
 
-    /// The value that comes next, as text.
+    /// Returns the text of the next value.
     fn raw(&mut self) -> Result<&'de str, Error> {
-        self.peek();
-        let start = self.at;
-        de::IgnoredAny::deserialize(&mut *self)?;
-        self.slice(start, self.at)
+        let value = self.scanner.value().map_err(unreadable_at)?;
+        self.slice(value)
     }
 }
 
-/// Where the string ends that goes on at `at`.
-fn closing_quote(bytes: &[u8], mut at: usize) -> Option<usize> {
-    loop {
-        match bytes.get(at)? {
-            b'"' => return Some(at),
-            // What is behind a backslash belongs to the string, whatever it is.
-            b'\\' => at += 2,
-            _ => return None,
-        }
-        at += plain_run(bytes.get(at..)?);
-    }
-}
-
-/// What is between two quotes without its escapes.
-fn unescape(quoted: &str) -> Option<String> {
-    let mut text = String::with_capacity(quoted.len());
-    let mut rest = quoted;
-    loop {
-        let (plain, special) = rest.split_at_checked(plain_run(rest.as_bytes()))?;
-        text.push_str(plain);
-        let Some(escape) = special.strip_prefix('\\') else {
-            return special.is_empty().then_some(text);
-        };
-        let kind = escape.as_bytes().first()?;
-        rest = escape.get(1..)?;
-        text.push(match kind {
-            b'"' => '"',
-            b'\\' => '\\',
-            b'/' => '/',
-            b'b' => '\u{8}',
-            b'f' => '\u{c}',
-            b'n' => '\n',
-            b'r' => '\r',
-            b't' => '\t',
-            b'u' => {
-                let (unit, behind) = code_unit(rest)?;
-                rest = behind;
-                match unit {
-                    0xd800..=0xdbff => {
-                        let (low, behind) = code_unit(rest.strip_prefix("\\u")?)?;
-                        rest = behind;
-                        char::decode_utf16([unit, low]).next()?.ok()?
-                    }
-                    _ => char::from_u32(u32::from(unit))?,
-                }
-            }
-            _ => return None,
-        });
-    }
-}
-
-/// Four hexadecimal digits, and what is behind them.
-fn code_unit(text: &str) -> Option<(u16, &str)> {
-    let (digits, rest) = text.split_at_checked(4)?;
-    // A sign is no digit.
-    let unit = digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then_some(digits)?;
-    Some((u16::from_str_radix(unit, 16).ok()?, rest))
-}
-
-/// Gives a number to a visitor the way `serde_json` does.
+/// Passes a number to a visitor the way `serde_json` does.
 macro_rules! numbers {
     ($($method:ident)*) => { $(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -235,10 +149,10 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         if self.peek() == b't' {
-            self.literal("true")?;
+            self.literal(b"true")?;
             visitor.visit_bool(true)
         } else {
-            self.literal("false")?;
+            self.literal(b"false")?;
             visitor.visit_bool(false)
         }
     }
@@ -258,7 +172,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         }
     }
 
-    /// A string as bytes may hold what no text can.
+    /// Left to `serde_json`: a string that is read as bytes may contain what no `str` can.
     fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         Err(Error::invalid_type(Unexpected::Other("bytes"), &visitor))
     }
@@ -269,7 +183,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         if self.peek() == b'n' {
-            self.literal("null")?;
+            self.literal(b"null")?;
             visitor.visit_none()
         } else {
             visitor.visit_some(self)
@@ -278,7 +192,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
 
     fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         self.peek();
-        self.literal("null")?;
+        self.literal(b"null")?;
         visitor.visit_unit()
     }
 
@@ -295,7 +209,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Error> {
-        if name == RAW {
+        if name == names::raw_value() {
             return visitor.visit_map(Raw(Some(self.raw()?)));
         }
         visitor.visit_newtype_struct(self)
@@ -340,7 +254,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         if self.peek() != b'{' {
             return visitor.visit_enum(self.string()?.into_deserializer());
         }
-        self.at += 1;
+        self.expect(b'{')?;
         self.nested(|reader| {
             let value = visitor.visit_enum(Variant(&mut *reader))?;
             reader.expect(b'}')?;
@@ -353,19 +267,12 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        if self.peek() != b'"' {
-            return self.deserialize_any(visitor);
-        }
-        // Nobody will look at it: it is passed over, but not unescaped.
-        let start = self.at + 1;
-        let bytes = self.text.as_bytes();
-        let first = start + plain_run(bytes.get(start..).unwrap_or_default());
-        self.at = closing_quote(bytes, first).ok_or_else(unreadable)? + 1;
+        self.raw()?;
         visitor.visit_unit()
     }
 }
 
-/// The elements of a list, or the members of an object.
+/// The elements of an array or the members of an object.
 struct Parts<'a, 'de> {
     reader: &'a mut Reader<'de>,
     is_first: bool,
@@ -373,7 +280,7 @@ struct Parts<'a, 'de> {
 }
 
 impl Parts<'_, '_> {
-    /// Whether there is another one, at which the reader then is.
+    /// Moves to the next part, if there is one.
     fn has_next(&mut self) -> Result<bool, Error> {
         let next = self.reader.peek();
         if next == self.end {
@@ -383,7 +290,7 @@ impl Parts<'_, '_> {
             return Ok(true);
         }
         self.reader.expect(b',')?;
-        // Nothing ends with a comma.
+        // A comma before the end is an error.
         if self.reader.peek() == self.end { Err(unreadable()) } else { Ok(true) }
     }
 }
@@ -412,7 +319,7 @@ impl<'de> MapAccess<'de> for Parts<'_, 'de> {
     }
 }
 
-/// The name of a member, which is a string. Names that stand for numbers and booleans are `serde_json`'s to read.
+/// The name of a member. Types that turn names into numbers or booleans are left to `serde_json`.
 struct Name<'a, 'de>(&'a mut Reader<'de>);
 
 impl<'de> Deserializer<'de> for Name<'_, 'de> {
@@ -431,7 +338,7 @@ impl<'de> Deserializer<'de> for Name<'_, 'de> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Error> {
-        if name == RAW { Err(unreadable()) } else { visitor.visit_newtype_struct(self) }
+        if name == names::raw_value() { Err(unreadable()) } else { visitor.visit_newtype_struct(self) }
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -487,7 +394,7 @@ impl<'de> VariantAccess<'de> for Variant<'_, 'de> {
     }
 }
 
-/// Text under the name that `serde_json` gives it.
+/// A raw value in the form that `serde_json` passes to its `RawValue`.
 struct Raw<'de>(Option<&'de str>);
 
 impl<'de> MapAccess<'de> for Raw<'de> {
@@ -497,7 +404,7 @@ impl<'de> MapAccess<'de> for Raw<'de> {
         if self.0.is_none() {
             return Ok(None);
         }
-        seed.deserialize(BorrowedStrDeserializer::new(RAW)).map(Some)
+        seed.deserialize(BorrowedStrDeserializer::new(names::raw_value())).map(Some)
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
@@ -509,14 +416,17 @@ impl<'de> MapAccess<'de> for Raw<'de> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scan::MAX_DEPTH;
     use proptest::prelude::*;
     use serde::Deserialize;
     use serde_json::{Value, value::RawValue};
     use std::collections::BTreeMap;
 
-    /// Reads without leaving anything to `serde_json`.
+    /// Reads checked text without the help of `serde_json`.
     fn alone<'de, T: Deserialize<'de>>(text: &'de str) -> Option<T> {
-        let mut reader = Reader { text, at: 0, depth: 0 };
+        let mut scanner = Scanner::new(text);
+        scanner.value().and_then(|_| scanner.end()).ok()?;
+        let mut reader = Reader::new(text);
         let value = T::deserialize(&mut reader).ok()?;
         reader.end().ok().map(|()| value)
     }
@@ -552,34 +462,34 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_type_is_read() {
+    fn reads_every_kind_of_type() {
         let text = r#" { "text" : "a\n\"\\\/\b\f\r\t\u00e9\ud83d\ude00 é" , "lent":"plain", "perhaps":"a\tb",
             "number":-12, "float":1.5e3, "letter":"\u20ac", "flag":true, "nothing":null, "none":null, "some":7,
             "pair":[1,"x"], "list":["Unit",{"New":"n"},{"Tuple":[1,2]},{"Struct":{"a":1}},{"Struct":[3]}],
             "unknown":{"a":["\"",{}, [] ,1.0,false]}, "map":{"k":1} } "#;
-        let read: Everything<'_> = alone(text).expect("it is all readable");
+        let read: Everything<'_> = alone(text).unwrap();
         assert_eq!(read, serde_json::from_str(text).unwrap());
         assert_eq!(read.text, "a\n\"\\/\u{8}\u{c}\r\té😀 é");
     }
 
     #[test]
-    fn raw_text_is_taken_as_it_is() {
+    fn borrows_raw_values() {
         let text = r#"{"a": {"b" :[1, "\u0041"]} }"#;
-        let read: BTreeMap<String, &RawValue> = alone(text).expect("it is readable");
+        let read: BTreeMap<String, &RawValue> = alone(text).unwrap();
         assert_eq!(read["a"].get(), r#"{"b" :[1, "\u0041"]}"#);
-        let owned: Box<RawValue> = alone("[1]").expect("it is readable");
+        let owned: Box<RawValue> = alone("[1]").unwrap();
         assert_eq!(owned.get(), "[1]");
     }
 
     #[test]
-    fn a_text_has_room_for_itself_and_no_more() {
+    fn a_string_allocates_once() {
         let long = "x\\n".repeat(1000);
-        let read: String = alone(&format!("\"{long}\"")).expect("it is readable");
+        let read: String = alone(&format!("\"{long}\"")).unwrap();
         assert_eq!((read.len(), read.capacity()), (2000, 3000));
     }
 
     #[test]
-    fn what_is_wrong_is_told_in_the_words_of_serde_json() {
+    fn errors_are_those_of_serde_json() {
         for text in [
             "",
             "{",
@@ -605,15 +515,15 @@ mod tests {
     }
 
     #[test]
-    fn what_only_serde_json_reads_is_read_all_the_same() {
+    fn numeric_names_are_left_to_serde_json() {
         let names: BTreeMap<u8, bool> = read_json(r#"{"1":true}"#).unwrap();
         assert_eq!(names, BTreeMap::from([(1, true)]));
     }
 
     #[test]
-    fn texts_may_be_as_deep_as_scanners_allow() {
+    fn depth_limit_is_that_of_the_scanner() {
         let deep = format!("{}{}", "[".repeat(MAX_DEPTH), "]".repeat(MAX_DEPTH));
-        assert!(read_json::<de::IgnoredAny>(&deep).is_ok());
+        assert!(read_json::<serde::de::IgnoredAny>(&deep).is_ok());
         assert!(read_json::<Value>(&format!("[{deep}]")).is_err());
     }
 
@@ -638,7 +548,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(value in json()) {
+        fn reads_what_serde_json_writes(value in json()) {
             let text = value.to_string();
             prop_assert_eq!(alone::<Value>(&text), Some(serde_json::from_str(&text).unwrap()));
             let pretty = serde_json::to_string_pretty(&value).unwrap();
@@ -646,7 +556,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_is_read_that_serde_json_refuses(text in r#"[\[\]{}:,"\\u0-9a-f ntrue.\-+eE]{0,24}"#) {
+        fn reads_nothing_that_serde_json_refuses(text in r#"[\[\]{}:,"\\u0-9a-f ntrue.\-+eE]{0,24}"#) {
             if let Some(read) = alone::<Value>(&text) {
                 prop_assert_eq!(Some(read), serde_json::from_str(&text).ok());
             }

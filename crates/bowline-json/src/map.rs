@@ -1,4 +1,4 @@
-//! How objects with free keys are kept: in the order they came, without duplicates.
+//! Objects whose keys are not known in advance, in insertion order and without duplicates.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,39 +7,39 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
-use crate::json::RawJson;
+use crate::RawJson;
 
-/// An object whose members are not known in advance, each kept as it came.
+/// An object whose values stay JSON text.
 pub type RawMap = OrderedMap<RawJson>;
 
-/// An object with free keys and values of one type, in insertion order.
+/// An object with values of one type, in insertion order.
 ///
-/// Lookups are linear: these objects hold a handful of members. Reading refuses a key that occurs twice.
+/// Lookups are linear, because these objects have few members. Deserializing fails if a key occurs twice.
 #[derive(Clone, PartialEq)]
 pub struct OrderedMap<V>(Vec<(String, V)>);
 
 impl<V> OrderedMap<V> {
-    /// An empty object; allocates nothing.
+    /// Creates an empty object. It does not allocate.
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// The value under `key`.
+    /// Returns the value of `key`.
     pub fn get(&self, key: &str) -> Option<&V> {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    /// The value under `key`, to be changed.
+    /// Returns the value of `key` for modification.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut V> {
         self.0.iter_mut().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    /// Whether `key` is present.
+    /// Returns whether `key` is present.
     pub fn contains_key(&self, key: &str) -> bool {
         self.get(key).is_some()
     }
 
-    /// Sets `key`, and returns what it held before. A new key goes to the end.
+    /// Sets `key` and returns its previous value. A new key is added at the end.
     pub fn insert(&mut self, key: impl Into<String>, value: V) -> Option<V> {
         let key = key.into();
         if let Some(present) = self.get_mut(&key) {
@@ -49,59 +49,59 @@ impl<V> OrderedMap<V> {
         None
     }
 
-    /// Takes `key` out; the others keep their order.
+    /// Removes `key` and returns its value. The other members keep their order.
     pub fn remove(&mut self, key: &str) -> Option<V> {
         let position = self.0.iter().position(|(name, _)| name == key)?;
         Some(self.0.remove(position).1)
     }
 
-    /// Keeps the members for which `keep` says so.
+    /// Removes the members for which `keep` returns false.
     pub fn retain(&mut self, mut keep: impl FnMut(&str, &mut V) -> bool) {
         self.0.retain_mut(|(key, value)| keep(key, value));
     }
 
-    /// The members in order.
+    /// Iterates over the members in order.
     pub fn iter(&self) -> Iter<'_, V> {
         Iter(self.0.iter())
     }
 
-    /// The members in order, values to be changed.
+    /// Iterates over the members in order; values can be modified.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut V)> {
         self.0.iter_mut().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// The keys in order.
+    /// Iterates over the keys in order.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(key, _)| key.as_str())
     }
 
-    /// The values in order.
+    /// Iterates over the values in order.
     pub fn values(&self) -> impl Iterator<Item = &V> {
         self.0.iter().map(|(_, value)| value)
     }
 
-    /// How many members there are.
+    /// Returns the number of members.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is no member.
+    /// Returns whether there are no members.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Turns every value into another one.
+    /// Converts every value.
     pub fn map<T>(self, mut change: impl FnMut(V) -> T) -> OrderedMap<T> {
         OrderedMap(self.0.into_iter().map(|(key, value)| (key, change(value))).collect())
     }
 
-    /// Appends a member that was just read; [`first_duplicate`](Self::first_duplicate) checks later.
-    pub(crate) fn push_unchecked(&mut self, key: String, value: V) {
+    /// Appends a member without looking for its key. Call [`first_duplicate`](Self::first_duplicate) afterwards.
+    pub fn push_unchecked(&mut self, key: String, value: V) {
         self.0.push((key, value));
     }
 
-    /// A key that occurs twice. Sorting many keys keeps this cheap for objects with many members.
-    pub(crate) fn first_duplicate(&self) -> Option<&str> {
+    /// Returns a key that occurs twice. Many keys are sorted first, so the time is not quadratic.
+    pub fn first_duplicate(&self) -> Option<&str> {
         if self.0.len() <= 16 {
             let seen_before = |(place, (key, _)): &(usize, &(String, V))| {
                 self.0.iter().take(*place).any(|(earlier, _)| earlier == key)
@@ -118,7 +118,7 @@ impl<V> OrderedMap<V> {
 }
 
 impl RawMap {
-    /// Reads the value under `key` as a type; `None` when the key is absent.
+    /// Deserializes the value of `key`; `None` if the key is absent.
     pub fn decode<'a, T: Deserialize<'a>>(&'a self, key: &str) -> serde_json::Result<Option<T>> {
         self.get(key).map(RawJson::decode).transpose()
     }
@@ -182,7 +182,7 @@ impl<'a, V> IntoIterator for &'a OrderedMap<V> {
     }
 }
 
-/// The members of an [`OrderedMap`] in order.
+/// Iterator over the members of an [`OrderedMap`].
 #[derive(Debug)]
 pub struct Iter<'a, V>(std::slice::Iter<'a, (String, V)>);
 
