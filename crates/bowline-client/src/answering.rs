@@ -49,6 +49,12 @@ pub(crate) async fn answer_request(
     call: Option<CallKey>,
 ) -> Result<Answered, Refusal> {
     let revision = negotiated.revision;
+    if let MethodName::Custom(name) = method
+        && let Some(handler) = shared.handlers.methods.get(name)
+    {
+        let answer = caught(handler(own_params(params)?)).await??;
+        return Ok((answer, None));
+    }
     let known = match method {
         MethodName::Known(known) if known.is_ask() && known.exists_in(revision) => *known,
         _ => return Err(RpcError::method_not_found(method.as_str()).into()),
@@ -63,6 +69,17 @@ pub(crate) async fn answer_request(
         _ => InputRequest::ListRoots,
     };
     answer(shared, negotiated, request, call).await
+}
+
+/// Parameters without `_meta`, so that a type may refuse members it does not know.
+pub(crate) fn own_params(params: Option<RawJson>) -> Result<RawJson, RpcError> {
+    let Some(params) = params else { return Ok(RawJson::empty_object()) };
+    let invalid = |error: serde_json::Error| RpcError::invalid_params(error.to_string());
+    let mut members = params.members().map_err(invalid)?;
+    if members.remove("_meta").is_none() {
+        return Ok(params);
+    }
+    RawJson::of(&members).map_err(invalid)
 }
 
 fn decode<T: DeserializeOwned>(params: Option<RawJson>) -> Result<T, RpcError> {

@@ -5,12 +5,16 @@ use crate::{
     handlers::{Ask, AskUrl, Direction, Handlers, Notification},
     web,
 };
-use bowline_proto::{client::ClientProfile, pending::Patience, server::RevisionSet};
+use bowline_proto::{
+    client::ClientProfile, custom::check_custom_name, pending::Patience, server::RevisionSet,
+    service::BoxFuture,
+};
 use bowline_types::{
     ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitationCapability, Era, Implementation,
     LogMessageParams, LoggingLevel, ProgressParams, RawJson, RawMap, Revision, Root, RootsCapability,
     RpcError, SamplingCapability, meta,
 };
+use serde::{Serialize, de::DeserializeOwned};
 use std::{future::Future, sync::Arc, time::Duration};
 
 /// What holds for a client whatever it is connected to.
@@ -177,6 +181,56 @@ impl ClientBuilder {
         self
     }
 
+    /// Answers a custom request of the server, such as `example.com/thing`. Only servers of legacy revisions send requests.
+    ///
+    /// The parameters are read into `P`. The result serializes to an object, or to `null` for an empty one. An [`RpcError`]
+    /// reaches the server as it is, any other error as -32603 with its text.
+    pub fn method<P, R, E, F, Fut>(mut self, name: &str, handler: F) -> Self
+    where
+        P: DeserializeOwned + Send + 'static,
+        R: Serialize,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+        F: Fn(P) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, E>> + Send + 'static,
+    {
+        let handler = Arc::new(handler);
+        let answer = move |params: RawJson| -> BoxFuture<'static, Result<RawJson, RpcError>> {
+            let handler = Arc::clone(&handler);
+            Box::pin(async move {
+                let params = params.decode().map_err(|error| RpcError::invalid_params(error.to_string()))?;
+                let reply = handler(params).await.map_err(|error| rpc_error(error.into()))?;
+                let reply = RawJson::of(&reply).map_err(|error| RpcError::internal(error.to_string()))?;
+                if reply.is_null() {
+                    return Ok(RawJson::empty_object());
+                }
+                let wrong = || RpcError::internal("the handler's result is not an object");
+                reply.is_object().then_some(reply).ok_or_else(wrong)
+            })
+        };
+        self.handlers.methods.insert(name.into(), Arc::new(answer));
+        self
+    }
+
+    /// Hears a custom notification of the server, instead of [`on_notification`](Self::on_notification). Must not block. One
+    /// whose parameters cannot be read is dropped.
+    pub fn notification<P>(mut self, name: &str, handler: impl Fn(P) + Send + Sync + 'static) -> Self
+    where
+        P: DeserializeOwned + 'static,
+    {
+        let name: Box<str> = name.into();
+        let heard = {
+            let name = name.clone();
+            move |params: RawJson| match params.decode() {
+                Ok(params) => handler(params),
+                Err(error) => {
+                    tracing::debug!(%error, %name, "dropped a notification with invalid parameters")
+                }
+            }
+        };
+        self.handlers.notifications.insert(name, Arc::new(heard));
+        self
+    }
+
     /// Passes on what the server asks and tells, instead of handling it here. See [`Client::relay`] for the calls.
     ///
     /// Excludes `on_ask`, `on_url`, `on_sample`, `roots`, `on_log` and `on_notification`. What the server may ask is what
@@ -299,12 +353,25 @@ impl ClientBuilder {
 
     /// A relay handles everything or nothing, and only a relay can answer for what is declared without handlers.
     fn check_relay(&self) -> Result<()> {
-        let Handlers { ask, url, sample, progress: _, log, notification, frame: _, relay } = &self.handlers;
+        let Handlers {
+            ask,
+            url,
+            sample,
+            progress: _,
+            log,
+            notification,
+            methods,
+            notifications,
+            frame: _,
+            relay,
+        } = &self.handlers;
         let handled = ask.is_some()
             || url.is_some()
             || sample.is_some()
             || log.is_some()
             || notification.is_some()
+            || !methods.is_empty()
+            || !notifications.is_empty()
             || self.roots.is_some()
             || self.sampling_tools;
         match relay {
@@ -326,6 +393,9 @@ impl ClientBuilder {
             return Err(Error::misuse("a client has to speak at least one revision"));
         }
         self.check_relay()?;
+        for name in self.handlers.methods.keys().chain(self.handlers.notifications.keys()) {
+            check_custom_name(name).map_err(|reason| Error::misuse(format!("`{name}`: {reason}")))?;
+        }
         let when = |handled: bool| handled.then(RawMap::new);
         let capabilities = &mut profile.capabilities;
         if let Some(declared) = &self.capabilities {
@@ -359,6 +429,13 @@ impl ClientBuilder {
             capabilities.experimental.insert(name, settings.clone());
         }
         Ok(profile)
+    }
+}
+
+fn rpc_error(error: Box<dyn std::error::Error + Send + Sync>) -> RpcError {
+    match error.downcast::<RpcError>() {
+        Ok(error) => *error,
+        Err(error) => RpcError::internal(error.to_string()),
     }
 }
 

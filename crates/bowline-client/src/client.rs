@@ -247,28 +247,60 @@ impl Client {
         }
     }
 
-    /// Sends any request, and gives its result as it came. `params` is an object; `_meta` in it is kept.
+    /// Sends any request and reads its result: for custom methods and those of extensions.
     ///
-    /// The way to methods of extensions. Nothing is checked beforehand.
-    pub fn request(&self, method: &str, params: impl Into<RawJson>) -> Request<RawJson> {
-        let (params, meta) = match split_meta(&params.into()) {
+    /// The parameters serialize to an object, or to `null` for none; `_meta` in them is kept. Read into [`RawJson`] to get the
+    /// result as it came. Nothing is checked before it is sent.
+    ///
+    /// ```no_run
+    /// # async fn example(client: bowline_client::Client) -> bowline_client::Result {
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Serialize)]
+    /// struct Lookup {
+    ///     word: String,
+    /// }
+    ///
+    /// #[derive(Deserialize)]
+    /// struct Entry {
+    ///     length: usize,
+    /// }
+    ///
+    /// let entry: Entry = client.request("example.com/lookup", Lookup { word: "bowline".into() }).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn request<R>(&self, method: &str, params: impl Serialize) -> Request<R>
+    where
+        R: DeserializeOwned + Send + 'static,
+    {
+        let (params, meta) = match object_of(&params).and_then(|params| split_meta(&params)) {
             Ok((params, meta)) => (Ok(params), meta),
             Err(error) => (Err(error), bowline_types::Meta::new()),
         };
-        Request::new(self, method, params, Ok).ungated().with(|options| options.meta = meta)
+        let name = method.to_owned();
+        let read = move |result: RawJson| {
+            result.decode().map_err(|error| Error::malformed(format!("the result of `{name}`"), error))
+        };
+        Request::new(self, method, params, read).ungated().with(|options| options.meta = meta)
     }
 
-    /// Sends any notification.
+    /// Sends any notification. The parameters serialize to an object, or to `null` for none.
     ///
     /// Fails when the negotiated revision has the method but does not let clients send it.
-    pub async fn notify(&self, method: &str, params: Option<RawJson>) -> Result<()> {
+    pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<()> {
+        let params =
+            RawJson::of(&params).map_err(|error| Error::misuse(format!("the parameters: {error}")))?;
+        if !params.is_null() && !params.is_object() {
+            return Err(Error::misuse(format!("expected the parameters to be an object, got `{params}`")));
+        }
         let connection = self.core().connection().await?;
         if let (Some(known), Some(revision)) = (Method::parse(method), connection.revision())
             && !known.direction_in(revision).is_some_and(bowline_types::Direction::from_client)
         {
             return Err(Error::misuse(format!("`{method}` is nothing a client sends in {revision}")));
         }
-        connection.notify(method, params.as_ref());
+        connection.notify(method, Some(&params).filter(|params| !params.is_null()));
         Ok(())
     }
 
@@ -317,6 +349,12 @@ impl fmt::Debug for Client {
 
 pub(crate) fn decode<T: DeserializeOwned>(method: Method, result: &RawJson) -> Result<T> {
     result.decode().map_err(|error| Error::malformed(format!("the result of `{method}`"), error))
+}
+
+/// The parameters of a request of any method; `null` stands for none.
+fn object_of(params: &impl Serialize) -> Result<RawJson> {
+    let params = RawJson::of(params).map_err(|error| Error::misuse(format!("the parameters: {error}")))?;
+    Ok(if params.is_null() { RawJson::empty_object() } else { params })
 }
 
 fn tool_params(name: &str, arguments: &impl Serialize) -> Result<RawJson> {

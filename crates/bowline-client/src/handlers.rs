@@ -6,7 +6,7 @@ use bowline_types::{
     Answer, CreateMessageParams, CreateMessageResult, ElicitSchema, ElicitationCompleteParams,
     Implementation, LogMessageParams, ProgressParams, RawJson, ResourceUpdatedParams, RpcError,
 };
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 /// A form the server asks the user to fill in.
 #[derive(Clone, Debug)]
@@ -81,6 +81,12 @@ pub(crate) type OnProgress = Arc<dyn Fn(ProgressParams) + Send + Sync>;
 pub(crate) type OnLog = Arc<dyn Fn(LogMessageParams) + Send + Sync>;
 pub(crate) type OnNotification = Arc<dyn Fn(Notification) + Send + Sync>;
 
+/// Answers a custom request of the server.
+pub(crate) type OnRequest =
+    Arc<dyn Fn(RawJson) -> BoxFuture<'static, Result<RawJson, RpcError>> + Send + Sync>;
+/// Takes a custom notification of the server.
+pub(crate) type OnCustom = Arc<dyn Fn(RawJson) + Send + Sync>;
+
 /// Which way a message went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
@@ -101,6 +107,10 @@ pub(crate) struct Handlers {
     pub(crate) progress: Option<OnProgress>,
     pub(crate) log: Option<OnLog>,
     pub(crate) notification: Option<OnNotification>,
+    /// Custom methods by name.
+    pub(crate) methods: BTreeMap<Box<str>, OnRequest>,
+    /// Custom notifications by name.
+    pub(crate) notifications: BTreeMap<Box<str>, OnCustom>,
     pub(crate) frame: Option<OnFrame>,
     /// Instead of all others but progress and frames.
     pub(crate) relay: Option<Arc<dyn Relay>>,
@@ -129,6 +139,8 @@ impl fmt::Debug for Handlers {
             .field("progress", &self.progress.is_some())
             .field("log", &self.log.is_some())
             .field("notification", &self.notification.is_some())
+            .field("methods", &self.methods.keys())
+            .field("notifications", &self.notifications.keys())
             .field("frame", &self.frame.is_some())
             .field("relay", &self.relay.is_some())
             .finish()

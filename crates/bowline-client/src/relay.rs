@@ -3,11 +3,11 @@
 use crate::{Error, Notification, Result, client::Client, core::Core, request::Options, shared::Shared};
 use bowline_proto::{
     client::{ClientProfile, Fulfilled},
-    service::BoxFuture,
+    service::{BoxFuture, MethodName},
 };
 use bowline_types::{
     Adapt, ClientCapabilities, Implementation, InputRequest, InputRequests, InputRequiredResult,
-    LogMessageParams, LoggingLevel, Meta, Method, ProgressParams, RawJson, Revision, RpcError, meta,
+    LogMessageParams, LoggingLevel, Meta, ProgressParams, RawJson, Revision, RpcError, meta,
 };
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -127,25 +127,25 @@ impl Client {
     /// Nothing is sent before the future is polled. Dropping it later cancels the call at the server.
     pub fn relay(
         &self,
-        method: Method,
+        method: impl Into<MethodName>,
         params: RawJson,
         with: RelayWith,
     ) -> BoxFuture<'static, Result<Relayed>> {
         // As long as the call is under way, so is the client.
-        let client = self.clone();
+        let (client, method) = (self.clone(), method.into());
         Box::pin(async move {
             if !params.is_object() {
                 return Err(Error::misuse("expected the parameters to be an object"));
             }
             let options = with.into_options(&client.core().shared, client.revision());
-            client.core().relay(method, &params, options).await
+            client.core().relay(method.as_str(), &params, options).await
         })
     }
 }
 
 impl Core {
-    async fn relay(&self, method: Method, params: &RawJson, options: Options) -> Result<Relayed> {
-        let (fulfilled, _) = self.round(method.as_str(), params, &options).await?;
+    async fn relay(&self, method: &str, params: &RawJson, options: Options) -> Result<Relayed> {
+        let (fulfilled, _) = self.round(method, params, &options).await?;
         Ok(match fulfilled {
             Fulfilled::Complete(result) | Fulfilled::Extension(_, result) => Relayed::Complete(result),
             Fulfilled::InputRequired(required) => {

@@ -84,6 +84,13 @@ pub fn notify<T: Serialize>(method: Method, params: &T) -> Bytes {
     out.into()
 }
 
+/// A request, or a notification without an id, whose method has a name of the author's own.
+///
+/// The name must have passed [`check_custom_name`](crate::custom::check_custom_name).
+pub fn custom(id: Option<&Id>, method: &str, params: Option<&RawJson>) -> Bytes {
+    call(id, method, params)
+}
+
 fn call(id: Option<&Id>, method: &str, params: Option<&RawJson>) -> Bytes {
     let mut out = Vec::with_capacity(64 + params.map_or(0, |params| params.as_bytes().len()));
     out.extend_from_slice(HEAD);

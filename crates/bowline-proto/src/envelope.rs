@@ -26,7 +26,7 @@ pub enum MethodName {
     /// A method of some revision.
     Known(Method),
     /// A method of no revision.
-    Unknown(Box<str>),
+    Custom(Box<str>),
 }
 
 impl MethodName {
@@ -34,12 +34,38 @@ impl MethodName {
     pub fn as_str(&self) -> &str {
         match self {
             Self::Known(method) => method.as_str(),
-            Self::Unknown(name) => name,
+            Self::Custom(name) => name,
+        }
+    }
+
+    /// The method of the protocol that this is, if it is one.
+    pub fn known(&self) -> Option<Method> {
+        match self {
+            Self::Known(method) => Some(*method),
+            Self::Custom(_) => None,
         }
     }
 
     fn of(name: &str) -> Self {
-        Method::parse(name).map_or_else(|| Self::Unknown(name.into()), Self::Known)
+        Method::parse(name).map_or_else(|| Self::Custom(name.into()), Self::Known)
+    }
+}
+
+impl PartialEq<Method> for MethodName {
+    fn eq(&self, other: &Method) -> bool {
+        self.known() == Some(*other)
+    }
+}
+
+impl From<Method> for MethodName {
+    fn from(method: Method) -> Self {
+        Self::Known(method)
+    }
+}
+
+impl fmt::Display for MethodName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
     }
 }
 

@@ -20,8 +20,10 @@
 //! ```
 
 pub mod client;
+pub mod custom;
 pub mod encode;
 pub mod envelope;
+pub mod extensions;
 pub mod header;
 pub mod lines;
 pub mod page;

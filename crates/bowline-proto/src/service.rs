@@ -3,13 +3,17 @@
 //! A [`Service`] never learns which revision its caller speaks unless it asks: the session that produced the [`Call`]
 //! adapts the [`Outcome`] on its way out.
 
+#[cfg(feature = "http")]
+pub use crate::extensions::HttpRequest;
+pub use crate::{envelope::MethodName, extensions::Extensions};
+
 use crate::{
     params::Params,
     replay::{Asked, Replay},
 };
 use bowline_types::{
     CallToolResult, ClientCapabilities, CompleteResult, GetPromptResult, Implementation, LoggingLevel,
-    Method, ProgressToken, RawJson, ReadResourceResult, Revision, RpcError,
+    ProgressToken, RawJson, ReadResourceResult, Revision, RpcError,
 };
 use bytes::Bytes;
 use std::{
@@ -22,24 +26,43 @@ use std::{
 /// A boxed future, the currency between services.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A request that passed every check of the protocol.
+/// A request or custom notification that passed every check of the protocol.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Call {
-    /// What is asked for.
-    pub method: Method,
-    /// With which parameters.
+    /// The method it names.
+    pub method: MethodName,
+    /// Its parameters.
     pub params: Params,
-    /// By whom.
+    /// The client that sent it.
     pub client: Arc<ClientView>,
-    /// Under which token the caller wants progress, if it does.
+    /// The token under which the caller wants progress, if it does.
     pub progress_token: Option<ProgressToken>,
-    /// The lowest level of log messages it wants when it begins; `None` for none at all.
+    /// The lowest level of log messages the caller wants; `None` for none.
     pub log_level: Option<LoggingLevel>,
-    /// What earlier rounds of the same call have answered.
+    /// The answers of earlier rounds of the same call.
     pub replay: Replay,
+    /// Values from the transport and from middleware. Handlers read them with `Ctx::extension`.
+    pub extensions: Extensions,
+    /// Whether this is a notification. Its outcome is dropped.
+    pub is_notification: bool,
 }
 
 impl Call {
+    /// Creates a request.
+    pub fn new(method: impl Into<MethodName>, params: Params, client: Arc<ClientView>) -> Self {
+        Self {
+            method: method.into(),
+            params,
+            client,
+            progress_token: None,
+            log_level: None,
+            replay: Replay::default(),
+            extensions: Extensions::new(),
+            is_notification: false,
+        }
+    }
+
     /// A short label for logs and spans: the method, and the tool, prompt or URI it names.
     pub fn label(&self) -> String {
         let subject = self.params.name().or_else(|_| self.params.uri());
@@ -89,6 +112,8 @@ impl ClientView {
 }
 
 /// How a call ended.
+///
+/// A cancelled call has no outcome: its future is dropped.
 #[derive(Debug)]
 pub enum Outcome {
     /// With a result.
@@ -97,6 +122,47 @@ pub enum Outcome {
     NeedsInput(Box<Asked>),
     /// With an error.
     Failed(RpcError),
+}
+
+/// How a call ended, for logs and metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OutcomeKind {
+    /// With a result.
+    Complete,
+    /// With the result of a tool that failed (`isError`).
+    ToolError,
+    /// With questions; the call is made again with the answers.
+    NeedsInput,
+    /// With a JSON-RPC error.
+    Failed,
+    /// The caller gave up, or the connection ended.
+    Cancelled,
+}
+
+impl OutcomeKind {
+    /// A word for it, in lower case.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::ToolError => "tool error",
+            Self::NeedsInput => "needs input",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl Outcome {
+    /// How the call ended. Never [`OutcomeKind::Cancelled`], for a cancelled call has no outcome.
+    pub fn kind(&self) -> OutcomeKind {
+        match self {
+            Self::Complete(Reply::Tool(result)) if result.is_error == Some(true) => OutcomeKind::ToolError,
+            Self::Complete(_) => OutcomeKind::Complete,
+            Self::NeedsInput(_) => OutcomeKind::NeedsInput,
+            Self::Failed(_) => OutcomeKind::Failed,
+        }
+    }
 }
 
 impl From<Result<Reply, RpcError>> for Outcome {
@@ -153,6 +219,13 @@ pub enum Notice {
         /// Which one.
         elicitation_id: String,
     },
+    /// A notification that is not part of the protocol.
+    Custom {
+        /// Its method.
+        method: Box<str>,
+        /// Its parameters: an object, or nothing.
+        params: Option<RawJson>,
+    },
 }
 
 /// Receives the notices of one call: stdio's writer, or the stream of one POST.
@@ -165,6 +238,14 @@ pub trait Emit: Send + Sync {
 
     /// Completes when the caller gives the call up.
     fn cancelled(&self) -> BoxFuture<'_, ()>;
+
+    /// Sends a custom request to the client and waits for its result. By default it fails, as in 2026-07-28, where a
+    /// server sends no requests.
+    fn request(&self, method: &str, params: Option<RawJson>) -> BoxFuture<'_, Result<RawJson, RpcError>> {
+        let _ = params;
+        let reason = format!("cannot send `{method}`: this client takes no requests");
+        Box::pin(std::future::ready(Err(RpcError::internal(reason))))
+    }
 }
 
 /// Where a call's notices go.
@@ -201,6 +282,14 @@ impl Notifier {
             None => std::future::pending().await,
         }
     }
+
+    /// Sends a custom request to the client and waits for its result. See [`Emit::request`].
+    pub async fn request(&self, method: &str, params: Option<RawJson>) -> Result<RawJson, RpcError> {
+        match &self.0 {
+            Some(sink) => sink.request(method, params).await,
+            None => Err(RpcError::internal(format!("cannot send `{method}`: nobody is connected"))),
+        }
+    }
 }
 
 impl fmt::Debug for Notifier {
@@ -232,27 +321,80 @@ pub trait Middleware: Send + Sync + 'static {
 /// The rest of the chain behind a middleware.
 #[derive(Clone, Copy)]
 pub struct Next<'a> {
-    rest: &'a [Arc<dyn Middleware>],
-    service: &'a dyn Service,
+    chain: &'a Chain,
+    position: usize,
+}
+
+/// A service with the middleware around it, outermost first.
+#[derive(Clone)]
+pub struct Chain {
+    middleware: Arc<[Arc<dyn Middleware>]>,
+    service: Arc<dyn Service>,
+}
+
+impl Chain {
+    /// Puts `middleware` around `service`.
+    pub fn new(middleware: impl Into<Arc<[Arc<dyn Middleware>]>>, service: Arc<dyn Service>) -> Self {
+        Self { middleware: middleware.into(), service }
+    }
+
+    /// Starts at the outermost middleware.
+    pub fn start(&self) -> Next<'_> {
+        Next { chain: self, position: 0 }
+    }
+}
+
+impl Service for Chain {
+    fn call(&self, call: Call, notifier: Notifier) -> BoxFuture<'_, Outcome> {
+        self.start().run(call, notifier)
+    }
+}
+
+impl fmt::Debug for Chain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chain").field("middleware", &self.middleware.len()).finish_non_exhaustive()
+    }
 }
 
 impl<'a> Next<'a> {
-    /// A chain of `middleware` that ends in `service`.
-    pub fn new(middleware: &'a [Arc<dyn Middleware>], service: &'a dyn Service) -> Self {
-        Self { rest: middleware, service }
-    }
-
     /// Runs the rest of the chain.
     pub fn run(self, call: Call, notifier: Notifier) -> BoxFuture<'a, Outcome> {
-        match self.rest.split_first() {
-            Some((first, rest)) => first.call(call, notifier, Next { rest, service: self.service }),
-            None => self.service.call(call, notifier),
+        match self.chain.middleware.get(self.position) {
+            Some(next) => next.call(call, notifier, Next { position: self.position + 1, ..self }),
+            // Nothing runs before the future is polled, so that a handler sees the task-locals of the middleware.
+            None => Box::pin(async move { self.chain.service.call(call, notifier).await }),
         }
+    }
+
+    /// Keeps the rest of the chain beyond the borrow, together with the notifier of the call.
+    pub fn to_owned(self, notifier: Notifier) -> NextCall {
+        NextCall { chain: self.chain.clone(), position: self.position, notifier }
     }
 }
 
 impl fmt::Debug for Next<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Next").field("middleware", &self.rest.len()).finish_non_exhaustive()
+        f.debug_struct("Next").field("chain", self.chain).field("position", &self.position).finish()
+    }
+}
+
+/// The rest of the chain behind a middleware that is a function.
+#[derive(Debug)]
+pub struct NextCall {
+    chain: Chain,
+    position: usize,
+    notifier: Notifier,
+}
+
+impl NextCall {
+    /// Runs the rest of the chain.
+    pub async fn run(self, call: Call) -> Outcome {
+        let next = Next { chain: &self.chain, position: self.position };
+        next.run(call, self.notifier.clone()).await
+    }
+
+    /// Where the notices of the call go.
+    pub fn notifier(&self) -> &Notifier {
+        &self.notifier
     }
 }

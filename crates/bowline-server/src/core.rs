@@ -8,6 +8,7 @@ use crate::{
     handler::Running,
     limits::Limits,
     lists::{self, allows},
+    method::CustomHandlers,
     registry::{Registry, Snapshot},
     resource::{Resource, ResourceSource},
     round::{Ended, Log, Round},
@@ -18,7 +19,7 @@ use crate::{
 use bowline_proto::{
     replay::Asked,
     server::{CacheHint, Profile},
-    service::{BoxFuture, Call, ClientView, Middleware, Next, Notifier, Outcome, Reply, Service},
+    service::{BoxFuture, Call, Chain, ClientView, MethodName, Notifier, Outcome, Reply, Service},
 };
 use bowline_types::{
     CallToolResult, CompleteParams, CompleteResult, ContentBlock, Era, GetPromptParams, Method, RawJson,
@@ -37,6 +38,7 @@ use std::{
 pub(crate) struct Core {
     pub(crate) profile: Arc<Profile>,
     pub(crate) registry: Registry,
+    pub(crate) custom: CustomHandlers,
     pub(crate) limits: Limits,
     pub(crate) list_cache: CacheHint,
     pub(crate) page_size: usize,
@@ -48,7 +50,8 @@ impl Core {
         call.replay.redeem(&self.profile.consumed, unix_time)?;
         let log = Log::new(std::mem::take(&mut call.replay));
         let hub = Arc::clone(self.registry.hub());
-        Ok(Ctx::new(Arc::clone(&call.client), call.params.clone(), notifier, hub, log))
+        let extensions = std::mem::take(&mut call.extensions);
+        Ok(Ctx::new(Arc::clone(&call.client), call.params.clone(), notifier, hub, log, extensions))
     }
 
     async fn dispatch(&self, mut call: Call, notifier: Notifier) -> Outcome {
@@ -57,7 +60,13 @@ impl Core {
             Err(error) => return Outcome::Failed(error),
         };
         let snapshot = self.registry.snapshot();
-        let outcome = match call.method {
+        let method = match &call.method {
+            MethodName::Known(method) => *method,
+            MethodName::Custom(name) => {
+                return self.call_custom(name, &call, &ctx).await.unwrap_or_else(Outcome::Failed);
+            }
+        };
+        let outcome = match method {
             Method::ReadResource => self.read_resource(&snapshot, &call, &ctx).await,
             Method::GetPrompt => self.get_prompt(&snapshot, &call, &ctx).await,
             Method::Complete => self.complete(&snapshot, &call, &ctx).await.map(Outcome::Complete),
@@ -72,41 +81,76 @@ impl Core {
         outcome.unwrap_or_else(Outcome::Failed)
     }
 
-    /// Calls a tool. One that answers at once leaves nothing to be kept until it does.
-    fn call_tool(&self, mut call: Call, notifier: Notifier) -> BoxFuture<'_, Outcome> {
-        let ctx = match self.begin(&mut call, notifier) {
-            Ok(ctx) => ctx,
-            Err(error) => return Box::pin(ready(Outcome::Failed(error))),
-        };
-        let started = catch_unwind(AssertUnwindSafe(|| match self.start_tool(&call, &ctx) {
-            Ok((tool, Running::Ready(done))) => Err(self.end_tool(&tool, done, &ctx)),
-            Ok((tool, Running::Pending(future))) => Ok((tool, future)),
-            Err(error) => Err(Outcome::Failed(error)),
-        }));
-        match started.unwrap_or_else(|_| Err(call_panicked())) {
-            Err(outcome) => Box::pin(ready(outcome)),
-            Ok((tool, future)) => Box::pin(caught(async move {
-                match self.await_handler(future, &ctx, &tool.name).await {
-                    Ok(Finished::Done(done)) => self.end_tool(&tool, done, &ctx),
-                    Ok(Finished::Asks(asked)) => needs_input(asked),
-                    Err(error) => Outcome::Failed(error),
-                }
-            })),
+    /// Answers a custom method, or takes a custom notification.
+    async fn call_custom(&self, name: &str, call: &Call, ctx: &Ctx) -> Result<Outcome, RpcError> {
+        if call.is_notification {
+            if let Some(taken) = self.custom.notify(name, ctx.clone(), &call.params) {
+                taken.await;
+            }
+            return Ok(Outcome::Complete(Reply::Raw(RawJson::empty_object())));
+        }
+        let answer = self.custom.call(name, ctx.clone(), &call.params);
+        let Some(answer) = answer else { return Err(RpcError::method_not_found(name)) };
+        match self.round(Running::Pending(answer), ctx, name).await? {
+            Finished::Asks(asked) => Ok(needs_input(asked)),
+            Finished::Done(Ok(result)) => Ok(Outcome::Complete(Reply::Raw(result))),
+            Finished::Done(Err(error)) => Err(rpc_error(error, &call.client)),
         }
     }
 
-    fn start_tool(
-        &self,
-        call: &Call,
-        ctx: &Ctx,
-    ) -> Result<(Arc<ReadyTool>, Running<CallToolResult>), RpcError> {
+    /// Calls a tool. One that answers at once leaves nothing to be kept until it does.
+    fn call_tool(self: &Arc<Self>, mut call: Call, notifier: Notifier) -> BoxFuture<'_, Outcome> {
+        // A guard may panic, and so may a handler that is not async.
+        let begun = catch_unwind(AssertUnwindSafe(|| match self.find_tool(&call) {
+            Ok(tool) if !tool.layers.is_empty() => Err((tool, call, notifier)),
+            Ok(tool) => Ok(self.begin_tool(tool, &mut call, notifier)),
+            Err(error) => Ok(Begun::Done(Outcome::Failed(error))),
+        }));
+        match begun {
+            Ok(Ok(Begun::Done(outcome))) => Box::pin(ready(outcome)),
+            Ok(Ok(Begun::Running(tool, ctx, future))) => {
+                Box::pin(caught(self.finish_tool(tool, ctx, future)))
+            }
+            // The tool has middleware of its own, which runs first.
+            Ok(Err((tool, call, notifier))) => {
+                let inside = OneTool { core: Arc::clone(self), tool: Arc::clone(&tool) };
+                let chain = Chain::new(Arc::clone(&tool.layers), Arc::new(inside));
+                Box::pin(caught(async move { chain.start().run(call, notifier).await }))
+            }
+            Err(_) => Box::pin(ready(call_panicked())),
+        }
+    }
+
+    fn find_tool(&self, call: &Call) -> Result<Arc<ReadyTool>, RpcError> {
         let name = call.params.name()?;
         let snapshot = self.registry.snapshot();
         let tool = snapshot.tools.get(&name).filter(|tool| allows(tool.guard.as_ref(), &call.client));
-        let Some(tool) = tool else { return Err(RpcError::invalid_params(format!("unknown tool `{name}`"))) };
-        let arguments = call.params.arguments()?.unwrap_or_else(RawJson::empty_object);
-        let running = catch(&name, || tool.call(ctx.clone(), arguments));
-        Ok((Arc::clone(tool), running))
+        tool.cloned().ok_or_else(|| RpcError::invalid_params(format!("unknown tool `{name}`")))
+    }
+
+    fn begin_tool(&self, tool: Arc<ReadyTool>, call: &mut Call, notifier: Notifier) -> Begun {
+        let begun = self.begin(call, notifier).and_then(|ctx| {
+            let arguments = call.params.arguments()?.unwrap_or_else(RawJson::empty_object);
+            Ok((catch(&tool.name, || tool.call(ctx.clone(), arguments)), ctx))
+        });
+        match begun {
+            Ok((Running::Ready(done), ctx)) => Begun::Done(self.end_tool(&tool, done, &ctx)),
+            Ok((Running::Pending(future), ctx)) => Begun::Running(tool, ctx, future),
+            Err(error) => Begun::Done(Outcome::Failed(error)),
+        }
+    }
+
+    async fn finish_tool(
+        &self,
+        tool: Arc<ReadyTool>,
+        ctx: Ctx,
+        future: BoxFuture<'static, Result<CallToolResult, Error>>,
+    ) -> Outcome {
+        match self.await_handler(future, &ctx, &tool.name).await {
+            Ok(Finished::Done(done)) => self.end_tool(&tool, done, &ctx),
+            Ok(Finished::Asks(asked)) => needs_input(asked),
+            Err(error) => Outcome::Failed(error),
+        }
     }
 
     fn end_tool(&self, tool: &ReadyTool, done: Result<CallToolResult, Error>, ctx: &Ctx) -> Outcome {
@@ -305,6 +349,29 @@ impl Core {
     }
 }
 
+/// How far a call of a tool has come when it is polled for the first time.
+enum Begun {
+    Done(Outcome),
+    Running(Arc<ReadyTool>, Ctx, BoxFuture<'static, Result<CallToolResult, Error>>),
+}
+
+/// The end of the chain of a tool that has middleware of its own.
+struct OneTool {
+    core: Arc<Core>,
+    tool: Arc<ReadyTool>,
+}
+
+impl Service for OneTool {
+    fn call(&self, mut call: Call, notifier: Notifier) -> BoxFuture<'_, Outcome> {
+        Box::pin(async move {
+            match self.core.begin_tool(Arc::clone(&self.tool), &mut call, notifier) {
+                Begun::Done(outcome) => outcome,
+                Begun::Running(tool, ctx, future) => self.core.finish_tool(tool, ctx, future).await,
+            }
+        })
+    }
+}
+
 /// The end of the middleware chain.
 #[derive(Debug)]
 pub(crate) struct Dispatch(pub(crate) Arc<Core>);
@@ -334,16 +401,11 @@ impl Service for Backend {
 }
 
 /// A server with its middleware around it.
-pub(crate) struct Chain {
-    pub(crate) middleware: Vec<Arc<dyn Middleware>>,
-    pub(crate) dispatch: Arc<dyn Service>,
-}
+pub(crate) struct Layered(pub(crate) Chain);
 
-impl Service for Chain {
+impl Service for Layered {
     fn call(&self, call: Call, notifier: Notifier) -> BoxFuture<'_, Outcome> {
-        Box::pin(caught(
-            async move { Next::new(&self.middleware, &*self.dispatch).run(call, notifier).await },
-        ))
+        Box::pin(caught(async move { self.0.start().run(call, notifier).await }))
     }
 }
 

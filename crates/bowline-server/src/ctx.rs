@@ -2,11 +2,12 @@
 
 use crate::{Error, FromJson, Result, elicit, hub::Hub, round::Log, schema, visit};
 use bowline_proto::{
+    custom::check_custom_name,
     params::Params,
     replay::Question,
     sampling,
     server::missing_capability,
-    service::{BoxFuture, ClientView, Notice, Notifier},
+    service::{BoxFuture, ClientView, Extensions, Notice, Notifier},
     subscribe::Change,
 };
 use bowline_types::{
@@ -52,6 +53,7 @@ struct Inner {
     notifier: Notifier,
     hub: Arc<Hub>,
     log: Log,
+    extensions: Extensions,
 }
 
 /// A page the user was sent to.
@@ -67,8 +69,9 @@ impl Ctx {
         notifier: Notifier,
         hub: Arc<Hub>,
         log: Log,
+        extensions: Extensions,
     ) -> Self {
-        Self { inner: Arc::new(Inner { client, params, notifier, hub, log }) }
+        Self { inner: Arc::new(Inner { client, params, notifier, hub, log, extensions }) }
     }
 
     pub(crate) fn log_of_round(&self) -> &Log {
@@ -239,6 +242,47 @@ impl Ctx {
         raw.and_then(|raw| raw.decode().ok()).unwrap_or_default()
     }
 
+    /// Returns a value that middleware put into [`Call::extensions`](crate::Call::extensions), or that a layer in front of
+    /// an HTTP endpoint put into the extensions of the request.
+    pub fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
+        self.inner.extensions.get()
+    }
+
+    /// Returns the headers of the HTTP request that made this call; none over other transports.
+    ///
+    /// Over HTTP in a legacy revision these are the headers of the POST with the call, not those of the handshake.
+    #[cfg(feature = "http")]
+    pub fn headers(&self) -> &http::HeaderMap {
+        self.inner.extensions.headers()
+    }
+
+    /// Returns the id of the session that the call belongs to. Only HTTP in a legacy revision has one.
+    pub fn session_id(&self) -> Option<&str> {
+        self.inner.extensions.session_id()
+    }
+
+    /// Sends a custom notification to the client, as part of this call. The parameters serialize to an object, or to
+    /// `null` for none.
+    ///
+    /// Fails for a name that the protocol reserves, and for parameters that are not an object.
+    pub fn notify(&self, method: &str, params: impl Serialize) -> Result<()> {
+        let params = custom_params(method, &params)?;
+        self.inner.notifier.emit(Notice::Custom { method: method.into(), params });
+        Ok(())
+    }
+
+    /// Sends a custom request to the client, and reads its result.
+    ///
+    /// Only clients of legacy revisions take requests: for one of 2026-07-28 this fails. Unlike a question it does not end
+    /// the round, so the handler goes on when the result is there.
+    pub async fn request<R: DeserializeOwned>(&self, method: &str, params: impl Serialize) -> Result<R> {
+        let params = custom_params(method, &params)?;
+        let result = self.inner.notifier.request(method, params).await?;
+        result.decode().map_err(|error| {
+            Error::internal(format!("the client's result of `{method}` is invalid: {error}"))
+        })
+    }
+
     /// Reports how far the work has come. Dropped when the caller did not ask, and when it does not grow.
     pub fn progress(&self, done: f64, total: impl Into<Option<f64>>) {
         self.inner.notifier.emit(Notice::Progress { progress: done, total: total.into(), message: None });
@@ -253,6 +297,31 @@ impl Ctx {
     /// Sends a log message to the client, if it wants this level. Never put secrets in one.
     pub fn log(&self, level: LoggingLevel, data: impl Serialize) {
         self.log_as(level, None, data);
+    }
+
+    /// Sends a log message of level `debug`.
+    pub fn debug(&self, data: impl Serialize) {
+        self.log(LoggingLevel::Debug, data);
+    }
+
+    /// Sends a log message of level `info`.
+    pub fn info(&self, data: impl Serialize) {
+        self.log(LoggingLevel::Info, data);
+    }
+
+    /// Sends a log message of level `notice`.
+    pub fn notice(&self, data: impl Serialize) {
+        self.log(LoggingLevel::Notice, data);
+    }
+
+    /// Sends a log message of level `warning`.
+    pub fn warning(&self, data: impl Serialize) {
+        self.log(LoggingLevel::Warning, data);
+    }
+
+    /// Sends a log message of level `error`.
+    pub fn error(&self, data: impl Serialize) {
+        self.log(LoggingLevel::Error, data);
     }
 
     /// Sends a log message in the name of a part of the server.
@@ -283,6 +352,21 @@ impl Ctx {
     /// Completes when the caller gives up.
     pub async fn cancelled(&self) {
         self.inner.notifier.cancelled().await;
+    }
+}
+
+/// Checks what is about to be sent under a custom name.
+fn custom_params(method: &str, params: &impl Serialize) -> Result<Option<RawJson>> {
+    let wrong = |reason: String| Error::internal(format!("cannot send `{method}`: {reason}"));
+    check_custom_name(method).map_err(wrong)?;
+    let params = RawJson::of(params).map_err(|error| wrong(error.to_string()))?;
+    if params.is_null() {
+        return Ok(None);
+    }
+    if params.is_object() {
+        Ok(Some(params))
+    } else {
+        Err(wrong("expected parameters that are an object".into()))
     }
 }
 

@@ -43,6 +43,7 @@ mod hub;
 mod limits;
 mod lists;
 mod messages;
+mod method;
 pub mod middleware;
 mod output;
 mod prompt;
@@ -61,7 +62,10 @@ mod visit;
 
 pub use bowline_proto::{
     seal::{Key, KeyRing},
-    service::{BoxFuture, Call, ClientView, Middleware, Next, Notice, Notifier, Outcome, Reply, Service},
+    service::{
+        BoxFuture, Call, ClientView, Extensions, MethodName, Middleware, Next, NextCall, Notice, Notifier,
+        Outcome, OutcomeKind, Reply, Service,
+    },
 };
 pub use bowline_types::Answer;
 pub use complete::{AtOnce, Completer, InTime, IntoCompletion, Typing};
@@ -74,6 +78,7 @@ pub use handler::{
 pub use hub::Updates;
 pub use limits::Limits;
 pub use messages::IntoPrompt;
+pub use method::{MethodHandler, NotificationHandler};
 pub use output::{IntoOutput, Json};
 pub use prompt::{IntoPromptEntry, Prompt};
 pub use registry::Registry;

@@ -52,8 +52,8 @@ fn encode<T: Serialize>(result: &T) -> Result<Bytes, RpcError> {
 /// Answers a list request.
 pub(crate) async fn list(core: &Core, snapshot: &Snapshot, call: &Call, ctx: Ctx) -> Result<Reply, RpcError> {
     let client = &*call.client;
-    let bytes = match call.method {
-        Method::ListTools => {
+    let bytes = match call.method.known() {
+        Some(Method::ListTools) => {
             let entries = snapshot.tools.as_slice();
             let guarded = entries.iter().any(|tool| tool.guard.is_some());
             cached(call, guarded, &snapshot.tool_list, || {
@@ -66,7 +66,7 @@ pub(crate) async fn list(core: &Core, snapshot: &Snapshot, call: &Call, ctx: Ctx
                 listing!(ListToolsResult, tools: tools, page, client.revision)
             })
         }
-        Method::ListPrompts => {
+        Some(Method::ListPrompts) => {
             let entries = snapshot.prompts.as_slice();
             let guarded = entries.iter().any(|prompt| prompt.guard.is_some());
             cached(call, guarded, &snapshot.prompt_list, || {
@@ -78,7 +78,7 @@ pub(crate) async fn list(core: &Core, snapshot: &Snapshot, call: &Call, ctx: Ctx
                 listing!(ListPromptsResult, prompts: prompts, page, client.revision)
             })
         }
-        Method::ListResourceTemplates => {
+        Some(Method::ListResourceTemplates) => {
             let entries = snapshot.templates.as_slice();
             let guarded = entries.iter().any(|template| template.guard.is_some());
             cached(call, guarded, &snapshot.template_list, || {

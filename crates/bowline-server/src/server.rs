@@ -2,9 +2,10 @@
 
 use crate::{
     Error, Result, connection,
-    core::{Backend, Chain, Core, Dispatch},
+    core::{Backend, Core, Dispatch, Layered},
     hub::Updates,
     limits::Limits,
+    method::{CustomHandlers, MethodHandler, NotificationHandler},
     prompt::IntoPromptEntry,
     random,
     registry::Registry,
@@ -14,10 +15,11 @@ use crate::{
     transport::{Listener, unix_time},
 };
 use bowline_proto::{
+    custom::check_custom_name,
     header::ParamHeaders,
     seal::{Key, KeyRing},
     server::{CacheHint, Profile, RevisionSet, Sealing},
-    service::{ClientView, Middleware, Service},
+    service::{Chain, ClientView, Middleware, Service},
     subscribe::{Change, SubscriptionGuard},
 };
 use bowline_types::{
@@ -66,6 +68,7 @@ pub struct Server {
     keys: Option<KeyRing>,
     experimental: RawMap,
     extensions: RawMap,
+    custom: CustomHandlers,
     backend: Option<Arc<dyn Service>>,
     subscription_guard: Option<SubscriptionGuard>,
     capabilities: Option<ServerCapabilities>,
@@ -88,6 +91,7 @@ impl Server {
             keys: None,
             experimental: RawMap::default(),
             extensions: RawMap::default(),
+            custom: CustomHandlers::default(),
             backend: None,
             subscription_guard: None,
             capabilities: None,
@@ -258,6 +262,76 @@ impl Server {
         self
     }
 
+    /// Answers a method of your own, such as `example.com/thing`: `async fn(Ctx, Params) -> Result<Reply, E>`, with either
+    /// parameter optional.
+    ///
+    /// It is served in every revision, with middleware around it like any call. In 2026-07-28 it cannot ask the user. A name
+    /// that the protocol reserves is an error when the server is built.
+    ///
+    /// ```
+    /// use bowline_server::{Ctx, Result, Server};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Deserialize)]
+    /// struct Lookup {
+    ///     word: String,
+    /// }
+    ///
+    /// #[derive(Serialize)]
+    /// struct Entry {
+    ///     length: usize,
+    /// }
+    ///
+    /// let server = Server::new("dictionary").method("example.com/lookup", async |ctx: Ctx, params: Lookup| {
+    ///     ctx.info(format!("looking up {}", params.word));
+    ///     Ok::<_, bowline_server::Error>(Entry { length: params.word.len() })
+    /// });
+    /// ```
+    pub fn method<M>(mut self, name: &str, handler: impl MethodHandler<M>) -> Self {
+        self.add_method(name, None, handler);
+        self
+    }
+
+    /// Answers a method of an extension, for clients that declare the extension. It declares the extension too, if
+    /// [`extension`](Self::extension) has not.
+    ///
+    /// Other clients get -32021 in 2026-07-28 and -32601 before.
+    pub fn extension_method<M>(
+        mut self,
+        extension: &str,
+        name: &str,
+        handler: impl MethodHandler<M>,
+    ) -> Self {
+        if !self.extensions.contains_key(extension) {
+            self = self.extension(extension, RawJson::empty_object());
+        }
+        self.add_method(name, Some(extension), handler);
+        self
+    }
+
+    fn add_method<M>(&mut self, name: &str, extension: Option<&str>, handler: impl MethodHandler<M>) {
+        let is_new = self.custom.add_method(name, extension, handler);
+        self.note(
+            check_custom_name(name).map_err(|reason| Error::internal(format!("method `{name}`: {reason}"))),
+        );
+        self.note(free(!is_new, "methods", name));
+    }
+
+    /// Takes a notification of your own: `async fn(Ctx, Params)`, with either parameter optional. One whose parameters
+    /// cannot be read is dropped.
+    ///
+    /// At most 100 run at a time for each client; further ones are dropped. A name that the protocol reserves is an error
+    /// when the server is built.
+    pub fn notification<M>(mut self, name: &str, handler: impl NotificationHandler<M>) -> Self {
+        let is_new = self.custom.add_notification(name, handler);
+        self.note(
+            check_custom_name(name)
+                .map_err(|reason| Error::internal(format!("notification `{name}`: {reason}"))),
+        );
+        self.note(free(!is_new, "notifications", name));
+        self
+    }
+
     /// Declares something experimental, with its settings.
     pub fn experimental(mut self, name: &str, settings: RawJson) -> Self {
         self.experimental.insert(name, settings);
@@ -269,7 +343,10 @@ impl Server {
     ///
     /// The protocol's own chores, sealed states and middleware stay with this server, and so do subscriptions: the
     /// service tells of changes and learns which resources someone wants to hear of through [`ServerHandle::announcer`].
+    ///
+    /// It gets every method that is not part of the protocol as well, and answers -32601 to those it does not have.
     pub fn backend(mut self, service: impl Service) -> Self {
+        self.custom.names.accept_any();
         self.backend = Some(Arc::new(service));
         self
     }
@@ -316,12 +393,14 @@ impl Server {
         profile.set_instructions(self.instructions);
         profile.revisions = self.revisions;
         profile.discovery = self.discovery_cache;
+        profile.custom = self.custom.names.clone();
         if let Some(guard) = self.subscription_guard {
             profile.set_subscription_guard(guard);
         }
         let core = Arc::new(Core {
             profile: Arc::new(profile),
             registry: self.registry,
+            custom: self.custom,
             limits: self.limits,
             list_cache: self.list_cache,
             page_size: self.page_size,
@@ -333,7 +412,7 @@ impl Server {
         let service: Arc<dyn Service> = if self.middleware.is_empty() {
             dispatch
         } else {
-            Arc::new(Chain { middleware: self.middleware, dispatch })
+            Arc::new(Layered(Chain::new(self.middleware, dispatch)))
         };
         Ok(ServerHandle { core, service })
     }

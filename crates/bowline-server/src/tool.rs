@@ -6,7 +6,10 @@ use crate::{
     schema::{self, Validator},
     simple::{self, Side},
 };
-use bowline_proto::{header::ParamHeaders, service::ClientView};
+use bowline_proto::{
+    header::ParamHeaders,
+    service::{ClientView, Middleware},
+};
 use bowline_types::{self as types, CallToolResult, Icon, Meta, RawJson, ToolAnnotations};
 use std::{
     fmt,
@@ -34,6 +37,7 @@ pub struct Tool {
     /// Without the schemas, which are in `input` and `output`.
     pub(crate) definition: types::Tool,
     pub(crate) guard: Option<Guard>,
+    layers: Vec<Arc<dyn Middleware>>,
     run: Option<Run>,
     blocking: bool,
     input: Schema,
@@ -67,7 +71,7 @@ impl Tool {
     pub fn new(name: impl Into<String>) -> Self {
         let definition = types::Tool::new(name.into(), RawJson::empty_object());
         let (input, output) = (Schema::Derived(|| None), Schema::Derived(|| None));
-        Self { definition, guard: None, run: None, blocking: false, input, output }
+        Self { definition, guard: None, layers: Vec::new(), run: None, blocking: false, input, output }
     }
 
     /// The name for people.
@@ -142,6 +146,12 @@ impl Tool {
         self
     }
 
+    /// Puts a middleware around the calls of this tool, inside of those of the server. The first one added is the outermost.
+    pub fn layer(mut self, middleware: impl Middleware) -> Self {
+        self.layers.push(Arc::new(middleware));
+        self
+    }
+
     /// The function behind the tool: `fn(Ctx, Args) -> Output`, either parameter optional, async or not.
     ///
     /// A function that is not async runs on the connection's own task; it should be quick. See [`Tool::blocking`].
@@ -195,6 +205,7 @@ impl Tool {
         let tool = ReadyTool {
             name: name.clone(),
             guard: self.guard.take(),
+            layers: std::mem::take(&mut self.layers).into(),
             run,
             tool: self,
             prepared: OnceLock::new(),
@@ -246,6 +257,8 @@ fn check_name(name: &str) -> Result<(), String> {
 /// A tool that passed its checks.
 pub(crate) struct ReadyTool {
     pub(crate) name: String,
+    /// The middleware around its calls.
+    pub(crate) layers: Arc<[Arc<dyn Middleware>]>,
     pub(crate) guard: Option<Guard>,
     run: Run,
     tool: Tool,

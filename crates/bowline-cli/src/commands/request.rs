@@ -9,6 +9,7 @@ use crate::{
     tool_arguments,
 };
 use bowline_text::visible;
+use bowline_types::RawJson;
 use clap::Args;
 use serde_json::Value;
 
@@ -52,7 +53,7 @@ pub(crate) async fn request(
         _ => return Err(Failure::misused("expected a method, and at most one JSON object of parameters")),
     };
     let screen = session.context.screen;
-    let request = session.client.request(method, params).progress(progress::reporter(screen));
+    let request = session.client.request::<RawJson>(method, params).progress(progress::reporter(screen));
     let result = options.apply(request).await;
     screen.clear();
     let result = result.map_err(|error| session.explain(error))?;

@@ -119,7 +119,19 @@ impl Connection {
 
     /// The server tells.
     fn told(&self, method: &MethodName, params: Option<RawJson>, request: Option<&Id>) {
-        let MethodName::Known(known) = method else { return self.pass_on(other(method, params)) };
+        let known = match method {
+            MethodName::Known(known) => known,
+            MethodName::Custom(name) => {
+                let Some(handler) = self.shared.handlers.notifications.get(name) else {
+                    return self.pass_on(other(method, params));
+                };
+                match answering::own_params(params) {
+                    Ok(params) => guarded(|| handler(params)),
+                    Err(error) => tracing::debug!(%error, "ignored a malformed notification"),
+                }
+                return;
+            }
+        };
         match known {
             Method::Cancelled => self.cancelled(decode(params.as_ref())),
             Method::Progress => self.progress(decode(params.as_ref())),

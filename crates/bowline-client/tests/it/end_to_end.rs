@@ -233,3 +233,59 @@ async fn many_calls_at_once_are_kept_apart() {
         let ((), ()) = both(client.close(), client.close()).await;
     }
 }
+
+#[derive(Debug, Deserialize, Serialize, PartialEq)]
+struct Words {
+    words: Vec<String>,
+}
+
+#[tokio::test]
+async fn custom_methods_and_notifications_are_typed_on_both_sides() {
+    for revision in Revision::ALL {
+        let is_modern = revision.is_modern();
+        let server =
+            Server::new("custom").method("example.com/sort", |ctx: Ctx, mut params: Words| async move {
+                ctx.notify("example.com/sorting", &params)?;
+                if ctx.revision().is_modern() {
+                    let refused = ctx.request::<Words>("example.com/more", ()).await.unwrap_err().to_string();
+                    assert!(refused.contains("sends no requests"), "{refused}");
+                } else {
+                    let more: Words = ctx.request("example.com/more", &params).await?;
+                    params.words.extend(more.words);
+                }
+                params.words.sort();
+                Ok::<_, bowline_server::Error>(params)
+            });
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&heard);
+        let builder = Client::builder()
+            .method("example.com/more", async |asked: Words| {
+                if asked.words.is_empty() {
+                    Err("nothing to add to")
+                } else {
+                    Ok(Words { words: vec!["a".into()] })
+                }
+            })
+            .notification("example.com/sorting", move |params: Words| noted.lock().unwrap().push(params));
+        let client = connected(builder, server, revision).await;
+        let given = Words { words: vec!["c".into(), "b".into()] };
+        let sorted: Words = client.request("example.com/sort", &given).await.unwrap();
+        let expected: &[&str] = if is_modern { &["b", "c"] } else { &["a", "b", "c"] };
+        assert_eq!(sorted.words, expected, "{revision}");
+        assert_eq!(*heard.lock().unwrap(), [given], "{revision}");
+        if !is_modern {
+            let failed =
+                client.request::<Words>("example.com/sort", Words { words: Vec::new() }).await.unwrap_err();
+            assert!(failed.to_string().contains("nothing to add to"), "{failed}");
+        }
+        client.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_cannot_answer_methods_of_the_protocol() {
+    let (end, _theirs) = memory();
+    let builder = Client::builder().method("tools/call", async |_: Words| Ok::<_, std::fmt::Error>(()));
+    let refused = builder.connect(end).await.unwrap_err().to_string();
+    assert!(refused.contains("`tools/call`: it is a method of the protocol"), "{refused}");
+}

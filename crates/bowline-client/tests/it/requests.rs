@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use bowline_client::{Client, Error};
-use bowline_types::{LoggingLevel, Meta, Revision};
+use bowline_types::{LoggingLevel, Meta, RawJson, Revision};
 use serde_json::{Value, json};
 use std::{
     sync::{Arc, Mutex},
@@ -460,7 +460,7 @@ async fn only_declared_capabilities_are_used() {
 async fn any_request_and_notification_can_be_sent() {
     let (client, mut peer) = connect(Client::builder(), V2026_07_28, json!({})).await;
     let params = json!({ "a": 1, "_meta": { "com.example/k": 2 } });
-    let (result, ()) = both(client.request("com.example/do \"it\"", params), async {
+    let (result, ()) = both(client.request::<RawJson>("com.example/do \"it\"", params), async {
         let request = peer.expect("com.example/do \"it\"").await;
         assert_eq!(request["params"]["a"], 1);
         assert_eq!(request["params"]["_meta"]["com.example/k"], 2);
@@ -468,15 +468,15 @@ async fn any_request_and_notification_can_be_sent() {
     })
     .await;
     assert_eq!(result.unwrap().as_str(), r#"{"done":true}"#);
-    client.notify("com.example/told", Some(json!({ "b": 1 }).into())).await.unwrap();
+    client.notify("com.example/told", json!({ "b": 1 })).await.unwrap();
     let told = peer.expect("com.example/told").await;
     assert_eq!(told, json!({ "jsonrpc": "2.0", "method": "com.example/told", "params": { "b": 1 } }));
-    let error = client.notify("notifications/roots/list_changed", None).await.unwrap_err();
+    let error = client.notify("notifications/roots/list_changed", ()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "`notifications/roots/list_changed` is nothing a client sends in 2026-07-28"
     );
-    assert!(client.request("x", json!([1])).await.is_err());
+    assert!(client.request::<RawJson>("x", json!([1])).await.is_err());
     peer.quiet().await;
 }
 

@@ -6,11 +6,11 @@ use bowline_client::{CallKey, RelayWith, Relayed};
 use bowline_config::Share;
 use bowline_proto::{
     replay::{Answer, Question},
-    service::{BoxFuture, Call, Notifier},
+    service::{BoxFuture, Call, MethodName, Notifier},
 };
 use bowline_types::{
     ClientCapabilities, ElicitResult, ElicitUrlParams, Implementation, InputRequest, InputRequests, Meta,
-    Method, RawJson, RpcError, error_code,
+    RawJson, RpcError, error_code,
 };
 use std::{
     fmt,
@@ -21,7 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 /// What a call is sent with.
 pub(crate) struct Leg {
-    pub(crate) method: Method,
+    pub(crate) method: MethodName,
     /// What is called, such as a tool, for telling apart what asks from what does not.
     pub(crate) subject: Box<str>,
     /// The parameters as the server knows them, without `_meta`.

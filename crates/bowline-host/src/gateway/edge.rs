@@ -6,6 +6,7 @@
 use super::problem::Problem;
 use crate::Host;
 use bowline_http::{Body, RequestFilter};
+use bowline_server::BoxFuture;
 use bowline_telemetry::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, request::Parts};
 use ring::{
@@ -99,7 +100,14 @@ impl RequestFilter for Edge {
         }
     }
 
-    fn check(&self, request: &mut Parts) -> Option<Response<Body>> {
+    fn check<'a>(&'a self, request: &'a mut Parts) -> BoxFuture<'a, Option<Response<Body>>> {
+        Box::pin(std::future::ready(self.answer(request)))
+    }
+}
+
+impl Edge {
+    /// Refuses a request without the token, and answers for the pages beside the endpoint.
+    fn answer(&self, request: &Parts) -> Option<Response<Body>> {
         if let Some(token) = &self.token
             && let Err(challenge) = check(token, &request.headers)
         {

@@ -32,7 +32,8 @@ impl Inner {
     pub(super) fn caller_gate<'a>(&self, call: &'a Call) -> Option<CallerGate<'a>> {
         let audience = self.ask_callers?;
         // The protocol lets no other request wait for input.
-        let can_wait = matches!(call.method, Method::CallTool | Method::ReadResource | Method::GetPrompt);
+        let can_wait =
+            matches!(call.method.known(), Some(Method::CallTool | Method::ReadResource | Method::GetPrompt));
         let can_ask = can_wait && call.client.capabilities().has_form_elicitation();
         can_ask.then(|| CallerGate { call, audience, asked: Mutex::default() })
     }

@@ -38,13 +38,16 @@ impl Inner {
     }
 
     /// Answers the tools for searching, and unwraps what is called through them.
-    pub(super) async fn disclosed(&self, call: Call) -> Disclosed {
+    pub(super) async fn disclosed(&self, mut call: Call) -> Disclosed {
         match self.try_disclose(&call).await {
             Ok(None) => Disclosed::Call(call),
             Ok(Some(Step::Answer(result))) => {
                 Disclosed::Answered(Outcome::Complete(Reply::Tool(Box::new(result))))
             }
-            Ok(Some(Step::Call(params))) => Disclosed::Call(Call { params, ..call }),
+            Ok(Some(Step::Call(params))) => {
+                call.params = params;
+                Disclosed::Call(call)
+            }
             Err(error) => Disclosed::Answered(Outcome::Failed(error)),
         }
     }

@@ -18,7 +18,7 @@ use crate::{
 use bowline_policy::{Action, CallFacts, Definition, Ended, Facts, Gate, Permit, Refusal};
 use bowline_proto::{
     replay::{Asked, Question, Replay},
-    service::{Call, Notifier, Outcome, Reply},
+    service::{Call, MethodName, Notifier, Outcome, Reply},
 };
 use bowline_types::{
     CallToolResult, ContentBlock, InputRequest, Meta, Method, RawJson, RawMap, Reference, RpcError,
@@ -140,7 +140,7 @@ impl Inner {
             }
             Ok(Ending::Refused(refusal)) => {
                 account.denied(&refusal);
-                turned_down(call.method, refusal.reason())
+                turned_down(&call.method, refusal.reason())
             }
             Ok(Ending::Silent(error)) => {
                 account.timed_out(&error);
@@ -188,7 +188,7 @@ impl Inner {
                 }
                 if visits {
                     if let Some(reason) = unwilling(&answers) {
-                        return Ok(Ending::Done(turned_down(call.method, reason)));
+                        return Ok(Ending::Done(turned_down(&call.method, reason)));
                     }
                     answers = RawMap::new();
                 }
@@ -214,7 +214,7 @@ impl Inner {
                         }
                         Some(Approval::Asks(_)) | None => return Err(unknown),
                         Some(Approval::Refused(reason)) => {
-                            return Ok(Ending::Done(turned_down(call.method, &reason)));
+                            return Ok(Ending::Done(turned_down(&call.method, &reason)));
                         }
                     },
                 };
@@ -247,7 +247,7 @@ impl Inner {
             match landing {
                 Landing::Done(result) => {
                     let bytes = result.as_bytes().len();
-                    let mut outcome = arrive(route, call.method, &result);
+                    let mut outcome = arrive(route, &call.method, &result);
                     if let Outcome::Complete(Reply::Completion(proposals)) = &mut outcome {
                         self.remove_denied(route, &call.client, proposals);
                     }
@@ -329,7 +329,7 @@ impl Inner {
         let mut meta = meta_of(call)?;
         account.depart(route, &mut meta, params.as_bytes().len());
         let leg = Leg {
-            method: call.method,
+            method: call.method.clone(),
             subject: route.subject.kind(),
             params,
             meta,
@@ -343,8 +343,8 @@ impl Inner {
     /// what is not known is looked for once more in fresh lists.
     async fn route(&self, call: &Call) -> Result<Route, RpcError> {
         let tenant = CallerKey::tenant(call);
-        let name = match call.method {
-            Method::CallTool | Method::GetPrompt => Some(call.params.name()?),
+        let name = match call.method.known() {
+            Some(Method::CallTool | Method::GetPrompt) => Some(call.params.name()?),
             _ => None,
         };
         // A name tells whose it is, so that others need not be there.
@@ -366,9 +366,9 @@ impl Inner {
         if let Some(route) = route_in(&catalog, call)? {
             return Ok(route);
         }
-        Err(match (call.method, &name) {
-            (Method::ReadResource, _) => RpcError::resource_not_found(&call.params.uri()?),
-            (method, Some(name)) => self.unknown(method, name, &tenant),
+        Err(match (call.method.known(), &name) {
+            (Some(Method::ReadResource), _) => RpcError::resource_not_found(&call.params.uri()?),
+            (Some(method), Some(name)) => self.unknown(method, name, &tenant),
             _ => RpcError::invalid_params("`ref` names nothing that is offered"),
         })
     }
@@ -405,16 +405,16 @@ impl Inner {
 fn route_in(catalog: &Arc<Catalog>, call: &Call) -> Result<Option<Route>, RpcError> {
     // What is no object no rule can look at, and a server may take it all the same.
     call.params.arguments()?;
-    let found = match call.method {
-        Method::CallTool => catalog.tool(&call.params.name()?).map(|tool| {
+    let found = match call.method.known() {
+        Some(Method::CallTool) => catalog.tool(&call.params.name()?).map(|tool| {
             let (entry, definition) = (&tool.entry, tool.definition.clone());
             (Arc::clone(&entry.instance), with(call, "name", &entry.original), Subject::Tool(definition))
         }),
-        Method::GetPrompt => catalog.prompt(&call.params.name()?).map(|entry| {
+        Some(Method::GetPrompt) => catalog.prompt(&call.params.name()?).map(|entry| {
             let subject = Subject::Prompt(entry.original.clone());
             (Arc::clone(&entry.instance), with(call, "name", &entry.original), subject)
         }),
-        Method::ReadResource => catalog.owner(&call.params.uri()?).map(|(instance, original)| {
+        Some(Method::ReadResource) => catalog.owner(&call.params.uri()?).map(|(instance, original)| {
             (instance, with(call, "uri", &original), Subject::Resource(original))
         }),
         _ => {
@@ -490,8 +490,8 @@ fn needs(questions: Vec<Question>, stage: &Stage) -> Result<Ending, RpcError> {
 }
 
 /// Why a call is not made, where the model can read it if it was the one that called.
-fn turned_down(method: Method, reason: &str) -> Outcome {
-    if method == Method::CallTool {
+fn turned_down(method: &MethodName, reason: &str) -> Outcome {
+    if *method == Method::CallTool {
         let mut result = CallToolResult::error(reason);
         result
             .meta
@@ -503,10 +503,10 @@ fn turned_down(method: Method, reason: &str) -> Outcome {
 }
 
 /// The result of a server as the host's own: adapted to its caller on the way out, with all its members.
-fn arrive(route: &Route, method: Method, result: &RawJson) -> Outcome {
+fn arrive(route: &Route, method: &MethodName, result: &RawJson) -> Outcome {
     let read = |result: &RawJson| -> serde_json::Result<Reply> {
-        Ok(match method {
-            Method::CallTool => {
+        Ok(match method.known() {
+            Some(Method::CallTool) => {
                 let mut found: CallToolResult = result.decode()?;
                 // A question in the name of the host is the host's to ask.
                 found.result_type = None;
@@ -517,7 +517,7 @@ fn arrive(route: &Route, method: Method, result: &RawJson) -> Outcome {
                 }
                 Reply::Tool(Box::new(found))
             }
-            Method::ReadResource => {
+            Some(Method::ReadResource) => {
                 let mut found: bowline_types::ReadResourceResult = result.decode()?;
                 found.result_type = None;
                 // Who may read it is decided anew for everybody.
@@ -530,8 +530,8 @@ fn arrive(route: &Route, method: Method, result: &RawJson) -> Outcome {
                 }
                 Reply::Resource(Box::new(found))
             }
-            Method::GetPrompt => Reply::Prompt(Box::new(result.decode()?)),
-            Method::Complete => Reply::Completion(Box::new(result.decode()?)),
+            Some(Method::GetPrompt) => Reply::Prompt(Box::new(result.decode()?)),
+            Some(Method::Complete) => Reply::Completion(Box::new(result.decode()?)),
             _ => Reply::Raw(result.clone()),
         })
     };

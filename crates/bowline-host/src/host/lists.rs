@@ -43,17 +43,17 @@ impl Inner {
             tracing::debug!(servers, method = %call.method, "a list is incomplete: servers are still starting");
         }
         let meta = starting_meta(&starting);
-        let result = match call.method {
-            Method::ListTools => {
+        let result = match call.method.known() {
+            Some(Method::ListTools) => {
                 let mut tools = self.listed(&call.client, &catalog);
                 tools.extend(self.pending_tools(&call.client));
                 listing!(ListToolsResult, tools: tools, call, meta)
             }
-            Method::ListPrompts => {
+            Some(Method::ListPrompts) => {
                 let prompts = catalog.prompts.iter().map(|entry| entry.shown.clone()).collect();
                 listing!(ListPromptsResult, prompts: prompts, call, meta)
             }
-            Method::ListResourceTemplates => {
+            Some(Method::ListResourceTemplates) => {
                 let templates = catalog.templates.iter().map(|(entry, _)| entry.shown.clone()).collect();
                 listing!(ListResourceTemplatesResult, resource_templates: templates, call, meta)
             }

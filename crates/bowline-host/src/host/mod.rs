@@ -661,7 +661,11 @@ fn last(shelf: &Shelf) -> Option<Lists> {
 impl Service for Host {
     fn call(&self, call: Call, notifier: Notifier) -> BoxFuture<'_, Outcome> {
         let inner = &self.inner;
-        match call.method {
+        let Some(method) = call.method.known() else {
+            let unknown = RpcError::method_not_found(&call.method);
+            return Box::pin(std::future::ready(Outcome::Failed(unknown)));
+        };
+        match method {
             Method::ListTools
             | Method::ListPrompts
             | Method::ListResources

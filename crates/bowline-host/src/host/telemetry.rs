@@ -49,10 +49,12 @@ impl<'a> Account<'a> {
 
     /// It is known whose the call is.
     pub(super) fn begin(&mut self, route: &Route, call: &Call) {
+        // Metrics and spans are for the methods of the protocol: names that a caller makes up would grow them.
+        let Some(method) = call.method.known() else { return };
         let caller = call.params.meta().ok().flatten().and_then(|meta| meta.members().ok());
         let caller = caller.and_then(|members| Meta::from(members).trace_context());
-        let mut operation = Operation::new(call.method).revision(call.client.revision);
-        operation = match call.method {
+        let mut operation = Operation::new(method).revision(call.client.revision);
+        operation = match method {
             Method::CallTool => operation.tool(&call.params.name().unwrap_or_default()),
             Method::GetPrompt => operation.prompt(&call.params.name().unwrap_or_default()),
             Method::ReadResource => operation.resource(&call.params.uri().unwrap_or_default()),
@@ -65,7 +67,7 @@ impl<'a> Account<'a> {
         self.entry = Some(Entry {
             metrics: self.telemetry.metrics.upstream(&route.instance.name),
             upstream: Arc::clone(&route.instance.name),
-            method: call.method,
+            method,
             tool,
             server: self.telemetry.tracer.server(operation, caller),
             client: None,

@@ -1,33 +1,52 @@
 //! What may stand before the endpoint: who is let through, and what else is answered on its socket.
 
 use super::Body;
+use bowline_server::BoxFuture;
 use http::{Response, request::Parts};
 use std::fmt;
 
-/// Looks at every request after `Host` and `Origin` were found good, and before the endpoint does.
+/// Checks every request after its `Host` and `Origin`, and before the endpoint: authentication, further paths.
 ///
 /// ```
-/// use bowline_http::{Body, RequestFilter, HttpOptions};
-/// use http::{Response, request::Parts};
+/// use bowline_http::{Body, HttpOptions, Principal, RequestFilter};
+/// use bowline_server::BoxFuture;
+/// use http::{Response, StatusCode, header, request::Parts};
 ///
+/// /// Lets a request pass whose token the directory knows.
 /// #[derive(Debug)]
-/// struct Health;
+/// struct Tokens;
 ///
-/// impl RequestFilter for Health {
-///     fn check(&self, request: &mut Parts) -> Option<Response<Body>> {
-///         (request.uri.path() == "/healthz").then(|| Response::new(Body::from("ok")))
+/// #[derive(Clone)]
+/// struct User {
+///     name: String,
+/// }
+///
+/// # async fn find_user(_token: &str) -> Option<User> { None }
+/// impl RequestFilter for Tokens {
+///     fn check<'a>(&'a self, request: &'a mut Parts) -> BoxFuture<'a, Option<Response<Body>>> {
+///         Box::pin(async move {
+///             let header = request.headers.get(header::AUTHORIZATION)?.to_str().unwrap_or_default();
+///             let Some(user) = find_user(header).await else {
+///                 let mut response = Response::new(Body::from("unknown token"));
+///                 *response.status_mut() = StatusCode::UNAUTHORIZED;
+///                 return Some(response);
+///             };
+///             request.extensions.insert(Principal(user.name.as_str().into()));
+///             // Handlers find it with `ctx.extension::<User>()`.
+///             request.extensions.insert(user);
+///             None
+///         })
 ///     }
 /// }
 ///
-/// let settings = HttpOptions::new().filter(Health);
+/// let options = HttpOptions::new().filter(Tokens);
 /// ```
 pub trait RequestFilter: fmt::Debug + Send + Sync + 'static {
-    /// Answers in the endpoint's place, or lets the request pass. What is put into its extensions, such as a
-    /// [`Principal`](super::Principal), reaches the endpoint.
+    /// Answers in the endpoint's place, or lets the request pass with `None`. What it puts into the extensions of the
+    /// request, such as a [`Principal`](super::Principal), reaches the endpoint and its handlers.
     ///
-    /// It sees requests for any path. One that it lets pass, and that is not for the endpoint, is answered with 404. It
-    /// must not block.
-    fn check(&self, request: &mut Parts) -> Option<Response<Body>>;
+    /// It sees requests for any path. One that it lets pass, and that is not for the endpoint, is answered with 404.
+    fn check<'a>(&'a self, request: &'a mut Parts) -> BoxFuture<'a, Option<Response<Body>>>;
 
     /// Answers a request for any `Host`, before [`check`](Self::check): for health checks, which ask by address. Web pages
     /// of other origins are still refused. By default it answers none.

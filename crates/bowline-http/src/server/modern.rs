@@ -12,18 +12,18 @@ use super::{
 use bowline_proto::{
     encode, header as codec,
     params::{Params, RequestMeta},
-    server::{Admitted, Ticket, admit_modern, encode_outcome, supported_revision},
+    server::{Admitted, Ticket, admit_modern, admit_modern_notification, encode_outcome, supported_revision},
     service::{BoxFuture, Notifier, Outcome, Reply},
 };
 use bowline_proto::{
     envelope::MethodName,
     server::Threshold,
-    service::{Call, ClientView},
+    service::{Call, ClientView, Extensions, HttpRequest},
 };
 use bowline_server::transport::{Exchange, Sink, unix_time};
 use bowline_types::{Id, Method, RawJson, RpcError};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, Response, StatusCode};
+use http::{HeaderMap, HeaderName, Response, StatusCode, request::Parts};
 use std::{
     future::{Future, poll_fn},
     pin::Pin,
@@ -48,17 +48,42 @@ pub(super) struct Request {
 }
 
 /// Answers a request.
-pub(super) async fn answer(shared: &Arc<Shared>, headers: &HeaderMap, request: Request) -> Response<Body> {
+pub(super) async fn answer(shared: &Arc<Shared>, parts: Parts, request: Request) -> Response<Body> {
     let id = request.id.clone();
-    match admit(shared, headers, request) {
+    match admit(shared, &parts.headers, request) {
         Ok(Admitted::Answer(result)) => reply::response(&id, result),
         Ok(Admitted::Listen(filter)) => super::listen::open(shared, &id, &filter),
-        Ok(Admitted::Call(call, threshold)) => run(shared, id, call, threshold).await,
+        Ok(Admitted::Call(mut call, threshold)) => {
+            call.extensions = extensions(parts, None);
+            run(shared, id, call, threshold).await
+        }
         Err(Refused::Undescribed(error)) => {
             reply::json(StatusCode::BAD_REQUEST, encode::failure(Some(&id), &error))
         }
         Err(Refused::Plainly(error)) => reply::failure(Some(&id), &error),
     }
+}
+
+/// Takes a notification that is not part of the protocol. The reply waits for its handler, so a client that sends many is
+/// slowed down.
+pub(super) async fn take_notification(
+    shared: &Shared,
+    parts: Parts,
+    principal: Option<&Arc<str>>,
+    method: &MethodName,
+    params: Option<Params>,
+) {
+    let params = params.unwrap_or_else(Params::empty);
+    let profile = shared.server.profile();
+    let Some(mut call) = admit_modern_notification(profile, principal, method, params) else { return };
+    call.extensions = extensions(parts, None);
+    shared.server.service().call(call, Notifier::closed()).await;
+}
+
+/// What a handler sees of the request that made its call.
+pub(super) fn extensions(parts: Parts, session_id: Option<Arc<str>>) -> Extensions {
+    let Parts { headers, extensions, .. } = parts;
+    Extensions::of_request(HttpRequest { headers, extensions, session_id })
 }
 
 /// Why a request does not proceed.
@@ -88,10 +113,7 @@ fn admit(shared: &Shared, headers: &HeaderMap, request: Request) -> Result<Admit
     codec::check_plain(codec::PROTOCOL_VERSION, values(&PROTOCOL_VERSION), named).map_err(mismatch)?;
     let revision = supported_revision(shared.server.profile(), &meta)?;
     codec::check_plain(codec::METHOD, values(&METHOD), method.as_str()).map_err(mismatch)?;
-    let known = match &method {
-        MethodName::Known(known) => Some(*known),
-        MethodName::Unknown(_) => None,
-    };
+    let known = method.known();
     let subject = match known.and_then(Method::name_source) {
         Some("uri") => Some(params.uri()?),
         Some("name") => Some(params.name()?),

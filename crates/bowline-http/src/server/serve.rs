@@ -284,7 +284,10 @@ impl Service<Request<Incoming>> for AtPath {
             let endpoint = self.endpoint.clone();
             return Box::pin(async move { Ok(tracked(endpoint.respond(request).await, running)) });
         }
-        Box::pin(std::future::ready(Ok(tracked(self.endpoint.beside(request), running))))
+        let endpoint = self.endpoint.clone();
+        // The body is not read, and what it holds need not be sent to another thread.
+        let request = request.map(drop);
+        Box::pin(async move { Ok(tracked(endpoint.beside(request).await, running)) })
     }
 }
 

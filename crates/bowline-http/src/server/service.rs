@@ -140,7 +140,7 @@ impl HttpService {
     where
         B: http_body::Body<Error: std::error::Error>,
     {
-        if let Some(response) = self.turn_away(&mut parts) {
+        if let Some(response) = self.turn_away(&mut parts).await {
             return response;
         }
         // What belongs to a session may still be needed by a call that is to finish: an answer, a cancellation, a stream
@@ -153,7 +153,7 @@ impl HttpService {
         }
         let principal = parts.extensions.get::<Principal>().map(|Principal(name)| Arc::clone(name));
         if is_2024 {
-            return self.respond_2024(&parts, principal, body).await;
+            return self.respond_2024(parts, principal, body).await;
         }
         match parts.method {
             Method::POST => {
@@ -161,7 +161,7 @@ impl HttpService {
                     return *response;
                 }
                 match self.read(body).await {
-                    Ok(frame) => self.post(&parts.headers, principal, frame).await,
+                    Ok(frame) => self.post(parts, principal, frame).await,
                     Err(status) => unreadable(status),
                 }
             }
@@ -187,11 +187,11 @@ impl HttpService {
     }
 
     /// Answers what is not for the endpoint.
-    pub(super) fn beside<B>(&self, request: Request<B>) -> Response<Body> {
+    pub(super) async fn beside<B>(&self, request: Request<B>) -> Response<Body> {
         let mut parts = request.into_parts().0;
         let settings = &self.shared.settings;
         let origin = cors::origin(settings, &parts.headers);
-        let answered = settings.filter.as_ref().and_then(|_| self.turn_away(&mut parts));
+        let answered = if settings.filter.is_some() { self.turn_away(&mut parts).await } else { None };
         let mut response =
             answered.unwrap_or_else(|| reply::refusal(StatusCode::NOT_FOUND, "there is nothing here"));
         if settings.cors {
@@ -201,7 +201,7 @@ impl HttpService {
     }
 
     /// What is said to a request that the endpoint does not get to see.
-    fn turn_away(&self, parts: &mut Parts) -> Option<Response<Body>> {
+    async fn turn_away(&self, parts: &mut Parts) -> Option<Response<Body>> {
         let settings = &self.shared.settings;
         if let Some(filter) = &settings.filter
             && let Some(response) = filter.check_any_host(parts)
@@ -221,7 +221,10 @@ impl HttpService {
         if let Some(response) = cors::preflight(settings, parts) {
             return Some(response);
         }
-        settings.filter.as_ref().and_then(|filter| filter.check(parts))
+        match &settings.filter {
+            Some(filter) => filter.check(parts).await,
+            None => None,
+        }
     }
 
     fn speaks_legacy(&self) -> bool {
@@ -253,13 +256,13 @@ impl HttpService {
         session.ok_or_else(|| Box::new(reply::no_session()))
     }
 
-    async fn post(&self, headers: &HeaderMap, principal: Option<Arc<str>>, frame: Bytes) -> Response<Body> {
+    async fn post(&self, parts: Parts, principal: Option<Arc<str>>, frame: Bytes) -> Response<Body> {
         let message = envelope::parse(&frame);
         // What is kept of it is in the message, and goes with it.
         drop(frame);
         let frame = match message {
             Frame::Single(Ok(Message::Request { id, method, params })) => {
-                return self.post_request(headers, principal, id, method, params).await;
+                return self.post_request(parts, principal, id, method, params).await;
             }
             Frame::Single(Err(rejected)) => return bad_request(rejected.id.as_ref(), &rejected.error),
             other => other,
@@ -267,11 +270,14 @@ impl HttpService {
         if self.shared.is_ending() && matches!(frame, Frame::Batch(_)) {
             return ending();
         }
-        if self.speaks_legacy() && !names_other_era(headers) {
-            return self.post_to_session(headers, principal.as_ref(), frame).await;
+        if self.speaks_legacy() && !names_other_era(&parts.headers) {
+            return self.post_to_session(parts, principal.as_ref(), frame).await;
         }
         match frame {
-            Frame::Single(Ok(Message::Notification { .. })) => reply::empty(StatusCode::ACCEPTED),
+            Frame::Single(Ok(Message::Notification { method, params })) => {
+                modern::take_notification(&self.shared, parts, principal.as_ref(), &method, params).await;
+                reply::empty(StatusCode::ACCEPTED)
+            }
             Frame::Batch(_) => {
                 reply::refusal(StatusCode::BAD_REQUEST, "batches are not part of this revision")
             }
@@ -283,7 +289,7 @@ impl HttpService {
 
     async fn post_request(
         &self,
-        headers: &HeaderMap,
+        parts: Parts,
         principal: Option<Arc<str>>,
         id: Id,
         method: MethodName,
@@ -295,23 +301,23 @@ impl HttpService {
         let described = params.as_ref().map_or_else(|| Ok(RequestMeta::default()), RequestMeta::of);
         let modern = matches!(&described, Ok(meta) if meta.is_modern);
         // A handshake with a session is one too many, and for the session to refuse.
-        let in_session = || headers.contains_key(legacy::SESSION_ID) && self.speaks_legacy();
+        let in_session = || parts.headers.contains_key(legacy::SESSION_ID) && self.speaks_legacy();
         if !modern && method == MethodName::Known(bowline_types::Method::Initialize) && !in_session() {
             if self.speaks_legacy() {
                 let frame = Frame::Single(Ok(Message::Request { id, method, params }));
-                return legacy::open(&self.shared, principal, frame).await;
+                return legacy::open(&self.shared, parts, principal, frame).await;
             }
             return bad_request(Some(&id), &self.only_modern(params.as_ref().map(Params::raw)));
         }
-        if !modern && self.speaks_legacy() && !names_other_era(headers) {
+        if !modern && self.speaks_legacy() && !names_other_era(&parts.headers) {
             let frame = Frame::Single(Ok(Message::Request { id, method, params }));
-            return self.post_to_session(headers, principal.as_ref(), frame).await;
+            return self.post_to_session(parts, principal.as_ref(), frame).await;
         }
         match described {
             Ok(meta) => {
                 let params = params.unwrap_or_else(Params::empty);
                 let request = modern::Request { id, method, params, meta, principal };
-                modern::answer(&self.shared, headers, request).await
+                modern::answer(&self.shared, parts, request).await
             }
             Err(error) => bad_request(Some(&id), &error),
         }
@@ -319,12 +325,12 @@ impl HttpService {
 
     async fn post_to_session(
         &self,
-        headers: &HeaderMap,
+        parts: Parts,
         principal: Option<&Arc<str>>,
         frame: Frame,
     ) -> Response<Body> {
-        match self.session(headers, principal) {
-            Ok(session) => legacy::post(&self.shared, &session, frame).await,
+        match self.session(&parts.headers, principal) {
+            Ok(session) => legacy::post(&self.shared, &session, parts, frame).await,
             Err(response) => *response,
         }
     }
@@ -345,7 +351,7 @@ impl HttpService {
 
     async fn respond_2024<B: http_body::Body>(
         &self,
-        parts: &Parts,
+        parts: Parts,
         principal: Option<Arc<str>>,
         body: B,
     ) -> Response<Body> {
@@ -369,7 +375,7 @@ impl HttpService {
                     // While the body came.
                     Ok(_) if session.is_over() => reply::no_session(),
                     Ok(frame) if self.shared.is_ending() && begins_something(&frame) => ending(),
-                    Ok(frame) => legacy::message_2024(&session, &frame).await,
+                    Ok(frame) => legacy::message_2024(&session, parts, &frame).await,
                     Err(status) => unreadable(status),
                 }
             }

@@ -2,7 +2,7 @@
 
 use crate::wire::Ask;
 use bowline_http::{Body, HttpOptions, HttpService, RequestFilter};
-use bowline_server::{Server, Tool};
+use bowline_server::{BoxFuture, Server, Tool};
 use bowline_testing::Log;
 use http::{Method, Response, StatusCode, request::Parts};
 use serde_json::json;
@@ -69,8 +69,8 @@ async fn the_address_of_the_socket_is_a_host() {
 struct Health;
 
 impl RequestFilter for Health {
-    fn check(&self, _: &mut Parts) -> Option<Response<Body>> {
-        None
+    fn check<'a>(&'a self, _: &'a mut Parts) -> BoxFuture<'a, Option<Response<Body>>> {
+        Box::pin(std::future::ready(None))
     }
 
     fn check_any_host(&self, request: &Parts) -> Option<Response<Body>> {

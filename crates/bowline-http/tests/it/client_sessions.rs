@@ -342,7 +342,7 @@ async fn what_needs_no_answer_is_sent_again_when_its_connection_breaks() {
     });
     assert_eq!(called.unwrap().text(), "hello");
     // What hearing something of an extension twice would do is not known.
-    client.notify("example.com/count", None).await.unwrap();
+    client.notify("example.com/count", ()).await.unwrap();
     drop(peer.post("example.com/count").await);
     let (pinged, ()) =
         tokio::join!(client.ping(), async { peer.post("ping").await.result(&json!({})).await });

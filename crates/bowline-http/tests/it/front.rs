@@ -1,7 +1,7 @@
 //! What stands before the endpoint: further paths, and who is let through.
 
 use bowline_http::{Body, HttpOptions, HttpService, Principal, RequestFilter};
-use bowline_server::{Ctx, Server, Tool};
+use bowline_server::{BoxFuture, Ctx, Server, Tool};
 use http::{Response, StatusCode, header, request::Parts};
 use serde_json::{Value, json};
 use tokio::{
@@ -15,18 +15,22 @@ use tokio::{
 struct Porter;
 
 impl RequestFilter for Porter {
-    fn check(&self, request: &mut Parts) -> Option<Response<Body>> {
-        if request.uri.path() == "/hello" {
-            return Some(Response::new(Body::from("hello")));
-        }
-        let Some(name) = request.headers.get("x-name").and_then(|name| name.to_str().ok()) else {
-            let mut response = Response::new(Body::from("who are you?"));
-            *response.status_mut() = StatusCode::UNAUTHORIZED;
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, "Name".parse().unwrap());
-            return Some(response);
-        };
-        request.extensions.insert(Principal(name.into()));
-        None
+    fn check<'a>(&'a self, request: &'a mut Parts) -> BoxFuture<'a, Option<Response<Body>>> {
+        Box::pin(async move {
+            // As one that asks a database who it is.
+            tokio::task::yield_now().await;
+            if request.uri.path() == "/hello" {
+                return Some(Response::new(Body::from("hello")));
+            }
+            let Some(name) = request.headers.get("x-name").and_then(|name| name.to_str().ok()) else {
+                let mut response = Response::new(Body::from("who are you?"));
+                *response.status_mut() = StatusCode::UNAUTHORIZED;
+                response.headers_mut().insert(header::WWW_AUTHENTICATE, "Name".parse().unwrap());
+                return Some(response);
+            };
+            request.extensions.insert(Principal(name.into()));
+            None
+        })
     }
 }
 

@@ -18,6 +18,7 @@ mod client_sessions;
 mod client_tls;
 mod client_two_endpoints;
 mod connections;
+mod context;
 mod front;
 mod leaks;
 mod legacy;

@@ -21,12 +21,20 @@ pub(crate) struct Ask {
     headers: Vec<(String, String)>,
     body: Bytes,
     principal: Option<Principal>,
+    extensions: http::Extensions,
 }
 
 impl Ask {
     pub(crate) fn new(method: Method) -> Self {
         let headers = vec![("host".to_owned(), "localhost:8080".to_owned())];
-        Self { method, path: "/mcp".into(), headers, body: Bytes::new(), principal: None }
+        Self {
+            method,
+            path: "/mcp".into(),
+            headers,
+            body: Bytes::new(),
+            principal: None,
+            extensions: http::Extensions::new(),
+        }
     }
 
     /// A POST of JSON.
@@ -79,6 +87,12 @@ impl Ask {
         self
     }
 
+    /// Adds what a layer in front of the endpoint would.
+    pub(crate) fn extension<T: Clone + Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.extensions.insert(value);
+        self
+    }
+
     /// Sends it as this user.
     pub(crate) fn by(mut self, principal: &str) -> Self {
         self.principal = Some(Principal(principal.into()));
@@ -102,7 +116,9 @@ impl Ask {
         if let Some(principal) = self.principal {
             request = request.extension(principal);
         }
-        Told::of(service.respond(request.body(body).unwrap()).await)
+        let mut request = request.body(body).unwrap();
+        request.extensions_mut().extend(self.extensions);
+        Told::of(service.respond(request).await)
     }
 }
 

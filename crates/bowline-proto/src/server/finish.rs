@@ -155,9 +155,16 @@ fn input_required(
     if ticket.client.revision.era() == Era::Legacy {
         return Err(RpcError::internal("a question reached the end of a call that cannot be made again"));
     }
+    // 2026-07-28 lets a server ask only while it answers one of these.
+    let Some(method) = ticket.method.known().filter(|method| modern::can_ask(*method)) else {
+        return Err(RpcError::internal(format!(
+            "`{}` cannot ask in 2026-07-28; only tools, resources and prompts can",
+            ticket.method
+        )));
+    };
     let empty = Params::empty();
     let params = ticket.params.as_ref().unwrap_or(&empty);
-    let binding = modern::binding(&ticket.client, ticket.method, params)?;
+    let binding = modern::binding(&ticket.client, method, params)?;
     let state = replay::seal(&profile.keys, &sealing.random, &binding, asked, sealing.expires)?;
     let mut requests = InputRequests::default();
     for question in &asked.questions {

@@ -4,7 +4,6 @@ use super::{Admitted, Notices, Profile, Threshold};
 use crate::{
     envelope::MethodName,
     params::{Params, RequestMeta},
-    replay::Replay,
     service::{Call, ClientView},
     subscribe::{Hearing, Subscriptions},
     uri,
@@ -72,8 +71,13 @@ impl Legacy {
     ) -> Result<Admitted, RpcError> {
         let revision = self.client.revision;
         let unknown = || RpcError::method_not_found(method.as_str());
-        let MethodName::Known(known) = method else { return Err(unknown()) };
-        let known = *known;
+        let known = match method {
+            MethodName::Known(known) => *known,
+            MethodName::Custom(name) => {
+                profile.custom.check_request(name, &self.client)?;
+                return Ok(self.call(method.clone(), params, meta));
+            }
+        };
         let is_request =
             known.kind() == MethodKind::Request && known.direction() != Direction::ServerToClient;
         if !is_request || !known.exists_in(revision) {
@@ -105,17 +109,14 @@ impl Legacy {
                 subscriptions.unsubscribe(&params.uri()?);
                 done()
             }
-            method => {
-                let call = Call {
-                    method,
-                    params,
-                    client: Arc::clone(&self.client),
-                    progress_token: meta.progress_token,
-                    log_level: self.threshold.level(),
-                    replay: Replay::default(),
-                };
-                Ok(Admitted::Call(call, self.threshold.clone()))
-            }
+            known => Ok(self.call(known.into(), params, meta)),
         }
+    }
+
+    fn call(&self, method: MethodName, params: Params, meta: RequestMeta) -> Admitted {
+        let mut call = Call::new(method, params, Arc::clone(&self.client));
+        call.progress_token = meta.progress_token;
+        call.log_level = self.threshold.level();
+        Admitted::Call(call, self.threshold.clone())
     }
 }

@@ -15,7 +15,10 @@ mod profile;
 pub use finish::{Sealing, encode as encode_outcome};
 pub use gate::missing_capability;
 pub use legacy::Legacy;
-pub use modern::{Admitted, admit as admit_modern, supported as supported_revision};
+pub use modern::{
+    Admitted, admit as admit_modern, admit_notification as admit_modern_notification,
+    supported as supported_revision,
+};
 pub use notices::{Notices, Threshold};
 pub use profile::{CacheHint, Profile, RevisionSet};
 
@@ -24,7 +27,7 @@ use crate::{
     envelope::{Frame, Message, MethodName, Rejected},
     params::{Params, RequestMeta},
     replay::Replay,
-    service::{Call, ClientView, Outcome},
+    service::{Call, ClientView, Extensions, Outcome},
     subscribe::{Change, Channel, Subscriptions},
 };
 use bowline_types::{
@@ -68,6 +71,8 @@ pub enum Inbound {
     RootsChanged,
     /// A batch of 2025-03-26: handle each, and send the replies together.
     Batch(Vec<Self>),
+    /// A notification that is not part of the protocol. Run it; nothing is sent for it.
+    Custom(Box<Call>),
     /// Nothing to do.
     Ignored,
 }
@@ -78,13 +83,14 @@ pub struct Ticket {
     /// The id of the request.
     pub id: Id,
     /// Its method.
-    pub method: Method,
+    pub method: MethodName,
     /// Who sent it.
     pub client: Arc<ClientView>,
     /// What the call was made with, for as long as it may be made again.
     params: Option<Params>,
     progress_token: Option<ProgressToken>,
     log_level: Option<LoggingLevel>,
+    extensions: Extensions,
     /// Tells the call from others of the same id: that of a cancelled request may be used again.
     serial: u64,
 }
@@ -105,15 +111,21 @@ impl Ticket {
     pub fn issue(id: Id, call: &Call, threshold: Threshold) -> (Self, Notices) {
         let ticket = Self {
             id,
-            method: call.method,
+            method: call.method.clone(),
             client: Arc::clone(&call.client),
             params: Some(call.params.clone()),
             progress_token: call.progress_token.clone(),
             log_level: call.log_level,
+            extensions: call.extensions.clone(),
             serial: 0,
         };
         let notices = Notices::new(call.client.revision, call.progress_token.clone(), threshold);
         (ticket, notices)
+    }
+
+    /// Sets the values that go with the call each time it is made.
+    pub fn set_extensions(&mut self, extensions: &Extensions) {
+        self.extensions.clone_from(extensions);
     }
 
     /// Tells the call from every other of its session.
@@ -123,14 +135,13 @@ impl Ticket {
 
     /// The same call once more, with what its earlier rounds have learned.
     pub fn again(&self, replay: Replay) -> Call {
-        Call {
-            method: self.method,
-            params: self.params.clone().unwrap_or_else(Params::empty),
-            client: Arc::clone(&self.client),
-            progress_token: self.progress_token.clone(),
-            log_level: self.log_level,
-            replay,
-        }
+        let params = self.params.clone().unwrap_or_else(Params::empty);
+        let mut call = Call::new(self.method.clone(), params, Arc::clone(&self.client));
+        call.progress_token.clone_from(&self.progress_token);
+        call.log_level = self.log_level;
+        call.replay = replay;
+        call.extensions = self.extensions.clone();
+        call
     }
 }
 
@@ -211,9 +222,7 @@ impl ServerSession {
                     Err(error) => Inbound::Reply(encode::failure(Some(&id), &error)),
                 }
             }
-            Ok(Message::Notification { method, params }) => {
-                self.accept_notification(&method, params.as_ref().map(Params::raw))
-            }
+            Ok(Message::Notification { method, params }) => self.accept_notification(&method, params),
             Ok(Message::Response { id, result }) => Inbound::Answer { id, result: Ok(result) },
             Ok(Message::Failure { id: Some(id), error }) => Inbound::Answer { id, result: Err(error) },
             Ok(Message::Failure { id: None, .. }) => Inbound::Ignored,
@@ -267,9 +276,9 @@ impl ServerSession {
         })
     }
 
-    fn accept_notification(&mut self, method: &MethodName, params: Option<&RawJson>) -> Inbound {
-        let MethodName::Known(method) = method else { return Inbound::Ignored };
-        let method = *method;
+    fn accept_notification(&mut self, method: &MethodName, params: Option<Params>) -> Inbound {
+        let MethodName::Known(known) = method else { return self.accept_custom(method, params) };
+        let (method, params) = (*known, params.as_ref().map(Params::raw));
         // What cannot be read is ignored: a notification is never answered.
         if method == Method::Cancelled {
             let cancelled = params.and_then(|params| params.decode::<CancelledParams>().ok());
@@ -295,6 +304,26 @@ impl ServerSession {
             }
             _ => Inbound::Ignored,
         }
+    }
+
+    fn accept_custom(&self, method: &MethodName, params: Option<Params>) -> Inbound {
+        let params = params.unwrap_or_else(Params::empty);
+        let is_modern = || RequestMeta::of(&params).is_ok_and(|meta| meta.is_modern);
+        let call = match &self.legacy {
+            Some(legacy) if !is_modern() => {
+                let known = self.profile.custom.has_notification(method.as_str());
+                known.then(|| {
+                    let mut call = Call::new(method.clone(), params, Arc::clone(&legacy.client));
+                    call.is_notification = true;
+                    call
+                })
+            }
+            _ if self.profile.revisions.has_modern() => {
+                modern::admit_notification(&self.profile, self.principal.as_ref(), method, params)
+            }
+            _ => None,
+        };
+        call.map_or(Inbound::Ignored, |call| Inbound::Custom(Box::new(call)))
     }
 
     fn cancel(&mut self, id: &Id, reason: Option<String>) -> Inbound {

@@ -47,7 +47,17 @@ pub fn admit(
         capabilities = capabilities.compact();
         info = info.as_ref().map(RawJson::compact);
     }
-    let known = known_method(profile, method, revision)?;
+    let known = match method {
+        MethodName::Known(known) => offered_method(profile, *known, revision)?,
+        MethodName::Custom(name) => {
+            let client = Arc::new(ClientView::new(revision, principal.cloned(), capabilities, info));
+            profile.custom.check_request(name, &client)?;
+            let mut call = Call::new(method.clone(), params, client);
+            call.progress_token = meta.progress_token;
+            call.log_level = meta.log_level;
+            return Ok(Admitted::Call(call, Threshold::request(meta.log_level)));
+        }
+    };
     match known {
         Method::Discover => return Ok(Admitted::Answer(profile.discover())),
         Method::Listen => {
@@ -60,14 +70,10 @@ pub fn admit(
     }
     let client = Arc::new(ClientView::new(revision, principal.cloned(), capabilities, info));
     let replay = open_state(profile, &client, known, &params, now)?;
-    let call = Call {
-        method: known,
-        params,
-        client,
-        progress_token: meta.progress_token,
-        log_level: meta.log_level,
-        replay,
-    };
+    let mut call = Call::new(known, params, client);
+    call.progress_token = meta.progress_token;
+    call.log_level = meta.log_level;
+    call.replay = replay;
     Ok(Admitted::Call(call, Threshold::request(meta.log_level)))
 }
 
@@ -85,10 +91,26 @@ pub fn supported(profile: &Profile, meta: &RequestMeta) -> Result<Revision, RpcE
     }
 }
 
-fn known_method(profile: &Profile, method: &MethodName, revision: Revision) -> Result<Method, RpcError> {
-    let unknown = || RpcError::method_not_found(method.as_str());
-    let MethodName::Known(known) = method else { return Err(unknown()) };
-    let known = *known;
+/// A notification that is not part of the protocol, as a call. What it says of the client is optional.
+pub fn admit_notification(
+    profile: &Profile,
+    principal: Option<&Arc<str>>,
+    method: &MethodName,
+    params: Params,
+) -> Option<Call> {
+    if !profile.custom.has_notification(method.as_str()) {
+        return None;
+    }
+    let meta = RequestMeta::of(&params).ok()?;
+    let capabilities = meta.client_capabilities.unwrap_or_else(RawJson::empty_object);
+    let client = ClientView::new(Revision::V2026_07_28, principal.cloned(), capabilities, meta.client_info);
+    let mut call = Call::new(method.clone(), params, Arc::new(client));
+    call.is_notification = true;
+    Some(call)
+}
+
+fn offered_method(profile: &Profile, known: Method, revision: Revision) -> Result<Method, RpcError> {
+    let unknown = || RpcError::method_not_found(known.as_str());
     let is_request = known.kind() == MethodKind::Request && known.direction() != Direction::ServerToClient;
     if !is_request || !known.exists_in(revision) {
         return Err(unknown());
@@ -107,7 +129,7 @@ fn open_state(
     params: &Params,
     now: fn() -> u64,
 ) -> Result<Replay, RpcError> {
-    if !matches!(method, Method::CallTool | Method::ReadResource | Method::GetPrompt) {
+    if !can_ask(method) {
         return Ok(Replay::default());
     }
     let responses = params.input_responses()?;
@@ -116,6 +138,11 @@ fn open_state(
     };
     let binding = binding(client, method, params)?;
     replay::open(&profile.keys, &binding, &state, responses.as_ref(), now())
+}
+
+/// Whether the answer to a request may be questions.
+pub(super) const fn can_ask(method: Method) -> bool {
+    matches!(method, Method::CallTool | Method::ReadResource | Method::GetPrompt)
 }
 
 /// What a sealed state of this request is bound to.

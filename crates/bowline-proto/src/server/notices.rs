@@ -87,7 +87,11 @@ impl Notices {
     /// Progress that does not grow is dropped, because the protocol promises growth.
     pub fn encode(&mut self, notice: Notice) -> Option<Bytes> {
         match notice {
-            Notice::Progress { .. } | Notice::ElicitationComplete { .. } if !self.is_open() => None,
+            Notice::Progress { .. } | Notice::ElicitationComplete { .. } | Notice::Custom { .. }
+                if !self.is_open() =>
+            {
+                None
+            }
             Notice::Progress { progress, total, message } => {
                 let progress_token = self.token.clone()?;
                 let grows = progress.is_finite() && self.furthest.is_none_or(|furthest| progress > furthest);
@@ -116,6 +120,7 @@ impl Notices {
                 let params = ElicitationCompleteParams::new(elicitation_id);
                 known.then(|| encode::notify(Method::ElicitationComplete, &params))
             }
+            Notice::Custom { method, params } => Some(encode::custom(None, &method, params.as_ref())),
         }
     }
 }

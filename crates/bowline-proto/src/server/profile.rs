@@ -1,6 +1,6 @@
 //! What a server says of itself, the same to every client.
 
-use crate::{replay::Consumed, seal::KeyRing, subscribe::SubscriptionGuard};
+use crate::{custom::CustomMethods, replay::Consumed, seal::KeyRing, subscribe::SubscriptionGuard};
 use bowline_types::{
     Adapt, CacheScope, DiscoverResult, Implementation, Meta, RawJson, ResultType, Revision,
     ServerCapabilities, meta,
@@ -80,6 +80,8 @@ pub struct Profile {
     pub revisions: RevisionSet,
     /// How its discovery may be cached.
     pub discovery: CacheHint,
+    /// The methods and notifications that are not part of the protocol.
+    pub custom: CustomMethods,
     /// Seals what travels through clients.
     pub keys: KeyRing,
     /// The sealed states used so far.
@@ -114,6 +116,7 @@ impl Profile {
             capabilities: ServerCapabilities::default(),
             revisions: RevisionSet::ALL,
             discovery: CacheHint::default(),
+            custom: CustomMethods::default(),
             keys,
             consumed: Mutex::default(),
             info_member: OnceLock::new(),

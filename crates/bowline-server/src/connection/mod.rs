@@ -15,7 +15,7 @@ use bowline_proto::{
     encode, envelope,
     lines::{Line, Lines},
     server::Ids,
-    service::BoxFuture,
+    service::{BoxFuture, Extensions},
 };
 use bowline_types::RpcError;
 use outbox::Outbox;
@@ -119,9 +119,9 @@ async fn take(
     let message = envelope::parse(&frame);
     // What is kept of it is in the message, and goes with it.
     drop(frame);
-    match conversation.accept(message, sink) {
+    match conversation.accept(message, sink, &Extensions::new()) {
         Started::Nothing => {}
-        Started::Call(call) => start(call, calls).await,
+        Started::Call(call) | Started::Notification(call) => start(call, calls).await,
         Started::Batch(batch) => {
             for call in batch {
                 start(call, calls).await;

@@ -14,7 +14,7 @@ const MAX_PRINCIPALS: usize = 10_000;
 
 /// Refuses calls of a principal who makes too many. Callers without a principal share one allowance.
 ///
-/// Tools, resources, prompts and completion count; lists do not.
+/// Tools, resources, prompts, completion and custom methods count; lists do not.
 #[derive(Debug)]
 pub struct RateLimit {
     calls: f64,
@@ -62,8 +62,8 @@ impl RateLimit {
 impl Middleware for RateLimit {
     fn call<'a>(&'a self, call: Call, notifier: Notifier, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         let counts = matches!(
-            call.method,
-            Method::CallTool | Method::ReadResource | Method::GetPrompt | Method::Complete
+            call.method.known(),
+            Some(Method::CallTool | Method::ReadResource | Method::GetPrompt | Method::Complete) | None
         );
         if counts && let Err(wait) = self.take(call.client.principal.as_ref(), Instant::now()) {
             let wait = wait.as_millis();

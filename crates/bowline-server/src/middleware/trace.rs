@@ -1,11 +1,12 @@
 //! A span per call.
 
-use bowline_proto::service::{BoxFuture, Call, Middleware, Next, Notifier, Outcome};
+use bowline_proto::service::{BoxFuture, Call, Middleware, Next, Notifier, Outcome, OutcomeKind};
 use bowline_types::{Meta, RawJson};
 use tracing::{Instrument, Span, field};
 
 /// Opens a `tracing` span around every call, with method, subject, revision, principal, the caller's W3C trace context
-/// and how the call ended. Arguments and results are not recorded.
+/// and how the call ended: `complete`, `tool error`, `needs input`, `failed` or `cancelled`. Arguments and results are not
+/// recorded.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Trace;
 
@@ -31,11 +32,14 @@ impl Middleware for Trace {
             span.record("traceparent", &context.traceparent);
             span.record("tracestate", context.tracestate);
         }
-        let inner = span.clone();
+        let mut ending = Ending { span: span.clone(), kind: OutcomeKind::Cancelled };
         Box::pin(
             async move {
                 let outcome = next.run(call, notifier).await;
-                record(&inner, &outcome);
+                ending.set(outcome.kind());
+                if let Outcome::Failed(error) = &outcome {
+                    tracing::warn!(code = error.code, message = %error.message, "call failed");
+                }
                 outcome
             }
             .instrument(span),
@@ -43,14 +47,20 @@ impl Middleware for Trace {
     }
 }
 
-fn record(span: &Span, outcome: &Outcome) {
-    let word = match outcome {
-        Outcome::Complete(_) => "complete",
-        Outcome::NeedsInput(_) => "needs input",
-        Outcome::Failed(error) => {
-            tracing::warn!(code = error.code, message = %error.message, "call failed");
-            "failed"
-        }
-    };
-    span.record("outcome", word);
+/// Records how a call ended when it is dropped. One that is dropped before its end was cancelled.
+struct Ending {
+    span: Span,
+    kind: OutcomeKind,
+}
+
+impl Ending {
+    fn set(&mut self, kind: OutcomeKind) {
+        self.kind = kind;
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.span.record("outcome", self.kind.as_str());
+    }
 }

@@ -7,20 +7,26 @@ use bowline_proto::{
     envelope::Frame,
     replay::{Answer, Asked, Question},
     server::{Ids, Inbound, Notices, ServerSession, Ticket},
-    service::{BoxFuture, Call, Emit, Notifier, Outcome, Reply},
+    service::{BoxFuture, Call, Emit, Extensions, Notifier, Outcome, Reply},
     subscribe::Change,
 };
-use bowline_types::{Era, Method, Revision, RpcError};
+use bowline_types::{Era, Method, RawJson, Revision, RpcError};
 use bytes::Bytes;
 use std::{
     collections::BTreeSet,
     fmt,
     future::poll_fn,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::Poll,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tokio::{sync::Notify, time::timeout};
+
+/// How many custom notifications of one client are handled at a time.
+const MAX_NOTIFICATIONS: usize = 100;
 
 /// How long a call that has to ask waits for a client to complete the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(30);
@@ -33,6 +39,8 @@ pub enum Started {
     Call(BoxFuture<'static, ()>),
     /// The calls of a batch.
     Batch(Vec<BoxFuture<'static, ()>>),
+    /// The handler of a custom notification. Nothing is sent for it.
+    Notification(BoxFuture<'static, ()>),
 }
 
 impl fmt::Debug for Started {
@@ -41,6 +49,7 @@ impl fmt::Debug for Started {
             Self::Nothing => "Nothing",
             Self::Call(_) => "Call",
             Self::Batch(_) => "Batch",
+            Self::Notification(_) => "Notification",
         })
     }
 }
@@ -58,6 +67,8 @@ pub struct Conversation {
     initialized: Notify,
     /// The resources the client wants to hear of.
     wanted: Mutex<BTreeSet<String>>,
+    /// How many custom notifications are being handled.
+    notifications: AtomicUsize,
     /// Called when there may be news to send.
     news: Box<dyn Fn() + Send + Sync>,
 }
@@ -80,6 +91,7 @@ impl Conversation {
             questions: Questions::default(),
             initialized: Notify::new(),
             wanted: Mutex::default(),
+            notifications: AtomicUsize::new(0),
             news: Box::new(news),
         });
         let listener: Arc<dyn Listener> = Arc::clone(&conversation) as _;
@@ -105,8 +117,8 @@ impl Conversation {
         self.session().is_initialized()
     }
 
-    /// Takes what one frame holds; everything that belongs to it goes to `sink`.
-    pub fn accept(self: &Arc<Self>, frame: Frame, sink: &Arc<dyn Sink>) -> Started {
+    /// Takes what one frame holds; everything that belongs to it goes to `sink`. Its calls carry `extensions`.
+    pub fn accept(self: &Arc<Self>, frame: Frame, sink: &Arc<dyn Sink>, extensions: &Extensions) -> Started {
         // Locked to the end, so that news never overtake the acknowledgment of who listens for them, and a cancellation
         // finds the call it is for.
         let mut session = self.session();
@@ -116,9 +128,12 @@ impl Conversation {
         }
         match inbound {
             Inbound::Call(ticket, call, notices) => {
-                Started::Call(self.start(ticket, call, notices, sink, None))
+                Started::Call(self.start(ticket, call, notices, sink, extensions, None))
             }
-            Inbound::Batch(items) => self.start_batch(items, sink),
+            Inbound::Batch(items) => self.start_batch(items, sink, extensions),
+            Inbound::Custom(call) => {
+                self.start_notification(*call, extensions).map_or(Started::Nothing, Started::Notification)
+            }
             Inbound::Reply(reply) => {
                 sink.push(&reply);
                 Started::Nothing
@@ -136,15 +151,22 @@ impl Conversation {
         *wanted = now;
     }
 
-    fn start_batch(self: &Arc<Self>, items: Vec<Inbound>, sink: &Arc<dyn Sink>) -> Started {
+    fn start_batch(
+        self: &Arc<Self>,
+        items: Vec<Inbound>,
+        sink: &Arc<dyn Sink>,
+        extensions: &Extensions,
+    ) -> Started {
         let due = items.iter().filter(|item| matches!(item, Inbound::Call(..) | Inbound::Reply(_))).count();
         let batch = Arc::new(Batch { replies: Mutex::new((due, Vec::new())), sink: Arc::clone(sink) });
         let mut calls = Vec::new();
         for item in items {
             match item {
                 Inbound::Call(ticket, call, notices) => {
-                    calls.push(self.start(ticket, call, notices, sink, Some(Arc::clone(&batch))));
+                    let batch = Some(Arc::clone(&batch));
+                    calls.push(self.start(ticket, call, notices, sink, extensions, batch));
                 }
+                Inbound::Custom(call) => calls.extend(self.start_notification(*call, extensions)),
                 Inbound::Reply(reply) => batch.settle(Some(reply)),
                 other => self.handle(other),
             }
@@ -164,6 +186,7 @@ impl Conversation {
             }
             Inbound::Initialized => self.initialized.notify_waiters(),
             Inbound::Call(..)
+            | Inbound::Custom(_)
             | Inbound::Batch(_)
             | Inbound::Reply(_)
             | Inbound::RootsChanged
@@ -173,15 +196,49 @@ impl Conversation {
 
     fn start(
         self: &Arc<Self>,
-        ticket: Ticket,
-        call: Call,
+        mut ticket: Ticket,
+        mut call: Call,
         notices: Notices,
         sink: &Arc<dyn Sink>,
+        extensions: &Extensions,
         batch: Option<Arc<Batch>>,
     ) -> BoxFuture<'static, ()> {
-        let exchange = Arc::new(Exchange::new(notices, Arc::clone(sink), &self.server.core.limits));
+        ticket.set_extensions(extensions);
+        call.extensions.clone_from(extensions);
+        let mut exchange = Exchange::new(notices, Arc::clone(sink), &self.server.core.limits);
+        if ticket.client.revision.era() == Era::Legacy {
+            exchange.set_back_channel(Arc::downgrade(self));
+        }
+        let exchange = Arc::new(exchange);
         self.running().push((ticket.serial(), Arc::clone(&exchange)));
-        Box::pin(Arc::clone(self).run(ticket, call, exchange, Arc::clone(sink), batch))
+        Box::pin(Arc::clone(self).run(ticket, call, exchange, batch))
+    }
+
+    /// Runs the handler of a custom notification. `None` when too many of them are running.
+    fn start_notification(
+        self: &Arc<Self>,
+        mut call: Call,
+        extensions: &Extensions,
+    ) -> Option<BoxFuture<'static, ()>> {
+        let handling = Handling::begin(self)?;
+        call.extensions.clone_from(extensions);
+        Some(Box::pin(async move {
+            handling.0.server.service.call(call, Notifier::closed()).await;
+        }))
+    }
+
+    /// Sends a custom request to the client of the legacy eras and waits for its result.
+    pub(super) async fn request(
+        &self,
+        method: &str,
+        params: Option<RawJson>,
+        sink: &Arc<dyn Sink>,
+    ) -> Answer {
+        if !self.is_initialized_in_time().await {
+            return Err(not_initialized());
+        }
+        let limit = self.server.core.limits.question;
+        self.questions.send(method, params.as_ref(), limit, sink).answer().await
     }
 
     async fn run(
@@ -189,12 +246,12 @@ impl Conversation {
         mut ticket: Ticket,
         call: Call,
         exchange: Arc<Exchange>,
-        sink: Arc<dyn Sink>,
         batch: Option<Arc<Batch>>,
     ) {
+        let sink = exchange.sink();
         let notifier = Notifier::new(Arc::clone(&exchange) as _);
         // What runs elsewhere because of the call learns that it is given up, also when the session ends.
-        let watched = Watched(&exchange);
+        let mut watched = Watched(Some(&exchange));
         // The batch it came in may have taken it back already.
         let mut outcome = if exchange.is_cancelled() {
             None
@@ -205,9 +262,10 @@ impl Conversation {
             && let Some(Outcome::NeedsInput(asked)) = outcome
         {
             // Few calls ask, so that what it takes does not grow the others.
-            outcome = or_cancelled(&exchange, Box::pin(self.ask(&ticket, *asked, notifier, &sink))).await;
+            outcome = or_cancelled(&exchange, Box::pin(self.ask(&ticket, *asked, notifier, sink))).await;
         }
-        std::mem::forget(watched);
+        watched.0 = None;
+        drop(watched);
         exchange.finish();
         self.forget(ticket.serial());
         let Some(outcome) = outcome else {
@@ -272,8 +330,7 @@ impl Conversation {
         sink: &Arc<dyn Sink>,
     ) -> Vec<(Question, Answer)> {
         if !self.is_initialized_in_time().await {
-            let reason = "the client has not sent `notifications/initialized`, so it cannot be asked";
-            let refuse = |question| (question, Err(RpcError::internal(reason)));
+            let refuse = |question| (question, Err(not_initialized()));
             return questions.into_iter().map(refuse).collect();
         }
         let limit = self.server.core.limits.question;
@@ -382,12 +439,36 @@ impl Batch {
     }
 }
 
-/// Gives a call up when it is dropped before its end.
-struct Watched<'a>(&'a Exchange);
+fn not_initialized() -> RpcError {
+    RpcError::internal("the client has not sent `notifications/initialized`, so it cannot be asked")
+}
+
+/// A custom notification that is being handled.
+struct Handling(Arc<Conversation>);
+
+impl Handling {
+    /// Counts one more. `None` when there are too many.
+    fn begin(conversation: &Arc<Conversation>) -> Option<Self> {
+        let before = conversation.notifications.fetch_add(1, Ordering::Relaxed);
+        let handling = Self(Arc::clone(conversation));
+        (before < MAX_NOTIFICATIONS).then_some(handling)
+    }
+}
+
+impl Drop for Handling {
+    fn drop(&mut self) {
+        self.0.notifications.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Cancels a call when it is dropped before its end.
+struct Watched<'a>(Option<&'a Exchange>);
 
 impl Drop for Watched<'_> {
     fn drop(&mut self) {
-        self.0.cancel();
+        if let Some(exchange) = self.0 {
+            exchange.cancel();
+        }
     }
 }
 

@@ -1,16 +1,17 @@
 //! One running call: its way to report, and the caller's way to give it up.
 
-use super::{Sink, pace::Pace};
+use super::{Conversation, Sink, pace::Pace};
 use crate::Limits;
 use bowline_proto::{
     server::Notices,
     service::{BoxFuture, Emit, Notice},
 };
+use bowline_types::{RawJson, RpcError};
 use bytes::Bytes;
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -25,6 +26,8 @@ pub struct Exchange {
     progress_rate: u32,
     log_rate: u32,
     sink: Arc<dyn Sink>,
+    /// Takes requests to the client, in the legacy eras.
+    back_channel: Weak<Conversation>,
     cancelled: AtomicBool,
     cancel: Notify,
 }
@@ -38,9 +41,19 @@ impl Exchange {
             progress_rate: limits.progress_rate,
             log_rate: limits.log_rate,
             sink,
+            back_channel: Weak::new(),
             cancelled: AtomicBool::new(false),
             cancel: Notify::new(),
         }
+    }
+
+    /// Lets the call send requests to the client of `conversation`.
+    pub(super) fn set_back_channel(&mut self, conversation: Weak<Conversation>) {
+        self.back_channel = conversation;
+    }
+
+    pub(super) fn sink(&self) -> &Arc<dyn Sink> {
+        &self.sink
     }
 
     /// The frames that may be sent now because of one notice.
@@ -124,6 +137,17 @@ impl Emit for Exchange {
 
     fn cancelled(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.cancellation())
+    }
+
+    fn request(&self, method: &str, params: Option<RawJson>) -> BoxFuture<'_, Result<RawJson, RpcError>> {
+        let method = method.to_owned();
+        Box::pin(async move {
+            let Some(conversation) = self.back_channel.upgrade() else {
+                let reason = format!("cannot send `{method}`: a server of 2026-07-28 sends no requests");
+                return Err(RpcError::internal(reason));
+            };
+            conversation.request(&method, params, &self.sink).await
+        })
     }
 }
 

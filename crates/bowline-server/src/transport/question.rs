@@ -37,12 +37,23 @@ impl Questions {
             InputRequest::CreateMessage(params) => RawJson::of(params).ok(),
             InputRequest::ListRoots => None,
         };
+        self.send(request.method().as_str(), params.as_ref(), limit, sink)
+    }
+
+    /// Sends a request. The client has `limit` to answer it.
+    pub(super) fn send(
+        &self,
+        method: &str,
+        params: Option<&RawJson>,
+        limit: Duration,
+        sink: &Arc<dyn Sink>,
+    ) -> OpenQuestion<'_> {
         let (sender, receiver) = oneshot::channel();
         let mut questions = self.lock();
         let id = questions.next_id();
         questions.insert(id.clone(), sender, Patience { silence: limit, total: limit }, Instant::now());
         drop(questions);
-        sink.push(&encode::request(&id, request.method(), params.as_ref()));
+        sink.push(&encode::custom(Some(&id), method, params));
         OpenQuestion { id, receiver, sink: Arc::clone(sink), questions: self }
     }
 

@@ -4,6 +4,7 @@ mod allocations;
 mod asking;
 mod calls;
 mod changes;
+mod custom;
 mod endings;
 mod layers;
 mod offers;

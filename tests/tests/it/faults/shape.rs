@@ -120,8 +120,7 @@ impl Shape {
             Self::Cancel => give_up(site, call("wait", &numbered)).await?,
             Self::ListTools => {
                 // By its name: what is asked for as a list may be answered from the cache.
-                let listed = client.request("tools/list", json!({ "_meta": { MARK: true } })).await?;
-                let listed: Value = listed.decode().unwrap_or_default();
+                let listed: Value = client.request("tools/list", json!({ "_meta": { MARK: true } })).await?;
                 let tools = listed["tools"].as_array().into_iter().flatten();
                 tools.filter_map(|tool| tool["name"].as_str()).collect::<Vec<_>>().join(" ")
             }

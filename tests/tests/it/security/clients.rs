@@ -222,7 +222,9 @@ async fn v15_schemas_nested_too_deep_are_survived() {
     assert_eq!(client.tools().await.unwrap().len(), 1);
     for depth in [60, 100, 100_000] {
         let params = bowline_types::RawJson::of(&json!({ "cursor": depth.to_string() })).unwrap();
-        let listed = tokio::time::timeout(DEADLINE, client.request("tools/list", params)).await;
+        let listed =
+            tokio::time::timeout(DEADLINE, client.request::<bowline_types::RawJson>("tools/list", params))
+                .await;
         // Left out or refused; either is an answer.
         drop(listed.expect("it settles"));
     }

@@ -166,7 +166,7 @@ async fn end(session: Session) -> (Watched, Option<Process>) {
 }
 
 async fn ask(client: &Client, method: &str, params: Value) -> Answer {
-    match client.request(method, RawJson::from(params)).await {
+    match client.request::<RawJson>(method, RawJson::from(params)).await {
         Ok(result) => result.to_value().map_or_else(|error| Answer::None(error.to_string()), Answer::Result),
         Err(error) => match error.as_rpc() {
             Some(rpc) => Answer::Error { code: rpc.code, message: rpc.message.to_string() },

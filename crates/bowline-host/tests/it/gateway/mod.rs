@@ -11,7 +11,7 @@ mod telemetry;
 use bowline_config::{Config, Environment, Loader, Scope, Source};
 use bowline_host::Gateway;
 use bowline_http::{Body, HttpOptions, HttpService, RequestFilter};
-use bowline_server::{Ctx, Server, ServerHandle, Tool};
+use bowline_server::{BoxFuture, Ctx, Server, ServerHandle, Tool};
 use bowline_testing::Peer;
 use bowline_types::Revision;
 use http::{Response, request::Parts};
@@ -106,10 +106,10 @@ impl Headers {
 }
 
 impl RequestFilter for Headers {
-    fn check(&self, request: &mut Parts) -> Option<Response<Body>> {
+    fn check<'a>(&'a self, request: &'a mut Parts) -> BoxFuture<'a, Option<Response<Body>>> {
         let line = format!("{:?}\n", request.headers);
         self.0.lock().unwrap().push_str(&line);
-        None
+        Box::pin(std::future::ready(None))
     }
 }
 

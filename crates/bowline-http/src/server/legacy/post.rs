@@ -5,11 +5,11 @@ use super::{
     session::{SESSION_ID, Session, Sessions},
     stream::{Progress, Stream},
 };
-use crate::server::{body::Body, reply, service::Shared};
+use crate::server::{body::Body, modern::extensions, reply, service::Shared};
 use bowline_proto::{envelope::Frame, server::Ids};
 use bowline_server::transport::{Sink, Started};
 use bowline_types::Revision;
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderValue, Response, StatusCode, request::Parts};
 use std::{
     future::{Future, poll_fn},
     pin::pin,
@@ -21,6 +21,7 @@ use tokio::time::sleep;
 /// `initialize`: opens a session when the answer is a success.
 pub(in crate::server) async fn open(
     shared: &Arc<Shared>,
+    parts: Parts,
     principal: Option<Arc<str>>,
     frame: Frame,
 ) -> Response<Body> {
@@ -28,7 +29,7 @@ pub(in crate::server) async fn open(
         return reply::later("too many sessions are open");
     }
     let session = Sessions::create(shared, principal, Ids::PerExchange);
-    let mut response = post(shared, &session, frame).await;
+    let mut response = post(shared, &session, parts, frame).await;
     if session.conversation.revision().is_none() {
         return response;
     }
@@ -45,12 +46,14 @@ pub(in crate::server) async fn open(
 pub(in crate::server) async fn post(
     shared: &Arc<Shared>,
     session: &Arc<Session>,
+    parts: Parts,
     frame: Frame,
 ) -> Response<Body> {
     let in_use = session.use_it();
     let stream = session.new_stream();
     let sink: Arc<dyn Sink> = Arc::clone(&stream) as _;
-    let calls = match session.conversation.accept(frame, &sink) {
+    let extensions = extensions(parts, Some(Arc::clone(&session.id)));
+    let calls = match session.conversation.accept(frame, &sink, &extensions) {
         Started::Nothing => {
             stream.finish();
             return match stream.take_only() {
@@ -60,6 +63,11 @@ pub(in crate::server) async fn post(
         }
         Started::Call(call) => vec![call],
         Started::Batch(calls) => calls,
+        Started::Notification(handling) => {
+            stream.finish();
+            session.run(handling, ()).await;
+            return reply::empty(StatusCode::ACCEPTED);
+        }
     };
     let finish = Arc::new(Finish(Arc::clone(&stream)));
     for call in calls {

@@ -4,7 +4,7 @@ use super::{
     reader::{Form, Reader},
     session::{Session, Sessions},
 };
-use crate::server::{body::Body, reply, service::Shared};
+use crate::server::{body::Body, modern::extensions, reply, service::Shared};
 use bowline_proto::{
     envelope,
     server::Ids,
@@ -12,7 +12,7 @@ use bowline_proto::{
 };
 use bowline_server::transport::{Sink, Started};
 use bytes::Bytes;
-use http::{Response, StatusCode};
+use http::{Response, StatusCode, request::Parts};
 use std::sync::Arc;
 
 /// Opens a session and its stream, which first tells where to send messages.
@@ -44,11 +44,16 @@ pub(in crate::server) fn stream_2024(shared: &Arc<Shared>, principal: Option<Arc
 }
 
 /// Takes a message; what it leads to goes to the stream.
-pub(in crate::server) async fn message_2024(session: &Arc<Session>, frame: &Bytes) -> Response<Body> {
+pub(in crate::server) async fn message_2024(
+    session: &Arc<Session>,
+    parts: Parts,
+    frame: &Bytes,
+) -> Response<Body> {
     let sink: Arc<dyn Sink> = Arc::clone(&session.standing) as _;
-    let calls = match session.conversation.accept(envelope::parse(frame), &sink) {
+    let extensions = extensions(parts, Some(Arc::clone(&session.id)));
+    let calls = match session.conversation.accept(envelope::parse(frame), &sink, &extensions) {
         Started::Nothing => Vec::new(),
-        Started::Call(call) => vec![call],
+        Started::Call(call) | Started::Notification(call) => vec![call],
         Started::Batch(calls) => calls,
     };
     for call in calls {
