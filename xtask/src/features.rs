@@ -32,6 +32,7 @@ mod tests {
             manifest: "crates/bowline/Cargo.toml".to_owned(),
             dependencies: Vec::new(),
             features: ["client", "default", "server"].map(str::to_owned).to_vec(),
+            is_published_library: true,
         };
         assert_eq!(of_the_facade(&[facade]).unwrap(), ["client", "server"]);
         assert_eq!(of_the_facade(&[]).unwrap_err(), "the workspace has no crate `bowline`");

@@ -5,6 +5,7 @@
     reason = "a command line program reports on its terminal"
 )]
 
+mod api;
 mod bridge;
 mod features;
 mod files;
@@ -36,11 +37,13 @@ usage: cargo xtask <command>
   bridge      test every revision with every other through the host, and write docs/BRIDGE.md
       --check               write nothing; fail when docs/BRIDGE.md is out of date
   features    list the features of the facade, one per line
+  api         write the public API of each library crate to spec/api
+      --check               write nothing; fail when a listing is out of date
 ";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match run(&arguments) {
+    match api::run_as_rustdoc(&arguments).unwrap_or_else(|| run(&arguments)) {
         Ok(Verdict::Clean) => ExitCode::SUCCESS,
         Ok(Verdict::Findings) => ExitCode::FAILURE,
         Err(message) => {
@@ -74,6 +77,7 @@ fn run(arguments: &[String]) -> Result<Verdict, String> {
         ("schemas", _) => Err("`schemas` takes one argument: the folder of the official schemas".to_owned()),
         ("size", []) => size::run(&workspace::root()?),
         ("bridge", options) => bridge::run(&workspace::root()?, options),
+        ("api", options) => api::run(&workspace::root()?, options),
         ("features", []) => features::run(&workspace::root()?),
         ("help" | "--help" | "-h", _) => {
             print!("{USAGE}");

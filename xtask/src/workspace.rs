@@ -16,6 +16,8 @@ pub(crate) struct Package {
     pub(crate) manifest: String,
     pub(crate) dependencies: Vec<Dependency>,
     pub(crate) features: Vec<String>,
+    /// A library or proc macro that is published.
+    pub(crate) is_published_library: bool,
 }
 
 /// One entry of a dependency table.
@@ -77,12 +79,22 @@ fn parse(metadata: &str, root: &Path) -> Result<Vec<Package>, String> {
     Ok(packages)
 }
 
+fn is_library(target: &Value) -> bool {
+    let kinds = target.get("kind").and_then(Value::as_array);
+    kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == "lib" || kind == "proc-macro"))
+}
+
 fn package(entry: &Value, root: &Path) -> Result<Package, String> {
     let dependencies = list(entry, "dependencies")?.iter().map(dependency).collect::<Result<_, _>>()?;
     let table = entry.get("features").and_then(Value::as_object);
     let mut features: Vec<String> = table.map(|table| table.keys().cloned().collect()).unwrap_or_default();
     features.sort();
+    // `publish = false` is an empty list of registries.
+    let is_published =
+        entry.get("publish").and_then(Value::as_array).is_none_or(|registries| !registries.is_empty());
+    let is_library = list(entry, "targets").is_ok_and(|targets| targets.iter().any(is_library));
     Ok(Package {
+        is_published_library: is_published && is_library,
         name: text(entry, "name")?,
         manifest: files::relative(root, Path::new(&text(entry, "manifest_path")?)),
         dependencies,
@@ -118,13 +130,14 @@ mod tests {
     #[test]
     fn packages_are_read_from_the_metadata() {
         let metadata = r#"{"packages":[
-            {"name":"b","manifest_path":"/repo/crates/b/Cargo.toml","features":{"x":[],"default":["x"]},
+            {"name":"b","manifest_path":"/repo/crates/b/Cargo.toml","features":{"x":[],"default":["x"]},"publish":null,"targets":[{"kind":["test"]},{"kind":["lib"]}],
              "dependencies":[{"name":"serde","kind":null},{"name":"cc","kind":"build"},{"name":"trybuild","kind":"dev"}]},
-            {"name":"a","manifest_path":"/repo/crates/a/Cargo.toml","features":{},"dependencies":[]}]}"#;
+            {"name":"a","manifest_path":"/repo/crates/a/Cargo.toml","features":{},"dependencies":[],"publish":[],"targets":[{"kind":["lib"]}]}]}"#;
         let packages = parse(metadata, Path::new("/repo")).unwrap();
         assert_eq!(packages[0].name, "a");
         assert_eq!(packages[1].manifest, "crates/b/Cargo.toml");
         assert_eq!(packages[1].features, ["default", "x"]);
+        assert!(packages[1].is_published_library && !packages[0].is_published_library);
         let of = |name: &str, kind| Dependency { name: name.to_owned(), kind };
         assert_eq!(
             packages[1].dependencies,

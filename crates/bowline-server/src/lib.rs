@@ -29,6 +29,7 @@
 //!
 //! Around every call there may be [`middleware`]; what changes while the server runs is told through its [`Registry`].
 //! [`transport`] is what transports are built from.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod complete;
 mod connection;

@@ -137,6 +137,7 @@
 //! | `tracing` | yes | the middleware that opens a span per call |
 //!
 //! The book in the folder `docs` of the repository has a chapter on each of these, and on moving from `rmcp`.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "client")]
 pub use bowline_client as client;

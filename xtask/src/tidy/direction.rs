@@ -140,6 +140,7 @@ mod tests {
                 .map(|&(name, kind)| Dependency { name: name.to_owned(), kind })
                 .collect(),
             features: Vec::new(),
+            is_published_library: true,
         }
     }
 

@@ -58,6 +58,7 @@ mod tests {
                 .map(|name| Dependency { name: (*name).to_owned(), kind: Kind::Normal })
                 .collect(),
             features: Vec::new(),
+            is_published_library: true,
         }
     }
 
