@@ -1,6 +1,6 @@
-//! What of the folders a server may use the client works in.
+//! Restricts a server to the roots of its client.
 //!
-//! A client that declares roots is asked for them in every call, so that what it changes holds from the next call on.
+//! A client that declares roots is asked for them in every call, so changes take effect with the next call.
 
 use crate::{
     files::jail::{Jail, Root},
@@ -9,7 +9,7 @@ use crate::{
 use bowline::server::{Ctx, Error, Result};
 use std::path::PathBuf;
 
-/// The client's folders; `None` when it declares none, and so leaves the choice to the server.
+/// Returns the client's roots; `None` if the client does not declare roots.
 pub(crate) async fn of(ctx: &Ctx) -> Result<Option<Vec<PathBuf>>> {
     if ctx.client().capabilities().roots.is_none() {
         return Ok(None);
@@ -18,7 +18,7 @@ pub(crate) async fn of(ctx: &Ctx) -> Result<Option<Vec<PathBuf>>> {
     Ok(Some(roots.iter().filter_map(|root| text::file_path(&root.uri)).collect()))
 }
 
-/// The part of `jail` that the client works in, too.
+/// Restricts `jail` to the client's roots.
 pub(crate) fn narrow(jail: &Jail, folders: &[PathBuf]) -> Result<Jail> {
     let mut roots: Vec<Root> = Vec::new();
     for root in folders.iter().flat_map(|folder| jail.roots.iter().filter_map(|root| root.within(folder))) {
@@ -32,7 +32,7 @@ pub(crate) fn narrow(jail: &Jail, folders: &[PathBuf]) -> Result<Jail> {
     Ok(Jail { roots })
 }
 
-/// Checks that the client works in a folder, in a part of it, or in one around it. The folder may have two names.
+/// Checks that one of the client's roots contains a directory or is inside it. The directory may have two names.
 pub(crate) fn check(names: [&PathBuf; 2], folders: &[PathBuf]) -> Result<()> {
     let common = |root: &PathBuf| names.iter().any(|name| name.starts_with(root) || root.starts_with(name));
     if folders.iter().any(common) {
@@ -44,9 +44,9 @@ pub(crate) fn check(names: [&PathBuf; 2], folders: &[PathBuf]) -> Result<()> {
 
 fn nothing_in_common(served: &str, folders: &[PathBuf]) -> Error {
     let names: Vec<_> = folders.iter().map(|folder| format!("`{}`", folder.display())).collect();
-    let theirs = if names.is_empty() { "no folder".to_owned() } else { names.join(", ") };
+    let theirs = if names.is_empty() { "no directory".to_owned() } else { names.join(", ") };
     Error::tool(format!(
-        "this server may use {served}, but the roots of the client are {theirs}: they have nothing in common; \
-         add a root to the client, or serve another folder with `--root FOLDER`"
+        "this server serves {served}, but the roots of the client are {theirs}, which do not overlap; \
+         add a root to the client, or serve another directory with `--root DIR`"
     ))
 }

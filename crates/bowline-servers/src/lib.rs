@@ -1,6 +1,6 @@
-//! The servers people install first, as values: each is set up by a builder and gives a [`Server`].
+//! The built-in servers. Each has a builder that returns a [`Server`].
 //!
-//! What serves them is up to the caller: standard input and output, HTTP, or a client in the same process.
+//! Serve them over stdio, over HTTP, or to a client in the same process.
 //!
 //! ```no_run
 //! use bowline_servers::{Files, Git, files_and_git};
@@ -12,11 +12,10 @@
 //! # }
 //! ```
 //!
-//! All of them do only what they were set up for: the folders they may look into, the hosts they may reach, and whether
-//! they may change anything, are decided by who starts them, never by who calls them.
+//! Whoever starts a server decides which directories and hosts it may access and whether it may write. Callers cannot change that.
 //!
-//! - [`database`]: the tables of SQLite and PostgreSQL, to look at, to query, and to change once the user agrees.
-//! - [`web`]: pages to fetch, and the operations of interfaces as tools.
+//! - [`database`]: queries SQLite and PostgreSQL databases, and modifies them after asking the user.
+//! - [`web`]: fetches web pages, and calls HTTP APIs described by OpenAPI.
 
 mod client_roots;
 pub mod database;
@@ -35,10 +34,10 @@ pub use web::Web;
 use bowline::server::{Server, middleware::RateLimit};
 use std::time::Duration;
 
-/// How many calls a minute each caller of a server may make, unless it was set.
+/// The default number of calls per minute and caller.
 pub const CALLS_PER_MINUTE: u32 = 1200;
 
-/// Limits the calls of each caller; 0 leaves them without a limit.
+/// Limits the calls per minute and caller; 0 means no limit.
 pub fn rate_limited(server: Server, calls_per_minute: u32) -> Server {
     if calls_per_minute == 0 {
         return server;
@@ -46,7 +45,7 @@ pub fn rate_limited(server: Server, calls_per_minute: u32) -> Server {
     server.layer(RateLimit::new(calls_per_minute, Duration::from_secs(60)))
 }
 
-/// One server with the tools of both, called `files`.
+/// Combines the tools of both into one server named `files`.
 pub fn files_and_git(files: Files, git: Git) -> Server {
     git.add_to(files.server())
 }

@@ -1,6 +1,6 @@
-//! Percent-encoding of what is put into a URI.
+//! Percent-encoding for URIs.
 
-/// Text as one part of a URI: everything but letters, digits and `-._~` is encoded, so that it cannot end the part.
+/// Encodes a text as one component of a URI: everything except letters, digits and `-._~`.
 pub(crate) fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -13,7 +13,7 @@ pub(crate) fn encode(text: &str) -> String {
     encoded
 }
 
-/// One byte, encoded.
+/// Encodes one byte.
 pub(crate) fn escape(byte: u8) -> String {
     format!("%{byte:02X}")
 }

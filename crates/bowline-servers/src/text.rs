@@ -1,10 +1,10 @@
-//! How much of a text is shown, and how a path is written as a URI and read from one.
+//! Cuts text, and converts paths to and from `file` URIs.
 
 use crate::percent;
 use bowline::proto::uri::UriTemplate;
 use std::path::{Component, Path, PathBuf};
 
-/// At most `limit` bytes of a text, cut between characters.
+/// Cuts a text to at most `limit` bytes, at a character boundary.
 pub(crate) fn cut(text: &str, limit: usize) -> &str {
     let mut end = limit.min(text.len());
     while !text.is_char_boundary(end) {
@@ -13,7 +13,7 @@ pub(crate) fn cut(text: &str, limit: usize) -> &str {
     text.get(..end).unwrap_or(text)
 }
 
-/// The `file` URI of an absolute path; `None` when the path is not Unicode.
+/// Returns the `file` URI of an absolute path; `None` if the path is not Unicode.
 pub(crate) fn file_uri(path: &Path) -> Option<String> {
     let mut uri = String::from("file://");
     for component in path.components() {
@@ -29,11 +29,11 @@ pub(crate) fn file_uri(path: &Path) -> Option<String> {
     Some(if uri == "file://" { "file:///".into() } else { uri })
 }
 
-/// The path behind a `file` URI of this machine; `None` for any other text.
+/// Returns the path of a local `file` URI; `None` for any other text.
 pub(crate) fn file_path(uri: &str) -> Option<PathBuf> {
     let scheme = uri.get(..7).filter(|start| start.eq_ignore_ascii_case("file://"))?;
     let rest = uri.strip_prefix(scheme)?;
-    // The authority of a file on this machine is empty or `localhost`.
+    // The authority of a local file is empty or `localhost`.
     let path = rest.strip_prefix("localhost").unwrap_or(rest);
     if path == "/" {
         return Some(root());
@@ -43,7 +43,7 @@ pub(crate) fn file_path(uri: &str) -> Option<PathBuf> {
     Some(absolute(&path))
 }
 
-/// The absolute path that a template's `path` stands for.
+/// Returns the absolute path for the `path` variable of the template.
 pub(crate) fn absolute(path: &str) -> PathBuf {
     if cfg!(windows) { PathBuf::from(path) } else { root().join(path.trim_start_matches('/')) }
 }
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_cut_between_characters() {
+    fn text_is_cut_between_characters() {
         assert_eq!(cut("añb", 2), "a");
         assert_eq!(cut("añb", 3), "añ");
         assert_eq!(cut("añb", 30), "añb");
@@ -65,7 +65,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_path_comes_back_from_its_uri() {
+    fn a_path_survives_the_round_trip_through_its_uri() {
         for path in ["/", "/a/b", "/a b/ñ", "/50%/x?y#z", "/a%20b", "/a+b"] {
             let uri = file_uri(Path::new(path)).unwrap();
             bowline::proto::uri::validate_uri(&uri).unwrap();

@@ -1,4 +1,4 @@
-//! The two engines behind one face.
+//! A common interface for SQLite and PostgreSQL.
 
 use super::{
     error::Error,
@@ -12,7 +12,7 @@ use bowline::prelude::data;
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 
-/// How much a statement may give and take.
+/// The limits of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
     pub(super) rows: usize,
@@ -26,12 +26,12 @@ impl Default for Limits {
     }
 }
 
-/// One statement, with the values of its placeholders.
+/// A statement with its parameters.
 #[derive(Clone, Debug)]
 pub(super) struct Statement {
     pub(super) sql: String,
     pub(super) parameters: Vec<Value>,
-    /// Whose limits apply, for messages.
+    /// The tool that runs the statement, for error messages.
     pub(super) tool: Tool,
 }
 
@@ -53,22 +53,22 @@ impl Tool {
     }
 }
 
-/// What a statement that writes did.
+/// The result of a statement that writes.
 #[data]
 #[derive(PartialEq)]
 pub(super) struct Executed {
-    /// How many rows were changed.
+    /// The number of rows changed.
     pub(super) affected: u64,
-    /// What it gives back, as with RETURNING.
+    /// The rows returned, as with RETURNING.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) returned: Option<Rows>,
 }
 
-/// How many statements of one database run at once, and how many may wait, unless it was set.
+/// The default number of statements of one database that run at once, and that may wait.
 pub(super) const RUNNING: usize = 4;
 pub(super) const WAITING: usize = 64;
 
-/// A database of one kind or another, and the queue of its statements. Dropping a future of it cuts the statement off.
+/// A database and the queue of its statements. Dropping a future cancels the statement.
 #[derive(Clone, Debug)]
 pub(super) struct Engine {
     kind: Kind,
@@ -95,14 +95,14 @@ impl From<Postgres> for Engine {
 }
 
 impl Engine {
-    /// The same database with another queue.
+    /// Replaces the queue.
     pub(super) fn with_queue(self, running: usize, waiting: usize) -> Self {
-        // A database in memory has one connection.
+        // An in-memory database has only one connection.
         let one = matches!(&self.kind, Kind::Sqlite(sqlite) if sqlite.is_in_memory());
         Self { queue: Queue::new(if one { 1 } else { running }, waiting), ..self }
     }
 
-    /// The name for people.
+    /// Returns the display name.
     pub(super) fn name(&self) -> &'static str {
         match self.kind {
             Kind::Sqlite(_) => "SQLite",
@@ -110,7 +110,7 @@ impl Engine {
         }
     }
 
-    /// How placeholders are written.
+    /// Returns the placeholder syntax.
     pub(super) fn placeholders(&self) -> &'static str {
         match self.kind {
             Kind::Sqlite(_) => "?1, ?2, …",
@@ -118,7 +118,7 @@ impl Engine {
         }
     }
 
-    /// Runs a statement that only reads.
+    /// Runs a read-only statement.
     pub(super) async fn query(&self, statement: Statement, limits: Limits) -> Result<Rows, Error> {
         let slot = self.queue.enter(limits.time).await?;
         match &self.kind {
@@ -127,7 +127,7 @@ impl Engine {
         }
     }
 
-    /// Runs a statement that may write, in a transaction of its own.
+    /// Runs a statement that may write, in its own transaction.
     pub(super) async fn execute(&self, statement: Statement, limits: Limits) -> Result<Executed, Error> {
         let slot = self.queue.enter(limits.time).await?;
         match &self.kind {
@@ -136,18 +136,18 @@ impl Engine {
         }
     }
 
-    /// How a statement would be run.
+    /// Returns the query plan of a statement.
     pub(super) async fn explain(&self, mut statement: Statement, limits: Limits) -> Result<Rows, Error> {
         let prefix = match self.kind {
             Kind::Sqlite(_) => "EXPLAIN QUERY PLAN",
-            // After a list of options only a statement can follow: neither ANALYZE, which would run it, nor more options.
+            // Only a statement can follow a list of options: neither ANALYZE, which would run it, nor more options.
             Kind::Postgres(_) => "EXPLAIN (FORMAT TEXT)",
         };
         statement.sql = format!("{prefix} {}", statement.sql);
         self.query(statement, limits).await
     }
 
-    /// The tables and views there are.
+    /// Lists the tables and views.
     pub(super) async fn tables(&self, limits: Limits) -> Result<Vec<TableName>, Error> {
         let slot = self.queue.enter(limits.time).await?;
         match &self.kind {
@@ -156,7 +156,7 @@ impl Engine {
         }
     }
 
-    /// One table or view.
+    /// Describes a table or view.
     pub(super) async fn describe(&self, name: String, limits: Limits) -> Result<Table, Error> {
         let slot = self.queue.enter(limits.time).await?;
         match &self.kind {

@@ -1,9 +1,9 @@
-//! What goes wrong with a database.
+//! Database errors.
 
 use super::engine::Tool;
 use std::{fmt, time::Duration};
 
-/// What went wrong with a database. It says so in words for the model.
+/// A database error, worded for the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(String);
 
@@ -13,9 +13,7 @@ impl Error {
     }
 
     pub(super) fn too_slow(limit: Duration) -> Self {
-        Self(format!(
-            "the statement was cut off after {limit:?}; narrow it down with WHERE, or LIMIT the rows it goes through"
-        ))
+        Self(format!("the statement timed out after {limit:?}; narrow it down with WHERE or LIMIT"))
     }
 
     /// The statement does something that the tool does not allow.
@@ -24,9 +22,11 @@ impl Error {
             Tool::Query | Tool::Explain => {
                 format!("`{}` is read-only; use `execute` (needs `--write`)", tool.name())
             }
-            Tool::Execute => "`execute` runs one statement that reads or writes tables, in a transaction of its own; it does \
+            Tool::Execute => {
+                "`execute` runs one statement that reads or writes tables, in its own transaction; it does \
                               not attach databases, change settings, load extensions or control transactions"
-                .into(),
+                    .into()
+            }
         })
     }
 
@@ -39,14 +39,14 @@ impl Error {
 
     pub(super) fn out_of_memory() -> Self {
         Self(
-            "the statement needs too much memory; select fewer columns, or parts of long values (`substr`, `length`)"
+            "the statement needs too much memory; select fewer columns, or only parts of long values (`substr`, `length`)"
                 .into(),
         )
     }
 
     pub(super) fn busy(running: usize, waiting: usize) -> Self {
         Self(format!(
-            "the database is busy: {running} statements run at once and {waiting} may wait; try again later"
+            "the database is busy ({running} statements running, {waiting} waiting); try again later"
         ))
     }
 
@@ -59,16 +59,16 @@ impl Error {
     }
 
     pub(super) fn parameters(expected: usize, found: usize) -> Self {
-        Self(format!("expected {expected} parameters for the placeholders of the statement, got {found}"))
+        Self(format!("the statement has {expected} placeholders, but got {found} parameters"))
     }
 
     pub(super) fn no_table(name: &str) -> Self {
-        Self(format!("there is no table or view `{name}`; `tables` lists those there are"))
+        Self(format!("unknown table or view `{name}`; use `tables` to list them"))
     }
 
-    /// The same error with advice on how to write the statement for `explain`.
+    /// Adds a hint on how to write the statement for `explain`.
     pub(super) fn in_explain(self) -> Self {
-        Self(format!("{self}; `explain` takes the statement alone, without EXPLAIN, ANALYZE or options"))
+        Self(format!("{self}; pass only the statement to `explain`, without EXPLAIN, ANALYZE or options"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! A database as a server: its tables to look at, queries that only read, and statements that write once the user agrees.
+//! A server for databases: lists tables, runs read-only queries, and runs statements that write after asking the user.
 //!
 //! ```
 //! use bowline_servers::database::Database;
@@ -9,9 +9,9 @@
 //! # }
 //! ```
 //!
-//! That queries only read is up to the engine, which is told so before it sees a statement: SQLite opens the file
-//! read-only and asks an authorizer about everything a statement would do, PostgreSQL runs it in a transaction that is
-//! read-only and rolled back. Nothing is decided by looking at the text of a statement, and each call takes one.
+//! The database engine enforces that queries are read-only: SQLite opens the file read-only and asks an authorizer about every
+//! action; PostgreSQL uses a read-only transaction that is rolled back. The text of a statement is never analyzed. Each call runs
+//! one statement.
 
 mod engine;
 mod error;
@@ -35,7 +35,7 @@ use postgres::Postgres;
 use sqlite::Sqlite;
 use std::{path::PathBuf, time::Duration};
 
-/// A database, and how much of it is offered.
+/// Builds a database server.
 #[derive(Clone, Debug)]
 pub struct Database {
     engine: Engine,
@@ -44,58 +44,58 @@ pub struct Database {
     calls_per_minute: u32,
 }
 
-/// What a client may do.
+/// What clients may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Look.
+    /// Read.
     Read,
-    /// Write what the user agrees to.
+    /// Write, after asking the user.
     WriteByConsent,
-    /// Write.
+    /// Write without asking.
     Write,
 }
 
 impl Database {
-    /// The SQLite database in this file, which has to exist.
+    /// Opens the SQLite database in an existing file.
     ///
-    /// A value may have 16 MiB, and all SQLite databases of the process share 256 MiB of memory; a statement that needs more
-    /// fails.
+    /// Values are limited to 16 MiB, and all SQLite databases of the process share 256 MiB of memory. Statements that need more
+    /// fail.
     ///
-    /// Fails when it cannot be opened.
+    /// Fails if the file cannot be opened.
     pub fn sqlite(path: impl Into<PathBuf>) -> Result<Self, Error> {
         Sqlite::file(path.into()).map(|sqlite| Self::of(sqlite.into()))
     }
 
-    /// The SQLite database in this file, which is created empty if there is none.
+    /// Opens the SQLite database in a file, and creates the file if it does not exist.
     ///
-    /// Fails when it can be neither opened nor created.
+    /// Fails if the file can be neither opened nor created.
     pub fn sqlite_or_create(path: impl Into<PathBuf>) -> Result<Self, Error> {
         let path = path.into();
         Sqlite::create(&path)?;
         Self::sqlite(path)
     }
 
-    /// A small shop in memory, to try things with: customers, products, orders and their lines, the same each time.
+    /// Opens a sample database in memory: a small shop with customers, products and orders. The data is always the same.
     pub fn sqlite_sample() -> Result<Self, Error> {
         Sqlite::memory(sample::fill).map(|sqlite| Self::of(sqlite.into()))
     }
 
-    /// The same small shop in a new file.
+    /// Creates the sample database in a new file.
     ///
-    /// Fails when there is a file already, which is left as it is.
+    /// Fails if the file exists.
     pub fn sqlite_sample_at(path: impl Into<PathBuf>) -> Result<Self, Error> {
         let path = path.into();
         sample::create(&path)?;
         Self::sqlite(path)
     }
 
-    /// The PostgreSQL database at this URL, `postgres://user:password@host/database`.
+    /// Uses the PostgreSQL database at a URL, `postgres://user:password@host/database`.
     ///
-    /// Connections are made when they are needed, one per call. To another machine they are encrypted, with a certificate
-    /// that this machine trusts, unless the URL says `sslmode=disable`. Give a role that may do no more than is wanted:
-    /// what a superuser's functions do outside of the database, a read-only transaction does not keep them from.
+    /// Each call opens a connection. Connections to other machines are encrypted and need a trusted certificate, unless the URL
+    /// contains `sslmode=disable`. Use a role with minimal privileges: a read-only transaction does not prevent functions of a
+    /// superuser from acting outside of the database.
     ///
-    /// Fails when the URL cannot be read.
+    /// Fails if the URL is invalid.
     pub fn postgres(url: &str) -> Result<Self, Error> {
         Postgres::new(url).map(|postgres| Self::of(postgres.into()))
     }
@@ -105,51 +105,51 @@ impl Database {
         Self { engine, limits: Limits::default(), access: Access::Read, calls_per_minute }
     }
 
-    /// Whether there is a tool that writes, `execute`. Each statement is shown to the user, who has to agree; where the
-    /// client cannot ask its user, it is refused. Default: no.
+    /// Sets whether to offer `execute`, which runs statements that write. The user is asked before each statement; if the client
+    /// cannot ask, the statement is refused. Default: no.
     pub fn writable(mut self, writable: bool) -> Self {
         self.access = if writable { Access::WriteByConsent } else { Access::Read };
         self
     }
 
-    /// Lets statements write without asking the user, for where something else does: the host, or a copy nobody misses.
+    /// Runs statements that write without asking the user. Use it if the host asks, or for disposable databases.
     pub fn without_consent(mut self) -> Self {
         self.access = Access::Write;
         self
     }
 
-    /// How many rows a result may have: 200. The rest is not fetched.
+    /// Sets the maximum number of rows per result. Default: 200.
     pub fn max_rows(mut self, rows: usize) -> Self {
         self.limits.rows = rows;
         self
     }
 
-    /// How many bytes a result may have, as JSON: 1 MiB. The rest is not fetched.
+    /// Sets the maximum size of a result as JSON. Default: 1 MiB.
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.limits.bytes = bytes;
         self
     }
 
-    /// How long a statement may run: 10 s. It is cut off then, and when the caller gives up.
+    /// Sets the timeout of a statement. Default: 10 s. Cancelled calls also cancel their statement.
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.limits.time = limit;
         self
     }
 
-    /// How many statements run at once, 4, and how many may wait for their turn, 64. Further ones are refused, and so is one
-    /// that has waited as long as it may run. A SQLite database in memory runs one at a time.
+    /// Sets how many statements run at once (default: 4) and how many may wait (default: 64). Further statements are refused, and
+    /// so are statements that wait longer than the timeout. An in-memory SQLite database runs one statement at a time.
     pub fn max_statements(mut self, running: usize, waiting: usize) -> Self {
         self.engine = self.engine.with_queue(running, waiting);
         self
     }
 
-    /// How many calls a minute each caller may make; 0 for any number. Default: 1200.
+    /// Sets the maximum number of calls per minute and caller; 0 means no limit. Default: 1200.
     pub fn calls_per_minute(mut self, calls: u32) -> Self {
         self.calls_per_minute = calls;
         self
     }
 
-    /// The server.
+    /// Builds the server.
     pub fn server(self) -> Server {
         rate_limited(tools::server(self.engine, self.limits, self.access), self.calls_per_minute)
     }

@@ -1,13 +1,13 @@
-//! How many statements of one database run at once, and how many may wait for their turn.
+//! Limits how many statements of a database run at once, and how many wait.
 //!
-//! Every database server has a queue of its own. Waiting statements hold no thread and no connection, so other servers of
-//! the same process are not affected.
+//! Every database server has its own queue. Waiting statements use no thread and no connection, so other servers in the same
+//! process are not affected.
 
 use super::error::Error;
 use std::{sync::Arc, time::Duration};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The queue of one database server. Clones share it.
+/// The queue of a database server. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
     /// One permit per statement that may run.
@@ -18,7 +18,7 @@ pub(super) struct Queue {
     max_waiting: usize,
 }
 
-/// The right to run a statement. It ends when the last clone is dropped.
+/// A slot to run a statement. Dropping the last clone frees it.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     _permits: Arc<[OwnedSemaphorePermit; 2]>,
@@ -36,12 +36,12 @@ impl Queue {
         }
     }
 
-    /// Waits for a slot, at most `patience`. Fails at once if too many statements are waiting already.
-    pub(super) async fn enter(&self, patience: Duration) -> Result<Slot, Error> {
+    /// Waits for a slot, at most `timeout`. Fails immediately if too many statements are already waiting.
+    pub(super) async fn enter(&self, timeout: Duration) -> Result<Slot, Error> {
         let busy = || Error::busy(self.max_running, self.max_waiting);
         let admitted = Arc::clone(&self.admitted).try_acquire_owned().map_err(|_| busy())?;
-        let turn = tokio::time::timeout(patience, Arc::clone(&self.running).acquire_owned()).await;
-        let running = turn.map_err(|_| busy())?.map_err(|_| busy())?;
+        let permit = tokio::time::timeout(timeout, Arc::clone(&self.running).acquire_owned()).await;
+        let running = permit.map_err(|_| busy())?.map_err(|_| busy())?;
         Ok(Slot { _permits: Arc::new([admitted, running]) })
     }
 }
@@ -60,7 +60,7 @@ mod tests {
         });
         tokio::task::yield_now().await;
         let refused = queue.enter(Duration::from_secs(1)).await.unwrap_err().to_string();
-        assert_eq!(refused, "the database is busy: 1 statements run at once and 1 may wait; try again later");
+        assert_eq!(refused, "the database is busy (1 statements running, 1 waiting); try again later");
         let shared = first.clone();
         drop(first);
         assert!(!second.is_finished(), "a clone keeps the slot");

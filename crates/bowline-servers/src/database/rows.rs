@@ -1,4 +1,4 @@
-//! The rows of a result: how many are kept, how values are written, and the table of text.
+//! Collects the rows of a result within the limits, and formats them.
 
 use super::engine::Limits;
 use crate::text::cut;
@@ -11,22 +11,22 @@ use bowline::{
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// How much of a binary value is shown.
+/// The maximum number of bytes shown of a binary value.
 const MAX_BINARY: usize = 4096;
-/// How wide a column of the table of text gets.
+/// The maximum width of a column in the text table.
 const MAX_WIDTH: usize = 60;
 
-/// What a query found.
+/// The result of a query.
 #[data]
 #[derive(PartialEq)]
 pub struct Rows {
     /// The columns, in order.
     pub columns: Vec<Column>,
-    /// One list per row, with a value per column. Binary values are objects with `base64` and their size in `bytes`.
+    /// One array per row, with one value per column. Binary values are objects with `base64` and their size in `bytes`.
     pub rows: Vec<Vec<Value>>,
-    /// Whether there is more that was left out.
+    /// Whether the result is incomplete.
     pub truncated: bool,
-    /// Why something was left out.
+    /// Why the result is incomplete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -35,14 +35,14 @@ pub struct Rows {
 #[data]
 #[derive(PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its type, as far as the database says.
+    /// The type, if the database provides it.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
 }
 
-/// Rows as they come, until there are enough.
+/// Collects rows until a limit is reached.
 #[derive(Debug)]
 pub(super) struct Collector {
     limits: Limits,
@@ -50,18 +50,18 @@ pub(super) struct Collector {
     bytes: usize,
 }
 
-/// Whether further rows are wanted.
+/// Whether to continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     More,
     Enough,
 }
 
-/// How a row is taken.
+/// How to take a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fit {
     Whole,
-    /// Each value cut to so many bytes.
+    /// Cut each value to this many bytes.
     Shortened(usize),
     Nothing,
 }
@@ -71,7 +71,7 @@ impl Collector {
         Self { limits, rows: Rows { columns, rows: Vec::new(), truncated: false, note: None }, bytes: 0 }
     }
 
-    /// How a row of about `size` bytes is taken. Asked before its values are copied, so that a long row costs little.
+    /// Decides how to take a row of about `size` bytes, before its values are copied.
     pub(super) fn fit(&mut self, size: usize) -> Fit {
         if self.rows.rows.len() >= self.limits.rows {
             self.enough(format!("only the first {} rows are shown", self.limits.rows));
@@ -81,14 +81,14 @@ impl Collector {
             return Fit::Whole;
         }
         if self.rows.rows.is_empty() {
-            // Part of the first row says more than nothing.
+            // A part of the first row is better than nothing.
             return Fit::Shortened(self.limits.bytes / self.rows.columns.len().max(1));
         }
-        self.enough(format!("only what fits into {} bytes is shown", self.limits.bytes));
+        self.enough(format!("the result was cut at {} bytes", self.limits.bytes));
         Fit::Nothing
     }
 
-    /// Takes a row if it fits.
+    /// Adds a row if it fits.
     pub(super) fn push(&mut self, row: Vec<Value>) -> Wanted {
         let size = row.iter().map(size_of).sum();
         match self.fit(size) {
@@ -102,7 +102,7 @@ impl Collector {
         }
     }
 
-    /// Takes a row whose values are cut to `share` bytes each. No other row is taken after it.
+    /// Adds a row with values cut to `share` bytes each. It is the last row.
     pub(super) fn push_shortened(&mut self, mut row: Vec<Value>, share: usize) -> Wanted {
         for value in &mut row {
             shorten(value, share);
@@ -123,7 +123,7 @@ impl Collector {
     }
 }
 
-/// About as many bytes as the value takes in JSON.
+/// Returns the approximate size of the value as JSON.
 fn size_of(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 8,
@@ -148,34 +148,34 @@ fn shorten(value: &mut Value, bytes: usize) {
     }
 }
 
-/// What stands for a value that cannot be cut.
+/// Returns the placeholder for a value that cannot be cut.
 pub(super) fn too_long() -> Value {
-    Value::from("… (too long to be shown)")
+    Value::from("… (too long)")
 }
 
-/// A text of which no more than `max` bytes will be shown; what is longer is kept a little longer, so that it is noticed.
+/// Cuts a text to slightly more than `max` bytes, so that the caller notices that it is too long.
 pub(super) fn lossy(text: &[u8], max: usize) -> Value {
     String::from_utf8_lossy(text.get(..max.saturating_add(4)).unwrap_or(text)).into()
 }
 
-/// About as many bytes as a binary value of this length takes in JSON.
+/// Returns the approximate size of a binary value of this length as JSON.
 pub(super) fn binary_size(length: usize) -> usize {
     length.min(MAX_BINARY) / 3 * 4 + 40
 }
 
-/// A binary value; of a long one, the beginning.
+/// Formats a binary value, or the start of a long one.
 pub(super) fn binary(bytes: &[u8]) -> Value {
     let shown = bytes.get(..MAX_BINARY).unwrap_or(bytes);
     json!({ "base64": STANDARD.encode(shown), "bytes": bytes.len() })
 }
 
-/// A number; what JSON has no number for is text.
+/// Formats a number; as text if JSON cannot represent it.
 pub(super) fn float(number: f64) -> Value {
     serde_json::Number::from_f64(number).map_or_else(|| number.to_string().into(), Value::Number)
 }
 
 impl Rows {
-    /// The rows as a table of text.
+    /// Formats the rows as a text table.
     pub fn to_text(&self) -> String {
         let header: Vec<String> = self.columns.iter().map(|column| cell(&column.name)).collect();
         let body: Vec<Vec<String>> =
@@ -220,7 +220,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// One line of limited width.
+/// Formats a value on one line of limited width.
 fn cell(text: &str) -> String {
     let mut shown = String::new();
     for (count, character) in text.chars().enumerate() {
@@ -233,7 +233,7 @@ fn cell(text: &str) -> String {
     shown
 }
 
-/// Structured, and a table of text beside it.
+/// Returns structured content and a text table.
 impl IntoOutput for Rows {
     fn into_output(self) -> Result<CallToolResult> {
         let table = self.to_text();
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_beyond_the_limit_are_told_of() {
+    fn rows_above_the_limit_are_reported() {
         let rows = || (0..5).map(|id| vec![json!(id), json!("x".repeat(10))]).collect::<Vec<_>>();
         let exact = collect(Limits { rows: 5, ..Limits::default() }, rows());
         assert_eq!((exact.rows.len(), exact.truncated), (5, false));
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_is_too_long_by_itself_is_cut() {
+    fn a_single_long_row_is_cut() {
         let rows = vec![vec![json!(1), json!("ä".repeat(1000))], vec![json!(2), json!("b")]];
         let cut = collect(Limits { bytes: 100, ..Limits::default() }, rows);
         assert_eq!(cut.rows, [[json!(1), json!(format!("{}…", "ä".repeat(25)))]]);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_json_has_no_number_for_is_text() {
+    fn numbers_without_a_json_form_become_text() {
         assert_eq!(float(f64::NAN), "NaN");
         assert_eq!(float(f64::INFINITY), "inf");
         assert_eq!(float(0.5), 0.5);

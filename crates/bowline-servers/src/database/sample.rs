@@ -1,4 +1,4 @@
-//! A small shop to try things with: the same customers, products and orders each time.
+//! The sample database: a small shop with fixed data.
 
 use super::error::Error;
 use rusqlite::{Connection, OpenFlags, Result, params};
@@ -57,7 +57,7 @@ const PRODUCTS: [(&str, &str, f64); 12] = [
 const CUSTOMERS: u32 = 40;
 const ORDERS: u32 = 120;
 
-/// Numbers that look like chance and are the same each time.
+/// A deterministic pseudo-random sequence.
 struct Lot(u32);
 
 impl Lot {
@@ -109,10 +109,10 @@ pub(super) fn fill(connection: &Connection) -> Result<()> {
     transaction.commit()
 }
 
-/// Creates a file with the shop in it, unless there is a file.
+/// Creates a file with the sample database. Fails if the file exists.
 pub(super) fn create(path: &Path) -> Result<(), Error> {
     let cannot = |reason: &dyn std::fmt::Display| {
-        Error::new(format!("cannot create the sample `{}`: {reason}", path.display()))
+        Error::new(format!("cannot create the sample database `{}`: {reason}", path.display()))
     };
     File::create_new(path).map_err(|error| cannot(&error))?;
     let filled = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)

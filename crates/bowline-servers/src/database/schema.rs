@@ -1,9 +1,9 @@
-//! What a database says of its tables, in one form for every engine.
+//! The schema of a database, independent of the engine.
 
 use bowline::prelude::*;
 use std::fmt::Write as _;
 
-/// A table or view, by name.
+/// The name and kind of a table or view.
 #[data]
 #[derive(PartialEq, Eq)]
 pub struct TableName {
@@ -21,13 +21,13 @@ pub struct Table {
     pub name: String,
     /// `table` or `view`.
     pub kind: String,
-    /// Its columns, in order.
+    /// The columns, in order.
     pub columns: Vec<TableColumn>,
-    /// What refers to other tables.
+    /// The foreign keys.
     pub foreign_keys: Vec<ForeignKey>,
-    /// Its indexes.
+    /// The indexes.
     pub indexes: Vec<Index>,
-    /// The statement that creates it; written from the rest where the database does not keep it.
+    /// The statement that creates it, generated if the database does not store it.
     pub sql: String,
 }
 
@@ -35,29 +35,29 @@ pub struct Table {
 #[data]
 #[derive(Default, PartialEq, Eq)]
 pub struct TableColumn {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its type.
+    /// The type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether it may be NULL.
+    /// Whether NULL is allowed.
     pub nullable: bool,
-    /// Whether it is of the primary key.
+    /// Whether it is part of the primary key.
     pub primary_key: bool,
-    /// The expression for rows that do not name a value.
+    /// The default expression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
 }
 
-/// Columns that refer to those of another table.
+/// A foreign key.
 #[data]
 #[derive(PartialEq, Eq)]
 pub struct ForeignKey {
-    /// The columns here.
+    /// The referencing columns.
     pub columns: Vec<String>,
-    /// The other table.
+    /// The referenced table.
     pub table: String,
-    /// The columns there.
+    /// The referenced columns.
     pub references: Vec<String>,
 }
 
@@ -65,20 +65,20 @@ pub struct ForeignKey {
 #[data]
 #[derive(PartialEq, Eq)]
 pub struct Index {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Whether no two rows have the same values.
+    /// Whether the index is unique.
     pub unique: bool,
-    /// What it covers; an expression is left empty.
+    /// The indexed columns; empty for an expression.
     pub columns: Vec<String>,
 }
 
-/// A name as SQL spells it.
+/// Quotes an identifier.
 pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The statement that would create the table.
+/// Generates the statement that creates the table.
 pub(super) fn create_statement(table: &Table) -> String {
     let quote = |names: &[String]| names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
     let mut parts: Vec<String> = table

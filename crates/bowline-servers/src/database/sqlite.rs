@@ -1,4 +1,4 @@
-//! SQLite: what statements may do, and how they are cut off.
+//! SQLite: authorization and cancellation of statements.
 
 use super::{
     engine::{Executed, Limits, Statement, Tool},
@@ -27,17 +27,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How many steps of SQLite's machine pass between two looks at the clock.
+/// The number of SQLite VM steps between two checks of the clock.
 const STEPS: i32 = 1000;
-/// How long another connection may hold the file locked.
+/// How long to wait for a locked file.
 const BUSY: Duration = Duration::from_secs(2);
-/// The longest value, in a table or in between.
+/// The maximum size of a value.
 const MAX_VALUE: i32 = 16 * 1024 * 1024;
-/// How much memory SQLite may use, for all databases of the process: the only limit that it knows for a whole row, or for
-/// what a statement computes on the way.
+/// The maximum memory of SQLite for all databases of the process. SQLite has no other limit for whole rows or intermediate
+/// results.
 const MAX_MEMORY: i64 = 256 * 1024 * 1024;
 
-/// What can be asked about a schema. Of these, none changes anything with an argument.
+/// The pragmas that read the schema. None of them changes anything with an argument.
 const PRAGMAS: [&str; 10] = [
     "table_info",
     "table_xinfo",
@@ -51,7 +51,7 @@ const PRAGMAS: [&str; 10] = [
     "compile_options",
 ];
 
-/// A database of SQLite. Each call opens a file anew, so that no call leaves anything to another.
+/// A SQLite database. Each call opens the file again, so calls do not share state.
 #[derive(Debug)]
 pub(super) struct Sqlite(Place);
 
@@ -63,7 +63,7 @@ enum Place {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// For this tool.
+    /// The tool that runs the statement.
     Read(Tool),
     Write,
 }
@@ -71,14 +71,14 @@ enum Mode {
 impl Sqlite {
     pub(super) fn file(path: PathBuf) -> Result<Self, Error> {
         let sqlite = Self(Place::File(path));
-        // SQLite reads a file late; a file that is no database is told of now.
+        // SQLite reads files lazily. Report a file that is not a database now.
         sqlite.with(Mode::Read(Tool::Query), |connection| {
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())).map_err(Error::new)
         })?;
         Ok(sqlite)
     }
 
-    /// Creates an empty database file unless there is a file.
+    /// Creates an empty database file if there is none.
     pub(super) fn create(path: &Path) -> Result<(), Error> {
         match File::create_new(path) {
             Ok(_) => Ok(()),
@@ -91,7 +91,7 @@ impl Sqlite {
         matches!(self.0, Place::Memory(_))
     }
 
-    /// A database in memory, filled by `fill`.
+    /// Creates an in-memory database filled by `fill`.
     pub(super) fn memory(fill: fn(&Connection) -> rusqlite::Result<()>) -> Result<Self, Error> {
         let connection = Connection::open_in_memory().map_err(Error::new)?;
         fill(&connection).map_err(Error::new)?;
@@ -142,8 +142,8 @@ impl Sqlite {
         found.await?.ok_or_else(|| Error::no_table(&name))
     }
 
-    /// Runs `work` on a thread that may block, until it ends, its time is over, or nobody waits for it any more. The thread
-    /// keeps the slot until then, so that one database never has more threads than slots.
+    /// Runs `work` on a blocking thread until it completes, times out, or is cancelled. The thread keeps the slot until then, so a
+    /// database never has more threads than slots.
     async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         mode: Mode,
@@ -160,13 +160,13 @@ impl Sqlite {
                 let deadline = Instant::now() + limits.time;
                 let is_over = move || abandoned.load(Ordering::Relaxed) || Instant::now() >= deadline;
                 connection.progress_handler(STEPS, Some(is_over)).map_err(Error::new)?;
-                work(connection).map_err(|failed| failed.told(mode, limits))
+                work(connection).map_err(|failed| failed.into_error(mode, limits))
             })
         });
-        ran.await.map_err(|_| Error::new("the statement ended in the middle of its work"))?
+        ran.await.map_err(|_| Error::new("the statement was aborted by an internal error"))?
     }
 
-    /// Opens the database for `work`, with everything forbidden that `mode` does not allow.
+    /// Opens the database for `work` and forbids everything that `mode` does not allow.
     fn with<T>(
         &self,
         mode: Mode,
@@ -188,7 +188,7 @@ impl Sqlite {
                 let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
                 prepare(&mut connection, mode).map_err(Error::new)?;
                 let done = work(&mut connection);
-                // A statement that was cut off may have left a transaction open, which the next call must not be in.
+                // A cancelled statement may have left a transaction open, which must not affect the next call.
                 if !connection.is_autocommit() {
                     connection
                         .authorizer(None::<fn(AuthContext<'_>) -> Authorization>)
@@ -202,7 +202,7 @@ impl Sqlite {
     }
 }
 
-/// Someone waits for the statement; when this is dropped, nobody does.
+/// Dropping this cancels the statement.
 struct Waiting(Arc<AtomicBool>);
 
 impl Drop for Waiting {
@@ -211,7 +211,7 @@ impl Drop for Waiting {
     }
 }
 
-/// Why a statement has no result.
+/// Converts the error of a statement.
 enum Failed {
     Engine(rusqlite::Error),
     Told(Error),
@@ -224,7 +224,7 @@ impl From<rusqlite::Error> for Failed {
 }
 
 impl Failed {
-    fn told(self, mode: Mode, limits: Limits) -> Error {
+    fn into_error(self, mode: Mode, limits: Limits) -> Error {
         let error = match self {
             Self::Told(error) => return error,
             Self::Engine(error) => error,
@@ -237,7 +237,7 @@ impl Failed {
             Some(ErrorCode::OperationInterrupted) => Error::too_slow(limits.time),
             Some(ErrorCode::AuthorizationForStatementDenied) => Error::not_allowed(tool),
             Some(ErrorCode::ReadOnly) if tool != Tool::Execute => Error::not_allowed(tool),
-            Some(ErrorCode::ReadOnly) => Error::new(format!("{error}: the file cannot be written")),
+            Some(ErrorCode::ReadOnly) => Error::new(format!("{error}: the file is not writable")),
             Some(ErrorCode::OutOfMemory) => Error::out_of_memory(),
             _ if tool == Tool::Explain && matches!(error, rusqlite::Error::SqlInputError { .. }) => {
                 Error::new(error).in_explain()
@@ -251,7 +251,7 @@ fn prepare(connection: &mut Connection, mode: Mode) -> rusqlite::Result<()> {
     connection.authorizer(None::<fn(AuthContext<'_>) -> Authorization>)?;
     connection.progress_handler(0, None::<fn() -> bool>)?;
     connection.busy_timeout(BUSY)?;
-    // What a file of unknown origin defines is no more trusted than what a caller says.
+    // A file of unknown origin is not trusted.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
@@ -280,7 +280,7 @@ fn prepare(connection: &mut Connection, mode: Mode) -> rusqlite::Result<()> {
     }))
 }
 
-/// Whether an action leaves everything as it is.
+/// Returns whether an action is read-only.
 fn only_reads(action: &AuthAction<'_>) -> bool {
     match action {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => true,
@@ -292,7 +292,7 @@ fn only_reads(action: &AuthAction<'_>) -> bool {
     }
 }
 
-/// Whether an action stays inside of this database and of the transaction it is in.
+/// Returns whether an action stays inside this database and its transaction.
 fn stays_inside(action: &AuthAction<'_>) -> bool {
     match action {
         AuthAction::Attach { .. }
@@ -351,7 +351,7 @@ fn execute(connection: &Connection, statement: &Statement, limits: Limits) -> Re
         prepared.raw_execute()?;
         None
     } else {
-        // What a statement returns comes row by row, but it writes all of them at the first one.
+        // The statement writes everything with the first row that it returns.
         Some(rows(&mut prepared, limits)?)
     };
     Ok(Executed { affected: connection.total_changes().saturating_sub(before), returned })
@@ -382,7 +382,7 @@ fn stored(value: &Value) -> Stored {
     }
 }
 
-/// About as many bytes as the value takes in JSON.
+/// Returns the approximate size of the value as JSON.
 fn size_of(stored: ValueRef<'_>) -> usize {
     match stored {
         ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => 8,
@@ -391,7 +391,7 @@ fn size_of(stored: ValueRef<'_>) -> usize {
     }
 }
 
-/// A value, of which no more than `max` bytes are shown.
+/// Converts a value, cut to `max` bytes.
 fn value(stored: ValueRef<'_>, max: usize) -> Value {
     match stored {
         ValueRef::Null => Value::Null,

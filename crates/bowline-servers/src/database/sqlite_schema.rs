@@ -1,4 +1,4 @@
-//! What SQLite says of its tables. A file of unknown origin may define many; the queries end somewhere.
+//! Reads the SQLite schema. The queries are limited, because a file of unknown origin can define any number of tables.
 
 use super::schema::{ForeignKey, Index, Table, TableColumn, TableName};
 use rusqlite::{Connection, OptionalExtension, Result};
@@ -12,7 +12,7 @@ pub(super) fn tables(connection: &Connection) -> Result<Vec<TableName>> {
     found.collect()
 }
 
-/// One table or view; `None` when there is none of this name.
+/// Describes a table or view; `None` if it does not exist.
 pub(super) fn describe(connection: &Connection, name: &str) -> Result<Option<Table>> {
     let found: Option<(String, String, Option<String>)> = connection
         .query_row(
@@ -57,7 +57,7 @@ fn foreign_keys(connection: &Connection, table: &str) -> Result<Vec<ForeignKey>>
     let mut keys: Vec<(i64, ForeignKey)> = Vec::new();
     while let Some(row) = rows.next()? {
         let (id, from): (i64, String) = (row.get(0)?, row.get(2)?);
-        // Without a column, the primary key of the other table is meant.
+        // Without columns, the key references the primary key of the other table.
         let to: Option<String> = row.get(3)?;
         match keys.last_mut() {
             Some((last, key)) if *last == id => {

@@ -1,4 +1,4 @@
-//! What the server offers: tools, and the tables as resources.
+//! The tools of the database server, and tables as resources.
 
 use super::{
     Access,
@@ -14,7 +14,7 @@ use bowline::{
 };
 use serde_json::Value;
 
-/// What the URIs of tables begin with.
+/// The prefix of table URIs.
 const TABLES: &str = "database://tables/";
 
 #[derive(Clone, Debug)]
@@ -23,12 +23,12 @@ struct Handlers {
     limits: Limits,
 }
 
-/// The arguments of tools that take a statement.
+/// The arguments of tools that run a statement.
 #[data]
 struct Sql {
-    /// One statement.
+    /// A single SQL statement.
     sql: String,
-    /// The values of its placeholders, in order.
+    /// The values for the placeholders, in order.
     #[serde(default)]
     parameters: Vec<Value>,
 }
@@ -39,16 +39,16 @@ impl Sql {
     }
 }
 
-/// The tables there are.
+/// The tables and views.
 #[data]
 struct Tables {
-    /// In the order of their names.
+    /// Sorted by name.
     tables: Vec<TableName>,
 }
 
 #[data]
 struct Consent {
-    /// Run it?
+    /// Run the statement?
     run: bool,
 }
 
@@ -60,25 +60,25 @@ impl Handlers {
         Ok(Json(Tables { tables: self.engine.tables(self.limits).await? }))
     }
 
-    /// Describe a table or view: columns, keys, indexes, and the statement that creates it.
+    /// Describe a table or view: columns, keys, indexes and the CREATE statement.
     #[tool(title = "Describe a table", read_only, open_world = false)]
     async fn describe(
         &self,
-        /// The name, as `tables` lists it.
+        /// The name, as listed by `tables`.
         table: String,
     ) -> Result<Json<Table>> {
         Ok(Json(self.engine.describe(table, self.limits).await?))
     }
 }
 
-/// The server of a database.
+/// The state of the server.
 pub(super) fn server(engine: Engine, limits: Limits, access: Access) -> Server {
     let (name, placeholders) = (engine.name(), engine.placeholders());
     let handlers = Handlers { engine, limits };
     let writes = match access {
-        Access::Read => "It is read-only; `--write` adds `execute`, which changes it.",
-        Access::WriteByConsent => "`execute` changes it, once the user agrees.",
-        Access::Write => "`execute` changes it.",
+        Access::Read => "The database is read-only; `--write` adds `execute`.",
+        Access::WriteByConsent => "`execute` modifies the database after asking the user.",
+        Access::Write => "`execute` modifies the database.",
     };
     let mut server = Server::new("bowline-database")
         .version(env!("CARGO_PKG_VERSION"))
@@ -106,13 +106,17 @@ fn query(handlers: &Handlers) -> Tool {
     Tool::new("query")
         .title("Query")
         .description(format!(
-            "Run one {name} statement that only reads, and get its rows, at most {rows}. Placeholders are {placeholders}"
+            "Run a read-only {name} statement and return at most {rows} rows. Placeholders are {placeholders}"
         ))
         .read_only()
         .open_world(false)
         .handler(move |sql: Sql| {
             let handlers = handlers.clone();
-            async move { Ok::<Rows, Error>(handlers.engine.query(sql.statement(engine::Tool::Query), handlers.limits).await?) }
+            async move {
+                Ok::<Rows, Error>(
+                    handlers.engine.query(sql.statement(engine::Tool::Query), handlers.limits).await?,
+                )
+            }
         })
 }
 
@@ -120,7 +124,7 @@ fn explain(handlers: &Handlers) -> Tool {
     let handlers = handlers.clone();
     Tool::new("explain")
         .title("Explain a query")
-        .description("Show how the database would run a statement, without running it")
+        .description("Show the query plan of a statement without running it.")
         .read_only()
         .open_world(false)
         .handler(move |sql: Sql| {
@@ -139,7 +143,7 @@ fn execute(handlers: &Handlers, access: Access) -> Tool {
     Tool::new("execute")
         .title("Execute")
         .description(format!(
-            "Run one {name} statement that writes, in a transaction of its own. Placeholders are {placeholders}"
+            "Run a {name} statement that writes, in its own transaction. Placeholders are {placeholders}"
         ))
         .destructive(true)
         .open_world(false)
@@ -149,13 +153,14 @@ fn execute(handlers: &Handlers, access: Access) -> Tool {
                 if access == Access::WriteByConsent {
                     consent(&ctx, &sql).await?;
                 }
-                let executed = handlers.engine.execute(sql.statement(engine::Tool::Execute), handlers.limits).await?;
+                let executed =
+                    handlers.engine.execute(sql.statement(engine::Tool::Execute), handlers.limits).await?;
                 Ok::<Json<Executed>, Error>(Json(executed))
             }
         })
 }
 
-/// Goes on only if the user agrees to the statement.
+/// Asks the user before running a statement.
 async fn consent(ctx: &Ctx, Sql { sql, parameters }: &Sql) -> Result<()> {
     let mut question = format!("Run this statement on the database?\n\n{}", visible(sql));
     if !parameters.is_empty() {
@@ -166,17 +171,17 @@ async fn consent(ctx: &Ctx, Sql { sql, parameters }: &Sql) -> Result<()> {
     match ctx.ask::<Consent>(question).await {
         Ok(Answer::Accept(Consent { run: true })) => Ok(()),
         Ok(Answer::Accept(_) | Answer::Decline | Answer::Cancel) => {
-            Err(Error::tool("the user did not agree to the statement; nothing was done"))
+            Err(Error::tool("the user declined the statement; nothing was changed"))
         }
         Err(error) if error.is_unsupported() => Err(Error::tool(
-            "a statement that writes needs the agreement of the user, and this client cannot ask its user; nothing was done. \
+            "statements that write need the consent of the user, but this client cannot ask its user; nothing was changed. \
              Start the server with `--write --without-consent` to write without asking",
         )),
         Err(error) => Err(error),
     }
 }
 
-/// Text of which nothing is hidden from whoever agrees to it.
+/// Makes invisible characters visible, so that the user sees what they agree to.
 fn visible(text: &str) -> String {
     let hides = |character: char| {
         (character.is_control() && !matches!(character, '\n' | '\t'))
@@ -196,13 +201,13 @@ fn visible(text: &str) -> String {
     shown
 }
 
-/// The variable of the templates.
+/// The variable of the URI templates.
 #[data]
 struct ByName {
     table: String,
 }
 
-/// All tables in one form, `json` or `sql`, as a template.
+/// Returns the template for tables as `json` or `sql`.
 fn by_name(handlers: &Handlers, form: &'static str) -> Resource {
     let (reading, completing) = (handlers.clone(), handlers.clone());
     let uri = format!("{TABLES}{{table}}/{form}");
@@ -211,12 +216,12 @@ fn by_name(handlers: &Handlers, form: &'static str) -> Resource {
         _ => ("table as JSON", "application/json"),
     };
     Resource::new(uri, name)
-        .description("What a table or view of the database is made of")
+        .description("The definition of a table or view")
         .mime_type(mime_type)
         .complete("table", move |typing: Typing| {
             let handlers = completing.clone();
             async move {
-                // Suggestions are a courtesy: without a database there are none.
+                // Completion is best effort.
                 let tables = handlers.engine.tables(handlers.limits).await.unwrap_or_default();
                 let typed = typing.value.to_lowercase();
                 let names = tables.into_iter().map(|table| table.name);
@@ -229,7 +234,7 @@ fn by_name(handlers: &Handlers, form: &'static str) -> Resource {
                 let uri = format!("{TABLES}{table}/{form}");
                 let found = handlers.engine.describe(table, handlers.limits).await;
                 let table = found.map_err(|error| {
-                    tracing::debug!(%error, "a table cannot be described");
+                    tracing::debug!(%error, "cannot describe a table");
                     Error::resource_not_found(&uri)
                 })?;
                 let text = if form == "sql" { table.sql } else { serde_json::to_string_pretty(&table)? };
@@ -238,7 +243,7 @@ fn by_name(handlers: &Handlers, form: &'static str) -> Resource {
         })
 }
 
-/// Lists the tables; reading is up to the templates.
+/// Lists the tables. The templates read them.
 struct Listing(Handlers);
 
 impl ResourceSource for Listing {

@@ -1,4 +1,4 @@
-//! Tools that ask the user: by forms, with defaults and choices, and by a page to visit.
+//! Tools that ask the user: forms with defaults and choices, and URLs.
 
 use bowline::prelude::*;
 
@@ -10,8 +10,8 @@ pub(super) fn add(server: Server) -> Server {
         .tool(sign_in)
 }
 
-/// What the user did, in words.
-fn told<T: std::fmt::Debug>(answer: Answer<T>) -> String {
+/// Describes the answer of the user.
+fn describe_answer<T: std::fmt::Debug>(answer: Answer<T>) -> String {
     match answer {
         Answer::Accept(content) => format!("User response: accept {content:?}"),
         Answer::Decline => "User response: decline".into(),
@@ -28,10 +28,10 @@ struct Account {
     email: String,
 }
 
-/// Ask the user for an account.
+/// Ask the user for a name and an email address.
 #[tool(read_only)]
 async fn test_elicitation(ctx: Ctx, message: String) -> Result<String> {
-    Ok(told(ctx.ask::<Account>(message).await?))
+    Ok(describe_answer(ctx.ask::<Account>(message).await?))
 }
 
 #[data]
@@ -78,10 +78,10 @@ impl Defaults {
     }
 }
 
-/// Ask the user with a form that is filled in already.
+/// Ask the user with a form that has default values.
 #[tool(read_only)]
 async fn test_elicitation_sep1034_defaults(ctx: Ctx) -> Result<String> {
-    Ok(told(ctx.ask::<Defaults>("Please review and update the form fields").await?))
+    Ok(describe_answer(ctx.ask::<Defaults>("Please review and update the form fields").await?))
 }
 
 #[data]
@@ -116,7 +116,7 @@ enum Short {
 struct Choices {
     untitled_single: Option<Plain>,
     titled_single: Option<Titled>,
-    /// Titles beside the values, as 2025-06-18 has them.
+    /// Titles for the values, in the format of 2025-06-18.
     #[schemars(extend("enumNames" = ["Option One", "Option Two", "Option Three"]))]
     legacy_enum: Short,
     #[serde(default)]
@@ -125,22 +125,22 @@ struct Choices {
     titled_multi: Vec<Titled>,
 }
 
-/// Ask the user to choose, in each of the ways a form can.
+/// Ask the user to choose, with every kind of choice that forms support.
 #[tool(read_only)]
 async fn test_elicitation_sep1330_enums(ctx: Ctx) -> Result<String> {
-    Ok(told(ctx.ask::<Choices>("Please select options from the enum fields").await?))
+    Ok(describe_answer(ctx.ask::<Choices>("Please select options from the enum fields").await?))
 }
 
-/// Send the user to a page, for what must not pass through the client.
+/// Ask the user to visit a URL, for data that must not pass through the client.
 #[tool(title = "Sign in", open_world = false)]
 async fn sign_in(ctx: Ctx) -> Result<String> {
     Ok(match ctx.ask_url("Please sign in.", "https://example.com/sign-in").await? {
         Answer::Accept(visit) => {
-            // A real server waits until the page tells it who has signed in.
+            // A real server waits until the sign-in page reports back.
             ctx.visit_done(&visit);
-            "the page was opened".into()
+            "the user opened the page".into()
         }
-        Answer::Decline => "the user would rather not".into(),
-        Answer::Cancel => "the user went away".into(),
+        Answer::Decline => "the user declined".into(),
+        Answer::Cancel => "the user cancelled".into(),
     })
 }

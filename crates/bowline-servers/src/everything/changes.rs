@@ -1,9 +1,9 @@
-//! Tools that change what the server offers, so that those who listen hear of it.
+//! Tools that change what the server offers and trigger notifications.
 
 use super::resources::WATCHED;
 use bowline::prelude::*;
 
-/// What is offered, to be changed while it is.
+/// The registry of the running server.
 pub(super) struct Changes {
     registry: Registry,
 }
@@ -16,26 +16,26 @@ impl Changes {
 
 #[tools]
 impl Changes {
-    /// Change the list of tools, and back again.
+    /// Change the tool list and change it back.
     #[tool]
     fn test_trigger_tool_change(&self) -> Result<&'static str> {
         self.registry.add_tool(Tool::new("passing").handler(|| "gone soon"))?;
         self.registry.remove_tool("passing");
-        Ok("the list of tools has changed")
+        Ok("the tool list changed")
     }
 
-    /// Change the list of prompts, and back again.
+    /// Change the prompt list and change it back.
     #[tool]
     fn test_trigger_prompt_change(&self) -> Result<&'static str> {
         self.registry.add_prompt(Prompt::new("passing").handler(|| "gone soon"))?;
         self.registry.remove_prompt("passing");
-        Ok("the list of prompts has changed")
+        Ok("the prompt list changed")
     }
 
-    /// Change the watched resource, so that its subscribers hear of it.
+    /// Update the watched resource and notify its subscribers.
     #[tool(title = "Touch")]
     fn touch(&self) -> &'static str {
         self.registry.resource_updated(WATCHED);
-        "the watched resource has changed"
+        "the watched resource changed"
     }
 }

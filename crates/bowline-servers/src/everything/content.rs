@@ -21,47 +21,47 @@ pub(super) fn add(server: Server) -> Server {
         .tool(annotated)
 }
 
-/// Return a text.
+/// Return text.
 #[tool(read_only)]
 fn test_simple_text() -> &'static str {
     "This is a simple text response for testing."
 }
 
-/// Return a picture.
+/// Return an image.
 #[tool(read_only)]
 fn test_image_content() -> Content {
     Content::image(PIXEL, "image/png")
 }
 
-/// Return a recording.
+/// Return audio.
 #[tool(read_only)]
 fn test_audio_content() -> Content {
     Content::audio(SILENCE, "audio/wav")
 }
 
-/// Return a resource along with its contents.
+/// Return an embedded resource.
 #[tool(read_only)]
 fn test_embedded_resource() -> Content {
     embedded("test://embedded-resource")
 }
 
-/// Return text, picture and resource together.
+/// Return text, an image and a resource.
 #[tool(read_only)]
 fn test_multiple_content_types() -> Vec<Content> {
     vec![
-        Content::text("Several kinds of content:"),
+        Content::text("Multiple content types:"),
         Content::image(PIXEL, "image/png"),
         embedded("test://mixed-content-resource"),
     ]
 }
 
-/// Fail in a way the model can read.
+/// Return an error that the model can read.
 #[tool(read_only)]
 fn test_error_handling() -> Result<String> {
     Err(Error::tool("This tool intentionally returns an error for testing"))
 }
 
-/// Return links to resources, which the client may read or not.
+/// Return links to resources.
 #[tool(title = "Links", read_only, open_world = false)]
 fn links() -> Vec<Content> {
     vec![
@@ -71,7 +71,7 @@ fn links() -> Vec<Content> {
     ]
 }
 
-/// Return text for the user, and text for the model.
+/// Return annotated text: some for the user, some for the model.
 #[tool(title = "Annotated", read_only, open_world = false)]
 fn annotated() -> Vec<Content> {
     let text = |text: &str, audience: Role, priority: f64| {

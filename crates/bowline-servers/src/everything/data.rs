@@ -1,4 +1,4 @@
-//! Tools that take and return data, look at their caller, and take their time.
+//! Tools with structured data, caller information and long-running calls.
 
 use bowline::{prelude::*, types::meta::key};
 use std::time::Duration;
@@ -8,10 +8,10 @@ pub(super) fn add(server: Server) -> Server {
     server.tool(echo).tool(sum).tool(caller).tool(wait)
 }
 
-/// Say the same again.
+/// Return the message.
 #[tool(title = "Echo", read_only, idempotent, open_world = false)]
 fn echo(
-    /// What to say.
+    /// The message to return.
     message: String,
 ) -> String {
     message
@@ -19,16 +19,16 @@ fn echo(
 
 #[data]
 struct Sum {
-    /// How many numbers there were.
+    /// How many numbers were added.
     count: usize,
-    /// What they add up to.
+    /// The sum.
     sum: f64,
 }
 
-/// Add numbers, and return the sum as data with a schema.
+/// Add numbers and return the sum as structured content.
 #[tool(title = "Sum", read_only, idempotent, open_world = false)]
 fn sum(
-    /// The numbers.
+    /// The numbers to add.
     #[schemars(length(min = 1, max = 1000))]
     numbers: Vec<f64>,
 ) -> Json<Sum> {
@@ -37,22 +37,22 @@ fn sum(
 
 #[data]
 struct Caller {
-    /// The revision of the protocol it speaks.
+    /// The protocol revision.
     revision: String,
-    /// The name it gave itself.
+    /// The name of the client.
     name: Option<String>,
-    /// Whether its user can be asked to fill in a form.
+    /// Whether the client supports form elicitation.
     can_fill_in_forms: bool,
-    /// Whether its user can be sent to a page.
+    /// Whether the client supports URL elicitation.
     can_visit_pages: bool,
-    /// Whether its model can be borrowed.
+    /// Whether the client supports sampling.
     can_sample: bool,
-    /// Where the call belongs in a trace, if the caller said so.
+    /// The trace context, if the caller sent one.
     trace: Option<String>,
 }
 
-/// Say who calls, and what the caller can be asked.
-#[tool(title = "Who calls", read_only, open_world = false)]
+/// Show the caller and its capabilities.
+#[tool(title = "Caller", read_only, open_world = false)]
 fn caller(ctx: Ctx) -> Json<Caller> {
     let client = ctx.client();
     let capabilities = client.capabilities();
@@ -66,17 +66,17 @@ fn caller(ctx: Ctx) -> Json<Caller> {
     })
 }
 
-/// Wait for some seconds and tell how many have passed. A call that is given up ends at once.
+/// Wait for some seconds and report progress. Can be cancelled.
 #[tool(title = "Wait", read_only, open_world = false)]
 async fn wait(
     ctx: Ctx,
-    /// How long, in seconds.
+    /// How long to wait, in seconds.
     #[schemars(range(min = 1, max = 3600))]
     seconds: u32,
 ) -> String {
     for passed in 1..=seconds {
         sleep(Duration::from_secs(1)).await;
-        ctx.progress_with(passed.into(), f64::from(seconds), format!("{passed} s have passed"));
+        ctx.progress_with(passed.into(), f64::from(seconds), format!("{passed} s elapsed"));
     }
-    format!("waited for {seconds} s")
+    format!("waited {seconds} s")
 }

@@ -1,4 +1,4 @@
-//! Tools and a prompt that need input before they can answer, for the rounds of 2026-07-28.
+//! Tools and a prompt that need input before they can respond: the multi-round calls of 2026-07-28.
 
 use super::model::sample;
 use bowline::prelude::*;
@@ -24,7 +24,7 @@ struct Person {
 
 #[data]
 struct Consent {
-    /// Go on?
+    /// Continue?
     ok: bool,
 }
 
@@ -36,18 +36,18 @@ struct Color {
 
 #[data]
 struct Context {
-    /// What to know first.
+    /// The context of the prompt.
     context: String,
 }
 
-/// Ask for a name and greet.
+/// Ask for a name and return a greeting.
 #[tool(read_only)]
 async fn test_input_required_result_elicitation(ctx: Ctx) -> Result<String> {
     let Person { name } = ctx.ask_as("user_name", "What is your name?").await?.accepted()?;
     Ok(format!("Hello, {name}!"))
 }
 
-/// Ask the client's model.
+/// Ask the client's model a question.
 #[tool(read_only)]
 async fn test_input_required_result_sampling(ctx: Ctx) -> Result<String> {
     sample(&ctx, "What is the capital of France?").await
@@ -60,7 +60,7 @@ async fn test_input_required_result_list_roots(ctx: Ctx) -> Result<String> {
     Ok(roots.into_iter().map(|root| root.uri).collect::<Vec<_>>().join("\n"))
 }
 
-/// Remember something across a question.
+/// Keep a value across a question.
 #[tool(read_only)]
 async fn test_input_required_result_request_state(ctx: Ctx) -> Result<String> {
     let before = ctx.once("before", async { Ok("state-ok".to_owned()) }).await?;
@@ -68,7 +68,7 @@ async fn test_input_required_result_request_state(ctx: Ctx) -> Result<String> {
     Ok(format!("{before}, confirmed: {ok}"))
 }
 
-/// Ask the user, the model and for the roots, all at once.
+/// Ask for user input, a model response and the roots at the same time.
 #[tool(read_only)]
 async fn test_input_required_result_multiple_inputs(ctx: Ctx) -> Result<String> {
     let (person, greeting, roots) = tokio::join!(
@@ -77,10 +77,10 @@ async fn test_input_required_result_multiple_inputs(ctx: Ctx) -> Result<String> 
         ctx.roots()
     );
     let Person { name } = person?.accepted()?;
-    Ok(format!("{}, {name}! You work in {} places.", greeting?, roots?.len()))
+    Ok(format!("{}, {name}! You have {} roots.", greeting?, roots?.len()))
 }
 
-/// Ask twice, the second question after the first answer.
+/// Ask two questions, one after the other.
 #[tool(read_only)]
 async fn test_input_required_result_multi_round(ctx: Ctx) -> Result<String> {
     let Person { name } = ctx.ask("Step 1: What is your name?").await?.accepted()?;
@@ -89,14 +89,14 @@ async fn test_input_required_result_multi_round(ctx: Ctx) -> Result<String> {
     Ok(format!("{name} likes {color}"))
 }
 
-/// Ask with a state that nobody else can make.
+/// Ask with sealed state, which clients cannot forge.
 #[tool(read_only)]
 async fn test_input_required_result_tampered_state(ctx: Ctx) -> Result<String> {
     let Consent { ok } = ctx.ask("Please confirm").await?.accepted()?;
     Ok(format!("confirmed: {ok}"))
 }
 
-/// Ask for whatever the client can be asked.
+/// Ask in whatever way the client supports.
 #[tool(read_only)]
 async fn test_input_required_result_capabilities(ctx: Ctx) -> Result<String> {
     let capabilities = ctx.client().capabilities();
@@ -107,10 +107,10 @@ async fn test_input_required_result_capabilities(ctx: Ctx) -> Result<String> {
         let Person { name } = ctx.ask("What is your name?").await?.accepted()?;
         return Ok(name);
     }
-    Ok("there is nothing to ask".into())
+    Ok("the client supports neither sampling nor elicitation".into())
 }
 
-/// A prompt that asks for its context.
+/// A prompt that asks the user for context.
 #[prompt]
 async fn test_input_required_result_prompt(ctx: Ctx) -> Result<String> {
     let Context { context } = ctx.ask("What is the prompt about?").await?.accepted()?;

@@ -1,21 +1,20 @@
-//! A server with every feature of every revision: to look up how something is written, and to try a client against.
+//! A server with every feature of every revision, as example code and for testing clients.
 //!
-//! Entries whose names begin with `test_` are the ones the official conformance suite looks for; the others show what
-//! the suite does not ask about. One source serves all five revisions: what a revision lacks is left out or said in
-//! another way, and no handler asks which one its caller speaks.
+//! Names that start with `test_` are required by the official conformance suite; the others cover what the suite does not test.
+//! The same handlers serve all five revisions. Features that a revision lacks are omitted or adapted.
 //!
-//! | module | what it shows |
+//! | module | contents |
 //! |---|---|
-//! | `content` | text, pictures, sound, links, embedded resources, annotations, errors |
-//! | `data` | structured results, who calls, calls that take long and can be given up |
-//! | `telling` | log messages, progress, streams that are closed on the way |
-//! | `asking` | forms with defaults and choices, pages to visit |
-//! | `model` | sampling, with tools and without |
-//! | `input` | the rounds of 2026-07-28 |
-//! | `schemas` | schemas written by hand, arguments repeated in headers |
-//! | `resources` | fixed, behind templates, listed on the spot, with caching |
-//! | `prompts` | arguments, suggestions that depend on each other, pictures |
-//! | `changes` | lists and resources that change while somebody listens |
+//! | `content` | text, images, audio, links, embedded resources, annotations, errors |
+//! | `data` | structured results, caller information, long-running and cancellable calls |
+//! | `notifications` | log messages, progress, streams that are closed and resumed |
+//! | `asking` | forms with defaults and choices, URL elicitation |
+//! | `model` | sampling, with and without tools |
+//! | `input` | multi-round calls of 2026-07-28 |
+//! | `schemas` | hand-written schemas, arguments mirrored in headers |
+//! | `resources` | static, templates, dynamic lists, caching |
+//! | `prompts` | arguments, dependent completion, images |
+//! | `changes` | lists and resources that change |
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -37,10 +36,10 @@ mod content;
 mod data;
 mod input;
 mod model;
+mod notifications;
 mod prompts;
 mod resources;
 mod schemas;
-mod telling;
 
 use bowline::{
     prelude::*,
@@ -49,15 +48,15 @@ use bowline::{
 use std::time::Duration;
 
 const INSTRUCTIONS: &str = "\
-Every feature of the protocol, each in the smallest way that shows it. Start with `echo` and `sum`; `wait` takes its time, \
-`sign_in` and `test_elicitation` ask the user, `letters` borrows the client's model.";
+Demonstrates every feature of the protocol. Start with `echo` and `sum`; `wait` reports progress, \
+`sign_in` and `test_elicitation` ask the user, `letters` uses the client's model.";
 
-/// The server.
+/// Builds the server.
 pub fn server() -> Server {
     let server = Server::new("everything")
         .title("Everything")
         .version(env!("CARGO_PKG_VERSION"))
-        .description("Every feature of every revision")
+        .description("Demonstrates every feature of every protocol revision")
         .website(env!("CARGO_PKG_REPOSITORY"))
         .icon(Icon::new(content::pixel_uri()).mime_type("image/png").sizes(vec!["1x1".into()]))
         .instructions(INSTRUCTIONS)
@@ -65,7 +64,7 @@ pub fn server() -> Server {
     let registry = server.registry();
     let server = content::add(server);
     let server = data::add(server);
-    let server = telling::add(server);
+    let server = notifications::add(server);
     let server = asking::add(server);
     let server = model::add(server);
     let server = input::add(server);

@@ -1,4 +1,4 @@
-//! Tools that borrow the client's model: to write a text, and to use a tool of ours while it does.
+//! Tools that use the client's model (sampling), with and without tools.
 
 use bowline::{
     prelude::*,
@@ -12,7 +12,7 @@ pub(super) fn add(server: Server) -> Server {
     server.tool(test_sampling).tool(test_missing_capability).tool(letters)
 }
 
-/// Has the client's model answer.
+/// Asks the client's model.
 pub(super) async fn sample(ctx: &Ctx, prompt: impl Into<String>) -> Result<String> {
     let request = CreateMessageParams::new(vec![SamplingMessage::user(prompt.into())], 100_u64);
     Ok(text(&ctx.sample(request).await?))
@@ -22,13 +22,13 @@ fn text(result: &CreateMessageResult) -> String {
     result.content.iter().filter_map(Content::as_text).collect::<Vec<_>>().join(" ")
 }
 
-/// Have the client's model answer a prompt.
+/// Send a prompt to the client's model.
 #[tool(read_only)]
 async fn test_sampling(ctx: Ctx, prompt: String) -> Result<String> {
     Ok(format!("LLM response: {}", sample(&ctx, prompt).await?))
 }
 
-/// Need a client that can sample; callers without are told so.
+/// Require a client that supports sampling; other clients get an error.
 #[tool(read_only)]
 async fn test_missing_capability(ctx: Ctx) -> Result<String> {
     sample(&ctx, "Say something.").await
@@ -39,7 +39,7 @@ struct Count {
     word: String,
 }
 
-/// Have the client's model say something about the length of a word, with a tool that counts letters.
+/// Ask the client's model for the length of a word, with a tool that counts letters.
 #[tool(title = "Letters", read_only)]
 async fn letters(
     ctx: Ctx,
@@ -56,7 +56,7 @@ async fn letters(
     )
     .description("Count the letters of a word");
     let mut conversation = vec![SamplingMessage::user(format!("How long is the word `{word}`?"))];
-    // A model that never stops counting is stopped.
+    // Limit the number of rounds.
     for _ in 0..4 {
         let request = CreateMessageParams::new(conversation.clone(), 200_u64)
             .system_prompt("Count with the tool, then answer in one sentence.")
@@ -83,5 +83,5 @@ async fn letters(
         conversation.push(SamplingMessage::assistant(answer.content));
         conversation.push(SamplingMessage::user(results));
     }
-    Err(Error::tool("the model did not come to an end"))
+    Err(Error::tool("the model did not finish within the allowed rounds"))
 }

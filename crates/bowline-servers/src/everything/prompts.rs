@@ -1,4 +1,4 @@
-//! Prompts: with and without arguments, with suggestions for them, with pictures and resources.
+//! Prompts: with and without arguments, with completion, images and resources.
 
 use super::content::{PIXEL, embedded};
 use bowline::prelude::*;
@@ -28,19 +28,19 @@ fn suggestions(Typing { value, .. }: Typing) -> Vec<&'static str> {
 /// A prompt with two arguments.
 #[prompt]
 fn test_prompt_with_arguments(
-    /// The first.
+    /// The first argument.
     #[complete(suggestions)]
     arg1: String,
-    /// The second.
+    /// The second argument.
     arg2: String,
 ) -> String {
     format!("Prompt with arguments: arg1='{arg1}', arg2='{arg2}'")
 }
 
-/// A prompt that brings a resource along.
+/// A prompt with an embedded resource.
 #[prompt]
 fn test_prompt_with_embedded_resource(
-    /// Which one.
+    /// The URI of the resource.
     #[serde(rename = "resourceUri")]
     resource_uri: String,
 ) -> Vec<PromptMessage> {
@@ -50,7 +50,7 @@ fn test_prompt_with_embedded_resource(
     ]
 }
 
-/// A prompt that brings a picture along.
+/// A prompt with an image.
 #[prompt]
 fn test_prompt_with_image() -> Vec<PromptMessage> {
     vec![
@@ -72,13 +72,13 @@ fn cities(Typing { value, arguments }: Typing) -> Vec<&'static str> {
     known.iter().copied().filter(|name| name.starts_with(&value)).collect()
 }
 
-/// Plan a journey; the suggestions for the city depend on the country.
-#[prompt(title = "Plan a journey")]
+/// Plan a trip. The completion of the city depends on the country.
+#[prompt(title = "Plan a trip")]
 fn travel(
     /// The country.
     #[complete(countries)]
     country: String,
-    /// The city, or anywhere.
+    /// The city [default: any].
     #[complete(cities)]
     city: Option<String>,
 ) -> Vec<PromptMessage> {

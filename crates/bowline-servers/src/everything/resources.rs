@@ -1,4 +1,4 @@
-//! Resources: with a fixed URI, behind a template, listed on the spot.
+//! Resources: static, with a URI template, and with a dynamic list.
 
 use super::content::PIXEL;
 use bowline::{
@@ -8,7 +8,7 @@ use bowline::{
 };
 use std::time::Duration;
 
-/// The resource that changes.
+/// The URI of the resource that changes.
 pub(super) const WATCHED: &str = "test://watched-resource";
 
 pub(super) fn add(server: Server) -> Server {
@@ -21,19 +21,19 @@ pub(super) fn add(server: Server) -> Server {
         .resources(Planets)
 }
 
-/// A text.
+/// A static text resource.
 #[resource("test://static-text", mime_type = "text/plain")]
 fn static_text() -> &'static str {
     "This is the content of the static text resource."
 }
 
-/// A picture.
+/// A static image resource.
 #[resource("test://static-binary", mime_type = "image/png")]
 fn static_binary() -> Vec<u8> {
     PIXEL.to_vec()
 }
 
-/// A text to subscribe to.
+/// A resource to subscribe to.
 #[resource("test://watched-resource", mime_type = "text/plain")]
 fn watched_resource() -> &'static str {
     "Watched resource content"
@@ -45,13 +45,13 @@ struct Row {
     data: String,
 }
 
-/// A row of data, by its id.
+/// A row of data by id.
 #[resource("test://template/{id}/data")]
 fn template(id: String) -> Json<Row> {
     Json(Row { data: format!("Data for ID: {id}"), id })
 }
 
-/// A resource made without an attribute, which clients may keep for a day.
+/// A resource built without an attribute, which clients may cache for a day.
 fn rules() -> Resource {
     Resource::new("test://rules", "rules")
         .title("The rules")
@@ -60,7 +60,7 @@ fn rules() -> Resource {
         .text("There are none.")
 }
 
-/// Resources that are listed on the spot: what would be rows of a table, or files of a folder.
+/// A dynamic list of resources, such as rows of a table or files in a directory.
 struct Planets;
 
 const PLANETS: [(&str, &str); 3] =

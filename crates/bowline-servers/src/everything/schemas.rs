@@ -1,4 +1,4 @@
-//! Tools whose schema is what matters.
+//! Tools with special schemas.
 
 use bowline::{prelude::*, types::RawJson};
 use serde_json::Value;
@@ -7,13 +7,13 @@ pub(super) fn add(server: Server) -> Server {
     server.tool(json_schema_2020_12_tool()).tool(test_custom_header)
 }
 
-/// A tool with a schema written by hand, which clients see as it is.
+/// A tool with a hand-written schema, which clients see unchanged.
 fn json_schema_2020_12_tool() -> Tool {
     let schema = RawJson::of(&schema()).unwrap_or_default();
     Tool::new("json_schema_2020_12_tool")
-        .description("Take arguments described with the vocabulary of JSON Schema 2020-12")
+        .description("Take arguments described by a JSON Schema 2020-12 schema")
         .input_schema(schema)
-        .handler(|| "the arguments fit")
+        .handler(|| "the arguments are valid")
 }
 
 fn schema() -> Value {
@@ -45,10 +45,10 @@ fn schema() -> Value {
     })
 }
 
-/// Take a parameter that clients repeat in a header of HTTP, where routers can read it.
+/// Take an argument that clients mirror in an HTTP header for routing.
 #[tool(read_only)]
 fn test_custom_header(
-    /// Where to look.
+    /// The region.
     #[schemars(extend("x-mcp-header" = "Region"))]
     region: String,
 ) -> String {

@@ -1,4 +1,4 @@
-//! Replacing exact texts, and showing what that changes.
+//! Replaces exact text and produces a diff.
 
 use bowline::server::{Error, Result};
 use similar::TextDiff;
@@ -10,7 +10,7 @@ pub(super) struct Replacement<'a> {
     pub(super) all: bool,
 }
 
-/// Makes the replacements one after the other. Each old text has to be there, once unless all are meant.
+/// Applies the replacements in order. Each old text must occur exactly once, unless all occurrences are replaced.
 pub(super) fn apply(text: &str, replacements: &[Replacement<'_>]) -> Result<String> {
     if replacements.is_empty() {
         return Err(Error::tool("expected at least one edit, got none"));
@@ -18,18 +18,14 @@ pub(super) fn apply(text: &str, replacements: &[Replacement<'_>]) -> Result<Stri
     let mut text = text.to_owned();
     for (number, Replacement { old, new, all }) in (1..).zip(replacements) {
         if old.is_empty() {
-            return Err(Error::tool(format!(
-                "edit {number}: expected `old_text` to have at least one character"
-            )));
+            return Err(Error::tool(format!("edit {number}: `old_text` is empty")));
         }
         let lines: Vec<_> = text.match_indices(old).map(|(at, _)| line_of(&text, at)).collect();
         match lines.as_slice() {
             [] => {
                 let crlf = text.contains("\r\n") && old.contains('\n') && !old.contains("\r\n");
-                let hint = if crlf { "; the lines of the file end with CR and LF" } else { "" };
-                return Err(Error::tool(format!(
-                    "edit {number}: expected `old_text` in the file, did not find it{hint}"
-                )));
+                let hint = if crlf { "; the file uses CRLF line endings" } else { "" };
+                return Err(Error::tool(format!("edit {number}: `old_text` not found in the file{hint}")));
             }
             [_, _, ..] if !all => {
                 let places: Vec<_> = lines.iter().take(10).map(ToString::to_string).collect();
@@ -50,7 +46,7 @@ fn line_of(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
 }
 
-/// The difference as `diff -u` writes it; empty when there is none.
+/// Returns a unified diff; empty if there is no difference.
 pub(super) fn diff(name: &str, before: &str, after: &str) -> String {
     let diff = TextDiff::from_lines(before, after);
     diff.unified_diff().context_radius(3).header(&format!("a/{name}"), &format!("b/{name}")).to_string()
@@ -70,26 +66,16 @@ mod tests {
     }
 
     #[test]
-    fn exact_texts_are_replaced() {
+    fn exact_text_is_replaced() {
         check("a b c", &[("b", "x", false), ("x c", "y", false)], &expect!["a y"]);
         check("a a", &[("a", "aa", true)], &expect!["aa aa"]);
         check("a", &[], &expect!["error: expected at least one edit, got none"]);
-        check(
-            "a",
-            &[("", "b", false)],
-            &expect!["error: edit 1: expected `old_text` to have at least one character"],
-        );
-        check(
-            "a",
-            &[("b", "c", true)],
-            &expect!["error: edit 1: expected `old_text` in the file, did not find it"],
-        );
+        check("a", &[("", "b", false)], &expect!["error: edit 1: `old_text` is empty"]);
+        check("a", &[("b", "c", true)], &expect!["error: edit 1: `old_text` not found in the file"]);
         check(
             "a\r\nb\r\n",
             &[("a\nb", "c", false)],
-            &expect![
-                "error: edit 1: expected `old_text` in the file, did not find it; the lines of the file end with CR and LF"
-            ],
+            &expect!["error: edit 1: `old_text` not found in the file; the file uses CRLF line endings"],
         );
         check(
             "a\nb\na\n",

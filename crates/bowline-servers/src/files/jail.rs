@@ -1,7 +1,7 @@
-//! The folders a server may use, and how a path becomes an open file in one of them.
+//! The directories a server may use, and how paths are opened inside them.
 //!
-//! A root is opened once; from then on everything is reached from that handle, one name after the other, and what would
-//! lead out of it fails where it does. Nothing is looked at first and opened by its path later.
+//! A root is opened once. Everything else is opened relative to that handle, one component at a time, so a path cannot escape and
+//! there is no gap between check and use.
 
 use super::path;
 use crate::text;
@@ -18,36 +18,32 @@ use std::{
     sync::Arc,
 };
 
-/// One folder.
+/// A root directory.
 #[derive(Clone, Debug)]
 pub(crate) struct Root {
-    /// Where it was when it was opened.
+    /// The canonical path at the time it was opened.
     pub(crate) path: PathBuf,
-    /// How it was named, which may be through links.
+    /// The path given by the user, which may contain links.
     pub(crate) given: PathBuf,
     pub(crate) dir: Arc<Dir>,
 }
 
 impl Root {
     fn open(path: &Path) -> Result<Self> {
-        let wrong = |error: io::Error| {
-            Error::tool(format!(
-                "expected the folder `{}` to be one that can be read: {error}",
-                path.display()
-            ))
-        };
+        let wrong =
+            |error: io::Error| Error::tool(format!("cannot open directory `{}`: {error}", path.display()));
         let given = std::path::absolute(path).map_err(wrong)?;
         let path = std::fs::canonicalize(&given).map_err(wrong)?;
         let dir = Dir::open_ambient_dir(&path, ambient_authority()).map_err(wrong)?;
         Ok(Self { path, given, dir: Arc::new(dir) })
     }
 
-    /// What of an absolute path lies below this root, going by its text alone.
+    /// Returns the part of an absolute path below this root, by its text alone.
     fn strip<'a>(&self, path: &'a Path) -> Option<&'a Path> {
         path.strip_prefix(&self.path).or_else(|_| path.strip_prefix(&self.given)).ok()
     }
 
-    /// The part of this root that lies in `folder`, going by its text: all of it, or the folder of that name in it.
+    /// Returns the part of this root that is inside `folder`, by its text: all of it, or a subdirectory.
     pub(crate) fn within(&self, folder: &Path) -> Option<Self> {
         if self.path.starts_with(folder) || self.given.starts_with(folder) {
             return Some(self.clone());
@@ -58,53 +54,53 @@ impl Root {
     }
 }
 
-/// The folders a server may use.
+/// The directories a server may use.
 #[derive(Clone, Debug)]
 pub(crate) struct Jail {
     pub(crate) roots: Vec<Root>,
 }
 
-/// A path in one of the folders. Nothing need be there.
+/// A path inside one of the directories. It need not exist.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) root: Root,
-    /// Relative, and `..` may be in it.
+    /// Relative to the root; may contain `..`.
     pub(crate) inside: PathBuf,
 }
 
 impl Jail {
-    /// Opens the folders.
+    /// Opens the directories.
     pub(crate) fn open(roots: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<Self> {
         let roots = roots.into_iter().map(|root| Root::open(root.as_ref())).collect::<Result<Vec<_>>>()?;
         if roots.is_empty() {
-            return Err(Error::tool("expected at least one folder to serve files from, got none"));
+            return Err(Error::tool("no directory to serve"));
         }
         Ok(Self { roots })
     }
 
-    /// Their names, for a message.
+    /// Returns the names for messages.
     pub(crate) fn names(&self) -> String {
         let names: Vec<_> = self.roots.iter().map(|root| format!("`{}`", root.path.display())).collect();
         names.join(", ")
     }
 
-    /// The place a text names: a path relative to the only root, an absolute one, or a `file` URI.
+    /// Resolves a path relative to the only root, an absolute path, or a `file` URI.
     pub(crate) fn place(&self, text: &str) -> Result<Place> {
         if text.contains('\0') {
-            return Err(Error::tool("expected a path, got one that holds a NUL character"));
+            return Err(Error::tool("the path contains a NUL character"));
         }
         let is_uri = text.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("file:"));
         let path = if is_uri { text::file_path(text) } else { Some(PathBuf::from(text)) };
         let outside = || {
             Error::tool(format!(
-                "expected a path inside {}, got `{text}`; `--root FOLDER` serves another folder",
+                "`{text}` is outside of {}; use `--root DIR` to serve another directory",
                 self.names()
             ))
         };
         let path = path.ok_or_else(outside)?;
         let (root, inside) = if path.has_root() || path.is_absolute() {
             let found = self.roots.iter().filter_map(|root| Some((root, root.strip(&path)?)));
-            // The innermost of several, which leaves the shortest rest.
+            // The innermost root leaves the shortest rest.
             let found = found.min_by_key(|(_, inside)| inside.components().count());
             let (root, inside) = found.ok_or_else(outside)?;
             (root, inside.to_owned())
@@ -123,18 +119,18 @@ impl Jail {
 }
 
 impl Place {
-    /// The path from the top, to be shown.
+    /// Returns the absolute path, for display.
     pub(crate) fn path(&self) -> PathBuf {
-        // Joining an empty path would leave a slash at the end.
+        // Joining an empty path would add a trailing slash.
         if self.is_root() { self.root.path.clone() } else { self.root.path.join(&self.inside) }
     }
 
-    /// The same, as text.
+    /// Returns the absolute path as text.
     pub(crate) fn shown(&self) -> String {
         self.path().display().to_string()
     }
 
-    /// Its `file` URI; `None` when it has none, not being Unicode.
+    /// Returns the `file` URI; `None` if the path is not Unicode.
     pub(crate) fn uri(&self) -> Option<String> {
         let resolved = if self.inside.components().any(|part| part == Component::ParentDir) {
             self.root.path.join(self.root.dir.canonicalize(&self.inside).ok()?)
@@ -148,34 +144,34 @@ impl Place {
         self.inside.as_os_str().is_empty()
     }
 
-    /// What names this place from its root's handle.
+    /// Returns the path relative to the root handle.
     fn relative(&self) -> &Path {
         if self.is_root() { Path::new(".") } else { &self.inside }
     }
 
-    /// What is there, links followed as long as they stay in the root.
+    /// Returns the metadata, following links that stay inside the root.
     pub(crate) fn metadata(&self) -> io::Result<Metadata> {
         self.root.dir.metadata(self.relative())
     }
 
-    /// What is there, which may be a link.
+    /// Returns the metadata without following links.
     pub(crate) fn link_metadata(&self) -> io::Result<Metadata> {
         self.root.dir.symlink_metadata(self.relative())
     }
 
-    /// Opens a folder.
+    /// Opens a directory.
     pub(crate) fn open_dir(&self) -> Result<Dir> {
         self.root.dir.open_dir(self.relative()).map_err(|error| self.failed("open", &error))
     }
 
-    /// Opens a file to read. Anything else, such as a pipe, is refused without waiting for it.
+    /// Opens a regular file for reading. Pipes and devices are refused without blocking.
     pub(crate) fn open_file(&self) -> Result<(File, Metadata)> {
         let seen = self.metadata().map_err(|error| self.failed("read", &error))?;
         self.check_file(&seen)?;
         let mut options = OpenOptions::new();
         options.read(true);
         if cfg!(unix) {
-            // What was a file a moment ago may be a pipe now.
+            // The file may have been replaced by a pipe in the meantime.
             options.nonblock(true);
         }
         let file =
@@ -189,26 +185,26 @@ impl Place {
         if metadata.is_file() {
             return Ok(());
         }
-        let found = if metadata.is_dir() { "a folder" } else { "a pipe, socket or device" };
-        Err(Error::tool(format!("expected `{}` to be a file, found {found}", self.shown())))
+        let found = if metadata.is_dir() { "a directory" } else { "a pipe, socket or device" };
+        Err(Error::tool(format!("`{}` is {found}, not a file", self.shown())))
     }
 
-    /// Opens the folder that holds this place, to change something in it. No link leads there: what a link points to is
-    /// changed under its own name. Folders on the way are made when `missing` says so.
+    /// Opens the parent directory for writing. Links are not followed: the target of a link is changed under its own name. Missing
+    /// directories are created if `missing` says so.
     pub(crate) fn open_parent(&self, missing: Missing) -> Result<(Dir, OsString)> {
         let refused = |reason: String| Error::tool(format!("cannot change `{}`: {reason}", self.shown()));
         let mut names = Vec::new();
         for component in self.inside.components() {
             match component {
                 Component::Normal(name) if path::is_git(name) => {
-                    return Err(refused("what git keeps for itself is not changed here".into()));
+                    return Err(refused("files inside `.git` cannot be changed".into()));
                 }
                 Component::Normal(name) => names.push(name),
-                _ => return Err(refused("expected a path without `..`".into())),
+                _ => return Err(refused("the path contains `..`".into())),
             }
         }
         let Some((last, parents)) = names.split_last() else {
-            return Err(refused("it is the folder that is served".into()));
+            return Err(refused("it is a root directory".into()));
         };
         let mut dir = self.root.dir.try_clone().map_err(|error| self.failed("open", &error))?;
         for name in parents {
@@ -219,7 +215,7 @@ impl Place {
                 Ok(next) => next,
                 Err(_) if dir.symlink_metadata(name).is_ok_and(|found| found.is_symlink()) => {
                     let link = name.display();
-                    return Err(refused(format!("`{link}` is a link; name the place that it leads to")));
+                    return Err(refused(format!("`{link}` is a symbolic link; use the path of its target")));
                 }
                 Err(error) => return Err(self.failed("change", &error)),
             };
@@ -227,13 +223,13 @@ impl Place {
         Ok((dir, (*last).to_owned()))
     }
 
-    /// Says what an operation on this place failed with.
+    /// Converts an IO error of this path.
     pub(crate) fn failed(&self, what: &str, error: &io::Error) -> Error {
         let shown = self.shown();
-        // The one error of its kind that has no number is that of a path which leads out.
+        // A permission error without an OS error code means that the path escapes the root.
         if error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none() {
             return Error::tool(format!(
-                "cannot {what} `{shown}`: it leads out of `{}`",
+                "cannot {what} `{shown}`: it is outside of `{}`",
                 self.root.path.display()
             ));
         }
@@ -241,16 +237,16 @@ impl Place {
     }
 }
 
-/// What to do about a folder on the way that is not there.
+/// What to do about a missing parent directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
-    /// Make it.
+    /// Create it.
     Make,
     /// Fail.
     Fail,
 }
 
-/// Makes a folder, unless something of its name is there.
+/// Creates a directory, unless the name exists.
 pub(crate) fn make_dir(dir: &Dir, name: &Path) -> io::Result<()> {
     match dir.create_dir(name) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -258,9 +254,9 @@ pub(crate) fn make_dir(dir: &Dir, name: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens a regular file in `dir` to read, without following a link.
+/// Opens a regular file in `dir` for reading, without following links.
 pub(crate) fn open_plain(dir: &Dir, name: &Path) -> io::Result<(File, Metadata)> {
-    let not_a_file = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
+    let not_a_file = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
     if !dir.symlink_metadata(name)?.is_file() {
         return Err(not_a_file());
     }
@@ -289,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_and_a_folder_share_the_smaller_of_the_two() {
+    fn a_root_and_a_directory_share_the_smaller_one() {
         let whole = tempfile::tempdir().unwrap();
         let top = std::fs::canonicalize(whole.path()).unwrap();
         std::fs::create_dir_all(top.join("a/b")).unwrap();
@@ -309,7 +305,7 @@ mod tests {
 
     // V-90
     #[test]
-    fn what_is_swapped_between_two_looks_never_leads_out() {
+    fn swapping_paths_between_checks_cannot_escape() {
         let whole = tempfile::tempdir().unwrap();
         let (top, outside) = (whole.path().join("top"), whole.path().join("outside"));
         for (folder, content) in [(&top.join("real"), "inside"), (&outside, "outside")] {

@@ -1,8 +1,8 @@
-//! What the bytes of a file are: text, an image, sound, or something else.
+//! Detects the type of a file: text, image, audio, or other.
 
 use std::path::Path;
 
-/// What a file holds.
+/// The type of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
@@ -12,7 +12,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Images and sound are known by how they begin, whatever the file is called; the rest is text when it is UTF-8.
+    /// Detects images and audio by their first bytes, regardless of the name. The rest is text if it is valid UTF-8.
     pub(super) fn of(bytes: &[u8], path: &Path) -> Self {
         if let Some(kind) = by_signature(bytes) {
             return kind;
@@ -59,7 +59,7 @@ fn binary_type(path: &Path) -> &'static str {
     }
 }
 
-/// The type that a file of text has by its name.
+/// Returns the MIME type of a text file by its name.
 pub(super) fn text_type(path: &Path) -> &'static str {
     match extension(path).as_str() {
         "md" | "markdown" => "text/markdown",
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_tell_what_a_file_is() {
+    fn the_type_of_a_file_is_detected_from_its_bytes() {
         let check = |bytes: &[u8], path: &str, expected| {
             assert_eq!(Kind::of(bytes, Path::new(path)), expected, "{path}");
         };

@@ -1,24 +1,24 @@
-//! Parts of a text file, by line, without reading more of it than is shown.
+//! Reads parts of a text file by line.
 
 use bowline::server::{Error, Result};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
-/// How far into a file lines are counted.
+/// The maximum number of bytes scanned for a line.
 const MAX_SCANNED: u64 = 1024 * 1024 * 1024;
 
-/// Which lines are wanted.
+/// The lines to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// All of them.
     Whole,
-    /// From one line to another, counted from 1, both included.
+    /// A range of lines, counted from 1, inclusive.
     Range(u64, u64),
-    /// So many at the end.
+    /// The last lines.
     Tail(u64),
 }
 
 impl Part {
-    /// What the arguments of a call ask for.
+    /// Parses the arguments of a call.
     pub(super) fn of(
         head: Option<u64>,
         tail: Option<u64>,
@@ -33,28 +33,28 @@ impl Part {
                 let (from, to) = (from.unwrap_or(1), to.unwrap_or(u64::MAX));
                 if from == 0 || to < from {
                     return Err(Error::tool(format!(
-                        "expected lines counted from 1, the last not before the first, got {from} to {to}"
+                        "invalid range of lines {from} to {to}; lines are counted from 1"
                     )));
                 }
                 Self::Range(from, to)
             }
-            _ => return Err(Error::tool("expected only one of `head`, `tail` and a range of lines")),
+            _ => return Err(Error::tool("use only one of `head`, `tail` and a range of lines")),
         })
     }
 }
 
-/// Reads a part of a file, at most `limit` bytes of it.
+/// Reads a part of a file, at most `limit` bytes.
 pub(super) fn read(mut file: impl Read + Seek, part: Part, limit: u64) -> Result<Vec<u8>> {
     match part {
         Part::Whole => {
             let length = file.seek(SeekFrom::End(0))?;
             file.rewind()?;
             let mut bytes = Vec::new();
-            // One more than is allowed, since a file may grow while it is read.
+            // Read one byte more than allowed, because the file may grow.
             file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
             if bytes.len() as u64 > limit {
                 return Err(Error::tool(format!(
-                    "the file has {} bytes, and at most {limit} are read at once: ask for a part, with `head`, `tail`, \
+                    "the file has {} bytes, and a call reads at most {limit}; read a part with `head`, `tail`, \
                      or `from_line` and `to_line`",
                     length.max(bytes.len() as u64)
                 )));
@@ -67,7 +67,7 @@ pub(super) fn read(mut file: impl Read + Seek, part: Part, limit: u64) -> Result
 }
 
 fn too_much(limit: u64) -> Error {
-    Error::tool(format!("these lines have more than {limit} bytes: ask for fewer of them"))
+    Error::tool(format!("these lines have more than {limit} bytes; read fewer lines"))
 }
 
 fn range(file: impl Read, scanned: u64, from: u64, to: u64, limit: u64) -> Result<Vec<u8>> {
@@ -76,7 +76,7 @@ fn range(file: impl Read, scanned: u64, from: u64, to: u64, limit: u64) -> Resul
         if file.skip_until(b'\n')? == 0 {
             if file.get_ref().limit() == 0 {
                 return Err(Error::tool(format!(
-                    "line {from} is not among the first {scanned} bytes of the file"
+                    "line {from} is not in the first {scanned} bytes of the file"
                 )));
             }
             return Ok(Vec::new());
@@ -114,7 +114,7 @@ fn tail(mut file: impl Read + Seek, lines: u64, limit: u64) -> Result<Vec<u8>> {
     }
 }
 
-/// The number of lines a text has.
+/// Counts the lines of a text.
 pub(super) fn count(mut file: impl BufRead) -> io::Result<u64> {
     let mut lines = 0;
     while file.skip_until(b'\n')? > 0 {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_cut_out() {
+    fn lines_are_selected() {
         let text = "one\ntwo\nthree\n";
         check(text, Part::Whole, 14, Ok(text));
         check(text, Part::Range(1, 2), 8, Ok("one\ntwo\n"));
@@ -156,20 +156,20 @@ mod tests {
     #[test]
     fn more_than_the_limit_is_not_read() {
         let text = "one\ntwo\nthree\n";
-        check(text, Part::Whole, 13, Err("the file has 14 bytes, and at most 13 are read at once"));
+        check(text, Part::Whole, 13, Err("the file has 14 bytes, and a call reads at most 13"));
         check(text, Part::Range(1, 2), 7, Err("more than 7 bytes"));
         check(text, Part::Tail(2), 9, Err("more than 9 bytes"));
     }
 
     #[test]
-    fn lines_are_counted_only_so_far() {
+    fn line_counting_is_limited() {
         let error = range("one\ntwo\nthree\n".as_bytes(), 8, 4, 4, 100).unwrap_err();
-        assert_eq!(error.to_string(), "line 4 is not among the first 8 bytes of the file");
+        assert_eq!(error.to_string(), "line 4 is not in the first 8 bytes of the file");
         assert_eq!(range("one\ntwo\n".as_bytes(), 9, 4, 4, 100).unwrap(), b"");
     }
 
     #[test]
-    fn one_way_to_name_lines_at_a_time() {
+    fn line_selections_are_exclusive() {
         assert_eq!(Part::of(None, None, None, None).unwrap(), Part::Whole);
         assert_eq!(Part::of(Some(3), None, None, None).unwrap(), Part::Range(1, 3));
         assert_eq!(Part::of(None, None, Some(3), None).unwrap(), Part::Range(3, u64::MAX));

@@ -1,4 +1,4 @@
-//! Files: reading, searching and, when allowed, changing what is in some folders and nowhere else.
+//! A server for files: reads, searches and optionally writes files in some directories.
 
 mod edit;
 pub(crate) mod jail;
@@ -22,15 +22,15 @@ pub use reading::{AllowedFolders, Directory, Entry, EntryKind, Found, Match, Sta
 pub use tree::{Tree, TreeEntry};
 pub use writing::{Deleted, Edit, Edited, Made, Moved, Written};
 
-/// How many bytes of a file are read at once, unless it was set.
+/// The default for [`Files::max_bytes`].
 const MAX_BYTES: u64 = 2 * 1024 * 1024;
 
-/// A server of files.
+/// Builds a file server.
 ///
-/// It reaches what is below the folders it is given. A link that leads out of them fails, however it came to be there,
-/// and what is neither file nor folder is not opened. A client that declares roots is served what lies in those, too.
+/// Only files below the given directories can be accessed. Links that lead outside fail, and pipes, sockets and devices are never
+/// opened. If the client declares roots, access is restricted to them as well.
 ///
-/// It changes nothing unless it is [`writable`](Self::writable), and never what git keeps for itself.
+/// Files can be changed only if it is [`writable`](Self::writable); `.git` can never be changed.
 ///
 /// ```no_run
 /// # async fn run() -> bowline::Result {
@@ -48,42 +48,45 @@ pub struct Files {
 }
 
 impl Files {
-    /// Serves these folders. Fails when one is not there or may not be read.
+    /// Serves these directories. Fails if one of them cannot be opened.
     pub fn new(roots: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<Self> {
         let jail = Jail::open(roots)?;
         Ok(Self { jail, writable: false, max_bytes: MAX_BYTES, calls_per_minute: CALLS_PER_MINUTE })
     }
 
-    /// Whether tools that change files are offered. Default: no.
+    /// Sets whether to offer tools that write files. Default: no.
     pub fn writable(mut self, writable: bool) -> Self {
         self.writable = writable;
         self
     }
 
-    /// How many bytes of a file are read, searched or edited at once. Default: 2 MiB.
+    /// Sets the maximum number of bytes of a file that a call reads, searches or edits. Default: 2 MiB.
     pub fn max_bytes(mut self, max_bytes: u64) -> Self {
         self.max_bytes = max_bytes;
         self
     }
 
-    /// How many calls a minute each caller may make; 0 for any number. Default: 1200.
+    /// Sets the maximum number of calls per minute and caller; 0 means no limit. Default: 1200.
     pub fn calls_per_minute(mut self, calls: u32) -> Self {
         self.calls_per_minute = calls;
         self
     }
 
-    /// The server.
+    /// Builds the server.
     pub fn server(self) -> Server {
         let names = self.jail.names();
-        let access =
-            if self.writable { "read and changed" } else { "read, not changed (`--write` allows changes)" };
+        let access = if self.writable {
+            "read and written"
+        } else {
+            "read but not written (`--write` allows writing)"
+        };
         let shelf = Shelf { jail: Arc::new(self.jail), max_bytes: self.max_bytes, writable: self.writable };
         let mut server = rate_limited(Server::new("files"), self.calls_per_minute)
             .version(env!("CARGO_PKG_VERSION"))
             .title("Files")
-            .description("Reads, searches and edits the files of some folders.")
+            .description("Reads, searches and edits files.")
             .instructions(format!(
-                "Files below {names} can be {access}. Paths are absolute, or relative when there is only one folder."
+                "Files in {names} can be {access}. Paths are absolute, or relative if there is only one directory."
             ))
             .tools(reading::Reading(shelf.clone()));
         if self.writable {
@@ -93,7 +96,7 @@ impl Files {
     }
 }
 
-/// What all tools share.
+/// The state of the tools.
 #[derive(Clone, Debug)]
 struct Shelf {
     jail: Arc<Jail>,
@@ -102,14 +105,14 @@ struct Shelf {
 }
 
 impl Shelf {
-    /// The folders the caller may use.
+    /// Returns the directories that the caller may use.
     async fn view(&self, ctx: &Ctx) -> Result<Arc<Jail>> {
         let Some(folders) = client_roots::of(ctx).await? else { return Ok(Arc::clone(&self.jail)) };
         let jail = Arc::clone(&self.jail);
         off_thread(move || client_roots::narrow(&jail, &folders).map(Arc::new)).await
     }
 
-    /// Does something at a place, on a thread that may wait for the disk.
+    /// Runs a file operation on a blocking thread.
     async fn at<T: Send + 'static>(
         &self,
         ctx: &Ctx,
@@ -123,5 +126,5 @@ impl Shelf {
 
 async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| Error::internal(format!("the work on files failed: {error}")))?
+    done.map_err(|error| Error::internal(format!("the file operation failed: {error}")))?
 }

@@ -1,11 +1,11 @@
-//! Which names no path of ours may hold.
+//! Rejects unsafe path components.
 
 use std::{
     ffi::OsStr,
     path::{Component, Path, PathBuf},
 };
 
-/// The components of a path below a root, without `.`; why not, when a name in it is not to be used.
+/// Returns the components of a relative path, without `.`, or the reason why a component is unsafe.
 pub(super) fn below(path: &Path) -> Result<PathBuf, String> {
     let mut inside = PathBuf::new();
     for component in path.components() {
@@ -24,7 +24,7 @@ pub(super) fn below(path: &Path) -> Result<PathBuf, String> {
     Ok(inside)
 }
 
-/// Names with a meaning of their own on Windows: devices, streams, and what is dropped at the end.
+/// Rejects names with a special meaning on Windows: devices, streams, and trailing characters that are dropped.
 fn check_windows(name: &OsStr) -> Result<(), String> {
     let name = name.to_string_lossy();
     let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
@@ -36,21 +36,21 @@ fn check_windows(name: &OsStr) -> Result<(), String> {
     };
     let device = matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$");
     if device || numbered("COM") || numbered("LPT") {
-        return Err(format!("`{name}` is the name of a device on Windows"));
+        return Err(format!("`{name}` is a device name on Windows"));
     }
     if let Some(odd) = name.chars().find(|odd| matches!(odd, ':' | '<' | '>' | '"' | '|' | '?' | '*')) {
-        return Err(format!("`{name}` holds `{odd}`, which no file name on Windows may"));
+        return Err(format!("`{name}` contains `{odd}`, which is invalid in file names on Windows"));
     }
     if name.ends_with(['.', ' ']) {
-        return Err(format!("`{name}` ends with a dot or a blank, which Windows drops"));
+        return Err(format!("`{name}` ends with a dot or a space, which Windows drops"));
     }
     Ok(())
 }
 
-/// Whether some file system takes this name for `.git`: whoever writes there has the user's git run programs.
+/// Returns whether some file system treats this name as `.git`. Writing there could make git run programs.
 pub(super) fn is_git(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
-    // NTFS drops dots and blanks at the end and knows streams; HFS+ ignores some characters.
+    // NTFS drops trailing dots and spaces and supports streams; HFS+ ignores some characters.
     let name = name.split(':').next().unwrap_or_default();
     let ignored = |character: char| {
         matches!(character,
@@ -67,7 +67,7 @@ mod tests {
 
     // V-90
     #[test]
-    fn names_with_a_meaning_on_windows_are_told_from_others() {
+    fn names_with_a_meaning_on_windows_are_rejected() {
         let odd = [
             "con",
             "NUL.txt",
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_of_git_has_many_names() {
+    fn all_spellings_of_dot_git_are_recognized() {
         for name in [".git", ".GIT", ".git.", ".git ", ".g\u{200c}it", "GIT~1", ".git::$INDEX_ALLOCATION"] {
             assert!(is_git(OsStr::new(name)), "{name}");
         }

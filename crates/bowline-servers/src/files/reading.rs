@@ -1,4 +1,4 @@
-//! The tools that change nothing.
+//! The read-only tools.
 
 use super::{
     Shelf,
@@ -12,26 +12,26 @@ use bowline::{prelude::*, types::ResourceContents};
 use cap_std::fs::{FileType, Metadata};
 use std::{io::BufReader, time::UNIX_EPOCH};
 
-/// How many entries of a folder are listed, and how many matches found, unless the caller says.
+/// The default number of listed entries and of matches.
 const LISTED: usize = 1000;
 const MATCHES: usize = 100;
-/// How many files are read in one call.
+/// The maximum number of files per call.
 const FILES: usize = 100;
-/// How deep a tree goes and how many entries it has, unless the caller says.
+/// The default depth and number of entries of a tree.
 const DEPTH: usize = 3;
 const TREE: usize = 1000;
 
 #[derive(Debug)]
 pub(super) struct Reading(pub(super) Shelf);
 
-/// What something in a folder is.
+/// The kind of a directory entry.
 #[data]
 #[derive(Copy, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum EntryKind {
     /// A file.
     File,
-    /// A folder.
+    /// A directory.
     Folder,
     /// A symbolic link.
     Link,
@@ -50,98 +50,98 @@ impl EntryKind {
     }
 }
 
-/// Something in a folder.
+/// A directory entry.
 #[data]
 pub struct Entry {
-    /// Its name; of a folder that is served, its path.
+    /// The name, or the path of a root directory.
     pub name: String,
-    /// What it is.
+    /// The kind.
     pub kind: EntryKind,
     /// The size of a file in bytes.
     pub size: Option<u64>,
 }
 
-/// A part of what is in a folder.
+/// A page of a directory listing.
 #[data]
 pub struct Directory {
-    /// Its path.
+    /// The path.
     pub path: String,
-    /// What is in it, by name.
+    /// The entries, sorted by name.
     pub entries: Vec<Entry>,
-    /// How many entries there are in all.
+    /// The total number of entries.
     pub total: usize,
-    /// Where to go on, as `offset`, when there is more.
+    /// The `offset` of the next page, if there are more entries.
     pub next: Option<usize>,
 }
 
-/// What is known of a file or folder.
+/// Metadata of a file or directory.
 #[data]
 pub struct Stat {
-    /// Its path.
+    /// The path.
     pub path: String,
-    /// What it is; of a link, what it leads to is told.
+    /// The kind. Links are followed.
     pub kind: EntryKind,
-    /// Whether the path is that of a symbolic link.
+    /// Whether the path is a symbolic link.
     pub is_link: bool,
     /// The size in bytes.
     pub size: u64,
-    /// When it was changed, in seconds since 1970.
+    /// Modification time, in seconds since 1970.
     pub modified: Option<u64>,
-    /// When it was made, in seconds since 1970.
+    /// Creation time, in seconds since 1970.
     pub created: Option<u64>,
-    /// Whether its permissions forbid writing.
+    /// Whether the permissions forbid writing.
     pub read_only: bool,
-    /// The number of lines, if it is a text that is not too long to look at.
+    /// The number of lines, if it is a text file within the size limit.
     pub lines: Option<u64>,
 }
 
-/// A file, or a line in it.
+/// A matching file or line.
 #[data]
 pub struct Match {
     /// The path of the file.
     pub path: String,
-    /// The number of the line, counted from 1.
+    /// The line number, counted from 1.
     pub line: Option<u64>,
-    /// The line, cut when it is long.
+    /// The line, possibly cut.
     pub text: Option<String>,
 }
 
-/// What a search found.
+/// The result of a search.
 #[data]
 pub struct Found {
-    /// The matches, by path.
+    /// The matches, sorted by path.
     pub matches: Vec<Match>,
-    /// Whether there may be more than were returned.
+    /// Whether there may be more matches.
     pub more: bool,
-    /// How many files were too long to look into.
+    /// The number of files that were too large to search.
     pub skipped: u64,
 }
 
-/// The folders that can be used.
+/// The directories that can be used.
 #[data]
 pub struct AllowedFolders {
-    /// Their paths.
+    /// The paths.
     pub folders: Vec<String>,
-    /// Whether files in them can be changed.
+    /// Whether files can be written.
     pub writable: bool,
 }
 
 #[tools]
 impl Reading {
-    /// Read a file: text as text, or only some of its lines; images and audio as such; anything else as a blob.
+    /// Read a text file or some of its lines, an image or an audio file. Other files are returned as a blob.
     #[tool(title = "Read a file", read_only, open_world = false)]
     async fn read_file(
         &self,
         ctx: Ctx,
         /// The path of the file.
         path: String,
-        /// How many lines from the beginning.
+        /// Return only the first lines.
         head: Option<u64>,
-        /// How many lines from the end.
+        /// Return only the last lines.
         tail: Option<u64>,
-        /// The first line, counted from 1.
+        /// The first line to return, counted from 1.
         from_line: Option<u64>,
-        /// The last line.
+        /// The last line to return.
         to_line: Option<u64>,
     ) -> Result<Content> {
         let part = Part::of(head, tail, from_line, to_line)?;
@@ -151,14 +151,16 @@ impl Reading {
                 let (kind, bytes) = read(place, part, limit)?;
                 if kind != Kind::Text && part != Part::Whole {
                     let shown = place.shown();
-                    return Err(Error::tool(format!("expected `{shown}` to be text, to cut lines from")));
+                    return Err(Error::tool(format!(
+                        "`{shown}` is not a text file, so lines cannot be selected"
+                    )));
                 }
                 Ok(content(place, kind, &bytes))
             })
             .await
     }
 
-    /// Read several files at once. Each is preceded by its path; one that cannot be read does not keep the others back.
+    /// Read several files. Each is preceded by its path. Files that cannot be read do not affect the others.
     #[tool(title = "Read files", read_only, open_world = false)]
     async fn read_files(
         &self,
@@ -168,24 +170,24 @@ impl Reading {
         paths: Vec<String>,
     ) -> Result<Vec<Content>> {
         if paths.is_empty() || paths.len() > FILES {
-            return Err(Error::tool(format!("expected between 1 and {FILES} paths, got {}", paths.len())));
+            return Err(Error::tool(format!("expected 1 to {FILES} paths, got {}", paths.len())));
         }
         let jail = self.0.view(&ctx).await?;
         let limit = self.0.max_bytes;
         off_thread(move || read_all(&jail, &paths, limit)).await
     }
 
-    /// Show the files and folders below a folder as a tree. Links are not followed, and what is in `.git` is left out.
-    #[tool(title = "Show a folder as a tree", read_only, open_world = false)]
+    /// Show a directory as a tree. Links are not followed, and `.git` is omitted.
+    #[tool(title = "Show a directory tree", read_only, open_world = false)]
     async fn directory_tree(
         &self,
         ctx: Ctx,
-        /// The path of the folder. Without it: the folder that is served, or all of them.
+        /// The path of the directory. Default: all root directories.
         path: Option<String>,
-        /// How many levels to show; 3 otherwise.
+        /// The maximum depth. Default: 3.
         #[schemars(range(min = 1, max = 32))]
         depth: Option<usize>,
-        /// How many entries at most; 1000 otherwise.
+        /// The maximum number of entries. Default: 1000.
         #[schemars(range(min = 1, max = 10_000))]
         limit: Option<usize>,
     ) -> Result<Tree> {
@@ -202,25 +204,25 @@ impl Reading {
         .await
     }
 
-    /// List the folders that can be used, and whether files in them can be changed.
-    #[tool(title = "List allowed folders", read_only, open_world = false)]
+    /// List the directories that can be used, and whether files in them can be written.
+    #[tool(title = "List allowed directories", read_only, open_world = false)]
     async fn list_allowed_directories(&self, ctx: Ctx) -> Result<Json<AllowedFolders>> {
         let jail = self.0.view(&ctx).await?;
         let folders = jail.roots.iter().map(|root| root.path.display().to_string()).collect();
         Ok(Json(AllowedFolders { folders, writable: self.0.writable }))
     }
 
-    /// List what is in a folder, with kinds and sizes.
-    #[tool(title = "List a folder", read_only, open_world = false)]
+    /// List the entries of a directory with kind and size.
+    #[tool(title = "List a directory", read_only, open_world = false)]
     async fn list_directory(
         &self,
         ctx: Ctx,
-        /// The path of the folder. Without it: the folder that is served, or the names of all of them.
+        /// The path of the directory. Default: the root directory, or a list of all of them.
         path: Option<String>,
-        /// How many entries to leave out at the beginning.
+        /// The number of entries to skip.
         #[serde(default)]
         offset: usize,
-        /// How many entries at most; 1000 otherwise.
+        /// The maximum number of entries. Default: 1000.
         #[schemars(range(min = 1, max = 10_000))]
         limit: Option<usize>,
     ) -> Result<Json<Directory>> {
@@ -239,26 +241,26 @@ impl Reading {
         .await
     }
 
-    /// Find files by name, or lines in them by what they hold. Links are not followed, and `.git` is left out.
+    /// Find files by name, or lines by content. Links are not followed, and `.git` is omitted.
     #[tool(title = "Search files", read_only, open_world = false)]
     async fn search_files(
         &self,
         ctx: Ctx,
-        /// The folder or file to look into; everything otherwise.
+        /// The directory or file to search. Default: everything.
         path: Option<String>,
-        /// A glob for paths from there, such as `src/**/*.rs`; without a slash, for names at any depth.
+        /// A glob for relative paths, such as `src/**/*.rs`. Without a slash it matches file names at any depth.
         pattern: Option<String>,
-        /// A regular expression for lines in the files.
+        /// A regular expression for lines.
         content: Option<String>,
-        /// Whether the regular expression is for upper and lower case alike.
+        /// Whether to ignore case in the regular expression.
         #[serde(default)]
         ignore_case: bool,
-        /// How many matches at most; 100 otherwise.
+        /// The maximum number of matches. Default: 100.
         #[schemars(range(min = 1, max = 1000))]
         limit: Option<usize>,
     ) -> Result<Json<Found>> {
         if pattern.is_none() && content.is_none() {
-            return Err(Error::tool("expected `pattern`, `content` or both, got neither"));
+            return Err(Error::tool("expected `pattern`, `content` or both"));
         }
         let wanted = search::Wanted {
             names: pattern.as_deref().map(search::glob).transpose()?,
@@ -288,8 +290,8 @@ impl Reading {
         .await
     }
 
-    /// Tell what is known of a file or folder: kind, size, times, number of lines.
-    #[tool(title = "Look at a file", read_only, open_world = false)]
+    /// Show the metadata of a file or directory: kind, size, times, number of lines.
+    #[tool(title = "File metadata", read_only, open_world = false)]
     async fn stat(
         &self,
         ctx: Ctx,
@@ -301,14 +303,14 @@ impl Reading {
     }
 }
 
-/// A part of a file, and what it is.
+/// Reads a part of a file and detects its type.
 pub(super) fn read(place: &Place, part: Part, limit: u64) -> Result<(Kind, Vec<u8>)> {
     let (file, _) = place.open_file()?;
     let bytes = lines::read(file.into_std(), part, limit)?;
     Ok((Kind::of(&bytes, &place.inside), bytes))
 }
 
-/// What a file holds, as content of a result.
+/// Converts a file to content.
 fn content(place: &Place, kind: Kind, bytes: &[u8]) -> Content {
     match kind {
         Kind::Text => Content::text(String::from_utf8_lossy(bytes)),
@@ -321,7 +323,7 @@ fn content(place: &Place, kind: Kind, bytes: &[u8]) -> Content {
     }
 }
 
-/// Several files, of which all together may have `limit` bytes. Fails if none can be read.
+/// Reads several files, at most `limit` bytes in total. Fails if none can be read.
 fn read_all(jail: &Jail, paths: &[String], limit: u64) -> Result<Vec<Content>> {
     let (mut blocks, mut failures) = (Vec::new(), Vec::new());
     let mut left = limit;
@@ -331,7 +333,7 @@ fn read_all(jail: &Jail, paths: &[String], limit: u64) -> Result<Vec<Content>> {
             if metadata.len() > left {
                 let shown = place.shown();
                 return Err(Error::tool(format!(
-                    "`{shown}` has {} bytes, and {left} of {limit} are left for this call: read it by itself",
+                    "`{shown}` has {} bytes, but only {left} of {limit} bytes are left in this call; read it separately",
                     metadata.len()
                 )));
             }
@@ -367,7 +369,7 @@ fn roots(jail: &Jail) -> (String, Vec<Entry>) {
     (String::new(), folders.map(|name| Entry { name, kind: EntryKind::Folder, size: None }).collect())
 }
 
-/// What is in a folder, by name.
+/// Lists a directory, sorted by name.
 pub(super) fn entries(place: &Place) -> Result<(String, Vec<Entry>)> {
     let dir = place.open_dir()?;
     let listed = dir.entries().map_err(|error| place.failed("list", &error))?;
@@ -385,7 +387,7 @@ pub(super) fn entries(place: &Place) -> Result<(String, Vec<Entry>)> {
 }
 
 fn stat(place: &Place, limit: u64) -> Result<Stat> {
-    let failed = |error| place.failed("look at", &error);
+    let failed = |error| place.failed("inspect", &error);
     let link = place.link_metadata().map_err(failed)?;
     let known: Metadata = place.metadata().map_err(failed)?;
     let seconds = |time: std::io::Result<cap_std::time::SystemTime>| {

@@ -1,4 +1,4 @@
-//! Putting a whole file in the place of another, so that nobody ever sees half of it.
+//! Replaces files atomically.
 
 use cap_fs_ext::MetadataExt as _;
 use cap_std::{
@@ -11,7 +11,7 @@ use std::{
     path::Path,
 };
 
-/// By what a file is told from one that was changed or put in its place.
+/// Identifies a version of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,
@@ -31,15 +31,14 @@ impl Stamp {
     }
 }
 
-/// Writes a file under another name and then gives it the name it is to have. What was there keeps its permissions; a
-/// hard link to it keeps the old content.
+/// Writes a temporary file and renames it. The permissions are kept; hard links keep the old content.
 ///
-/// With `expected`, fails when the file is no longer what it was.
+/// With `expected`, fails if the file was changed in the meantime.
 pub(super) fn replace(dir: &Dir, name: &Path, bytes: &[u8], expected: Option<Stamp>) -> io::Result<()> {
     let before = match dir.symlink_metadata(name) {
         Ok(metadata) if metadata.is_file() => Some(metadata),
         Ok(_) => {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "something else than a file is there"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path exists and is not a file"));
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
@@ -55,14 +54,14 @@ pub(super) fn replace(dir: &Dir, name: &Path, bytes: &[u8], expected: Option<Sta
     if let Some(expected) = expected
         && dir.symlink_metadata(name).ok().map(|now| Stamp::of(&now)) != Some(expected)
     {
-        return Err(io::Error::other("somebody else changed it meanwhile; read it again"));
+        return Err(io::Error::other("the file was changed by another program; read it again"));
     }
     dir.rename(&beside.name, dir, name)?;
     beside.keep();
     Ok(())
 }
 
-/// A name beside the file; what has it is removed again unless it is kept.
+/// A temporary file next to the target. It is removed unless it is kept.
 struct Beside<'a> {
     dir: &'a Dir,
     name: String,
@@ -76,7 +75,7 @@ impl<'a> Beside<'a> {
                 return Ok(Self { dir, name });
             }
         }
-        Err(io::Error::new(io::ErrorKind::AlreadyExists, "no name is free beside it"))
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, "cannot find a free name for a temporary file"))
     }
 
     fn keep(mut self) {

@@ -1,4 +1,4 @@
-//! Files as resources: the ones at the top listed, all of them readable by their URI, changes told.
+//! Files as resources: top-level files are listed, all files can be read and subscribed to by URI.
 
 use super::{
     Shelf,
@@ -17,19 +17,19 @@ use bowline::{
 };
 use std::{path::Path, sync::Arc};
 
-/// How many entries of a folder are listed.
+/// The maximum number of listed entries per directory.
 const LISTED: usize = 1000;
-/// The type of a folder.
+/// The MIME type of a directory.
 const DIRECTORY: &str = "inode/directory";
 
-/// The variable of the template.
+/// The variable of the URI template.
 #[data]
 struct Named {
-    /// The path of the file, without the first slash.
+    /// The path of the file, without the leading slash.
     path: String,
 }
 
-/// Adds the resources and the watch on those that somebody subscribed to.
+/// Adds the resources and watches the subscribed ones.
 pub(super) fn add_to(server: Server, shelf: Shelf) -> Server {
     let watching = Watching::new(Arc::clone(&shelf.jail));
     let jail = Arc::clone(&shelf.jail);
@@ -40,7 +40,7 @@ pub(super) fn add_to(server: Server, shelf: Shelf) -> Server {
     let reader = shelf.clone();
     let files = Resource::new("file:///{+path}", "file")
         .title("File")
-        .description("A file or folder below the folders that are served, by its path.")
+        .description("A file or directory by path.")
         .complete("path", suggest)
         .handler(move |ctx: Ctx, Named { path }: Named| {
             let shelf = reader.clone();
@@ -62,7 +62,7 @@ async fn read(shelf: &Shelf, ctx: &Ctx, path: &str) -> Result<ResourceContents> 
             let Ok((_, entries)) = reading::entries(&place) else { return Err(not_found) };
             return Ok(ResourceContents::text("", listing(&entries)).mime_type(DIRECTORY));
         }
-        // What may not be read is not told apart from what is not there.
+        // Forbidden and missing files give the same error.
         if place.open_file().is_err() {
             return Err(not_found);
         }
@@ -79,7 +79,7 @@ async fn read(shelf: &Shelf, ctx: &Ctx, path: &str) -> Result<ResourceContents> 
     .await
 }
 
-/// The names in a folder, one per line; those of folders end in a slash.
+/// Lists a directory, one name per line. Directories end with a slash.
 fn listing(entries: &[reading::Entry]) -> String {
     let mut text = String::new();
     for entry in entries.iter().take(LISTED) {
@@ -87,14 +87,14 @@ fn listing(entries: &[reading::Entry]) -> String {
         text.push_str(if entry.kind == EntryKind::Folder { "/\n" } else { "\n" });
     }
     if entries.len() > LISTED {
-        text.push_str("… (there is more; `list_directory` lists it in parts)\n");
+        text.push_str("… (incomplete; use `list_directory` to list all)\n");
     }
     text
 }
 
-/// The files and folders at the top of each folder. The rest is found through the template and the tools.
+/// Lists the top-level entries of each root directory. Other files are available through the template and the tools.
 ///
-/// A list cannot ask the client for its roots, so it names files that lie outside of them, too; reading does ask.
+/// A list cannot ask the client for its roots, so it includes files outside of them. Reading checks the roots.
 struct TopLevel(Arc<Jail>);
 
 impl ResourceSource for TopLevel {
@@ -118,19 +118,19 @@ impl ResourceSource for TopLevel {
         }))
     }
 
-    /// The template reads all there is.
+    /// Reading is done by the template.
     fn read(&self, _: Ctx, _: String) -> BoxFuture<'_, Result<Option<ReadResourceResult>>> {
         Box::pin(async { Ok(None) })
     }
 }
 
-/// Paths that begin with what was typed, without the first slash as the template has it.
+/// Completes paths, without the leading slash like the template.
 fn suggestions(jail: &Jail, typed: &str) -> Completion {
     let path = text::absolute(typed);
     let shown = |path: &Path| path.to_string_lossy().trim_start_matches('/').to_owned();
     let mut values: Vec<String> = Vec::new();
     for root in &jail.roots {
-        // On the way to a root, the root itself is what can be typed.
+        // Complete to the root itself if the path is a prefix of it.
         if root.path.to_string_lossy().starts_with(&*path.to_string_lossy()) && root.path != path {
             values.push(format!("{}/", shown(&root.path)));
         }

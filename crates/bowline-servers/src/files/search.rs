@@ -1,4 +1,4 @@
-//! Finding files by their names and by what they hold.
+//! Searches files by name and content.
 
 use super::jail::{Place, open_plain};
 use crate::text;
@@ -14,23 +14,23 @@ use std::{
     sync::Arc,
 };
 
-/// How many entries of folders one search looks at.
+/// The maximum number of entries per search.
 const MAX_VISITED: u64 = 200_000;
-/// How deep folders may lie in each other.
+/// The maximum depth.
 const MAX_DEPTH: usize = 64;
-/// How much of a line is shown.
+/// The maximum length of a shown line.
 const MAX_LINE: usize = 400;
 
-/// What is looked for.
+/// A search query.
 pub(super) struct Wanted {
     pub(super) names: Option<GlobMatcher>,
     pub(super) content: Option<Regex>,
     pub(super) limit: usize,
-    /// The longest file whose content is looked at.
+    /// The maximum size of a searched file.
     pub(super) max_bytes: u64,
 }
 
-/// Something that was found.
+/// A match.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Hit {
     pub(super) path: PathBuf,
@@ -39,38 +39,39 @@ pub(super) struct Hit {
     pub(super) text: Option<String>,
 }
 
-/// All that was found.
+/// The result of a search.
 #[derive(Debug, Default)]
 pub(super) struct Hits {
     pub(super) list: Vec<Hit>,
-    /// Whether there is or may be more.
+    /// Whether there may be more matches.
     pub(super) more: bool,
-    /// Files too long to look into.
+    /// The number of files that were too large.
     pub(super) skipped: u64,
     visited: u64,
 }
 
-/// A pattern of paths. One without a slash is for the name alone, at any depth.
+/// Compiles a glob. Without a slash it matches file names at any depth.
 pub(super) fn glob(pattern: &str) -> Result<GlobMatcher> {
-    let wrong =
-        |reason: String| Error::tool(format!("expected `pattern` to be a glob such as `**/*.rs`: {reason}"));
+    let wrong = |reason: String| {
+        Error::tool(format!("invalid `pattern`, expected a glob such as `**/*.rs`: {reason}"))
+    };
     if pattern.len() > 1000 {
-        return Err(wrong("it has more than 1000 characters".into()));
+        return Err(wrong("longer than 1000 characters".into()));
     }
     let anchored = if pattern.contains('/') { pattern.to_owned() } else { format!("**/{pattern}") };
     let glob = GlobBuilder::new(&anchored).literal_separator(true).build();
     Ok(glob.map_err(|error| wrong(error.kind().to_string()))?.compile_matcher())
 }
 
-/// A pattern of text, which takes time in proportion to the text whatever it is.
+/// Compiles a regular expression. Matching takes linear time.
 pub(super) fn regex(pattern: &str, ignore_case: bool) -> Result<Regex> {
     let built = RegexBuilder::new(pattern).case_insensitive(ignore_case).size_limit(1 << 20).build();
-    built.map_err(|error| Error::tool(format!("expected `content` to be a regular expression: {error}")))
+    built.map_err(|error| Error::tool(format!("invalid `content`, expected a regular expression: {error}")))
 }
 
-/// Looks below `place`, in the order of the names. Links are not followed, and what git keeps for itself is left out.
+/// Searches below `place`, sorted by name. Links are not followed, and `.git` is skipped.
 pub(super) fn run(ctx: &Ctx, place: &Place, wanted: &Wanted, found: &mut Hits) -> Result<()> {
-    // One file can be looked into, too.
+    // A single file can be searched, too.
     if wanted.content.is_some() && place.metadata().is_ok_and(|metadata| metadata.is_file()) {
         let (file, metadata) = place.open_file()?;
         look_into(file, &metadata, &place.path(), wanted, found);
@@ -88,7 +89,7 @@ pub(super) fn run(ctx: &Ctx, place: &Place, wanted: &Wanted, found: &mut Hits) -
             if entry.name == ".git" || entry.path.components().count() > MAX_DEPTH {
                 continue;
             }
-            // A folder that may not be read is passed over, as it would be by a listing.
+            // Skip unreadable directories, like a listing does.
             let Ok(dir) = entry.parent.open_dir_nofollow(&entry.name) else { continue };
             open.extend(listed(&Arc::new(dir), &entry.path).unwrap_or_default());
         } else if entry.kind.is_file()
@@ -100,16 +101,16 @@ pub(super) fn run(ctx: &Ctx, place: &Place, wanted: &Wanted, found: &mut Hits) -
     Ok(())
 }
 
-/// Something in a folder that is gone through.
+/// An entry of a traversed directory.
 pub(super) struct Entry {
     pub(super) parent: Arc<Dir>,
     pub(super) name: OsString,
-    /// From where the search began.
+    /// The path relative to the start.
     pub(super) path: PathBuf,
     pub(super) kind: FileType,
 }
 
-/// The entries of a folder, the first by name last.
+/// Returns the entries of a directory in reverse order.
 pub(super) fn listed(dir: &Arc<Dir>, path: &Path) -> Result<Vec<Entry>> {
     let mut entries: Vec<_> = dir
         .entries()?
@@ -139,7 +140,7 @@ impl Entry {
     }
 }
 
-/// Looks for lines in a file.
+/// Searches the lines of a file.
 fn look_into(file: File, metadata: &Metadata, path: &Path, wanted: &Wanted, found: &mut Hits) {
     let Some(content) = &wanted.content else { return };
     if metadata.len() > wanted.max_bytes {
@@ -169,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn globs_are_for_names_or_for_paths() {
+    fn globs_match_names_or_paths() {
         let check = |pattern: &str, path: &str, expected| {
             assert_eq!(glob(pattern).unwrap().is_match(path), expected, "{pattern} {path}");
         };
@@ -179,7 +180,7 @@ mod tests {
         check("src/*.rs", "src/deep/a.rs", false);
         check("src/**/*.rs", "src/deep/a.rs", true);
         check("{a,b}.txt", "b.txt", true);
-        assert!(glob("[").unwrap_err().to_string().contains("expected `pattern` to be a glob"));
+        assert!(glob("[").unwrap_err().to_string().contains("invalid `pattern`, expected a glob"));
         assert!(glob(&"a".repeat(1001)).is_err());
         assert!(regex("(", false).is_err());
         assert!(regex("(a{1000}){1000}", false).is_err());

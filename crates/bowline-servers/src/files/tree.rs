@@ -1,4 +1,4 @@
-//! The files and folders below a folder, as a tree.
+//! Directory trees.
 
 use super::{jail::Place, reading::EntryKind, search::listed};
 use bowline::{
@@ -9,27 +9,27 @@ use bowline::{
 use cap_fs_ext::DirExt as _;
 use std::{path::Path, sync::Arc};
 
-/// A part of the files and folders below some folders.
+/// A directory tree, possibly incomplete.
 #[data]
 pub struct Tree {
-    /// The entries, each folder before what is in it.
+    /// The entries; directories come before their content.
     pub entries: Vec<TreeEntry>,
-    /// Whether there are more than were returned: deeper ones, or too many.
+    /// Whether entries were omitted because of the depth or number limit.
     pub more: bool,
 }
 
-/// A file or folder in a tree.
+/// An entry of a tree.
 #[data]
 pub struct TreeEntry {
-    /// Its path.
+    /// The path.
     pub path: String,
-    /// What it is.
+    /// The kind.
     pub kind: EntryKind,
-    /// How many folders of the tree it is in.
+    /// The depth in the tree.
     pub depth: usize,
 }
 
-/// Structured, and drawn as text beside it.
+/// Returns structured content and text.
 impl IntoOutput for Tree {
     fn into_output(self) -> Result<CallToolResult> {
         let drawn = self.to_text();
@@ -44,7 +44,7 @@ impl IntoOutput for Tree {
 }
 
 impl Tree {
-    /// The tree as lines that are indented by depth. Folders end in a slash.
+    /// Formats the tree with indentation. Directories end with a slash.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for TreeEntry { path, kind, depth } in &self.entries {
@@ -58,19 +58,19 @@ impl Tree {
                 EntryKind::Folder | EntryKind::File | EntryKind::Other => "",
             };
             text.push_str(&"  ".repeat(*depth));
-            // A name may hold anything but a slash; one line stays one line.
+            // File names can contain line breaks.
             text.extend(name.chars().map(|character| if character.is_control() { '?' } else { character }));
             text.push_str(end);
             text.push('\n');
         }
         if self.more {
-            text.push_str("(there is more: ask for a folder of it, or for more levels or entries)\n");
+            text.push_str("(incomplete; list a subdirectory, or increase `depth` or `limit`)\n");
         }
         text
     }
 }
 
-/// Goes through the folders, at most `depth` levels and `limit` entries.
+/// Traverses the directories, at most `depth` levels and `limit` entries.
 pub(super) fn build(ctx: &Ctx, places: &[Place], depth: usize, limit: usize) -> Result<Tree> {
     let mut tree = Tree { entries: Vec::new(), more: false };
     for place in places {
@@ -88,7 +88,7 @@ pub(super) fn build(ctx: &Ctx, places: &[Place], depth: usize, limit: usize) -> 
             if !entry.kind.is_dir() || entry.name == ".git" {
                 continue;
             }
-            // A folder that may not be read is shown without what is in it.
+            // Unreadable directories are shown without their content.
             let Ok(dir) = entry.parent.open_dir_nofollow(&entry.name) else { continue };
             let Ok(inside) = listed(&Arc::new(dir), &entry.path) else { continue };
             if level < depth {

@@ -1,7 +1,7 @@
-//! Watching the files that somebody subscribed to, and no others.
+//! Watches the files that clients subscribed to.
 //!
-//! The system's events are only a hint that something happened in a folder. Whether a file changed is then seen through
-//! the handle of its root, so that nothing is ever told of a file outside of it.
+//! Events of the system only indicate that something happened in a directory. Whether a file changed is checked through the handle
+//! of its root, so that files outside of it are never reported.
 
 use super::{
     jail::{Jail, Place},
@@ -19,12 +19,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// For how long changes are gathered before they are told.
+/// How long changes are collected before they are reported.
 const GATHER: Duration = Duration::from_millis(50);
-/// How often files are looked at that the system cannot watch.
+/// The polling interval for files that the system cannot watch.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// The watch of one server. Its thread runs while somebody is subscribed to something.
+/// The watcher of a server. Its thread runs while there are subscriptions.
 #[derive(Debug)]
 pub(super) struct Watching {
     jail: Arc<Jail>,
@@ -39,15 +39,15 @@ struct Running {
 
 #[derive(Debug)]
 enum Message {
-    /// Something happened somewhere.
+    /// The system reported an event.
     Hint,
     Watch(String, Watched),
     Unwatch(String),
-    /// Nobody is subscribed any more.
+    /// There are no subscriptions left.
     End,
 }
 
-/// A file somebody is subscribed to.
+/// A subscribed file.
 #[derive(Debug)]
 struct Watched {
     place: Place,
@@ -60,13 +60,13 @@ impl Watched {
         Self { place, stamp }
     }
 
-    /// Whether the file is another than when this was last asked.
+    /// Returns whether the file changed since the last check.
     fn changed(&mut self) -> bool {
         let now = look(&self.place);
         std::mem::replace(&mut self.stamp, now) != now
     }
 
-    /// The folder to watch: a file that is replaced is another file, in the same folder.
+    /// Returns the directory to watch. Watching the file itself would miss replacements.
     fn folder(&self) -> PathBuf {
         let path = self.place.path();
         path.parent().map_or_else(|| path.clone(), PathBuf::from)
@@ -82,13 +82,12 @@ impl Watching {
         Self { jail, running: Mutex::default() }
     }
 
-    /// Watches these resources from now on. How they are now is noted before this returns, so that no later change is
-    /// missed.
+    /// Starts watching these resources. Their state is recorded before this returns, so that no later change is missed.
     pub(super) fn follow(&self, wanted: &BTreeSet<String>, updates: &Updates) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut running.wanted, wanted.clone());
         if wanted.is_empty() {
-            // The thread ends itself, and the next one is another.
+            // The thread ends itself; the next subscription starts a new one.
             if let Some(thread) = running.thread.take() {
                 drop(thread.send(Message::End));
             }
@@ -107,7 +106,7 @@ impl Watching {
     }
 }
 
-/// Starts the thread that watches. Without one, which only a system in trouble lacks, nothing is told.
+/// Starts the watcher thread. If that fails, changes are not reported.
 fn start(tell: impl Fn(&str) + Send + 'static) -> Sender<Message> {
     let (sender, receiver) = mpsc::channel();
     let hints = sender.clone();
@@ -143,7 +142,7 @@ fn run(messages: &mpsc::Receiver<Message>, watch: &mut Watch, tell: impl Fn(&str
                 continue;
             }
         }
-        // Measured from the first of them, so that a file that never comes to rest is told of, too.
+        // Measured from the first event, so that a constantly changing file is reported, too.
         due.get_or_insert_with(|| Instant::now() + GATHER);
     }
 }
@@ -151,7 +150,7 @@ fn run(messages: &mpsc::Receiver<Message>, watch: &mut Watch, tell: impl Fn(&str
 struct Watch {
     watcher: Option<notify::RecommendedWatcher>,
     files: BTreeMap<String, Watched>,
-    /// How many files are watched in each folder, and whether the system tells of them.
+    /// The number of watched files per directory, and whether the system supports watching it.
     folders: BTreeMap<PathBuf, (usize, bool)>,
 }
 
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_looks_at_is_not_watched() {
+    fn unsubscribed_files_are_not_watched() {
         let folder = tempfile::tempdir().unwrap();
         let jail = Jail::open([folder.path()]).unwrap();
         let mut watch = Watch { watcher: None, files: BTreeMap::new(), folders: BTreeMap::new() };
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_tell_of_files_that_changed_and_only_of_those() {
+    fn only_changed_files_are_reported() {
         let folder = tempfile::tempdir().unwrap();
         let jail = Jail::open([folder.path()]).unwrap();
         std::fs::write(folder.path().join("a"), "1").unwrap();

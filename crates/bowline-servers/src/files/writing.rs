@@ -1,4 +1,4 @@
-//! The tools that change files, offered only when that is allowed.
+//! The tools that write files, offered only with `--write`.
 
 use super::{
     Shelf,
@@ -17,14 +17,14 @@ use std::{
 #[derive(Debug)]
 pub(super) struct Writing(pub(super) Shelf);
 
-/// A file that was written.
+/// The result of writing a file.
 #[data]
 pub struct Written {
-    /// Its path.
+    /// The path.
     pub path: String,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub bytes: u64,
-    /// Whether it was not there before.
+    /// Whether it was created.
     pub created: bool,
 }
 
@@ -33,59 +33,59 @@ pub struct Written {
 pub struct Edit {
     /// The text to replace, exactly as it is in the file.
     pub old_text: String,
-    /// The text to put in its place.
+    /// The replacement.
     pub new_text: String,
-    /// Whether to replace it wherever it is; otherwise it must be there once.
+    /// Replace all occurrences. Otherwise the text must occur exactly once.
     #[serde(default)]
     pub replace_all: bool,
 }
 
-/// What edits changed.
+/// The result of edits.
 #[data]
 pub struct Edited {
     /// The path of the file.
     pub path: String,
-    /// The difference, as a unified diff.
+    /// The changes as a unified diff.
     pub diff: String,
     /// Whether the file was written.
     pub written: bool,
 }
 
-/// A folder that is there now.
+/// The result of creating a directory.
 #[data]
 pub struct Made {
-    /// Its path.
+    /// The path.
     pub path: String,
-    /// Whether it was not there before.
+    /// Whether it was created.
     pub created: bool,
 }
 
-/// Something that has another path now.
+/// The result of a move.
 #[data]
 pub struct Moved {
-    /// The path it had.
+    /// The old path.
     pub from: String,
-    /// The path it has.
+    /// The new path.
     pub to: String,
 }
 
-/// Something that is gone.
+/// The result of a deletion.
 #[data]
 pub struct Deleted {
-    /// The path it had.
+    /// The old path.
     pub path: String,
 }
 
 #[tools]
 impl Writing {
-    /// Write a file, in the place of the one that may be there. The folder has to exist.
+    /// Create or overwrite a file. The directory must exist.
     #[tool(title = "Write a file", destructive, idempotent, open_world = false)]
     async fn write_file(
         &self,
         ctx: Ctx,
         /// The path of the file.
         path: String,
-        /// What it is to hold.
+        /// The new content.
         content: String,
     ) -> Result<Json<Written>> {
         self.0
@@ -100,16 +100,16 @@ impl Writing {
             .await
     }
 
-    /// Replace exact texts in a file, and show what that changes.
+    /// Replace exact text in a file and return a diff.
     #[tool(title = "Edit a file", destructive, open_world = false)]
     async fn edit_file(
         &self,
         ctx: Ctx,
         /// The path of the file.
         path: String,
-        /// What to replace, one after the other.
+        /// The edits, applied in order.
         edits: Vec<Edit>,
-        /// Whether to show the difference without writing the file.
+        /// Only return the diff, without writing the file.
         #[serde(default)]
         dry_run: bool,
     ) -> Result<Json<Edited>> {
@@ -117,12 +117,12 @@ impl Writing {
         self.0.at(&ctx, path, move |place| edit_at(place, &edits, dry_run, limit).map(Json)).await
     }
 
-    /// Make a folder, with the folders around it.
-    #[tool(title = "Make a folder", destructive = false, idempotent, open_world = false)]
+    /// Create a directory and its parents.
+    #[tool(title = "Create a directory", destructive = false, idempotent, open_world = false)]
     async fn create_directory(
         &self,
         ctx: Ctx,
-        /// The path of the folder.
+        /// The path of the directory.
         path: String,
     ) -> Result<Json<Made>> {
         self.0
@@ -132,21 +132,21 @@ impl Writing {
                 let name = Path::new(&name);
                 let created = dir.symlink_metadata(name).is_err();
                 make_dir(&dir, name).map_err(failed)?;
-                // What was there already has to be a folder.
+                // An existing entry must be a directory.
                 dir.open_dir_nofollow(name).map_err(failed)?;
                 Ok(Json(Made { path: place.shown(), created }))
             })
             .await
     }
 
-    /// Move or rename a file or folder. Nothing may be where it is to go.
+    /// Move or rename a file or directory. The new path must not exist.
     #[tool(title = "Move a file", destructive, open_world = false)]
     async fn move_file(
         &self,
         ctx: Ctx,
-        /// The path it has.
+        /// The new path.
         source: String,
-        /// The path it is to have.
+        /// The new path.
         destination: String,
     ) -> Result<Json<Moved>> {
         let jail = self.0.view(&ctx).await?;
@@ -155,10 +155,7 @@ impl Writing {
             let (old_dir, old_name) = from.open_parent(Missing::Fail)?;
             let (new_dir, new_name) = to.open_parent(Missing::Fail)?;
             if new_dir.symlink_metadata(&new_name).is_ok() {
-                return Err(Error::tool(format!(
-                    "expected nothing at `{}`, but something is there",
-                    to.shown()
-                )));
+                return Err(Error::tool(format!("`{}` already exists", to.shown())));
             }
             old_dir.rename(&old_name, &new_dir, &new_name).map_err(|error| from.failed("move", &error))?;
             Ok(Json(Moved { from: from.shown(), to: to.shown() }))
@@ -166,7 +163,7 @@ impl Writing {
         .await
     }
 
-    /// Delete a file, a link, or an empty folder.
+    /// Delete a file, a link or an empty directory.
     #[tool(title = "Delete a file", destructive, open_world = false)]
     async fn delete_file(
         &self,
@@ -195,7 +192,7 @@ fn edit_at(place: &Place, edits: &[Edit], dry_run: bool, limit: u64) -> Result<E
     if metadata.len() > limit {
         let shown = place.shown();
         return Err(Error::tool(format!(
-            "`{shown}` has {} bytes; at most {limit} can be edited",
+            "`{shown}` has {} bytes; files of more than {limit} bytes cannot be edited",
             metadata.len()
         )));
     }

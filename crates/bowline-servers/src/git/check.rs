@@ -1,43 +1,44 @@
-//! What may be handed to git: names of revisions, branches and paths that can be nothing else.
+//! Validates revisions, branch names and paths before they are passed to git.
 
 use bowline::server::{Error, Result};
 use std::path::{Component, Path};
 
-/// A revision or a range: `HEAD~2`, `main..topic`, `v1.0^{commit}`, a hash. Never an option, never a path.
+/// Validates a revision or range: `HEAD~2`, `main..topic`, `v1.0^{commit}`, a hash. Rejects options and paths.
 pub(super) fn revision(text: &str) -> Result<&str> {
-    let wrong =
-        |reason: &str| Error::tool(format!("expected a revision such as `HEAD~1`, got `{text}`: {reason}"));
+    let wrong = |reason: &str| {
+        Error::tool(format!("invalid revision `{text}`, expected something like `HEAD~1`: {reason}"))
+    };
     let allowed = |character: char| {
         character.is_alphanumeric()
             || matches!(character, '/' | '.' | '_' | '-' | '+' | '=' | '#' | '~' | '^' | '@' | '{' | '}')
     };
     if text.is_empty() || text.len() > 300 {
-        return Err(wrong("it must have between 1 and 300 characters"));
+        return Err(wrong("must have 1 to 300 characters"));
     }
     if text.starts_with('-') {
-        return Err(wrong("it begins with a dash"));
+        return Err(wrong("starts with a dash"));
     }
-    // What comes after `..` is a revision, too.
+    // The part after `..` is a revision, too.
     if text.split("..").any(|part| part.trim_start_matches('.').starts_with('-')) {
-        return Err(wrong("a part of it begins with a dash"));
+        return Err(wrong("a part of it starts with a dash"));
     }
     match text.chars().find(|character| !allowed(*character)) {
-        Some(character) => Err(wrong(&format!("it holds `{}`", character.escape_default()))),
+        Some(character) => Err(wrong(&format!("contains `{}`", character.escape_default()))),
         None => Ok(text),
     }
 }
 
-/// The name of a branch, by the rules of `git check-ref-format --branch`.
+/// Validates a branch name by the rules of `git check-ref-format --branch`.
 pub(super) fn branch(text: &str) -> Result<&str> {
-    let wrong = |reason: &str| Error::tool(format!("expected the name of a branch, got `{text}`: {reason}"));
+    let wrong = |reason: &str| Error::tool(format!("invalid branch name `{text}`: {reason}"));
     if text.is_empty() || text.len() > 200 {
-        return Err(wrong("it must have between 1 and 200 characters"));
+        return Err(wrong("must have 1 to 200 characters"));
     }
     if text.starts_with('-') {
-        return Err(wrong("it begins with a dash"));
+        return Err(wrong("starts with a dash"));
     }
     if text == "HEAD" || text == "@" {
-        return Err(wrong("it has a meaning of its own"));
+        return Err(wrong("is a reserved name"));
     }
     let forbidden = |character: char| {
         character.is_ascii_control()
@@ -45,10 +46,10 @@ pub(super) fn branch(text: &str) -> Result<&str> {
             || matches!(character, '~' | '^' | ':' | '?' | '*' | '[' | '\\')
     };
     if let Some(character) = text.chars().find(|character| forbidden(*character)) {
-        return Err(wrong(&format!("it holds `{}`", character.escape_default())));
+        return Err(wrong(&format!("contains `{}`", character.escape_default())));
     }
     if text.contains("..") || text.contains("@{") {
-        return Err(wrong("it holds `..` or `@{`"));
+        return Err(wrong("contains `..` or `@{`"));
     }
     let unfit = |part: &str| {
         let locked =
@@ -56,34 +57,33 @@ pub(super) fn branch(text: &str) -> Result<&str> {
         part.is_empty() || part.starts_with('.') || part.ends_with('.') || locked
     };
     if text.split('/').any(unfit) {
-        return Err(wrong("a part of it is empty, begins or ends with a dot, or ends with `.lock`"));
+        return Err(wrong("a part of it is empty, starts or ends with a dot, or ends with `.lock`"));
     }
     Ok(text)
 }
 
-/// A path in the repository, from its top. Git takes it literally; it may not lead out.
+/// Validates a path relative to the top of the repository. Git interprets it literally.
 pub(super) fn path(text: &str) -> Result<&str> {
-    let wrong =
-        |reason: &str| Error::tool(format!("expected a path in the repository, got `{text}`: {reason}"));
+    let wrong = |reason: &str| Error::tool(format!("invalid path `{text}`: {reason}"));
     if text.is_empty() {
-        return Err(wrong("it is empty"));
+        return Err(wrong("is empty"));
     }
     if text.contains('\0') {
-        return Err(wrong("it holds a NUL character"));
+        return Err(wrong("contains a NUL character"));
     }
     let path = Path::new(text);
-    // A drive is a prefix on Windows alone, but means nothing good elsewhere.
+    // Drive letters are prefixes only on Windows, but are rejected everywhere.
     if path.has_root() || text.get(1..3) == Some(":\\") || text.get(1..3) == Some(":/") {
-        return Err(wrong("it is not relative to the top of the repository"));
+        return Err(wrong("is not relative to the top of the repository"));
     }
     let leads_out = |component| !matches!(component, Component::Normal(_) | Component::CurDir);
     if path.components().any(leads_out) || text.split(['/', '\\']).any(|part| part == "..") {
-        return Err(wrong("it leads out"));
+        return Err(wrong("is outside of the repository"));
     }
     Ok(text)
 }
 
-/// All of these paths.
+/// Validates several paths.
 pub(super) fn paths(texts: Option<&[String]>) -> Result<Vec<&str>> {
     texts.unwrap_or_default().iter().map(|text| path(text)).collect()
 }
@@ -94,7 +94,7 @@ mod tests {
 
     // V-91
     #[test]
-    fn what_could_be_an_option_is_no_revision_and_no_branch() {
+    fn options_are_not_valid_revisions_or_branches() {
         let options = [
             "--output=/tmp/x",
             "-c",
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn revisions_are_told_from_other_texts() {
+    fn revisions_are_validated() {
         for text in
             ["HEAD", "HEAD~3", "main..topic", "a...b", "v1.0^{commit}", "@{upstream}", "feature/ñ", "0a1b2c"]
         {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn branches_have_the_names_that_git_gives() {
+    fn branch_names_follow_the_rules_of_git() {
         for text in ["main", "feature/x", "a-b_c.d", "ñ", "@a"] {
             assert!(branch(text).is_ok(), "{text}");
         }

@@ -1,9 +1,9 @@
-//! Git: looking at a repository's history and state and, when allowed, adding to it.
+//! A server for a git repository: shows status and history and optionally commits.
 
 mod check;
+mod parse;
 mod reading;
 mod run;
-mod told;
 mod writing;
 
 use crate::{CALLS_PER_MINUTE, client_roots, rate_limited};
@@ -14,16 +14,15 @@ use std::{path::Path, sync::Arc, time::Duration};
 pub use reading::{Blame, BlameLine, Branch, Branches, ChangedFile, Commit, Log, Status};
 pub use writing::{Added, Committed, Switched, Unstaged};
 
-/// How much git may write and how long it may take, unless it was set.
+/// The default limits for output and time.
 const MAX_OUTPUT: u64 = 1024 * 1024;
 const TIME: Duration = Duration::from_secs(30);
 
-/// A server of one git repository.
+/// Builds a git server.
 ///
-/// It runs the program `git`, without a shell and without any program that the repository or its user configures: no hooks,
-/// filters, monitors or viewers. So a file that goes through a filter, such as that of git-lfs, is shown as it is in the work
-/// tree, and cannot be staged here. Nothing goes over the network. It changes nothing unless it is
-/// [`writable`](Self::writable).
+/// It runs `git` without a shell and without programs that the repository or the user configures: no hooks, filters, monitors or
+/// diff viewers. Files with a filter, such as git-lfs, are shown as they are in the work tree and cannot be staged. The network is
+/// not used. The repository can be changed only if it is [`writable`](Self::writable).
 ///
 /// ```no_run
 /// # async fn run() -> bowline::Result {
@@ -40,48 +39,51 @@ pub struct Git {
 }
 
 impl Git {
-    /// The repository whose work tree `folder` is in. All of it is shown: paths are from its top.
+    /// Serves the repository whose work tree contains `folder`. Paths are relative to its top.
     ///
-    /// Fails when there is none, when git does not trust it, or when the program `git` is missing.
+    /// Fails if there is no repository, if git does not trust it, or if `git` is not installed.
     pub fn at(folder: impl AsRef<Path>) -> Result<Self> {
         let repository = Repository::find(folder.as_ref(), MAX_OUTPUT, TIME)?;
         Ok(Self { repository, writable: false, calls_per_minute: CALLS_PER_MINUTE })
     }
 
-    /// Whether tools that change the repository are offered. Default: no.
+    /// Sets whether to offer tools that change the repository. Default: no.
     pub fn writable(mut self, writable: bool) -> Self {
         self.writable = writable;
         self
     }
 
-    /// How many bytes of what git writes are shown. Default: 1 MiB.
+    /// Sets the maximum size of git's output. Default: 1 MiB.
     pub fn max_output(mut self, bytes: u64) -> Self {
         self.repository.max_output = bytes;
         self
     }
 
-    /// How long git may take. Default: 30 seconds.
+    /// Sets the timeout of a git command. Default: 30 seconds.
     pub fn time(mut self, time: Duration) -> Self {
         self.repository.time = time;
         self
     }
 
-    /// How many calls a minute each caller may make; 0 for any number. Default: 1200.
+    /// Sets the maximum number of calls per minute and caller; 0 means no limit. Default: 1200.
     pub fn calls_per_minute(mut self, calls: u32) -> Self {
         self.calls_per_minute = calls;
         self
     }
 
-    /// The server.
+    /// Builds the server.
     pub fn server(self) -> Server {
-        let access =
-            if self.writable { "" } else { " It is read-only; `--write` adds tools that commit to it." };
+        let access = if self.writable {
+            ""
+        } else {
+            " The repository is read-only; `--write` adds tools that change it."
+        };
         let server = rate_limited(Server::new("git"), self.calls_per_minute)
             .version(env!("CARGO_PKG_VERSION"))
             .title("Git")
-            .description("Looks at the history and the state of a git repository.")
+            .description("Shows the status and history of a git repository.")
             .instructions(format!(
-                "The repository has its top at `{}`; paths are from there.{access}",
+                "The top of the repository is `{}`; paths are relative to it.{access}",
                 self.repository.folder.display()
             ));
         self.add_to(server)
@@ -95,12 +97,12 @@ impl Git {
     }
 }
 
-/// What all tools share.
+/// The state of the tools.
 #[derive(Clone, Debug)]
 struct Desk(Arc<Repository>);
 
 impl Desk {
-    /// The repository, if the client works in it.
+    /// Returns the repository, if the client's roots allow it.
     async fn open(&self, ctx: &Ctx) -> Result<&Repository> {
         if let Some(folders) = client_roots::of(ctx).await? {
             client_roots::check([&self.0.folder, &self.0.given], &folders)?;

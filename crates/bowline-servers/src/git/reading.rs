@@ -1,75 +1,74 @@
-//! The tools that change nothing.
+//! The read-only tools.
 
 use super::{
-    Desk, check,
+    Desk, check, parse,
     run::{Output, Repository},
-    told,
 };
 use bowline::prelude::*;
 
-/// How many commits are listed unless the caller says.
+/// The default number of commits.
 const COMMITS: u32 = 20;
-/// How many lines are blamed at once.
+/// The maximum number of blamed lines per call.
 const BLAMED: u64 = 2000;
 
-/// Options for everything that shows differences: no program of the repository's choice takes part.
+/// Options of all diff commands: no external programs.
 const PLAIN: [&str; 5] =
     ["--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=dirty", "--submodule=short"];
 
 #[derive(Debug)]
 pub(super) struct Reading(pub(super) Desk);
 
-/// A file that is not as in the last commit.
+/// A changed file.
 #[data]
 pub struct ChangedFile {
-    /// Its path, from the top of the repository.
+    /// The path, relative to the top of the repository.
     pub path: String,
-    /// The path it had, if it was renamed or copied.
+    /// The old path, if it was renamed or copied.
     pub before: Option<String>,
-    /// What will be committed of it: `added`, `modified`, `deleted`, `renamed`, `copied` or `type changed`.
+    /// The staged change: `added`, `modified`, `deleted`, `renamed`, `copied` or `type changed`.
     pub staged: Option<String>,
-    /// What will not: the same words, or `untracked` or `unmerged`.
+    /// The unstaged change: the same values, or `untracked` or `unmerged`.
     pub unstaged: Option<String>,
 }
 
-/// The state of the work tree.
+/// The status of the work tree.
 #[data]
 #[derive(Default)]
 pub struct Status {
-    /// The current branch; none when a commit is checked out.
+    /// The current branch; `null` if HEAD is detached.
     pub branch: Option<String>,
-    /// The last commit; none when there is none yet.
+    /// The current commit; `null` if there are no commits.
     pub commit: Option<String>,
-    /// The branch that the current one follows.
+    /// The upstream branch.
     pub upstream: Option<String>,
-    /// How many commits the upstream lacks.
+    /// The number of commits ahead of the upstream branch.
     pub ahead: Option<u64>,
-    /// How many commits of the upstream are lacking here.
+    /// The number of commits behind the upstream branch.
     pub behind: Option<u64>,
-    /// The files that are not as in the last commit.
+    /// The changed files.
     pub files: Vec<ChangedFile>,
-    /// Whether there are more than were returned.
+    /// Whether the list is incomplete.
     pub more: bool,
 }
 
 /// A commit.
 #[data]
 pub struct Commit {
-    /// Its hash.
+    /// The hash.
     pub hash: String,
-    /// The hashes of those before it.
+    /// The hashes of the parents.
     pub parents: Vec<String>,
-    /// Who wrote it.
+    /// The author.
     pub author: String,
-    /// Where to write to them.
+    /// The email address of the author.
     pub email: String,
-    /// When it was written, in seconds since 1970.
+    /// The author date, in seconds since 1970.
     pub time: i64,
-    /// What it says of itself.
+    /// The commit message.
     pub message: String,
 }
 
-/// Some commits.
+/// A list of commits.
 #[data]
 pub struct Log {
     /// The commits, the latest first.
@@ -81,45 +80,45 @@ pub struct Log {
 /// A branch.
 #[data]
 pub struct Branch {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Whether it is what is known of another repository's branch.
+    /// Whether it is a remote-tracking branch.
     pub remote: bool,
     /// Whether it is checked out.
     pub current: bool,
-    /// Its last commit.
+    /// The last commit.
     pub commit: String,
-    /// The branch it follows.
+    /// The upstream branch.
     pub upstream: Option<String>,
-    /// The first line of its last commit.
+    /// The subject of the last commit.
     pub subject: String,
 }
 
 /// The branches of a repository.
 #[data]
 pub struct Branches {
-    /// The branches, by name.
+    /// The branches, sorted by name.
     pub branches: Vec<Branch>,
-    /// Whether there are more than were returned.
+    /// Whether the list is incomplete.
     pub more: bool,
 }
 
-/// A line, and where it comes from.
+/// A line and the commit that last changed it.
 #[data]
 pub struct BlameLine {
-    /// The number of the line, counted from 1.
+    /// The line number, counted from 1.
     pub line: u64,
-    /// The commit that last changed it; all zeros when it is not committed.
+    /// The commit; all zeros if the line is not committed.
     pub commit: String,
-    /// Who wrote it.
+    /// The author.
     pub author: String,
-    /// When, in seconds since 1970.
+    /// The author date, in seconds since 1970.
     pub time: i64,
     /// The line.
     pub text: String,
 }
 
-/// The lines of a file, and where they come from.
+/// The blamed lines of a file.
 #[data]
 pub struct Blame {
     /// The lines.
@@ -130,7 +129,7 @@ pub struct Blame {
 
 #[tools]
 impl Reading {
-    /// Show the current branch and the files that are not as in the last commit.
+    /// Show the current branch and the changed files.
     #[tool(title = "Git status", read_only, open_world = false)]
     async fn git_status(&self, ctx: Ctx) -> Result<Json<Status>> {
         let asked = [
@@ -142,7 +141,7 @@ impl Reading {
             "--ignore-submodules=dirty",
         ];
         let output = self.0.open(&ctx).await?.run(asked).await?;
-        Ok(Json(Status { more: output.cut, ..told::status(&whole(&output, 0)) }))
+        Ok(Json(Status { more: output.cut, ..parse::status(&whole(&output, 0)) }))
     }
 
     /// List commits, the latest first.
@@ -150,16 +149,16 @@ impl Reading {
     async fn git_log(
         &self,
         ctx: Ctx,
-        /// Where to begin, or a range such as `main..topic`; the current commit otherwise.
+        /// A revision or a range such as `main..topic`. Default: the current commit.
         revision: Option<String>,
-        /// Only commits that changed one of these paths, from the top of the repository.
+        /// Only commits that changed one of these paths, relative to the top of the repository.
         paths: Option<Vec<String>>,
-        /// Only commits of authors whose name or address holds this text.
+        /// Only commits of authors whose name or email contains this text.
         author: Option<String>,
-        /// How many commits at most; 20 otherwise.
+        /// The maximum number of commits. Default: 20.
         #[schemars(range(min = 1, max = 500))]
         limit: Option<u32>,
-        /// How many commits to leave out at the beginning.
+        /// The number of commits to skip.
         #[serde(default)]
         skip: u32,
     ) -> Result<Json<Log>> {
@@ -175,38 +174,38 @@ impl Reading {
             "--no-mailmap",
             "--no-patch",
         ]);
-        asked.extend(words([told::COMMIT_FORMAT, "--encoding=UTF-8", "--fixed-strings"]));
+        asked.extend(words([parse::COMMIT_FORMAT, "--encoding=UTF-8", "--fixed-strings"]));
         asked.extend([format!("--max-count={}", u64::from(limit) + 1), format!("--skip={skip}")]);
         asked.extend(author.map(|author| format!("--author={author}")));
         asked.extend(words(["--end-of-options", revision, "--"]));
         asked.extend(words(paths));
         let output = self.0.open(&ctx).await?.run(asked).await?;
-        let mut commits = told::commits(&whole(&output, 0));
+        let mut commits = parse::commits(&whole(&output, 0));
         let found = commits.len();
         commits.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         Ok(Json(Log { more: output.cut || found > commits.len(), commits }))
     }
 
-    /// Show differences as a patch: of the work tree to what is staged, of that to the last commit, or of two revisions.
+    /// Show changes as a patch: unstaged changes, staged changes, or the difference between revisions.
     #[tool(title = "Git diff", read_only, open_world = false)]
     async fn git_diff(
         &self,
         ctx: Ctx,
-        /// Whether to compare what is staged, instead of the work tree.
+        /// Show staged changes instead of unstaged ones.
         #[serde(default)]
         staged: bool,
-        /// What to compare with: a revision, or a range such as `main..topic`.
+        /// The revision to compare with, or a range such as `main..topic`.
         from: Option<String>,
-        /// The revision to compare, instead of the work tree.
+        /// The revision to compare instead of the work tree.
         to: Option<String>,
-        /// Only these paths, from the top of the repository.
+        /// Only these paths, relative to the top of the repository.
         paths: Option<Vec<String>>,
     ) -> Result<Vec<Content>> {
         if to.is_some() && from.is_none() {
-            return Err(Error::tool("expected `from` where there is `to`"));
+            return Err(Error::tool("`to` needs `from`"));
         }
         if to.is_some() && staged {
-            return Err(Error::tool("expected only one of `staged` and `to`"));
+            return Err(Error::tool("use only one of `staged` and `to`"));
         }
         let mut asked = words(["diff"]);
         asked.extend(words(PLAIN));
@@ -220,14 +219,14 @@ impl Reading {
         Ok(shown(&self.0.open(&ctx).await?.run(asked).await?))
     }
 
-    /// Show a commit with what it changed, or a file as it was in it.
+    /// Show a commit with its changes, or a file at that commit.
     #[tool(title = "Git show", read_only, open_world = false)]
     async fn git_show(
         &self,
         ctx: Ctx,
-        /// The commit; the current one otherwise.
+        /// The commit. Default: the current one.
         revision: Option<String>,
-        /// The path of a file, from the top of the repository.
+        /// The path of a file, relative to the top of the repository.
         path: Option<String>,
     ) -> Result<Vec<Content>> {
         let revision = check::revision(revision.as_deref().unwrap_or("HEAD"))?;
@@ -245,24 +244,24 @@ impl Reading {
             repository.run(asked).await?
         };
         if output.bytes.contains(&0) {
-            return Err(Error::tool("expected text, found bytes that are none"));
+            return Err(Error::tool("the file is not valid UTF-8 text"));
         }
         Ok(shown(&output))
     }
 
-    /// Show for each line of a file which commit last changed it.
+    /// Show which commit last changed each line of a file.
     #[tool(title = "Git blame", read_only, open_world = false)]
     async fn git_blame(
         &self,
         ctx: Ctx,
-        /// The path of the file, from the top of the repository.
+        /// The path of the file, relative to the top of the repository.
         path: String,
-        /// The revision; the work tree otherwise.
+        /// The revision. Default: the work tree.
         revision: Option<String>,
         /// The first line, counted from 1.
         #[schemars(range(min = 1))]
         from_line: Option<u64>,
-        /// The last line; at most 2000 lines are shown at once.
+        /// The last line. At most 2000 lines are returned per call.
         #[schemars(range(min = 1))]
         to_line: Option<u64>,
     ) -> Result<Json<Blame>> {
@@ -271,29 +270,27 @@ impl Reading {
         let from = from_line.unwrap_or(1).max(1);
         let to = to_line.unwrap_or(u64::MAX).min(from.saturating_add(BLAMED - 1));
         if to < from {
-            return Err(Error::tool(format!(
-                "expected the last line not before the first, got {from} to {to}"
-            )));
+            return Err(Error::tool(format!("invalid range of lines {from} to {to}")));
         }
         let mut asked = words(["blame", "--line-porcelain", "--no-textconv", "--encoding=UTF-8"]);
         asked.push(format!("-L{from},{to}"));
         if let Some(revision) = revision {
-            // By its hash, since `blame` does not know where options end.
+            // Pass the hash, because `blame` has no separator for options.
             asked.push(resolve(repository, check::revision(&revision)?).await?);
         }
         asked.extend(words(["--", path]));
         let output = repository.run(asked).await?;
-        let lines = told::blame(&whole(&output, b'\n'));
+        let lines = parse::blame(&whole(&output, b'\n'));
         let full = to_line != Some(to) && lines.len() as u64 == BLAMED;
         Ok(Json(Blame { lines, more: output.cut || full }))
     }
 
-    /// List the branches, those of other repositories as they were last seen.
+    /// List local and remote-tracking branches.
     #[tool(title = "Git branches", read_only, open_world = false)]
     async fn git_branches(&self, ctx: Ctx) -> Result<Json<Branches>> {
-        let asked = ["for-each-ref", told::BRANCH_FORMAT, "refs/heads", "refs/remotes"];
+        let asked = ["for-each-ref", parse::BRANCH_FORMAT, "refs/heads", "refs/remotes"];
         let output = self.0.open(&ctx).await?.run(asked).await?;
-        Ok(Json(Branches { branches: told::branches(&whole(&output, b'\n')), more: output.cut }))
+        Ok(Json(Branches { branches: parse::branches(&whole(&output, b'\n')), more: output.cut }))
     }
 }
 
@@ -301,17 +298,17 @@ pub(super) fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String>
     words.into_iter().map(str::to_owned).collect()
 }
 
-/// The hash of the commit that a revision names.
+/// Resolves a revision to a commit hash.
 pub(super) async fn resolve(repository: &Repository, revision: &str) -> Result<String> {
     let commit = format!("{revision}^{{commit}}");
     let found = repository.run(["rev-parse", "--verify", "--quiet", "--end-of-options", &commit]).await;
-    let unknown = || Error::tool(format!("expected `{revision}` to name a commit, found none of that name"));
+    let unknown = || Error::tool(format!("unknown revision `{revision}`"));
     let hash = found.map_err(|_| unknown())?.text().trim_end().to_owned();
     let is_hash = hash.len() >= 40 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
     if is_hash { Ok(hash) } else { Err(unknown()) }
 }
 
-/// The records that are there to their end; one that was cut would be misread.
+/// Returns the complete records. A cut record would be misread.
 fn whole(output: &Output, end: u8) -> String {
     let length = if output.cut {
         output.bytes.iter().rposition(|byte| *byte == end).map_or(0, |last| last + 1)
@@ -324,8 +321,7 @@ fn whole(output: &Output, end: u8) -> String {
 fn shown(output: &Output) -> Vec<Content> {
     let mut blocks = vec![Content::text(output.text())];
     if output.cut {
-        blocks
-            .push(Content::text(format!("(cut after {} bytes: ask for less, by paths)", output.bytes.len())));
+        blocks.push(Content::text(format!("(cut after {} bytes; limit the paths)", output.bytes.len())));
     }
     blocks
 }

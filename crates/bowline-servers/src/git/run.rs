@@ -1,9 +1,8 @@
-//! Running the git program on a repository nobody vouches for.
+//! Runs git on an untrusted repository.
 //!
-//! What a repository configures for itself can name programs: hooks, filters, monitors, viewers of differences. None of
-//! them runs here, and neither do the filters and hooks that the user configures for all repositories: some of them, such as
-//! that of git-lfs, run what the repository names. Nothing is passed through a shell, and no setting comes from the
-//! environment.
+//! The configuration of a repository can name programs: hooks, filters, monitors, diff viewers. None of them runs here. Neither do
+//! filters and hooks of the user's configuration, because some of them, such as git-lfs, run programs that the repository names.
+//! No shell is used, and no setting comes from the environment.
 
 use bowline::server::{Error, Result};
 use std::{
@@ -16,14 +15,14 @@ use std::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 
-/// How much git may say of what went wrong.
+/// The maximum size of git's error output.
 const MAX_COMPLAINT: u64 = 4096;
-/// How long a list of settings may be.
+/// The maximum size of the configuration listing.
 const MAX_SETTINGS: u64 = 1024 * 1024;
-/// How long a list of files may be whose filters are looked up.
+/// The maximum size of the file list for filter checks.
 const MAX_FILES: u64 = 16 * 1024 * 1024;
 
-/// Settings that hold whatever the repository says.
+/// Settings that override the repository.
 const SETTINGS: &[(&str, &str)] = &[
     ("advice.detachedHead", "false"),
     ("blame.ignoreRevsFile", ""),
@@ -43,28 +42,28 @@ const SETTINGS: &[(&str, &str)] = &[
     ("tag.gpgSign", "false"),
 ];
 
-/// What of the environment git needs to find itself, the user's own settings, and a place for temporary files.
+/// The environment variables that git needs.
 const ENVIRONMENT: &[&str] =
     &["HOME", "PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "USERPROFILE", "XDG_CONFIG_HOME"];
 
-/// A repository and the program that looks into it.
+/// A repository and the git program.
 #[derive(Clone, Debug)]
 pub(super) struct Repository {
     program: PathBuf,
     /// The top of the work tree.
     pub(super) folder: PathBuf,
-    /// How it was named, which may be through links.
+    /// The path given by the user, which may contain links.
     pub(super) given: PathBuf,
     git_dir: PathBuf,
     pub(super) max_output: u64,
     pub(super) time: Duration,
 }
 
-/// What git wrote.
+/// The output of git.
 #[derive(Debug)]
 pub(super) struct Output {
     pub(super) bytes: Vec<u8>,
-    /// Whether there was more.
+    /// Whether the output was cut.
     pub(super) cut: bool,
 }
 
@@ -78,49 +77,49 @@ impl Output {
 #[derive(Debug)]
 struct Program {
     name: String,
-    /// Whether the repository sets it, not its user.
+    /// Whether it is set by the repository instead of the user.
     of_repository: bool,
 }
 
 impl Program {
-    /// The name of the filter that it is of.
+    /// The name of the filter.
     fn filter(&self) -> Option<&str> {
         Some(self.name.strip_prefix("filter.")?.rsplit_once('.')?.0)
     }
 }
 
-/// The files that a command writes to the index or to the work tree.
+/// The files that a command writes to the index or the work tree.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Affected<'a> {
-    /// These, and what is below them.
+    /// These paths and everything below them.
     Paths(&'a [&'a str]),
-    /// What differs between the current commit and this one.
+    /// The files that differ between the current commit and this one.
     Switch(&'a str),
 }
 
-/// What git says of a folder.
+/// The location of a directory in a repository.
 enum Found {
-    /// It is the top of this one.
+    /// It is the top of a repository.
     Top(Box<Repository>),
-    /// It is below this top.
+    /// It is below the top.
     Within(PathBuf),
 }
 
 fn unfit(folder: &Path, reason: &str) -> Error {
-    Error::tool(format!("expected `{}` to be in a git work tree: {reason}", folder.display()))
+    Error::tool(format!("`{}` is not in a git work tree: {reason}", folder.display()))
 }
 
 fn elsewhere(top: &Path) -> String {
-    format!("the top of the one it names is `{}`", top.display())
+    format!("its repository has the top `{}`", top.display())
 }
 
 impl Repository {
-    /// Finds the repository whose work tree `folder` is in. It is served from its top, and as if that had been named: a
-    /// client that works in a folder of it only does not get to see all of it.
+    /// Finds the repository whose work tree contains `folder` and serves it from its top. Clients whose roots cover only a part of the
+    /// work tree do not get access.
     pub(super) fn find(folder: &Path, max_output: u64, time: Duration) -> Result<Self> {
         match Self::find_top(folder, max_output, time)? {
             Found::Top(repository) => Ok(*repository),
-            // What is up there has to be one by itself: a folder cannot claim what is around it.
+            // The top must be a repository by itself: a directory cannot claim its parent.
             Found::Within(top) => match Self::find_top(&top, max_output, time)? {
                 Found::Top(repository) => Ok(*repository),
                 Found::Within(other) => Err(unfit(&top, &elsewhere(&other))),
@@ -136,10 +135,10 @@ impl Repository {
         let mut repository =
             Self { program, given, git_dir: PathBuf::new(), folder: real.clone(), max_output, time };
         let asked = ["rev-parse", "--show-toplevel", "--absolute-git-dir"];
-        let told = repository.ask(&asked)?.map_err(unfit)?;
-        let mut told = told.lines();
-        let (Some(top), Some(git_dir)) = (told.next(), told.next()) else {
-            return Err(unfit("git did not say where it is".into()));
+        let output = repository.ask(&asked)?.map_err(unfit)?;
+        let mut output = output.lines();
+        let (Some(top), Some(git_dir)) = (output.next(), output.next()) else {
+            return Err(unfit("git did not report its location".into()));
         };
         match std::fs::canonicalize(top) {
             Ok(top) if top == real => {}
@@ -148,13 +147,13 @@ impl Repository {
         }
         repository.git_dir = std::fs::canonicalize(git_dir)?;
         if !repository.git_dir.starts_with(&real) && !repository.is_linked()? {
-            return Err(unfit(format!("it names `{git_dir}`, which does not name it")));
+            return Err(unfit(format!("it refers to `{git_dir}`, which does not refer back to it")));
         }
         Ok(Found::Top(Box::new(repository)))
     }
 
-    /// Whether a repository that lies elsewhere knows of this work tree, as those of linked work trees and of submodules
-    /// do. Otherwise any folder could show the history of any repository.
+    /// Returns whether a repository in another place refers to this work tree, as with linked work trees and submodules. Otherwise any
+    /// directory could expose the history of any repository.
     fn is_linked(&self) -> Result<bool> {
         let back = self.git_dir.join("gitdir");
         if std::fs::metadata(&back).is_ok_and(|back| back.is_file()) {
@@ -162,11 +161,11 @@ impl Repository {
             let back = std::fs::canonicalize(self.git_dir.join(back.trim_end())).ok();
             return Ok(back.is_some_and(|back| back == self.folder.join(".git")));
         }
-        // Had it named another one, that would have been the top.
+        // Otherwise another directory would be the top.
         Ok(self.ask(&["config", "--local", "core.worktree"])?.is_ok())
     }
 
-    /// What git writes, or complains of, before there is anything to run it in the background of.
+    /// Runs git synchronously, before there is an async runtime.
     fn ask(&self, arguments: &[&str]) -> Result<Result<String, String>> {
         let mut child = self.command(&[]).args(arguments).spawn()?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
@@ -187,7 +186,7 @@ impl Repository {
         Error::tool(format!("git timed out after {:?}", self.time))
     }
 
-    /// Runs git and gives what it wrote. Fails with what it complained of.
+    /// Runs git and returns its output, or its error message.
     pub(super) async fn run<S: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = S>,
@@ -195,7 +194,7 @@ impl Repository {
         self.run_with(arguments, Vec::new()).await
     }
 
-    /// Runs git with something to read.
+    /// Runs git with standard input.
     pub(super) async fn run_with<S: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = S>,
@@ -208,17 +207,17 @@ impl Repository {
         self.finish(command, input, self.max_output).await
     }
 
-    /// Fails when files would have to go through a filter, which is not run here.
+    /// Fails if files would need a filter.
     ///
-    /// A filter of the user, such as that of git-lfs, can take its settings from the repository, programs among them. So it
-    /// is no more run than one of the repository, and files that need it are left to the user.
+    /// A filter of the user, such as git-lfs, can read settings from the repository and run programs named there, so no filters are
+    /// run at all.
     pub(super) async fn check_no_filters(&self, files: Affected<'_>) -> Result<()> {
         let programs = self.programs().await?;
         let filters: Vec<_> =
             programs.iter().filter_map(|program| Some((program, program.filter()?))).collect();
         if let Some((program, _)) = filters.iter().find(|(program, _)| program.of_repository) {
             return Err(Error::tool(format!(
-                "the configuration of the repository sets `{}`, and its programs are not run here: do this with git itself",
+                "the repository configures `{}`, and programs of a repository are not run here; use git directly",
                 program.name
             )));
         }
@@ -240,7 +239,7 @@ impl Repository {
         command.args(listing);
         let listed = self.finish(command, Vec::new(), MAX_FILES).await?;
         if listed.cut {
-            return Err(Error::tool("too many files to look up their filters; name fewer paths"));
+            return Err(Error::tool("too many files to check for filters; use fewer paths"));
         }
         if listed.bytes.is_empty() {
             return Ok(());
@@ -248,29 +247,29 @@ impl Repository {
         for source in sources {
             let mut command = self.command(&[]);
             command.arg("check-attr").args(source).args(["-z", "--stdin", "filter"]);
-            let told = self.finish(command, listed.bytes.clone(), 4 * MAX_FILES).await?.text();
+            let output = self.finish(command, listed.bytes.clone(), 4 * MAX_FILES).await?.text();
             // Triples: the path, the name of the attribute, its value.
-            let fields: Vec<&str> = told.split('\0').collect();
+            let fields: Vec<&str> = output.split('\0').collect();
             let used = fields.chunks_exact(3).find_map(|field| {
                 let [path, _, value] = field else { return None };
                 filters.iter().any(|(_, name)| name == value).then_some((*path, *value))
             });
             if let Some((path, name)) = used {
                 return Err(Error::tool(format!(
-                    "`{path}` uses the filter `{name}`, and filters are not run here: do this with git itself"
+                    "`{path}` uses the filter `{name}`, and filters are not run here; use git directly"
                 )));
             }
         }
         Ok(())
     }
 
-    /// The settings that name programs which no option of git turns off, of the user as well as of the repository.
+    /// Returns the settings that name programs and cannot be disabled by an option.
     async fn programs(&self) -> Result<Vec<Program>> {
         let mut command = self.command(&[]);
         command.args(["config", "--list", "--includes", "--show-scope", "--name-only", "-z"]);
         let listed = self.finish(command, Vec::new(), MAX_SETTINGS).await?;
         if listed.cut {
-            return Err(Error::tool("the configuration of the repository is too long to be looked at"));
+            return Err(Error::tool("the configuration of the repository is too large"));
         }
         let listed = listed.text();
         let mut words = listed.split('\0');
@@ -287,7 +286,7 @@ impl Repository {
         Ok(found)
     }
 
-    /// A command with nothing but what it needs. `more` are settings as [`SETTINGS`] are.
+    /// Builds a command with a minimal environment. `more` are additional [`SETTINGS`].
     fn command(&self, more: &[(String, &str)]) -> Command {
         let mut command = Command::new(&self.program);
         command.env_clear().current_dir(&self.folder).stdin(Stdio::null());
@@ -309,7 +308,7 @@ impl Repository {
             .env("GIT_LITERAL_PATHSPECS", "1")
             .env("GIT_EDITOR", ":")
             .env("LC_ALL", "C");
-        // By the environment, where a name can hold any character.
+        // Passed by the environment, where names can contain any character.
         let settings = SETTINGS.iter().map(|&(name, value)| (name, value));
         let settings = settings.chain(more.iter().map(|(name, value)| (name.as_str(), *value)));
         let mut count = 0_usize;
@@ -331,7 +330,7 @@ impl Repository {
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let feed = async {
             if let Some(mut stdin) = stdin {
-                // Git may end without reading, and then says why.
+                // Git may exit without reading its input; its error output says why.
                 drop(stdin.write_all(&input).await);
             }
         };
@@ -353,7 +352,7 @@ impl Repository {
     }
 }
 
-/// At most `limit` bytes of a stream. The rest is left in it, so a writer that has more is to be ended.
+/// Reads at most `limit` bytes. The rest stays in the stream, so the process must be killed.
 async fn limited(stream: Option<impl AsyncRead + Unpin>, limit: u64) -> Result<Output> {
     let mut bytes = Vec::new();
     if let Some(stream) = stream {
@@ -365,7 +364,7 @@ async fn limited(stream: Option<impl AsyncRead + Unpin>, limit: u64) -> Result<O
     Ok(Output { bytes, cut })
 }
 
-/// What little a stream holds; nothing more than could be read of it when it fails.
+/// Reads a small stream. Read errors end it early.
 fn short(stream: Option<impl Read>) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some(stream) = stream {
@@ -374,7 +373,7 @@ fn short(stream: Option<impl Read>) -> Vec<u8> {
     bytes
 }
 
-/// The settings that take the effect of one that names a program.
+/// Returns the settings that disable a setting that names a program.
 fn switched_off(name: &str) -> Vec<(String, &'static str)> {
     let (section, _) = name.rsplit_once('.').unwrap_or((name, ""));
     if section.starts_with("hook.") {
@@ -383,21 +382,20 @@ fn switched_off(name: &str) -> Vec<(String, &'static str)> {
     vec![(name.to_owned(), ""), (format!("{section}.required"), "false")]
 }
 
-/// What git said, in one line.
+/// Returns git's error output on one line.
 fn complaint(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    if lines.is_empty() { "it did not say why".to_owned() } else { lines.join(" ") }
+    if lines.is_empty() { "no error message".to_owned() } else { lines.join(" ") }
 }
 
-/// The git program, by its full path: a relative entry of `PATH` would be looked up in the repository.
+/// Finds the git program by its absolute path. A relative entry of `PATH` would be resolved in the repository.
 fn program() -> Result<PathBuf> {
     let name: OsString = format!("git{}", std::env::consts::EXE_SUFFIX).into();
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&folders)
         .filter(|folder| folder.is_absolute())
         .map(|folder| folder.join(&name));
-    let missing =
-        || Error::tool("expected the program `git` in one of the folders of `PATH`, did not find it");
+    let missing = || Error::tool("`git` not found in PATH");
     found.into_iter().find(|program| program.is_file()).ok_or_else(missing)
 }

@@ -1,4 +1,4 @@
-//! The tools that change the repository, offered only when that is allowed.
+//! The tools that change the repository, offered only with `--write`.
 
 use super::{
     Desk, check,
@@ -10,64 +10,64 @@ use bowline::prelude::*;
 #[derive(Debug)]
 pub(super) struct Writing(pub(super) Desk);
 
-/// Files that will be in the next commit.
+/// The staged files.
 #[data]
 pub struct Added {
-    /// Their paths, or those of folders, as they were given.
+    /// The paths of files or directories, as given.
     pub paths: Vec<String>,
 }
 
-/// Files that will not be in the next commit as they are in the work tree.
+/// The unstaged files.
 #[data]
 pub struct Unstaged {
-    /// Their paths, or those of folders, as they were given.
+    /// The paths of files or directories, as given.
     pub paths: Vec<String>,
 }
 
-/// A commit that was made.
+/// A new commit.
 #[data]
 pub struct Committed {
-    /// Its hash.
+    /// The hash.
     pub hash: String,
 }
 
-/// A branch that was made or is checked out now.
+/// A branch that was created or checked out.
 #[data]
 pub struct Switched {
-    /// Its name.
+    /// The name.
     pub branch: String,
-    /// Its last commit.
+    /// The last commit.
     pub commit: String,
 }
 
 #[tools]
 impl Writing {
-    /// Stage files for the next commit, as they are in the work tree, deleted ones as well.
+    /// Stage files, including deletions.
     #[tool(title = "Git add", destructive = false, idempotent, open_world = false)]
     async fn git_add(
         &self,
         ctx: Ctx,
-        /// Paths of files or folders, from the top of the repository.
+        /// Paths of files or directories, relative to the top of the repository.
         paths: Vec<String>,
     ) -> Result<Json<Added>> {
         add(self.0.open(&ctx).await?, &paths).await?;
         Ok(Json(Added { paths }))
     }
 
-    /// Take files out of the next commit. The work tree stays as it is.
+    /// Unstage files. The work tree is not changed.
     #[tool(title = "Git unstage", destructive = false, idempotent, open_world = false)]
     async fn git_unstage(
         &self,
         ctx: Ctx,
-        /// Paths of files or folders, from the top of the repository.
+        /// Paths of files or directories, relative to the top of the repository.
         paths: Vec<String>,
     ) -> Result<Json<Unstaged>> {
         let checked = check::paths(Some(&paths))?;
         if checked.is_empty() {
-            return Err(Error::tool("expected at least one path, got none"));
+            return Err(Error::tool("expected at least one path"));
         }
         let repository = self.0.open(&ctx).await?;
-        // Before the first commit there is nothing that the index could be set back to.
+        // Before the first commit there is nothing to reset the index to.
         let mut asked = match resolve(repository, "HEAD").await {
             Ok(_) => words(["restore", "--staged", "--"]),
             Err(_) => words(["rm", "--cached", "-r", "--quiet", "--"]),
@@ -77,18 +77,18 @@ impl Writing {
         Ok(Json(Unstaged { paths }))
     }
 
-    /// Commit what is staged, and these paths with it.
+    /// Commit the staged changes, and optionally more paths.
     #[tool(title = "Git commit", destructive = false, open_world = false)]
     async fn git_commit(
         &self,
         ctx: Ctx,
-        /// What the commit says of itself.
+        /// The commit message.
         message: String,
-        /// Paths to stage first, from the top of the repository.
+        /// Paths to stage first, relative to the top of the repository.
         paths: Option<Vec<String>>,
     ) -> Result<Json<Committed>> {
         if message.trim().is_empty() || message.contains('\0') {
-            return Err(Error::tool("expected `message` to be a text without NUL characters, and not empty"));
+            return Err(Error::tool("`message` must not be empty or contain NUL characters"));
         }
         let repository = self.0.open(&ctx).await?;
         if let Some(paths) = &paths {
@@ -107,14 +107,14 @@ impl Writing {
         Ok(Json(Committed { hash: resolve(repository, "HEAD").await? }))
     }
 
-    /// Make a branch, without checking it out.
+    /// Create a branch without checking it out.
     #[tool(title = "Git branch", destructive = false, open_world = false)]
     async fn git_create_branch(
         &self,
         ctx: Ctx,
         /// The name of the branch.
         name: String,
-        /// The revision it begins at; the current commit otherwise.
+        /// The start revision. Default: the current commit.
         start: Option<String>,
     ) -> Result<Json<Switched>> {
         let branch = check::branch(&name)?;
@@ -125,7 +125,7 @@ impl Writing {
         Ok(Json(Switched { branch: name, commit }))
     }
 
-    /// Check out a branch. Fails when that would lose changes.
+    /// Switch to a branch. Fails if changes would be lost.
     #[tool(title = "Git switch", destructive = false, idempotent, open_world = false)]
     async fn git_switch(
         &self,
@@ -146,7 +146,7 @@ impl Writing {
 async fn add(repository: &Repository, paths: &[String]) -> Result<()> {
     let paths = check::paths(Some(paths))?;
     if paths.is_empty() {
-        return Err(Error::tool("expected at least one path, got none"));
+        return Err(Error::tool("expected at least one path"));
     }
     repository.check_no_filters(Affected::Paths(&paths)).await?;
     let mut asked = words(["add", "--all", "--"]);

@@ -1,24 +1,24 @@
-//! The main content of a page: what it is about, without menus, sidebars, banners and footers.
+//! Extracts the main content of a page, without menus, sidebars, banners and footers.
 //!
-//! Authors mark it (`article`, `main`), or it is where most of the text in paragraphs is that is not links. Where neither
-//! gives a clear answer, the page is left as it is.
+//! The main content is marked by the author (`article`, `main`), or it is the element with most paragraph text outside of links. If
+//! the result is unclear, the whole page is used.
 
 use html2text::{Comment, Document, Element, Handle};
 use std::{collections::HashSet, rc::Rc};
 
-/// How long the main content has to be, in bytes. Less is a card or a notice.
+/// The minimum size of the main content in bytes. Shorter elements are cards or notices.
 const MIN_TEXT: usize = 200;
-/// How long a paragraph has to be to count.
+/// The minimum length of a paragraph that counts.
 const MIN_PARAGRAPH: usize = 25;
 
-/// Elements that hold no text for readers.
+/// Elements without visible text.
 const INVISIBLE: [&str; 7] = ["head", "script", "style", "template", "noscript", "svg", "iframe"];
 /// Elements that are never the main content.
 const BESIDE: [&str; 6] = ["nav", "aside", "footer", "menu", "dialog", "button"];
-/// Roles that say the same.
+/// ARIA roles with the same meaning.
 const ROLES: [&str; 7] =
     ["navigation", "banner", "contentinfo", "complementary", "search", "dialog", "alertdialog"];
-/// Words in `class` and `id` that authors give to what is beside the content.
+/// Words in `class` and `id` that mark boilerplate.
 const WORDS: [&str; 35] = [
     "ad",
     "ads",
@@ -57,23 +57,23 @@ const WORDS: [&str; 35] = [
     "toolbar",
 ];
 
-/// A node of the page, with what is known of it. Nodes are in the order of the page: parents come before children.
+/// A node of the page. Nodes are in document order: parents come before children.
 struct Part {
     node: Handle,
     parent: Option<usize>,
     name: Option<String>,
     is_text: bool,
-    /// How many bytes of text are in it, and how many of those in links.
+    /// The size of its text, and of its text in links.
     text: usize,
     linked: usize,
     commas: usize,
-    /// Whether it is in an `article` or in `main`.
+    /// Whether it is inside an `article` or `main`.
     inside: bool,
-    /// Whether it or something around it is beside the content.
+    /// Whether it or a parent is boilerplate.
     beside: bool,
 }
 
-/// Reduces the page to its main content. False if there is none that stands out; then the page is as it was.
+/// Reduces the page to its main content. Returns false and leaves the page unchanged if there is no clear main content.
 pub(super) fn reduce(document: &Handle) -> bool {
     let mut parts = parts(document);
     add_up(&mut parts);
@@ -85,7 +85,7 @@ pub(super) fn reduce(document: &Handle) -> bool {
     prune(&parts);
     let (Some(main), Some(body)) = (parts.get(main), parts.get(body)) else { return false };
     if !Rc::ptr_eq(&main.node, &body.node) {
-        // A node that is dropped empties everything below it, so the main content leaves its parent first.
+        // Dropping a node empties everything below it, so detach the main content first.
         if let Some(parent) = main.parent.and_then(|parent| parts.get(parent)) {
             parent.node.children.borrow_mut().retain(|child| !Rc::ptr_eq(child, &main.node));
         }
@@ -94,7 +94,7 @@ pub(super) fn reduce(document: &Handle) -> bool {
     true
 }
 
-/// All nodes that readers see.
+/// Returns all visible nodes.
 fn parts(document: &Handle) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     let mut left = vec![(Handle::clone(document), None, false)];
@@ -120,7 +120,7 @@ fn parts(document: &Handle) -> Vec<Part> {
     parts
 }
 
-/// How long a text is without blanks, and how many commas it has.
+/// Counts the bytes of a text without white space, and its commas.
 fn measure(node: &Handle) -> (usize, usize) {
     let mut text = Vec::new();
     // Writing to memory does not fail.
@@ -129,7 +129,7 @@ fn measure(node: &Handle) -> (usize, usize) {
     (text.len() - blanks, text.split(|byte| *byte == b',').count() - 1)
 }
 
-/// Adds what is in each node to what is around it. Text that is beside the content does not count.
+/// Adds the counts of each node to its parent. Boilerplate does not count.
 fn add_up(parts: &mut [Part]) {
     for part in parts.iter_mut().filter(|part| !part.is_text) {
         (part.text, part.linked, part.commas) = (0, 0, 0);
@@ -149,7 +149,7 @@ fn add_up(parts: &mut [Part]) {
     }
 }
 
-/// Marks what is beside the content, with everything in it.
+/// Marks boilerplate and everything inside it.
 fn mark(parts: &mut [Part], total: usize) {
     for index in 0..parts.len() {
         let Some(part) = parts.get(index) else { continue };
@@ -175,7 +175,7 @@ fn is_beside(part: &Part, total: usize) -> bool {
     {
         return true;
     }
-    // `content-with-sidebar` may be around everything; such names say something of small parts only.
+    // A class such as `content-with-sidebar` can wrap the whole page, so only small parts are marked.
     if part.text.saturating_mul(2) > total {
         return false;
     }
@@ -194,7 +194,7 @@ fn attribute(node: &Handle, wanted: &str) -> Option<String> {
     Some(found.value.to_string())
 }
 
-/// The node with the main content.
+/// Finds the node with the main content.
 fn find(parts: &[Part]) -> Option<usize> {
     let kept = || parts.iter().enumerate().filter(|(_, part)| !part.beside && part.text >= MIN_TEXT);
     let longest =
@@ -204,7 +204,7 @@ fn find(parts: &[Part]) -> Option<usize> {
     if let Some((index, _)) = longest(&marked) {
         return Some(index);
     }
-    // One article, and not a list of them.
+    // A single article, not a list of articles.
     let is_article = |part: &Part| part.name.as_deref() == Some("article");
     let outermost = |part: &&Part| {
         is_article(part)
@@ -229,7 +229,7 @@ fn find(parts: &[Part]) -> Option<usize> {
     by_paragraphs(parts)
 }
 
-/// Whether a node is an article or in one.
+/// Returns whether a node is an article or inside one.
 fn parent_is_article(parts: &[Part], part: &Part) -> bool {
     let mut part = Some(part);
     while let Some(around) = part {
@@ -241,8 +241,7 @@ fn parent_is_article(parts: &[Part], part: &Part) -> bool {
     false
 }
 
-/// The node whose paragraphs have most text that is not links: a paragraph speaks for what it is in, and half as much for
-/// what that is in.
+/// Finds the node with most paragraph text outside of links. A paragraph counts for its parent, and half for its grandparent.
 fn by_paragraphs(parts: &[Part]) -> Option<usize> {
     let mut scores = vec![0_usize; parts.len()];
     for part in parts.iter().filter(|part| !part.beside && part.text >= MIN_PARAGRAPH) {
@@ -250,7 +249,7 @@ fn by_paragraphs(parts: &[Part]) -> Option<usize> {
             continue;
         }
         let unlinked = part.text.saturating_sub(part.linked);
-        // Of a long paragraph each hundred bytes count, to 300; commas are signs of prose.
+        // Length counts per 100 bytes, up to 300. Commas indicate prose.
         let points = (10 + part.commas * 10 + (part.text / 10).min(30)) * unlinked / part.text.max(1);
         let parent = part.parent;
         let grandparent = parent.and_then(|parent| parts.get(parent)).and_then(|parent| parent.parent);
@@ -274,7 +273,7 @@ fn by_paragraphs(parts: &[Part]) -> Option<usize> {
     found.max_by_key(|(_, (part, points))| score(part, **points)).map(|(index, _)| index)
 }
 
-/// Takes what is beside the content out of the page.
+/// Removes boilerplate from the page.
 fn prune(parts: &[Part]) {
     let beside: HashSet<_> =
         parts.iter().filter(|part| part.beside).map(|part| Rc::as_ptr(&part.node)).collect();

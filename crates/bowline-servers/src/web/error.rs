@@ -1,11 +1,11 @@
-//! What goes wrong with the web.
+//! Errors of the web server.
 
 use std::fmt;
 
-/// What went wrong while a document of an interface was read, with the place in it.
+/// An error in an OpenAPI document, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// Where in the document, as in a `$ref`; empty when it is about the whole.
+    /// The position as in a `$ref`; empty for the whole document.
     at: String,
     reason: String,
 }

@@ -1,4 +1,4 @@
-//! Which addresses may be reached: those of the open internet, and what the operator allows besides.
+//! Restricts requests to the public internet and explicitly allowed hosts (SSRF protection).
 
 use bowline::http::Resolve;
 use bowline::server::BoxFuture;
@@ -9,12 +9,12 @@ use std::{
     sync::Arc,
 };
 
-/// Looks names up, for real or in a test.
+/// Resolves host names. Tests replace it.
 pub(super) trait Lookup: Send + Sync {
     fn lookup<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
-/// By what the system knows.
+/// The resolver of the system.
 struct System;
 
 impl Lookup for System {
@@ -26,24 +26,24 @@ impl Lookup for System {
     }
 }
 
-/// Keeps requests out of networks that are nobody's business but their owner's.
+/// Keeps requests out of private networks.
 ///
-/// A name is looked up once, when a connection is made, every address of it is checked, and the connection goes to what was
-/// checked: a name that means something else a moment later changes nothing.
+/// A name is resolved once per connection, all its addresses are checked, and the connection uses a checked address. A changed DNS
+/// record has no effect.
 #[derive(Clone)]
 pub(super) struct Guard {
     lookup: Arc<dyn Lookup>,
     reach: Reach,
-    /// Hosts that may be anywhere, in lower case, with or without a port.
+    /// Allowed hosts, in lower case, with or without a port.
     allowed: Vec<String>,
 }
 
-/// How far requests may go.
+/// Which addresses are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// To the open internet.
+    /// The public internet.
     Public,
-    /// Everywhere.
+    /// All addresses.
     Private,
 }
 
@@ -58,12 +58,12 @@ impl Guard {
         self.reach = reach;
     }
 
-    /// Lets a host be anywhere: `name`, or `name:port` for one port of it.
+    /// Allows a host at any address: `name`, or `name:port` for one port.
     pub(super) fn allow(&mut self, host: &str) {
         self.allowed.push(host.trim_end_matches('.').to_ascii_lowercase());
     }
 
-    /// Lets the host of a URL be anywhere, at its port.
+    /// Allows the host and port of a URL at any address.
     pub(super) fn allow_origin(&mut self, url: &str) {
         if let Ok(uri) = Uri::try_from(url)
             && let Some(host) = uri.host()
@@ -74,21 +74,20 @@ impl Guard {
         }
     }
 
-    /// What can be said of a URL before its host is looked up; with a proxy, which does that, it is all that can be said.
+    /// Checks a URL before its host is resolved. With a proxy, which resolves names itself, this is the only check.
     pub(super) fn check(&self, url: &str) -> Result<(), String> {
-        let uri = Uri::try_from(url)
-            .map_err(|error| format!("expected a URL, got one that cannot be read: {error}"))?;
+        let uri = Uri::try_from(url).map_err(|error| format!("invalid URL: {error}"))?;
         let default = match uri.scheme_str() {
             Some("http") => 80,
             Some("https") => 443,
-            Some(_) | None => return Err("expected a URL that begins with `http://` or `https://`".into()),
+            Some(_) | None => return Err("expected a URL that starts with `http://` or `https://`".into()),
         };
-        let Some(authority) = uri.authority() else { return Err("expected a URL with a host".into()) };
+        let Some(authority) = uri.authority() else { return Err("the URL has no host".into()) };
         if authority.as_str().contains('@') {
-            return Err("expected a URL without a user or a password".into());
+            return Err("URLs with a user name or password are not allowed".into());
         }
         if uri.port_u16().is_none() && authority.as_str() != authority.host() {
-            return Err("expected a URL whose port is below 65536".into());
+            return Err("invalid port in the URL".into());
         }
         let port = uri.port_u16().unwrap_or(default);
         match self.host(authority.host(), port)? {
@@ -99,7 +98,7 @@ impl Guard {
         }
     }
 
-    /// A host by what its spelling says.
+    /// Checks a host by its spelling.
     fn host<'a>(&self, spelled: &'a str, port: u16) -> Result<Host<'a>, String> {
         let host = plain(spelled);
         if self.reach == Reach::Private || self.is_allowed(host, port) {
@@ -108,7 +107,7 @@ impl Guard {
         if let Ok(address) = host.parse() {
             return Ok(Host::Address(address));
         }
-        // Systems read `2130706433`, `0x7f.1` and `0177.0.0.1` as addresses; names do not end in a number.
+        // Resolvers interpret `2130706433`, `0x7f.1` and `0177.0.0.1` as addresses. Names never end in a number.
         let last = host.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
         if host.contains(':')
             || last.is_empty()
@@ -116,7 +115,7 @@ impl Guard {
             || last.bytes().all(|byte| byte.is_ascii_digit())
         {
             return Err(format!(
-                "expected the name of a host, or an address written as four decimal numbers or as IPv6, got `{spelled}`"
+                "invalid host `{spelled}`; expected a host name, a dotted IPv4 address or an IPv6 address"
             ));
         }
         let is_near = |name: &str| {
@@ -128,7 +127,7 @@ impl Guard {
         };
         if ["localhost", "local", "internal", "home.arpa"].into_iter().any(is_near) {
             return Err(format!(
-                "`{spelled}` is the name of a host in a private network, which is not reached from here; start the server with \
+                "`{spelled}` is a host name of a private network, which is not allowed; start the server with \
                  `--allow-host {spelled}` to allow it"
             ));
         }
@@ -141,7 +140,7 @@ impl Guard {
     }
 
     async fn addresses(&self, spelled: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
-        let found = |host: &str, error: &io::Error| format!("`{host}` cannot be looked up: {error}");
+        let found = |host: &str, error: &io::Error| format!("cannot resolve `{host}`: {error}");
         let addresses = match self.host(spelled, port)? {
             Host::Anywhere(host) => match host.parse() {
                 Ok(address) => vec![address],
@@ -157,7 +156,7 @@ impl Guard {
     }
 }
 
-/// All addresses, if none of them is private: one that is would be reached whenever the others do not answer.
+/// Returns all addresses if none of them is private. A private one would be used if the others do not respond.
 fn public(host: &str, addresses: Vec<IpAddr>) -> Result<Vec<IpAddr>, String> {
     match addresses.iter().find_map(|address| Some((address, private(*address)?))) {
         Some((address, kind)) => Err(refused(host, *address, kind)),
@@ -165,7 +164,7 @@ fn public(host: &str, addresses: Vec<IpAddr>) -> Result<Vec<IpAddr>, String> {
     }
 }
 
-/// A host without the brackets of IPv6 and the dot that ends a full name.
+/// Removes IPv6 brackets and the trailing dot.
 fn plain(host: &str) -> &str {
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     host.strip_suffix('.').unwrap_or(host)
@@ -179,7 +178,7 @@ enum Host<'a> {
 
 fn refused(host: &str, address: IpAddr, kind: &str) -> String {
     format!(
-        "`{host}` is at {address}, {kind}, which is not reached from here; start the server with `--allow-host {host}` to \
+        "`{host}` is at {address}, {kind}, which is not allowed; start the server with `--allow-host {host}` to \
          allow it"
     )
 }
@@ -199,7 +198,7 @@ impl fmt::Debug for Guard {
     }
 }
 
-/// What kind of address it is, unless it is one of the open internet.
+/// Describes an address that is not on the public internet.
 fn private(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => private_v4(address),
@@ -209,13 +208,13 @@ fn private(address: IpAddr) -> Option<&'static str> {
 
 fn private_v4(address: Ipv4Addr) -> Option<&'static str> {
     Some(match address.octets() {
-        [127, ..] => "an address of this machine",
-        [0, ..] => "an address of this network",
-        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => "an address of a private network",
-        [100, 64..=127, ..] => "an address of a carrier's network",
+        [127, ..] => "a loopback address",
+        [0, ..] => "an unspecified address",
+        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => "a private address",
+        [100, 64..=127, ..] => "a carrier-grade NAT address",
         [169, 254, ..] => "a link-local address",
-        // Where virtual machines of one provider find their host.
-        [168, 63, 129, 16] => "an address of a provider's own",
+        // The host address of virtual machines on Azure.
+        [168, 63, 129, 16] => "an internal cloud provider address",
         [192, 0, 0 | 2, _] | [192, 88, 99, _] | [198, 18..=19, ..] | [198, 51, 100, _] | [203, 0, 113, _] => {
             "an address reserved for protocols, tests and documentation"
         }
@@ -232,16 +231,16 @@ fn private_v6(address: Ipv6Addr) -> Option<&'static str> {
         private_v4(Ipv4Addr::new(a, b, c, d))
     };
     match address.segments() {
-        [0, 0, 0, 0, 0, 0, 0, 0] => Some("an address of this network"),
-        [0, 0, 0, 0, 0, 0, 0, 1] => Some("an address of this machine"),
-        [0xfc00..=0xfdff, ..] => Some("an address of a private network"),
+        [0, 0, 0, 0, 0, 0, 0, 0] => Some("an unspecified address"),
+        [0, 0, 0, 0, 0, 0, 0, 1] => Some("a loopback address"),
+        [0xfc00..=0xfdff, ..] => Some("a private address"),
         [0xfe80..=0xfebf, ..] => Some("a link-local address"),
         [0xfec0..=0xfeff, ..] => Some("a site-local address"),
         [0xff00..=0xffff, ..] => Some("a multicast address"),
         [0x2001, 0x0db8 | 0..=0x01ff, ..] | [0x3fff, 0..=0x0fff, ..] => {
             Some("an address reserved for protocols, tests and documentation")
         }
-        // IPv4 in other clothes: mapped, translated by a gateway, or the end of a tunnel.
+        // Embedded IPv4: mapped addresses, NAT64 and tunnels.
         [0, 0, 0, 0, 0, 0xffff, high, low]
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
         | [0x2002, high, low, ..]
@@ -377,8 +376,8 @@ mod tests {
             "http://example.com:99999/",
             "javascript:alert(1)",
         ] {
-            let told = guard(&[]).check(url).unwrap_err();
-            assert!(!told.contains("secret"), "{told}");
+            let message = guard(&[]).check(url).unwrap_err();
+            assert!(!message.contains("secret"), "{message}");
         }
         for url in [
             "http://example.com/",
@@ -392,11 +391,11 @@ mod tests {
 
     // V-50
     #[test]
-    fn a_name_is_looked_up_once_and_every_address_counts() {
+    fn a_name_is_resolved_once_and_every_address_is_checked() {
         assert_eq!(resolve(&guard(&[&["93.184.216.34"]]), "example.com").unwrap(), ["93.184.216.34:80"]);
         for second in ["127.0.0.1", "::1", "169.254.169.254", "::ffff:10.0.0.1"] {
-            let told = resolve(&guard(&[&["93.184.216.34", second]]), "example.com").unwrap_err();
-            assert!(told.contains(&second.parse::<IpAddr>().unwrap().to_string()), "{told}");
+            let message = resolve(&guard(&[&["93.184.216.34", second]]), "example.com").unwrap_err();
+            assert!(message.contains(&second.parse::<IpAddr>().unwrap().to_string()), "{message}");
         }
         // A name that changes its meaning is refused when a connection is made by it again.
         let rebinding = guard(&[&["93.184.216.34"], &["127.0.0.1"]]);
@@ -405,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn the_open_internet_is_reached_by_any_kind_of_address() {
+    fn public_addresses_are_allowed() {
         for host in [
             "8.8.8.8",
             "172.32.0.1",
@@ -419,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_operator_allows_may_be_anywhere() {
+    fn allowed_hosts_may_have_private_addresses() {
         let mut allowing = guard(&[&["10.0.0.7"]]);
         allowing.allow("Wiki.internal");
         allowing.allow("127.0.0.1:8080");

@@ -1,48 +1,47 @@
-//! A page of HTML as text that reads well.
+//! Converts HTML pages to readable text.
 
 use super::article;
 use bowline::http::Reference;
 use html2text::{Element, Handle, RcDom, config};
 use std::{io, time::Instant};
 
-/// How wide lines get. Models do not mind long ones.
+/// The line width. Models can read long lines.
 const WIDTH: usize = 120;
-/// How deep elements may nest; what draws them nests as deep.
+/// The maximum nesting of elements. Rendering is recursive.
 const MAX_DEPTH: usize = 256;
-/// How many elements and texts a page may have.
+/// The maximum number of nodes.
 const MAX_NODES: usize = 200_000;
-/// How much is read between two looks at the clock.
+/// The number of bytes parsed between two checks of the clock.
 const CHUNK: usize = 1024;
-/// How deep tables may nest, each of which is drawn for every one around it.
+/// The maximum nesting of tables. Each table is rendered once per enclosing table.
 const MAX_TABLES: usize = 8;
 
-/// What is read off a page.
+/// The text of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Page {
     pub(super) title: Option<String>,
     pub(super) text: String,
-    /// Whether this is the main content only.
+    /// Whether this is only the main content.
     pub(super) reduced: bool,
 }
 
-/// How much of a page is wanted.
+/// Which part of a page to convert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// All of it.
+    /// The whole page.
     Whole,
-    /// Its main content, if that stands out.
+    /// The main content, if it can be determined.
     Main,
 }
 
-/// Whether links are shown.
+/// Whether to include links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Links {
     Shown,
     Hidden,
 }
 
-/// A source that dries up in time: reading elements that nest takes the square of their number, and how deep they nest is
-/// known only afterwards.
+/// A reader that stops at a deadline. Parsing nested elements takes quadratic time, and the nesting is not known in advance.
 struct Drying<'a> {
     rest: &'a [u8],
     until: Instant,
@@ -51,15 +50,14 @@ struct Drying<'a> {
 impl io::Read for Drying<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if Instant::now() >= self.until {
-            return Err(io::Error::other("it takes too long; `raw` gives its source"));
+            return Err(io::Error::other("parsing timed out; use `raw` for the source"));
         }
         let wanted = buffer.len().min(CHUNK);
         self.rest.read(buffer.get_mut(..wanted).unwrap_or_default())
     }
 }
 
-/// Reads the page at `url`, as long as that is done in time. This computes for a while: not for a thread that others wait
-/// for.
+/// Converts the page at `url` before the deadline. CPU-bound: call it on a blocking thread.
 pub(super) fn read(
     html: &str,
     url: &str,
@@ -68,7 +66,7 @@ pub(super) fn read(
     until: Instant,
 ) -> Result<Page, String> {
     let config = config::plain().no_table_borders().no_link_wrapping().allow_width_overflow();
-    let unreadable = |error: html2text::Error| format!("the page cannot be read: {error}");
+    let unreadable = |error: html2text::Error| format!("cannot parse the page: {error}");
     let dom = config.parse_html(Drying { rest: html.as_bytes(), until }).map_err(unreadable)?;
     let title = look_over(&dom, url, links)?;
     let reduced = extent == Extent::Main && article::reduce(&dom.document);
@@ -77,7 +75,7 @@ pub(super) fn read(
     Ok(Page { title, text: text.trim().to_owned(), reduced })
 }
 
-/// Sees to the links, and finds the title, of a page that is neither too deep nor too large.
+/// Resolves the links and finds the title. Fails if the page is too deep or too large.
 fn look_over(dom: &RcDom, url: &str, links: Links) -> Result<Option<String>, String> {
     let mut title = None;
     let mut left = vec![(Handle::clone(&dom.document), 0, 0)];
@@ -94,8 +92,8 @@ fn look_over(dom: &RcDom, url: &str, links: Links) -> Result<Option<String>, Str
         }
         if depth > MAX_DEPTH || seen > MAX_NODES || tables > MAX_TABLES {
             return Err(format!(
-                "expected a page of at most {MAX_NODES} elements that nest at most {MAX_DEPTH} deep, tables {MAX_TABLES} \
-                 deep; `raw` gives its source"
+                "the page has more than {MAX_NODES} elements, or they are nested more than {MAX_DEPTH} deep, tables more than {MAX_TABLES} \
+                 deep; use `raw` for the source"
             ));
         }
         left.extend(
@@ -105,14 +103,14 @@ fn look_over(dom: &RcDom, url: &str, links: Links) -> Result<Option<String>, Str
     Ok(title)
 }
 
-/// Makes a link lead where it leads to from elsewhere, or nowhere.
+/// Resolves a link to an absolute URL, or removes it.
 fn see_to(anchor: &Handle, url: &str, links: Links) {
     let Element { attrs, .. } = &anchor.data else { return };
     attrs.borrow_mut().retain_mut(|attribute| {
         if &*attribute.name.local != "href" {
             return true;
         }
-        // What leads to no page, such as `mailto:`, is text.
+        // Links without a page, such as `mailto:`, become text.
         match Reference::resolve(url, &attribute.value) {
             Ok(to) if links == Links::Shown && !attribute.value.starts_with('#') => {
                 attribute.value = to.url.into();
@@ -123,7 +121,7 @@ fn see_to(anchor: &Handle, url: &str, links: Links) {
     });
 }
 
-/// What stands in an element. It is written out and read again, which is how its text is come by.
+/// Returns the text of an element by serializing and parsing it.
 fn text_of(node: &Handle) -> String {
     let mut source = Vec::new();
     // Writing to memory does not fail.
@@ -152,7 +150,7 @@ mod tests {
         <pre>a\n  b</pre><table><tr><th>k</th><th>v</th></tr><tr><td>1</td><td>2</td></tr></table></body></html>";
 
     #[test]
-    fn a_page_reads_like_markdown() {
+    fn a_page_is_formatted_like_markdown() {
         let page = read(HTML, Links::Shown).unwrap();
         assert_eq!(page.title.as_deref(), Some("A page & more"));
         expect![[r"
@@ -197,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_main_content_stands_out() {
+    fn the_main_content_is_detected() {
         let around = |main: &str| {
             format!(
                 "<title>Knots</title><body><header><a href=/>Home</a> Site name</header>
@@ -237,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_main_content_is_left_as_it_is() {
+    fn a_page_without_main_content_is_unchanged() {
         for html in [
             "<nav><a href=/1>One</a></nav><p>Short.",
             "<article>Short</article><footer>End</footer>",
@@ -251,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_made_to_hurt_are_refused_or_read() {
+    fn hostile_pages_are_rejected_or_limited() {
         for element in ["div", "blockquote", "ul><li", "b", "table><tr><td", "font", "svg"] {
             let deep = format!("<{element}>").repeat(100_000);
             let soon = Instant::now() + Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! What sites ask of programs that read them: `robots.txt`, by RFC 9309.
+//! `robots.txt` by RFC 9309.
 
 use std::{
     collections::HashMap,
@@ -6,33 +6,33 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The name that rules can be for, besides `*`.
+/// The user agent that rules can name, besides `*`.
 const AGENT: &str = "bowline";
-/// How much of a file is read.
+/// The maximum size of a file.
 const MAX_FILE: usize = 512 * 1024;
-/// How many rules of a file are kept.
+/// The maximum number of rules per file.
 const MAX_RULES: usize = 10_000;
-/// How long a file holds.
+/// How long a file is cached.
 const LIFETIME: Duration = Duration::from_secs(60 * 60);
-/// How many sites are remembered.
+/// The maximum number of cached sites.
 const MAX_SITES: usize = 256;
 
-/// The files of the sites that were asked lately.
+/// A cache of rules per site.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Robots(Arc<Mutex<Sites>>);
 
-/// When the file of each site was read, and what it says.
+/// The time and the rules of each site.
 type Sites = HashMap<String, (Instant, Arc<Rules>)>;
 
 impl Robots {
-    /// The rules of a site, if they are known.
+    /// Returns the cached rules of a site.
     pub(super) fn known(&self, origin: &str) -> Option<Arc<Rules>> {
         let sites = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (read, rules) = sites.get(origin)?;
         (read.elapsed() < LIFETIME).then(|| Arc::clone(rules))
     }
 
-    /// Remembers the rules of a site; those known longest are forgotten.
+    /// Caches the rules of a site. The oldest entry is evicted.
     pub(super) fn remember(&self, origin: String, rules: Rules) -> Arc<Rules> {
         let rules = Arc::new(rules);
         let mut sites = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,24 +47,24 @@ impl Robots {
     }
 }
 
-/// What one file says to us.
+/// The rules of a file for our user agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rules {
-    /// Whether a path may be read, by patterns of paths.
+    /// Allow and disallow rules by path pattern.
     rules: Vec<(String, bool)>,
 }
 
 impl Rules {
-    /// Allows nothing: for a site that fails to say.
+    /// Disallows everything, for sites that return a server error.
     pub(super) fn nothing() -> Self {
         Self { rules: vec![("/".into(), false)] }
     }
 
-    /// The rules for us; those for everybody where there are none.
+    /// Parses the rules for our user agent, or else for `*`.
     pub(super) fn parse(file: &[u8]) -> Self {
         let file = String::from_utf8_lossy(file.get(..MAX_FILE).unwrap_or(file));
         let (mut ours, mut everybody) = (None::<Vec<_>>, Vec::new());
-        // Several agents in a row share the rules that follow.
+        // Consecutive user agents share the rules that follow.
         let (mut is_ours, mut is_everybody, mut in_agents) = (false, false, false);
         for line in file.lines() {
             let line = line.split('#').next().unwrap_or_default();
@@ -84,7 +84,7 @@ impl Rules {
                 }
                 kind @ ("allow" | "disallow") => {
                     in_agents = false;
-                    // An empty rule says nothing.
+                    // An empty rule has no effect.
                     if value.is_empty() {
                         continue;
                     }
@@ -101,7 +101,7 @@ impl Rules {
         Self { rules: ours.unwrap_or(everybody) }
     }
 
-    /// Whether a path, with its query, may be read: the longest rule that fits decides, and of two an `allow`.
+    /// Returns whether a path with its query is allowed. The longest matching rule wins; `allow` wins ties.
     pub(super) fn allows(&self, path: &str) -> bool {
         let path = normalized(path);
         if path == "/robots.txt" {
@@ -112,7 +112,7 @@ impl Rules {
     }
 }
 
-/// A path with its escapes in one spelling, so that `%7e` and `~` are the same.
+/// Normalizes percent-encoding, so that `%7e` and `~` are equal.
 fn normalized(path: &str) -> String {
     let bytes = path.as_bytes();
     let mut text = String::with_capacity(path.len());
@@ -123,7 +123,7 @@ fn normalized(path: &str) -> String {
             .flatten()
             .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
         let (byte, length) = escaped.map_or((*byte, 1), |escaped| (escaped, 3));
-        // `%2F` in a name is no slash, and signs of patterns stay escaped.
+        // `%2F` stays encoded, and so do pattern characters.
         let plain = byte.is_ascii_graphic()
             && (length == 1 || !matches!(byte, b'/' | b'%' | b'*' | b'$' | b'?' | b'#'));
         if plain {
@@ -136,15 +136,14 @@ fn normalized(path: &str) -> String {
     text
 }
 
-/// Whether a path begins as the pattern says: `*` is any text, and `$` at the end is the end. This takes at most the product
-/// of both lengths.
+/// Matches a path against a pattern: `*` matches any text, `$` at the end anchors it. Takes at most quadratic time.
 fn fits(pattern: &[u8], path: &[u8]) -> bool {
     let (pattern, to_end) = match pattern.strip_suffix(b"$") {
         Some(pattern) => (pattern, true),
         None => (pattern, false),
     };
     let (mut at, mut in_path) = (0, 0);
-    // Where to go on when the text that the last star stands for has to be longer.
+    // Where to continue if the last star has to match more.
     let mut star = None;
     loop {
         match pattern.get(at) {
@@ -176,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_rule_decides() {
+    fn the_longest_rule_wins() {
         let file = "User-agent: *\nDisallow: /private/ # all of it\nAllow: /private/open\nDisallow:\n";
         check(file, "/", true);
         check(file, "/private/x", false);

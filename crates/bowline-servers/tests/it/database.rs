@@ -56,7 +56,7 @@ async fn refusal(server: Server, tool: &str, arguments: Value) -> String {
 }
 
 #[tokio::test]
-async fn a_query_gives_data_and_a_table_in_every_revision() -> Result {
+async fn a_query_returns_data_and_a_table_in_every_revision() -> Result {
     let sql = json!({ "name": "query", "arguments": { "sql": "SELECT id, name FROM products WHERE id < ?1", "parameters": [3] } });
     let table = "id | name\n-- | -----------\n1  | Hemp rope\n2  | Cotton line\n(2 rows)";
     for revision in Revision::ALL.into_iter().filter(|revision| revision.is_legacy()) {
@@ -143,7 +143,7 @@ async fn a_query_cannot_write() -> Result {
 }
 
 #[tokio::test]
-async fn parameters_are_values_whatever_they_look_like() {
+async fn parameters_are_never_parsed_as_sql() {
     for text in ["' OR 1=1 --", "'; DROP TABLE customers; --", "\" OR \"\"=\"", "\\' OR 1=1", "?1", "\0"] {
         let arguments =
             json!({ "sql": "SELECT ?1, count(*) FROM customers WHERE name = ?1", "parameters": [text] });
@@ -159,17 +159,17 @@ async fn parameters_are_counted() {
     for (parameters, found) in [(json!([]), 0), (json!([1, 2, 3]), 3)] {
         let arguments = json!({ "sql": "SELECT ?1 + ?2", "parameters": parameters });
         let told = refusal(sample().server(), "query", arguments).await;
-        assert_eq!(told, format!("expected 2 parameters for the placeholders of the statement, got {found}"));
+        assert_eq!(told, format!("the statement has 2 placeholders, but got {found} parameters"));
     }
 }
 
 #[tokio::test]
-async fn a_name_of_a_table_is_a_value_too() {
+async fn a_table_name_is_escaped() {
     for name in
         ["customers'; DROP TABLE customers; --", "x) UNION SELECT sql, 1, 1, 1, 1 FROM sqlite_schema --", ""]
     {
         let told = refusal(sample().server(), "describe", json!({ "table": name })).await;
-        assert!(told.starts_with("there is no table or view"), "{told}");
+        assert!(told.starts_with("unknown table or view"), "{told}");
     }
 }
 
@@ -181,14 +181,14 @@ const ENDLESS: [&str; 4] = [
 ];
 
 #[tokio::test]
-async fn a_query_without_end_is_cut_off() -> Result {
+async fn an_endless_query_times_out() -> Result {
     let shop = Shop::new();
     for database in [shop.database(), sample()] {
         let mut peer = Peer::memory(database.time_limit(Duration::from_millis(50)).server())?;
         for sql in ENDLESS {
             let result = call(&mut peer, "query", json!({ "sql": sql })).await?;
             let told = result["content"][0]["text"].as_str().unwrap();
-            assert!(told.starts_with("the statement was cut off after 50ms"), "{told}");
+            assert!(told.starts_with("the statement timed out after 50ms"), "{told}");
         }
         let next = call(&mut peer, "query", json!({ "sql": "SELECT 1" })).await?;
         assert_eq!(next["structuredContent"]["rows"], json!([[1]]));
@@ -197,7 +197,7 @@ async fn a_query_without_end_is_cut_off() -> Result {
 }
 
 #[tokio::test]
-async fn a_query_ends_when_its_caller_gives_up() -> Result {
+async fn a_cancelled_call_cancels_its_query() -> Result {
     // The database in memory has one connection: were the first query still at work, the second would wait for it.
     let mut peer = Peer::memory(sample().time_limit(Duration::from_secs(3600)).server())?;
     peer.initialize(Revision::V2025_11_25).await?;
@@ -224,7 +224,7 @@ async fn ten_million_rows_are_not_fetched() {
     let wide = "SELECT printf('%.*c', 100000, 'x') FROM order_lines";
     let found = query(sample().max_bytes(250_000).server(), wide).await;
     assert_eq!(found["rows"].as_array().unwrap().len(), 2);
-    assert_eq!(found["note"], "only what fits into 250000 bytes is shown");
+    assert_eq!(found["note"], "the result was cut at 250000 bytes");
 }
 
 #[tokio::test]
@@ -252,8 +252,8 @@ fn peak_memory() -> Option<u64> {
 }
 
 #[test]
-fn a_row_of_many_long_values_does_not_take_all_memory() {
-    if !alone("database::a_row_of_many_long_values_does_not_take_all_memory", &[]) {
+fn a_row_of_many_long_values_is_limited() {
+    if !alone("database::a_row_of_many_long_values_is_limited", &[]) {
         return;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -299,7 +299,7 @@ async fn statements_beyond_the_queue_are_refused() -> Result {
     assert_eq!(refused["isError"], true, "{refused}");
     assert_eq!(
         refused["content"][0]["text"],
-        "the database is busy: 1 statements run at once and 2 may wait; try again later"
+        "the database is busy (1 statements running, 2 waiting); try again later"
     );
     for id in started {
         peer.notify("notifications/cancelled", json!({ "requestId": id })).await?;
@@ -356,7 +356,7 @@ async fn refusals_name_the_tool_and_the_flag() {
     assert!(told.starts_with("`execute` runs one statement"), "{told}");
     let told = refusal(server(), "explain", json!({ "sql": "EXPLAIN SELECT 1" })).await;
     assert!(
-        told.ends_with("`explain` takes the statement alone, without EXPLAIN, ANALYZE or options"),
+        told.ends_with("pass only the statement to `explain`, without EXPLAIN, ANALYZE or options"),
         "{told}"
     );
     let told =
@@ -365,7 +365,7 @@ async fn refusals_name_the_tool_and_the_flag() {
 }
 
 #[tokio::test]
-async fn a_plan_is_made_without_running_anything() -> Result {
+async fn explain_does_not_run_the_statement() -> Result {
     let shop = Shop::new();
     let before = fs::read(&shop.path).unwrap();
     let mut peer = Peer::memory(shop.database().without_consent().server())?;
@@ -392,7 +392,7 @@ async fn a_plan_is_made_without_running_anything() -> Result {
 }
 
 #[tokio::test]
-async fn a_database_that_is_not_there_is_created_where_that_is_wanted() -> Result {
+async fn a_missing_database_is_created_on_request() -> Result {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new.db");
     let mut peer = Peer::memory(Database::sqlite_or_create(&path).unwrap().without_consent().server())?;
@@ -442,7 +442,7 @@ async fn a_schema_is_described() {
 }
 
 #[tokio::test]
-async fn a_plan_is_shown() {
+async fn the_query_plan_is_shown() {
     let arguments = json!({ "sql": "SELECT * FROM orders WHERE customer_id = ?1", "parameters": [1] });
     let plan = given(sample().server(), "explain", arguments).await;
     assert!(plan["rows"].to_string().contains("orders_by_customer"), "{plan}");
@@ -479,7 +479,7 @@ async fn tables_are_resources() -> Result {
 const UPDATE: &str = "UPDATE products SET price = 1 WHERE id = ?1";
 
 #[tokio::test]
-async fn writing_is_offered_only_where_it_is_allowed() -> Result {
+async fn writing_needs_the_write_flag() -> Result {
     let mut peer = Peer::memory(sample().server())?;
     let arguments = json!({ "name": "execute", "arguments": { "sql": UPDATE, "parameters": [1] } });
     assert!(peer.modern("tools/call", arguments).await?["error"].is_object());
@@ -491,7 +491,7 @@ async fn a_client_that_cannot_ask_its_user_cannot_write() -> Result {
     let mut peer = Peer::memory(sample().writable(true).server())?;
     let result = call(&mut peer, "execute", json!({ "sql": UPDATE, "parameters": [1] })).await?;
     assert_eq!(result["isError"], true);
-    assert!(result["content"][0]["text"].as_str().unwrap().contains("needs the agreement of the user"));
+    assert!(result["content"][0]["text"].as_str().unwrap().contains("cannot ask its user"));
     let price = call(&mut peer, "query", json!({ "sql": "SELECT price FROM products WHERE id = 1" })).await?;
     assert_eq!(price["structuredContent"]["rows"], json!([[14.5]]));
     Ok(())
@@ -527,7 +527,7 @@ async fn the_user_sees_the_whole_statement_and_decides() -> Result {
 }
 
 #[tokio::test]
-async fn without_consent_a_statement_is_executed_at_once() -> Result {
+async fn statements_run_immediately_without_consent() -> Result {
     let shop = Shop::new();
     for database in [shop.database(), sample()] {
         let mut peer = Peer::memory(database.without_consent().max_rows(1).server())?;
@@ -546,7 +546,7 @@ async fn without_consent_a_statement_is_executed_at_once() -> Result {
 }
 
 #[tokio::test]
-async fn what_is_executed_stays_in_the_database() -> Result {
+async fn statements_cannot_leave_the_database() -> Result {
     let shop = Shop::new();
     for database in [shop.database(), sample()] {
         let mut peer = Peer::memory(database.without_consent().server())?;
@@ -573,7 +573,7 @@ async fn what_is_executed_stays_in_the_database() -> Result {
 }
 
 #[tokio::test]
-async fn a_statement_that_is_cut_off_changes_nothing() -> Result {
+async fn a_cancelled_statement_changes_nothing() -> Result {
     let shop = Shop::new();
     for database in [shop.database(), sample()] {
         let server = database.without_consent().time_limit(Duration::from_millis(50)).server();
@@ -583,7 +583,7 @@ async fn a_statement_that_is_cut_off_changes_nothing() -> Result {
             ENDLESS[3].replace("SELECT i FROM", "SELECT -i, 'x', 'x', 'x' FROM").replace("WHERE i < 0", "")
         );
         let result = call(&mut peer, "execute", json!({ "sql": endless })).await?;
-        assert!(result["content"][0]["text"].as_str().unwrap().contains("cut off"), "{result}");
+        assert!(result["content"][0]["text"].as_str().unwrap().contains("timed out"), "{result}");
         let count = json!({ "sql": "SELECT count(*) FROM customers" });
         let found = call(&mut peer, "query", count).await?;
         assert_eq!(found["structuredContent"]["rows"], json!([[40]]));
@@ -602,7 +602,7 @@ async fn the_sample_is_the_same_each_time() {
 }
 
 #[test]
-fn what_is_no_database_is_told_of_at_once() {
+fn a_file_that_is_not_a_database_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("text.db");
     assert!(Database::sqlite(&path).unwrap_err().to_string().contains("cannot open"));

@@ -57,7 +57,7 @@ async fn names(revision: Revision) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_revision_is_offered_the_same_entries() {
+async fn every_revision_offers_the_same_entries() {
     let newest = names(Revision::V2026_07_28).await;
     for known in ["sum", "test://planets/earth", "test://template/{id}/data", "travel"] {
         assert!(newest.iter().any(|name| name == known), "{known} in {newest:?}");
@@ -68,7 +68,7 @@ async fn every_revision_is_offered_the_same_entries() {
 }
 
 #[tokio::test]
-async fn the_caller_is_known() {
+async fn the_caller_is_described() {
     for revision in Revision::ALL {
         let called = client(revision).await.call("caller", json!({})).await.expect("the call is answered");
         let caller: Value = called.json().expect("the result is data");
@@ -79,7 +79,7 @@ async fn the_caller_is_known() {
 }
 
 #[tokio::test]
-async fn links_are_text_where_there_are_no_links() {
+async fn links_become_text_in_revisions_without_them() {
     check(
         "links",
         json!({}),
@@ -91,15 +91,20 @@ async fn links_are_text_where_there_are_no_links() {
 }
 
 #[tokio::test]
-async fn content_says_whom_it_is_for() {
+async fn content_is_annotated_with_its_audience() {
     check("annotated", json!({}), Revision::V2026_07_28, expect![[r#"[{"type":"text","text":"All is well.","annotations":{"audience":["user"],"priority":1,"lastModified":"2026-07-28T12:00:00Z"}},{"type":"text","text":"17 of 17 checks passed in 2.1 s.","annotations":{"audience":["assistant"],"priority":0.3,"lastModified":"2026-07-28T12:00:00Z"}}]"#]]).await;
 }
 
 #[tokio::test]
-async fn a_page_is_opened_in_revisions_that_know_of_it() {
+async fn a_url_is_opened_in_revisions_that_support_it() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
-        check("sign_in", json!({}), revision, expect![[r#"[{"type":"text","text":"the page was opened"}]"#]])
-            .await;
+        check(
+            "sign_in",
+            json!({}),
+            revision,
+            expect![[r#"[{"type":"text","text":"the user opened the page"}]"#]],
+        )
+        .await;
     }
 }
 
@@ -117,7 +122,7 @@ async fn the_model_uses_a_tool_of_the_server() {
 }
 
 #[tokio::test]
-async fn suggestions_depend_on_what_is_filled_in() {
+async fn completion_depends_on_other_arguments() {
     let client = client(Revision::V2026_07_28).await;
     let travel = Reference::prompt("travel");
     let cities =
@@ -137,7 +142,7 @@ async fn planets_are_read() {
 }
 
 #[tokio::test]
-async fn a_touched_resource_tells_its_subscribers() {
+async fn a_changed_resource_notifies_its_subscribers() {
     for revision in Revision::ALL {
         let client = client(revision).await;
         let filter = SubscriptionFilter::new().resource_subscriptions(vec!["test://watched-resource".into()]);

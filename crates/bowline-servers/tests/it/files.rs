@@ -22,7 +22,7 @@ fn server(folder: &Folder, writable: bool) -> Server {
 }
 
 #[tokio::test]
-async fn tools_that_write_are_offered_only_when_that_is_allowed() {
+async fn tools_that_write_need_the_write_flag() {
     let folder = Folder::new();
     for revision in REVISIONS {
         let reading = connect(server(&folder, false), revision).await;
@@ -41,7 +41,7 @@ async fn tools_that_write_are_offered_only_when_that_is_allowed() {
 }
 
 #[tokio::test]
-async fn tools_say_what_they_do_to_the_world() {
+async fn tools_are_annotated() {
     let folder = Folder::new();
     let client = connect(server(&folder, true), Revision::V2025_11_25).await;
     let mut told = String::new();
@@ -91,7 +91,7 @@ async fn text_is_read_whole_or_by_lines() {
         assert!(
             refused(&client, "read_file", json!({ "path": "deep" }))
                 .await
-                .contains("to be a file, found a folder")
+                .contains("is a directory, not a file")
         );
         assert!(
             refused(&client, "read_file", json!({ "path": "a.txt", "head": 1, "tail": 1 }))
@@ -113,10 +113,10 @@ async fn several_files_are_read_at_once() {
         assert_eq!(blocks[0]["text"], "==> a.txt <==\none\n");
         assert_eq!(blocks[1]["text"], "==> sub/b.txt <==\ntwo");
         assert!(blocks[2]["text"].as_str().unwrap().starts_with("==> none <==\n(error: cannot read"));
-        assert!(blocks[3]["text"].as_str().unwrap().contains("leads out"), "{}", blocks[3]);
+        assert!(blocks[3]["text"].as_str().unwrap().contains("is outside of"), "{}", blocks[3]);
         assert_eq!((&blocks[4]["text"], &blocks[5]["type"]), (&json!("==> c.png <=="), &json!("image")));
         let told = refused(&client, "read_files", json!({ "paths": ["none", "/etc/passwd"] })).await;
-        assert!(told.contains("cannot read") && told.contains("`--root FOLDER`"), "{told}");
+        assert!(told.contains("cannot read") && told.contains("`--root DIR`"), "{told}");
         refused(&client, "read_files", json!({ "paths": [] })).await;
         refused(&client, "read_files", json!({ "paths": vec!["a.txt"; 101] })).await;
     }
@@ -127,13 +127,14 @@ async fn several_files_are_read_at_once() {
         client.call("read_files", json!({ "paths": ["long", "long", "a.txt"] })).await.unwrap().content;
     let told = json!(content).to_string();
     assert!(
-        told.contains("has 100 bytes, and 20 of 120 are left for this call") && told.contains("one"),
+        told.contains("has 100 bytes, but only 20 of 120 bytes are left in this call")
+            && told.contains("one"),
         "{told}"
     );
 }
 
 #[tokio::test]
-async fn a_folder_is_shown_as_a_tree() {
+async fn a_directory_is_shown_as_a_tree() {
     let folder = Folder::with(&[
         ("a.txt", ""),
         ("sub/b.txt", ""),
@@ -153,7 +154,7 @@ async fn a_folder_is_shown_as_a_tree() {
             b.txt
             deep/
           z?z
-        (there is more: ask for a folder of it, or for more levels or entries)
+        (incomplete; list a subdirectory, or increase `depth` or `limit`)
     "]]
     .assert_eq(&drawn);
     let all = call(&client, "directory_tree", json!({ "path": "sub" })).await;
@@ -170,7 +171,7 @@ async fn a_folder_is_shown_as_a_tree() {
 }
 
 #[tokio::test]
-async fn the_folders_that_can_be_used_are_listed() {
+async fn the_allowed_directories_are_listed() {
     let folder = Folder::with(&[("one/a", ""), ("two/b", "")]);
     for writable in [false, true] {
         let files = Files::new([folder.top.join("one"), folder.top.join("two")]).unwrap().writable(writable);
@@ -211,7 +212,7 @@ async fn calls_are_limited_per_minute() {
 }
 
 #[tokio::test]
-async fn what_is_not_text_is_read_as_what_it_is() {
+async fn images_audio_and_blobs_are_read() {
     let folder = Folder::new();
     folder.write("a.png", b"\x89PNG\r\n\x1a\n\0");
     folder.write("a.wav", b"RIFF\0\0\0\0WAVEfmt ");
@@ -230,7 +231,9 @@ async fn what_is_not_text_is_read_as_what_it_is() {
     "#]]
     .assert_eq(&told);
     assert!(
-        refused(&client, "read_file", json!({ "path": "a.png", "head": 1 })).await.contains("to be text")
+        refused(&client, "read_file", json!({ "path": "a.png", "head": 1 }))
+            .await
+            .contains("is not a text file")
     );
 }
 
@@ -241,13 +244,13 @@ async fn more_than_the_limit_is_not_read() {
     let client = connect(server, Revision::V2026_07_28).await;
     assert_eq!(text(&client, "read_file", json!({ "path": "n" })).await, "12345678");
     let told = refused(&client, "read_file", json!({ "path": "n+1" })).await;
-    assert!(told.contains("has 9 bytes, and at most 8 are read at once"), "{told}");
+    assert!(told.contains("has 9 bytes, and a call reads at most 8"), "{told}");
     let found = call(&client, "search_files", json!({ "content": "1" })).await;
     assert_eq!((found["matches"].as_array().unwrap().len(), &found["skipped"]), (1, &json!(1)));
 }
 
 #[tokio::test]
-async fn a_folder_is_listed_in_parts() {
+async fn a_directory_is_listed_in_pages() {
     let folder = Folder::with(&[("b.txt", "12"), ("a/x", ""), ("c", "")]);
     let client = connect(server(&folder, false), Revision::V2025_11_25).await;
     let whole = call(&client, "list_directory", json!({})).await;
@@ -267,7 +270,7 @@ async fn a_folder_is_listed_in_parts() {
 }
 
 #[tokio::test]
-async fn several_folders_are_told_apart_by_their_paths() {
+async fn several_roots_are_distinguished_by_path() {
     let (first, second) = (Folder::with(&[("a", "1")]), Folder::with(&[("a", "2")]));
     let server = Files::new([&first.top, &second.top]).unwrap().server();
     let client = connect(server, Revision::V2026_07_28).await;
@@ -318,12 +321,12 @@ async fn files_are_found_by_name_and_by_content() {
         assert_eq!(lines, ["src/deep/b.rs:null:null"]);
         let (lines, _) = find(json!({ "path": "c.txt", "content": "need" })).await;
         assert_eq!(lines, [r#"c.txt:1:"needle""#]);
-        assert!(refused(&client, "search_files", json!({})).await.contains("got neither"));
+        assert!(refused(&client, "search_files", json!({})).await.contains("or both"));
     }
 }
 
 #[tokio::test]
-async fn what_is_known_of_a_file_is_told() {
+async fn file_metadata_is_returned() {
     let folder = Folder::with(&[("a.txt", "one\ntwo\n")]);
     let client = connect(server(&folder, false), Revision::V2026_07_28).await;
     let known = call(&client, "stat", json!({ "path": "a.txt" })).await;
@@ -361,13 +364,13 @@ async fn files_are_written_edited_moved_and_deleted() {
         assert_eq!(call(&client, "edit_file", edit.clone()).await["written"], true);
         assert_eq!(folder.read("x/y/a.txt"), "one\n2\n");
         assert!(
-            refused(&client, "edit_file", edit).await.contains("edit 1: expected `old_text` in the file")
+            refused(&client, "edit_file", edit).await.contains("edit 1: `old_text` not found in the file")
         );
 
         folder.write("taken", "");
         let told =
             refused(&client, "move_file", json!({ "source": "x/y/a.txt", "destination": "taken" })).await;
-        assert!(told.contains("but something is there"), "{told}");
+        assert!(told.contains("already exists"), "{told}");
         call(&client, "move_file", json!({ "source": "x/y/a.txt", "destination": "b.txt" })).await;
         assert_eq!(folder.read("b.txt"), "one\n2\n");
 
@@ -376,9 +379,7 @@ async fn files_are_written_edited_moved_and_deleted() {
             call(&client, "delete_file", json!({ "path": path })).await;
         }
         assert!(
-            refused(&client, "delete_file", json!({ "path": "." }))
-                .await
-                .contains("the folder that is served")
+            refused(&client, "delete_file", json!({ "path": "." })).await.contains("it is a root directory")
         );
         assert!(folder.names().is_empty(), "nothing is left behind: {:?}", folder.names());
     }
@@ -389,7 +390,7 @@ async fn a_write_that_fails_leaves_nothing_behind() {
     let folder = Folder::with(&[("folder/x", "")]);
     let client = connect(server(&folder, true), Revision::V2026_07_28).await;
     let told = refused(&client, "write_file", json!({ "path": "folder", "content": "x" })).await;
-    assert!(told.contains("something else than a file is there"), "{told}");
+    assert!(told.contains("the path exists and is not a file"), "{told}");
     assert!(
         refused(&client, "write_file", json!({ "path": "none/x", "content": "x" }))
             .await
@@ -402,7 +403,7 @@ async fn a_write_that_fails_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn what_git_keeps_for_itself_is_not_changed() {
+async fn files_in_dot_git_are_not_changed() {
     let folder = Folder::with(&[(".git/config", "[core]\n"), ("sub/.git/config", ""), ("a", "")]);
     let client = connect(server(&folder, true), Revision::V2026_07_28).await;
     for path in [".git/hooks", ".git/config", "./.GIT/config", "sub/.git/config", "sub/.git", ".git"] {
@@ -415,7 +416,7 @@ async fn what_git_keeps_for_itself_is_not_changed() {
             ("move_file", json!({ "source": path, "destination": "b" })),
         ] {
             let told = refused(&client, tool, arguments).await;
-            assert!(told.contains("what git keeps for itself is not changed here"), "{tool} {path}: {told}");
+            assert!(told.contains("files inside `.git` cannot be changed"), "{tool} {path}: {told}");
         }
     }
     assert_eq!(folder.read(".git/config"), "[core]\n");

@@ -45,7 +45,7 @@ async fn check_refused(folder: &Folder, client: &Client, path: &str) {
 
 // V-90
 #[tokio::test]
-async fn paths_that_lead_out_are_refused() {
+async fn paths_that_leave_the_root_are_refused() {
     let folder = Folder::with(&[("sub/a.txt", "a")]);
     let client = client(&folder).await;
     let top = folder.top.to_str().unwrap();
@@ -81,7 +81,7 @@ async fn paths_that_lead_out_are_refused() {
 
 // V-90
 #[tokio::test]
-async fn links_that_lead_out_are_refused() {
+async fn links_that_leave_the_root_are_refused() {
     let folder = Folder::with(&[("sub/a.txt", "a")]);
     symlink(&folder.outside, folder.top.join("absolute")).unwrap();
     symlink("../root-evil", folder.top.join("relative")).unwrap();
@@ -109,7 +109,7 @@ async fn links_that_lead_out_are_refused() {
 }
 
 #[tokio::test]
-async fn links_that_stay_inside_are_read_and_not_written_through() {
+async fn links_inside_the_root_are_read_but_not_written_through() {
     let folder = Folder::with(&[("real/a.txt", "a"), (".git/config", "config")]);
     symlink("real", folder.top.join("link")).unwrap();
     symlink(".git", folder.top.join("disguise")).unwrap();
@@ -118,16 +118,16 @@ async fn links_that_stay_inside_are_read_and_not_written_through() {
     assert_eq!(call(&client, "stat", json!({ "path": "link" })).await["is_link"], true);
     for path in ["link/a.txt", "disguise/config"] {
         let told = refused(&client, "write_file", json!({ "path": path, "content": "x" })).await;
-        assert!(told.contains("is a link; name the place that it leads to"), "{told}");
+        assert!(told.contains("is a symbolic link; use the path of its target"), "{told}");
     }
     let told = refused(&client, "write_file", json!({ "path": "link", "content": "x" })).await;
-    assert!(told.contains("something else than a file is there"), "{told}");
+    assert!(told.contains("the path exists and is not a file"), "{told}");
     assert_eq!((folder.read("real/a.txt").as_str(), folder.read(".git/config").as_str()), ("a", "config"));
 }
 
 // V-90: a hard link is the file itself; what is written under one name never shows under the other.
 #[tokio::test]
-async fn writing_breaks_hard_links_instead_of_reaching_through_them() {
+async fn writing_breaks_hard_links() {
     let folder = Folder::new();
     std::fs::hard_link(folder.outside.join("secret.txt"), folder.top.join("hard")).unwrap();
     let client = client(&folder).await;
@@ -139,7 +139,7 @@ async fn writing_breaks_hard_links_instead_of_reaching_through_them() {
 }
 
 #[tokio::test]
-async fn pipes_sockets_and_devices_are_refused_without_waiting() {
+async fn pipes_sockets_and_devices_are_refused_without_blocking() {
     let folder = Folder::new();
     let made =
         Command::new("mkfifo").arg(folder.top.join("pipe")).status().is_ok_and(|status| status.success());
@@ -148,7 +148,7 @@ async fn pipes_sockets_and_devices_are_refused_without_waiting() {
     let client = client(&folder).await;
     for name in ["pipe", "socket"] {
         let told = refused(&client, "read_file", json!({ "path": name })).await;
-        assert!(told.contains("found a pipe, socket or device"), "{told}");
+        assert!(told.contains("is a pipe, socket or device"), "{told}");
         assert!(
             refused(&client, "write_file", json!({ "path": name, "content": "x" }))
                 .await
@@ -166,7 +166,7 @@ async fn pipes_sockets_and_devices_are_refused_without_waiting() {
     assert!(
         refused(&client, "read_file", json!({ "path": "zero" }))
             .await
-            .contains("found a pipe, socket or device")
+            .contains("is a pipe, socket or device")
     );
 }
 
@@ -192,7 +192,7 @@ fn swap(folder: &Folder, ended: &Arc<AtomicBool>) -> std::thread::JoinHandle<u64
 
 // V-90
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_folder_swapped_for_a_link_while_it_is_used_leads_nowhere() {
+async fn a_directory_swapped_for_a_link_cannot_escape() {
     let folder = Folder::with(&[("real/secret.txt", "inside"), ("real/more.txt", "inside")]);
     let ended = Arc::new(AtomicBool::new(false));
     let swapping = swap(&folder, &ended);

@@ -15,7 +15,7 @@ fn server(folder: &Folder) -> Server {
 }
 
 #[tokio::test]
-async fn tools_that_write_are_offered_only_when_that_is_allowed() {
+async fn tools_that_write_need_the_write_flag() {
     if !has_git() {
         return;
     }
@@ -40,7 +40,7 @@ async fn tools_that_write_are_offered_only_when_that_is_allowed() {
 }
 
 #[tokio::test]
-async fn a_repository_is_looked_at() {
+async fn a_repository_is_inspected() {
     if !has_git() {
         return;
     }
@@ -89,14 +89,16 @@ async fn a_repository_is_looked_at() {
 
         assert!(refused(&client, "git_log", json!({ "revision": "nowhere" })).await.contains("git failed"));
         assert!(
-            refused(&client, "git_show", json!({ "revision": "nowhere" })).await.contains("to name a commit")
+            refused(&client, "git_show", json!({ "revision": "nowhere" }))
+                .await
+                .contains("unknown revision `nowhere`")
         );
-        assert!(refused(&client, "git_diff", json!({ "to": "HEAD" })).await.contains("expected `from`"));
+        assert!(refused(&client, "git_diff", json!({ "to": "HEAD" })).await.contains("`to` needs `from`"));
     }
 }
 
 #[tokio::test]
-async fn a_repository_is_added_to() {
+async fn a_repository_is_committed_to() {
     if !has_git() {
         return;
     }
@@ -118,7 +120,9 @@ async fn a_repository_is_added_to() {
                 .await
                 .contains("git failed")
         );
-        assert!(refused(&client, "git_commit", json!({ "message": " " })).await.contains("not empty"));
+        assert!(
+            refused(&client, "git_commit", json!({ "message": " " })).await.contains("must not be empty")
+        );
 
         let made = call(&client, "git_create_branch", json!({ "name": "topic", "start": "HEAD~1" })).await;
         assert_eq!(made["branch"], "topic");
@@ -170,7 +174,7 @@ async fn staged_files_are_unstaged() {
 }
 
 #[tokio::test]
-async fn what_is_too_much_is_cut_and_says_so() {
+async fn long_output_is_cut_with_a_note() {
     if !has_git() {
         return;
     }
@@ -189,14 +193,14 @@ async fn what_is_too_much_is_cut_and_says_so() {
     let short = Git::at(&folder.top).unwrap().max_output(300).server();
     let client = connect(short, Revision::V2026_07_28).await;
     let diff = text(&client, "git_diff", json!({ "from": "HEAD~3", "to": "HEAD" })).await;
-    assert!(diff.ends_with("(cut after 300 bytes: ask for less, by paths)"), "{diff}");
+    assert!(diff.ends_with("(cut after 300 bytes; limit the paths)"), "{diff}");
     let log = call(&client, "git_log", json!({})).await;
     assert_eq!(log["more"], true);
     assert!(log["commits"].as_array().unwrap().iter().all(|commit: &Value| commit["message"] == "More"));
 }
 
 #[tokio::test]
-async fn a_client_with_roots_sees_the_repository_only_in_them() {
+async fn roots_of_the_client_must_contain_the_repository() {
     if !has_git() {
         return;
     }
@@ -206,7 +210,7 @@ async fn a_client_with_roots_sees_the_repository_only_in_them() {
         call(&client, "git_status", json!({})).await;
         client.set_roots([Root::new(format!("file://{}", folder.outside.display()))]).unwrap();
         let told = refused(&client, "git_status", json!({})).await;
-        assert!(told.contains("they have nothing in common"), "{told}");
+        assert!(told.contains("do not overlap"), "{told}");
     }
 }
 
@@ -226,17 +230,17 @@ async fn one_server_has_the_tools_of_both() {
 }
 
 #[test]
-fn a_folder_that_is_no_repository_is_told() {
+fn a_directory_without_a_repository_is_an_error() {
     if !has_git() {
         return;
     }
     let folder = Folder::new();
     let told = Git::at(&folder.top).unwrap_err().to_string();
-    assert!(told.contains("to be in a git work tree") && told.contains("not a git repository"), "{told}");
+    assert!(told.contains("is not in a git work tree") && told.contains("not a git repository"), "{told}");
 }
 
 #[tokio::test]
-async fn a_folder_of_a_repository_shows_it_from_its_top() {
+async fn a_subdirectory_serves_the_whole_repository() {
     if !has_git() {
         return;
     }
@@ -248,7 +252,7 @@ async fn a_folder_of_a_repository_shows_it_from_its_top() {
     assert_eq!(
         told,
         format!(
-            "The repository has its top at `{}`; paths are from there. It is read-only; `--write` adds tools that commit to it.",
+            "The top of the repository is `{}`; paths are relative to it. The repository is read-only; `--write` adds tools that change it.",
             top.display()
         )
     );

@@ -56,7 +56,7 @@ fn marker(folder: &Folder) -> (String, impl Fn() -> bool) {
 
 // V-91
 #[tokio::test]
-async fn no_program_that_the_repository_names_is_run() {
+async fn programs_named_by_the_repository_are_not_run() {
     if !has_git() {
         return;
     }
@@ -124,7 +124,7 @@ async fn no_program_that_the_repository_names_is_run() {
     // What would have to go through filters is left to the user, and nothing else.
     assert_eq!(failed.len(), 3, "{failed:#?}");
     for told in failed {
-        assert!(told.contains("its programs are not run here"), "{told}");
+        assert!(told.contains("programs of a repository are not run here"), "{told}");
     }
 
     // Without filters everything works, and still nothing runs.
@@ -141,7 +141,7 @@ async fn no_program_that_the_repository_names_is_run() {
 }
 
 #[test]
-fn the_programs_in_these_tests_would_run_otherwise() {
+fn the_hostile_programs_of_these_tests_do_run_in_plain_git() {
     if !has_git() {
         return;
     }
@@ -210,7 +210,7 @@ fn filters_of_the_user_are_not_run() {
         // What needs the filter is left to the user, and nothing else.
         assert_eq!(
             failed,
-            ["git_add: `a.txt` uses the filter `global`, and filters are not run here: do this with git itself"]
+            ["git_add: `a.txt` uses the filter `global`, and filters are not run here; use git directly"]
         );
         let status = client.call("git_status", json!({})).await.unwrap().json::<Value>().unwrap();
         assert_eq!(status["files"][0]["path"], "a.txt");
@@ -225,7 +225,7 @@ fn filters_of_the_user_are_not_run() {
 
 // V-91
 #[tokio::test]
-async fn a_repository_that_never_answers_is_given_up() {
+async fn a_hanging_git_times_out() {
     if !has_git() {
         return;
     }
@@ -242,7 +242,7 @@ async fn a_repository_that_never_answers_is_given_up() {
 
 // V-91
 #[tokio::test]
-async fn the_work_tree_cannot_bring_its_own_git() {
+async fn a_git_program_in_the_work_tree_is_not_run() {
     if !has_git() {
         return;
     }
@@ -256,7 +256,7 @@ async fn the_work_tree_cannot_bring_its_own_git() {
 
 // V-91
 #[tokio::test]
-async fn no_argument_is_taken_for_an_option() {
+async fn arguments_are_never_parsed_as_options() {
     if !has_git() {
         return;
     }
@@ -378,18 +378,18 @@ fn refused_at(folder: &Path) -> String {
 
 // V-91
 #[test]
-fn a_folder_cannot_borrow_another_repository() {
+fn a_directory_cannot_expose_another_repository() {
     if !has_git() {
         return;
     }
     let (victim, thief) = (repository(), Folder::new());
     let git_dir = victim.top.join(".git");
     thief.write(".git", format!("gitdir: {}\n", git_dir.display()));
-    assert!(refused_at(&thief.top).contains("which does not name it"));
+    assert!(refused_at(&thief.top).contains("which does not refer back to it"));
     // A repository that claims another folder is not served as if it were that folder.
     let liar = repository();
     git(&liar.top, &["config", "core.worktree", victim.top.to_str().unwrap()]);
-    assert!(refused_at(&liar.top).contains("the top of the one it names is"));
+    assert!(refused_at(&liar.top).contains("its repository has the top"));
     // Nor as if it were the folder around it.
     let around = Folder::new();
     around.write("liar/secret", "");

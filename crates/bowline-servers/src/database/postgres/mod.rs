@@ -1,4 +1,4 @@
-//! PostgreSQL: one connection per call, one transaction on it, one statement in that.
+//! PostgreSQL: one connection, one transaction and one statement per call.
 
 mod schema;
 mod stream;
@@ -26,15 +26,15 @@ use tokio_postgres::{
 use tokio_postgres_rustls::MakeRustlsConnect;
 use values::{Parameter, Raw};
 
-/// How long it may take until a connection is there.
+/// The timeout for connecting.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How much longer than the server is waited for that it cuts a statement off.
+/// How much longer than the server's own timeout to wait.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How long a row may be on its way to us, besides what may be shown of a result.
+/// The maximum size of a received row, in addition to the result limit.
 const MAX_ROW: usize = 16 * 1024 * 1024;
 
-/// A database of PostgreSQL.
+/// A PostgreSQL database.
 #[derive(Clone)]
 pub(super) struct Postgres {
     config: Config,
@@ -43,7 +43,7 @@ pub(super) struct Postgres {
 
 impl std::fmt::Debug for Postgres {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The configuration hides the password by itself.
+        // The `Debug` output of the configuration hides the password.
         f.debug_struct("Postgres").field("config", &self.config).finish_non_exhaustive()
     }
 }
@@ -51,19 +51,17 @@ impl std::fmt::Debug for Postgres {
 impl Postgres {
     pub(super) fn new(url: &str) -> Result<Self, Error> {
         let unfit = |reason: &dyn std::fmt::Display| {
-            Error::new(format!(
-                "expected the URL of a PostgreSQL database, `postgres://user@host/database`: {reason}"
-            ))
+            Error::new(format!("invalid PostgreSQL URL, expected `postgres://user@host/database`: {reason}"))
         };
         let mut config: Config = url.parse().map_err(|error| unfit(&described(&error)))?;
         if config.get_hosts().is_empty() {
-            return Err(unfit(&"it names no host"));
+            return Err(unfit(&"no host"));
         }
         if config.get_hosts().len() > 1 && config.get_hosts().iter().any(|host| !is_tcp(host)) {
-            return Err(unfit(&"a socket of this machine has to be the only host"));
+            return Err(unfit(&"a Unix socket must be the only host"));
         }
         config.application_name("bowline").connect_timeout(CONNECT);
-        // Encryption that falls back to none protects from nobody.
+        // Encryption that silently falls back to plain text is useless.
         if config.get_ssl_mode() == SslMode::Prefer {
             let near = config.get_hosts().iter().all(is_near);
             config.ssl_mode(if near { SslMode::Disable } else { SslMode::Require });
@@ -91,18 +89,18 @@ impl Postgres {
             let begun = session.client.build_transaction().read_only(true).start().await;
             let transaction = begun.map_err(Failed::Engine)?;
             let prepared = transaction.prepare(&statement.sql).await?;
-            // Commands such as COPY and SET are not kept back by a transaction that only reads; none of them gives rows.
+            // A read-only transaction does not prevent commands such as COPY and SET. None of them returns rows.
             if prepared.columns().is_empty() {
                 return Err(Failed::Told(Error::no_rows()));
             }
             let parameters = parameters(&statement, prepared.params().len()).map_err(Failed::Told)?;
             let portal = transaction.bind(&prepared, &as_sql(&parameters)).await?;
-            // One row more says whether there are more. Zero would mean all of them.
+            // One extra row shows whether there are more. Zero would mean all rows.
             let wanted = i32::try_from(limits.rows.saturating_add(1)).unwrap_or(i32::MAX).max(1);
             let rows = transaction.query_portal_raw(&portal, wanted).await?;
             let mut collector = Collector::new(columns(&prepared), limits);
             let taken = collect(rows, &mut collector, &session.limit, Rest::LeaveIt).await?;
-            // Where rows are still on their way, a rollback would wait for all of them: the connection is closed instead.
+            // A rollback would wait for all remaining rows, so close the connection instead.
             if taken == Taken::All {
                 transaction.rollback().await?;
                 session.finish();
@@ -144,7 +142,7 @@ impl Postgres {
         schema::describe(self, name, limits, slot).await
     }
 
-    /// Connects for `work`, and sees to it that the server and we stop in time.
+    /// Connects, runs `work`, and enforces the timeout on the server and here.
     async fn within<T, F: Future<Output = Result<T, Failed>>>(
         &self,
         limits: Limits,
@@ -157,14 +155,15 @@ impl Postgres {
         match tokio::time::timeout(limits.time.saturating_add(GRACE), work(session)).await {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(_)) if limit.is_exceeded() => Err(Error::too_large(limit.bytes())),
-            Ok(Err(failed)) => Err(failed.told(tool, limits)),
+            Ok(Err(failed)) => Err(failed.into_error(tool, limits)),
             Err(_) => Err(Error::too_slow(limits.time)),
         }
     }
 
     async fn connect(&self, limits: Limits, slot: Slot, limit: Arc<ReadLimit>) -> Result<Session, Error> {
         let connecting = tokio::time::timeout(CONNECT, self.open(&limit)).await;
-        let connected = connecting.map_err(|_| Error::new(format!("no connection within {CONNECT:?}")))?;
+        let connected =
+            connecting.map_err(|_| Error::new(format!("connecting timed out after {CONNECT:?}")))?;
         let (client, connection, canceling) =
             connected.map_err(|error| Error::new(format!("cannot connect: {error}")))?;
         let cancel = Some((client.cancel_token(), canceling, slot));
@@ -179,11 +178,11 @@ impl Postgres {
             .client
             .batch_execute(&settings)
             .await
-            .map_err(|error| Failed::Engine(error).told(Tool::Query, limits))?;
+            .map_err(|error| Failed::Engine(error).into_error(Tool::Query, limits))?;
         Ok(session)
     }
 
-    /// Opens a connection whose reads are limited, and starts the task that drives it.
+    /// Opens a connection with limited reads and starts its task.
     async fn open(&self, limit: &Arc<ReadLimit>) -> Result<(Client, JoinHandle<()>, Canceling), String> {
         #[cfg(unix)]
         if let [Host::Unix(folder)] = self.config.get_hosts() {
@@ -192,7 +191,7 @@ impl Postgres {
             let stream = tokio::net::UnixStream::connect(&path).await;
             let stream = stream.map_err(|error| format!("`{}`: {error}", path.display()))?;
             let mut config = self.config.clone();
-            // Nobody listens in between.
+            // A Unix socket needs no encryption.
             config.ssl_mode(SslMode::Disable);
             let connecting = config.connect_raw(Limited::new(stream, Arc::clone(limit)), NoTls);
             let (client, connection) = connecting.await.map_err(|error| described(&error))?;
@@ -201,7 +200,7 @@ impl Postgres {
         let mut config = self.config.clone();
         let mut connector = Connector { tls: Some(self.tls.clone()), limit: Arc::clone(limit) };
         if config.get_ssl_mode() == SslMode::Disable {
-            // The connector leaves the stream as it is, and is not announced to the server.
+            // The connector does not encrypt, and TLS is not requested from the server.
             config.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct);
             connector.tls = None;
         }
@@ -211,17 +210,17 @@ impl Postgres {
     }
 }
 
-/// Drives a connection until it ends.
+/// Drives a connection until it closes.
 async fn drive(connection: impl Future<Output = Result<(), tokio_postgres::Error>>) {
     if let Err(error) = connection.await {
-        tracing::debug!(%error, "a connection to PostgreSQL ended");
+        tracing::debug!(%error, "PostgreSQL connection closed");
     }
 }
 
-/// How another connection is made, to cancel a statement.
+/// How to open another connection, to cancel a statement.
 enum Canceling {
     Tcp(Connector),
-    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no such sockets"))]
+    #[cfg_attr(not(unix), expect(dead_code, reason = "Unix sockets only"))]
     Socket(PathBuf),
 }
 
@@ -229,7 +228,7 @@ impl Canceling {
     async fn cancel(self, token: CancelToken) -> Result<(), String> {
         match self {
             Self::Tcp(connector) => {
-                // What is read is counted from the start.
+                // Count all bytes from the start.
                 let connector = Connector { limit: ReadLimit::new(MAX_ROW), ..connector };
                 token.cancel_query(connector).await.map_err(|error| described(&error))
             }
@@ -245,7 +244,7 @@ impl Canceling {
     }
 }
 
-/// Why a statement has no result.
+/// Converts the error of a statement.
 enum Failed {
     Engine(tokio_postgres::Error),
     Told(Error),
@@ -258,8 +257,8 @@ impl From<tokio_postgres::Error> for Failed {
 }
 
 impl Failed {
-    /// In the server's words, with its hint, and what to do instead.
-    fn told(self, tool: Tool, limits: Limits) -> Error {
+    /// The server's message with its hint, and what to do instead.
+    fn into_error(self, tool: Tool, limits: Limits) -> Error {
         let error = match self {
             Self::Told(error) => return error,
             Self::Engine(error) => error,
@@ -277,12 +276,12 @@ impl Failed {
     }
 }
 
-/// A connection, and what cuts its statement off when it is given up.
+/// A connection that cancels its statement when dropped.
 struct Session {
     client: Client,
     connection: JoinHandle<()>,
     limit: Arc<ReadLimit>,
-    /// Until the statement is through. The slot is free once it is, or was canceled.
+    /// Held until the statement is finished or canceled, then frees the slot.
     cancel: Option<(CancelToken, Canceling, Slot)>,
 }
 
@@ -294,7 +293,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // Where the statement failed there is nothing to cancel, and the server ignores it.
+        // The server ignores the cancellation of a finished statement.
         if let (Some((token, canceling, slot)), Ok(runtime)) =
             (self.cancel.take(), tokio::runtime::Handle::try_current())
         {
@@ -302,7 +301,7 @@ impl Drop for Session {
                 let canceled = tokio::time::timeout(CONNECT, canceling.cancel(token)).await;
                 drop(slot);
                 if let Ok(Err(error)) = canceled {
-                    tracing::debug!(error, "a statement of PostgreSQL could not be canceled");
+                    tracing::debug!(error, "cannot cancel a PostgreSQL statement");
                 }
             });
         }
@@ -310,7 +309,7 @@ impl Drop for Session {
     }
 }
 
-/// What is done about the rows that are not kept.
+/// Handles rows that do not fit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rest {
     LeaveIt,
@@ -345,7 +344,7 @@ async fn collect(
     Ok(Taken::All)
 }
 
-/// Hands a row to the collector. What does not fit is not decoded.
+/// Passes a row to the collector. Values that do not fit are not decoded.
 fn take(row: &Row, collector: &mut Collector) -> Result<Wanted, Failed> {
     let raw = (0..row.len()).map(|index| row.try_get(index)).collect::<Result<Vec<Raw<'_>>, _>>()?;
     let values =
@@ -375,7 +374,7 @@ fn as_sql<'a>(parameters: &'a [Parameter<'_>]) -> Vec<&'a (dyn ToSql + Sync)> {
     parameters.iter().map(|parameter| parameter as &(dyn ToSql + Sync)).collect()
 }
 
-/// An error in the server's words, with its hint.
+/// Formats an error of the server with its hint.
 fn described(error: &tokio_postgres::Error) -> String {
     if let Some(from_server) = error.as_db_error() {
         let hint = from_server.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
@@ -401,7 +400,7 @@ fn is_near(host: &Host) -> bool {
 
 fn native_roots() -> RootCertStore {
     let mut roots = RootCertStore::empty();
-    // Without certificates no server is trusted, which is told when one is connected to.
+    // Without root certificates every connection fails with an error that says so.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     roots
 }
@@ -415,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn only_this_machine_is_spoken_to_in_clear() {
+    fn only_local_connections_are_unencrypted() {
         assert_eq!(ssl_mode("postgres://ann@localhost/shop"), SslMode::Disable);
         assert_eq!(ssl_mode("postgres://ann@127.0.0.1:5433/shop"), SslMode::Disable);
         assert_eq!(ssl_mode("postgres://ann@%2Fvar%2Frun%2Fpostgresql/shop"), SslMode::Disable);
@@ -431,7 +430,7 @@ mod tests {
         for url in ["postgres://ann:canary@h:port/", "postgres://ann:canary@", "postgres:/ann:canary", ""] {
             let error = Postgres::new(url).unwrap_err().to_string();
             assert!(!error.contains("canary"), "{error}");
-            assert!(error.contains("expected the URL"), "{error}");
+            assert!(error.contains("invalid PostgreSQL URL"), "{error}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What PostgreSQL says of its tables.
+//! Reads the PostgreSQL schema.
 
 use super::Postgres;
 use crate::database::{
@@ -9,7 +9,7 @@ use crate::database::{
 };
 use serde_json::{Value, json};
 
-/// Tables and views of one's own, each by the name that finds it.
+/// Lists user tables and views by the name that resolves to them.
 const TABLES: &str = "
 SELECT CASE WHEN pg_table_is_visible(c.oid) THEN quote_ident(relname)
             ELSE quote_ident(nspname) || '.' || quote_ident(relname) END,
@@ -93,7 +93,7 @@ fn column(row: &[Value]) -> TableColumn {
     }
 }
 
-/// The rows of a question of our own, which are bounded by what a schema holds.
+/// Runs an internal query. The result is bounded by the size of the schema.
 async fn ask(
     postgres: &Postgres,
     sql: &str,

@@ -1,8 +1,7 @@
-//! Connections that read no more than they are meant to.
+//! Connections with a limit on the size of a row.
 //!
-//! The client of PostgreSQL keeps a message in memory until it is whole, and a row may have a gigabyte. So what is read
-//! from the server is counted, and the count starts anew with every row that arrives: a row that is longer than the limit
-//! ends the connection.
+//! The PostgreSQL client buffers whole messages, and a row can have a gigabyte. The bytes read are counted, and the count restarts
+//! with every row; a row above the limit closes the connection.
 
 use std::{
     future::Future,
@@ -21,7 +20,7 @@ use tokio_postgres::{
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// How much may be read until the next row is there.
+/// The limit of bytes read before the next row.
 #[derive(Debug)]
 pub(super) struct ReadLimit {
     bytes: usize,
@@ -38,7 +37,7 @@ impl ReadLimit {
         self.bytes
     }
 
-    /// A row has arrived: the count starts anew.
+    /// Restarts the count after a row.
     pub(super) fn restart(&self) {
         self.read.store(0, Ordering::Relaxed);
     }
@@ -53,11 +52,11 @@ impl ReadLimit {
             return Ok(());
         }
         self.exceeded.store(true, Ordering::Relaxed);
-        Err(io::Error::other(format!("the server sent a row of more than {} bytes", self.bytes)))
+        Err(io::Error::other(format!("the server sent a row larger than {} bytes", self.bytes)))
     }
 }
 
-/// A stream whose reads are counted.
+/// A stream that counts reads.
 #[derive(Debug)]
 pub(super) struct Limited<S> {
     inner: S,
@@ -96,13 +95,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Limited<S> {
     }
 }
 
-/// How connections over TCP are made: counted, and encrypted or not.
+/// Opens counted TCP connections, encrypted or not.
 ///
-/// The client offers one place to put a stream of our own, the one for TLS. Connections in the clear take that way too: for
-/// them the stream stays as it is.
+/// The PostgreSQL client accepts custom streams only through its TLS hook, so plain connections use it too, without encryption.
 #[derive(Clone)]
 pub(super) struct Connector {
-    /// None for connections in the clear.
+    /// `None` for plain connections.
     pub(super) tls: Option<MakeRustlsConnect>,
     pub(super) limit: Arc<ReadLimit>,
 }
@@ -127,7 +125,7 @@ impl MakeTlsConnect<Socket> for Connector {
     }
 }
 
-/// One connection that is being made.
+/// A pending connection.
 pub(super) struct Connecting {
     tls: Option<Rustls>,
     limit: Arc<ReadLimit>,
@@ -204,7 +202,7 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     #[tokio::test]
-    async fn a_row_longer_than_the_limit_ends_the_connection() {
+    async fn a_row_above_the_limit_closes_the_connection() {
         let (mut server, client) = tokio::io::duplex(64);
         let limit = ReadLimit::new(100);
         let mut client = Limited::new(client, Arc::clone(&limit));

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_count_from_2000() {
+    fn dates_are_counted_from_2000() {
         for (days, expected) in [
             (0, "2000-01-01"),
             (59, "2000-02-29"),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_keep_their_parts_apart() {
+    fn intervals_keep_their_parts() {
         assert_eq!(interval(0, 0, 0), "PT0S");
         assert_eq!(interval(-1_500_000, 3, 14), "P1Y2M3DT-1.5S");
         assert_eq!(interval(60_000_000, 0, 0), "PT60S");

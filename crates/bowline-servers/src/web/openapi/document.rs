@@ -1,16 +1,16 @@
-//! A document of OpenAPI: its references, and where in it something is.
+//! OpenAPI documents: references and positions.
 
 use super::{super::error::Error, yaml};
 use serde_json::{Map, Value};
 
-/// How many references may lead to another.
+/// The maximum length of a chain of references.
 const MAX_REFERENCES: usize = 32;
 
 /// A document.
 #[derive(Clone, Debug)]
 pub(super) struct Document(Value);
 
-/// A value, and where it is, as a `$ref` would name it.
+/// A value with its position, in the format of a `$ref`.
 #[derive(Clone, Debug)]
 pub(super) struct At<'a> {
     pub(super) value: &'a Value,
@@ -18,53 +18,50 @@ pub(super) struct At<'a> {
 }
 
 impl Document {
-    /// Reads JSON or YAML, and makes sure that it is of OpenAPI 3.
+    /// Parses JSON or YAML and checks the OpenAPI version.
     pub(super) fn parse(text: &str) -> Result<Self, Error> {
         let value = if text.trim_start().starts_with('{') {
-            serde_json::from_str(text)
-                .map_err(|error| Error::new("", format!("expected a document in JSON: {error}")))?
+            serde_json::from_str(text).map_err(|error| Error::new("", format!("invalid JSON: {error}")))?
         } else {
-            yaml::parse(text)
-                .map_err(|reason| Error::new("", format!("expected a document in YAML: {reason}")))?
+            yaml::parse(text).map_err(|reason| Error::new("", format!("invalid YAML: {reason}")))?
         };
         let found = match (value.get("openapi").and_then(Value::as_str), value.get("swagger")) {
             (Some(version), _) if version.starts_with("3.0") || version.starts_with("3.1") => {
                 return Ok(Self(value));
             }
             (Some(version), _) => format!("`{version}`"),
-            (None, Some(version)) => format!("Swagger {version}, which has to be converted first"),
+            (None, Some(version)) => format!("Swagger {version}, which must be converted first"),
             (None, None) => "none".into(),
         };
-        Err(Error::new("#/openapi", format!("expected version 3.0 or 3.1 of OpenAPI, got {found}")))
+        Err(Error::new("#/openapi", format!("expected OpenAPI 3.0 or 3.1, got {found}")))
     }
 
     pub(super) fn root(&self) -> At<'_> {
         At { value: &self.0, place: "#".into() }
     }
 
-    /// What `at` is, or what it refers to.
+    /// Resolves a reference.
     pub(super) fn resolve<'a>(&'a self, at: At<'a>) -> Result<At<'a>, Error> {
         let mut at = at;
         for _ in 0..MAX_REFERENCES {
             let Some(reference) = at.value.get("$ref") else { return Ok(at) };
             let Some(reference) = reference.as_str() else {
-                return Err(at.wrong("expected `$ref` to be a text"));
+                return Err(at.wrong("`$ref` must be a string"));
             };
             at = self.find(reference).map_err(|reason| at.wrong(reason))?;
         }
-        Err(at.wrong("the reference leads around in a circle"))
+        Err(at.wrong("circular reference"))
     }
 
-    /// What a reference names. Nothing outside of the document is ever looked for.
+    /// Looks up a reference inside the document. External references are not supported.
     pub(super) fn find(&self, reference: &str) -> Result<At<'_>, String> {
         let Some(pointer) = reference.strip_prefix('#') else {
             return Err(format!(
-                "expected a reference within the document, got `{reference}`; bundle it into one file first"
+                "external reference `{reference}` is not supported; bundle the document into one file"
             ));
         };
         let decoded = percent_decoded(pointer);
-        let value =
-            self.0.pointer(&decoded).ok_or_else(|| format!("`{reference}` is not in the document"))?;
+        let value = self.0.pointer(&decoded).ok_or_else(|| format!("reference `{reference}` not found"))?;
         Ok(At { value, place: reference.to_owned() })
     }
 }
@@ -87,13 +84,13 @@ fn percent_decoded(text: &str) -> String {
 }
 
 impl<'a> At<'a> {
-    /// A member, if there is one.
+    /// Returns a member, if present.
     pub(super) fn get(&self, name: &str) -> Option<Self> {
         let value = self.value.get(name)?;
         Some(Self { value, place: format!("{}/{}", self.place, name.replace('~', "~0").replace('/', "~1")) })
     }
 
-    /// A text, if there is one.
+    /// Returns a string member, if present.
     pub(super) fn text(&self, name: &str) -> Option<&'a str> {
         self.value.get(name).and_then(Value::as_str)
     }
@@ -102,7 +99,7 @@ impl<'a> At<'a> {
         self.value.get(name).and_then(Value::as_bool) == Some(true)
     }
 
-    /// The members of an object.
+    /// Returns the members of an object.
     pub(super) fn members(&self) -> Result<Vec<(&'a str, Self)>, Error> {
         let object = self.object()?;
         Ok(object.keys().filter_map(|name| Some((name.as_str(), self.get(name)?))).collect())
@@ -112,10 +109,10 @@ impl<'a> At<'a> {
         self.value.as_object().ok_or_else(|| self.wrong("expected an object"))
     }
 
-    /// The items of a list; none when there is no list.
+    /// Returns the items of an array member; empty if absent.
     pub(super) fn items(&self, name: &str) -> Result<Vec<Self>, Error> {
         let Some(list) = self.get(name) else { return Ok(Vec::new()) };
-        let items = list.value.as_array().ok_or_else(|| list.wrong("expected a list"))?;
+        let items = list.value.as_array().ok_or_else(|| list.wrong("expected an array"))?;
         Ok((0..)
             .zip(items)
             .map(|(index, value): (usize, _)| Self { value, place: format!("{}/{index}", list.place) })

@@ -1,4 +1,4 @@
-//! Interfaces described by OpenAPI: one tool per operation.
+//! HTTP APIs described by OpenAPI: one tool per operation.
 
 mod document;
 mod operation;
@@ -9,7 +9,7 @@ mod yaml;
 
 use super::{
     error::Error,
-    visitor::{Asking, Follow, Settings, Visitor},
+    http_client::{FetchRequest, Follow, HttpClient, Settings},
 };
 use bowline::{
     http::Reference,
@@ -24,29 +24,29 @@ use security::Schemes;
 use serde_json::{Map, Value};
 use std::{path::Path, sync::Arc};
 
-/// An interface, as a document of OpenAPI 3.0 or 3.1 describes it, in JSON or YAML.
+/// An HTTP API described by an OpenAPI 3.0 or 3.1 document in JSON or YAML.
 ///
-/// Credentials come from the environment, never from arguments: a scheme named `petstore_auth` takes what
-/// `BOWLINE_API_PETSTORE_AUTH` holds, `user:password` where the scheme is basic. They go to the interface's own origin only.
+/// Credentials come from the environment, never from arguments: the scheme `petstore_auth` uses `BOWLINE_API_PETSTORE_AUTH`
+/// (`user:password` for basic authentication). They are sent only to the origin of the API.
 #[derive(Clone, Debug)]
 pub struct OpenApi {
     operations: Vec<Operation>,
     schemes: Schemes,
-    /// Where the interface is, as the document says.
+    /// The base URL in the document.
     server: Option<String>,
-    /// Where the document was, if it has a URL.
+    /// The URL of the document, if any.
     origin: Option<String>,
-    /// Where the interface is, as the operator says.
+    /// The base URL set by the operator.
     base: Option<String>,
 }
 
 impl OpenApi {
-    /// Reads a document. Fails with the place in it where something is wrong.
+    /// Parses a document. Errors contain the position.
     pub fn parse(text: &str) -> Result<Self, Error> {
         Self::with_environment(text, &|name| std::env::var(name).ok())
     }
 
-    /// Reads a document, its credentials from another environment than that of this process.
+    /// Parses a document, with credentials from the given environment.
     pub fn with_environment(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, Error> {
         let document = Document::parse(text)?;
         let servers = document.root().items("servers")?;
@@ -54,12 +54,12 @@ impl OpenApi {
         let schemes = Schemes::read(&document, variable)?;
         let operations = operations(&document)?;
         if operations.is_empty() {
-            return Err(Error::new("#/paths", "expected at least one operation"));
+            return Err(Error::new("#/paths", "the document has no operations"));
         }
         Ok(Self { operations, schemes, server, origin: None, base: None })
     }
 
-    /// Reads the document in a file.
+    /// Reads a document from a file.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let text = std::fs::read_to_string(path)
@@ -67,20 +67,19 @@ impl OpenApi {
         Self::parse(&text)
     }
 
-    /// Gets the document at a URL, which whoever starts the server vouches for: it may be anywhere, and the interface may be
-    /// at the same origin.
+    /// Fetches a document from a trusted URL, which may be at a private address. The API may be at the same origin.
     pub async fn fetch(url: &str) -> Result<Self, Error> {
         let mut settings = Settings::default();
         settings.guard.allow_origin(url);
-        let asking = Asking {
+        let request = FetchRequest {
             method: Method::GET,
             url: url.into(),
             headers: HeaderMap::new(),
             body: Bytes::new(),
             follow: Follow::Anywhere,
         };
-        let unreachable = |reason: String| Error::new("", format!("cannot get `{url}`: {reason}"));
-        let got = Visitor::new(&settings).send(asking).await.map_err(unreachable)?;
+        let unreachable = |reason: String| Error::new("", format!("cannot fetch `{url}`: {reason}"));
+        let got = HttpClient::new(&settings).send(request).await.map_err(unreachable)?;
         if !got.answer.status.is_success() {
             return Err(unreachable(got.answer.status.to_string()));
         }
@@ -88,31 +87,31 @@ impl OpenApi {
         Ok(Self { origin: Some(url.into()), ..Self::parse(&text)? })
     }
 
-    /// Where the interface is, whatever the document says. It may be anywhere.
+    /// Sets the base URL, overriding the document. It may be a private address.
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
         self.base = Some(url.into());
         self
     }
 
-    /// The tools, one per operation.
+    /// Returns the tools, one per operation.
     pub(super) fn tools(&self, settings: &Settings) -> Result<Vec<Tool>, Error> {
         let mut settings = settings.clone();
         for vouched in self.origin.iter().chain(&self.base) {
             settings.guard.allow_origin(vouched);
         }
-        let visitor = Visitor::new(&settings);
+        let client = HttpClient::new(&settings);
         let main = self.base(None)?;
         let tools = self.operations.iter().map(|operation| {
             let base = self.base(operation.server.as_deref())?;
-            // Credentials are for the server that the document as a whole names.
+            // Credentials are sent only to the server of the whole document.
             let is_main = Reference::resolve(&main, &base).is_ok_and(|reference| reference.is_same_origin);
             let schemes = if is_main { self.schemes.clone() } else { Schemes::default() };
-            Ok(tool(visitor.clone(), schemes, base, operation.clone()))
+            Ok(tool(client.clone(), schemes, base, operation.clone()))
         });
         tools.collect()
     }
 
-    /// Where the interface is: as the operator says, or an operation, or the document.
+    /// Returns the base URL: of the operator, of the operation, or of the document.
     fn base(&self, of_operation: Option<&str>) -> Result<String, Error> {
         let server = of_operation.or(self.server.as_deref()).unwrap_or("/");
         let resolved = match (&self.base, &self.origin) {
@@ -122,14 +121,13 @@ impl OpenApi {
         };
         resolved.map(|reference| reference.url).map_err(|error| {
             let given = self.base.as_deref().unwrap_or(server);
-            let reason =
-                format!("expected the URL of the interface, got `{given}`: {error}; give a base URL instead");
+            let reason = format!("invalid server URL `{given}`: {error}; set a base URL");
             Error::new("#/servers", reason)
         })
     }
 }
 
-fn tool(visitor: Visitor, schemes: Schemes, base: String, operation: Operation) -> Tool {
+fn tool(client: HttpClient, schemes: Schemes, base: String, operation: Operation) -> Tool {
     let is_safe = matches!(operation.method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE);
     let mut tool = Tool::new(operation.name.clone())
         .description(operation.description.clone())
@@ -142,12 +140,12 @@ fn tool(visitor: Visitor, schemes: Schemes, base: String, operation: Operation) 
     if is_safe || matches!(operation.method, Method::PUT | Method::DELETE) {
         tool = tool.idempotent();
     }
-    let shared = Arc::new((visitor, schemes, base, operation));
+    let shared = Arc::new((client, schemes, base, operation));
     tool.handler(move |arguments: Map<String, Value>| {
         let shared = Arc::clone(&shared);
         async move {
-            let (visitor, schemes, base, operation) = &*shared;
-            request::call(visitor, schemes, base, operation, &arguments).await.map_err(ToolError::tool)
+            let (client, schemes, base, operation) = &*shared;
+            request::call(client, schemes, base, operation, &arguments).await.map_err(ToolError::tool)
         }
     })
 }

@@ -1,4 +1,4 @@
-//! One operation: what it takes, and how that becomes a tool's arguments.
+//! An operation and its parameters as tool arguments.
 
 use super::{
     document::{At, Document},
@@ -9,7 +9,7 @@ use crate::web::error::Error;
 use http::Method;
 use serde_json::{Map, Value, json};
 
-/// The methods there are, as the document spells them.
+/// The HTTP methods in a document.
 const METHODS: [(&str, Method); 8] = [
     ("get", Method::GET),
     ("put", Method::PUT),
@@ -20,9 +20,9 @@ const METHODS: [(&str, Method); 8] = [
     ("patch", Method::PATCH),
     ("trace", Method::TRACE),
 ];
-/// How long the name of a tool gets.
+/// The maximum length of a tool name.
 const MAX_NAME: usize = 60;
-/// Headers that are not for arguments to set.
+/// Headers that arguments cannot set.
 const HEADERS: [&str; 11] = [
     "accept",
     "authorization",
@@ -37,7 +37,7 @@ const HEADERS: [&str; 11] = [
     "upgrade",
 ];
 
-/// Where a parameter goes.
+/// The location of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Location {
     Path,
@@ -46,41 +46,41 @@ pub(super) enum Location {
     Cookie,
 }
 
-/// How a value of several parts is written.
+/// How arrays and objects are encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
-    /// One after the other, with commas.
+    /// Comma-separated.
     Simple,
-    /// As the fields of a form.
+    /// Form fields.
     Form,
     Space,
     Pipe,
     Deep,
     Label,
     Matrix,
-    /// As JSON.
+    /// JSON.
     Json,
 }
 
 /// A parameter.
 #[derive(Clone, Debug)]
 pub(super) struct Parameter {
-    /// The argument of the tool.
+    /// The name of the tool argument.
     pub(super) argument: String,
     pub(super) name: String,
     pub(super) location: Location,
     pub(super) style: Style,
-    /// Whether each part has the name again.
+    /// Whether the name is repeated for each item.
     pub(super) explode: bool,
     pub(super) required: bool,
 }
 
-/// How a body is written.
+/// The format of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
     Json(String),
     Form,
-    /// Text, or base64 of what is none.
+    /// Text, or base64 for binary data.
     Text(String),
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Body {
     pub(super) required: bool,
 }
 
-/// An operation, ready to be a tool.
+/// An operation.
 #[derive(Clone, Debug)]
 pub(super) struct Operation {
     pub(super) name: String,
@@ -104,11 +104,11 @@ pub(super) struct Operation {
     pub(super) body: Option<Body>,
     pub(super) schema: Value,
     pub(super) wanted: Wanted,
-    /// The server of its own, if it has one.
+    /// Its own server, if any.
     pub(super) server: Option<String>,
 }
 
-/// All operations of a document.
+/// Returns all operations of a document.
 pub(super) fn operations(document: &Document) -> Result<Vec<Operation>, Error> {
     let root = document.root();
     let paths = root.get("paths").ok_or_else(|| root.wrong("expected `paths`"))?;
@@ -119,7 +119,7 @@ pub(super) fn operations(document: &Document) -> Result<Vec<Operation>, Error> {
             continue;
         }
         if !path.starts_with('/') {
-            return Err(item.wrong("expected a path that begins with `/`"));
+            return Err(item.wrong("paths must start with `/`"));
         }
         let item = document.resolve(item)?;
         for (spelled, method) in METHODS {
@@ -145,7 +145,7 @@ fn unique(name: &str, taken: &[Operation]) -> String {
     numbered.into_iter().find(|name| is_free(name)).unwrap_or_default()
 }
 
-/// Letters, digits, `_` and `-`, and not too many of them.
+/// Returns a valid tool name.
 fn tidied(name: &str) -> String {
     let tidied: String = name
         .chars()
@@ -167,7 +167,7 @@ fn operation(
     let mut schemas = Schemas::new(document);
     let (mut properties, mut required) = (Map::new(), Vec::new());
     let mut parameters: Vec<Parameter> = Vec::new();
-    // What the operation says of a parameter counts more than what the path says.
+    // Parameters of the operation override those of the path.
     for given in at.items("parameters")?.into_iter().chain(item.items("parameters")?) {
         let given = document.resolve(given)?;
         let Some(mut parameter) = parameter(&given)? else { continue };
@@ -195,7 +195,7 @@ fn operation(
     for name in path.split('{').skip(1).filter_map(|part| part.split('}').next()) {
         let is_it = |parameter: &Parameter| parameter.location == Location::Path && parameter.name == name;
         if !parameters.iter().any(is_it) {
-            return Err(at.wrong(format!("expected a parameter for `{{{name}}}` of the path")));
+            return Err(at.wrong(format!("missing path parameter `{{{name}}}`")));
         }
     }
     let body = body(document, at, &mut schemas, &mut properties)?;
@@ -229,7 +229,7 @@ fn operation(
     })
 }
 
-/// The URL of a server, with the defaults of its variables.
+/// Returns the URL of a server with default variables.
 pub(super) fn server_url(at: &At<'_>) -> Result<String, Error> {
     let mut url = at.text("url").ok_or_else(|| at.wrong("expected `url`"))?.to_owned();
     for (name, variable) in at.get("variables").map(|all| all.members()).transpose()?.unwrap_or_default() {
@@ -239,7 +239,7 @@ pub(super) fn server_url(at: &At<'_>) -> Result<String, Error> {
     Ok(url)
 }
 
-/// A name for an argument that no other has.
+/// Returns a unique argument name.
 fn free(name: &str, taken: &Map<String, Value>) -> String {
     let mut name = name.to_owned();
     while taken.contains_key(&name) {
@@ -248,7 +248,7 @@ fn free(name: &str, taken: &Map<String, Value>) -> String {
     name
 }
 
-/// A parameter, unless it is one that arguments do not set.
+/// Parses a parameter. Returns `None` for parameters that arguments cannot set.
 fn parameter(at: &At<'_>) -> Result<Option<Parameter>, Error> {
     let name = at.text("name").ok_or_else(|| at.wrong("expected `name`"))?;
     let location = match at.text("in") {
@@ -257,7 +257,7 @@ fn parameter(at: &At<'_>) -> Result<Option<Parameter>, Error> {
         Some("header") if HEADERS.contains(&name.to_ascii_lowercase().as_str()) => return Ok(None),
         Some("header") => Location::Header,
         Some("cookie") => Location::Cookie,
-        Some(_) | None => return Err(at.wrong("expected `in` to be `path`, `query`, `header` or `cookie`")),
+        Some(_) | None => return Err(at.wrong("`in` must be `path`, `query`, `header` or `cookie`")),
     };
     let style = match at.text("style") {
         _ if at.get("content").is_some() => Style::Json,
@@ -268,7 +268,7 @@ fn parameter(at: &At<'_>) -> Result<Option<Parameter>, Error> {
         Some("deepObject") => Style::Deep,
         Some("label") => Style::Label,
         Some("matrix") => Style::Matrix,
-        Some(other) => return Err(at.wrong(format!("`style` is `{other}`, which is not known"))),
+        Some(other) => return Err(at.wrong(format!("unsupported `style` `{other}`"))),
         None if matches!(location, Location::Query | Location::Cookie) => Style::Form,
         None => Style::Simple,
     };
@@ -296,7 +296,7 @@ fn body(
     let encoding_of = |kind: &str| {
         let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match kind.as_str() {
-            _ if crate::web::visitor::is_json(&kind) => Some((0, Encoding::Json(kind))),
+            _ if crate::web::http_client::is_json(&kind) => Some((0, Encoding::Json(kind))),
             "*/*" => Some((1, Encoding::Json("application/json".into()))),
             "application/x-www-form-urlencoded" => Some((2, Encoding::Form)),
             _ if kind.starts_with("text/") || kind.ends_with("xml") => Some((3, Encoding::Text(kind))),
@@ -305,7 +305,7 @@ fn body(
     };
     let usable = content.iter().filter_map(|(kind, media)| Some((encoding_of(kind)?, media)));
     let Some(((_, encoding), media)) = usable.min_by_key(|((rank, _), _)| *rank) else {
-        return Err(given.wrong("expected a body of JSON, of a form or of text"));
+        return Err(given.wrong("unsupported body type; expected JSON, a form or text"));
     };
     let mut schema = match media.get("schema") {
         Some(schema) => schemas.convert(&schema)?,

@@ -1,4 +1,4 @@
-//! Arguments as a request, and the answer as a result.
+//! Converts arguments to a request, and the response to a result.
 
 use super::{
     operation::{Encoding, Location, Operation, Parameter, Style},
@@ -8,7 +8,7 @@ use crate::{
     percent,
     web::{
         fetch::failure,
-        visitor::{Asking, Follow, Got, Visitor, content_type, is_json, text},
+        http_client::{FetchRequest, FetchResponse, Follow, HttpClient, content_type, is_json, text},
     },
 };
 use bowline::{
@@ -21,14 +21,14 @@ use serde_json::{Map, Value};
 
 /// Calls an operation.
 pub(super) async fn call(
-    visitor: &Visitor,
+    client: &HttpClient,
     schemes: &Schemes,
     base: &str,
     operation: &Operation,
     arguments: &Map<String, Value>,
 ) -> Result<CallToolResult, String> {
     let asking = request(schemes, base, operation, arguments)?;
-    let Got { url, answer } = visitor.send(asking).await.map_err(|reason| schemes.scrub(reason))?;
+    let FetchResponse { url, answer } = client.send(asking).await.map_err(|reason| schemes.scrub(reason))?;
     if !answer.status.is_success() {
         let shown = url.split('?').next().unwrap_or_default();
         return Err(schemes.scrub(failure(shown, &answer)));
@@ -47,7 +47,7 @@ pub(super) async fn call(
         return Ok(CallToolResult { structured_content: Some(structured), ..content(Content::text(text)) });
     }
     if text.contains(['\0', char::REPLACEMENT_CHARACTER]) {
-        return Err(format!("expected text, JSON or an image, got {} bytes of `{kind}`", answer.body.len()));
+        return Err(format!("unsupported response: {} bytes of `{kind}`", answer.body.len()));
     }
     Ok(content(Content::text(text)))
 }
@@ -56,13 +56,13 @@ fn content(block: Content) -> CallToolResult {
     CallToolResult { content: vec![block], ..CallToolResult::default() }
 }
 
-/// The request of a call.
+/// Builds the request of a call.
 pub(super) fn request(
     schemes: &Schemes,
     base: &str,
     operation: &Operation,
     arguments: &Map<String, Value>,
-) -> Result<Asking, String> {
+) -> Result<FetchRequest, String> {
     let mut path = operation.path.clone();
     let (mut query, mut cookies) = (Vec::new(), Vec::new());
     let accept = HeaderValue::from_static("application/json, text/*;q=0.9, */*;q=0.5");
@@ -82,7 +82,7 @@ pub(super) fn request(
             Location::Cookie => cookies.extend(pairs(parameter, value)),
             Location::Header => {
                 let name = HeaderName::try_from(&parameter.name).map_err(|error| error.to_string())?;
-                let unfit = |_| format!("expected `{}` to be a value for a header", parameter.argument);
+                let unfit = |_| format!("`{}` is not a valid header value", parameter.argument);
                 headers.insert(
                     name,
                     HeaderValue::try_from(joined(parameter, value, str::to_owned)).map_err(unfit)?,
@@ -90,9 +90,9 @@ pub(super) fn request(
             }
         }
     }
-    // Servers take dots for folders, and what is beside the path of the operation is not offered.
+    // Servers interpret dot segments, which would leave the path of the operation.
     if path.split('/').any(|segment| matches!(segment.to_ascii_lowercase().as_str(), "." | "..")) {
-        return Err("expected the parameters of the path to be no dots alone".into());
+        return Err("path parameters must not be `.` or `..`".into());
     }
     if !cookies.is_empty() {
         let value = written(&cookies, "; ");
@@ -110,7 +110,7 @@ pub(super) fn request(
     } else {
         Follow::Nowhere
     };
-    Ok(Asking { method: operation.method.clone(), url, headers, body, follow })
+    Ok(FetchRequest { method: operation.method.clone(), url, headers, body, follow })
 }
 
 fn written(pairs: &[(String, String)], separator: &str) -> String {
@@ -129,7 +129,7 @@ fn scalar(value: &Value) -> String {
     }
 }
 
-/// A value in one piece, its parts encoded one by one.
+/// Encodes a value as a single string.
 fn joined(parameter: &Parameter, value: &Value, encode: fn(&str) -> String) -> String {
     let separator = match parameter.style {
         Style::Space => " ",
@@ -155,7 +155,7 @@ fn joined(parameter: &Parameter, value: &Value, encode: fn(&str) -> String) -> S
 fn in_path(parameter: &Parameter, value: &Value) -> Result<String, String> {
     let value = joined(parameter, value, percent::encode);
     if value.is_empty() {
-        return Err(format!("expected `{}` not to be empty", parameter.argument));
+        return Err(format!("`{}` must not be empty", parameter.argument));
     }
     Ok(match parameter.style {
         Style::Label => format!(".{value}"),
@@ -164,7 +164,7 @@ fn in_path(parameter: &Parameter, value: &Value) -> Result<String, String> {
     })
 }
 
-/// The fields of a form that a parameter becomes.
+/// Encodes a parameter as form fields.
 fn pairs(parameter: &Parameter, value: &Value) -> Vec<(String, String)> {
     let name = &parameter.name;
     match (value, parameter.style, parameter.explode) {
@@ -194,8 +194,7 @@ fn body(
         Encoding::Json(kind) => (kind.as_str(), value.to_string()),
         Encoding::Text(kind) => (kind.as_str(), scalar(value)),
         Encoding::Form => {
-            let fields =
-                value.as_object().ok_or_else(|| format!("expected `{}` to be an object", body.argument))?;
+            let fields = value.as_object().ok_or_else(|| format!("`{}` must be an object", body.argument))?;
             let fields: Vec<(String, String)> = fields
                 .iter()
                 .flat_map(|(name, value)| match value {

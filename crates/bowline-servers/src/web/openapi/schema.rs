@@ -1,16 +1,16 @@
-//! Schemas of OpenAPI as JSON Schema that stands by itself.
+//! Converts OpenAPI schemas to self-contained JSON Schema.
 
 use super::document::{At, Document};
 use crate::web::error::Error;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// How large the definitions of one tool may get, about. What goes beyond may be anything.
+/// The approximate maximum size of the definitions of a tool. Beyond it, any value is allowed.
 const MAX_DEFINITIONS: usize = 32 * 1024;
-/// How deep schemas may nest without a reference.
+/// The maximum nesting of schemas without a reference.
 const MAX_DEPTH: usize = 24;
 
-/// What is taken over as it is.
+/// Keywords that are copied unchanged.
 const KEPT: [&str; 23] = [
     "type",
     "enum",
@@ -37,13 +37,13 @@ const KEPT: [&str; 23] = [
     "contentMediaType",
 ];
 
-/// Turns schemas into those of a tool, and remembers what they refer to.
+/// Converts schemas and collects their references.
 #[derive(Debug)]
 pub(super) struct Schemas<'a> {
     document: &'a Document,
-    /// The names of what is referred to, by reference.
+    /// The definition names, by reference.
     names: BTreeMap<String, String>,
-    /// What is still to be turned.
+    /// The references that are not yet converted.
     left: Vec<(String, String)>,
 }
 
@@ -52,19 +52,19 @@ impl<'a> Schemas<'a> {
         Self { document, names: BTreeMap::new(), left: Vec::new() }
     }
 
-    /// One schema, its references leading into `$defs`.
+    /// Converts a schema, with references into `$defs`.
     pub(super) fn convert(&mut self, at: &At<'_>) -> Result<Value, Error> {
         self.convert_at(at, MAX_DEPTH)
     }
 
-    /// The `$defs` of everything that was converted.
+    /// Returns the `$defs` of all converted schemas.
     pub(super) fn definitions(mut self) -> Result<Map<String, Value>, Error> {
         let mut definitions = Map::new();
         let mut size = 0;
         while let Some((reference, name)) = self.left.pop() {
-            // Recursion goes through here, and each reference comes once, so it ends.
+            // Each reference is converted once, so recursion terminates.
             let definition = if size > MAX_DEFINITIONS {
-                json!({ "description": "Described in the documentation of the interface." })
+                json!({ "description": "See the documentation of the API." })
             } else {
                 let at =
                     self.document.find(&reference).map_err(|reason| Error::new(reference.clone(), reason))?;
@@ -103,7 +103,7 @@ impl<'a> Schemas<'a> {
             return Ok(json!({}));
         }
         if let Some(reference) = members.get("$ref") {
-            let reference = reference.as_str().ok_or_else(|| at.wrong("expected `$ref` to be a text"))?;
+            let reference = reference.as_str().ok_or_else(|| at.wrong("`$ref` must be a string"))?;
             let name = self.refer(at, reference)?;
             let mut schema = json!({ "$ref": format!("#/$defs/{name}") });
             if let Some(description) = members.get("description").filter(|value| value.is_string()) {
@@ -117,7 +117,7 @@ impl<'a> Schemas<'a> {
                 "properties" | "patternProperties" => {
                     let mut converted = Map::new();
                     for (property, inner) in inner.members()? {
-                        // What only answers have is not asked for.
+                        // Read-only properties are not part of a request.
                         if !inner.is("readOnly") {
                             converted.insert(property.into(), self.convert_at(&inner, depth - 1)?);
                         }
@@ -137,7 +137,7 @@ impl<'a> Schemas<'a> {
                         at.items(name)?.into_iter().map(|item| item.value.clone()).collect::<Vec<_>>();
                     schema.insert(name.into(), required.into());
                 }
-                // Patterns are of another language, which has more than is good for it.
+                // Patterns use another regular expression dialect.
                 "pattern"
                     if inner.value.as_str().is_some_and(|pattern| regex::Regex::new(pattern).is_ok()) =>
                 {
@@ -152,7 +152,7 @@ impl<'a> Schemas<'a> {
     }
 }
 
-/// Says what 3.0 says in words of its own in those of JSON Schema.
+/// Converts OpenAPI 3.0 keywords to JSON Schema.
 fn modernize(schema: &mut Map<String, Value>, members: &Map<String, Value>) {
     let is = |name: &str| members.get(name) == Some(&Value::Bool(true));
     for (exclusive, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
@@ -188,7 +188,7 @@ fn modernize(schema: &mut Map<String, Value>, members: &Map<String, Value>) {
     if schema.get("description").is_some_and(|description| !description.is_string()) {
         schema.remove("description");
     }
-    // What is wrong in itself would make the whole tool unusable.
+    // An invalid schema would make the whole tool unusable.
     let is_type = |kind: &Value| {
         ["string", "number", "integer", "boolean", "object", "array", "null"]
             .iter()

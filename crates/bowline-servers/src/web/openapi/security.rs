@@ -1,4 +1,4 @@
-//! Credentials of an interface: from the environment, to where the interface wants them.
+//! Credentials of an API: read from the environment and added to requests.
 
 use super::document::{At, Document};
 use crate::{percent, web::error::Error};
@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::{collections::BTreeMap, fmt};
 
-/// A credential, which is never shown.
+/// A credential. Never displayed.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Secret(pub(super) String);
 
@@ -16,7 +16,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Where a credential is put.
+/// Where a credential is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
     Header(HeaderName),
@@ -26,7 +26,7 @@ enum Place {
     Basic,
 }
 
-/// A way to show who one is.
+/// A security scheme.
 #[derive(Clone, Debug)]
 struct Scheme {
     place: Place,
@@ -34,11 +34,11 @@ struct Scheme {
     secret: Option<Secret>,
 }
 
-/// All ways of an interface, by name.
+/// The security schemes of an API, by name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Schemes(BTreeMap<String, Scheme>);
 
-/// What an operation wants: one of these sets of schemes, each by name. None at all means nothing is wanted.
+/// The requirements of an operation: one of these sets of schemes. Empty means no credentials.
 pub(super) type Wanted = Vec<Vec<String>>;
 
 impl Schemes {
@@ -60,7 +60,7 @@ impl Schemes {
         Ok(Self(known))
     }
 
-    /// Puts the credentials of the first set there is into a request: into its headers, and what this gives into its query.
+    /// Adds the first available set of credentials to the headers, and returns query parameters.
     pub(super) fn apply(
         &self,
         wanted: &Wanted,
@@ -77,7 +77,7 @@ impl Schemes {
                 .filter_map(|name| Some(self.0.get(name)?.variable.as_str()))
                 .collect();
             return Err(match variables.as_slice() {
-                [] => "the operation needs credentials of a kind that cannot be given".into(),
+                [] => "the operation needs an unsupported kind of credentials".into(),
                 _ => format!(
                     "the operation needs credentials: expected the operator of this server to set the environment variable \
                      {}",
@@ -102,7 +102,7 @@ impl Schemes {
                     (header::COOKIE, format!("{known}{name}={}", percent::encode(secret)))
                 }
             };
-            let unfit = format!("{} is no value for a header", scheme.variable);
+            let unfit = format!("{} is not a valid header value", scheme.variable);
             let mut value = HeaderValue::try_from(value).map_err(|_| unfit)?;
             value.set_sensitive(true);
             headers.insert(name, value);
@@ -110,7 +110,7 @@ impl Schemes {
         Ok(query)
     }
 
-    /// Text in which no credential is left.
+    /// Masks all credentials in a text.
     pub(super) fn scrub(&self, text: String) -> String {
         let secrets = self.0.values().filter_map(|scheme| scheme.secret.as_ref());
         secrets.fold(text, |text, Secret(secret)| {
@@ -119,7 +119,7 @@ impl Schemes {
     }
 }
 
-/// The variable that holds a credential: `BOWLINE_API_` and the name of the scheme in capitals.
+/// Returns the variable of a credential: `BOWLINE_API_` and the name of the scheme in upper case.
 fn variable_of(name: &str) -> String {
     let name: String = name
         .chars()
@@ -128,7 +128,7 @@ fn variable_of(name: &str) -> String {
     format!("BOWLINE_API_{name}")
 }
 
-/// Where a scheme has its credential; `None` for what is not sent at all.
+/// Returns where a scheme sends its credential; `None` if it is not supported.
 fn place(at: &At<'_>) -> Result<Option<Place>, Error> {
     let name = || at.text("name").ok_or_else(|| at.wrong("expected `name`"));
     Ok(Some(
@@ -139,7 +139,7 @@ fn place(at: &At<'_>) -> Result<Option<Place>, Error> {
             (Some("apiKey"), Some("query"), _) => Place::Query(name()?.into()),
             (Some("apiKey"), Some("cookie"), _) => Place::Cookie(percent::encode(name()?)),
             (Some("apiKey"), _, _) => {
-                return Err(at.wrong("expected `in` to be `header`, `query` or `cookie`"));
+                return Err(at.wrong("`in` must be `header`, `query` or `cookie`"));
             }
             (Some("http"), _, Some("basic")) => Place::Basic,
             (Some("http"), _, Some("bearer")) | (Some("oauth2" | "openIdConnect"), _, _) => Place::Bearer,
@@ -149,7 +149,7 @@ fn place(at: &At<'_>) -> Result<Option<Place>, Error> {
     ))
 }
 
-/// What an operation, or the whole document, wants.
+/// Parses the requirements of an operation or the document.
 pub(super) fn wanted(at: &At<'_>) -> Result<Option<Wanted>, Error> {
     if at.get("security").is_none() {
         return Ok(None);

@@ -157,7 +157,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn yaml_is_json_in_other_words() {
+    fn yaml_is_converted_to_json() {
         let text = "openapi: 3.1.0\nn: [1, -2.50, 1e3, '5', true, ~]\n200: {a: &x {b: c}}\nd: *x\ne: |\n  two\n  lines\n";
         let expected = json!({
             "openapi": "3.1.0", "n": [1, -2.5, 1000.0, "5", true, null], "200": { "a": { "b": "c" } },
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_to_hurt_is_refused() {
+    fn hostile_documents_are_rejected() {
         let mut bomb = String::from("a0: &a0 [x, x]\n");
         for level in 1..60 {
             let below = level - 1;

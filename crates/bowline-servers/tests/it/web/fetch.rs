@@ -37,7 +37,7 @@ async fn fetch(site: &Site, path: &str, more: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_page_is_text() {
+async fn a_page_is_converted_to_text() {
     let site = pages().await;
     let result = fetch(&site, "/page", json!({})).await;
     let expected = json!({
@@ -62,7 +62,7 @@ async fn a_page_is_text() {
 }
 
 #[tokio::test]
-async fn other_things_are_what_they_are() {
+async fn other_types_are_detected() {
     let site = pages().await;
     let data = fetch(&site, "/data", json!({})).await;
     assert_eq!(data["structuredContent"]["text"], "{\n  \"a\": [\n    1\n  ]\n}");
@@ -72,16 +72,19 @@ async fn other_things_are_what_they_are() {
         json!({ "type": "image", "data": "bm90IHJlYWxseQ==", "mimeType": "image/png" })
     );
     for (path, told) in [
-        ("/pdf", "expected a page, text, JSON or an image, got `application/pdf`".to_owned()),
+        (
+            "/pdf",
+            "unsupported content type `application/pdf`; expected HTML, text, JSON or an image".to_owned(),
+        ),
         ("/gone", format!("{} answers 404 Not Found: nothing here", site.url("/gone"))),
-        ("/gzip", "expected a body as it is, got one that was compressed without being asked".into()),
+        ("/gzip", "the server sent a compressed body without being asked".into()),
     ] {
         assert_eq!(refusal(open(), "fetch", json!({ "url": site.url(path) })).await, told);
     }
 }
 
 #[tokio::test]
-async fn the_main_content_of_a_page_is_given() {
+async fn the_main_content_of_a_page_is_returned() {
     let prose = "<p>A long paragraph, with commas, that says something about knots and ropes.</p>".repeat(6);
     let html = format!(
         "<title>T</title><nav><a href=/>Menu</a></nav><main><h1>Knots</h1>{prose}</main><footer>Imprint</footer>"
@@ -92,7 +95,7 @@ async fn the_main_content_of_a_page_is_given() {
     assert_eq!(result["structuredContent"]["main_content"], true);
     assert!(text.starts_with("# Knots") && !text.contains("Menu") && !text.contains("Imprint"), "{text}");
     let shown = result["content"][0]["text"].as_str().unwrap();
-    assert!(shown.ends_with("(the main content; `whole` gives all of the page)"), "{shown}");
+    assert!(shown.ends_with("(main content only; use `whole` for the whole page)"), "{shown}");
     let result = fetch(&site, "/", json!({ "whole": true })).await;
     let text = result["structuredContent"]["text"].as_str().unwrap();
     assert!(text.contains("Menu") && text.contains("# Knots") && text.contains("Imprint"), "{text}");
@@ -100,7 +103,7 @@ async fn the_main_content_of_a_page_is_given() {
 }
 
 #[tokio::test]
-async fn what_a_site_asks_programs_not_to_read_is_not_fetched() {
+async fn pages_disallowed_by_robots_txt_are_not_fetched() {
     let site = Site::start(|path| match path {
         "/robots.txt" => "200 OK\n\nUser-agent: *\nDisallow: /private\nAllow: /private/open".into(),
         "/hop" => "302 Found\nLocation: /private/x\n\n".into(),
@@ -135,7 +138,7 @@ async fn what_a_site_asks_programs_not_to_read_is_not_fetched() {
 }
 
 #[tokio::test]
-async fn a_site_that_fails_to_say_what_may_be_read_is_not_read() {
+async fn a_failing_robots_txt_disallows_everything() {
     let failing = Site::start(|path| match path {
         "/robots.txt" => "503 Busy\n\n".into(),
         _ => "200 OK\nContent-Type: text/plain\n\nread".into(),
@@ -152,7 +155,7 @@ async fn a_site_that_fails_to_say_what_may_be_read_is_not_read() {
 }
 
 #[tokio::test]
-async fn a_refusal_names_the_flag_that_allows_it() {
+async fn an_error_names_the_flag_that_allows_writing() {
     let told = refusal(Web::new().server().unwrap(), "fetch", json!({ "url": "http://127.0.0.1:1/" })).await;
     assert!(told.contains("start the server with `--allow-host 127.0.0.1`"), "{told}");
     let told = refusal(Web::new().server().unwrap(), "fetch", json!({ "url": "http://nas.local/" })).await;
@@ -160,7 +163,7 @@ async fn a_refusal_names_the_flag_that_allows_it() {
 }
 
 #[tokio::test]
-async fn long_text_comes_in_parts() {
+async fn long_text_is_returned_in_parts() {
     let site = pages().await;
     let first = fetch(&site, "/text", json!({ "max_length": 60 })).await["structuredContent"].clone();
     assert_eq!((&first["length"], &first["next_index"]), (&json!(100), &json!(60)));
@@ -171,11 +174,11 @@ async fn long_text_comes_in_parts() {
     let whole = format!("{}{}", first["text"].as_str().unwrap(), second["text"].as_str().unwrap());
     assert_eq!(whole, "äb".repeat(50));
     let told = refusal(open(), "fetch", json!({ "url": site.url("/text"), "start_index": 100 })).await;
-    assert!(told.contains("below 100"), "{told}");
+    assert!(told.contains("less than 100"), "{told}");
 }
 
 #[tokio::test]
-async fn answers_are_bounded() {
+async fn responses_are_limited() {
     let site = pages().await;
     let small = || Web::new().allow_private(true).max_bytes(1000).server().unwrap();
     let exact = call(small(), "fetch", json!({ "url": site.url("/exact") })).await;
@@ -186,21 +189,21 @@ async fn answers_are_bounded() {
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", silent.local_addr().unwrap());
     let hasty = Web::new().allow_private(true).time_limit(Duration::from_millis(50)).server().unwrap();
-    assert_eq!(refusal(hasty, "fetch", json!({ "url": url })).await, "no answer within 50ms");
+    assert_eq!(refusal(hasty, "fetch", json!({ "url": url })).await, "request timed out after 50ms");
 }
 
 #[tokio::test]
-async fn redirections_are_followed_to_an_end() {
+async fn redirects_are_followed_up_to_a_limit() {
     let site = pages().await;
     let result = fetch(&site, "/hop", json!({})).await;
     assert_eq!(result["structuredContent"]["url"], site.url("/page"));
     let told = refusal(open(), "fetch", json!({ "url": site.url("/circle") })).await;
-    assert_eq!(told, "redirected more than 5 times");
+    assert_eq!(told, "more than 5 redirects");
 }
 
 // V-92
 #[tokio::test]
-async fn this_machine_is_not_reached_by_any_name() {
+async fn local_addresses_are_refused_under_any_name() {
     let canary = pages().await;
     let port = canary.port;
     for url in [
@@ -232,7 +235,7 @@ async fn this_machine_is_not_reached_by_any_name() {
 
 // V-50, V-92, BP-14
 #[tokio::test]
-async fn redirections_lead_to_nothing_that_may_not_be_reached() {
+async fn redirects_cannot_reach_forbidden_addresses() {
     let (canary, site) = (pages().await, pages().await);
     let allowing = || Web::new().allow_hosts([format!("127.0.0.1:{}", site.port)]).server().unwrap();
     let fine = call(allowing(), "fetch", json!({ "url": site.url("/hop") })).await;

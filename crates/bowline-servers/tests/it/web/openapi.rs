@@ -97,7 +97,7 @@ fn server(site: &Site) -> Server {
 }
 
 #[tokio::test]
-async fn operations_are_tools() -> Result {
+async fn operations_become_tools() -> Result {
     let mut peer = Peer::memory(Web::new().openapi(shop()).server().unwrap())?;
     let list = peer.modern("tools/list", json!({})).await?;
     let tools = list["result"]["tools"].as_array().unwrap();
@@ -153,7 +153,7 @@ async fn operations_are_tools() -> Result {
 }
 
 #[tokio::test]
-async fn arguments_are_put_where_they_belong() {
+async fn arguments_are_sent_in_their_locations() {
     let site = site().await;
     let arguments = json!({
         "id": "a/b ?#", "filter_name": "x&y", "tags": ["p", "q"], "ids": [1, 2], "range": { "from": 1 },
@@ -181,7 +181,7 @@ async fn arguments_are_put_where_they_belong() {
 }
 
 #[tokio::test]
-async fn arguments_that_do_not_fit_are_not_sent() {
+async fn invalid_arguments_are_not_sent() {
     let site = site().await;
     for (tool, arguments) in [
         ("items_get_one", json!({})),
@@ -201,7 +201,7 @@ async fn arguments_that_do_not_fit_are_not_sent() {
 }
 
 #[tokio::test]
-async fn credentials_go_where_the_scheme_says_and_are_never_told() {
+async fn credentials_are_sent_by_scheme_and_never_shown() {
     let site = site().await;
     let told = refusal(server(&site), "keyed", json!({})).await;
     assert_eq!(told, format!("{} answers 403 Forbidden: bad key ***", site.url("/v1/keyed")));
@@ -214,7 +214,7 @@ async fn credentials_go_where_the_scheme_says_and_are_never_told() {
 }
 
 #[tokio::test]
-async fn without_credentials_the_variable_is_named() {
+async fn missing_credentials_name_the_variable() {
     let site = site().await;
     let bare = OpenApi::with_environment(SHOP, &|_| None).unwrap().base_url(site.url("/v1"));
     let server = Web::new().openapi(bare).server().unwrap();
@@ -228,7 +228,7 @@ async fn without_credentials_the_variable_is_named() {
 async fn nothing_is_sent_to_another_origin() {
     let (site, other) = (site().await, site().await);
     let told = refusal(server(&site), "open", json!({})).await;
-    assert!(told.contains("redirected to another origin"), "{told}");
+    assert!(told.contains("redirect to another origin"), "{told}");
     // An operation with a server of its own gets no credentials of the document's.
     let text = SHOP
         .replace("https://shop.example.com/{version}", &site.url("/v1"))
@@ -241,17 +241,17 @@ async fn nothing_is_sent_to_another_origin() {
 
 // V-92
 #[tokio::test]
-async fn a_document_does_not_lead_into_private_networks() {
+async fn a_document_cannot_reach_private_networks() {
     let site = site().await;
     let text = SHOP.replace("https://shop.example.com/{version}", &site.url("/v1"));
     let api = OpenApi::with_environment(&text, &credentials).unwrap();
     let told = refusal(Web::new().openapi(api).server().unwrap(), "form", json!({})).await;
-    assert!(told.contains("not reached from here"), "{told}");
+    assert!(told.contains("which is not allowed"), "{told}");
     assert!(site.asked().is_empty());
 }
 
 #[tokio::test]
-async fn a_document_is_got_by_its_url() {
+async fn a_document_is_fetched_by_url() {
     let text = SHOP.replace("https://shop.example.com/{version}", "../v1");
     let site = Site::start(move |path| match path {
         "/docs/openapi.yaml" => format!("200 OK\nContent-Type: application/yaml\n\n{text}"),
@@ -266,46 +266,43 @@ async fn a_document_is_got_by_its_url() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn errors_have_a_position() {
     let paths = |paths: Value| {
         json!({ "openapi": "3.1.0", "servers": [{ "url": "https://h" }], "paths": paths }).to_string()
     };
     let operation = |operation: Value| paths(json!({ "/a/{id}": { "get": operation } }));
     for (text, told) in [
-        ("{".to_owned(), "expected a document in JSON: "),
-        ("a: b: c".into(), "expected a document in YAML: line 1: "),
+        ("{".to_owned(), "invalid JSON: "),
+        ("a: b: c".into(), "invalid YAML: line 1: "),
         (
             json!({ "swagger": "2.0" }).to_string(),
-            "#/openapi: expected version 3.0 or 3.1 of OpenAPI, got Swagger \"2.0\"",
+            "#/openapi: expected OpenAPI 3.0 or 3.1, got Swagger \"2.0\"",
         ),
-        (
-            json!({ "openapi": "4.0" }).to_string(),
-            "#/openapi: expected version 3.0 or 3.1 of OpenAPI, got `4.0`",
-        ),
+        (json!({ "openapi": "4.0" }).to_string(), "#/openapi: expected OpenAPI 3.0 or 3.1, got `4.0`"),
         (json!({ "openapi": "3.1.0" }).to_string(), "#: expected `paths`"),
-        (paths(json!({})), "#/paths: expected at least one operation"),
+        (paths(json!({})), "#/paths: the document has no operations"),
         (paths(json!([])), "#/paths: expected an object"),
-        (paths(json!({ "a": {} })), "#/paths/a: expected a path that begins with `/`"),
+        (paths(json!({ "a": {} })), "#/paths/a: paths must start with `/`"),
         (operation(json!([])), "#/paths/~1a~1{id}/get: expected an object"),
-        (operation(json!({})), "#/paths/~1a~1{id}/get: expected a parameter for `{id}` of the path"),
-        (operation(json!({ "parameters": {} })), "#/paths/~1a~1{id}/get/parameters: expected a list"),
+        (operation(json!({})), "#/paths/~1a~1{id}/get: missing path parameter `{id}`"),
+        (operation(json!({ "parameters": {} })), "#/paths/~1a~1{id}/get/parameters: expected an array"),
         (
             operation(json!({ "parameters": [{ "name": "id" }] })),
-            "#/paths/~1a~1{id}/get/parameters/0: expected `in`",
+            "#/paths/~1a~1{id}/get/parameters/0: `in` must be",
         ),
         (
             operation(json!({ "parameters": [{ "$ref": "#/components/none" }] })),
-            "#/paths/~1a~1{id}/get/parameters/0: `#/components/none` is not in the document",
+            "#/paths/~1a~1{id}/get/parameters/0: reference `#/components/none` not found",
         ),
         (
             operation(json!({ "parameters": [{ "$ref": "#/paths/~1a~1{id}/get/parameters/0" }] })),
-            "#/paths/~1a~1{id}/get/parameters/0: the reference leads around in a circle",
+            "#/paths/~1a~1{id}/get/parameters/0: circular reference",
         ),
         (
             operation(
                 json!({ "requestBody": { "$ref": "file:///etc/passwd" }, "parameters": [{ "name": "id", "in": "path" }] }),
             ),
-            "#/paths/~1a~1{id}/get/requestBody: expected a reference within the document, got `file:///etc/passwd`",
+            "#/paths/~1a~1{id}/get/requestBody: external reference `file:///etc/passwd` is not supported",
         ),
     ] {
         let error = OpenApi::with_environment(&text, &|_| None).unwrap_err().to_string();
@@ -359,5 +356,5 @@ fn schemas_of_any_size_become_tools() {
     let nowhere = json!({ "openapi": "3.1.0", "paths": { "/a": { "get": {} } } }).to_string();
     let api = OpenApi::with_environment(&nowhere, &|_| None).unwrap();
     let told = Web::new().openapi(api).server().unwrap_err().to_string();
-    assert!(told.starts_with("#/servers: expected the URL of the interface, got `/`"), "{told}");
+    assert!(told.starts_with("#/servers: invalid server URL `/`"), "{told}");
 }

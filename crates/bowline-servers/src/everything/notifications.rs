@@ -1,4 +1,4 @@
-//! Tools that say something before their result: log messages, progress, and a stream that is closed on the way.
+//! Tools that send notifications: log messages, progress, and a stream that is closed and resumed.
 
 use bowline::prelude::*;
 use std::time::Duration;
@@ -36,14 +36,14 @@ async fn test_tool_with_progress(ctx: Ctx) -> &'static str {
     "done"
 }
 
-/// Log a message, which reaches only callers that asked for log messages.
+/// Log a message. Only callers that enabled logging receive it.
 #[tool(read_only)]
 fn test_logging_tool(ctx: Ctx) -> &'static str {
-    ctx.log(LoggingLevel::Info, "heard by those who listen");
+    ctx.log(LoggingLevel::Info, "logged for clients that enabled logging");
     "logged"
 }
 
-/// Work in steps without ever sending a request to the client.
+/// Work in steps without sending a request to the client.
 #[tool(read_only)]
 async fn test_streaming_elicitation(ctx: Ctx) -> &'static str {
     ctx.progress(1.0, 2.0);
@@ -52,7 +52,7 @@ async fn test_streaming_elicitation(ctx: Ctx) -> &'static str {
     "streamed"
 }
 
-/// Close the stream and give the result to the client that comes back for it.
+/// Close the stream and return the result when the client reconnects.
 #[tool(read_only)]
 async fn test_reconnection(ctx: Ctx) -> &'static str {
     ctx.hang_up();

@@ -1,4 +1,4 @@
-//! Getting things from the web: every hop checked, everything bounded.
+//! The HTTP client: checks every redirect and limits size and time.
 
 use super::{
     guard::Guard,
@@ -12,10 +12,10 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Uri, header, uri::PathAndQuery};
 use std::time::Duration;
 
-/// How often one may be sent elsewhere.
+/// The maximum number of redirects.
 const MAX_HOPS: usize = 5;
 
-/// How much may be got, and from where.
+/// Limits and allowed addresses.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) guard: Guard,
@@ -35,20 +35,20 @@ impl Default for Settings {
     }
 }
 
-/// Where redirections may lead to.
+/// Which redirects are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Follow {
-    /// Anywhere that may be reached at all.
+    /// All allowed addresses.
     Anywhere,
-    /// To the same origin, because what the request carries is for nobody else.
+    /// Only the same origin, because the request carries credentials.
     SameOrigin,
-    /// Nowhere: what came back leads elsewhere, and is given as it is.
+    /// None: the redirect response is returned.
     Nowhere,
 }
 
-/// One request.
+/// A request.
 #[derive(Clone, Debug)]
-pub(super) struct Asking {
+pub(super) struct FetchRequest {
     pub(super) method: Method,
     pub(super) url: String,
     pub(super) headers: HeaderMap,
@@ -56,24 +56,24 @@ pub(super) struct Asking {
     pub(super) follow: Follow,
 }
 
-/// What came back, and from where in the end.
+/// A response and its final URL.
 #[derive(Clone, Debug)]
-pub(super) struct Got {
+pub(super) struct FetchResponse {
     pub(super) url: String,
     pub(super) answer: PostAnswer,
 }
 
-/// Sends requests by the settings. Clones share their connections.
+/// Sends requests. Clones share connections.
 #[derive(Clone, Debug)]
-pub(super) struct Visitor {
+pub(super) struct HttpClient {
     poster: Poster,
     guard: Guard,
     time_limit: Duration,
-    /// What sites ask of programs, if that is honored.
+    /// The `robots.txt` cache, unless ignored.
     robots: Option<Robots>,
 }
 
-impl Visitor {
+impl HttpClient {
     pub(super) fn new(settings: &Settings) -> Self {
         let mut poster = Poster::new().max_answer(settings.max_bytes).resolver(settings.guard.clone());
         if let Some(proxy) = &settings.proxy {
@@ -82,52 +82,51 @@ impl Visitor {
         Self { poster, guard: settings.guard.clone(), time_limit: settings.time_limit, robots: None }
     }
 
-    /// Leaves out what the `robots.txt` of a site asks programs not to read.
+    /// Honors `robots.txt`.
     pub(super) fn honor_robots(mut self) -> Self {
         self.robots = Some(Robots::default());
         self
     }
 
-    /// Sends a request, and goes where the answer leads.
-    pub(super) async fn send(&self, asking: Asking) -> Result<Got, String> {
-        match tokio::time::timeout(self.time_limit, self.hops(asking)).await {
+    /// Sends a request and follows redirects.
+    pub(super) async fn send(&self, request: FetchRequest) -> Result<FetchResponse, String> {
+        match tokio::time::timeout(self.time_limit, self.hops(request)).await {
             Ok(got) => got,
-            Err(_) => Err(format!("no answer within {:?}", self.time_limit)),
+            Err(_) => Err(format!("request timed out after {:?}", self.time_limit)),
         }
     }
 
-    async fn hops(&self, mut asking: Asking) -> Result<Got, String> {
+    async fn hops(&self, mut request: FetchRequest) -> Result<FetchResponse, String> {
         let agent = HeaderValue::from_static(concat!("bowline/", env!("CARGO_PKG_VERSION")));
-        asking.headers.entry(header::USER_AGENT).or_insert(agent);
+        request.headers.entry(header::USER_AGENT).or_insert(agent);
         for _ in 0..=MAX_HOPS {
-            self.guard.check(&asking.url)?;
+            self.guard.check(&request.url)?;
             if let Some(robots) = &self.robots {
-                self.check_robots(robots, &asking.url).await?;
+                self.check_robots(robots, &request.url).await?;
             }
             let sent = self
                 .poster
-                .send(asking.method.clone(), &asking.url, asking.headers.clone(), asking.body.clone())
+                .send(request.method.clone(), &request.url, request.headers.clone(), request.body.clone())
                 .await;
             let answer = sent.map_err(|error| error.to_string())?;
-            let to = match asking.follow {
+            let to = match request.follow {
                 Follow::Nowhere => None,
                 Follow::Anywhere | Follow::SameOrigin => {
-                    answer.redirect(&asking.url).map_err(|error| error.to_string())?
+                    answer.redirect(&request.url).map_err(|error| error.to_string())?
                 }
             };
-            let Some(to) = to else { return Ok(Got { url: asking.url, answer }) };
-            if asking.follow == Follow::SameOrigin && !to.is_same_origin {
+            let Some(to) = to else { return Ok(FetchResponse { url: request.url, answer }) };
+            if request.follow == Follow::SameOrigin && !to.is_same_origin {
                 return Err(
-                    "redirected to another origin, which is not followed: what is sent is for the first one"
-                        .into(),
+                    "redirect to another origin not followed, because the request carries credentials".into(),
                 );
             }
-            asking.url = to.url;
+            request.url = to.url;
         }
-        Err(format!("redirected more than {MAX_HOPS} times"))
+        Err(format!("more than {MAX_HOPS} redirects"))
     }
 
-    /// Fails if the site asks programs not to read this page.
+    /// Fails if `robots.txt` disallows the URL.
     async fn check_robots(&self, robots: &Robots, url: &str) -> Result<(), String> {
         let file = Reference::resolve(url, "/robots.txt").map_err(|error| error.to_string())?.url;
         let rules = match robots.known(&file) {
@@ -138,33 +137,31 @@ impl Visitor {
         if rules.allows(uri.path_and_query().map_or("/", PathAndQuery::as_str)) {
             return Ok(());
         }
-        Err(format!(
-            "`{file}` asks programs not to read `{url}`; start the server with `--ignore-robots` to fetch it anyway"
-        ))
+        Err(format!("`{file}` disallows `{url}`; start the server with `--ignore-robots` to fetch it anyway"))
     }
 
-    /// The rules of a site. One without a file allows everything; one that fails to answer, nothing.
+    /// Returns the rules of a site. A missing file allows everything; a server error disallows everything.
     fn rules<'a>(&'a self, file: &'a str) -> BoxFuture<'a, Rules> {
         Box::pin(async move {
-            let asking = Asking {
+            let request = FetchRequest {
                 method: Method::GET,
                 url: file.into(),
                 headers: HeaderMap::new(),
                 body: Bytes::new(),
                 follow: Follow::SameOrigin,
             };
-            let visitor = Self { robots: None, ..self.clone() };
-            match visitor.hops(asking).await {
-                Ok(Got { answer, .. }) if answer.status.is_success() => Rules::parse(&answer.body),
-                Ok(Got { answer, .. }) if answer.status.is_server_error() => Rules::nothing(),
-                // What cannot be reached says why when the page is asked for.
+            let client = Self { robots: None, ..self.clone() };
+            match client.hops(request).await {
+                Ok(FetchResponse { answer, .. }) if answer.status.is_success() => Rules::parse(&answer.body),
+                Ok(FetchResponse { answer, .. }) if answer.status.is_server_error() => Rules::nothing(),
+                // If the site is unreachable, fetching the page reports it.
                 Ok(_) | Err(_) => Rules::default(),
             }
         })
     }
 }
 
-/// The type of what came back, in lower case and without its parameters, and its character set.
+/// Returns the content type in lower case without parameters, and the character set.
 pub(super) fn content_type(answer: &PostAnswer) -> (String, Option<String>) {
     let value =
         answer.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -179,21 +176,21 @@ pub(super) fn content_type(answer: &PostAnswer) -> (String, Option<String>) {
     (kind, charset)
 }
 
-/// Whether a type is one of JSON.
+/// Returns whether a content type is JSON.
 pub(super) fn is_json(kind: &str) -> bool {
     kind == "application/json" || kind.ends_with("+json")
 }
 
-/// The body as text.
+/// Decodes the body as text.
 pub(super) fn text(answer: &PostAnswer, charset: Option<&str>) -> Result<String, String> {
     if let Some(encoding) = answer.headers.get(header::CONTENT_ENCODING)
         && encoding != "identity"
     {
-        return Err("expected a body as it is, got one that was compressed without being asked".into());
+        return Err("the server sent a compressed body without being asked".into());
     }
     let body = answer.body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&answer.body);
     match charset {
-        // The first 256 characters are those of Latin 1.
+        // The first 256 Unicode characters are Latin-1.
         Some("iso-8859-1" | "latin1" | "windows-1252") if std::str::from_utf8(body).is_err() => {
             Ok(body.iter().copied().map(char::from).collect())
         }

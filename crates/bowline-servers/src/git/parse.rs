@@ -1,8 +1,8 @@
-//! Reading what git writes for programs.
+//! Parses the machine-readable output of git.
 
 use super::reading::{BlameLine, Branch, ChangedFile, Commit, Status};
 
-/// What `status --porcelain=v2 -z --branch` says.
+/// Parses `status --porcelain=v2 -z --branch`.
 pub(super) fn status(text: &str) -> Status {
     let mut status = Status::default();
     let mut records = text.split_terminator('\0');
@@ -48,7 +48,7 @@ fn header(status: &mut Status, rest: &str) {
     }
 }
 
-/// A changed file: two letters, some words that do not matter here, and the path, which may hold blanks.
+/// Parses a changed file: two letters, some ignored fields, and the path, which can contain spaces.
 fn changed(rest: &str, fields: usize, before: Option<String>) -> Option<ChangedFile> {
     let mut words = rest.splitn(fields, ' ');
     let mut letters = words.next()?.chars();
@@ -70,10 +70,10 @@ fn word(letter: char) -> Option<String> {
     Some(word.to_owned())
 }
 
-/// What [`commits`] reads.
+/// The format that [`commits`] parses.
 pub(super) const COMMIT_FORMAT: &str = "--format=tformat:%H%x00%P%x00%an%x00%ae%x00%at%x00%B";
 
-/// What `log -z` says in that format.
+/// Parses `log -z` in that format.
 pub(super) fn commits(text: &str) -> Vec<Commit> {
     let fields: Vec<_> = text.split_terminator('\0').collect();
     let commits = fields.chunks_exact(6).filter_map(|fields| {
@@ -90,11 +90,11 @@ pub(super) fn commits(text: &str) -> Vec<Commit> {
     commits.collect()
 }
 
-/// What [`branches`] reads.
+/// The format that [`branches`] parses.
 pub(super) const BRANCH_FORMAT: &str =
     "--format=%(HEAD)%00%(refname)%00%(objectname)%00%(upstream:short)%00%(contents:subject)";
 
-/// What `for-each-ref` says in that format.
+/// Parses `for-each-ref` in that format.
 pub(super) fn branches(text: &str) -> Vec<Branch> {
     let branches = text.lines().filter_map(|line| {
         let fields: Vec<_> = line.split('\0').collect();
@@ -112,7 +112,7 @@ pub(super) fn branches(text: &str) -> Vec<Branch> {
     branches.collect()
 }
 
-/// What `blame --line-porcelain` says.
+/// Parses `blame --line-porcelain`.
 pub(super) fn blame(text: &str) -> Vec<BlameLine> {
     let mut lines = Vec::new();
     let (mut commit, mut number, mut author, mut time) = (String::new(), 0, String::new(), 0);
@@ -120,7 +120,7 @@ pub(super) fn blame(text: &str) -> Vec<BlameLine> {
         if let Some(text) = line.strip_prefix('\t') {
             let (commit, author) = (commit.clone(), author.clone());
             lines.push(BlameLine { line: number, commit, author, time, text: text.to_owned() });
-            // After its text a record is over, and the next begins with a hash.
+            // The text ends a record; the next one starts with a hash.
             number = 0;
             continue;
         }
@@ -128,7 +128,7 @@ pub(super) fn blame(text: &str) -> Vec<BlameLine> {
         match name {
             "author" => value.clone_into(&mut author),
             "author-time" => time = value.parse().unwrap_or_default(),
-            // The first line of a record: the hash, the line as it was, and as it is.
+            // The first line of a record: hash, old line number, new line number.
             hash if number == 0 && hash.len() >= 40 => {
                 hash.clone_into(&mut commit);
                 number = value.split(' ').nth(1).and_then(|number| number.parse().ok()).unwrap_or_default();
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_read() {
+    fn a_status_is_parsed() {
         let text = "# branch.oid abc\0# branch.head main\0# branch.upstream origin/main\0# branch.ab +2 -1\0\
             1 M. N... 100644 100644 100644 aa bb a b.txt\0\
             2 R. N... 100644 100644 100644 aa bb R100 new.txt\0old.txt\0\
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_are_read() {
+    fn commits_are_parsed() {
         let text = "aa\0bb cc\0Ann\0ann@example.com\x0012\0Subject\n\nBody\n\0dd\0\0Bo\0bo@example.com\x003\0First\n\0";
         expect![[r#"[{"hash":"aa","parents":["bb","cc"],"author":"Ann","email":"ann@example.com","time":12,"message":"Subject\n\nBody"},{"hash":"dd","parents":[],"author":"Bo","email":"bo@example.com","time":3,"message":"First"}]"#]]
             .assert_eq(&json(&commits(text)));
@@ -170,14 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn branches_are_read() {
+    fn branches_are_parsed() {
         let text = "*\0refs/heads/main\0aa\0origin/main\0Fix\n \0refs/remotes/origin/main\0bb\0\0Fix\n";
         expect![[r#"[{"name":"main","remote":false,"current":true,"commit":"aa","upstream":"origin/main","subject":"Fix"},{"name":"origin/main","remote":true,"current":false,"commit":"bb","upstream":null,"subject":"Fix"}]"#]]
             .assert_eq(&json(&branches(text)));
     }
 
     #[test]
-    fn whose_a_line_is_is_read() {
+    fn blame_is_parsed() {
         let hash = "e".repeat(40);
         let text = format!(
             "{hash} 3 1 1\nauthor Ann\nauthor-time 12\nsummary {hash} 9 9\nfilename a.txt\n\tone\n{hash} 4 2\nauthor Bo\nauthor-time 13\n\t\ttwo\n"
