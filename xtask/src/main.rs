@@ -7,6 +7,7 @@
 
 mod api;
 mod bridge;
+mod check;
 mod features;
 mod files;
 mod finding;
@@ -24,6 +25,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
+  check [crate...]
+              the inner loop: format, clippy, tests and tidy, for the workspace or some crates
   tidy        check the direction of dependencies, the manifests and the sources
   trace       say which requirements of spec/requirements.tsv are proven; write spec/TRACE.md and the figures of README.md
       --check               write nothing; fail when the page or the figures are out of date
@@ -71,6 +74,7 @@ fn run(arguments: &[String]) -> Result<Verdict, String> {
         return Err(format!("expected a command\n\n{USAGE}"));
     };
     match (command.as_str(), rest) {
+        ("check", crates) => check::run(&workspace::root()?, crates),
         ("tidy", []) => tidy::run(&workspace::root()?),
         ("trace", options) => trace::run(&workspace::root()?, options),
         ("schemas", [folder]) => schemas::run(&workspace::root()?, folder.as_ref()),
