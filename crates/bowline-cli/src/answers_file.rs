@@ -1,4 +1,4 @@
-//! Answers to elicitation and sampling from a file, so that scripts can call tools that ask back.
+//! Answers to elicitation and sampling requests from a file, for scripts.
 
 use crate::failure::Failure;
 use bowline_text::visible;
@@ -12,23 +12,24 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// A larger file of answers is refused.
+/// The maximum size of an answers file.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// What the file looks like, for the help.
+/// The file format, for `--help`.
 pub(crate) const FORMAT: &str = "\
-The file of --answers is JSON. Each question takes the first answer that is left and matches it:
+The --answers file is JSON. Each request uses the first unused answer that matches it:
   {\"elicitation\": [{\"action\": \"accept\", \"content\": {\"name\": \"Ann\"}},
                    {\"match\": \"delete\", \"action\": \"decline\"}],
-   \"sampling\": [{\"text\": \"a reply of the model\"}]}
-`match` is a part of the question; without it an answer matches every question. `action` is accept,
-decline or cancel. A sampling answer is a text, or a whole `result` of sampling/createMessage.";
+   \"sampling\": [{\"text\": \"the reply of the model\"}]}
+`match` is a substring of the question; without it an answer matches every question. `action` is
+accept, decline or cancel. A sampling answer is a `text`, or a whole `result` of
+sampling/createMessage.";
 
-/// The answers that are left.
+/// The unused answers.
 #[derive(Debug)]
 pub(crate) struct AnswersFile {
     left: Mutex<Left>,
-    /// Whether the file has answers of each kind, which decides what the client declares.
+    /// Whether the file has answers of each kind. This decides which capabilities the client declares.
     pub(crate) has_elicitation: bool,
     pub(crate) has_sampling: bool,
 }
@@ -77,15 +78,13 @@ impl AnswersFile {
         } else {
             File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text))
         };
-        read.map_err(|error| Failure::misused(format!("cannot read the answers in `{shown}`: {error}")))?;
+        read.map_err(|error| Failure::misused(format!("cannot read `{shown}`: {error}")))?;
         if text.len() as u64 > MAX_BYTES {
-            return Err(Failure::misused(format!(
-                "the answers in `{shown}` are longer than {MAX_BYTES} bytes"
-            )));
+            return Err(Failure::misused(format!("`{shown}` is larger than {MAX_BYTES} bytes")));
         }
         Self::parse(&text).map_err(|reason| {
-            Failure::misused(format!("the answers in `{shown}` are invalid: {reason}"))
-                .advise("`bowline call --help` shows what the file looks like")
+            Failure::misused(format!("invalid answers file `{shown}`: {reason}"))
+                .advise("`bowline call --help` describes the format")
         })
     }
 
@@ -104,7 +103,7 @@ impl AnswersFile {
         })
     }
 
-    /// Takes the answer to a question of the server for its user; `None` if no answer is left that matches.
+    /// Takes the first unused answer that matches a question.
     pub(crate) fn elicitation(&self, message: &str) -> Option<ElicitResult> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let place = left.elicitation.iter().position(|answer| message.contains(&answer.part))?;
@@ -120,7 +119,7 @@ impl AnswersFile {
         Some(ElicitResult { action, content, ..ElicitResult::cancel() })
     }
 
-    /// Takes the answer to a request for a model. `prompt` is the request as JSON.
+    /// Takes the first unused answer that matches a sampling request. `prompt` is the request as JSON.
     pub(crate) fn sampling(&self, prompt: &str) -> Option<CreateMessageResult> {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let place = left.sampling.iter().position(|answer| prompt.contains(&answer.part))?;
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_in_the_file_are_found_when_it_is_read() {
+    fn errors_in_the_file_are_found_when_it_is_read() {
         let check = |text: &str, reason: &str| {
             let told = AnswersFile::parse(text).unwrap_err();
             assert!(told.contains(reason), "{told}");

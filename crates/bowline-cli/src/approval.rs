@@ -1,4 +1,4 @@
-//! Whether a server that comes with the project may be used: what was approved before, or what the user says now.
+//! Approval of servers that a project defines.
 
 use crate::{
     context::Context,
@@ -9,7 +9,7 @@ use bowline_host::gateway::{Approvals, Approve, Candidate};
 use bowline_text::visible;
 use std::io::{self, BufRead};
 
-/// Has a server approved that somebody else wrote into the configuration, unless it was.
+/// Asks the user to approve a server that the project defines, unless it is already approved.
 pub(crate) fn approve(entry: &UpstreamConfig, context: &Context) -> Result<(), Failure> {
     let environment = &context.environment;
     let candidate = Candidate::of(entry, &environment.variables, environment.workspace.as_deref());
@@ -21,17 +21,17 @@ pub(crate) fn approve(entry: &UpstreamConfig, context: &Context) -> Result<(), F
     }
     let screen = context.screen;
     let (server, origin) = (visible(candidate.server()), visible(candidate.origin()));
-    let denied = |what: &str| Failure::new(Code::Denied, format!("`{server}` of {origin} {what}"));
+    let denied = |what: &str| Failure::new(Code::Denied, format!("server `{server}` ({origin}) {what}"));
     if !context.interactive() {
-        let failure = denied("comes with the project and is not approved");
+        let failure = denied("is defined by the project and not approved");
         let failure = candidate.description().iter().fold(failure, Failure::advise);
-        return Err(failure.advise("run the same command in a terminal to approve it"));
+        return Err(failure.advise("run this command in a terminal to approve it"));
     }
-    screen.note(&format!("`{server}` comes with the project ({origin}). This would be used:"));
+    screen.note(&format!("The project defines the server `{server}` ({origin}):"));
     for line in candidate.description() {
         screen.note(&format!("  | {line}"));
     }
-    screen.prompt("Approve it, now and until any of this changes? [y/N] ");
+    screen.prompt("Approve it until any of this changes? [y/N] ");
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     if !matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes") {

@@ -1,13 +1,13 @@
-//! The words of the command line: what all commands share, and which commands there are.
+//! Defines the command line: the commands and their common options.
 
 use crate::{commands, failure};
 use bowline_types::Revision;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
-/// The Model Context Protocol from the command line
+/// Run, call and debug Model Context Protocol servers
 ///
-/// Without a command it is `bowline up`: a host with its gateway, and the servers of the configuration behind it.
+/// Without a command, runs `bowline up`: a gateway in front of all configured servers.
 #[derive(Debug, Parser)]
 #[command(name = "bowline", version, max_term_width = 100, after_long_help = failure::CODES)]
 pub(crate) struct Arguments {
@@ -17,56 +17,56 @@ pub(crate) struct Arguments {
     pub(crate) command: Option<Command>,
 }
 
-/// What every command understands.
+/// Options of every command.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Common {
-    /// Write results and errors as JSON, in a form that stays the same
+    /// Print results and errors as JSON in a stable format
     #[arg(long, global = true, help_heading = "Common options")]
     pub(crate) json: bool,
-    /// Read this configuration instead of searching for one; may be given more than once
+    /// Read this configuration file instead of the default ones; can be repeated
     #[arg(long, short = 'c', global = true, value_name = "FILE", help_heading = "Common options")]
     pub(crate) config: Vec<PathBuf>,
-    /// Run as if started in this folder
-    #[arg(long, short = 'C', global = true, value_name = "FOLDER", help_heading = "Common options")]
+    /// Change to this directory first
+    #[arg(long, short = 'C', global = true, value_name = "DIR", help_heading = "Common options")]
     pub(crate) directory: Option<PathBuf>,
-    /// Speak only this revision of the protocol
+    /// Use only this protocol revision
     #[arg(long, global = true, value_name = "DATE", value_parser = revision, help_heading = "Common options")]
     pub(crate) revision: Option<Revision>,
-    /// Show every message with its time, on standard error
+    /// Print every message with a timestamp to standard error
     #[arg(long, global = true, help_heading = "Common options")]
     pub(crate) trace: bool,
-    /// Write every message that passes to this file, as a transcript that `bowline replay` understands
+    /// Record all messages to this file; `bowline replay` can play it back
     #[arg(long, global = true, value_name = "FILE", help_heading = "Common options")]
     pub(crate) record: Option<PathBuf>,
-    /// Never ask anything, even at a terminal
+    /// Never prompt, even at a terminal
     #[arg(long, global = true, help_heading = "Common options")]
     pub(crate) no_input: bool,
-    /// Whether to use color: `auto` does so at a terminal, unless NO_COLOR is set
+    /// When to use colors; `auto` uses them at a terminal unless NO_COLOR is set
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Common options")]
     pub(crate) color: clap::ColorChoice,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run the host with its gateway, and show how its servers are doing
+    /// Run the gateway and show the status of its servers
     Up(commands::up::Arguments),
-    /// Run the host without a person: as a service, or as the one server of another program
+    /// Run the gateway headless, over HTTP or stdio
     Gateway(commands::gateway::Arguments),
-    /// Give a program that starts its servers the gateway that you run
+    /// Connect a stdio client to your running gateway
     Connect(commands::connect::Arguments),
-    /// Run one of the servers that come with the program
+    /// Run a built-in server
     Serve(commands::serve::Arguments),
-    /// See what the configuration says, look for mistakes in it, take over that of other programs
+    /// Show, check or import configuration
     Config(commands::config::Arguments),
-    /// Show or replace the token that clients send to your gateway
+    /// Show or replace the access token of your gateway
     Token(commands::token::Arguments),
-    /// See which definitions of tools were accepted, how they changed, and accept the change
+    /// List, compare and accept pinned tool definitions
     Pins(commands::pins::Arguments),
-    /// List the answers that were given when the gateway asked, and take them back
+    /// List and revoke remembered approvals
     Answers(commands::answers::Arguments),
-    /// Show who a server is and what it can do
+    /// Show the name, version and capabilities of a server
     Info(commands::info::Arguments),
-    /// List the tools of a server, or show one in full
+    /// List the tools of a server, or describe one
     Tools(commands::tools::Arguments),
     /// Call a tool
     Call(commands::call::Arguments),
@@ -78,30 +78,30 @@ pub(crate) enum Command {
     Read(commands::read::Arguments),
     /// List the prompts of a server
     Prompts(commands::prompts::Arguments),
-    /// Fill in a prompt
+    /// Get a prompt
     Prompt(commands::prompt::Arguments),
-    /// Send any request, and print its result as JSON
+    /// Send any request and print the result as JSON
     Request(commands::request::Arguments),
-    /// Ask a server what it proposes for an argument
+    /// Ask a server to complete an argument
     Complete(commands::complete::Arguments),
-    /// Show what a server tells by itself: log messages and changes
+    /// Print the notifications and log messages of a server
     Watch(commands::watch::Arguments),
-    /// See whether a server answers
+    /// Check whether a server responds
     Ping(commands::ping::Arguments),
-    /// See what is wrong with a server, and what other clients will not take
+    /// Check a server for protocol errors and client compatibility
     Doctor(commands::doctor::Arguments),
-    /// Stand between a client and a server, and write down what they say
+    /// Record the messages between a client and a server
     Record(commands::record::Arguments),
-    /// Serve a recording, or say it again to a program and compare the answers
+    /// Serve a recording, or replay it against a server and compare
     Replay(commands::replay::Arguments),
-    /// Write a reference page of the book
+    /// Print a reference page of the book
     #[command(name = "__reference", hide = true)]
     Reference(commands::reference::Arguments),
-    /// Keep a connection open and give it one command after the other
+    /// Run several commands over one connection
     Repl(commands::repl::Arguments),
-    /// Print what makes a shell complete command lines
+    /// Print a completion script for a shell
     Completions(commands::completions::Arguments),
-    /// Print or write the manual
+    /// Print the manual page, or write all of them
     Man(commands::man::Arguments),
     #[command(name = "__complete", hide = true)]
     CompletionRequest(commands::completions::CompletionRequest),
@@ -109,17 +109,17 @@ pub(crate) enum Command {
 
 #[cfg(test)]
 #[test]
-fn the_words_of_the_command_line_fit_together() {
+fn the_command_line_definition_is_consistent() {
     <Arguments as clap::CommandFactory>::command().debug_assert();
 }
 
 impl Command {
-    /// Whether it has many callers, for whom more than one thread is worth having.
+    /// Returns whether the command serves many callers and benefits from several threads.
     pub(crate) fn serves_many(&self) -> bool {
         matches!(self, Self::Up(_) | Self::Gateway(_) | Self::Serve(_))
     }
 
-    /// Whether the files that the user names have to be there.
+    /// Returns whether the files named by `--config` must exist.
     pub(crate) fn reads_configuration(&self) -> bool {
         match self {
             Self::Config(arguments) => !arguments.writes(),

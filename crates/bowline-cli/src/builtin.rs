@@ -1,4 +1,4 @@
-//! The servers that come with the program: their options, and how they are set up where nobody gives any.
+//! The built-in servers: their options and their defaults.
 
 use crate::{
     client_handlers::TerminalUser,
@@ -7,46 +7,49 @@ use crate::{
 };
 use bowline_server::Server;
 use bowline_servers::{Database, Files, Git, Web, web::OpenApi};
-use clap::{Args, FromArgMatches, Subcommand};
+use clap::{Args, Subcommand};
 use std::{
     fmt::Display,
     path::{Path, PathBuf},
 };
 
-/// A server that comes with the program.
+/// The default of `--max-rows`.
+const MAX_ROWS: usize = 200;
+
+/// A built-in server.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Builtin {
-    /// Read and search the files of some folders, and change them if that is allowed
+    /// Read and search files, and edit them with `--write`
     Files(FilesOptions),
-    /// Look at a git repository, and commit to it if that is allowed
+    /// Inspect a git repository, and commit to it with `--write`
     Git(GitOptions),
-    /// Look at a database and query it, and change it if that is allowed
+    /// Query a SQLite or PostgreSQL database, and modify it with `--write`
     Database(DatabaseOptions),
-    /// Fetch pages of the open internet, and call the interfaces that OpenAPI documents describe
+    /// Fetch web pages, and call HTTP APIs described by OpenAPI documents
     Web(WebOptions),
-    /// Every feature of the protocol, each in the smallest way that shows it
+    /// Demonstrate every protocol feature, for testing clients
     Everything,
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct FilesOptions {
-    /// The folders; the current one if none is given, after a question if that is your home directory or `/`
-    #[arg(value_name = "FOLDER")]
+    /// The directories to serve [default: the current directory; asks first if that is your home directory or `/`]
+    #[arg(value_name = "DIR")]
     folders: Vec<PathBuf>,
-    /// A folder, as well
-    #[arg(long = "root", value_name = "FOLDER")]
+    /// Another directory to serve; can be repeated
+    #[arg(long = "root", value_name = "DIR")]
     roots: Vec<PathBuf>,
     /// Allow writing files
     #[arg(long)]
     write: bool,
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct GitOptions {
-    /// The repository; that of the current folder if none is given
-    #[arg(long, value_name = "FOLDER")]
+    /// The repository [default: the one of the current directory]
+    #[arg(long, value_name = "DIR")]
     repository: Option<PathBuf>,
-    /// Allow staging, committing, and making and switching branches
+    /// Allow staging and committing files, and creating and switching branches
     #[arg(long)]
     write: bool,
 }
@@ -55,70 +58,70 @@ pub(crate) struct GitOptions {
 pub(crate) struct DatabaseOptions {
     #[command(flatten)]
     which: WhichDatabase,
-    /// Allow statements that write, each after the user has agreed; a SQLite file that does not exist is created
+    /// Allow statements that write, after asking the user; creates the SQLite file if it does not exist
     #[arg(long)]
     write: bool,
-    /// Do not ask before a statement changes something; for where something else does
+    /// Do not ask the user before running statements that write
     #[arg(long, requires = "write")]
     without_consent: bool,
-    /// How many rows a result may have
-    #[arg(long, value_name = "COUNT", default_value_t = 200)]
+    /// The maximum number of rows per result
+    #[arg(long, value_name = "COUNT", default_value_t = MAX_ROWS)]
     max_rows: usize,
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 #[group(multiple = false)]
 struct WhichDatabase {
-    /// The SQLite database in this file
+    /// Use the SQLite database in this file
     #[arg(long, value_name = "FILE")]
     sqlite: Option<PathBuf>,
-    /// The PostgreSQL database at this URL; where others can see the command line, keep a password out of it
+    /// Use the PostgreSQL database at this URL; other users may see passwords on the command line, so prefer `--postgres-env`
     #[arg(long, value_name = "URL")]
     postgres: Option<String>,
-    /// The PostgreSQL database at the URL that is in this variable of the environment
+    /// Use the PostgreSQL database whose URL is in this environment variable
     #[arg(long, value_name = "VARIABLE")]
     postgres_env: Option<String>,
-    /// A small shop in memory, to try things with; as if nothing is given
+    /// Use a small sample database in memory; this is the default
     #[arg(long)]
     sample: bool,
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct WebOptions {
-    /// Let this host be in a private network or on this machine: a name, or `name:port`; may be given more than once
+    /// Allow this host even if it is on a private network or on this machine: `NAME` or `NAME:PORT`; can be repeated
     #[arg(long = "allow-host", value_name = "HOST")]
     hosts: Vec<String>,
-    /// Let every host be in a private network or on this machine
+    /// Allow all hosts on private networks and on this machine
     #[arg(long)]
     allow_private: bool,
-    /// Fetch pages even if the `robots.txt` of their site asks programs not to read them
+    /// Fetch pages even if the site's `robots.txt` disallows it
     #[arg(long)]
     ignore_robots: bool,
-    /// Offer the operations of this OpenAPI document as tools; its credentials come from the environment
+    /// Offer the operations of this OpenAPI document as tools; credentials come from the environment
     #[arg(long, value_name = "FILE")]
     openapi: Option<PathBuf>,
-    /// Where the interface of the document is, instead of where the document says
+    /// The base URL of the API, instead of the one in the document
     #[arg(long, value_name = "URL", requires = "openapi")]
     base_url: Option<String>,
 }
 
 impl Builtin {
-    /// The one of this name, as it is without options.
+    /// The names of all built-in servers.
+    pub(crate) const NAMES: [&str; 5] = ["files", "git", "database", "web", "everything"];
+
+    /// Returns the server of this name with default options.
     pub(crate) fn named(name: &str) -> Option<Self> {
-        let matches = Self::command().try_get_matches_from(["serve", name]).ok()?;
-        Self::from_arg_matches(&matches).ok()
+        match name {
+            "files" => Some(Self::Files(FilesOptions::default())),
+            "git" => Some(Self::Git(GitOptions::default())),
+            "database" => Some(Self::Database(DatabaseOptions::default())),
+            "web" => Some(Self::Web(WebOptions::default())),
+            "everything" => Some(Self::Everything),
+            _ => None,
+        }
     }
 
-    /// The names of all.
-    pub(crate) fn names() -> Vec<String> {
-        Self::command().get_subcommands().map(|command| command.get_name().to_owned()).collect()
-    }
-
-    fn command() -> clap::Command {
-        Self::augment_subcommands(clap::Command::new("serve")).disable_help_subcommand(true)
-    }
-
-    /// Asks before everything in a home directory or on the machine is served that nobody named.
+    /// Asks before serving the home directory or the whole file system, unless the user named it.
     pub(crate) async fn confirm(&self, context: &Context) -> Result<(), Failure> {
         let Self::Files(options) = self else { return Ok(()) };
         if !options.folders.is_empty() || !options.roots.is_empty() {
@@ -128,16 +131,16 @@ impl Builtin {
         let Some(what) = wide_folder(&here, context.environment.home.as_deref()) else { return Ok(()) };
         let shown = here.display();
         let refused = || {
-            Failure::misused(format!("no folder is named, and the current one, `{shown}`, is {what}")).advise(
+            Failure::misused(format!("refusing to serve the current directory `{shown}`, which is {what}")).advise(
                 format!(
-                    "name a folder: `bowline serve files FOLDER`, or `--root {shown}` to serve all of it"
+                    "name a directory with `bowline serve files DIR`, or pass `--root {shown}` to serve all of it"
                 ),
             )
         };
         if !context.interactive() {
             return Err(refused());
         }
-        let question = format!("Serve all files below `{shown}`, {what}? [y/N] ");
+        let question = format!("Serve all files in `{shown}`, which is {what}? [y/N] ");
         let answer = TerminalUser::new(context.screen).line(&question).await?;
         if matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
             Ok(())
@@ -146,12 +149,12 @@ impl Builtin {
         }
     }
 
-    /// The server.
+    /// Builds the server with the default rate limit.
     pub(crate) fn server(&self, context: &Context) -> Result<Server, Failure> {
         self.limited_server(context, bowline_servers::CALLS_PER_MINUTE)
     }
 
-    /// The server, which takes so many calls a minute of each caller; 0 for any number.
+    /// Builds the server with a rate limit per caller; 0 means no limit.
     pub(crate) fn limited_server(&self, context: &Context, calls_per_minute: u32) -> Result<Server, Failure> {
         match self {
             Self::Files(options) => {
@@ -174,7 +177,7 @@ impl Builtin {
     }
 }
 
-/// What a folder is that nobody means to serve whole without saying so: a home directory, or one around it.
+/// Describes a directory that users rarely want to serve as a whole: the home directory, a parent of it, or the root.
 fn wide_folder(folder: &Path, home: Option<&Path>) -> Option<&'static str> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = real(folder);
@@ -185,7 +188,13 @@ fn wide_folder(folder: &Path, home: Option<&Path>) -> Option<&'static str> {
     if folder == home {
         return Some("your home directory");
     }
-    home.starts_with(&folder).then_some("around your home directory")
+    home.starts_with(&folder).then_some("a parent of your home directory")
+}
+
+impl Default for DatabaseOptions {
+    fn default() -> Self {
+        Self { which: WhichDatabase::default(), write: false, without_consent: false, max_rows: MAX_ROWS }
+    }
 }
 
 impl DatabaseOptions {
@@ -194,14 +203,17 @@ impl DatabaseOptions {
         let database = match &self.which {
             WhichDatabase { sqlite: Some(file), .. } if self.write => Database::sqlite_or_create(file),
             WhichDatabase { sqlite: Some(file), .. } if !file.exists() => {
-                let missing = format!("there is no file `{}`", file.display());
-                return Err(unusable(missing).advise("`--write` creates it"));
+                let missing = format!("file `{}` does not exist", file.display());
+                return Err(unusable(missing).advise("pass `--write` to create it"));
             }
             WhichDatabase { sqlite: Some(file), .. } => Database::sqlite(file),
             WhichDatabase { postgres: Some(url), .. } => Database::postgres(url),
             WhichDatabase { postgres_env: Some(name), .. } => {
-                let missing =
-                    || Failure::misused(format!("expected a URL in the variable `{name}`, which is not set"));
+                let missing = || {
+                    Failure::misused(format!(
+                        "environment variable `{name}` is not set; expected the URL of a database"
+                    ))
+                };
                 Database::postgres(environment.variable(name).ok_or_else(missing)?)
             }
             WhichDatabase { .. } => Database::sqlite_sample(),
@@ -232,10 +244,30 @@ impl WebOptions {
 
 fn here(context: &Context) -> Result<PathBuf, Failure> {
     let here = context.environment.workspace.clone();
-    here.ok_or_else(|| Failure::new(Code::Failed, "there is no current folder; name the one that is meant"))
+    here.ok_or_else(|| Failure::new(Code::Failed, "the current directory is unavailable; name a directory"))
 }
 
-/// A server that cannot be set up as it is wanted.
+/// Returns the failure for a server that cannot be set up.
 pub(crate) fn unusable(error: impl Display) -> Failure {
     Failure::new(Code::Failed, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::FromArgMatches;
+
+    #[test]
+    fn defaults_are_those_of_the_command_line() {
+        let command = || Builtin::augment_subcommands(clap::Command::new("serve"));
+        let names: Vec<String> =
+            command().get_subcommands().map(|server| server.get_name().to_owned()).collect();
+        assert_eq!(names, Builtin::NAMES);
+        for name in Builtin::NAMES {
+            let parsed = command().try_get_matches_from(["serve", name]).expect("no option is required");
+            let parsed = Builtin::from_arg_matches(&parsed).expect("it is a subcommand");
+            let named = Builtin::named(name).expect("it is a name");
+            assert_eq!(format!("{named:?}"), format!("{parsed:?}"));
+        }
+    }
 }

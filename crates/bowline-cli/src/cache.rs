@@ -1,4 +1,4 @@
-//! What servers offer, remembered for the completion of command lines: it never starts a server to find out.
+//! Caches the names that servers offer for shell completion, which never starts a server.
 
 use crate::{
     context::Context,
@@ -14,12 +14,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// How many names of a kind are kept of one server.
+/// The maximum number of names of a kind per server.
 const MOST: usize = 1000;
-/// How many arguments of a tool or prompt are kept, and how many values of one.
+/// The maximum number of arguments per tool or prompt, and of values per argument.
 const MOST_ARGUMENTS: usize = 100;
 
-/// The names of all servers that were looked at.
+/// The names of all servers.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct Cache {
@@ -30,9 +30,9 @@ pub(crate) struct Cache {
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct Names {
-    /// The tools, and what may be typed for each of their arguments.
+    /// The tools, with the allowed values of each argument.
     pub(crate) tools: BTreeMap<String, BTreeMap<String, Vec<String>>>,
-    /// The prompts, and their arguments.
+    /// The prompts, with their arguments.
     pub(crate) prompts: BTreeMap<String, Vec<String>>,
     /// The URIs of resources.
     pub(crate) resources: Vec<String>,
@@ -69,7 +69,7 @@ impl Names {
 }
 
 impl Cache {
-    /// What is remembered; nothing where there is no file that can be read.
+    /// Loads the cache; empty if the file cannot be read.
     pub(crate) fn load(context: &Context) -> Self {
         file(context).and_then(|path| read(&path)).unwrap_or_default()
     }
@@ -80,7 +80,7 @@ impl Cache {
     }
 }
 
-/// Remembers names of a server. That it cannot be done is no reason to fail.
+/// Updates the names of a server. Errors are ignored.
 pub(crate) fn remember(context: &Context, server: &str, change: impl FnOnce(&mut Names)) {
     let Some(path) = file(context) else { return };
     let mut cache = read(&path).unwrap_or_default();
@@ -89,7 +89,7 @@ pub(crate) fn remember(context: &Context, server: &str, change: impl FnOnce(&mut
     let written = fs::create_dir_all(folder)
         .and_then(|()| paths::replace_file(&path, |new| paths::write_private(new, &text)));
     if let Err(error) = written {
-        tracing::debug!(%error, "names for completion cannot be remembered");
+        tracing::debug!(%error, "cannot write the completion cache");
     }
 }
 
@@ -101,7 +101,7 @@ fn read(path: &Path) -> Option<Cache> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
-/// Whether a name can be offered by completion, with quotes if the shell needs them.
+/// Returns whether a name can be completed.
 fn is_kept(name: &str) -> bool {
     !name.is_empty() && is_printable(name)
 }

@@ -1,4 +1,4 @@
-//! Who answers what a server asks back: the user at the terminal, a file of answers, and a model that the user has configured.
+//! Client handlers for questions of the server: the user at the terminal, an answers file, or a configured model.
 
 use crate::{answers_file::AnswersFile, context::Context, screen::Screen, table::one_line};
 use bowline_client::{Answer, BoxFuture, ClientBuilder};
@@ -12,7 +12,7 @@ use bowline_types::{
 use std::{fmt, sync::Arc};
 use tokio::io::{BufReader, Stderr, Stdin};
 
-/// The code of an error that says that the user did not allow something.
+/// The error code for a request that the user denied.
 const DECLINED: i64 = -1;
 
 /// The user at the terminal.
@@ -28,7 +28,7 @@ impl TerminalUser {
         Self { terminal: Arc::new(terminal), screen }
     }
 
-    /// Asks for a line.
+    /// Prompts for a line.
     pub(crate) async fn line(&self, prompt: &str) -> std::io::Result<String> {
         self.screen.clear();
         self.terminal.line(prompt).await
@@ -48,8 +48,7 @@ impl fmt::Debug for TerminalUser {
     }
 }
 
-/// Sets the handlers of a client: forms and pages go to the user, where there is one; models are asked only where the
-/// configuration names one, and with the user's consent.
+/// Adds the handlers to a client. Forms and URLs go to the user. Sampling needs a configured model and the user's consent.
 pub(crate) fn add_handlers(
     context: &Context,
     user: &TerminalUser,
@@ -77,7 +76,7 @@ pub(crate) fn add_handlers(
     if has_tools { builder.sample_with_tools() } else { builder }
 }
 
-/// The models of the configuration.
+/// Returns the broker for the configured models.
 fn broker(context: &Context) -> Option<Broker> {
     let (broker, problems) =
         gateway::broker(&context.environment.config().sampling, &context.environment.variables);
@@ -116,9 +115,9 @@ fn add_elicitation(answers: &Arc<Answers>, builder: ClientBuilder) -> ClientBuil
 }
 
 struct Answers {
-    /// The user, if there is one at a terminal.
+    /// Asks the user at the terminal, if there is one.
     guard: Option<Guard>,
-    /// What `--answers` names.
+    /// The file given with `--answers`.
     file: Option<Arc<AnswersFile>>,
     server: String,
     screen: Screen,
@@ -135,13 +134,15 @@ impl Answers {
             return answer;
         }
         let Some(guard) = &self.guard else {
-            self.screen
-                .warn(&format!("`--answers` has no answer to `{}`; cancelled", visible(&one_line(message))));
+            self.screen.warn(&format!(
+                "no answer in `--answers` matches `{}`; cancelled",
+                visible(&one_line(message))
+            ));
             return ElicitResult::cancel();
         };
         let answer = guard.elicit(&self.facts(), asked).await;
         answer.unwrap_or_else(|refusal| {
-            self.screen.warn(&format!("a question of the server was not put to you: {}", refusal.reason()));
+            self.screen.warn(&format!("declined a question of the server: {}", refusal.reason()));
             ElicitResult::decline()
         })
     }
@@ -156,7 +157,7 @@ impl Answers {
             return Ok(answer);
         }
         let (Some(guard), Some(broker)) = (&self.guard, broker) else {
-            return Err(RpcError::new(DECLINED, "no answer is left in the file of `--answers`"));
+            return Err(RpcError::new(DECLINED, "no matching answer is left in the `--answers` file"));
         };
         let refused = |refusal: Refusal| RpcError::new(DECLINED, refusal.reason().to_owned());
         let sampling = guard.sample(&self.facts(), request).await.map_err(refused)?;

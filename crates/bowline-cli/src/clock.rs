@@ -1,8 +1,8 @@
-//! The time of day and the date, in UTC, as they stand before lines of a trace.
+//! Formats times in UTC.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The time of day to the millisecond, such as `14:02:07.120Z`.
+/// Formats the time of day, such as `14:02:07.120Z`.
 pub(crate) fn time_of_day(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let second = since.as_secs() % 86_400;
@@ -10,16 +10,16 @@ pub(crate) fn time_of_day(time: SystemTime) -> String {
     format!("{hour:02}:{minute:02}:{second:02}.{:03}Z", since.subsec_millis())
 }
 
-/// The date and the time, such as `2026-07-28T14:02:07.120Z`.
+/// Formats date and time, such as `2026-07-28T14:02:07.120Z`.
 pub(crate) fn rfc3339(time: SystemTime) -> String {
     let days = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() / 86_400;
     let (year, month, day) = date(days);
     format!("{year:04}-{month:02}-{day:02}T{}", time_of_day(time))
 }
 
-/// The date that is so many days after the first of January 1970.
+/// Converts days since 1970-01-01 to a date.
 fn date(days: u64) -> (u64, u64, u64) {
-    // Years begin in March here, so that a leap day is the last day of one; eras are 400 years.
+    // Years start in March here, so that the leap day comes last; eras are 400 years.
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -36,7 +36,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn moments_are_written_in_utc() {
+    fn times_are_formatted_in_utc() {
         let check =
             |moment, expected| assert_eq!(rfc3339(UNIX_EPOCH + Duration::from_millis(moment)), expected);
         check(0, "1970-01-01T00:00:00.000Z");

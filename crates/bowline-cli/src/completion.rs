@@ -1,8 +1,8 @@
-//! What may be typed next, where a server is spoken to: commands, names, arguments.
+//! Completion candidates for command lines: commands, names and arguments.
 
 use crate::cache::Names;
 
-/// The commands about one server.
+/// The commands that address one server.
 pub(crate) const COMMANDS: [&str; 11] = [
     "call",
     "complete",
@@ -17,8 +17,7 @@ pub(crate) const COMMANDS: [&str; 11] = [
     "tools",
 ];
 
-/// What may come in the place of `current` behind the words of a command, of which the first is its name. Everything that is
-/// offered begins with `current`.
+/// Returns the candidates for `current`, which follows `words`. The first word is the command. All candidates start with `current`.
 pub(crate) fn candidates(names: &Names, words: &[String], current: &str) -> Vec<String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let found: Vec<String> = match words.as_slice() {
@@ -31,7 +30,7 @@ pub(crate) fn candidates(names: &Names, words: &[String], current: &str) -> Vec<
             Some(arguments) => match current.split_once('=') {
                 Some((name, _)) => {
                     let choices = arguments.get(name).into_iter().flatten();
-                    // These would be read as the content of a file.
+                    // Values that start with `@` would be read as file names.
                     let choices = choices.filter(|choice| !choice.starts_with('@'));
                     choices.map(|choice| format!("{name}={choice}")).collect()
                 }
@@ -46,21 +45,21 @@ pub(crate) fn candidates(names: &Names, words: &[String], current: &str) -> Vec<
     found.into_iter().filter(|candidate| candidate.starts_with(current) && !is_option(candidate)).collect()
 }
 
-/// Whether a name of a server would be read as an option: it could then write files or choose a configuration.
+/// Returns whether a name would be parsed as an option. A server could use this to write files or select a configuration.
 pub(crate) fn is_option(name: &str) -> bool {
     name.starts_with('-')
 }
 
-/// Names of arguments that have no value yet.
+/// Returns the arguments that have no value yet.
 fn ungiven<'a>(names: impl Iterator<Item = &'a String>, given: &[&str]) -> Vec<String> {
     let is_given = |name: &str| given.iter().any(|word| word.split(['=', ':']).next() == Some(name));
-    // Others would be read as a file, as JSON, or as another name.
+    // Other names would be parsed as a file, as JSON, or as a different name.
     let is_name = |name: &str| !name.starts_with(['@', '{']) && !name.ends_with(':') && !name.contains('=');
     names.filter(|name| is_name(name) && !is_given(name)).map(|name| format!("{name}=")).collect()
 }
 
-/// The words of a line, as shells read them: quotes keep blanks, a backslash keeps what comes behind it. The last word is
-/// the one at the end of the line, which may be empty; a quote that is not closed goes to the end.
+/// Splits a line into words like a shell, with quotes and backslashes. The last word is the one at the end of the line and can
+/// be empty. An unclosed quote extends to the end.
 pub(crate) fn split(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let (mut quote, mut inside) = (None, false);
@@ -100,7 +99,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn lines_are_split_as_shells_do() {
+    fn lines_are_split_like_in_a_shell() {
         let check = |line: &str, words: &[&str]| assert_eq!(split(line), words, "{line}");
         check("", &[""]);
         check("call ", &["call", ""]);
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_offered() {
+    fn matching_candidates_are_offered() {
         let arguments = |names: &[(&str, &[&str])]| -> BTreeMap<String, Vec<String>> {
             let owned = |choices: &[&str]| choices.iter().map(ToString::to_string).collect();
             names.iter().map(|(name, choices)| ((*name).to_owned(), owned(choices))).collect()
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_would_mean_something_else_are_not_offered() {
+    fn ambiguous_names_are_not_completed() {
         let choices = ["@/etc/passwd", "red"].map(ToOwned::to_owned).to_vec();
         let arguments =
             [("@/etc/passwd", vec![]), ("{}", vec![]), ("-o", vec![]), ("a:", vec![]), ("color", choices)];

@@ -1,4 +1,4 @@
-//! What a server gives, shown: text as text, everything else told of, and kept as files where the user names a folder.
+//! Prints content blocks: text directly, other content as a summary, saved to files on request.
 
 use crate::{
     failure::Failure,
@@ -14,16 +14,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// How many files of one name are tried before giving up.
+/// How many numbered file names are tried.
 const MOST: u32 = 10_000;
 
-/// Where results are written, and the files among them.
+/// Prints results and saves binary content.
 #[derive(Debug)]
 pub(crate) struct ContentPrinter<'a> {
     pub(crate) screen: Screen,
-    /// The folder for files; none are written if there is none.
+    /// The directory for binary content; `None` to save nothing.
     pub(crate) folder: Option<&'a Path>,
-    /// What files are called after.
+    /// The base name of saved files.
     pub(crate) name: &'a str,
 }
 
@@ -41,7 +41,7 @@ impl ContentPrinter<'_> {
         }
     }
 
-    /// Text as it is. At a terminal JSON is laid out or shown as a table, and Markdown is rendered.
+    /// Prints text. At a terminal, JSON is formatted or shown as a table, and Markdown is rendered.
     fn text(&self, text: &str, kind: Option<&str>) -> Result<(), Failure> {
         if self.screen.width().is_none() {
             return self.screen.untrusted(text);
@@ -54,14 +54,14 @@ impl ContentPrinter<'_> {
         }
         let is_markdown = match kind.map(|kind| kind.split(';').next().unwrap_or_default().trim()) {
             Some("text/markdown" | "text/x-markdown") => true,
-            // Many servers call everything plain text.
+            // Many servers declare everything as plain text.
             None | Some("text/plain") => markdown::is_likely(text),
             Some(_) => false,
         };
         if is_markdown { self.screen.markdown(text) } else { self.screen.untrusted(text) }
     }
 
-    /// A structured result: as a table at a terminal if it is one, and laid out otherwise.
+    /// Prints a structured result: as a table at a terminal if possible, as formatted JSON otherwise.
     pub(crate) fn structured(&self, text: &str) -> Result<(), Failure> {
         match json_text::table(self.screen, text) {
             Some(lines) => lines.iter().try_for_each(|line| self.screen.line(line)),
@@ -69,7 +69,7 @@ impl ContentPrinter<'_> {
         }
     }
 
-    /// What a resource holds.
+    /// Prints the contents of a resource.
     pub(crate) fn resource(&self, resource: &ResourceContents) -> Result<(), Failure> {
         match resource {
             ResourceContents::Text(text) => self.text(&text.text, text.mime_type.as_deref()),
@@ -90,13 +90,14 @@ impl ContentPrinter<'_> {
         }
     }
 
-    /// Bytes in Base64: kept in a file if the user wants that, and shown where the terminal shows pictures.
+    /// Saves Base64 content if requested, and shows images if the terminal supports them.
     fn encoded(&self, data: &str, kind: Option<&str>, name: &str) -> Result<(), Failure> {
         let kind = kind.unwrap_or("application/octet-stream");
         let bytes = match STANDARD.decode(data.trim()) {
             Ok(bytes) => bytes,
             Err(error) => {
-                self.screen.warn(&format!("the server sent {} that is no Base64: {error}", visible(kind)));
+                self.screen
+                    .warn(&format!("the server sent {} that is not valid Base64: {error}", visible(kind)));
                 return Ok(());
             }
         };
@@ -106,7 +107,7 @@ impl ContentPrinter<'_> {
                 let path = save(folder, &bytes, kind, name)?;
                 self.screen.note(&format!("saved {} ({shown}, {count} bytes)", path.display()));
             }
-            None => self.screen.note(&format!("{shown}, {count} bytes; -o FOLDER saves it")),
+            None => self.screen.note(&format!("{shown}, {count} bytes; use `-o DIR` to save it")),
         }
         if let Some(picture) = inline_image::inline(self.screen, kind, &bytes) {
             self.screen.raw(&picture)?;
@@ -115,7 +116,7 @@ impl ContentPrinter<'_> {
     }
 }
 
-/// Writes a file that was not there before.
+/// Writes a new file. Never overwrites an existing one.
 fn save(folder: &Path, bytes: &[u8], kind: &str, name: &str) -> Result<PathBuf, Failure> {
     let (stem, ending) = file_name(name, kind);
     std::fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
@@ -133,16 +134,16 @@ fn save(folder: &Path, bytes: &[u8], kind: &str, name: &str) -> Result<PathBuf, 
             Err(error) => return Err(cannot_write(&path, &error)),
         }
     }
-    Err(Failure::new(crate::failure::Code::Failed, format!("there are {MOST} files `{stem}` already")))
+    Err(Failure::new(crate::failure::Code::Failed, format!("{MOST} files named `{stem}` already exist")))
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     let failure =
         Failure::new(crate::failure::Code::Failed, format!("cannot write `{}`: {error}", path.display()));
-    failure.advise("`--output FOLDER` puts files elsewhere")
+    failure.advise("use `--output DIR` to save files elsewhere")
 }
 
-/// A name for a file that leads nowhere else, and its ending.
+/// Returns a safe file name and its extension.
 fn file_name(name: &str, kind: &str) -> (String, String) {
     let harmless = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
     let name: String =
@@ -170,7 +171,7 @@ fn file_name(name: &str, kind: &str) -> (String, String) {
         _ => "bin",
     };
     match name.rsplit_once('.') {
-        // The name of a resource often has its ending.
+        // Resource names often already have an extension.
         Some((stem, own)) if !stem.is_empty() && (own == ending || ending == "bin") && !own.is_empty() => {
             (stem.to_owned(), own.to_owned())
         }
@@ -183,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_named_harmlessly() {
+    fn file_names_are_sanitized() {
         let check = |name, kind, expected: (&str, &str)| {
             let (stem, ending) = file_name(name, kind);
             assert_eq!((stem.as_str(), ending.as_str()), expected);

@@ -1,4 +1,4 @@
-//! What a command has at hand: the screen, where it runs, and what the user said for all commands.
+//! The context of a command: terminal output, process environment and common options.
 
 use crate::{
     arguments::Common, clock, environment::ProcessEnvironment, failure::Failure, recording::Recording,
@@ -15,7 +15,7 @@ pub(crate) struct Context {
     pub(crate) screen: Screen,
     pub(crate) environment: ProcessEnvironment,
     common: Common,
-    /// Where the messages of every client go.
+    /// Records the messages of every client.
     recording: Option<Arc<Recording>>,
 }
 
@@ -26,7 +26,7 @@ impl Context {
         Self { screen, environment, common, recording: None }
     }
 
-    /// Begins the recording that the common options want.
+    /// Starts the recording if `--record` is set.
     pub(crate) fn begin_recording(&mut self) -> Result<(), Failure> {
         if let Some(path) = &self.common.record {
             self.recording = Some(Arc::new(self.recording(path, "bowline")?));
@@ -34,38 +34,38 @@ impl Context {
         Ok(())
     }
 
-    /// Begins a recording of a conversation with this server.
+    /// Starts recording a conversation with this server.
     pub(crate) fn recording(&self, path: &Path, server: &str) -> Result<Recording, Failure> {
         let variables: Vec<(String, String)> = std::env::vars().collect();
         let recording = Recording::begin(path, server, &variables)?;
         if recording.path != path {
             let (path, other) = (path.display(), recording.path.display());
-            self.screen.note(&format!("`{path}` is there already; recording to `{other}`"));
+            self.screen.note(&format!("`{path}` already exists; recording to `{other}`"));
         }
         Ok(recording)
     }
 
-    /// Whether results are written as JSON.
+    /// Returns whether results are printed as JSON.
     pub(crate) fn json(&self) -> bool {
         self.common.json
     }
 
-    /// Whether every message is shown.
+    /// Returns whether every message is printed.
     pub(crate) fn trace(&self) -> bool {
         self.common.trace
     }
 
-    /// The only revision that is to be spoken.
+    /// Returns the revision set by `--revision`.
     pub(crate) fn revision(&self) -> Option<Revision> {
         self.common.revision
     }
 
-    /// Whether the user can be asked.
+    /// Returns whether the user can be prompted.
     pub(crate) fn interactive(&self) -> bool {
         !self.common.no_input && self.environment.terminal
     }
 
-    /// A client as the common options want it; handlers are the command's to add.
+    /// Returns a client builder with the common options applied.
     pub(crate) fn client(&self) -> ClientBuilder {
         let mut builder = Client::builder().name("bowline").version(env!("CARGO_PKG_VERSION"));
         if let Some(revision) = self.revision() {
@@ -78,13 +78,13 @@ impl Context {
         builder
     }
 
-    /// What becomes of every message, for a command that has its own use for them as well.
+    /// Returns the sink for messages, for commands that also process them in another way.
     pub(crate) fn frames(&self) -> Frames {
         Frames { screen: self.screen, trace: self.trace(), recording: self.recording.clone() }
     }
 }
 
-/// Shows and records messages, as the common options want it.
+/// Prints and records messages according to the common options.
 #[derive(Clone, Debug)]
 pub(crate) struct Frames {
     screen: Screen,
@@ -105,7 +105,7 @@ impl Frames {
         if let Some(recording) = &self.recording
             && let Err(error) = recording.frame(side, frame)
         {
-            self.screen.note(&format!("the recording ends here: {error}"));
+            self.screen.note(&format!("recording stopped: {error}"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where the program runs: the user's folders, the configuration found in them, and whether a person looks on.
+//! The environment of the process: variables, user directories, configuration files, and whether there is a terminal.
 
 use bowline_config::{Config, Disk, Environment, KnownFile, Loader, Platform, Scope, Source, known_files};
 use std::{
@@ -10,17 +10,17 @@ use std::{
 #[derive(Debug)]
 pub(crate) struct ProcessEnvironment {
     pub(crate) variables: Environment,
-    /// The user's folder, where there is one.
+    /// The home directory.
     pub(crate) home: Option<PathBuf>,
-    /// The folder the program runs in.
+    /// The current directory.
     pub(crate) workspace: Option<PathBuf>,
-    /// The folder for temporary files, which others may write as well.
+    /// The directory for temporary files, which other users can also write to.
     pub(crate) temporary: PathBuf,
-    /// Whether a person sits at both ends: questions can be shown and answered.
+    /// Whether standard input and standard error are terminals, so that the user can be prompted.
     pub(crate) terminal: bool,
-    /// The files the user named.
+    /// The files named by `--config`.
     named: Vec<PathBuf>,
-    /// What the files said when they were read.
+    /// The configuration, once it was loaded.
     config: OnceLock<Config>,
 }
 
@@ -37,7 +37,7 @@ impl ProcessEnvironment {
         }
     }
 
-    /// ProcessEnvironment of a test: nothing of the machine but one folder.
+    /// Returns an environment for tests that depends only on one directory.
     #[cfg(test)]
     pub(crate) fn for_test(folder: &Path, variables: &[(&str, &str)]) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl ProcessEnvironment {
         }
     }
 
-    /// Reads the files the user named, or else the program's own: the user's and the project's.
+    /// Returns a loader for the files named by `--config`, or else for the user's and the project's file.
     pub(crate) fn loader(&self) -> Loader {
         let loader = Loader::new(self.variables.clone());
         if !self.named.is_empty() {
@@ -60,12 +60,12 @@ impl ProcessEnvironment {
         loader.sources(self.own_files())
     }
 
-    /// The files the user named.
+    /// Returns the files named by `--config`.
     pub(crate) fn named(&self) -> &[PathBuf] {
         &self.named
     }
 
-    /// The program's own files: the user's and the project's.
+    /// Returns the user's and the project's configuration file.
     fn own_files(&self) -> Vec<KnownFile> {
         let home = self.home.clone().unwrap_or_default();
         known_files(&home, self.workspace.as_deref(), Platform::current())
@@ -74,27 +74,27 @@ impl ProcessEnvironment {
             .collect()
     }
 
-    /// A file that the user named and that is not there.
+    /// Returns the first file named by `--config` that does not exist.
     pub(crate) fn missing(&self) -> Option<&Path> {
         self.named.iter().map(PathBuf::as_path).find(|path| !path.exists())
     }
 
-    /// What the files say. They are read once, for what stands in them may run commands.
+    /// Returns the configuration. It is loaded once, because loading it can run commands.
     pub(crate) fn config(&self) -> &Config {
         self.config.get_or_init(|| self.loader().load(&Disk))
     }
 
-    /// Where the program keeps what it must not forget: approvals, remembered answers, what was typed. None without a home.
+    /// Returns the directory for approvals, remembered answers and history. `None` without a home directory.
     pub(crate) fn state_dir(&self) -> Option<PathBuf> {
         self.user_dir("XDG_STATE_HOME", &[".local", "state"], "Application Support")
     }
 
-    /// Where it keeps what it can find out again. None without a home.
+    /// Returns the directory for caches. `None` without a home directory.
     pub(crate) fn cache_dir(&self) -> Option<PathBuf> {
         self.user_dir("XDG_CACHE_HOME", &[".cache"], "Caches")
     }
 
-    /// The program's folder among those of a kind, as the system has them.
+    /// Returns the program's directory of one kind, following the conventions of the platform.
     fn user_dir(&self, variable: &str, unix: &[&str], library: &str) -> Option<PathBuf> {
         let named = self.variables.variable(variable).map(Path::new).filter(|folder| folder.is_absolute());
         let folder = match (named, Platform::current()) {
@@ -107,7 +107,7 @@ impl ProcessEnvironment {
     }
 }
 
-/// The user's folder. Where a variable names it, nothing but that variable does: without it there is none.
+/// Returns the home directory. On Unix only `HOME` counts; without it there is none.
 fn home() -> Option<PathBuf> {
     let named = if cfg!(unix) { std::env::var_os("HOME").map(PathBuf::from) } else { std::env::home_dir() };
     named.filter(|home| !home.as_os_str().is_empty())

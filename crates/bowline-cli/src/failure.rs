@@ -1,4 +1,4 @@
-//! How a command ends other than well: a sentence, advice, and the exit code that scripts look at.
+//! Errors of commands: a message, hints, and an exit code.
 
 use bowline_client::OpenError;
 use bowline_types::RpcError;
@@ -9,37 +9,37 @@ use std::{io, process::ExitCode};
 pub(crate) const CODES: &str = "\
 Exit codes:
     0  success
-    1  the command ran and failed: a tool reports failure, a file cannot be written
-    2  the command line cannot be understood
-    3  the configuration has mistakes, or lacks the server that was named
-    4  the server cannot be started or reached, or went away
-    5  the server answered with a protocol error, or broke the rules of the protocol
-    6  no answer in time
-    7  refused: by the user, by a rule of the gateway, or because nobody could be asked
-    8  a check found something
-  130  ended by Ctrl-C";
+    1  the operation failed: a tool returned an error, a file cannot be written
+        2  invalid command line
+        3  invalid configuration, or unknown server
+        4  the server cannot be started or reached, or the connection was lost
+        5  the server returned a protocol error or violated the protocol
+        6  timeout
+        7  denied by the user or by a rule, or nobody could be asked
+        8  a check found problems
+      130  interrupted by Ctrl-C";
 
-/// The exit codes, which are documented and stay as they are.
+/// The exit codes. They are documented and stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Code {
-    /// The command ran and failed: a tool reports failure, a file cannot be written.
+    /// The operation failed: a tool returned an error, a file cannot be written.
     Failed = 1,
-    /// The command line cannot be understood.
+    /// Invalid command line.
     Misused = 2,
-    /// The configuration has mistakes, or lacks the server that was named.
+    /// Invalid configuration, or unknown server.
     Config = 3,
-    /// The server cannot be started or reached, or went away.
+    /// The server cannot be started or reached, or the connection was lost.
     Unreachable = 4,
-    /// The server answered with a protocol error, or broke the rules of the protocol.
+    /// The server returned a protocol error or violated the protocol.
     Protocol = 5,
-    /// No answer in time.
+    /// Timeout.
     TimedOut = 6,
-    /// The user or a rule refused, or nobody could be asked.
+    /// Denied by the user or by a rule, or nobody could be asked.
     Denied = 7,
-    /// A check found something: `doctor`, `replay`, `config check`.
+    /// A check found problems: `doctor`, `replay`, `config check`, `pins diff`.
     Found = 8,
-    /// Ended by the user.
+    /// Interrupted by the user.
     Interrupted = 130,
 }
 
@@ -49,17 +49,17 @@ impl From<Code> for ExitCode {
     }
 }
 
-/// Why a command ended.
+/// Why a command failed.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub(crate) code: Code,
-    /// What went wrong, in a sentence without a capital and a full stop.
+    /// The error message, in lower case and without a full stop.
     pub(crate) sentence: String,
-    /// What to do about it, a line each.
+    /// Hints on what to do, one per line.
     pub(crate) advice: Vec<String>,
-    /// The error that the server sent, if it sent one.
+    /// The JSON-RPC error, if the server sent one.
     pub(crate) rpc: Option<Box<RpcError>>,
-    /// Whether there is nobody left to tell: the reader of standard output has gone, or it was told already.
+    /// Whether to print nothing: standard output is closed, or the error was already printed.
     pub(crate) silent: bool,
 }
 
@@ -72,13 +72,13 @@ impl Failure {
         Self::new(Code::Misused, sentence)
     }
 
-    /// Adds a line of advice.
+    /// Adds a hint.
     pub(crate) fn advise(mut self, line: impl Into<String>) -> Self {
         self.advice.push(line.into());
         self
     }
 
-    /// The failure as `--json` prints it. Every member is always there.
+    /// Returns the failure as `--json` prints it. All members are always present.
     pub(crate) fn to_json(&self) -> Value {
         let data =
             self.rpc.as_ref().and_then(|error| error.data.as_ref()).and_then(|data| data.to_value().ok());

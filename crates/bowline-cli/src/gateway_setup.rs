@@ -1,4 +1,4 @@
-//! The gateway as the program runs it: where answers are kept, who approves, and what is told of the configuration.
+//! Builds the gateway of `up` and `gateway`: storage, approvals, and warnings about the configuration.
 
 use crate::{
     context::Context,
@@ -19,35 +19,34 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// A gateway, and who approves what it may start.
+/// A gateway and its approvals.
 #[derive(Debug)]
 pub(crate) struct GatewaySetup {
     pub(crate) gateway: Gateway,
     pub(crate) approved: Approved,
 }
 
-/// Whether what a user answers is kept for later runs.
+/// Whether answers of the user are stored for later runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Persistence {
     Stored,
     ThisRun,
 }
 
-/// Who may call without being asked about.
+/// Options for consent.
 #[derive(Args, Debug, Default)]
 pub(crate) struct ConsentArguments {
-    /// Allow these tools without asking: a server, or a tool as clients see it; `*` stands for anything. May be given more
-    /// than once. What a rule denies stays denied
+    /// Allow tools without asking: `SERVER` or `SERVER__TOOL`, with `*` as a wildcard; can be repeated. Rules that deny take precedence
     #[arg(long, value_name = "PATTERN")]
     allow: Vec<String>,
 }
 
-/// Where clients connect, and what they need for it.
+/// How clients connect.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServeOptions<'a> {
-    /// The address of HTTP; none where clients connect over standard streams only.
+    /// The HTTP address; `None` for stdio only.
     pub(crate) listen: Option<SocketAddr>,
-    /// What clients over HTTP have to send.
+    /// The token that HTTP clients must send.
     pub(crate) access: &'a Access,
     pub(crate) consent: &'a ConsentArguments,
 }
@@ -62,8 +61,7 @@ impl ConsentArguments {
 }
 
 impl GatewaySetup {
-    /// The gateway that a configuration describes, in the environment of this program. Questions go to the gate, if there
-    /// is one.
+    /// Builds the gateway for a configuration. Questions go to the gate, if there is one.
     pub(crate) fn new(
         context: &Context,
         config: Config,
@@ -94,27 +92,25 @@ impl GatewaySetup {
         Ok(Self { gateway, approved })
     }
 
-    /// Which mode of consent is active, in one line.
+    /// Describes the active consent mode in one line.
     pub(crate) fn consent(&self, is_attended: bool) -> String {
         let consent = self.gateway.consent();
         let meaning = match (consent, is_attended, self.gateway.audience()) {
-            (Consent::Client, _, _) => {
-                "calls that no rule decides are left to the client, which asks its own user"
-            }
-            (Consent::Ask, true, _) => "calls that no rule decides are asked about here",
+            (Consent::Client, _, _) => "if no rule matches, the client decides whether to ask its user",
+            (Consent::Ask, true, _) => "if no rule matches, you are asked here",
             (Consent::Ask, false, Audience::SingleUser) => {
-                "calls that no rule decides are put to the user of the client, or config_failure if it cannot ask"
+                "if no rule matches, the user of the client is asked; clients that cannot ask are refused"
             }
             (Consent::Ask, false, Audience::Shared) => {
-                "several users may connect; calls that no rule decides are put to the user of the calling client, or \
-                 config_failure if it cannot ask"
+                "several users can connect; if no rule matches, the user of the calling client is asked, and clients \
+                 that cannot ask are refused"
             }
-            (Consent::Deny, _, _) => "calls that no rule allows are config_failure",
+            (Consent::Deny, _, _) => "calls are refused unless a rule allows them",
         };
         format!("consent = \"{consent}\": {meaning}")
     }
 
-    /// Reloads the configuration whenever the process gets a SIGHUP, until the program ends.
+    /// Reloads the configuration on every SIGHUP.
     #[cfg(unix)]
     pub(crate) fn reload_on_hangup(&self, loader: Loader) -> io::Result<()> {
         use tokio::signal::unix::{SignalKind, signal};
@@ -128,40 +124,38 @@ impl GatewaySetup {
         Ok(())
     }
 
-    /// There is no such signal here.
+    /// Does nothing: this platform has no SIGHUP.
     #[cfg(not(unix))]
-    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "other systems have the signal")]
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "same signature as on Unix")]
     pub(crate) fn reload_on_hangup(&self, _: Loader) -> io::Result<()> {
         Ok(())
     }
 
-    /// What is wrong with the configuration, or has to be known of it, in sentences.
+    /// Returns problems of the configuration and warnings about the address.
     pub(crate) fn warnings(&self, listen: SocketAddr) -> Vec<String> {
         let config = self.gateway.config();
         let mut told: Vec<String> = self.gateway.problems().iter().map(ToString::to_string).collect();
         let is_told = config.gateway.listen.ip() == listen.ip();
         if !listen.ip().is_loopback() && !self.gateway.has_token() && !is_told {
             told.push(format!(
-                "other machines can connect to {listen}, and nobody has to send a token; \
-                 remove `--no-token`, or set `token_env` in `[gateway]`"
+                "other machines can connect to {listen} without a token; remove `--no-token`, or set `token_env` in `[gateway]`"
             ));
         }
         if listen.ip().is_unspecified() && config.gateway.allowed_hosts.is_empty() {
             told.push(format!(
-                "only requests for `localhost` are answered on {listen}; add the names and addresses that clients use \
-                 to `gateway.allowed_hosts`"
+                "listening on {listen}, but only requests for `localhost` are allowed; add the host names and addresses that \
+                 clients use to `gateway.allowed_hosts`"
             ));
         }
         told
     }
 
-    /// What waits for somebody to approve it, where nobody is who could.
+    /// Returns a warning for each server that needs approval.
     pub(crate) fn unapproved(&self) -> Vec<String> {
         let entries = self.gateway.status().into_iter();
         let told = entries.filter_map(|EntryStatus { name, standing, .. }| match standing {
             Standing::NeedsApproval(candidate) => Some(format!(
-                "{}: the server `{name}` comes with the project and is not used before you approve it: run `bowline up` \
-                 in a terminal",
+                "{}: server `{name}` is defined by the project and needs your approval; run `bowline up` in a terminal to approve it",
                 candidate.origin(),
             )),
             _ => None,
@@ -169,7 +163,7 @@ impl GatewaySetup {
         told.collect()
     }
 
-    /// What is worth knowing before it runs.
+    /// Returns the notices of the configuration that the user should see.
     pub(crate) fn notices(&self) -> Vec<String> {
         let config = self.gateway.config();
         let is_told = |kind| matches!(kind, NoticeKind::Danger | NoticeKind::Ignored | NoticeKind::Replaced);
@@ -177,15 +171,15 @@ impl GatewaySetup {
     }
 }
 
-/// Whether nobody has configured anything.
+/// Returns whether there is no configuration at all.
 pub(crate) fn is_unconfigured(config: &Config) -> bool {
     config.upstreams.is_empty() && !config.files.iter().any(|file| file.exists()) && config.errors.is_empty()
 }
 
-/// Why there is no gateway.
+/// Returns the failure for a gateway that cannot be built.
 pub(crate) fn config_failure(error: &GatewayError) -> Failure {
     let problems = error.problems().iter().map(ToString::to_string).collect();
-    let sentence = "the configuration cannot be used as it is";
+    let sentence = "the configuration is invalid";
     Failure { advice: problems, ..Failure::new(Code::Config, sentence) }
 }
 
@@ -194,7 +188,7 @@ fn unusable(error: StoreError) -> Failure {
     Failure::new(Code::Failed, error.to_string())
 }
 
-/// Knows what was approved: in earlier runs where there is a file, and in this one.
+/// The approvals of earlier runs, if there is a file, and of this run.
 #[derive(Clone, Debug)]
 pub(crate) struct Approved {
     file: Option<Approvals>,
@@ -202,7 +196,7 @@ pub(crate) struct Approved {
 }
 
 impl Approved {
-    /// Approves from now on.
+    /// Approves a server.
     pub(crate) fn approve(&self, candidate: &Candidate) -> Result<(), StoreError> {
         let approved = (candidate.server().to_owned(), candidate.digest().to_owned());
         self.run.lock().unwrap_or_else(PoisonError::into_inner).insert(approved);

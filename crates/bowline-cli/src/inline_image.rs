@@ -1,9 +1,9 @@
-//! Pictures in terminals that show them: the protocols of kitty and of iTerm2.
+//! Inline images in terminals that support the protocols of kitty or iTerm2.
 
 use crate::screen::Screen;
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-/// How much of a picture one command of kitty's protocol holds.
+/// The maximum payload of one command in kitty's protocol.
 const CHUNK: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,14 +12,14 @@ enum Protocol {
     Iterm,
 }
 
-/// What makes the terminal show a picture, if results go to one that can.
+/// Returns the bytes that show an image, if standard output is a terminal that supports it.
 pub(crate) fn inline(screen: Screen, kind: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     screen.width()?;
     let protocol = protocol(|name| std::env::var(name).ok())?;
     encode(protocol, kind, bytes)
 }
 
-/// The protocol of the terminal, by what it sets in the environment.
+/// Detects the protocol from the environment.
 fn protocol(variable: impl Fn(&str) -> Option<String>) -> Option<Protocol> {
     let is =
         |name: &str, values: &[&str]| variable(name).is_some_and(|value| values.contains(&value.as_str()));
@@ -36,7 +36,7 @@ fn protocol(variable: impl Fn(&str) -> Option<String>) -> Option<Protocol> {
 fn encode(protocol: Protocol, kind: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     let data = STANDARD.encode(bytes);
     match protocol {
-        // It takes no other pictures without being told their size.
+        // Kitty needs the size of images in other formats.
         Protocol::Kitty if kind == "image/png" => {
             let mut text = Vec::new();
             let mut chunks = data.as_bytes().chunks(CHUNK).peekable();
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn terminals_are_known_by_their_variables() {
+    fn terminals_are_detected_by_their_variables() {
         let of = |known: &'static str, value: &'static str| {
             protocol(move |name| (name == known).then(|| value.to_owned()))
         };
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_sent_in_pieces() {
+    fn images_are_sent_in_chunks() {
         let shown = |protocol, kind, bytes: &[u8]| {
             encode(protocol, kind, bytes).map(|text| String::from_utf8(text).unwrap())
         };

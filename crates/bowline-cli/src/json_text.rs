@@ -1,4 +1,4 @@
-//! JSON for people at a terminal: laid out, colored, and as a table where it is a list of alike objects.
+//! Formats JSON for a terminal: indented, colored, and as a table if it is a list of similar objects.
 
 use crate::{
     screen::{Screen, Tone},
@@ -9,15 +9,15 @@ use serde_json::{Map, Value};
 use std::fmt::Write;
 use unicode_width::UnicodeWidthStr;
 
-/// The most columns and rows of a table.
+/// The maximum number of columns and rows of a table.
 const MAX_COLUMNS: usize = 12;
 const MAX_ROWS: usize = 1_000;
-/// No column of a table is narrower than its content and than this.
+/// The minimum width of a column, unless its content is narrower.
 const MIN_WIDTH: usize = 6;
-/// Between two columns.
+/// The gap between columns.
 const GAP: usize = 2;
 
-/// Lays out an object or array with a line for each member. Only the space between its parts changes.
+/// Formats an object or array with one line per member. Only white space changes.
 pub(crate) fn laid_out(text: &str) -> Option<String> {
     let text = text.trim();
     if !text.starts_with(['{', '[']) {
@@ -59,7 +59,7 @@ pub(crate) fn laid_out(text: &str) -> Option<String> {
     Some(page)
 }
 
-/// Escapes what cannot be seen or controls a terminal, as JSON does. The value stays the same.
+/// Escapes invisible and control characters as JSON escapes. The value stays the same.
 pub(crate) fn escaped(text: String) -> String {
     if text.is_ascii() && !text.contains('\u{7f}') || text.lines().all(|line| hidden_characters(line) == 0) {
         return text;
@@ -78,7 +78,7 @@ pub(crate) fn escaped(text: String) -> String {
     page
 }
 
-/// Colors JSON that is laid out: names, texts, and the rest each in their tone.
+/// Colors formatted JSON.
 pub(crate) fn colored(screen: Screen, text: &str) -> String {
     let mut page = String::with_capacity(text.len() * 2);
     let mut rest = text;
@@ -109,7 +109,7 @@ pub(crate) fn colored(screen: Screen, text: &str) -> String {
     page
 }
 
-/// Where the string at the start of a text ends.
+/// Returns the end of the string literal at the start of a text.
 fn end_of_string(text: &str) -> usize {
     let mut is_escaped = false;
     for (place, letter) in text.char_indices().skip(1) {
@@ -122,9 +122,9 @@ fn end_of_string(text: &str) -> usize {
     text.len()
 }
 
-/// The rows of a table for JSON that is a list of alike objects, or an object with such a list and nothing else.
+/// Returns the lines of a table for a list of similar objects, or an object that contains only such a list.
 ///
-/// Returns `None` for everything that a table does not show well: nested values, too many columns, too narrow a terminal.
+/// Returns `None` if a table would not be readable: nested values, too many columns, or a narrow terminal.
 pub(crate) fn table(screen: Screen, text: &str) -> Option<Vec<String>> {
     let width = screen.width()?;
     let text = text.trim();
@@ -172,7 +172,7 @@ pub(crate) fn table(screen: Screen, text: &str) -> Option<Vec<String>> {
     Some(lines)
 }
 
-/// A value as a cell; `None` if it is nested.
+/// Formats a value as a cell; `None` if it is nested.
 fn cell(value: Option<&Value>) -> Option<String> {
     match value {
         None | Some(Value::Null) => Some(String::new()),
@@ -182,7 +182,7 @@ fn cell(value: Option<&Value>) -> Option<String> {
     }
 }
 
-/// Widths that fit the terminal: the widest columns give way. `None` if they would become too narrow to read.
+/// Shrinks the widest columns to fit the terminal. `None` if they would become too narrow.
 fn fitted(widths: &[usize], total: usize) -> Option<Vec<usize>> {
     let room = total.checked_sub(GAP * widths.len().saturating_sub(1))?;
     let mut fitted = widths.to_vec();
@@ -193,7 +193,7 @@ fn fitted(widths: &[usize], total: usize) -> Option<Vec<usize>> {
         }
         *widest = (*widest / 2).max(MIN_WIDTH);
     }
-    // What halving freed is given back to the columns that need it.
+    // Give back the space that halving freed.
     let mut left = room - fitted.iter().sum::<usize>();
     for (width, wanted) in fitted.iter_mut().zip(widths) {
         let more = wanted.saturating_sub(*width).min(left);
@@ -209,7 +209,7 @@ mod tests {
     use expect_test::{Expect, expect};
 
     #[test]
-    fn json_is_laid_out_without_a_change() {
+    fn formatting_changes_only_white_space() {
         let text = r#" {"a{,\"":[1.50,{},[ ]],"b" : {"c":"\\","d":12345678901234567890123}}"#;
         expect![[r#"
             {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_colored_by_what_its_parts_are() {
+    fn json_is_colored_by_type() {
         let text = r#"{ "a\"": "b: \\", "n": -1.5e3, "t": [true, null] }"#;
         let shown = colored(Screen::colored(None), text).replace('\u{1b}', "^");
         expect![[r#"{ ^[36m"a\""^[0m: ^[32m"b: \\"^[0m, ^[36m"n"^[0m: ^[33m-1.5e3^[0m, ^[36m"t"^[0m: [^[33mtrue^[0m, ^[33mnull^[0m] }"#]]
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_objects_are_tables() {
+    fn lists_of_objects_become_tables() {
         let text =
             r#"[{"id":1,"name":"Ann","note":"likes\nlong walks"},{"id":20,"name":"漢字","done":true}]"#;
         check(
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_table_shows_well_stays_json() {
+    fn unsuitable_json_is_not_shown_as_a_table() {
         for text in [
             "[]",
             "[1]",

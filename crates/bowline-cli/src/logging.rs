@@ -1,4 +1,4 @@
-//! What the program tells while it runs: how much, in which form, and where.
+//! Logging: level, format and destination.
 
 use crate::{context::Context, failure::Failure};
 use bowline_text::visible;
@@ -13,13 +13,13 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-/// The log on the command line.
+/// Logging options.
 #[derive(Args, Debug, Default)]
 pub(crate) struct LogArguments {
-    /// How much to tell: error, warn, info, debug or trace, or as in `warn,bowline_host=debug`; BOWLINE_LOG says it as well
+    /// Log level: error, warn, info, debug, trace, or a filter such as `warn,bowline_host=debug` [env: BOWLINE_LOG]
     #[arg(long, global = true, value_name = "LEVEL", help_heading = "Log")]
     log: Option<String>,
-    /// How to write it: lines for people, or a JSON object each
+    /// Log format
     #[arg(long, value_name = "FORMAT", global = true, value_enum, default_value_t = Format::Text, help_heading = "Log")]
     log_format: Format,
 }
@@ -32,27 +32,28 @@ enum Format {
 }
 
 impl LogArguments {
-    /// Starts to write the log. `usual` is how much is told where nobody says it.
+    /// Starts logging. `usual` is the default filter.
     pub(crate) fn start(&self, context: &Context, usual: &str, writer: BoxMakeWriter) -> Result<(), Failure> {
         let variable = context.environment.variables.variable("BOWLINE_LOG");
         let wanted = self.log.as_deref().or(variable).filter(|text| !text.is_empty()).unwrap_or(usual);
         let filter = filter(wanted).ok_or_else(|| {
-            Failure::misused(format!("the level of the log `{wanted}` cannot be understood"))
-                .advise("expected error, warn, info, debug or trace, or such as `warn,bowline_host=debug`")
+            Failure::misused(format!("invalid log level `{wanted}`")).advise(
+                "expected error, warn, info, debug, trace, or a filter such as `warn,bowline_host=debug`",
+            )
         })?;
         let lines = fmt::layer().with_writer(Escaped(writer)).with_ansi(false).with_target(false);
         let lines = match self.log_format {
             Format::Text => lines.boxed(),
             Format::Json => lines.json().flatten_event(true).boxed(),
         };
-        // Fails only where something else has set one, which then is the one to keep.
+        // Fails only if a subscriber is already set, which then stays in place.
         let _ = tracing_subscriber::registry().with(filter).with(lines).try_init();
         Ok(())
     }
 }
 
-/// Writes each event on one line in which every character can be seen. Text of servers and clients is in many events: it
-/// must not begin a line of its own, nor reach the terminal as an escape sequence.
+/// Writes each event on one line with control characters escaped. Events contain text of servers and clients, which must not
+/// forge log lines or send escape sequences to the terminal.
 struct Escaped<M>(M);
 
 impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Escaped<M> {
@@ -70,7 +71,7 @@ impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Escaped<M> {
 struct EscapedWriter<W>(W);
 
 impl<W: Write> Write for EscapedWriter<W> {
-    /// Takes a whole event, as the subscriber writes them.
+    /// Writes one event. The subscriber writes whole events.
     fn write(&mut self, event: &[u8]) -> std::io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         let line = text.strip_suffix('\n').unwrap_or(&text);
@@ -84,13 +85,13 @@ impl<W: Write> Write for EscapedWriter<W> {
     }
 }
 
-/// What is told. A word alone has to be a level: as the name of a part it would silence all others.
+/// Parses a filter. A word alone must be a level: as a target it would silence everything else.
 fn filter(wanted: &str) -> Option<EnvFilter> {
     let is_plain = |part: &str| part.contains('=') || part.trim().parse::<LevelFilter>().is_ok();
     wanted.split(',').all(is_plain).then(|| EnvFilter::try_new(wanted).ok())?
 }
 
-/// The log on standard error.
+/// Returns a writer for standard error.
 pub(crate) fn to_stderr() -> BoxMakeWriter {
     BoxMakeWriter::new(std::io::stderr)
 }
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_servers_forges_no_line_and_moves_no_cursor() {
+    fn server_text_cannot_forge_log_lines() {
         let hostile = "x\n2026-01-01T00:00:00Z  INFO all is well\r\u{1b}[2J\u{9b}31m\u{202e}\u{7}";
         for json in [false, true] {
             let kept = Kept::default();

@@ -1,10 +1,11 @@
-//! `bowline`: the Model Context Protocol from the command line.
+//! `bowline`: a command-line client, gateway and server for the Model Context Protocol.
 
 mod answers_file;
 mod approval;
 mod arguments;
 mod builtin;
 mod cache;
+mod catalog;
 mod client_handlers;
 mod clock;
 mod commands;
@@ -12,6 +13,7 @@ mod completion;
 mod content;
 mod context;
 mod environment;
+mod events;
 mod failure;
 mod gateway_setup;
 mod inline_image;
@@ -47,7 +49,7 @@ fn main() -> ExitCode {
     if let Some(folder) = &arguments.common.directory
         && let Err(error) = std::env::set_current_dir(folder)
     {
-        let sentence = format!("cannot run in `{}`: {error}", folder.display());
+        let sentence = format!("cannot change to directory `{}`: {error}", folder.display());
         let screen = Screen::new(arguments.common.color).errors_as_json(arguments.common.json);
         return screen.print_failure(&Failure::misused(sentence));
     }
@@ -65,7 +67,7 @@ fn main() -> ExitCode {
         Ok(()) => runtime.block_on(commands::run(arguments.command, &context)),
         Err(failure) => Err(failure),
     };
-    // A thread that waits for a line to be typed does not keep the program.
+    // Do not wait for a thread that is blocked on reading standard input.
     runtime.shutdown_background();
     match ended {
         Ok(()) => ExitCode::SUCCESS,
@@ -73,7 +75,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether a command line that cannot be understood asks for JSON.
+/// Returns whether an invalid command line contains `--json`.
 fn wants_json(words: impl Iterator<Item = std::ffi::OsString>) -> bool {
     words.take_while(|word| word != "--").any(|word| word == "--json")
 }

@@ -1,15 +1,15 @@
 //! Markdown for terminals: headings, emphasis, code, lists, quotes and links.
 //!
-//! Only a part of Markdown is known; everything else stays as it was written. Input is text of a server: every character
-//! that could control the terminal is escaped before anything is rendered.
+//! Supports a subset of Markdown; everything else is printed unchanged. The input is text of a server, so control characters are
+//! escaped before rendering.
 
 use crate::screen::{Screen, Tone};
 use bowline_text::visible_lines;
 
-/// Longer lines are shown without looking for emphasis, code and links.
+/// Longer lines are printed without inline formatting.
 const MAX_LINE: usize = 4_000;
 
-/// Whether a text without a declared type is probably Markdown: it uses at least two different constructs of it.
+/// Returns whether a text is probably Markdown: it uses at least two different constructs.
 pub(crate) fn is_likely(text: &str) -> bool {
     let (mut heading, mut fence, mut bold, mut link, mut list) = (false, false, false, false, false);
     for line in text.lines().take(500) {
@@ -26,7 +26,7 @@ pub(crate) fn is_likely(text: &str) -> bool {
     [heading, fence, bold, link, list].into_iter().filter(|used| *used).count() >= 2
 }
 
-/// Renders Markdown, a line each.
+/// Renders Markdown to lines.
 pub(crate) fn render(screen: Screen, text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut in_code = false;
@@ -70,7 +70,7 @@ fn heading_text(line: &str) -> Option<&str> {
     (1..=6).contains(&depth).then(|| text.strip_prefix(' '))?.map(str::trim)
 }
 
-/// Emphasis, code and links within a line.
+/// Renders emphasis, code and links within a line.
 fn inline(screen: Screen, text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -86,7 +86,7 @@ fn inline(screen: Screen, text: &str) -> String {
     shown
 }
 
-/// The styled construct at the start of a text, and what follows it.
+/// Returns the styled construct at the start of a text, and the rest.
 fn span(screen: Screen, text: &str) -> Option<(String, &str)> {
     if let Some(after) = text.strip_prefix("**") {
         let (bold, after) = after.split_once("**").filter(|(bold, _)| !bold.trim().is_empty())?;
@@ -102,7 +102,7 @@ fn span(screen: Screen, text: &str) -> Option<(String, &str)> {
     if label.contains(['[', ']']) || url.contains(char::is_whitespace) || url.is_empty() {
         return None;
     }
-    // The address is always shown: a label must not hide where a link leads.
+    // Always show the URL: a label must not hide where a link leads.
     let url = screen.paint(Tone::Faint, url);
     let shown = if label.is_empty() { url } else { format!("{label} ({url})") };
     Some((shown, after))
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_controls_a_terminal_is_escaped_in_markdown() {
+    fn control_characters_are_escaped_in_markdown() {
         let rendered =
             render(Screen::colored(None), "**a\u{1b}]0;x\u{7}** `\u{9b}2J` [\u{202e}a](b\u{1b}[2J)");
         let rendered = rendered.join("\n");
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_take_no_long_time() {
+    fn long_lines_are_rendered_quickly() {
         let line = "[".repeat(2_000_000);
         assert_eq!(render(Screen::colored(None), &line).concat(), line);
     }

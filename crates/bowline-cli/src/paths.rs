@@ -1,4 +1,4 @@
-//! Folders for what lasts as long as a login, which nobody else can write; and files that are whole, and their owner's alone.
+//! Private directories and files: where runtime state is kept, and how files are replaced atomically.
 
 use crate::environment::ProcessEnvironment;
 use std::{
@@ -6,17 +6,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The folders of what lasts as long as a login, the best one first. The last needs neither a login nor a home.
+/// Returns the directories for runtime state, in order of preference. The last one needs neither a login session nor a home.
 pub(crate) fn runtime_dirs(environment: &ProcessEnvironment) -> Vec<PathBuf> {
     let login = environment.variables.variable("XDG_RUNTIME_DIR").map(PathBuf::from);
-    // A relative one would be another one in every folder.
+    // A relative path would depend on the current directory.
     let login = login.filter(|folder| folder.is_absolute()).map(|folder| folder.join("bowline"));
-    // Others may write there, so the name says whose it is; whose it really is, is checked.
+    // Other users can write to this directory. The owner of the entry is checked before it is used.
     let shared = environment.temporary.join(format!("bowline-{}", owner()));
     login.into_iter().chain(environment.state_dir()).chain([shared]).collect()
 }
 
-/// Creates a folder that only its owner may look into. One that is there has to be like that already.
+/// Creates a directory that only its owner can access. An existing one must already be private.
 pub(crate) fn create_private_dir(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -26,41 +26,39 @@ pub(crate) fn create_private_dir(folder: &Path) -> io::Result<()> {
     if is_private_dir(folder) {
         return Ok(());
     }
-    let message = format!(
-        "expected that `{}` is a folder that only you may write, as after `chmod 700`",
-        folder.display()
-    );
+    let message =
+        format!("directory `{}` must be writable only by you; run `chmod 700` on it", folder.display());
     Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
 }
 
-/// Options by which a file that is created is its owner's alone.
+/// Sets the mode for new files so that only the owner can access them.
 pub(crate) fn private_options(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
 }
 
-/// Writes a new file that is its owner's alone, whatever the umask is.
+/// Writes a new file that only its owner can access, regardless of the umask.
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // A file that a stopped process left has the mode it had.
+    // A file left behind by a killed process would keep its mode.
     let _: io::Result<()> = fs::remove_file(path);
     let mut file = private_options(fs::OpenOptions::new().write(true).create_new(true)).open(path)?;
     io::Write::write_all(&mut file, bytes)?;
     file.sync_all()
 }
 
-/// Puts a file in the place of another. It is written beside it and moved, so that nobody reads half of it.
+/// Replaces a file atomically: writes a new file next to it and renames it.
 pub(crate) fn replace_file(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
     let new = path.with_extension(format!("{}.new", std::process::id()));
     let placed = write(&new).and_then(|()| fs::rename(&new, path));
     if placed.is_err() {
-        // The error that matters is the one that came first.
+        // The first error is the one to report.
         let _: io::Result<()> = fs::remove_file(&new);
     }
     placed
 }
 
-/// Whether what is in a folder is by the user and nobody else.
+/// Returns whether only the user can write to a directory.
 #[cfg(unix)]
 pub(crate) fn is_private_dir(folder: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -68,13 +66,13 @@ pub(crate) fn is_private_dir(folder: &Path) -> bool {
         .is_ok_and(|found| found.is_dir() && found.uid() == owner() && found.mode() & 0o022 == 0)
 }
 
-/// Whether what is in a folder is by the user and nobody else: folders of users are, on this system.
+/// Returns whether only the user can write to a directory. User directories are private on this system.
 #[cfg(not(unix))]
 pub(crate) fn is_private_dir(folder: &Path) -> bool {
     folder.is_dir()
 }
 
-/// Whether a file is the user's, and nobody else can read or write it.
+/// Returns whether only the user can read or write a file.
 #[cfg(unix)]
 pub(crate) fn is_owner_only(file: &fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -82,7 +80,7 @@ pub(crate) fn is_owner_only(file: &fs::Metadata) -> bool {
     file.uid() == owner() && file.mode() & OTHERS == 0
 }
 
-/// Whether a file is the user's alone: those in folders of users are, on this system.
+/// Returns whether only the user can read or write a file. Files in user directories are private on this system.
 #[cfg(not(unix))]
 pub(crate) fn is_owner_only(_: &fs::Metadata) -> bool {
     true
@@ -104,7 +102,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
-    fn a_folder_that_others_may_write_or_have_put_there_is_not_used() {
+    fn a_directory_that_others_can_write_is_not_used() {
         let place = tempfile::tempdir().expect("there is a folder for temporary files");
         let own = place.path().join("own");
         create_private_dir(&own).expect("it can be created");

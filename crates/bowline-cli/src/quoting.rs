@@ -1,11 +1,11 @@
-//! Quoting of completions, so that a shell passes a name on as it is and runs nothing that is in it.
+//! Quotes completion candidates so that a shell never interprets them.
 //!
-//! Names come from servers and from the configuration of projects: `x$(reboot)` is a name that a server can choose.
+//! Names come from servers and from project configuration: a server can choose the name `x$(reboot)`.
 
 use bowline_text::visible;
 use clap::ValueEnum;
 
-/// Longer names are not offered.
+/// Longer names are not completed.
 const MAX_LENGTH: usize = 256;
 
 /// The characters at which bash splits words by default (`COMP_WORDBREAKS`).
@@ -21,10 +21,9 @@ pub(crate) enum Shell {
     Zsh,
 }
 
-/// Returns a text as `shell` has to get it, or `None` if it cannot be offered there.
+/// Returns a text quoted for `shell`, or `None` if it cannot be quoted safely.
 ///
-/// Without a shell only plain texts are offered: the caller is a completion script of an earlier version, which inserts
-/// what it gets without quotes.
+/// Without a shell only plain texts are returned: the caller is a completion script of an earlier version, which does not quote.
 pub(crate) fn quote(shell: Option<Shell>, text: &str) -> Option<String> {
     if !is_printable(text) {
         return None;
@@ -36,21 +35,21 @@ pub(crate) fn quote(shell: Option<Shell>, text: &str) -> Option<String> {
         Shell::Bash => Some(with_backslashes(text)),
         // The completion systems of these shells quote what they insert.
         Shell::Zsh | Shell::Fish | Shell::Elvish => Some(text.to_owned()),
-        // PowerShell takes typographic quotes for quotes too, and passes `"` on to programs unescaped.
+        // PowerShell also accepts typographic quotes, and passes `"` to programs unescaped.
         Shell::Powershell if !text.is_ascii() || text.contains('"') || text.ends_with('\\') => None,
         Shell::Powershell => Some(format!("'{}'", text.replace('\'', "''"))),
     }
 }
 
-/// Whether every character can be seen, and there are not too many.
+/// Returns whether all characters are visible and the text is not too long.
 pub(crate) fn is_printable(text: &str) -> bool {
     text.len() <= MAX_LENGTH && visible(text) == text
 }
 
-/// Whether no shell treats any character specially.
+/// Returns whether no shell treats any character specially.
 fn is_plain(text: &str) -> bool {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_./:=+-".contains(letter);
-    // zsh replaces `=name` by the path of that program.
+    // zsh expands `=name` to the path of that program.
     text.chars().all(is_plain) && !text.starts_with('=')
 }
 
@@ -118,10 +117,10 @@ impl BashLine {
         (quotes == usize::from(in_quotes)).then_some(Self { words, current, kept, in_quotes })
     }
 
-    /// Returns what bash has to insert for a candidate, which starts with the current word.
+    /// Returns the text that bash inserts for a candidate that starts with the current word.
     pub(crate) fn insertion(&self, candidate: &str) -> Option<String> {
         let rest = candidate.get(self.kept..)?;
-        // Inside quotes other characters are special, so that only plain names are offered there.
+        // Other characters are special inside quotes, so only plain names are completed there.
         let shell = (!self.in_quotes).then_some(Shell::Bash);
         is_printable(candidate).then(|| quote(shell, rest))?
     }
@@ -132,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_are_not_plain_are_quoted_or_not_offered() {
+    fn special_names_are_quoted_or_omitted() {
         let check = |shell: Option<Shell>, text: &str, expected: Option<&str>| {
             assert_eq!(quote(shell, text).as_deref(), expected, "{shell:?} {text}");
         };
@@ -167,7 +166,7 @@ mod tests {
         check("bowline call x t color=r", "color=red", Some("red"));
         check(r"bowline call x a\:b", "a:bc", Some("a:bc"));
         check(r"bowline call x x\$", "x$(reboot)", Some(r"x\$\(reboot\)"));
-        // In quotes the shell would still run it, or the name could close the quote.
+        // Inside quotes the shell would still run the command, or the name could close the quote.
         check("bowline call x \"x", "x$(reboot)", None);
         check("bowline call x 'x", "x'$(reboot)", None);
         check("bowline call x 'ec", "echo", Some("echo"));

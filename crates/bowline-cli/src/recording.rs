@@ -1,4 +1,4 @@
-//! Files of recordings: where they are written, and how secrets are kept out of them.
+//! Recordings: creates the files and masks secrets.
 
 use crate::{
     failure::{Code, Failure},
@@ -15,25 +15,25 @@ use std::{
     time::Instant,
 };
 
-/// How long the value of a variable is at least for it to be looked for: shorter ones are all over the place.
+/// The minimum length of a secret to search for. Shorter values would match everywhere.
 const SHORTEST: usize = 6;
 const MASKED: &str = "<masked>";
-/// Members that are named like secrets and are none.
+/// Members that are named like secrets but are not.
 const HARMLESS: [&str; 3] = ["progressToken", "maxTokens", "nextCursor"];
-/// Members whose own members are names of parameters, not parameters.
+/// Members that contain parameter definitions, not values.
 const SCHEMAS: [&str; 3] = ["inputSchema", "outputSchema", "requestedSchema"];
 
-/// A recording under way.
+/// A running recording.
 #[derive(Debug)]
 pub(crate) struct Recording {
     pub(crate) path: PathBuf,
     start: Instant,
-    /// `None` once it cannot be written any more.
+    /// `None` after a write error.
     recorder: Mutex<Option<Recorder<File>>>,
 }
 
 impl Recording {
-    /// Begins a file, readable for this user alone. One that is there already is kept: the new one gets a number.
+    /// Creates a file that only this user can read. If the file exists, the new one gets a number.
     pub(crate) fn begin(
         path: &Path,
         server: &str,
@@ -49,7 +49,7 @@ impl Recording {
         Ok(Self { path, start: Instant::now(), recorder: Mutex::new(Some(recorder)) })
     }
 
-    /// Adds a frame. The first time this fails says why; from then on nothing is recorded.
+    /// Adds a frame. After the first error nothing more is recorded.
     pub(crate) fn frame(&self, side: Side, frame: &[u8]) -> io::Result<()> {
         let mut recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(open) = recorder.as_mut() else { return Ok(()) };
@@ -83,8 +83,8 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Puts `<masked>` in the place of secrets: what stands under a name for secrets, bearer tokens, and the values of the
-/// variables of this process that are named like secrets.
+/// Replaces secrets by `<masked>`: members with secret names, bearer tokens, and the values of environment variables with
+/// secret names.
 #[derive(Debug)]
 struct Mask {
     /// Longest first.
@@ -139,18 +139,18 @@ impl Mask {
     }
 }
 
-/// What the names of members say about their values.
+/// How member names are interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Names {
-    /// A name for secrets makes its value one.
+    /// A secret name makes its value a secret.
     Tell,
-    /// Below a name for secrets.
+    /// Inside a secret.
     Secret,
-    /// In a schema, where values are about parameters.
+    /// Inside a schema, where members are parameter definitions.
     Schema,
 }
 
-/// A text with the tokens behind `Bearer ` masked; `None` when it has none.
+/// Masks the tokens after `Bearer `; `None` if there are none.
 fn without_bearer(text: &str) -> Option<String> {
     const MARK: &str = "bearer ";
     let lower = text.to_ascii_lowercase();
@@ -205,13 +205,13 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_may_have_parameters_named_like_secrets() {
+    fn parameters_named_like_secrets_are_not_masked_in_schemas() {
         let schema = json!({ "inputSchema": { "properties": { "token": { "type": "string" } } } });
         check(schema.clone(), schema);
     }
 
     #[test]
-    fn a_file_that_is_there_is_kept() {
+    fn an_existing_file_is_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.txtar");
         let names: Vec<String> = (0..3)

@@ -1,8 +1,7 @@
-//! What runs: how a `bowline up` tells the other commands of the same user where it is.
+//! Discovery of running gateways: how commands of the same user find a gateway and its token.
 //!
-//! Each has a file of its own, named by its port, in a folder that nobody else can write. What it says, the token included,
-//! is believed only while its process holds the lock beside it. Nobody else is talked to: a port that is free can be taken
-//! by another user.
+//! Each gateway writes a file named after its port into a private directory. The file, including the token in it, is trusted only
+//! while the process holds the lock file next to it: another user could take over a free port.
 
 use crate::{
     context::Context, environment::ProcessEnvironment, gateway_setup::GatewaySetup, paths, token::Access,
@@ -16,10 +15,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// The port that is used unless another one is asked for.
+/// The default port.
 pub(crate) const PORT: u16 = 7337;
 
-/// An address to listen on, as it is typed: a port alone is one of this machine.
+/// Parses an address to listen on. A port alone means 127.0.0.1.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     let port = text.strip_prefix("localhost:").unwrap_or(text);
     let here = port.parse().ok().map(|port| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
@@ -27,7 +26,7 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
         .ok_or_else(|| "expected a port, or an address and a port such as 127.0.0.1:8080".to_owned())
 }
 
-/// The endpoint, as clients on this machine reach it.
+/// Returns the URL of the endpoint for clients on this machine.
 pub(crate) fn url(address: SocketAddr, path: &str) -> String {
     let mut reached = address;
     if address.ip().is_unspecified() {
@@ -39,14 +38,14 @@ pub(crate) fn url(address: SocketAddr, path: &str) -> String {
     format!("http://{reached}{path}")
 }
 
-/// A gateway that runs.
+/// A running gateway.
 #[derive(Clone, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct RunningGateway {
-    /// The endpoint.
+    /// The URL of the endpoint.
     pub(crate) url: String,
-    /// The process.
+    /// The process id.
     pub(crate) pid: u32,
-    /// What clients have to send, where it wants something.
+    /// The token that clients must send, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) token: Option<String>,
 }
@@ -61,7 +60,7 @@ impl std::fmt::Debug for RunningGateway {
 }
 
 impl RunningGateway {
-    /// The one that commands without a target mean: at the usual port, or else the one that was started last.
+    /// Finds the default gateway: the one on the default port, or else the one started last.
     pub(crate) fn find(environment: &ProcessEnvironment) -> Option<Self> {
         Self::at(environment, PORT).or_else(|| {
             let mut all = all(environment);
@@ -70,32 +69,32 @@ impl RunningGateway {
         })
     }
 
-    /// The one at a port.
+    /// Finds the gateway on a port.
     pub(crate) fn at(environment: &ProcessEnvironment, port: u16) -> Option<Self> {
         paths::runtime_dirs(environment).iter().find_map(|folder| read(&folder.join(name(port))))
     }
 
-    /// The one at a URL, if it is one of this user.
+    /// Finds the gateway at a URL, if it belongs to this user.
     pub(crate) fn at_url(environment: &ProcessEnvironment, url: &str) -> Option<Self> {
         let plain = |url: &str| url.replacen("//localhost:", "//127.0.0.1:", 1);
         let mut all = all(environment).into_iter().map(|(_, running)| running);
         all.find(|running| plain(&running.url) == plain(url))
     }
 
-    /// Tells the other commands, until what comes back is dropped. Fails where no folder can be used.
+    /// Announces the gateway to other commands until the returned value is dropped. Fails if no directory is usable.
     ///
-    /// It has to be dropped before the socket is closed: who finds the file believes that the port is ours.
+    /// Drop the announcement before closing the socket: a command that finds the file trusts the port.
     pub(crate) fn announce(self, environment: &ProcessEnvironment, port: u16) -> io::Result<Announcement> {
         let text = serde_json::to_string(&self).map_err(io::Error::from)?;
         let folders = paths::runtime_dirs(environment);
         let Some((last, best)) = folders.split_last() else { return Err(io::ErrorKind::NotFound.into()) };
-        // A command may know one of the folders only: a service has no folder of a login.
+        // Other commands may know only one of the directories: a service has no login session.
         let mut files = Vec::new();
         let mut error = None;
         for folder in best {
             match AnnouncementFile::take(folder, port, &text) {
                 Ok(file) => files.push(file),
-                // Another gateway has this port at another address, and is the one that is found.
+                // Another gateway uses this port on another address. It stays the one that is found.
                 Err(failed) if failed.kind() == io::ErrorKind::WouldBlock => return Err(failed),
                 Err(failed) => error = error.or(Some(failed)),
             }
@@ -107,15 +106,15 @@ impl RunningGateway {
     }
 }
 
-/// What was told. It is taken back when this is dropped.
+/// The announcement of a gateway. Dropping it removes the files.
 #[derive(Debug)]
 pub(crate) struct Announcement {
     _files: Vec<AnnouncementFile>,
 }
 
-/// A file, and the lock that shows that the process which wrote it is there.
+/// A file and a lock that proves that the process which wrote the file is still running.
 ///
-/// A process id would not show it: the id of a process that was killed is given to the next one, whoever starts that.
+/// A process id is not sufficient proof: ids are reused.
 #[derive(Debug)]
 struct AnnouncementFile {
     path: PathBuf,
@@ -141,15 +140,15 @@ impl Drop for AnnouncementFile {
     }
 }
 
-/// How often a lock is tried, since a command that looks holds it for a moment.
+/// How often locking is tried: commands that check the lock hold it for a moment.
 const TRIES: usize = 50;
 
-/// Takes the lock of a file. Fails if another process has it.
+/// Locks a file. Fails if another process holds the lock.
 fn acquire(path: &Path) -> io::Result<File> {
     for _ in 0..TRIES {
         let lock = paths::private_options(OpenOptions::new().write(true).create(true)).open(path)?;
         match lock.try_lock() {
-            // The one before may have removed the file after it was opened here.
+            // The previous owner may have removed the file after it was opened here.
             Ok(()) if is_at(&lock, path) => return Ok(lock),
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(10)),
@@ -172,13 +171,13 @@ fn is_at(_: &File, path: &Path) -> bool {
     path.is_file()
 }
 
-/// Whether a living process has the lock of a file.
+/// Returns whether a running process holds the lock of a file.
 fn is_locked(path: &Path) -> bool {
     let Ok(lock) = File::open(path) else { return false };
     matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// The gateway at a port, or else the one that [`RunningGateway::find`] means, and a file whose lock it holds until it ends.
+/// Returns the gateway on a port, or the default one, and the file that it keeps locked until it exits.
 pub(crate) fn attach(environment: &ProcessEnvironment, port: Option<u16>) -> Option<(RunningGateway, File)> {
     let running = match port {
         Some(port) => RunningGateway::at(environment, port),
@@ -190,7 +189,7 @@ pub(crate) fn attach(environment: &ProcessEnvironment, port: Option<u16>) -> Opt
     Some((running, File::open(path.with_extension("lock")).ok()?))
 }
 
-/// Tells the other commands of this user where a gateway is.
+/// Announces a gateway to other commands of this user.
 pub(crate) fn announce(
     context: &Context,
     setup: &GatewaySetup,
@@ -223,7 +222,7 @@ fn all_in(folder: &Path) -> Vec<(SystemTime, RunningGateway)> {
     told.collect()
 }
 
-/// What a file tells, if the process that wrote it is still there.
+/// Reads a file, if the process that wrote it is still running.
 fn read(path: &Path) -> Option<RunningGateway> {
     if !path.parent().is_some_and(paths::is_private_dir) || !is_locked(&path.with_extension("lock")) {
         return None;
@@ -245,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_alone_is_one_of_this_machine() {
+    fn a_port_alone_means_loopback() {
         let read = |text| address(text).map(|address| address.to_string());
         assert_eq!(read("8099").as_deref(), Ok("127.0.0.1:8099"));
         assert_eq!(read("localhost:8099").as_deref(), Ok("127.0.0.1:8099"));
@@ -255,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_for_everybody_is_reached_on_this_machine() {
+    fn an_unspecified_address_is_reached_over_loopback() {
         let check = |address: &str, expected: &str| {
             assert_eq!(url(address.parse().expect("an address"), "/mcp"), expected);
         };
@@ -265,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn who_runs_is_found_until_it_ends() {
+    fn a_gateway_is_found_until_it_exits() {
         let folder = tempfile::tempdir().expect("there is a folder for temporary files");
         let environment = environment(folder.path());
         let me = std::process::id();
@@ -283,12 +282,12 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_believed_only_while_its_process_holds_the_lock() {
+    fn a_file_is_trusted_only_while_its_process_holds_the_lock() {
         let folder = tempfile::tempdir().expect("there is a folder for temporary files");
         let environment = environment(folder.path());
         let running = at(PORT, std::process::id());
         drop(running.clone().announce(&environment, PORT).expect("the folder can be written"));
-        // What a process that was killed leaves: its files, without a lock. Its id may be somebody else's by now.
+        // A killed process leaves its files without a lock. Its process id may already be reused.
         for file in paths::runtime_dirs(&environment).iter().filter(|file| file.is_dir()) {
             let text = serde_json::to_string(&running).expect("it is JSON");
             fs::write(file.join(name(PORT)), text).expect("it is ours");
@@ -297,7 +296,7 @@ mod tests {
         assert_eq!(RunningGateway::at(&environment, PORT), None);
         assert_eq!(RunningGateway::find(&environment), None);
         assert_eq!(RunningGateway::at_url(&environment, &running.url), None);
-        // The next one takes its file.
+        // The next gateway replaces the files.
         let told = running.clone().announce(&environment, PORT).expect("nobody holds the lock");
         assert_eq!(RunningGateway::at_url(&environment, "http://localhost:7337/mcp"), Some(running.clone()));
         assert!(running.announce(&environment, PORT).is_err(), "one holds it");
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_knows_one_of_the_folders_finds_it() {
+    fn a_gateway_is_found_through_any_of_its_directories() {
         let folder = tempfile::tempdir().expect("there is a folder for temporary files");
         let _told =
             at(PORT, 1).announce(&environment(folder.path()), PORT).expect("the folder can be written");
@@ -315,7 +314,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_is_told_is_for_the_user_alone() {
+    fn announcements_are_readable_only_by_the_user() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().expect("there is a folder for temporary files");
         let environment = environment(folder.path());

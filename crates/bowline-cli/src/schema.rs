@@ -1,4 +1,4 @@
-//! What a JSON Schema of a tool says of its arguments, as far as people have to know it.
+//! Reads the JSON Schema of a tool: names, types, defaults and allowed values of its arguments.
 
 mod check;
 
@@ -6,19 +6,19 @@ use bowline_text::nearest;
 use bowline_types::RawJson;
 use serde_json::{Map, Value};
 
-/// How often one reference may lead to another.
+/// The maximum length of a chain of references.
 const MAX_HOPS: usize = 16;
-/// How many arrays within one another are described.
+/// The maximum depth of nested arrays.
 const MAX_ARRAYS: usize = 4;
 
-/// The schema of an object, with the order in which its properties are written.
+/// The schema of an object, with its properties in their original order.
 #[derive(Clone, Debug)]
 pub(crate) struct Schema {
     root: Value,
     order: Vec<String>,
 }
 
-/// One property of it.
+/// A property of a schema.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Property<'a> {
     pub(crate) name: &'a str,
@@ -35,12 +35,12 @@ impl Schema {
         Self { root, order: members.iter().map(|(name, _)| name.to_owned()).collect() }
     }
 
-    /// The schema that allows everything.
+    /// Returns a schema that allows everything.
     pub(crate) fn any() -> Self {
         Self { root: Value::Object(Map::new()), order: Vec::new() }
     }
 
-    /// The properties, as the schema orders them.
+    /// Returns the properties in their original order.
     pub(crate) fn properties(&self) -> impl Iterator<Item = Property<'_>> {
         self.order.iter().filter_map(|name| self.property(name))
     }
@@ -50,19 +50,19 @@ impl Schema {
         Some(Property { name, required: requires(&self.root, name), schema: self, node })
     }
 
-    /// The names of properties that have to be given and are not.
+    /// Returns the required properties that are not given.
     pub(crate) fn missing(&self, given: &Map<String, Value>) -> Vec<Property<'_>> {
         self.properties().filter(|property| property.required && !given.contains_key(property.name)).collect()
     }
 
-    /// Puts a text where a path of names leads to, as the value that is wanted there. What is an array takes several.
+    /// Sets the value at a dotted path, converted to the type that the schema asks for. Arrays collect repeated values.
     pub(crate) fn put(
         &self,
         into: &mut Map<String, Value>,
         key: &str,
         entry: Entry<'_>,
     ) -> Result<(), String> {
-        // A name may have dots of its own.
+        // A property name can contain dots.
         let path: Vec<&str> = match members(&self.root) {
             Some(members) if members.contains_key(key) => vec![key],
             _ => key.split('.').collect(),
@@ -94,7 +94,7 @@ impl Schema {
         }
     }
 
-    /// What stands behind a name in an object.
+    /// Returns the schema of a member.
     fn step<'a>(&'a self, node: &'a Value, name: &str) -> Result<&'a Value, String> {
         let node = self.resolve(node);
         let known = members(node);
@@ -116,13 +116,13 @@ impl Schema {
         let names = || known.into_iter().flat_map(Map::keys).map(String::as_str);
         let near = match nearest(name, names()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None if names().next().is_none() => "there are none".to_owned(),
-            None => format!("there are {}", names().collect::<Vec<_>>().join(", ")),
+            None if names().next().is_none() => "it takes no arguments".to_owned(),
+            None => format!("known arguments: {}", names().collect::<Vec<_>>().join(", ")),
         };
-        Err(format!("there is no argument `{name}`; {near}"))
+        Err(format!("unknown argument `{name}`; {near}"))
     }
 
-    /// Reads a text as what the schema wants there.
+    /// Converts a text to the type that the schema asks for.
     fn read(&self, node: &Value, text: &str, arrays: usize) -> Result<Value, String> {
         let node = self.resolve(node);
         if let Some(choices) = self.choices(node) {
@@ -133,7 +133,7 @@ impl Schema {
         if kinds.is_empty() {
             return Ok(serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)));
         }
-        // Any text is a string, so that is tried last.
+        // Every text is a valid string, so try strings last.
         let parsed = || serde_json::from_str::<Value>(text).ok();
         for kind in ["null", "boolean", "integer", "number", "object", "array"] {
             if !kinds.contains(&kind) {
@@ -157,7 +157,7 @@ impl Schema {
         Err(format!("expected {}, got `{text}`", self.kind(node)))
     }
 
-    /// The values that are allowed, if they are listed.
+    /// Returns the allowed values, if the schema lists them.
     fn choices<'a>(&'a self, node: &'a Value) -> Option<Vec<&'a Value>> {
         let mut choices = Vec::new();
         for branch in self.branches(node) {
@@ -170,7 +170,7 @@ impl Schema {
         Some(choices).filter(|choices| !choices.is_empty())
     }
 
-    /// The types that are allowed; none if any is.
+    /// Returns the allowed types; empty if any type is allowed.
     fn kinds<'a>(&'a self, node: &'a Value) -> Vec<&'a str> {
         let mut kinds = Vec::new();
         for branch in self.branches(node) {
@@ -185,12 +185,12 @@ impl Schema {
         kinds
     }
 
-    /// What a place wants, in a few words.
+    /// Describes the expected type.
     fn kind(&self, node: &Value) -> String {
         self.kind_within(node, MAX_ARRAYS)
     }
 
-    /// The same, of no more arrays within one another than these.
+    /// Describes the expected type, up to a depth of nested arrays.
     fn kind_within(&self, node: &Value, arrays: usize) -> String {
         let node = self.resolve(node);
         if let Some(choices) = self.choices(node) {
@@ -221,7 +221,7 @@ impl Schema {
         }
     }
 
-    /// A schema, or those of which one has to fit.
+    /// Returns the alternatives of a schema, or the schema itself.
     fn branches<'a>(&'a self, node: &'a Value) -> impl Iterator<Item = &'a Value> {
         let node = self.resolve(node);
         let several = ["anyOf", "oneOf"].iter().find_map(|name| node.get(name)?.as_array());
@@ -242,22 +242,22 @@ impl Schema {
     }
 }
 
-/// What is to be put somewhere.
+/// A value to set.
 #[derive(Clone, Debug)]
 pub(crate) enum Entry<'a> {
-    /// A text, to be read as what is wanted there.
+    /// A text, to be converted to the expected type.
     Text(&'a str),
-    /// Exactly this.
+    /// A value that is used unchanged.
     Value(Value),
 }
 
 impl<'a> Property<'a> {
-    /// What it has to be, in a few words.
+    /// Describes the expected type.
     pub(crate) fn kind(&self) -> String {
         self.schema.kind(self.node)
     }
 
-    /// What is in it, if it is an object or an array of objects.
+    /// Returns the members of an object or of an array of objects.
     pub(crate) fn members(&self) -> Vec<Self> {
         let mut node = self.schema.resolve(self.node);
         for _ in 0..MAX_HOPS {
@@ -278,12 +278,12 @@ impl<'a> Property<'a> {
         own.or_else(|| self.schema.resolve(self.node).get("description")).and_then(Value::as_str)
     }
 
-    /// What it is when it is not given.
+    /// Returns the default value.
     pub(crate) fn default(&self) -> Option<&Value> {
         self.node.get("default")
     }
 
-    /// The texts that may be typed, if they are listed.
+    /// Returns the allowed values, if the schema lists them.
     pub(crate) fn choices(&self) -> Vec<String> {
         let choices = self.schema.choices(self.schema.resolve(self.node));
         choices.unwrap_or_default().into_iter().map(text_of).collect()
@@ -299,7 +299,7 @@ fn requires(node: &Value, name: &str) -> bool {
     required.is_some_and(|required| required.iter().any(|required| required == name))
 }
 
-/// Whether a value is of a type; any is of one that nobody knows.
+/// Returns whether a value has a type. Unknown types match everything.
 fn is_of(value: &Value, kind: &str) -> bool {
     match kind {
         "null" => value.is_null(),
@@ -313,7 +313,7 @@ fn is_of(value: &Value, kind: &str) -> bool {
     }
 }
 
-/// A value as it is typed.
+/// Formats a value as the user types it.
 fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
 }
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn words_become_what_the_schema_wants() {
+    fn arguments_are_converted_by_the_schema() {
         check(
             &[
                 ("text", "5"),
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told_with_what_would() {
+    fn invalid_values_are_reported_with_the_expected_type() {
         check(&[("count", "many")], &expect!["count: expected integer, 1 to 5, got `many`"]);
         check(&[("count", "1.5")], &expect!["count: expected integer, 1 to 5, got `1.5`"]);
         check(&[("sure", "maybe")], &expect!["sure: expected boolean, got `maybe`"]);
@@ -395,14 +395,14 @@ mod tests {
             &[("color", "gren")],
             &expect!["color: expected one of red, green, 7, got `gren`; did you mean `green`?"],
         );
-        check(&[("txet", "x")], &expect!["there is no argument `txet`; did you mean `text`?"]);
-        check(&[("place.z", "x")], &expect!["there is no argument `z`; there are x, name"]);
+        check(&[("txet", "x")], &expect!["unknown argument `txet`; did you mean `text`?"]);
+        check(&[("place.z", "x")], &expect!["unknown argument `z`; known arguments: x, name"]);
         check(&[("text", "a"), ("text", "b")], &expect!["`text` is given twice"]);
         check(&[("sizes", "a")], &expect!["sizes: expected integer, got `a`"]);
     }
 
     #[test]
-    fn a_schema_that_leads_back_to_itself_comes_to_an_end() {
+    fn a_recursive_schema_terminates() {
         let schema = json!({
             "properties": { "list": { "$ref": "#/$defs/list" }, "any": { "$ref": "#/$defs/any" } },
             "$defs": {
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_in_order() {
+    fn missing_arguments_are_listed_in_order() {
         let schema = schema();
         let missing: Vec<&str> = schema.missing(&Map::new()).iter().map(|property| property.name).collect();
         assert_eq!(missing, ["text"]);

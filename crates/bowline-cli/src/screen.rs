@@ -1,4 +1,4 @@
-//! What the program writes: results on standard output, everything else on standard error.
+//! Terminal output: results to standard output, everything else to standard error.
 
 use crate::{
     failure::{Code, Failure},
@@ -13,26 +13,26 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// What stands in the last line of the terminal and goes when something else is written: how far a call has come.
+/// Whether the last line of the terminal is a transient one, such as a progress bar.
 static TRANSIENT: Mutex<bool> = Mutex::new(false);
 
 /// Where a command writes.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own with two answers")]
+#[expect(clippy::struct_excessive_bools, reason = "the flags are independent")]
 pub(crate) struct Screen {
     /// Whether results are colored.
     color: bool,
-    /// Whether what goes to standard error is.
+    /// Whether messages on standard error are colored.
     stderr_color: bool,
-    /// How many columns the terminal has that results are written to; none if they go elsewhere.
+    /// The width of the terminal; `None` if standard output is not a terminal.
     width: Option<usize>,
-    /// Whether what goes to standard error is seen in a terminal.
+    /// Whether standard error is a terminal.
     stderr_is_terminal: bool,
     /// Whether failures are written as JSON.
     json_errors: bool,
 }
 
-/// What a text is, which decides how it looks where there is color. Color never is the only sign.
+/// The style of a text. Color is never the only indication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Heading,
@@ -77,7 +77,7 @@ impl Screen {
         }
     }
 
-    /// The same, with failures written as JSON or not.
+    /// Sets whether failures are printed as JSON.
     pub(crate) fn errors_as_json(self, json_errors: bool) -> Self {
         Self { json_errors, ..self }
     }
@@ -92,44 +92,44 @@ impl Screen {
         Self { color: true, ..Self::plain(width) }
     }
 
-    /// How many columns results may have; any number if they are not written to a terminal.
+    /// Returns the width of the terminal; `None` if standard output is not a terminal.
     pub(crate) fn width(self) -> Option<usize> {
         self.width
     }
 
-    /// Whether what goes to standard error is seen in a terminal.
+    /// Whether standard error is a terminal.
     pub(crate) fn stderr_is_terminal(self) -> bool {
         self.stderr_is_terminal
     }
 
-    /// A part of a result in its tone.
+    /// Styles a part of a result.
     pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
         painted(self.color, tone, text)
     }
 
-    /// A part of a message in its tone.
+    /// Styles a part of a message.
     pub(crate) fn paint_stderr(self, tone: Tone, text: &str) -> String {
         painted(self.stderr_color, tone, text)
     }
 
-    /// Writes a line of the result.
+    /// Prints a line of the result.
     pub(crate) fn line(self, text: &str) -> Result<(), Failure> {
         let _transient = self.cleared();
         Ok(writeln!(io::stdout().lock(), "{text}")?)
     }
 
-    /// Writes bytes that only a terminal understands.
+    /// Writes bytes for the terminal, such as inline images.
     pub(crate) fn raw(self, bytes: &[u8]) -> Result<(), Failure> {
         let _transient = self.cleared();
         Ok(io::stdout().lock().write_all(bytes)?)
     }
 
-    /// Writes text of the server, line by line, in which every character can be seen.
+    /// Prints text of the server with control characters escaped.
     pub(crate) fn untrusted(self, text: &str) -> Result<(), Failure> {
         visible_lines(text).try_for_each(|line| self.line(&line))
     }
 
-    /// Writes text of the server as Markdown. Without color its source is the clearest form.
+    /// Prints text of the server as Markdown. Without color, prints the source.
     pub(crate) fn markdown(self, text: &str) -> Result<(), Failure> {
         if !self.color {
             return self.untrusted(text);
@@ -137,12 +137,12 @@ impl Screen {
         markdown::render(self, text).iter().try_for_each(|line| self.line(line))
     }
 
-    /// Writes the result as JSON.
+    /// Prints the result as JSON.
     pub(crate) fn json(self, value: &impl Serialize) -> Result<(), Failure> {
         self.laid_out(serde_json::to_string_pretty(value).map_err(io::Error::from)?)
     }
 
-    /// Writes a text that is JSON with a line for each member. Only the space between its parts changes.
+    /// Prints formatted JSON. Only white space changes.
     pub(crate) fn json_text(self, text: &str) -> Result<(), Failure> {
         self.laid_out(json_text::laid_out(text).unwrap_or_else(|| text.to_owned()))
     }
@@ -152,27 +152,27 @@ impl Screen {
         if self.color { self.line(&json_text::colored(self, &text)) } else { self.line(&text) }
     }
 
-    /// Tells the user something that is no result.
+    /// Prints a message.
     pub(crate) fn note(self, text: &str) {
         let _transient = self.cleared();
-        // There is nobody to tell that nobody listens.
+        // There is nowhere to report a closed standard error.
         let _: io::Result<()> = writeln!(io::stderr().lock(), "{text}");
     }
 
-    /// Tells the user of something that is not as it should be.
+    /// Prints a warning.
     pub(crate) fn warn(self, text: &str) {
         let label = self.paint_stderr(Tone::Warning, "warning:");
         self.note(&format!("{label} {text}"));
     }
 
-    /// Writes what an answer is typed behind.
+    /// Prints a prompt without a line break.
     pub(crate) fn prompt(self, text: &str) {
         let _transient = self.cleared();
         let mut stderr = io::stderr().lock();
         let _: io::Result<()> = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
     }
 
-    /// Shows a text that the next one takes the place of. Only for terminals.
+    /// Shows a line that the next output replaces. Only for terminals.
     pub(crate) fn transient(self, text: &str) {
         let mut transient = self.cleared();
         let mut stderr = io::stderr().lock();
@@ -180,12 +180,12 @@ impl Screen {
         *transient = true;
     }
 
-    /// Takes the transient text away.
+    /// Removes the transient line.
     pub(crate) fn clear(self) {
         drop(self.cleared());
     }
 
-    #[expect(clippy::unused_self, reason = "only a screen has a last line")]
+    #[expect(clippy::unused_self, reason = "belongs to the screen")]
     fn cleared(self) -> MutexGuard<'static, bool> {
         let mut transient = TRANSIENT.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::take(&mut *transient) {
@@ -194,7 +194,7 @@ impl Screen {
         transient
     }
 
-    /// Tells why the command ended.
+    /// Prints a failure and returns its exit code.
     pub(crate) fn print_failure(self, failure: &Failure) -> ExitCode {
         if !failure.silent && self.json_errors {
             self.note(&json_text::escaped(failure.to_json().to_string()));
@@ -232,7 +232,7 @@ fn painted(color: bool, tone: Tone, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Shows what the parser of the command line has to say: help, the version, or a mistake.
+/// Prints the output of the command-line parser: help, version, or an error.
 pub(crate) fn print_usage(error: &clap::Error, as_json: bool) -> ExitCode {
     if as_json && error.use_stderr() {
         let text = error.to_string();

@@ -1,9 +1,9 @@
-//! A connection for the length of a command: opened, used, interrupted, and closed in good order.
+//! The connection of a command: opening, interruption and graceful close.
 
 use crate::{
     client_handlers::{TerminalUser, add_handlers},
-    commands::watch,
     context::Context,
+    events,
     failure::{Code, Failure},
     signals::ShutdownSignals,
     target::{self, Target},
@@ -13,23 +13,23 @@ use bowline_host::gateway::REFUSED;
 use bowline_types::{Capability, RawJson, error_code};
 use std::time::{Duration, Instant};
 
-/// A server that is connected.
+/// A connected server.
 #[derive(Debug)]
 pub(crate) struct Session<'a> {
-    /// What the user calls the server.
+    /// The name given by the user.
     pub(crate) name: String,
-    /// Whether the user wrote its program on the command line.
+    /// Whether the program was given on the command line.
     is_command_line: bool,
     pub(crate) client: Client,
     pub(crate) user: TerminalUser,
     pub(crate) context: &'a Context,
-    /// How long it took to connect.
+    /// How long connecting took.
     pub(crate) opening: Duration,
 }
 
 impl<'a> Session<'a> {
-    /// Does something with a server. Whatever becomes of it, the connection is closed after it; who presses Ctrl-C gives up
-    /// what is under way, and the server is told; who presses it again does not wait for that.
+    /// Connects, runs `work` and closes the connection, even on failure. The first Ctrl-C cancels the running request; the second
+    /// does not wait for the connection to close.
     pub(crate) async fn with<T>(
         target: Target,
         context: &'a Context,
@@ -38,7 +38,7 @@ impl<'a> Session<'a> {
         Self::listening(target, context, |builder| builder, work).await
     }
 
-    /// The same, with handlers of the command's own.
+    /// Like [`Session::with`], with additional client handlers.
     pub(crate) async fn listening<T>(
         target: Target,
         context: &'a Context,
@@ -55,8 +55,8 @@ impl<'a> Session<'a> {
         done
     }
 
-    /// Why a request failed. A server that wanted to ask back found nobody who answers that.
-    #[expect(clippy::unused_self, reason = "only a session has requests that fail")]
+    /// Converts the error of a request, with hints if the client lacked a capability.
+    #[expect(clippy::unused_self, reason = "belongs to the session")]
     pub(crate) fn explain(&self, error: bowline_client::Error) -> Failure {
         let is_refused = error.as_rpc().and_then(|error| error.data.as_ref()?.to_value().ok());
         if is_refused.is_some_and(|data| data.get(REFUSED) == Some(&true.into())) {
@@ -69,12 +69,12 @@ impl<'a> Session<'a> {
             .fold(Failure { code: Code::Denied, ..error.into() }, |failure, line| failure.advise(*line))
     }
 
-    /// Whether the server is the gateway that `bowline up` runs.
+    /// Returns whether the server is the user's gateway.
     pub(crate) fn is_gateway(&self) -> bool {
         !self.is_command_line && self.name == target::GATEWAY
     }
 
-    /// The command line of a command that looks at this server, with a word of its own.
+    /// Returns the command line of a command that inspects this server.
     pub(crate) fn inspect_command(&self, command: &str, word: &str) -> String {
         target::inspect_command(command, word, &self.name, self.is_command_line)
     }
@@ -95,7 +95,7 @@ impl<'a> Session<'a> {
             builder = builder.log_level(level).on_log(move |message| {
                 screen.note(&format!(
                     "log: {}",
-                    watch::log_line(&message, |tone, text| screen.paint_stderr(tone, text))
+                    events::log_line(&message, |tone, text| screen.paint_stderr(tone, text))
                 ));
             });
         }
@@ -103,31 +103,31 @@ impl<'a> Session<'a> {
         let start = Instant::now();
         let client = target.connect(context, builder).await?;
         if level.is_some() && !client.server().capabilities.has(Capability::Logging) {
-            context.screen.warn("`--log-level` has no effect: the server does not send log messages");
+            context.screen.warn("`--log-level` has no effect: the server does not support logging");
         }
         Ok(Self { name, is_command_line, client, user, context, opening: start.elapsed() })
     }
 }
 
-/// What helps against capabilities that a server misses, which its error names.
+/// Returns hints for the client capabilities that the server requires.
 fn lacking(data: Option<&RawJson>) -> Vec<&'static str> {
     let data = data.and_then(|data| data.to_value().ok()).unwrap_or_default();
     let is_missing = |name: &str| data.pointer(&format!("/requiredCapabilities/{name}")).is_some();
     let known = [
         (
             "elicitation",
-            "it asks the user something: run it at a terminal, or give the answers with `--answers FILE`",
+            "the server asks the user for input: run the command in a terminal, or pass `--answers FILE`",
         ),
-        ("roots", "it asks for folders: `--root FOLDER` names one"),
+        ("roots", "the server asks for roots: pass `--root DIR`"),
         (
             "sampling",
-            "it asks for a model: configure one in `[sampling]` of bowline.toml and run it at a terminal, or use `--answers FILE`",
+            "the server asks for a model: configure `[sampling]` in bowline.toml and run the command in a terminal, or pass `--answers FILE`",
         ),
     ];
     known.into_iter().filter(|(name, _)| is_missing(name)).map(|(_, advice)| advice).collect()
 }
 
-/// Does something until the program is told to end.
+/// Runs a future until a shutdown signal is received.
 async fn interruptible<T>(
     signals: &ShutdownSignals,
     work: impl Future<Output = Result<T, Failure>>,

@@ -1,4 +1,4 @@
-//! When the program is told to end: Ctrl-C or SIGTERM, once to end in good order and twice to end at once.
+//! Shutdown signals: the first Ctrl-C or SIGTERM requests a graceful shutdown, the second an immediate exit.
 
 use std::{
     io,
@@ -9,7 +9,7 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// Hears what the process is told. Clones hear the same.
+/// Counts shutdown signals. Clones share the count.
 #[derive(Clone, Debug)]
 pub(crate) struct ShutdownSignals {
     told: watch::Receiver<u32>,
@@ -17,7 +17,7 @@ pub(crate) struct ShutdownSignals {
 }
 
 impl ShutdownSignals {
-    /// Listens from now on, for as long as the program runs: the system no longer ends it by itself.
+    /// Installs the signal handlers. From now on, signals no longer terminate the process by themselves.
     pub(crate) fn listen() -> io::Result<Self> {
         let (tell, told) = watch::channel(0_u32);
         let mut signals = SignalStream::new()?;
@@ -33,12 +33,12 @@ impl ShutdownSignals {
         Ok(Self { told, terminated })
     }
 
-    /// Whether SIGTERM ended it, which supervisors send, and not Ctrl-C.
+    /// Returns whether SIGTERM was received, which supervisors send.
     pub(crate) fn is_terminated(&self) -> bool {
         self.terminated.load(Ordering::Relaxed)
     }
 
-    /// Completes when it was told so many times.
+    /// Completes when this many signals were received.
     pub(crate) async fn received(&self, count: u32) {
         let mut told = self.told.clone();
         if told.wait_for(|so_far| *so_far >= count).await.is_err() {
@@ -47,7 +47,7 @@ impl ShutdownSignals {
     }
 }
 
-/// Which signal came.
+/// The signal that was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Signal {
     Interrupt,

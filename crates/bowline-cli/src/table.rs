@@ -1,4 +1,4 @@
-//! Rows of names with what is to be said of them, as wide as the terminal is.
+//! Two-column lists that fit the terminal.
 
 use crate::{
     failure::Failure,
@@ -7,10 +7,10 @@ use crate::{
 use bowline_text::visible;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The most columns that names take before what is said of them has to make room.
+/// The maximum width of the first column at a terminal.
 const NAMES: usize = 40;
 
-/// Writes rows of a name and a text. Where the result is no terminal, nothing is left out.
+/// Prints rows of a name and a text. Text is cut only at a terminal.
 pub(crate) fn rows<'a>(
     screen: Screen,
     rows: impl IntoIterator<Item = (&'a str, String)>,
@@ -31,12 +31,12 @@ pub(crate) fn rows<'a>(
     Ok(())
 }
 
-/// A text without breaks of lines, and with single blanks.
+/// Collapses white space to single spaces.
 pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Cuts a text to a number of columns.
+/// Cuts a text to a width in columns.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_wide_is_cut_by_columns() {
+    fn long_text_is_cut_by_columns() {
         assert_eq!(cut("plain", 5), "plain");
         assert_eq!(cut("plainer", 5), "plai…");
         assert_eq!(cut("漢字漢字", 5), "漢字…");

@@ -1,4 +1,4 @@
-//! Which server a command is about: a name, a URL, or a program to start; and how it is reached.
+//! The server that a command addresses (a name, a URL, or a program to start) and how to connect to it.
 
 use crate::{
     answers_file::AnswersFile,
@@ -30,21 +30,21 @@ use std::{
 /// The name of the gateway that `bowline up` runs.
 pub(crate) const GATEWAY: &str = "up";
 
-/// How long a program may take for each of the two steps of its end, when a command only wants its answer.
+/// How long a program may take to exit, and again after SIGTERM, when a command only needs its reply.
 const EXIT_GRACE: Duration = Duration::from_millis(20);
 
-/// How long the question which era a server is of waits for its answer.
+/// How long the probe for the protocol era waits for a reply.
 pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often a user at a terminal sees for how long a server has been starting.
+/// How often the "starting" line is updated at a terminal.
 const START_INTERVAL: Duration = Duration::from_secs(1);
-/// How much of a command line that line shows.
-const MAX_SHOWN: usize = 48;
+/// How much of a command line the "starting" line shows.
+const MAX_SHOWN: usize = 44;
 
-/// A target on the command line.
+/// A target and its connection options.
 #[derive(Args, Debug)]
 pub(crate) struct TargetArguments {
-    /// The server: a name of the configuration or of `bowline serve`, or a URL; `up`, or nothing, is the gateway that `bowline up` runs
+    /// A configured server, a built-in server, or a URL [default: `up`, your running gateway]
     #[arg(value_name = "TARGET", conflicts_with = "program")]
     target: Option<String>,
     #[command(flatten)]
@@ -57,28 +57,28 @@ impl TargetArguments {
     }
 }
 
-/// How a server is reached, for commands whose first word is the target unless there is a program.
+/// Connection options, for commands whose first word is the target unless a program is given.
 #[derive(Args, Debug)]
 pub(crate) struct ConnectionArguments {
-    /// A program to start, with its arguments, instead of a target
+    /// A program to start, with its arguments, instead of TARGET
     #[arg(last = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
-    /// Send this header to a server that has a URL; may be given more than once
+    /// Send this HTTP header; can be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = header, help_heading = "Connection options")]
     header: Vec<(String, String)>,
-    /// Send the token that is in this variable of the environment to a server that has a URL
+    /// Send the bearer token in this environment variable
     #[arg(long, value_name = "VARIABLE", help_heading = "Connection options")]
     bearer_env: Option<String>,
-    /// Let the server know of this folder; may be given more than once
-    #[arg(long = "root", value_name = "FOLDER", help_heading = "Connection options")]
+    /// Expose this directory to the server as a root; can be repeated
+    #[arg(long = "root", value_name = "DIR", help_heading = "Connection options")]
     roots: Vec<PathBuf>,
-    /// Wait no longer than this for an answer, or for news of its progress: `500ms`, `10s`, `5m`
+    /// How long to wait for a response or a progress notification: `500ms`, `10s`, `5m`
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Connection options")]
     timeout: Option<Duration>,
 }
 
 impl ConnectionArguments {
-    /// Splits the words of a command into the target and the rest.
+    /// Splits positional arguments into the target and the rest.
     pub(crate) fn split<'a>(&self, words: &'a [String]) -> (Option<&'a str>, &'a [String]) {
         match words.split_first() {
             Some((target, rest)) if self.program.is_empty() => (Some(target), rest),
@@ -86,7 +86,7 @@ impl ConnectionArguments {
         }
     }
 
-    /// The command line of another command that looks at the same server.
+    /// Returns the command line of a command that inspects the same server.
     pub(crate) fn inspect_command(&self, name: Option<&str>, command: &str) -> String {
         match (self.program.first(), name) {
             (Some(program), _) => inspect_command(command, "", &program.to_string_lossy(), true),
@@ -95,7 +95,7 @@ impl ConnectionArguments {
         }
     }
 
-    /// The server that is meant by a name, or by none.
+    /// Resolves a target name; `None` is the gateway.
     pub(crate) fn target(&self, name: Option<&str>, context: &Context) -> Result<Target, Failure> {
         let mut target = match Target::from_command_line(&self.program) {
             Some(target) => target,
@@ -105,14 +105,14 @@ impl ConnectionArguments {
         Ok(target)
     }
 
-    /// What the options say, above what the configuration does.
+    /// Applies the options. They override the configuration.
     fn apply(&self, target: &mut Target, context: &Context) -> Result<(), Failure> {
         let mut headers = self.header.clone();
         if let Some(variable) = &self.bearer_env {
             let token = context.environment.variables.variable(variable).map(str::trim);
             let Some(token) = token.filter(|token| !token.is_empty()) else {
                 return Err(Failure::misused(format!(
-                    "expected a token in the variable `{variable}`, which is not set"
+                    "environment variable `{variable}` is not set; expected a token"
                 )));
             };
             headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
@@ -120,7 +120,7 @@ impl ConnectionArguments {
         if !headers.is_empty() {
             let Endpoint::Http(page) = &mut target.endpoint else {
                 return Err(Failure::misused(format!(
-                    "`--header` and `--bearer-env` are for servers with a URL, and `{}` has none",
+                    "`--header` and `--bearer-env` need a server with a URL, but `{}` is not one",
                     visible(&target.name)
                 )));
             };
@@ -134,13 +134,13 @@ impl ConnectionArguments {
     }
 }
 
-/// How the client reacts to what the server asks and logs.
+/// How the client handles questions and log messages of the server.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Interaction {
-    /// Show log messages of the server from this level on, on standard error: debug, info, notice, warning, error, critical, alert, emergency
+    /// Print log messages of the server at this level and above: debug, info, notice, warning, error, critical, alert, emergency
     #[arg(long, value_name = "LEVEL", help_heading = "Connection options")]
     log_level: Option<LoggingLevel>,
-    /// Answer elicitation and sampling requests of the server from this JSON file; `-` is standard input
+    /// Answer elicitation and sampling requests from this JSON file; `-` is standard input
     #[arg(long, value_name = "FILE", help_heading = "Connection options")]
     answers: Option<PathBuf>,
 }
@@ -153,10 +153,10 @@ impl Interaction {
     }
 }
 
-/// What goes along with one request.
+/// Options of a single request.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct RequestOptions {
-    /// Add to the `_meta` of the request: NAME=TEXT, NAME:=JSON, or a JSON object; may be given more than once
+    /// Add to the `_meta` of the request: NAME=TEXT, NAME:=JSON, or a JSON object; can be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = meta)]
     meta: Vec<MetaEntries>,
 }
@@ -168,7 +168,7 @@ impl RequestOptions {
     }
 }
 
-/// The members of `_meta` that one option adds.
+/// The `_meta` members added by one option.
 #[derive(Clone, Debug)]
 struct MetaEntries(Vec<(String, Value)>);
 
@@ -189,7 +189,7 @@ fn meta(text: &str) -> Result<MetaEntries, String> {
     Ok(MetaEntries(entries))
 }
 
-/// The command line of a command that looks at a server, with a word of its own.
+/// Returns the command line of a command that inspects a server, with an optional argument.
 pub(crate) fn inspect_command(command: &str, word: &str, server: &str, is_command_line: bool) -> String {
     let (server, gap) = (visible(server), if word.is_empty() { "" } else { " " });
     if is_command_line {
@@ -199,23 +199,23 @@ pub(crate) fn inspect_command(command: &str, word: &str, server: &str, is_comman
     }
 }
 
-/// A server that can be reached.
+/// A server to connect to.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
-    /// What the user calls it.
+    /// The name given by the user.
     pub(crate) name: String,
-    /// Whether the user wrote the program on the command line.
+    /// Whether the program was given on the command line.
     pub(crate) is_command_line: bool,
     endpoint: Endpoint,
     pub(crate) timeout: Option<Duration>,
     revision: Option<Revision>,
     roots: Vec<Root>,
     is_long_lived: bool,
-    /// What is shown while it starts.
+    /// The text shown while it starts.
     shown: String,
-    /// From which level on its log messages are shown.
+    /// The minimum level of the log messages to print.
     pub(crate) log_level: Option<LoggingLevel>,
-    /// Answers to what it asks.
+    /// Prepared answers to its questions.
     pub(crate) answers: Option<Arc<AnswersFile>>,
 }
 
@@ -243,11 +243,11 @@ impl Target {
         }
     }
 
-    /// The program that the user wrote on the command line, if there is one.
+    /// Returns the target for a program given on the command line.
     pub(crate) fn from_command_line(words: &[OsString]) -> Option<Self> {
         let (program, arguments) = words.split_first()?;
         let name = program.to_string_lossy().into_owned();
-        // The user starts it here and now, as any other program.
+        // The user starts it like any other program, so it inherits the whole environment.
         let program = command(program, arguments).environment(Environment::Inherit);
         let shown: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
         Some(Self {
@@ -257,7 +257,7 @@ impl Target {
         })
     }
 
-    /// The server of that name, or at that URL.
+    /// Returns the target for a name or URL.
     pub(crate) fn named(name: &str, context: &Context) -> Result<Self, Failure> {
         match name {
             GATEWAY => gateway(context),
@@ -266,7 +266,7 @@ impl Target {
         }
     }
 
-    /// The program, if the server is one.
+    /// Returns the program, if the server is started by this command.
     pub(crate) fn program(&self) -> Option<&Command> {
         match &self.endpoint {
             Endpoint::Program(program) => Some(program),
@@ -274,7 +274,7 @@ impl Target {
         }
     }
 
-    /// The page, if the server has a URL.
+    /// Returns the HTTP target, if the server has a URL.
     pub(crate) fn page(&self) -> Option<&Page> {
         match &self.endpoint {
             Endpoint::Program(_) | Endpoint::InProcess(_) => None,
@@ -282,13 +282,13 @@ impl Target {
         }
     }
 
-    /// The connection is to last: its server has time to end, which one that is asked a single thing has not.
+    /// Marks the connection as long-lived: the server gets time to exit.
     pub(crate) fn long_lived(mut self) -> Self {
         self.is_long_lived = true;
         self
     }
 
-    /// The endpoint there, without what a client has to be told.
+    /// Returns the connector for this target.
     pub(crate) fn into_connect(self, context: &Context) -> Box<dyn Connect> {
         match self.endpoint {
             Endpoint::Http(page) => Box::new(page),
@@ -308,7 +308,7 @@ impl Target {
         }
     }
 
-    /// Connects a client whose handlers are set.
+    /// Connects a client.
     pub(crate) async fn connect(
         mut self,
         context: &Context,
@@ -343,16 +343,16 @@ impl Target {
                 || matches!(error.open(), Some(OpenError::Refused(_)));
             let is_late = error.is_timeout();
             let mut failure = Failure::from(error);
-            // A program is named by what became of it.
+            // Errors of a program already name it.
             if is_page || is_late {
                 failure.sentence = format!("{}: {}", visible(&name), failure.sentence);
             }
             match name.as_str() {
                 GATEWAY if unreachable => {
-                    failure.advise("`up`, or no target at all, means the gateway; `bowline up` starts it")
+                    failure.advise("no target means `up`, your running gateway; `bowline up` starts it")
                 }
                 url => match with_usual_path(url).filter(|_| is_page && is_turned_away) {
-                    Some(usual) => failure.advise(format!("servers are often at `/mcp`: try `{usual}`")),
+                    Some(usual) => failure.advise(format!("the usual path is `/mcp`; try `{usual}`")),
                     None => failure,
                 },
             }
@@ -360,7 +360,7 @@ impl Target {
     }
 }
 
-/// Shows a user at a terminal for how long a server has been starting. Never completes.
+/// Shows how long a server has been starting, at a terminal. Never completes.
 async fn show_start(context: &Context, shown: &str) -> Infallible {
     if !context.screen.stderr_is_terminal() {
         std::future::pending::<()>().await;
@@ -368,30 +368,30 @@ async fn show_start(context: &Context, shown: &str) -> Infallible {
     let start = Instant::now();
     loop {
         tokio::time::sleep(START_INTERVAL).await;
-        context.screen.transient(&format!("{shown}, {} s; Ctrl-C stops", start.elapsed().as_secs()));
+        context.screen.transient(&format!("{shown} ({} s), Ctrl-C to stop", start.elapsed().as_secs()));
     }
 }
 
-/// The gateway of this user that runs. Whatever else listens at its usual port is not talked to.
+/// Returns the running gateway of this user. Other programs on its port are never contacted.
 fn gateway(context: &Context) -> Result<Target, Failure> {
     let running = RunningGateway::find(&context.environment).ok_or_else(not_running)?;
     Ok(Target::new(GATEWAY, Endpoint::Http(http_target(&running.url, running.token.as_deref()).into())))
 }
 
-/// Why there is no gateway to talk to.
+/// Returns the failure for a missing gateway.
 pub(crate) fn not_running() -> Failure {
-    Failure::new(Code::Unreachable, "no gateway of yours is running")
-        .advise("`up`, or no target at all, means the gateway; `bowline up` starts it")
-        .advise("a gateway of another user or another machine is named by its URL")
+    Failure::new(Code::Unreachable, "your gateway is not running")
+        .advise("no target means `up`, your running gateway; `bowline up` starts it")
+        .advise("to use a gateway of another user or machine, give its URL")
 }
 
-/// The server at a URL. It gets the user's token only if it is the user's own gateway.
+/// Returns the target for a URL. The user's token is sent only to the user's own gateway.
 fn at_url(url: &str, context: &Context) -> Target {
     let token = RunningGateway::at_url(&context.environment, url).and_then(|running| running.token);
     Target::new(url, Endpoint::Http(http_target(url, token.as_deref()).into()))
 }
 
-/// A URL, with a token to send there.
+/// Returns an HTTP target that sends a token.
 pub(crate) fn http_target(url: &str, token: Option<&str>) -> HttpTarget {
     let page = bowline_http::http(url);
     match token {
@@ -400,7 +400,7 @@ pub(crate) fn http_target(url: &str, token: Option<&str>) -> HttpTarget {
     }
 }
 
-/// The server of that name in the configuration.
+/// Returns the configured or built-in server of that name.
 fn configured(name: &str, context: &Context) -> Result<Target, Failure> {
     let config = context.environment.config();
     let Some(entry) = config.upstream(name) else {
@@ -430,37 +430,36 @@ fn configured(name: &str, context: &Context) -> Result<Target, Failure> {
 
 fn unknown(name: &str, config: &Config) -> Failure {
     let known: Vec<&str> = config.upstreams.iter().map(|entry| entry.name.as_str()).collect();
-    let builtin = Builtin::names();
     let shown = visible(name);
-    let mut failure = Failure::new(Code::Config, format!("there is no server `{shown}`"));
+    let mut failure = Failure::new(Code::Config, format!("unknown server `{shown}`"));
     if is_address(name) {
-        return failure.advise("a URL begins with http:// or https://");
+        return failure.advise("URLs start with http:// or https://");
     }
-    if let Some(near) = nearest(name, known.iter().copied().chain(builtin.iter().map(String::as_str))) {
+    if let Some(near) = nearest(name, known.iter().copied().chain(Builtin::NAMES)) {
         failure = failure.advise(format!("did you mean `{}`?", visible(near)));
     }
     for error in &config.errors {
         failure = failure.advise(error.to_string());
     }
     failure = match known.as_slice() {
-        [] => failure.advise("the configuration names no server"),
-        known => failure.advise(format!("the configuration has {}", visible(&known.join(", ")))),
+        [] => failure.advise("no servers are configured"),
+        known => failure.advise(format!("configured servers: {}", visible(&known.join(", ")))),
     };
-    failure = failure.advise(format!("the program itself has {}", builtin.join(", ")));
-    failure.advise(format!("a program is named behind `--`, as in `bowline tools -- {shown}`"))
+    failure = failure.advise(format!("built-in servers: {}", Builtin::NAMES.join(", ")));
+    failure.advise(format!("to start a program, put it after `--`: `bowline tools -- {shown}`"))
 }
 
 fn is_url(text: &str) -> bool {
     text.starts_with("http://") || text.starts_with("https://")
 }
 
-/// Whether somebody may have meant a URL: another scheme, or a host with its port.
+/// Returns whether the text looks like a URL: it has a scheme, or a host and a port.
 fn is_address(text: &str) -> bool {
     let port = text.split('/').next().and_then(|host| host.rsplit_once(':'));
     text.contains("://") || port.is_some_and(|(_, port)| port.parse::<u16>().is_ok())
 }
 
-/// The URL with the path that servers usually have, if it has none.
+/// Returns the URL with the usual path appended, if it has no path.
 fn with_usual_path(url: &str) -> Option<String> {
     let (_, host) = url.split_once("://")?;
     (!host.trim_end_matches('/').contains(['/', '?'])).then(|| format!("{}/mcp", url.trim_end_matches('/')))
@@ -471,7 +470,7 @@ fn header(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// A time such as `500ms`, `10s`, `5m` or `1h`; a number alone is seconds.
+/// Parses a duration such as `500ms`, `10s`, `5m` or `1h`; a number alone is seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -486,7 +485,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         number.parse::<u64>().ok().zip(milliseconds).and_then(|(number, unit)| number.checked_mul(unit));
     match time {
         Some(time) if time > 0 => Ok(Duration::from_millis(time)),
-        _ => Err("expected a time such as 500ms, 10s, 5m or 1h".to_owned()),
+        _ => Err("expected a duration such as 500ms, 10s, 5m or 1h".to_owned()),
     }
 }
 
@@ -494,8 +493,8 @@ fn root(folder: &Path) -> Result<Root, Failure> {
     let shown = folder.display();
     let path = folder
         .canonicalize()
-        .map_err(|error| Failure::misused(format!("the root `{shown}` cannot be used: {error}")))?;
-    let text = path.to_str().ok_or_else(|| Failure::misused(format!("the root `{shown}` is not UTF-8")))?;
+        .map_err(|error| Failure::misused(format!("cannot use root `{shown}`: {error}")))?;
+    let text = path.to_str().ok_or_else(|| Failure::misused(format!("root `{shown}` is not valid UTF-8")))?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
     Ok(Root { name, ..Root::of_path(text) })
 }
@@ -517,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn times_have_units() {
+    fn durations_have_units() {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("10"), Ok(Duration::from_secs(10)));
         assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
@@ -527,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_split_at_its_first_sign() {
+    fn a_header_is_split_at_the_first_equals_sign() {
         assert_eq!(header("X-Key = a=b"), Ok(("X-Key".to_owned(), "a=b".to_owned())));
         assert!(header("X-Key").is_err());
     }

@@ -1,4 +1,4 @@
-//! The token that clients send to a gateway of this user: one file that only the user can read, and who has to send it.
+//! The access token of the user's gateway: where it is stored and when clients must send it.
 
 use crate::{
     context::Context,
@@ -14,19 +14,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The largest token file that is read.
+/// The maximum size of a token file.
 const MAX_BYTES: u64 = 4096;
 
-/// What clients have to send.
+/// The token that clients must send.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// The token in a variable that the configuration names.
+    /// The token in an environment variable named by the configuration.
     Variable { name: String, token: Option<String> },
-    /// The user's token, which stays the same.
+    /// The user's permanent token.
     User { token: String },
-    /// A token for this run, since there is no place to keep one.
+    /// A token for this run only, because it cannot be stored.
     Run { token: String, reason: String },
-    /// Nothing: the user asked for it.
+    /// No token: the user passed `--no-token`.
     Open,
 }
 
@@ -42,16 +42,15 @@ impl std::fmt::Debug for Access {
 }
 
 impl Access {
-    /// Decides what clients have to send: the token of the configuration, or else the user's, unless the user wants none.
+    /// Chooses the token: the one of the configuration, or else the user's, unless `--no-token` is set.
     pub(crate) fn choose(context: &Context, config: &Config, no_token: bool) -> Result<Self, Failure> {
         let environment = &context.environment;
         if let Some(name) = &config.gateway.token_env {
             if no_token {
                 let sentence =
-                    format!("the configuration asks for the token in `{name}`, and `--no-token` for none");
-                return Err(
-                    Failure::misused(sentence).advise("remove `--no-token`, or `token_env` in `[gateway]`")
-                );
+                    format!("`--no-token` conflicts with `token_env = \"{name}\"` in the configuration");
+                return Err(Failure::misused(sentence)
+                    .advise("remove `--no-token`, or remove `token_env` from `[gateway]`"));
             }
             let token = environment.variables.variable(name).map(|token| token.trim().to_owned());
             return Ok(Self::Variable { name: name.clone(), token });
@@ -60,24 +59,25 @@ impl Access {
             return Ok(Self::Open);
         }
         let Some(file) = TokenFile::of(environment) else {
-            return Self::for_this_run("there is no home directory to keep a token in".to_owned());
+            return Self::for_this_run("cannot store a token without a home directory".to_owned());
         };
         match file.read_or_create() {
             Ok(token) => Ok(Self::User { token }),
             Err(TokenError::Unusable(error)) => Err(unusable(&error)),
             Err(TokenError::CannotWrite(error)) => {
-                Self::for_this_run(format!("cannot keep a token in `{}`: {error}", file.path.display()))
+                Self::for_this_run(format!("cannot store a token in `{}`: {error}", file.path.display()))
             }
         }
     }
 
     fn for_this_run(reason: String) -> Result<Self, Failure> {
-        let token = random_token()
-            .ok_or_else(|| Failure::new(Code::Failed, "the system gives no random numbers for a token"))?;
+        let token = random_token().ok_or_else(|| {
+            Failure::new(Code::Failed, "cannot create a token: the system's random number generator failed")
+        })?;
         Ok(Self::Run { token, reason })
     }
 
-    /// The token, if clients have to send one and it is known.
+    /// Returns the token, if clients must send one and it is known.
     pub(crate) fn token(&self) -> Option<&str> {
         match self {
             Self::Variable { token, .. } => token.as_deref(),
@@ -87,28 +87,28 @@ impl Access {
     }
 }
 
-/// The failure for a token file that cannot be used as it is.
+/// Returns the failure for an unusable token file.
 pub(crate) fn unusable(error: &io::Error) -> Failure {
-    Failure::new(Code::Config, error.to_string()).advise("`bowline token rotate` replaces it")
+    Failure::new(Code::Config, error.to_string()).advise("run `bowline token rotate` to replace it")
 }
 
-/// Why there is no token.
+/// Why the token cannot be read.
 #[derive(Debug)]
 pub(crate) enum TokenError {
-    /// A file is there and must not be used.
+    /// The file must not be used.
     Unusable(io::Error),
-    /// There is none, and none can be written.
+    /// There is no file, and it cannot be created.
     CannotWrite(io::Error),
 }
 
-/// The file of the user's token.
+/// The user's token file.
 #[derive(Debug)]
 pub(crate) struct TokenFile {
     path: PathBuf,
 }
 
 impl TokenFile {
-    /// The file in the user's folder; none without a home directory.
+    /// Returns the file in the state directory; `None` without a home directory.
     pub(crate) fn of(environment: &ProcessEnvironment) -> Option<Self> {
         environment.state_dir().map(|folder| Self { path: folder.join("token") })
     }
@@ -117,12 +117,12 @@ impl TokenFile {
         &self.path
     }
 
-    /// The token, which is created if there is none.
+    /// Returns the token, and creates it if necessary.
     pub(crate) fn read_or_create(&self) -> Result<String, TokenError> {
         if let Some(token) = self.read().map_err(TokenError::Unusable)? {
             return Ok(token);
         }
-        // Of two programs that start at once, the second takes what the first wrote.
+        // If two programs start at once, the second uses the token of the first.
         let _lock = self.lock().map_err(TokenError::CannotWrite)?;
         match self.read().map_err(TokenError::Unusable)? {
             Some(token) => Ok(token),
@@ -130,7 +130,7 @@ impl TokenFile {
         }
     }
 
-    /// Puts a new token in the place of the old one.
+    /// Replaces the token.
     pub(crate) fn rotate(&self) -> io::Result<String> {
         let _lock = self.lock()?;
         self.write_new()
@@ -149,32 +149,32 @@ impl TokenFile {
     }
 
     fn write_new(&self) -> io::Result<String> {
-        let token = random_token().ok_or_else(|| io::Error::other("the system gives no random numbers"))?;
+        let token =
+            random_token().ok_or_else(|| io::Error::other("the system's random number generator failed"))?;
         paths::replace_file(&self.path, |path| paths::write_private(path, format!("{token}\n").as_bytes()))?;
         Ok(token)
     }
 
-    /// The token in the file. Fails if others may read it, or if it is no token.
+    /// Reads the token. Fails if other users can read the file, or if it does not contain a token.
     fn read(&self) -> io::Result<Option<String>> {
         let invalid = |what: &str| {
-            let message =
-                format!("expected a token that only you can read in `{}`, {what}", self.path.display());
+            let message = format!("token file `{}` {what}", self.path.display());
             io::Error::new(io::ErrorKind::InvalidData, message)
         };
         let file = match bowline_config::open_regular(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(invalid(&format!("which cannot be read: {error}"))),
+            Err(error) => return Err(invalid(&format!("cannot be read: {error}"))),
         };
         if !paths::is_owner_only(&file.metadata()?) {
-            return Err(invalid("which belongs to someone else or which others may read"));
+            return Err(invalid("belongs to another user or is readable by others"));
         }
         let mut text = String::new();
         file.take(MAX_BYTES).read_to_string(&mut text)?;
         let token = text.trim();
-        // Short ones can be guessed, and others cannot be sent in a header.
+        // Short tokens can be guessed, and other characters cannot be sent in a header.
         if token.len() < 16 || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(invalid("got something else"));
+            return Err(invalid("does not contain a token of at least 16 visible ASCII characters"));
         }
         Ok(Some(token.to_owned()))
     }
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_start_at_once_get_the_same_token() {
+    fn concurrent_starts_share_one_token() {
         let folder = tempfile::tempdir().expect("there is a folder for temporary files");
         let file = file(&folder);
         let tokens: Vec<String> = std::thread::scope(|scope| {
@@ -213,7 +213,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_token_that_others_may_read_is_not_used() {
+    fn a_token_readable_by_others_is_rejected() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().expect("there is a folder for temporary files");
         let file = file(&folder);

@@ -1,4 +1,4 @@
-//! The words of a command line that stand for the arguments of a tool or prompt.
+//! Parses `name=value` words into the arguments of a tool or prompt.
 
 use crate::{
     failure::{Code, Failure},
@@ -9,26 +9,26 @@ use bowline_text::visible;
 use serde_json::{Map, Value};
 use std::{fs, io};
 
-/// How words become arguments, for the help of the commands that take them.
+/// The syntax of arguments, for `--help`.
 pub(crate) const GRAMMAR: &str = "\
-How arguments are written:
-  name=value       a value of the type in the tool's schema; repeat it for more items of an array
+Argument syntax:
+  name=value       a value of the type that the tool's schema asks for; repeat it for arrays
   a.b=value        a member of an object
-  name:=json       exactly this JSON; use it for a text that begins with `@`: name:='\"@home\"'
+  name:=json       raw JSON; use it for strings that start with `@`: name:='\"@home\"'
   name=@file       the content of a file; `name=@-` reads standard input
-  {\"name\": ...}    all arguments as a JSON object; also `--args JSON`
-  @file            all arguments as a JSON object in a file
-  -                all arguments as a JSON object on standard input; also `@-`
+  {\"name\": ...}    all arguments as a JSON object; same as `--args JSON`
+  @file            all arguments as a JSON object from a file
+  -                all arguments as a JSON object from standard input; same as `@-`
 
-Arguments are checked against the tool's schema before they are sent; `--unchecked` turns that off.
-At a terminal, missing arguments are asked for.
+Arguments are checked against the tool's schema before the call; `--unchecked` disables this.
+At a terminal, you are prompted for missing arguments.
 
 Examples:
   bowline call everything sum numbers=1 numbers=2.5
   bowline call files write_file path=notes.txt content=@draft.txt
   echo '{\"message\": \"hi\"}' | bowline call everything echo -";
 
-/// The arguments that words stand for, as the schema suggests, without checking names, types or what is missing.
+/// Parses arguments without checking names, types or required arguments against the schema.
 pub(crate) fn unchecked(
     owner: &str,
     schema: &Schema,
@@ -48,8 +48,8 @@ pub(crate) fn unchecked(
     Ok(arguments)
 }
 
-/// The arguments of a tool or prompt that words stand for, complete: what is missing is asked for, where somebody can be
-/// asked. Who cannot be is told to `look`.
+/// Parses and checks the arguments of a tool or prompt, and prompts for missing ones. If the user cannot be prompted, the error
+/// suggests running `look`.
 pub(crate) async fn arguments(
     session: &Session<'_>,
     owner: &str,
@@ -74,8 +74,8 @@ pub(crate) async fn arguments(
     if !session.context.interactive() {
         let names: Vec<String> =
             missing.iter().map(|property| format!("`{}`", visible(property.name))).collect();
-        let failure = refused(format!("expected {}, which is required", names.join(", ")));
-        return Err(failure.advise(format!("`{look}` shows what it takes")));
+        let failure = refused(format!("missing required argument {}", names.join(", ")));
+        return Err(failure.advise(format!("run `{look}` to see its arguments")));
     }
     let screen = session.context.screen;
     for property in missing {
@@ -85,7 +85,7 @@ pub(crate) async fn arguments(
         loop {
             let prompt = format!("{} ({}): ", visible(property.name), visible(&property.kind()));
             let line =
-                session.user.line(&prompt).await.map_err(|_| Failure::new(Code::Denied, "no answer"))?;
+                session.user.line(&prompt).await.map_err(|_| Failure::new(Code::Denied, "no input"))?;
             match schema.put(&mut arguments, property.name, Entry::Text(&line)) {
                 Ok(()) => break,
                 Err(reason) => screen.note(&format!("  ! {}", visible(&reason))),
@@ -103,10 +103,10 @@ fn put(arguments: &mut Map<String, Value>, schema: &Schema, word: &str) -> Resul
         return merge(arguments, &content(word)?);
     }
     let Some((name, text)) = word.split_once('=') else {
-        return Err(format!("expected an argument as `name=value`, got `{word}`"));
+        return Err(format!("expected `name=value`, got `{word}`"));
     };
     if let Some(name) = name.strip_suffix(':') {
-        let value = serde_json::from_str(text).map_err(|error| format!("{name}: expected JSON: {error}"))?;
+        let value = serde_json::from_str(text).map_err(|error| format!("{name}: invalid JSON: {error}"))?;
         return schema.put(arguments, name, Entry::Value(value));
     }
     match text.strip_prefix('@') {
@@ -121,12 +121,12 @@ fn merge(arguments: &mut Map<String, Value>, text: &str) -> Result<(), String> {
             arguments.extend(members);
             Ok(())
         }
-        Ok(_) => Err("expected the arguments to be a JSON object".to_owned()),
-        Err(error) => Err(format!("expected the arguments as JSON: {error}")),
+        Ok(_) => Err("expected the arguments as a JSON object".to_owned()),
+        Err(error) => Err(format!("the arguments are not valid JSON: {error}")),
     }
 }
 
-/// What a word stands for: the content of a file (`@file`), of standard input (`-`, `@-`), or itself.
+/// Resolves `@file` to the content of a file, and `-` or `@-` to standard input. Other words stand for themselves.
 pub(crate) fn content(word: &str) -> Result<String, String> {
     match word.strip_prefix('@') {
         Some(file) => read(file),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_values_json_or_files() {
+    fn arguments_are_values_json_or_files() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("text");
         fs::write(&file, "from=file").unwrap();
@@ -165,11 +165,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_argument_is_refused() {
+    fn unknown_arguments_are_refused() {
         for (word, reason) in [
-            ("plain", "expected an argument as `name=value`, got `plain`"),
-            ("{", "expected the arguments as JSON"),
-            ("n:=x", "n: expected JSON"),
+            ("plain", "expected `name=value`, got `plain`"),
+            ("{", "the arguments are not valid JSON"),
+            ("n:=x", "n: invalid JSON"),
             ("a=@/no/such/file", "cannot read `/no/such/file`"),
         ] {
             let told = read_all(&[word]).unwrap_err();

@@ -1,4 +1,4 @@
-//! `bowline answers`: what was answered when the gateway asked, and taking it back.
+//! `bowline answers`: lists and revokes remembered approvals.
 
 use crate::{
     context::Context,
@@ -18,28 +18,28 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List the answers that are remembered beyond one run, and where they are stored
+    /// List the stored answers
     List,
-    /// Forget answers, so that the question is asked again. A running gateway notices at once
+    /// Revoke answers, so that you are asked again; takes effect immediately in a running gateway
     Revoke(Which),
 }
 
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("which").required(true).args(["server", "all"]))]
 struct Which {
-    /// The server that the answers are about
+    /// The server
     server: Option<String>,
-    /// The tool, prompt or URI that the answers are about; without it, all of the server
+    /// The tool, prompt or URI [default: all of the server]
     #[arg(requires = "server")]
     name: Option<String>,
-    /// Forget all answers
+    /// Revoke all answers
     #[arg(long)]
     all: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failure> {
     let Some(folder) = context.environment.state_dir() else {
-        return Err(Failure::new(Code::Failed, "answers are not stored without a home folder"));
+        return Err(Failure::new(Code::Failed, "answers cannot be stored without a home directory"));
     };
     let answers = Answers::open(folder.join("answers.json")).map_err(|error| unusable(&error))?;
     match &arguments.command {
@@ -58,7 +58,7 @@ fn list(answers: &Answers, context: &Context) -> Result<(), Failure> {
         return screen.json(&json!({ "file": answers.path(), "answers": kept }));
     }
     if kept.is_empty() {
-        screen.note("no answers are remembered");
+        screen.note("no answers are stored");
     }
     table::rows(screen, kept.iter().map(|kept| (kept.server.as_str(), describe(kept))))?;
     if let Some(path) = answers.path() {
@@ -110,9 +110,11 @@ fn revoke(answers: &Answers, which: &Which, context: &Context) -> Result<(), Fai
     if forgotten == 0
         && let Some(server) = &which.server
     {
-        let sentence = format!("no such answer about `{}` is remembered", visible(server));
-        return Err(Failure::new(Code::Failed, sentence).advise("`bowline answers list` lists the answers"));
+        let sentence = format!("no matching answer for server `{}`", visible(server));
+        return Err(
+            Failure::new(Code::Failed, sentence).advise("run `bowline answers list` to see all answers")
+        );
     }
-    context.screen.note(&format!("revoked {forgotten} answers"));
+    context.screen.note(&format!("answers revoked: {forgotten}"));
     Ok(())
 }

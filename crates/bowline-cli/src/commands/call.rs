@@ -1,8 +1,7 @@
-//! `bowline call`: one call of a tool.
+//! `bowline call`: calls a tool.
 
-use super::tools;
 use crate::{
-    answers_file,
+    answers_file, catalog,
     content::ContentPrinter,
     context::Context,
     failure::{Code, Failure},
@@ -26,7 +25,7 @@ use std::path::PathBuf;
     after_help = format!("{}\n\n{}", tool_arguments::GRAMMAR, answers_file::FORMAT),
 )]
 pub(crate) struct Arguments {
-    /// The server, the tool, and its arguments
+    /// The server, the tool and its arguments
     #[arg(value_name = "TARGET TOOL ARGUMENTS")]
     words: Vec<String>,
     #[command(flatten)]
@@ -39,24 +38,24 @@ pub(crate) struct Arguments {
 
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Options {
-    /// All arguments as a JSON object, `@file` for one in a file, or `-` for standard input
+    /// All arguments as a JSON object; `@file` reads a file, `-` reads standard input
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     args: Option<String>,
-    /// Send the arguments without checking them, even to a tool that the server does not list
+    /// Do not check the tool name and the arguments before sending them
     #[arg(long)]
     unchecked: bool,
     #[command(flatten)]
     request: RequestOptions,
-    /// Save pictures, sounds and other files in this folder; without it they are only mentioned
-    #[arg(long, short = 'o', value_name = "FOLDER")]
+    /// Save images, audio and other binary content in this directory
+    #[arg(long, short = 'o', value_name = "DIR")]
     output: Option<PathBuf>,
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
     let (name, words) = arguments.connection.split(&arguments.words);
     let Some((tool, words)) = words.split_first() else {
-        return Err(Failure::misused("expected the name of a tool").advise(format!(
-            "`{}` shows which there are",
+        return Err(Failure::misused("missing tool name").advise(format!(
+            "run `{}` to list the tools",
             arguments.connection.inspect_command(name, "tools")
         )));
     };
@@ -71,7 +70,7 @@ pub(crate) async fn call(
     options: &Options,
 ) -> Result<(), Failure> {
     let json = options.args.as_deref();
-    let (arguments, unlisted) = match tools::lookup(session, tool).await {
+    let (arguments, unlisted) = match catalog::find_tool(session, tool).await {
         Ok(found) if options.unchecked => {
             (tool_arguments::unchecked(tool, &Schema::new(&found.input_schema), words, json)?, None)
         }
@@ -80,7 +79,7 @@ pub(crate) async fn call(
             (tool_arguments::arguments(session, tool, &look, &schema, words, json).await?, None)
         }
         Err(_) if options.unchecked => (tool_arguments::unchecked(tool, &Schema::any(), words, json)?, None),
-        // A gateway waits for the server that a call names, so it can know a tool that it does not list yet.
+        // A gateway waits for the server that a call addresses, so it may know a tool that it does not list yet.
         Err(unlisted) if session.is_gateway() && unlisted.code == Code::Misused && tool.contains("__") => {
             (tool_arguments::unchecked(tool, &Schema::any(), words, json)?, Some(unlisted))
         }
@@ -101,24 +100,24 @@ pub(crate) async fn call(
     } else {
         let printer = ContentPrinter { screen, folder: options.output.as_deref(), name: tool };
         called.content.iter().try_for_each(|block| printer.block(block))?;
-        let says_something = called.content.iter().any(|block| matches!(block, ContentBlock::Text(_)));
-        if let Some(structured) = called.structured.as_ref().filter(|_| !says_something) {
+        let has_text = called.content.iter().any(|block| matches!(block, ContentBlock::Text(_)));
+        if let Some(structured) = called.structured.as_ref().filter(|_| !has_text) {
             printer.structured(structured.as_str())?;
         }
     }
     if called.is_error() && called.meta.as_ref().is_some_and(|meta| meta.get(REFUSED).is_some()) {
         return Err(Failure::new(
             Code::Denied,
-            format!("the gateway refused the call of `{}`", visible(tool)),
+            format!("the gateway denied the call of `{}`", visible(tool)),
         ));
     }
     if called.is_error() {
-        return Err(Failure::new(Code::Failed, format!("the tool `{}` failed", visible(tool))));
+        return Err(Failure::new(Code::Failed, format!("tool `{}` returned an error", visible(tool))));
     }
     Ok(())
 }
 
-/// The result as the protocol has it, without metadata.
+/// Returns the result in the format of the protocol, without metadata.
 fn as_json(called: &Called) -> Value {
     let mut result = Map::new();
     result.insert("content".to_owned(), json!(called.content));

@@ -1,4 +1,4 @@
-//! `bowline complete`: what a server proposes for an argument of a prompt or resource template.
+//! `bowline complete`: asks a server to complete an argument of a prompt or resource template.
 
 use crate::{context::Context, failure::Failure, session::Session, target::ConnectionArguments};
 use bowline_types::Reference;
@@ -7,10 +7,10 @@ use serde_json::json;
 
 #[derive(Args, Debug)]
 #[command(
-    override_usage = "bowline complete [OPTIONS] TARGET PROMPT|TEMPLATE ARGUMENT=START [KNOWN=VALUE]...\n       bowline complete [OPTIONS] PROMPT|TEMPLATE ARGUMENT=START [KNOWN=VALUE]... -- PROGRAM..."
+    override_usage = "bowline complete [OPTIONS] TARGET PROMPT|TEMPLATE ARGUMENT=PREFIX [NAME=VALUE]...\n       bowline complete [OPTIONS] PROMPT|TEMPLATE ARGUMENT=PREFIX [NAME=VALUE]... -- PROGRAM..."
 )]
 pub(crate) struct Arguments {
-    /// The server, the prompt or URI template, the argument with the start of its value, and what is known of others
+    /// The server, the prompt or URI template, the argument to complete, and the values of other arguments
     #[arg(value_name = "TARGET REFERENCE ARGUMENTS")]
     words: Vec<String>,
     #[command(flatten)]
@@ -26,7 +26,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
 pub(crate) async fn complete(session: &Session<'_>, words: &[String]) -> Result<(), Failure> {
     let [reference, argument, known @ ..] = words else {
         return Err(Failure::misused(
-            "expected a prompt or URI template, and an argument with the start of its value: `code language=py`",
+            "expected a prompt or URI template and the argument to complete, such as `code language=py`",
         ));
     };
     let (argument, start) = pair(argument)?;
@@ -42,12 +42,12 @@ pub(crate) async fn complete(session: &Session<'_>, words: &[String]) -> Result<
     completion.values.iter().try_for_each(|value| screen.untrusted(value))?;
     if completion.has_more == Some(true) {
         let total = completion.total.map(|total| format!(" of {total}")).unwrap_or_default();
-        screen.note(&format!("these are the first {}{total}", completion.values.len()));
+        screen.note(&format!("showing the first {}{total}", completion.values.len()));
     }
     Ok(())
 }
 
-/// A URI template is told from the name of a prompt by its scheme.
+/// Returns a reference to a resource if the text looks like a URI or URI template, and to a prompt otherwise.
 pub(crate) fn reference_to(text: &str) -> Reference {
     if text.contains("://") || text.contains('{') {
         Reference::resource(text)

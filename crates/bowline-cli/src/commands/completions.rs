@@ -1,7 +1,7 @@
-//! `bowline completions`: what makes a shell complete command lines, and what it asks for that.
+//! `bowline completions`: completion scripts for shells, and the hidden command that they call.
 //!
-//! The scripts ask `bowline __complete` with the words typed so far. The answer comes from the program's own words, the
-//! configuration, and what earlier commands saw of servers; no server is started.
+//! The scripts call `bowline __complete` with the words typed so far. Candidates come from the command-line definition, the
+//! configuration and the cache of names; no server is started.
 
 use crate::{
     arguments::Arguments as Line,
@@ -33,16 +33,16 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failur
 
 #[derive(Args, Debug)]
 pub(crate) struct CompletionRequest {
-    /// The shell that asks; without it only names that are plain in every shell are offered
+    /// The shell; without it only names that need no quoting are completed
     #[arg(long)]
     shell: Option<Shell>,
-    /// The line up to the cursor, from a shell that splits words at other places
+    /// The line up to the cursor, for shells with their own word splitting
     #[arg(long, value_name = "LINE", allow_hyphen_values = true)]
     line: Option<String>,
-    /// The characters at which that shell splits words
+    /// The characters at which the shell splits words
     #[arg(long, value_name = "CHARACTERS", allow_hyphen_values = true)]
     breaks: Option<String>,
-    /// The words behind the program's name, the last of which is the one to complete
+    /// The words after the program name; the last one is completed
     #[arg(last = true)]
     words: Vec<String>,
 }
@@ -60,7 +60,7 @@ pub(crate) fn answer(request: &CompletionRequest, context: &Context) -> Result<(
     let mut words = request.words.clone();
     let current = words.pop().unwrap_or_default();
     let current = match request.shell {
-        // These two pass the word as it is typed, with its quotes.
+        // Fish and PowerShell pass the word with its quotes.
         Some(Shell::Fish | Shell::Powershell) => split(&current).pop().unwrap_or_default(),
         _ => current,
     };
@@ -115,7 +115,7 @@ fn candidates_for(context: &Context, words: &[String], current: &str) -> Vec<Str
                 let config = context.environment.config();
                 let names = config.upstreams.iter().map(|entry| entry.name.clone());
                 found.extend(names.filter(|name| !is_option(name)));
-                found.extend(Builtin::names());
+                found.extend(Builtin::NAMES.map(ToOwned::to_owned));
                 found.push("up".to_owned());
             }
             [target, rest @ ..] => {

@@ -1,7 +1,7 @@
-//! `bowline connect`: a server over standard streams that is the user's running gateway.
+//! `bowline connect`: connects a stdio client to the user's running gateway.
 //!
-//! Every message passes as it is, both ways and in both eras. The gateway may be restarted meanwhile: requests that were
-//! under way fail, and the session of a legacy client is opened again as the client opened it.
+//! Messages pass unchanged in both directions and both eras. If the gateway restarts, pending requests fail and the session of a
+//! legacy client is reopened.
 
 use crate::{
     context::{Context, Frames},
@@ -41,26 +41,26 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// The longest message that passes.
+/// The maximum length of a message.
 const MAX_FRAME: usize = 64 << 20;
-/// How many bytes may wait for a client that does not read.
+/// The maximum number of bytes queued for a client that does not read.
 const MAX_QUEUED: usize = 128 << 20;
-/// How many subscriptions of a client are made again.
+/// The maximum number of subscriptions that are restored.
 const MAX_SUBSCRIPTIONS: usize = 10_000;
-/// How long a message waits for a gateway that is being restarted.
+/// How long a message waits for a restarting gateway.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a gateway is looked for that is away.
+/// How often to look for a missing gateway.
 const RECONNECT_INTERVAL: Duration = Duration::from_millis(200);
-/// How long answers may take that are due when the client has closed its end.
+/// How long to wait for pending responses after the client closed its end.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Serves the program that started this one, over standard input and output, with the gateway that you run
+/// Connects a stdio client to your running gateway
 ///
-/// For clients that start their servers, such as Claude Desktop. It sends your token by itself, and finds the gateway again
-/// after that was restarted.
+/// For clients that can only start servers over stdio, such as Claude Desktop. Sends your token and reconnects when the gateway
+/// restarts.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// The port of the gateway, instead of 7337 or else the one that was started last
+    /// The port of the gateway [default: 7337, or the gateway started last]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
 }
@@ -89,36 +89,34 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         () = signals.received(2) => {}
     }
     drop(bridge);
-    // What is written already is still read.
+    // Let the client read what is already queued.
     let _ = timeout(CLOSE_TIMEOUT, writer).await;
     ended
 }
 
 fn not_running(port: Option<u16>) -> Failure {
     match port {
-        Some(port) => {
-            Failure::new(Code::Unreachable, format!("no gateway of yours is running on port {port}"))
-                .advise(format!("`bowline up --port {port}` starts it"))
-        }
-        None => Failure::new(Code::Unreachable, "no gateway of yours is running")
-            .advise("start `bowline up` or `bowline gateway` first, as the same user"),
+        Some(port) => Failure::new(Code::Unreachable, format!("your gateway is not running on port {port}"))
+            .advise(format!("start it with `bowline up --port {port}`")),
+        None => Failure::new(Code::Unreachable, "your gateway is not running")
+            .advise("start it with `bowline up` or `bowline gateway`, as the same user"),
     }
 }
 
-/// Between the client and the gateway.
+/// Relays messages between the client and the gateway.
 struct Bridge<'a> {
     context: &'a Context,
     port: Option<u16>,
     output: Arc<Output>,
     client: ClientState,
     link: Option<Link>,
-    /// Since when no gateway was found. Messages that come later do not wait again.
+    /// When the gateway was lost. Later messages do not wait again.
     lost_since: Option<Instant>,
-    /// The gateway that was found last, and whether it has ended.
+    /// The gateway found last, and whether its process has exited.
     watched: Option<(RunningGateway, Arc<ProcessExit>)>,
 }
 
-/// What a legacy client has said that holds for its session.
+/// The messages of a legacy client that define its session.
 #[derive(Default)]
 struct ClientState {
     initialize: Option<(Id, Outgoing)>,
@@ -129,7 +127,7 @@ struct ClientState {
 }
 
 impl Bridge<'_> {
-    /// Passes messages until the client closes its end.
+    /// Relays messages until the client closes its end.
     async fn pass(&mut self) -> Result<(), Failure> {
         let mut input = Input { stdin: tokio::io::stdin(), lines: Lines::new(MAX_FRAME) };
         let output = Arc::clone(&self.output);
@@ -138,7 +136,7 @@ impl Bridge<'_> {
                 line = input.next() => match line? {
                     Some(Line::Frame(frame)) => self.take(&frame).await?,
                     Some(Line::TooLong) => {
-                        let error = RpcError::invalid_request(format!("expected at most {MAX_FRAME} bytes"));
+                        let error = RpcError::invalid_request(format!("message exceeds {MAX_FRAME} bytes"));
                         self.output.write(&encode::failure(None, &error));
                     }
                     None => return Ok(()),
@@ -148,20 +146,20 @@ impl Bridge<'_> {
                     self.try_connect().await?;
                 }
                 () = output.overflow.notified() => {
-                    return Err(Failure::new(Code::Failed, format!("the client has not read {MAX_QUEUED} bytes")));
+                    return Err(Failure::new(Code::Failed, format!("the client does not read: {MAX_QUEUED} bytes are queued")));
                 }
             }
         }
     }
 
-    /// Takes a frame of the client.
+    /// Handles a frame of the client.
     async fn take(&mut self, frame: &Bytes) -> Result<(), Failure> {
         self.output.frames.show(Direction::Sent, frame);
         if frame.first() == Some(&b'[') {
-            // Only 2025-03-26 has batches; their messages pass one by one.
+            // Only 2025-03-26 has batches; their messages are relayed one by one.
             let parts = serde_json::from_slice::<Vec<Box<RawValue>>>(frame).unwrap_or_default();
             if parts.is_empty() {
-                let error = RpcError::invalid_request("expected a batch of at least one message");
+                let error = RpcError::invalid_request("the batch is empty");
                 self.output.write(&encode::failure(None, &error));
             }
             for part in parts {
@@ -240,15 +238,15 @@ impl Bridge<'_> {
         Ok(())
     }
 
-    /// The connection is over: nothing that is under way will be answered.
+    /// Drops the connection and fails all pending requests.
     fn disconnect(&mut self) {
         let Some(link) = self.link.take() else { return };
-        let error = RpcError::new(error_code::INTERNAL_ERROR, "the gateway ended before it answered");
+        let error = RpcError::new(error_code::INTERNAL_ERROR, "the gateway exited before it responded");
         link.received.fail_all(&error);
         self.client.revision = self.client.revision.or(link.received.state().revision);
     }
 
-    /// Whether there is a connection, after waiting for a gateway that is being restarted.
+    /// Waits for a restarting gateway and returns whether there is a connection.
     async fn reconnect(&mut self) -> Result<bool, Failure> {
         if self.link.as_ref().is_some_and(Link::is_over) {
             self.disconnect();
@@ -266,7 +264,7 @@ impl Bridge<'_> {
         }
     }
 
-    /// Connects to the gateway, if one runs, and opens the session of the client again.
+    /// Connects to the gateway, if it is running, and reopens the session of the client.
     async fn try_connect(&mut self) -> Result<bool, Failure> {
         let Some((running, lock)) = running_gateway::attach(&self.context.environment, self.port) else {
             return Ok(false);
@@ -286,13 +284,13 @@ impl Bridge<'_> {
                 self.lost_since = None;
                 Ok(true)
             }
-            // It ended meanwhile.
+            // The gateway exited in the meantime.
             Err(ReopenError::GatewayExited) => Ok(false),
             Err(ReopenError::Incompatible(sentence)) => Err(Failure::new(Code::Protocol, sentence)),
         }
     }
 
-    /// Waits for what is still due, for a moment, and ends the session.
+    /// Waits briefly for pending responses and closes the session.
     async fn close(&mut self) {
         let Some(link) = &self.link else { return };
         let _ = timeout(CLOSE_TIMEOUT, link.received.settled()).await;
@@ -300,16 +298,16 @@ impl Bridge<'_> {
     }
 }
 
-/// Why a session was not opened again.
+/// Why a session was not reopened.
 enum ReopenError {
-    /// The gateway ended; there may be another one.
+    /// The gateway exited; another one may start.
     GatewayExited,
-    /// The gateway is not what the client knows.
+    /// The new gateway is incompatible with the session.
     Incompatible(String),
 }
 
 impl ClientState {
-    /// Remembers what holds for the session.
+    /// Remembers requests that define the session.
     fn note_request(&mut self, id: &Id, method: &str, outgoing: &Outgoing) {
         let said = || (id.clone(), outgoing.clone());
         match Method::parse(method) {
@@ -329,7 +327,7 @@ impl ClientState {
         }
     }
 
-    /// Opens the session of a legacy client again, as the client opened it. It is told that every list may have changed.
+    /// Reopens the session of a legacy client, and notifies the client that every list may have changed.
     async fn replay(&self, link: &Link, output: &Output) -> Result<(), ReopenError> {
         let Some((id, initialize)) = &self.initialize else { return Ok(()) };
         link.received.state().initialize = Some(id.clone());
@@ -339,19 +337,19 @@ impl ClientState {
         }
         let Some(opened) = opened else {
             return Err(ReopenError::Incompatible(
-                "the gateway that was started again refuses the session".to_owned(),
+                "the restarted gateway refused to reopen the session".to_owned(),
             ));
         };
         let revision = link.received.state().revision;
         if self.revision.is_some() && revision != self.revision {
             return Err(ReopenError::Incompatible(
-                "the gateway that was started again speaks another revision".to_owned(),
+                "the restarted gateway uses a different protocol revision".to_owned(),
             ));
         }
         let Some(initialized) = &self.initialized else { return Ok(()) };
         link.legacy.send(initialized.clone());
         for (id, outgoing) in self.level.iter().chain(self.subscriptions.values()) {
-            // What it answers is nothing new to the client.
+            // The client already has the response.
             drop(link.ask(id, outgoing).await.map_err(|_| ReopenError::GatewayExited)?);
         }
         let opened = opened.to_value().unwrap_or_default();
@@ -368,7 +366,7 @@ impl ClientState {
     }
 }
 
-/// What a subscription is about.
+/// Returns the URI of a subscription.
 fn uri(outgoing: &Outgoing) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Seen {
@@ -378,7 +376,7 @@ fn uri(outgoing: &Outgoing) -> Option<String> {
     params.decode::<Seen>().ok().map(|seen| seen.uri)
 }
 
-/// Whether a request says that it is one of the modern era.
+/// Returns whether a request declares a modern revision.
 fn is_modern(params: &RawJson) -> bool {
     #[derive(serde::Deserialize)]
     struct Seen {
@@ -390,7 +388,7 @@ fn is_modern(params: &RawJson) -> bool {
     version.and_then(|version| version.as_str()?.parse::<Revision>().ok()).is_some_and(Revision::is_modern)
 }
 
-/// Whether the process of a gateway has ended. Another one may take its port then, and must not get the token.
+/// Whether the process of a gateway has exited. Another process could take over its port and must not get the token.
 #[derive(Default)]
 struct ProcessExit {
     is_ended: AtomicBool,
@@ -398,11 +396,11 @@ struct ProcessExit {
 }
 
 impl ProcessExit {
-    /// Waits for the lock that the process holds.
+    /// Waits in the background for the lock that the process holds.
     fn watch(lock: File) -> Arc<Self> {
         let ended = Arc::new(Self::default());
         let told = Arc::clone(&ended);
-        // The thread ends with the process, or with this program.
+        // The thread ends when the gateway or this program exits.
         tokio::task::spawn_blocking(move || {
             let _: std::io::Result<()> = lock.lock_shared();
             told.is_ended.store(true, Ordering::Release);
@@ -416,7 +414,7 @@ impl ProcessExit {
     }
 }
 
-/// A connection to the gateway, in the ways of both eras.
+/// A connection to the gateway, with one transport per era.
 struct Link {
     received: Arc<Received>,
     legacy: Arc<dyn Transport>,
@@ -445,7 +443,7 @@ impl Link {
         }
     }
 
-    /// Sends a request whose answer is not for the client. The answer is none where it is an error.
+    /// Sends a request of our own. The result is `None` if the response is an error.
     async fn ask(&self, id: &Id, outgoing: &Outgoing) -> Result<Option<RawJson>, oneshot::error::RecvError> {
         let (tell, told) = oneshot::channel();
         self.received.state().pending.insert(id.clone(), Waiting::Bridge(tell));
@@ -460,7 +458,7 @@ impl Link {
         self.received.state().is_over || self.ended.is_ended()
     }
 
-    /// Completes when the connection is over; never without one.
+    /// Completes when the connection is lost; never without one.
     async fn over(link: Option<&Self>) {
         match link {
             Some(link) => {
@@ -485,13 +483,13 @@ fn negotiated(revision: Revision) -> Negotiated {
     Negotiated { revision, server_info: None, capabilities, instructions: None }
 }
 
-/// Who waits for an answer.
+/// Who waits for a response.
 enum Waiting {
     Client(Era),
     Bridge(oneshot::Sender<Option<RawJson>>),
 }
 
-/// What comes from the gateway.
+/// Receives messages from the gateway.
 struct Received {
     output: Arc<Output>,
     legacy: OnceLock<Arc<dyn Transport>>,
@@ -503,7 +501,7 @@ struct Received {
 #[derive(Default)]
 struct State {
     pending: HashMap<Id, Waiting>,
-    /// The request that opens the session.
+    /// The id of the `initialize` request.
     initialize: Option<Id>,
     revision: Option<Revision>,
     is_over: bool,
@@ -522,7 +520,7 @@ impl Received {
     fn end(&self) {
         let mut state = self.state();
         state.is_over = true;
-        // Whoever waits here learns that there is no answer.
+        // Dropping the senders tells our own requests that there is no response.
         state.pending.retain(|_, waiting| matches!(waiting, Waiting::Client(_)));
         drop(state);
         self.over.notify_waiters();
@@ -535,7 +533,7 @@ impl Received {
         }
     }
 
-    /// Completes when no answer is due.
+    /// Completes when no request is pending.
     async fn settled(&self) {
         loop {
             let mut noticed = std::pin::pin!(self.settled.notified());
@@ -547,7 +545,7 @@ impl Received {
         }
     }
 
-    /// Settles a request: the answer goes to whoever waits for it.
+    /// Delivers a response to whoever waits for it.
     fn settle(&self, id: &Id, frame: &Bytes, result: Option<&RawJson>) {
         let (waiting, revision) = {
             let mut state = self.state();
@@ -560,7 +558,7 @@ impl Received {
             }
             (waiting, agreed_on)
         };
-        // The messages that follow have to say in their headers what was agreed on.
+        // Later messages carry the negotiated revision in a header.
         if let (Some(revision), Some(legacy)) = (revision, self.legacy.get()) {
             legacy.opened(&negotiated(revision));
         }
@@ -572,7 +570,7 @@ impl Received {
     }
 }
 
-/// The revision that the answer to `initialize` names.
+/// Returns the revision in the response to `initialize`.
 fn agreed(result: &RawJson) -> Option<Revision> {
     result.to_value().ok()?.get("protocolVersion")?.as_str()?.parse().ok()
 }
@@ -597,7 +595,7 @@ impl Receive for Received {
 
     fn fail(&self, id: &Id, error: Error) {
         let error = error.as_rpc().cloned().unwrap_or_else(|| {
-            RpcError::new(error_code::INTERNAL_ERROR, format!("the gateway did not answer: {error}"))
+            RpcError::new(error_code::INTERNAL_ERROR, format!("the gateway did not respond: {error}"))
         });
         self.settle(id, &encode::failure(Some(id), &error), None);
     }
@@ -607,14 +605,14 @@ impl Receive for Received {
     }
 }
 
-/// What the client says.
+/// Reads messages of the client.
 struct Input {
     stdin: Stdin,
     lines: Lines,
 }
 
 impl Input {
-    /// The next line. Nothing is lost when it is dropped.
+    /// Returns the next line. Cancel safe.
     async fn next(&mut self) -> std::io::Result<Option<Line>> {
         loop {
             if let Some(line) = self.lines.next_line() {
@@ -627,7 +625,7 @@ impl Input {
     }
 }
 
-/// What the client is told.
+/// Writes messages to the client.
 struct Output {
     queue: mpsc::UnboundedSender<Bytes>,
     queued: Arc<AtomicUsize>,
@@ -636,7 +634,7 @@ struct Output {
 }
 
 impl Output {
-    /// Starts to write to standard output.
+    /// Starts the task that writes to standard output.
     fn start(frames: Frames) -> (Arc<Self>, JoinHandle<()>) {
         let (queue, mut waiting) = mpsc::unbounded_channel::<Bytes>();
         let queued = Arc::new(AtomicUsize::new(0));
@@ -645,7 +643,7 @@ impl Output {
             let mut stdout = tokio::io::stdout();
             while let Some(frame) = waiting.recv().await {
                 written.fetch_sub(frame.len(), Ordering::Relaxed);
-                // A client that is gone closes its other end as well, which ends the program.
+                // A client that is gone also closes our standard input, which ends the program.
                 if stdout.write_all(&frame).await.is_err() || stdout.flush().await.is_err() {
                     return;
                 }
@@ -663,7 +661,7 @@ impl Output {
             self.overflow.notify_one();
             return;
         }
-        // The writer ends with the client.
+        // Fails only if the client is gone.
         drop(self.queue.send(line.into()));
     }
 }

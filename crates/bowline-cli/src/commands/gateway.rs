@@ -1,4 +1,4 @@
-//! `bowline gateway`: the host without a person, as a service or as the one server of another program.
+//! `bowline gateway`: runs the gateway headless, over HTTP or stdio.
 
 use crate::{
     context::Context,
@@ -15,16 +15,16 @@ use tokio::net::TcpListener;
 
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// Serve the program that started this one, over standard input and output
+    /// Serve one client over standard input and output
     #[arg(long)]
     stdio: bool,
-    /// Listen on this address instead of the one of the configuration; beside `--stdio`, listen as well
+    /// Listen on this address instead of the configured one; with `--stdio`, serve HTTP as well
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = running_gateway::address)]
     listen: Option<SocketAddr>,
-    /// Do not start at all if anything is wrong with the configuration
+    /// Exit if the configuration has any problem
     #[arg(long)]
     strict: bool,
-    /// Let every program of this machine, or of the network, connect without a token
+    /// Allow connections without a token
     #[arg(long)]
     no_token: bool,
     #[command(flatten)]
@@ -38,24 +38,21 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let config = context.environment.config();
     if gateway_setup::is_unconfigured(config) {
         let places: Vec<String> = config.files.iter().map(|file| format!("`{}`", file.display())).collect();
-        return Err(Failure::new(
-            Code::Config,
-            format!("there is no configuration at {}", places.join(" or ")),
-        )
-        .advise("`bowline config import` takes over the servers of other programs on this computer")
-        .advise("`bowline up` shows what it does without one"));
+        return Err(Failure::new(Code::Config, format!("no configuration found at {}", places.join(" or ")))
+            .advise("run `bowline config import` to import servers from other clients")
+            .advise("run `bowline up` to try the built-in servers"));
     }
     let signals = ShutdownSignals::listen()?;
     let address = arguments.listen.unwrap_or(config.gateway.listen);
     let is_http = !arguments.stdio || arguments.listen.is_some();
-    // Who talks over the standard streams started the program.
+    // A stdio client started this process, so it needs no token.
     let access = if is_http { Access::choose(context, config, arguments.no_token)? } else { Access::Open };
     let options =
         ServeOptions { listen: is_http.then_some(address), access: &access, consent: &arguments.consent };
     let setup = GatewaySetup::new(context, config.clone(), Persistence::Stored, None, &options)?;
     let warnings = [setup.warnings(address), setup.unapproved()].concat();
     if arguments.strict && !warnings.is_empty() {
-        let sentence = "something is wrong with the configuration";
+        let sentence = "the configuration has problems";
         return Err(Failure { advice: warnings, ..Failure::new(Code::Config, sentence) });
     }
     for warning in &warnings {
@@ -79,12 +76,12 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     tokio::select! {
         ended = serve(&setup, socket, arguments.stdio, &signals) => ended,
         () = signals.received(2) => {
-            Err(Failure { silent: true, ..Failure::new(Code::Interrupted, "ended at once") })
+            Err(Failure { silent: true, ..Failure::new(Code::Interrupted, "terminated") })
         }
     }
 }
 
-/// Says what clients have to send, and tells the other commands of this user where the gateway is.
+/// Logs which token clients must send, and announces the gateway to other commands of this user.
 fn announce(
     context: &Context,
     setup: &GatewaySetup,
@@ -92,24 +89,26 @@ fn announce(
     address: SocketAddr,
 ) -> Option<Announcement> {
     match access {
-        Access::Variable { name, .. } => tracing::info!("clients have to send the token in `{name}`"),
+        Access::Variable { name, .. } => tracing::info!("clients must send the token in `{name}`"),
         Access::User { .. } => {
-            tracing::info!("clients have to send the token that `bowline token show` prints");
+            tracing::info!("clients must send a token; `bowline token show` prints it");
         }
         Access::Run { token, reason } => {
-            context
-                .screen
-                .note(&format!("{reason}; until this gateway ends, clients send the token {token}"));
+            context.screen.note(&format!("{reason}; the token for this run is {token}"));
         }
         Access::Open => {
-            tracing::warn!("every program that can connect may use this gateway: it has no token");
+            tracing::warn!("no token is required: every program that can connect can use this gateway");
         }
     }
     let announcement = running_gateway::announce(context, setup, access, address);
-    announcement.inspect_err(|error| tracing::warn!(%error, "other commands have to be given the URL")).ok()
+    announcement
+        .inspect_err(
+            |error| tracing::warn!(%error, "cannot announce the gateway; pass its URL to other commands"),
+        )
+        .ok()
 }
 
-/// Serves both until the client at the standard streams is done or the program is announcement to end.
+/// Serves HTTP and stdio until the stdio client disconnects or a signal is received.
 async fn serve(
     setup: &GatewaySetup,
     socket: Option<(TcpListener, Option<Announcement>)>,
@@ -135,10 +134,10 @@ async fn serve(
             end.await;
             drop(announcement);
             gateway.announce_end();
-            // Load balancers need a moment to see that `/readyz` has changed. Nobody waits for Ctrl-C that long.
+            // Load balancers need time to notice `/readyz`. After Ctrl-C nobody wants to wait.
             if signals.is_terminated() {
                 let delay = gateway.config().gateway.shutdown_delay;
-                tracing::info!(?delay, "terminated; `/readyz` now answers 503");
+                tracing::info!(?delay, "shutting down; `/readyz` returns 503");
                 tokio::time::sleep(delay).await;
             }
         };
@@ -153,7 +152,7 @@ async fn serve(
             served = handle.serve_stdio() => served,
             () = end() => Ok(()),
         };
-        // Whoever started the program has gone, and with it the reason to run.
+        // The client that started this process is gone.
         done.send_replace(true);
         served.map_err(|error| Failure::new(Code::Failed, error.to_string()))
     };

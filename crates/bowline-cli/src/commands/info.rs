@@ -1,4 +1,4 @@
-//! `bowline info`: who a server is, what it can do, and how it wants to be used.
+//! `bowline info`: shows the name, version, capabilities and instructions of a server.
 
 use crate::{context::Context, failure::Failure, screen::Tone, session::Session, target::TargetArguments};
 use bowline_text::visible;
@@ -50,7 +50,7 @@ pub(crate) fn show(session: &Session<'_>) -> Result<(), Failure> {
                 field("website", &visible(url))?;
             }
         }
-        None => field("server", "does not say who it is")?,
+        None => field("server", "unknown")?,
     }
     field("revision", &format!("{} ({era})", server.revision))?;
     let able = abilities(&server.capabilities);
@@ -69,7 +69,7 @@ fn abilities(capabilities: &ServerCapabilities) -> String {
         let had: Vec<&str> = had.map(|(_, name)| *name).collect();
         if had.is_empty() { String::new() } else { format!(" ({})", had.join(", ")) }
     };
-    let changes = "tells of changes";
+    let changes = "list changes";
     let known = [
         (Capability::Tools, "tools", details(&[(Capability::ToolsListChanged, changes)])),
         (
@@ -77,7 +77,7 @@ fn abilities(capabilities: &ServerCapabilities) -> String {
             "resources",
             details(&[
                 (Capability::ResourcesListChanged, changes),
-                (Capability::ResourcesSubscribe, "can be subscribed to"),
+                (Capability::ResourcesSubscribe, "subscriptions"),
             ]),
         ),
         (Capability::Prompts, "prompts", details(&[(Capability::PromptsListChanged, changes)])),

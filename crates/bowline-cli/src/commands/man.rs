@@ -1,4 +1,4 @@
-//! `bowline man`: the manual, made from the same words as the help.
+//! `bowline man`: manual pages, generated from the command-line definition.
 
 use crate::{
     arguments::Arguments as Line,
@@ -11,8 +11,8 @@ use std::{fs, path::PathBuf};
 
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// Write a page for each command into this folder, instead of the first one to standard output
-    #[arg(value_name = "FOLDER")]
+    /// Write the pages of all commands into this directory instead of printing the main page
+    #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
 }
 
@@ -25,6 +25,6 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failur
     };
     let written = fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(command, folder));
     written.map_err(|error| {
-        Failure::new(Code::Failed, format!("cannot write pages into `{}`: {error}", folder.display()))
+        Failure::new(Code::Failed, format!("cannot write manual pages to `{}`: {error}", folder.display()))
     })
 }

@@ -1,4 +1,4 @@
-//! The commands, one module each: its arguments, and what it does.
+//! The commands, one module each.
 
 pub(crate) mod answers;
 pub(crate) mod call;
@@ -33,12 +33,12 @@ use crate::{
     failure::{Code, Failure},
 };
 
-/// Runs a command; none is `up`.
+/// Runs a command. `None` runs `up`.
 pub(crate) async fn run(command: Option<Command>, context: &Context) -> Result<(), Failure> {
     if let Some(path) = context.environment.missing()
         && command.as_ref().is_none_or(Command::reads_configuration)
     {
-        let sentence = format!("there is no configuration at `{}`, which `--config` names", path.display());
+        let sentence = format!("configuration file `{}` does not exist", path.display());
         return Err(Failure::new(Code::Config, sentence));
     }
     match command {

@@ -1,4 +1,4 @@
-//! `bowline ping`: whether a server answers, and how fast.
+//! `bowline ping`: checks whether a server responds, and how fast.
 
 use crate::{context::Context, failure::Failure, session::Session, target::TargetArguments};
 use clap::Args;
@@ -23,6 +23,6 @@ pub(crate) async fn ping(session: &Session<'_>) -> Result<(), Failure> {
     if session.context.json() {
         screen.json(&json!({ "revision": revision, "milliseconds": milliseconds }))
     } else {
-        screen.line(&format!("answered after {milliseconds:.2} ms, in revision {revision}"))
+        screen.line(&format!("response after {milliseconds:.2} ms, revision {revision}"))
     }
 }

@@ -1,4 +1,4 @@
-//! `bowline pins`: the definitions of tools that were accepted, how they changed since, and accepting the change.
+//! `bowline pins`: lists, compares and accepts pinned tool definitions.
 
 use crate::{
     context::Context,
@@ -21,21 +21,21 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List the servers whose definitions were accepted, and where that is stored
+    /// List the servers with accepted tool definitions
     List,
-    /// Show how the tools of a server differ from what was accepted
+    /// Show tools that changed since they were accepted
     ///
-    /// Starts the server, or connects to it, and lists its tools. Exits with 8 if a definition changed.
+    /// Starts or connects to each server and lists its tools. Exits with 8 if a definition changed.
     Diff {
-        /// The servers, by their names in the configuration; all of them without one
+        /// Names of configured servers [default: all]
         #[arg(value_name = "SERVER")]
         servers: Vec<String>,
     },
-    /// Accept the definitions of a server as they are now
+    /// Accept the current tool definitions of a server
     Accept {
-        /// The server, by its name in the configuration
+        /// The name of a configured server
         server: String,
-        /// The tools to accept; all of them without one
+        /// The tools to accept [default: all]
         #[arg(value_name = "TOOL")]
         tools: Vec<String>,
     },
@@ -52,7 +52,10 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
 
 fn open(context: &Context) -> Result<Pins, Failure> {
     let Some(folder) = context.environment.state_dir() else {
-        return Err(Failure::new(Code::Failed, "accepted definitions are not stored without a home folder"));
+        return Err(Failure::new(
+            Code::Failed,
+            "accepted definitions cannot be stored without a home directory",
+        ));
     };
     Pins::open(folder.join("pins.json")).map_err(|error| Failure::new(Code::Failed, error.to_string()))
 }
@@ -74,7 +77,7 @@ fn list(pins: &Pins, context: &Context) -> Result<(), Failure> {
         return screen.json(&json!({ "file": pins.path(), "servers": servers }));
     }
     if servers.is_empty() {
-        screen.note("no definitions were accepted yet");
+        screen.note("no tool definitions have been accepted");
     }
     let rows = servers.iter().map(|pinned| {
         let started = pinned.key.started.as_deref().unwrap_or("any server of this name");
@@ -99,12 +102,12 @@ async fn diff(pins: &Pins, names: &[String], context: &Context) -> Result<(), Fa
     for entry in entries {
         let key = PinKey::new(&entry.name, entry.identity());
         if !pins.knows(&key) {
-            context.screen.note(&format!("{}: nothing was accepted yet", visible(&entry.name)));
+            context.screen.note(&format!("{}: no tool definitions have been accepted", visible(&entry.name)));
             continue;
         }
         match definitions(entry, context).await {
             Ok(definitions) => differences.extend(pins.survey(&key, &definitions)),
-            // The others are compared all the same.
+            // Continue with the other servers.
             Err(failure) if names.is_empty() => {
                 context.screen.warn(&format!("{}: {}", visible(&entry.name), failure.sentence));
                 failed = Some(failure);
@@ -140,7 +143,7 @@ fn tell(differences: &[Difference], context: &Context) -> Result<(), Failure> {
         return screen.json(&json!({ "differences": listed }));
     }
     if differences.is_empty() {
-        screen.note("every definition is as it was accepted");
+        screen.note("no changes");
     }
     for difference in differences {
         for line in visible_lines(&difference.to_string()) {
@@ -154,9 +157,9 @@ async fn accept(pins: &Pins, server: &str, tools: &[String], context: &Context) 
     let entry = entry(server, context)?;
     let mut definitions = definitions(entry, context).await?;
     if let Some(unknown) = tools.iter().find(|tool| definitions.iter().all(|known| known.name() != **tool)) {
-        let sentence = format!("`{}` has no tool `{}`", visible(server), visible(unknown));
+        let sentence = format!("server `{}` has no tool `{}`", visible(server), visible(unknown));
         return Err(Failure::new(Code::Failed, sentence)
-            .advise(format!("`bowline tools {}` lists its tools", visible(server))));
+            .advise(format!("run `bowline tools {}` to list its tools", visible(server))));
     }
     definitions.retain(|known| tools.is_empty() || tools.iter().any(|tool| tool == known.name()));
     let key = PinKey::new(&entry.name, entry.identity());
@@ -165,19 +168,19 @@ async fn accept(pins: &Pins, server: &str, tools: &[String], context: &Context) 
         let names: Vec<_> = definitions.iter().map(Definition::name).collect();
         return context.screen.json(&json!({ "server": entry.name, "accepted": names }));
     }
-    context.screen.note(&format!("accepted {} definitions of `{}`", definitions.len(), visible(server)));
+    context.screen.note(&format!("accepted {} tool definitions of `{}`", definitions.len(), visible(server)));
     Ok(())
 }
 
 fn entry<'a>(name: &str, context: &'a Context) -> Result<&'a UpstreamConfig, Failure> {
     let config = context.environment.config();
     config.upstream(name).ok_or_else(|| {
-        Failure::new(Code::Config, format!("there is no server `{}` in the configuration", visible(name)))
-            .advise("`bowline config explain` shows the configuration")
+        Failure::new(Code::Config, format!("server `{}` is not configured", visible(name)))
+            .advise("run `bowline config explain` to see the configuration")
     })
 }
 
-/// What a server says of its tools now.
+/// Returns the current tool definitions of a server.
 async fn definitions(entry: &UpstreamConfig, context: &Context) -> Result<Vec<Definition>, Failure> {
     let target = Target::named(&entry.name, context)?;
     let list = async |session: &Session<'_>| Ok(session.client.tools().await?);

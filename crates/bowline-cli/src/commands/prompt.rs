@@ -1,7 +1,7 @@
-//! `bowline prompt`: one prompt, filled in.
+//! `bowline prompt`: gets a prompt with its arguments filled in.
 
-use super::{prompts, tools::unknown};
 use crate::{
+    catalog,
     content::ContentPrinter,
     context::Context,
     failure::Failure,
@@ -21,11 +21,11 @@ use std::path::{Path, PathBuf};
     override_usage = "bowline prompt [OPTIONS] TARGET PROMPT [NAME=VALUE]...\n       bowline prompt [OPTIONS] PROMPT [NAME=VALUE]... -- PROGRAM..."
 )]
 pub(crate) struct Arguments {
-    /// The server, the prompt, and its arguments
+    /// The server, the prompt and its arguments
     #[arg(value_name = "TARGET PROMPT ARGUMENTS")]
     words: Vec<String>,
-    /// Save pictures, sounds and other files in this folder; without it they are only mentioned
-    #[arg(long, short = 'o', value_name = "FOLDER")]
+    /// Save images, audio and other binary content in this directory
+    #[arg(long, short = 'o', value_name = "DIR")]
     output: Option<PathBuf>,
     #[command(flatten)]
     request: RequestOptions,
@@ -38,8 +38,8 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
     let (name, words) = arguments.connection.split(&arguments.words);
     let Some((prompt, words)) = words.split_first() else {
-        return Err(Failure::misused("expected the name of a prompt").advise(format!(
-            "`{}` shows which there are",
+        return Err(Failure::misused("missing prompt name").advise(format!(
+            "run `{}` to list the prompts",
             arguments.connection.inspect_command(name, "prompts")
         )));
     };
@@ -55,10 +55,11 @@ pub(crate) async fn fill(
     folder: Option<&Path>,
     options: &RequestOptions,
 ) -> Result<(), Failure> {
-    let prompts = prompts::list(session).await?;
+    let prompts = catalog::prompts(session).await?;
     let prompt = prompts.iter().find(|prompt| prompt.name == name);
-    let prompt = prompt
-        .ok_or_else(|| unknown(session, "prompt", name, prompts.iter().map(|prompt| prompt.name.as_str())))?;
+    let prompt = prompt.ok_or_else(|| {
+        catalog::unknown(session, "prompt", name, prompts.iter().map(|prompt| prompt.name.as_str()))
+    })?;
     let look = session.inspect_command("prompts", "");
     let arguments = tool_arguments::arguments(session, name, &look, &schema(prompt), words, None).await?;
     let request = options.apply(session.client.prompt(name, arguments));
@@ -78,7 +79,7 @@ pub(crate) async fn fill(
     Ok(())
 }
 
-/// What a prompt takes, as a schema: strings, and nothing else.
+/// Returns the arguments of a prompt as a schema. All arguments are strings.
 fn schema(prompt: &Prompt) -> Schema {
     let mut properties = Map::new();
     for argument in &prompt.arguments {

@@ -1,6 +1,6 @@
-//! `bowline prompts`: what a server has to say, and what it can be filled with.
+//! `bowline prompts`: lists the prompts of a server and their arguments.
 
-use crate::{cache, context::Context, failure::Failure, session::Session, table, target::TargetArguments};
+use crate::{catalog, context::Context, failure::Failure, session::Session, table, target::TargetArguments};
 use bowline_types::Prompt;
 use clap::Args;
 use serde_json::json;
@@ -16,7 +16,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
 }
 
 pub(crate) async fn show(session: &Session<'_>) -> Result<(), Failure> {
-    let (prompts, screen) = (list(session).await?, session.context.screen);
+    let (prompts, screen) = (catalog::prompts(session).await?, session.context.screen);
     if session.context.json() {
         return screen.json(&json!({ "prompts": prompts }));
     }
@@ -26,14 +26,7 @@ pub(crate) async fn show(session: &Session<'_>) -> Result<(), Failure> {
     table::rows(screen, prompts.iter().map(|prompt| (prompt.name.as_str(), summary(prompt))))
 }
 
-/// The prompts, which completion then knows of.
-pub(crate) async fn list(session: &Session<'_>) -> Result<Vec<Prompt>, Failure> {
-    let prompts = session.client.prompts().await?;
-    cache::remember(session.context, &session.name, |names| names.set_prompts(&prompts));
-    Ok(prompts)
-}
-
-/// The arguments in the way they are typed, those that may be left out in brackets; and what it is.
+/// Returns the arguments as they are typed, optional ones in brackets, followed by the description.
 fn summary(prompt: &Prompt) -> String {
     let argument = |argument: &bowline_types::PromptArgument| match argument.required {
         Some(true) => format!("{}=", argument.name),

@@ -1,4 +1,4 @@
-//! `bowline read`: one resource.
+//! `bowline read`: reads a resource.
 
 use crate::{
     content::ContentPrinter,
@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
     override_usage = "bowline read [OPTIONS] TARGET URI\n       bowline read [OPTIONS] URI -- PROGRAM..."
 )]
 pub(crate) struct Arguments {
-    /// The server, and the URI of the resource
+    /// The server and the URI of the resource
     #[arg(value_name = "TARGET URI", num_args = 0..=2)]
     words: Vec<String>,
-    /// Save what is not text in this folder; without it that is only mentioned
-    #[arg(long, short = 'o', value_name = "FOLDER")]
+    /// Save binary content in this directory
+    #[arg(long, short = 'o', value_name = "DIR")]
     output: Option<PathBuf>,
     #[command(flatten)]
     request: RequestOptions,
@@ -32,8 +32,8 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
     let (name, words) = arguments.connection.split(&arguments.words);
     let [uri] = words else {
-        return Err(Failure::misused("expected the URI of a resource").advise(format!(
-            "`{}` shows which there are",
+        return Err(Failure::misused("missing resource URI").advise(format!(
+            "run `{}` to list the resources",
             arguments.connection.inspect_command(name, "resources")
         )));
     };

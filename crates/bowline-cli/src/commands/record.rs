@@ -1,4 +1,4 @@
-//! `bowline record`: between a client and a server, every frame that passes is written down.
+//! `bowline record`: relays messages between a client and a server and records them.
 
 use crate::{
     context::Context,
@@ -14,27 +14,28 @@ use clap::Args;
 use std::{ffi::OsString, io, path::PathBuf};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// The longest frame that is written down; longer ones only pass.
+/// The maximum length of a recorded frame. Longer frames are relayed only.
 const LONGEST: usize = 64 * 1024 * 1024;
-/// How much is carried at once.
+/// The size of the relay buffer.
 const CHUNK: usize = 16 * 1024;
 
-/// Stands between a client and a server that is a program: give it to the client in place of the server
+/// Records the messages between a client and a stdio server
 ///
-/// Every byte passes as it is. What was said is in FILE at once, as a transcript that `bowline replay` understands; what
-/// looks like a secret is masked there. For servers behind a URL, other commands have `--record FILE`.
+/// Configure it in the client in place of the server. All bytes pass through unchanged. The transcript in FILE is updated
+/// immediately and can be played back with `bowline replay`; values that look like secrets are masked. To record servers with a
+/// URL, use `--record FILE` with another command.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// The file to write; one that is there already is kept, and the new one gets a number
+    /// The file to write; if it exists, a number is added to the name
     file: PathBuf,
-    /// The server, with its arguments
+    /// The server to start, with its arguments
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
     let Some((program, rest)) = arguments.program.split_first() else {
-        return Err(Failure::misused("expected a program behind `--`"));
+        return Err(Failure::misused("missing program after `--`"));
     };
     let command =
         Command::new(program).args(rest).environment(Environment::Inherit).stderr(StderrMode::Inherit);
@@ -45,28 +46,28 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     ended?;
     match exit {
         exit if exit.is_success() => Ok(()),
-        // It was told to end, by us or by whoever told us.
+        // We or our supervisor terminated it.
         Exit::Signal(_) => Ok(()),
         exit => Err(Failure::new(Code::Failed, format!("the server {exit}"))),
     }
 }
 
-/// Passes on everything until the server closes its output, or this process is told to end.
+/// Relays until the server closes its output or a signal is received.
 async fn pass(child: &mut Child, recording: &Recording, context: &Context) -> Result<(), Failure> {
     let signals = ShutdownSignals::listen()?;
     let (Some(to_server), Some(from_server)) = (child.take_stdin(), child.take_stdout()) else {
-        return Err(Failure::new(Code::Unreachable, "the program was started without pipes"));
+        return Err(Failure::new(Code::Unreachable, "cannot open pipes to the program"));
     };
     let (from_client, to_client) = (tokio::io::stdin(), tokio::io::stdout());
     let note = |side| {
         move |frame: &[u8]| {
             if let Err(error) = recording.frame(side, frame) {
-                context.screen.note(&format!("the recording ends here: {error}"));
+                context.screen.note(&format!("recording stopped: {error}"));
             }
         }
     };
     let asked = async {
-        // A client that is gone, or a server that no longer listens: the other direction says how it ends.
+        // If this direction fails, the other one decides how the command ends.
         let _: io::Result<()> = carry(from_client, to_server, note(Side::Client)).await;
         std::future::pending::<()>().await;
     };
@@ -78,7 +79,7 @@ async fn pass(child: &mut Child, recording: &Recording, context: &Context) -> Re
     }
 }
 
-/// Carries bytes from one to the other, and shows each line before its end gets there: what answers it comes later.
+/// Copies bytes and records each line before it is delivered, so that a request is recorded before its response.
 async fn carry(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -88,7 +89,7 @@ async fn carry(
     let mut chunk = BytesMut::with_capacity(CHUNK);
     let tell = |line| match line {
         Line::Frame(frame) => show(&frame),
-        Line::TooLong => show(b"a line that is too long to be kept"),
+        Line::TooLong => show(b"(line too long to record)"),
     };
     loop {
         chunk.clear();
@@ -114,7 +115,7 @@ mod tests {
     use std::cell::RefCell;
 
     #[tokio::test]
-    async fn bytes_pass_as_they_are_and_lines_are_shown() {
+    async fn bytes_pass_unchanged_and_lines_are_recorded() {
         let (sent, shown) = (&b"{\"a\":1}\r\n\n  x\nrest"[..], RefCell::new(Vec::new()));
         let mut got = Vec::new();
         carry(sent, &mut got, |line| shown.borrow_mut().push(line.to_vec())).await.unwrap();

@@ -1,10 +1,10 @@
-//! The reference pages of the book: the commands as they are defined, and the configuration as it is read.
+//! Generates the reference pages of the book.
 
 use crate::{arguments, failure::Failure};
 use clap::{Arg, Command, CommandFactory as _, ValueEnum};
 use std::{fmt::Write as _, io::Write as _};
 
-/// Which page.
+/// Arguments of the hidden command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The page
@@ -29,29 +29,29 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 const INTRO: &str = "\
 # Commands
 
-The words of the program `bowline`, as `bowline help` has them. Results are written to standard output, everything else to
+The commands and options of `bowline`, as shown by `bowline help`. Results are printed to standard output, everything else to
 standard error.
 ";
 
-/// The exit codes, in the words of the page.
+/// The table of exit codes.
 const CODES: &str = "
 ## Exit codes
 
-| code | what it says |
+| code | meaning |
 | --- | --- |
-| 0 | It was done. |
-| 1 | It was done, and went wrong: a tool reports failure, a file cannot be written. |
-| 2 | The command line cannot be understood. |
-| 3 | The configuration has mistakes, or lacks the server that was named. |
-| 4 | The server cannot be started or reached, or went away. |
-| 5 | The server answered with an error of the protocol, or broke its rules. |
-| 6 | No answer in time. |
-| 7 | Someone who was asked said no, or there was nobody to ask. |
-| 8 | A check found something: `doctor`, `replay`, `config check`. |
-| 130 | Ended by the user. |
+| 0 | Success. |
+| 1 | The operation failed: a tool returned an error, a file cannot be written. |
+| 2 | Invalid command line. |
+| 3 | Invalid configuration, or unknown server. |
+| 4 | The server cannot be started or reached, or the connection was lost. |
+| 5 | The server returned a protocol error or violated the protocol. |
+| 6 | Timeout. |
+| 7 | Denied by the user or by a rule, or nobody could be asked. |
+| 8 | A check found problems: `doctor`, `replay`, `config check`, `pins diff`. |
+| 130 | Interrupted by Ctrl-C. |
 ";
 
-/// From how many commands on arguments are told once for all.
+/// Arguments of at least this many commands are listed once.
 const MANY: usize = 5;
 
 fn commands() -> String {
@@ -60,13 +60,14 @@ fn commands() -> String {
     let common = common(&program);
     let mut page = INTRO.to_owned();
     describe(&program, &[], &common, &mut page);
-    let _ = writeln!(page, "\n## Reaching a server\n\nCommands that talk to a server understand these.");
+    let _ =
+        writeln!(page, "\n## Connection options\n\nCommands that connect to a server accept these options.");
     table(&mut page, common.iter().copied());
     page.push_str(CODES);
     page
 }
 
-/// The arguments that many commands share, as the first of them has them.
+/// Returns the arguments that many commands share.
 fn common(program: &Command) -> Vec<&Arg> {
     let own =
         || program.get_subcommands().flat_map(Command::get_arguments).filter(|argument| is_shown(argument));
@@ -85,7 +86,7 @@ fn is_shown(argument: &Arg) -> bool {
     !argument.is_hide_set() && !matches!(argument.get_id().as_str(), "help" | "version")
 }
 
-/// Writes a command and those below it. What those above understand is told there.
+/// Writes a command and its subcommands. Arguments of parent commands are not repeated.
 fn describe(command: &Command, above: &[&Command], common: &[&Arg], page: &mut String) {
     let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
     let _ = writeln!(page, "\n## `{name}`\n");
@@ -113,7 +114,7 @@ fn describe(command: &Command, above: &[&Command], common: &[&Arg], page: &mut S
 fn table<'a>(page: &mut String, arguments: impl Iterator<Item = &'a Arg>) {
     let rows: Vec<String> = arguments.map(row).collect();
     if !rows.is_empty() {
-        let _ = write!(page, "\n| argument | what it means |\n| --- | --- |\n{}", rows.concat());
+        let _ = write!(page, "\n| argument | description |\n| --- | --- |\n{}", rows.concat());
     }
 }
 
@@ -121,7 +122,7 @@ fn row(argument: &Arg) -> String {
     format!("| `{}` | {} |\n", spelled(argument), meaning(argument))
 }
 
-/// How an argument is written, with what it takes.
+/// Formats an argument with its value.
 fn spelled(argument: &Arg) -> String {
     let names = argument.get_value_names().unwrap_or_default();
     let value = names.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
@@ -136,7 +137,7 @@ fn spelled(argument: &Arg) -> String {
     if argument.get_action().takes_values() { format!("{names} {value}") } else { names }
 }
 
-/// What an argument means, with its default and what it can be.
+/// Returns the help of an argument with its default and possible values.
 fn meaning(argument: &Arg) -> String {
     let help = argument.get_long_help().or_else(|| argument.get_help());
     let mut text = help.map(|help| sentence(&help.to_string())).unwrap_or_default();
@@ -148,15 +149,15 @@ fn meaning(argument: &Arg) -> String {
     let defaults: Vec<_> =
         argument.get_default_values().iter().map(|value| format!("`{}`", value.to_string_lossy())).collect();
     if argument.get_action().takes_values() && !defaults.is_empty() {
-        let _ = write!(text, " Without it: {}.", defaults.join(", "));
+        let _ = write!(text, " Default: {}.", defaults.join(", "));
     }
-    // A bar would end the cell, and so would a line.
+    // Bars and line breaks would end the cell.
     text.replace('|', "\\|").replace("\n\n", "<br>").replace('\n', " ")
 }
 
-/// Help has no full stop where it is one sentence; a page has.
+/// Adds the full stop that help texts omit.
 fn sentence(text: &str) -> String {
-    // The first line of a longer help is a title.
+    // The first paragraph of a long help is a title.
     if let Some((title, rest)) = text.trim().split_once("\n\n") {
         return format!("{}\n\n{}", sentence(title), sentence(rest));
     }

@@ -1,12 +1,14 @@
-//! `bowline repl`: one connection, and as many commands as one likes.
+//! `bowline repl`: runs several commands over one connection.
 
 mod line_editor;
 
-use super::{call, complete, info, ping, prompt, prompts, read, request, resources, tools, watch};
+use super::{call, complete, info, ping, prompt, prompts, read, request, resources, tools};
 use crate::{
     cache::Names,
+    catalog,
     completion::{COMMANDS, split},
     context::Context,
+    events::{self, ServerEvent},
     failure::{Code, Failure},
     session::Session,
     target::{Interaction, RequestOptions, TargetArguments},
@@ -17,23 +19,23 @@ use clap::Args;
 use line_editor::{Reader, ReaderRequest};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
-use watch::ServerEvent;
 
-/// How much events may wait to be shown before some is left out.
+/// The maximum number of queued events. Further events are dropped.
 const MAX_QUEUED_EVENTS: usize = 1000;
 
 const HELP: &str = "\
-tools [TOOL]                    list the tools, or show one in full
+tools [TOOL]                    list the tools, or describe one
 call TOOL [name=value]...       call a tool
-resources, templates            list what there is to read
+resources, templates            list the resources or resource templates
 read URI                        read a resource
 prompts                         list the prompts
-prompt PROMPT [name=value]...   fill in a prompt
-complete PROMPT|TEMPLATE argument=start
-                                ask what the server proposes
+prompt PROMPT [name=value]...   get a prompt
+complete PROMPT|TEMPLATE argument=prefix
+                                complete an argument
 request METHOD [JSON]           send any request
-info, ping                      who the server is, and whether it answers
-help, quit                      this, and the end; so are Ctrl-D and the end of the input";
+info, ping                      show or ping the server
+help                            show this help
+quit                            exit; so does Ctrl-D";
 
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
@@ -45,7 +47,7 @@ pub(crate) struct Arguments {
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
     let target = arguments.interaction.apply(arguments.target.target(context)?)?.long_lived();
-    let (sender, mut events) = mpsc::channel(MAX_QUEUED_EVENTS);
+    let (sender, mut received) = mpsc::channel(MAX_QUEUED_EVENTS);
     let logs = sender.clone();
     let add_handlers = move |builder: ClientBuilder| {
         builder
@@ -58,9 +60,9 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let history = context.environment.state_dir().map(|folder| folder.join("history"));
     let mut reader = Reader::start(format!("{}> ", visible(&session.name)), history, Arc::clone(&names))?;
     if context.interactive() {
-        context.screen.note("`help` shows the commands; Tab completes; Ctrl-D ends");
+        context.screen.note("type `help` for a list of commands, Tab to complete, Ctrl-D to exit");
     }
-    let ended = run_lines(&session, &names, &mut reader, &mut events).await;
+    let ended = run_lines(&session, &names, &mut reader, &mut received).await;
     session.client.close().await;
     ended
 }
@@ -69,16 +71,16 @@ async fn run_lines(
     session: &Session<'_>,
     names: &Mutex<Names>,
     reader: &mut Reader,
-    events: &mut mpsc::Receiver<ServerEvent>,
+    received: &mut mpsc::Receiver<ServerEvent>,
 ) -> Result<(), Failure> {
     let screen = session.context.screen;
     reader.next();
     loop {
         tokio::select! {
             biased;
-            event = events.recv() => {
+            event = received.recv() => {
                 let Some(event) = event else { break };
-                reader.print(&watch::line(screen, &event));
+                reader.print(&events::line(screen, &event));
                 let changed = matches!(
                     event,
                     ServerEvent::Notification(
@@ -95,7 +97,7 @@ async fn run_lines(
                 Some(ReaderRequest::Values { prompt, argument, start, known, reply }) => {
                     let reference = complete::reference_to(&prompt);
                     let proposed = session.client.complete(reference, argument, start, known).await;
-                    // Nobody waits any longer when it took too long.
+                    // The receiver is gone if the completion timed out.
                     let _ = reply.send(proposed.map(|proposed| proposed.values).unwrap_or_default());
                 }
                 Some(ReaderRequest::Line(line)) => {
@@ -118,7 +120,7 @@ async fn run_lines(
     Ok(())
 }
 
-/// Does what a line says, until Ctrl-C is pressed.
+/// Runs a line until Ctrl-C is pressed.
 async fn run_line(session: &Session<'_>, words: &[String]) -> Result<(), Failure> {
     tokio::select! {
         biased;
@@ -150,25 +152,26 @@ async fn dispatch(session: &Session<'_>, words: &[String]) -> Result<(), Failure
         }
         ("complete", words) => complete::complete(session, words).await,
         (known, _) if COMMANDS.contains(&known) => {
-            Err(Failure::misused(format!("`{known}` wants other words")).advise("`help` shows which"))
+            Err(Failure::misused(format!("wrong arguments for `{known}`"))
+                .advise("type `help` for the syntax"))
         }
         (unknown, _) => {
-            let failure = Failure::misused(format!("there is no command `{unknown}`"));
+            let failure = Failure::misused(format!("unknown command `{unknown}`"));
             Err(match nearest(unknown, COMMANDS) {
                 Some(near) => failure.advise(format!("did you mean `{near}`?")),
-                None => failure.advise("`help` shows which there are"),
+                None => failure.advise("type `help` for the syntax there are"),
             })
         }
     }
 }
 
-/// Asks the server for all that may be completed. What it does not tell is not completed.
+/// Fetches the names for completion from the server. Lists that fail are not completed.
 async fn refresh_names(session: &Session<'_>, names: &Mutex<Names>) {
     let mut known = Names::default();
-    if let Ok(tools) = tools::list(session).await {
+    if let Ok(tools) = catalog::tools(session).await {
         known.set_tools(&tools);
     }
-    if let Ok(prompts) = prompts::list(session).await {
+    if let Ok(prompts) = catalog::prompts(session).await {
         known.set_prompts(&prompts);
     }
     if let Ok(resources) = session.client.resources().await {

@@ -1,4 +1,4 @@
-//! `bowline replay`: a recording as a server, or said again to one.
+//! `bowline replay`: serves a recording, or replays it against a server.
 
 use crate::{
     context::Context,
@@ -18,29 +18,29 @@ use serde_json::{Value, json};
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// How long an answer is waited for.
+/// How long to wait for a response.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// The longest frame a client may send.
+/// The maximum length of a client frame.
 const LONGEST: usize = 64 * 1024 * 1024;
 
-/// Serves a recording on standard input and output, or says its client's side to a program and compares the answers
+/// Serves a recording over stdio, or replays it against a server and compares the responses
 ///
-/// As a server it answers what was recorded with what was recorded, whatever the ids; anything else is an error. With a
-/// program it prints every difference and ends with 8 when there is one.
+/// Without a server, acts as the recorded server: recorded requests get the recorded responses, anything else gets an error. With a
+/// server, sends the recorded client messages, prints every difference, and exits with 8 if there are any.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     /// The recording
     file: PathBuf,
-    /// The program to say it to: a name of the configuration
+    /// A configured stdio server to replay against
     #[arg(value_name = "NAME", conflicts_with = "program")]
     name: Option<String>,
-    /// A program to start, with its arguments, and to say it to
+    /// A program to start and replay against, with its arguments
     #[arg(last = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
-    /// Wait no longer than this for an answer: `500ms`, `10s`, `5m`
+    /// How long to wait for a response: `500ms`, `10s`, `5m`
     #[arg(long, value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
-    /// Do not compare this part of the answers: a JSON pointer in which `*` stands for any member; may be repeated
+    /// Ignore this part of the responses: a JSON pointer, with `*` for any member; can be repeated
     #[arg(long, value_name = "POINTER")]
     ignore: Vec<String>,
 }
@@ -61,10 +61,10 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let ignore = Ignore::parse(&arguments.ignore).map_err(Failure::misused)?;
     let Some(program) = target.program() else {
         return Err(Failure::misused(format!(
-            "a recording can be said to a program only, and `{}` is none",
+            "cannot replay against `{}`: only stdio servers are supported",
             target.name
         ))
-        .advise("name a program of the configuration, or write one behind `--`"));
+        .advise("name a configured stdio server, or put a program after `--`"));
     };
     let found =
         compare(&transcript, program, &ignore, arguments.timeout.or(target.timeout).unwrap_or(TIMEOUT))
@@ -72,7 +72,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     tell(&name, &found, context)
 }
 
-/// Answers a client with what was recorded.
+/// Serves a client from the recording.
 async fn serve(
     mut mock: Mock,
     mut input: impl AsyncRead + Unpin,
@@ -104,7 +104,7 @@ async fn serve(
             None => vec![json!({
                 "jsonrpc": "2.0",
                 "id": null,
-                "error": { "code": error_code::PARSE_ERROR, "message": "this is no JSON" },
+                "error": { "code": error_code::PARSE_ERROR, "message": "invalid JSON" },
             })],
         };
     }
@@ -114,10 +114,10 @@ async fn serve(
     for complaint in mock.complaints() {
         context.screen.note(complaint);
     }
-    Err(Failure::new(Code::Found, "the client did not say what was recorded"))
+    Err(Failure::new(Code::Found, "the client did not send the recorded messages"))
 }
 
-/// Says the client's side to a program.
+/// Replays the client side against a program.
 async fn compare(
     transcript: &Transcript,
     program: &Command,
@@ -127,7 +127,7 @@ async fn compare(
     let unreachable = |error: String| Failure::new(Code::Unreachable, error);
     let mut child = program.spawn().map_err(|error| unreachable(error.to_string()))?;
     let (Some(write), Some(read)) = (child.take_stdin(), child.take_stdout()) else {
-        return Err(unreachable("the program was started without pipes".into()));
+        return Err(unreachable("cannot open pipes to the program".into()));
     };
     let peer = Peer::over(read, write).deadline(timeout);
     let found = transcript.replay(peer, ignore).await;
@@ -162,9 +162,9 @@ fn tell(name: &str, found: &[Difference], context: &Context) -> Result<(), Failu
     }
     let sentence = match found {
         [] if context.json() => return Ok(()),
-        [] => return screen.line("every answer is as recorded"),
-        [_] => "one answer is not as recorded".to_owned(),
-        many => format!("{} answers are not as recorded", many.len()),
+        [] => return screen.line("all responses match the recording"),
+        [_] => "1 response differs from the recording".to_owned(),
+        many => format!("{} responses differ from the recording", many.len()),
     };
     Err(Failure::new(Code::Found, sentence))
 }

@@ -1,4 +1,4 @@
-//! `bowline request`: any request of the protocol, as it is.
+//! `bowline request`: sends any request.
 
 use crate::{
     context::Context,
@@ -16,12 +16,12 @@ use serde_json::Value;
 #[derive(Args, Debug)]
 #[command(
     override_usage = "bowline request [OPTIONS] TARGET METHOD [PARAMS]\n       bowline request [OPTIONS] METHOD [PARAMS] -- PROGRAM...",
-    after_help = "PARAMS is a JSON object, `@file` for one in a file, or `-` for standard input. The result is printed as JSON.\n\n\
+    after_help = "PARAMS is a JSON object; `@file` reads it from a file, `-` from standard input. The result is printed as JSON.\n\n\
         Examples:\n  bowline request everything tools/list\n  bowline request everything completion/complete @params.json\n  \
         bowline request tools/call '{\"name\": \"echo\", \"arguments\": {\"message\": \"hi\"}}' -- my-server"
 )]
 pub(crate) struct Arguments {
-    /// The server, the method, and its parameters
+    /// The server, the method and its parameters
     #[arg(value_name = "TARGET METHOD PARAMS")]
     words: Vec<String>,
     #[command(flatten)]
@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
     let (name, words) = arguments.connection.split(&arguments.words);
     if words.is_empty() || words.len() > 2 {
-        return Err(Failure::misused("expected a method, and at most one JSON object of parameters")
+        return Err(Failure::misused("expected a method and at most one JSON object with parameters")
             .advise("for example `bowline request everything tools/list`"));
     }
     let target = arguments.interaction.apply(arguments.connection.target(name, context)?)?;
@@ -50,7 +50,7 @@ pub(crate) async fn request(
     let (method, params) = match words {
         [method] => (method, Value::Object(serde_json::Map::new())),
         [method, params] => (method, parse(params)?),
-        _ => return Err(Failure::misused("expected a method, and at most one JSON object of parameters")),
+        _ => return Err(Failure::misused("expected a method and at most one JSON object with parameters")),
     };
     let screen = session.context.screen;
     let request = session.client.request::<RawJson>(method, params).progress(progress::reporter(screen));
@@ -67,9 +67,6 @@ fn parse(word: &str) -> Result<Value, Failure> {
     if value.is_object() {
         Ok(value)
     } else {
-        Err(Failure::misused(format!(
-            "expected the parameters to be a JSON object, got `{}`",
-            visible(&text)
-        )))
+        Err(Failure::misused(format!("expected the parameters as a JSON object, got `{}`", visible(&text))))
     }
 }

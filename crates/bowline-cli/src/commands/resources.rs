@@ -1,4 +1,4 @@
-//! `bowline resources` and `bowline templates`: what a server has to read.
+//! `bowline resources` and `bowline templates`: list what a server has to read.
 
 use crate::{cache, context::Context, failure::Failure, session::Session, table, target::TargetArguments};
 use clap::Args;
@@ -50,8 +50,8 @@ pub(crate) async fn templates(session: &Session<'_>) -> Result<(), Failure> {
     table::rows(screen, rows)
 }
 
-/// What is said of a resource beside its URI.
-#[expect(clippy::ref_option, reason = "the members are what they are")]
+/// Returns the description of a resource.
+#[expect(clippy::ref_option, reason = "the fields are `Option<String>`")]
 fn about(name: &str, title: &Option<String>, kind: &Option<String>, description: &Option<String>) -> String {
     let name = title.as_deref().unwrap_or(name);
     let kind = kind.as_deref().map(|kind| format!(" ({kind})")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `bowline serve`: the servers that come with the program, over standard streams or HTTP.
+//! `bowline serve`: runs a built-in server over stdio or HTTP.
 
 use crate::{
     builtin::Builtin,
@@ -17,27 +17,27 @@ use tokio::net::TcpListener;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     server: Builtin,
-    /// Serve HTTP on this address, at `/mcp` (and `/sse` for clients of 2024-11-05), instead of standard input and output
+    /// Serve HTTP on this address instead of stdio, at `/mcp` (and `/sse` for 2024-11-05 clients)
     #[arg(long, global = true, value_name = "[ADDRESS:]PORT", value_parser = running_gateway::address)]
     http: Option<SocketAddr>,
-    /// Answer requests for this host as well, beside `localhost` and the address of `--http`; can be repeated
+    /// Also allow requests for this host, in addition to `localhost` and the `--http` address; can be repeated
     #[arg(long, global = true, value_name = "HOST", value_parser = host)]
     http_host: Vec<String>,
-    /// Let web pages of this origin call the server of `--http` and read its replies; can be repeated
+    /// Allow web pages of this origin to use the HTTP server (CORS); can be repeated
     #[arg(long, global = true, value_name = "ORIGIN", value_parser = origin)]
     http_origin: Vec<String>,
-    /// How many calls a minute each caller may make; 0 for any number
+    /// The maximum number of calls per minute and caller; 0 means no limit
     #[arg(long, global = true, value_name = "COUNT", default_value_t = bowline_servers::CALLS_PER_MINUTE)]
     calls_per_minute: u32,
     #[command(flatten)]
     log: LogArguments,
 }
 
-/// A host that may be named. All of them at once would need a token, which this command does not have.
+/// Parses a host. `*` is refused because this command does not check tokens.
 fn host(text: &str) -> Result<String, String> {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
     if text == "*" {
-        return Err("expected one host; `*` needs a token, which `bowline gateway` has".to_owned());
+        return Err("`*` is not allowed without a token; use `bowline gateway` instead".to_owned());
     }
     if text.is_empty() || !text.bytes().all(is_part) {
         return Err("expected a host such as `mcp.example.com`".to_owned());
@@ -45,7 +45,7 @@ fn host(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// An origin as browsers send it.
+/// Parses an origin in the format that browsers send.
 fn origin(text: &str) -> Result<String, String> {
     let is_origin = text.split_once("://").is_some_and(|(_, name)| host(name).is_ok());
     if is_origin {
@@ -63,8 +63,8 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let Some(address) = arguments.http else {
         if context.environment.terminal {
             context.screen.note(
-                "speaking MCP on standard input and output, for a program that starts this one; Ctrl-D ends it, \
-                 and `--http PORT` serves HTTP instead",
+                "serving MCP on standard input and output; clients usually start this program themselves. Press Ctrl-D to exit, \
+                 or use `--http PORT` to serve HTTP",
             );
         }
         return handle.serve_stdio().await.map_err(|error| Failure::new(Code::Failed, error.to_string()));
@@ -75,14 +75,14 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         bound.map_err(|error| Failure::new(Code::Failed, format!("cannot listen on {address}: {error}")))?;
     let address = listener.local_addr()?;
     if !address.ip().is_loopback() {
-        let line = format!("others than this machine can connect to {address}, and nobody has to sign in");
+        let line = format!("other machines can connect to {address} without authentication");
         context.screen.warn(&line);
     }
     context.screen.line(&running_gateway::url(address, "/mcp"))?;
     if address.ip().is_unspecified() && arguments.http_host.is_empty() {
         context
             .screen
-            .warn("only requests for `localhost` are answered; allow others with `--http-host HOST`");
+            .warn("only requests for `localhost` are allowed; use `--http-host HOST` to allow others");
     }
     let mut settings = HttpOptions::new()
         .hosts(arguments.http_host)
@@ -96,7 +96,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     tokio::select! {
         served = service.serve(listener, signals.received(1)) => Ok(served?),
         () = signals.received(2) => {
-            Err(Failure { silent: true, ..Failure::new(Code::Interrupted, "ended at once") })
+            Err(Failure { silent: true, ..Failure::new(Code::Interrupted, "terminated") })
         }
     }
 }

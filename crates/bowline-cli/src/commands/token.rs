@@ -1,4 +1,4 @@
-//! `bowline token`: shows the token that clients send to the user's gateway, or replaces it.
+//! `bowline token`: shows or replaces the access token of the user's gateway.
 
 use crate::{
     context::Context,
@@ -17,16 +17,16 @@ pub(crate) struct Arguments {
 
 #[derive(Clone, Copy, Debug, Subcommand)]
 enum Action {
-    /// Print the token, which is created if there is none
+    /// Print the token, and create it if there is none
     Show,
-    /// Replace the token: clients with the old one are refused once the gateway is started again
+    /// Replace the token; takes effect after a restart of the gateway
     Rotate,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failure> {
     let Some(file) = TokenFile::of(&context.environment) else {
-        return Err(Failure::new(Code::Failed, "there is no home directory to keep a token in").advise(
-            "set HOME or XDG_STATE_HOME; without one every run of the gateway prints a token of its own",
+        return Err(Failure::new(Code::Failed, "cannot store a token without a home directory").advise(
+            "set HOME or XDG_STATE_HOME; without them, each run of the gateway prints a temporary token",
         ));
     };
     let cannot_write = |error: std::io::Error| {
@@ -45,7 +45,9 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failur
     context.screen.line(&token)?;
     if let (Action::Rotate, Some(running)) = (arguments.action, RunningGateway::find(&context.environment)) {
         let RunningGateway { url, pid, .. } = running;
-        context.screen.note(&format!("{url} uses the old token until its process {pid} is started again"));
+        context
+            .screen
+            .note(&format!("the gateway at {url} (process {pid}) uses the old token until it is restarted"));
     }
     Ok(())
 }

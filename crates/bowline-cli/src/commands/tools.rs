@@ -1,9 +1,9 @@
-//! `bowline tools`: what a server can do, and one tool in full.
+//! `bowline tools`: lists the tools of a server, or describes one.
 
 use crate::{
-    cache,
+    catalog,
     context::Context,
-    failure::{Code, Failure},
+    failure::Failure,
     schema::{Property, Schema},
     screen::{Screen, Tone},
     session::Session,
@@ -12,18 +12,15 @@ use crate::{
 };
 use bowline_client::{RelayWith, Relayed};
 use bowline_policy::hints;
-use bowline_search::MetaTool;
-use bowline_text::{nearest, visible};
+use bowline_text::visible;
 use bowline_types::{Method, RawJson, Tool};
 use clap::Args;
 use serde::Deserialize;
 use serde_json::json;
 
-/// How many names are told in place of one that does not exist.
-const SHOWN: usize = 12;
-/// How many objects within one another are shown.
+/// The maximum depth of nested objects.
 const DEEPEST: usize = 4;
-/// How many of their members are.
+/// The maximum number of nested members.
 const MOST: usize = 500;
 
 #[derive(Args, Debug)]
@@ -31,7 +28,7 @@ const MOST: usize = 500;
     override_usage = "bowline tools [OPTIONS] [TARGET [TOOL]]\n       bowline tools [OPTIONS] [TOOL] -- PROGRAM..."
 )]
 pub(crate) struct Arguments {
-    /// The server, and the tool to show in full
+    /// The server and the tool to describe
     #[arg(value_name = "TARGET TOOL", num_args = 0..=2)]
     words: Vec<String>,
     #[command(flatten)]
@@ -48,7 +45,7 @@ pub(crate) async fn show(session: &Session<'_>, words: &[String]) -> Result<(), 
     let screen = session.context.screen;
     match words {
         [] => {
-            let tools = list(session).await?;
+            let tools = catalog::tools(session).await?;
             if session.context.json() {
                 return screen.json(&json!({ "tools": tools }));
             }
@@ -62,21 +59,14 @@ pub(crate) async fn show(session: &Session<'_>, words: &[String]) -> Result<(), 
             table::rows(screen, tools.iter().map(|tool| (tool.name.as_str(), summary(tool))))
         }
         [name] => {
-            let tool = lookup(session, name).await?;
+            let tool = catalog::find_tool(session, name).await?;
             if session.context.json() { screen.json(&tool) } else { describe(screen, &tool) }
         }
-        [_, ..] => Err(Failure::misused("expected at most one tool")),
+        [_, ..] => Err(Failure::misused("expected at most one tool name")),
     }
 }
 
-/// The tools, which completion then knows of.
-pub(crate) async fn list(session: &Session<'_>) -> Result<Vec<Tool>, Failure> {
-    let tools = session.client.tools().await?;
-    cache::remember(session.context, &session.name, |names| names.set_tools(&tools));
-    Ok(tools)
-}
-
-/// The servers of a gateway that are still starting, whose tools are missing from its lists.
+/// Returns the servers of a gateway that are still starting. Their tools are missing from the list.
 async fn starting(session: &Session<'_>) -> Vec<String> {
     #[derive(Default, Deserialize)]
     struct Listed {
@@ -98,48 +88,6 @@ async fn starting(session: &Session<'_>) -> Vec<String> {
     }
 }
 
-/// The tool of that name. A gateway that lists only its tools for searching is asked to describe it.
-pub(crate) async fn lookup(session: &Session<'_>, name: &str) -> Result<Tool, Failure> {
-    let tools = list(session).await?;
-    if let Some(found) = tools.iter().find(|tool| tool.name == name) {
-        return Ok(found.clone());
-    }
-    let is_listed = |wanted: &MetaTool| tools.iter().any(|tool| tool.name == wanted.name());
-    let hides_tools = MetaTool::ALL.iter().all(is_listed);
-    let unknown = || unknown(session, "tool", name, tools.iter().map(|tool| tool.name.as_str()));
-    // The gateway of `bowline up` describes the tools of servers that are still starting, too.
-    let may_be_starting = session.is_gateway() && name.contains("__");
-    if !hides_tools && !may_be_starting {
-        return Err(unknown());
-    }
-    let described = session.client.call(MetaTool::Describe.name(), json!({ "name": name })).await;
-    match described {
-        Ok(described) if !described.is_error() => described.json().map_err(Failure::from),
-        Ok(described) if hides_tools => Err(Failure::misused(described.text())),
-        _ => Err(unknown()),
-    }
-}
-
-/// Says that there is nothing of that name, and what may have been meant.
-pub(crate) fn unknown<'a>(
-    session: &Session<'_>,
-    what: &str,
-    name: &str,
-    names: impl IntoIterator<Item = &'a str>,
-) -> Failure {
-    let names: Vec<&str> = names.into_iter().collect();
-    let failure = Failure::new(Code::Misused, format!("the server has no {what} `{}`", visible(name)));
-    match nearest(name, names.iter().copied()) {
-        Some(near) => failure.advise(format!("did you mean `{}`?", visible(near))),
-        None if names.is_empty() => failure.advise("it has none"),
-        None if names.len() > SHOWN => {
-            let look = session.inspect_command(&format!("{what}s"), "");
-            failure.advise(format!("`{look}` shows which it has"))
-        }
-        None => failure.advise(format!("it has {}", visible(&names.join(", ")))),
-    }
-}
-
 fn summary(tool: &Tool) -> String {
     let text = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default();
     text.split("\n\n").next().unwrap_or_default().to_owned()
@@ -156,7 +104,7 @@ fn describe(screen: Screen, tool: &Tool) -> Result<(), Failure> {
     }
     if tool.annotations.is_some() {
         screen.line("")?;
-        screen.line(&format!("The server says it is: {}", hints(tool.annotations.as_ref())))?;
+        screen.line(&format!("Hints: {}", hints(tool.annotations.as_ref())))?;
     }
     schema(screen, "Arguments", &Schema::new(&tool.input_schema))?;
     match &tool.output_schema {
@@ -165,7 +113,7 @@ fn describe(screen: Screen, tool: &Tool) -> Result<(), Failure> {
     }
 }
 
-/// The members of an object, a line each, with what they mean below.
+/// Prints the members of an object with their descriptions.
 fn schema(screen: Screen, heading: &str, schema: &Schema) -> Result<(), Failure> {
     screen.line("")?;
     screen.line(&screen.paint(Tone::Heading, heading))?;
@@ -174,7 +122,7 @@ fn schema(screen: Screen, heading: &str, schema: &Schema) -> Result<(), Failure>
     if properties.is_empty() { screen.line("  none") } else { members(screen, &properties, 1, &mut room) }
 }
 
-/// Members, and those of the objects among them, each further in, as long as there is room for these.
+/// Prints members and nested members, up to the limits.
 fn members(
     screen: Screen,
     properties: &[Property<'_>],

@@ -1,16 +1,16 @@
-//! Whether arguments are what a schema wants, as far as can be told before they are sent.
+//! Checks arguments against a schema before they are sent.
 
 use super::{Schema, is_of, members, not_a_choice, text_of};
 use serde_json::{Map, Value};
 use std::cell::Cell;
 
-/// How deep arguments are looked into before they are sent; the server sees the rest.
+/// The maximum depth of the check. The server checks the rest.
 const MAX_DEPTH: usize = 32;
-/// How many places of an argument are looked at.
+/// The maximum number of values that are checked.
 const MAX_STEPS: usize = 10_000;
 
 impl Schema {
-    /// Whether there is nothing wrong with names, types and choices, as far as can be told without the server.
+    /// Checks names, types and allowed values.
     pub(crate) fn check(&self, given: &Map<String, Value>) -> Result<(), String> {
         given.iter().try_for_each(|(name, value)| {
             let node = self.step(&self.root, name)?;
@@ -18,7 +18,7 @@ impl Schema {
         })
     }
 
-    /// Whether a value is what is wanted at a place, with what is in it.
+    /// Checks a value and its members.
     fn fits(&self, node: &Value, value: &Value, place: &str, look: Look<'_>) -> Result<(), String> {
         let Some(look) = look.further() else { return Ok(()) };
         let node = self.resolve(node);
@@ -35,7 +35,7 @@ impl Schema {
         if let [only] = branches[..] {
             return self.holds(only, value, place, look);
         }
-        // Of those that are for another type there is nothing to learn.
+        // Alternatives for other types have no useful errors.
         let is_for_it = |branch: &&&Value| {
             let kinds = self.kinds(branch);
             kinds.is_empty() || kinds.iter().any(|kind| is_of(value, kind))
@@ -50,14 +50,14 @@ impl Schema {
         told
     }
 
-    /// Whether what is in an object or an array is what is wanted there.
+    /// Checks the members of an object or array.
     fn holds(&self, node: &Value, value: &Value, place: &str, look: Look<'_>) -> Result<(), String> {
         match value {
             Value::Object(given) => {
                 let required = node.get("required").and_then(Value::as_array).into_iter().flatten();
                 let mut required = required.filter_map(Value::as_str);
                 if let Some(name) = required.find(|name| !given.contains_key(*name)) {
-                    return Err(format!("{place}: expected `{name}`, which is required"));
+                    return Err(format!("{place}: missing required member `{name}`"));
                 }
                 let is_closed = node.get("additionalProperties") == Some(&Value::Bool(false));
                 given.iter().try_for_each(|(name, value)| {
@@ -82,7 +82,7 @@ impl Schema {
     }
 }
 
-/// How much further arguments are looked into.
+/// The remaining budget of the check.
 #[derive(Clone, Copy, Debug)]
 struct Look<'a> {
     depth: usize,
@@ -90,7 +90,7 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// One step further in; none if it was enough.
+    /// Takes one step; `None` if the budget is used up.
     fn further(self) -> Option<Self> {
         self.left.set(self.left.get().checked_sub(1)?);
         Some(Self { depth: self.depth.checked_sub(1)?, ..self })
@@ -104,7 +104,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_inside_is_checked_as_well() {
+    fn nested_values_are_checked() {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -139,11 +139,11 @@ mod tests {
         expect![[r#"
             right
             right
-            people[1]: expected `name`, which is required
+            people[1]: missing required member `name`
             people[0].name: expected string, got `7`
-            people[0].friends[0]: there is no argument `nam`; did you mean `name`?
+            people[0].friends[0]: unknown argument `nam`; did you mean `name`?
             people: expected array of object, got `"a"`
-            either: expected `name`, which is required
+            either: missing required member `name`
             either: expected null or object, got `7`
             open.x: expected number, got `"1"`"#]]
         .assert_eq(&told.join("\n"));

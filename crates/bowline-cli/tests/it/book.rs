@@ -106,7 +106,7 @@ fn check(path: &Path) -> usize {
 }
 
 #[test]
-fn what_the_book_shows_is_what_is_printed() {
+fn the_console_examples_of_the_book_are_correct() {
     let pages =
         fs::read_dir(BOOK).expect("the book is there").map(|entry| entry.expect("it can be read").path());
     let checked: usize =
@@ -115,7 +115,7 @@ fn what_the_book_shows_is_what_is_printed() {
 }
 
 #[test]
-fn the_reference_of_the_commands_is_the_one_in_the_book() {
+fn the_command_reference_of_the_book_is_current() {
     let output = program(&["__reference", "commands"]).output().expect("the program starts");
     assert!(output.status.success());
     let page = String::from_utf8(output.stdout).expect("the page is text");
@@ -123,7 +123,7 @@ fn the_reference_of_the_commands_is_the_one_in_the_book() {
 }
 
 #[test]
-fn the_reference_of_the_configuration_is_the_one_in_the_book() {
+fn the_configuration_reference_of_the_book_is_current() {
     let output = program(&["__reference", "configuration"]).output().expect("the program starts");
     let page = String::from_utf8(output.stdout).expect("the page is text");
     expect_file!["../../../../docs/reference/configuration.md"].assert_eq(&page);

@@ -10,7 +10,7 @@ use std::{
 const PROGRAM: &str = env!("CARGO_BIN_EXE_bowline");
 
 #[test]
-fn text_is_shown_as_text() {
+fn text_is_printed() {
     let place = Place::new();
     place.check(
         &["call", "everything", "echo", "message=hi"],
@@ -34,7 +34,7 @@ fn text_is_shown_as_text() {
 }
 
 #[test]
-fn what_a_server_says_does_nothing_to_the_terminal() {
+fn server_text_cannot_control_the_terminal() {
     // V-100
     let place = Place::new();
     let message = "message=\u{1b}]0;owned\u{7}\u{1b}[2J\u{202e}x";
@@ -48,7 +48,7 @@ fn what_a_server_says_does_nothing_to_the_terminal() {
 }
 
 #[test]
-fn results_in_json_are_those_of_the_protocol() {
+fn results_in_json_use_the_protocol_format() {
     let place = Place::new();
     place.check(
         &["call", "everything", "sum", "numbers=1", "numbers=2.5", "--json"],
@@ -92,17 +92,17 @@ fn results_in_json_are_those_of_the_protocol() {
         &["call", "everything", "test_error_handling", "--json"],
         1,
         &expect![[r#"
-        {
-          "content": [
             {
-              "type": "text",
-              "text": "This tool intentionally returns an error for testing"
+              "content": [
+                {
+                  "type": "text",
+                  "text": "This tool intentionally returns an error for testing"
+                }
+              ],
+              "isError": true
             }
-          ],
-          "isError": true
-        }
-        {"error":{"exitCode":1,"code":null,"message":"the tool `test_error_handling` failed","data":null,"advice":[]}}
-    "#]],
+            {"error":{"exitCode":1,"code":null,"message":"tool `test_error_handling` returned an error","data":null,"advice":[]}}
+        "#]],
     );
 }
 
@@ -124,7 +124,7 @@ fn with_input(place: &Place, words: &[&str], text: &str) -> (String, Option<i32>
 }
 
 #[test]
-fn a_dash_is_standard_input() {
+fn a_dash_reads_standard_input() {
     let place = Place::new();
     let three = ("{\"count\":2,\"sum\":3.0}\n".to_owned(), Some(0));
     let all = r#"{"numbers": [1, 2]}"#;
@@ -138,7 +138,7 @@ fn a_dash_is_standard_input() {
 }
 
 #[test]
-fn failures_are_json_where_results_are() {
+fn failures_are_json_with_the_json_flag() {
     let place = Place::new();
     place.check(
         &["call", "everything", "ecko", "--json"],
@@ -158,14 +158,14 @@ fn failures_are_json_where_results_are() {
         &["--json", "call", "everything", "test_sampling", "prompt=Hi"],
         7,
         &expect![[r#"
-            {"error":{"exitCode":7,"code":-32021,"message":"the server answered: missing required client capability (-32021)","data":{"requiredCapabilities":{"sampling":{}}},"advice":["it asks for a model: configure one in `[sampling]` of bowline.toml and run it at a terminal, or use `--answers FILE`"]}}
+            {"error":{"exitCode":7,"code":-32021,"message":"the server answered: missing required client capability (-32021)","data":{"requiredCapabilities":{"sampling":{}}},"advice":["the server asks for a model: configure `[sampling]` in bowline.toml and run the command in a terminal, or pass `--answers FILE`"]}}
         "#]],
     );
     place.check(
         &["--json", "tools", "nobody"],
         3,
         &expect![[r#"
-            {"error":{"exitCode":3,"code":null,"message":"there is no server `nobody`","data":null,"advice":["the configuration names no server","the program itself has files, git, database, web, everything","a program is named behind `--`, as in `bowline tools -- nobody`"]}}
+            {"error":{"exitCode":3,"code":null,"message":"unknown server `nobody`","data":null,"advice":["no servers are configured","built-in servers: files, git, database, web, everything","to start a program, put it after `--`: `bowline tools -- nobody`"]}}
         "#]],
     );
     // A command line that cannot be understood, too.
@@ -173,14 +173,14 @@ fn failures_are_json_where_results_are() {
         &["tools", "--json", "--timeout", "soon"],
         2,
         &expect![[r#"
-            {"error":{"exitCode":2,"code":null,"message":"invalid value 'soon' for '--timeout <TIME>': expected a time such as 500ms, 10s, 5m or 1h","data":null,"advice":["For more information, try '--help'."]}}
+            {"error":{"exitCode":2,"code":null,"message":"invalid value 'soon' for '--timeout <TIME>': expected a duration such as 500ms, 10s, 5m or 1h","data":null,"advice":["For more information, try '--help'."]}}
         "#]],
     );
     place.check(
         &["--json", "-C", "nowhere", "tools"],
         2,
         &expect![[r#"
-            {"error":{"exitCode":2,"code":null,"message":"cannot run in `nowhere`: No such file or directory (os error 2)","data":null,"advice":[]}}
+            {"error":{"exitCode":2,"code":null,"message":"cannot change to directory `nowhere`: No such file or directory (os error 2)","data":null,"advice":[]}}
         "#]],
     );
 }
@@ -212,21 +212,21 @@ fn any_request_can_be_sent() {
         &["request", "everything", "tools/list", "[1]"],
         2,
         &expect![[r#"
-            error: expected the parameters to be a JSON object, got `[1]`
+            error: expected the parameters as a JSON object, got `[1]`
         "#]],
     );
     place.check(
         &["request", "everything"],
         2,
         &expect![[r#"
-            error: expected a method, and at most one JSON object of parameters
+            error: expected a method and at most one JSON object with parameters
               for example `bowline request everything tools/list`
         "#]],
     );
 }
 
 #[test]
-fn metadata_goes_along_with_a_request() {
+fn metadata_is_sent_with_a_request() {
     let place = Place::new();
     for words in [
         &["call", "everything", "echo", "message=hi"][..],
@@ -269,7 +269,7 @@ fn arguments_can_be_sent_unchecked() {
 }
 
 #[test]
-fn log_messages_are_shown_beside_the_result() {
+fn log_messages_are_printed_to_standard_error() {
     let place = Place::new();
     for revision in ["2026-07-28", "2025-06-18"] {
         let words =
@@ -308,13 +308,10 @@ fn questions_are_answered_from_a_file() {
     place.put("here/few.json", r#"{"elicitation": [{"match": "another question", "action": "decline"}]}"#);
     let (told, _) =
         place.run(&["call", "everything", "test_elicitation", "message=Who?", "--answers", "few.json"]);
-    assert!(told.contains("`--answers` has no answer to `Who?`; cancelled"), "{told}");
+    assert!(told.contains("no answer in `--answers` matches `Who?`; cancelled"), "{told}");
     place.put("here/wrong.json", r#"{"elicitation": [{"action": "maybe"}]}"#);
     let (told, code) = place.run(&["call", "everything", "echo", "--answers", "wrong.json"]);
-    assert!(
-        told.starts_with("error: the answers in `wrong.json` are invalid: unknown variant `maybe`"),
-        "{told}"
-    );
+    assert!(told.starts_with("error: invalid answers file `wrong.json`: unknown variant `maybe`"), "{told}");
     assert_eq!(code, Some(2));
     let (told, code) =
         with_input(&place, &["call", "everything", "test_sampling", "prompt=Hi", "--answers", "-"], answers);
@@ -324,7 +321,7 @@ fn questions_are_answered_from_a_file() {
 
 #[cfg(unix)]
 #[test]
-fn a_server_that_does_not_answer_in_time_is_exit_code_6() {
+fn a_timeout_exits_with_6() {
     let place = Place::new();
     let server = format!("{}/tests/it/servers/silent.sh", env!("CARGO_MANIFEST_DIR"));
     for words in [
@@ -382,7 +379,7 @@ fn arguments_come_from_words_json_files_and_standard_input() {
 }
 
 #[test]
-fn what_does_not_fit_the_schema_is_not_sent() {
+fn arguments_that_violate_the_schema_are_not_sent() {
     let place = Place::new();
     place.check(
         &["call", "everything", "ecko", "message=hi"],
@@ -395,16 +392,16 @@ fn what_does_not_fit_the_schema_is_not_sent() {
     place.check(
         &["call", "everything", "echo", "mesage=hi"],
         2,
-        &expect![[r"
-        error: echo: there is no argument `mesage`; did you mean `message`?
-    "]],
+        &expect![[r#"
+            error: echo: unknown argument `mesage`; did you mean `message`?
+        "#]],
     );
     place.check(
         &["call", "everything", "echo"],
         2,
         &expect![[r#"
-            error: echo: expected `message`, which is required
-              `bowline tools everything echo` shows what it takes
+            error: echo: missing required argument `message`
+              run `bowline tools everything echo` to see its arguments
         "#]],
     );
     place.check(
@@ -417,28 +414,28 @@ fn what_does_not_fit_the_schema_is_not_sent() {
     place.check(
         &["call", "everything", "echo", "hi"],
         2,
-        &expect![[r"
-        error: echo: expected an argument as `name=value`, got `hi`
-    "]],
+        &expect![[r#"
+            error: echo: expected `name=value`, got `hi`
+        "#]],
     );
     place.check(
         &["call", "everything"],
         2,
         &expect![[r#"
-            error: expected the name of a tool
-              `bowline tools everything` shows which there are
+            error: missing tool name
+              run `bowline tools everything` to list the tools
         "#]],
     );
 }
 
 #[test]
-fn pictures_and_sounds_become_files_where_that_is_wanted() {
+fn images_and_audio_are_saved_on_request() {
     let place = Place::new();
     place.check(
         &["call", "everything", "test_image_content"],
         0,
         &expect![[r#"
-            image/png, 69 bytes; -o FOLDER saves it
+            image/png, 69 bytes; use `-o DIR` to save it
         "#]],
     );
     place.check(
@@ -459,9 +456,9 @@ fn pictures_and_sounds_become_files_where_that_is_wanted() {
         &["call", "everything", "test_multiple_content_types"],
         0,
         &expect![[r#"
-            Several kinds of content:
+            Multiple content types:
             This is an embedded resource.
-            image/png, 69 bytes; -o FOLDER saves it
+            image/png, 69 bytes; use `-o DIR` to save it
         "#]],
     );
     place.check(
@@ -481,63 +478,63 @@ fn pictures_and_sounds_become_files_where_that_is_wanted() {
     place.check(
         &["call", "everything", "test_image_content", "--output", "file"],
         1,
-        &expect![[r"
-        error: cannot write `file`: File exists (os error 17)
-          `--output FOLDER` puts files elsewhere
-    "]],
+        &expect![[r#"
+            error: cannot write `file`: File exists (os error 17)
+              use `--output DIR` to save files elsewhere
+        "#]],
     );
 }
 
 #[test]
-fn how_far_a_call_has_come_is_told_beside_its_result() {
+fn progress_is_printed_to_standard_error() {
     let place = Place::new();
     place.check(
         &["call", "everything", "wait", "seconds=1"],
         0,
-        &expect![[r"
-        waited for 1 s
-        progress: 1 of 1 1 s have passed
-    "]],
+        &expect![[r#"
+            waited 1 s
+            progress: 1/1 1 s elapsed
+        "#]],
     );
 }
 
 #[test]
-fn a_server_of_the_program_that_cannot_start_is_not_reached() {
+fn a_built_in_server_that_cannot_start_is_unreachable() {
     // There is no repository, or no git.
     let (_, code) = Place::new().run(&["call", "git", "git_status"]);
     assert_eq!(code, Some(4));
 }
 
 #[test]
-fn how_a_call_ended_is_in_the_exit_code() {
+fn the_exit_code_reflects_the_result_of_a_call() {
     let place = Place::new();
     place.check(
         &["call", "everything", "test_error_handling"],
         1,
-        &expect![[r"
-        This tool intentionally returns an error for testing
-        error: the tool `test_error_handling` failed
-    "]],
+        &expect![[r#"
+            This tool intentionally returns an error for testing
+            error: tool `test_error_handling` returned an error
+        "#]],
     );
     place.check(
         &["call", "everything", "test_elicitation", "message=Who?"],
         7,
-        &expect![[r"
-        error: the server answered: missing required client capability (-32021)
-          it asks the user something: run it at a terminal, or give the answers with `--answers FILE`
-    "]],
+        &expect![[r#"
+            error: the server answered: missing required client capability (-32021)
+              the server asks the user for input: run the command in a terminal, or pass `--answers FILE`
+        "#]],
     );
     place.check(&["call", "everything", "test_sampling", "prompt=Hi"], 7, &expect![[r#"
         error: the server answered: missing required client capability (-32021)
-          it asks for a model: configure one in `[sampling]` of bowline.toml and run it at a terminal, or use `--answers FILE`
+          the server asks for a model: configure `[sampling]` in bowline.toml and run the command in a terminal, or pass `--answers FILE`
     "#]]);
     place.check(
         &["call", "everything", "test_input_required_result_list_roots"],
         7,
         &expect![[r#"
-        error: the server answered: missing required client capability (-32021)
-          it asks for folders: `--root FOLDER` names one
-    "#]],
+            error: the server answered: missing required client capability (-32021)
+              the server asks for roots: pass `--root DIR`
+        "#]],
     );
     place.check(
         &["call", "everything", "wait", "seconds=3600", "--timeout", "500ms"],
@@ -563,7 +560,7 @@ fn how_a_call_ended_is_in_the_exit_code() {
 }
 
 #[test]
-fn folders_are_told_to_the_server() {
+fn roots_are_sent_to_the_server() {
     let place = Place::new();
     let (told, code) =
         place.run(&["call", "everything", "test_input_required_result_list_roots", "--root", "."]);
@@ -572,15 +569,15 @@ fn folders_are_told_to_the_server() {
     place.check(
         &["tools", "everything", "--root", "nowhere"],
         2,
-        &expect![[r"
-        error: the root `nowhere` cannot be used: No such file or directory (os error 2)
-    "]],
+        &expect![[r#"
+            error: cannot use root `nowhere`: No such file or directory (os error 2)
+        "#]],
     );
 }
 
 #[cfg(unix)]
 #[test]
-fn a_call_that_is_interrupted_is_cancelled_at_the_server() {
+fn an_interrupted_call_is_cancelled_on_the_server() {
     use rustix::process::{Pid, Signal, kill_process};
 
     let place = Place::new();
@@ -617,7 +614,7 @@ fn a_call_that_is_interrupted_is_cancelled_at_the_server() {
 }
 
 #[test]
-fn a_conversation_goes_on_after_mistakes() {
+fn the_repl_continues_after_errors() {
     let place = Place::new();
     let mut child = place
         .program(&["repl", "everything"])
@@ -632,29 +629,30 @@ fn a_conversation_goes_on_after_mistakes() {
     input.write_all(lines.as_bytes()).expect("it is read");
     drop(input);
     let output = child.wait_with_output().expect("it ends");
-    expect![[r"
+    expect![[r#"
         two words
         There are none.
-        tools [TOOL]                    list the tools, or show one in full
+        tools [TOOL]                    list the tools, or describe one
         call TOOL [name=value]...       call a tool
-        resources, templates            list what there is to read
+        resources, templates            list the resources or resource templates
         read URI                        read a resource
         prompts                         list the prompts
-        prompt PROMPT [name=value]...   fill in a prompt
-        complete PROMPT|TEMPLATE argument=start
-                                        ask what the server proposes
+        prompt PROMPT [name=value]...   get a prompt
+        complete PROMPT|TEMPLATE argument=prefix
+                                        complete an argument
         request METHOD [JSON]           send any request
-        info, ping                      who the server is, and whether it answers
-        help, quit                      this, and the end; so are Ctrl-D and the end of the input
-    "]]
+        info, ping                      show or ping the server
+        help                            show this help
+        quit                            exit; so does Ctrl-D
+    "#]]
     .assert_eq(&String::from_utf8_lossy(&output.stdout));
     expect![[r#"
-        error: there is no command `cal`
+        error: unknown command `cal`
           did you mean `call`?
-        error: echo: expected `message`, which is required
-          `bowline tools everything echo` shows what it takes
-        error: `read` wants other words
-          `help` shows which
+        error: echo: missing required argument `message`
+          run `bowline tools everything echo` to see its arguments
+        error: wrong arguments for `read`
+          type `help` for the syntax
     "#]]
     .assert_eq(&String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(0));

@@ -4,7 +4,7 @@ use crate::place::Place;
 use expect_test::expect;
 
 #[test]
-fn commands_options_and_servers_are_offered() {
+fn commands_options_and_servers_are_completed() {
     let place = Place::new();
     place.put("user/.config/bowline/bowline.toml", "[servers.notes]\ncommand = \"notes\"\n");
     place.check(
@@ -58,7 +58,7 @@ fn commands_options_and_servers_are_offered() {
 }
 
 #[test]
-fn what_was_seen_of_a_server_is_offered_and_nothing_else() {
+fn only_cached_names_are_completed() {
     let place = Place::new();
     let words = ["__complete", "--", "call", "everything", "su"];
     // Nobody has looked at the server, and completion does not.

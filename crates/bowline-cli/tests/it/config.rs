@@ -16,15 +16,15 @@ command = "npx -y notes"
 "#;
 
 #[test]
-fn mistakes_are_told_with_their_place_and_what_to_write() {
+fn errors_are_reported_with_position_and_fix() {
     let place = Place::new();
     place.put("user/.config/bowline/bowline.toml", MISTAKEN);
     place.check(&["config", "check"], 8, &expect![[r#"
-        mistake: /user/.config/bowline/bowline.toml:3:10: gateway.listen: expected an address and a port, got `7337`; write `listen = "127.0.0.1:7337"`
-        mistake: /user/.config/bowline/bowline.toml:9:11: servers.notes.command: expected a program alone, got a whole command line; write `command = "npx"` and `args = ["-y", "notes"]`
-        mistake: /user/.config/bowline/bowline.toml:5:10: servers.files: expected `command` or `url`, since no other file has a server of this name; write `command = "npx"` or `url = "https://example.com/mcp"`
+        error: /user/.config/bowline/bowline.toml:3:10: gateway.listen: expected an address and a port, got `7337`; write `listen = "127.0.0.1:7337"`
+        error: /user/.config/bowline/bowline.toml:9:11: servers.notes.command: expected a program alone, got a whole command line; write `command = "npx"` and `args = ["-y", "notes"]`
+        error: /user/.config/bowline/bowline.toml:5:10: servers.files: expected `command` or `url`, since no other file has a server of this name; write `command = "npx"` or `url = "https://example.com/mcp"`
         note: /user/.config/bowline/bowline.toml:6: servers.files.comand: unknown member, kept as it is; did you mean `command`?
-        1 file, 0 servers, 3 mistakes
+        1 file, 0 servers, 3 errors
     "#]]);
     place.put("here/mcp.json", r#"{ "mcpServers": { "a": { "command": "x", "args": "y" } } }"#);
     place.check(
@@ -53,35 +53,35 @@ fn mistakes_are_told_with_their_place_and_what_to_write() {
 }
 
 #[test]
-fn a_configuration_without_mistakes_is_fine() {
+fn a_valid_configuration_passes() {
     let place = Place::new();
     place.check(
         &["config", "check"],
         3,
         &expect![[r#"
-            error: there is no configuration at `/here/bowline.toml` or `/user/.config/bowline/bowline.toml`
-              name the files to look at: `bowline config check FILE`
+            error: no configuration found at `/here/bowline.toml` or `/user/.config/bowline/bowline.toml`
+              name a file: `bowline config check FILE`
         "#]],
     );
     place.put(
         "here/.mcp.json",
         r#"{ "mcpServers": { "a": { "command": "x", "env": { "K": "${NOT_SET}" } } } }"#,
     );
-    place.check(&["config", "check", ".mcp.json"], 8, &expect![[r"
-        mistake: .mcp.json:1:56: mcpServers.a.env.K: the variable `NOT_SET` is not set; set it, or write `${NOT_SET:-default}`
-        1 file, 0 servers, 1 mistake
-    "]]);
+    place.check(&["config", "check", ".mcp.json"], 8, &expect![[r#"
+        error: .mcp.json:1:56: mcpServers.a.env.K: the variable `NOT_SET` is not set; set it, or write `${NOT_SET:-default}`
+        1 file, 0 servers, 1 error
+    "#]]);
     place.check(
         &["config", "check", "--allow-unset", ".mcp.json"],
         0,
-        &expect![[r"
-        1 file, 1 server, 0 mistakes
-    "]],
+        &expect![[r#"
+            1 file, 1 server, 0 errors
+        "#]],
     );
 }
 
 #[test]
-fn what_holds_is_explained_with_its_origin_and_without_secrets() {
+fn the_effective_configuration_is_explained_without_secrets() {
     let place = Place::new();
     place.put(
         "user/.config/bowline/bowline.toml",
@@ -92,7 +92,7 @@ fn what_holds_is_explained_with_its_origin_and_without_secrets() {
     assert_eq!(code, Some(0));
     let servers = told.split("[gateway]").next().expect("it has sections");
     expect![[r##"
-        # The files that are read:
+        # Configuration files:
         #   /here/bowline.toml
         #   /user/.config/bowline/bowline.toml
 
@@ -141,7 +141,7 @@ const VS_CODE: &str = r#"{
 }"#;
 
 #[test]
-fn servers_of_other_programs_are_taken_over_once() {
+fn servers_of_other_clients_are_imported_once() {
     let place = Place::new();
     place.put("user/.cursor/mcp.json", CURSOR);
     place.put("user/.config/Code/User/mcp.json", VS_CODE);
@@ -167,10 +167,10 @@ fn servers_of_other_programs_are_taken_over_once() {
             command = "npx"
             args = ["-y", "gh"]
             env = { KEY = "***", TOKEN = "${GH_TOKEN}" }
-            warning: /user/.cursor/mcp.json:2: `gh` of Cursor: the tools that run without a question are not taken over; write a rule
-            warning: /user/.cursor/mcp.json:3: `self` of Cursor is left out: it is this gateway
-            warning: /user/.cursor/mcp.json:4: `docs` of Cursor is left out: your configuration has this server already
-            Nothing was written; it would be added to `/user/.config/bowline/bowline.toml`.
+            warning: /user/.cursor/mcp.json:2: `gh` of Cursor: auto-approved tools are not imported; add an `allow` rule instead
+            warning: /user/.cursor/mcp.json:3: `self` of Cursor skipped: it is this gateway
+            warning: /user/.cursor/mcp.json:4: `docs` of Cursor skipped: your configuration already has this server
+            dry run: nothing was written to `/user/.config/bowline/bowline.toml`
         "##]],
     );
     assert_eq!(place.get("user/.config/bowline/bowline.toml"), own);
@@ -178,12 +178,12 @@ fn servers_of_other_programs_are_taken_over_once() {
         gh: from VS Code, /user/.config/Code/User/mcp.json:4
         docs: from VS Code, /user/.config/Code/User/mcp.json:5
         gh-cursor: from Cursor, /user/.cursor/mcp.json:2
-        warning: /user/.cursor/mcp.json:2: `gh` of Cursor: the tools that run without a question are not taken over; write a rule
-        warning: /user/.cursor/mcp.json:3: `self` of Cursor is left out: it is this gateway
-        warning: /user/.cursor/mcp.json:4: `docs` of Cursor is left out: your configuration has this server already
-        The file as it was is `/user/.config/bowline/bowline.toml.1.bak`.
-        Written to `/user/.config/bowline/bowline.toml`. Keys that stood in the other files stand in it as well; only you can read it.
-        `gh` asked VS Code for a value: set the variable GH_TOKEN to it.
+        warning: /user/.cursor/mcp.json:2: `gh` of Cursor: auto-approved tools are not imported; add an `allow` rule instead
+        warning: /user/.cursor/mcp.json:3: `self` of Cursor skipped: it is this gateway
+        warning: /user/.cursor/mcp.json:4: `docs` of Cursor skipped: your configuration already has this server
+        saved the previous version as `/user/.config/bowline/bowline.toml.1.bak`
+        updated `/user/.config/bowline/bowline.toml`, which is readable only by you; secrets in the imported files were copied into it
+        `gh` uses an input of VS Code: set the environment variable GH_TOKEN to its value
     "#]]);
     expect![[r#"
         # Mine.
@@ -213,32 +213,32 @@ fn servers_of_other_programs_are_taken_over_once() {
         &["config", "import"],
         0,
         &expect![[r#"
-            warning: /user/.config/Code/User/mcp.json:4: `gh` of VS Code is left out: your configuration has this server already
-            warning: /user/.config/Code/User/mcp.json:5: `docs` of VS Code is left out: your configuration has this server already
-            warning: /user/.cursor/mcp.json:2: `gh` of Cursor is left out: your configuration has this server already
-            warning: /user/.cursor/mcp.json:3: `self` of Cursor is left out: it is this gateway
-            warning: /user/.cursor/mcp.json:4: `docs` of Cursor is left out: your configuration has this server already
-            There is nothing to take over.
+            warning: /user/.config/Code/User/mcp.json:4: `gh` of VS Code skipped: your configuration already has this server
+            warning: /user/.config/Code/User/mcp.json:5: `docs` of VS Code skipped: your configuration already has this server
+            warning: /user/.cursor/mcp.json:2: `gh` of Cursor skipped: your configuration already has this server
+            warning: /user/.cursor/mcp.json:3: `self` of Cursor skipped: it is this gateway
+            warning: /user/.cursor/mcp.json:4: `docs` of Cursor skipped: your configuration already has this server
+            nothing to import
         "#]],
     );
     place.check(
         &["config", "check", "--allow-unset"],
         0,
-        &expect![[r"
-        1 file, 4 servers, 0 mistakes
-    "]],
+        &expect![[r#"
+            1 file, 4 servers, 0 errors
+        "#]],
     );
 }
 
 #[test]
-fn a_file_with_mistakes_does_not_keep_the_others() {
+fn a_file_with_errors_does_not_affect_others() {
     let place = Place::new();
     place.check(
         &["config", "import", "--dry-run"],
         0,
         &expect![[r#"
-        There is nothing to take over.
-    "#]],
+            nothing to import
+        "#]],
     );
     assert_eq!(place.program(&["config", "import", "--dry-run"]).output().expect("it ends").stdout, b"");
     place.put("user/.cursor/mcp.json", CURSOR);
@@ -247,19 +247,19 @@ fn a_file_with_mistakes_does_not_keep_the_others() {
         gh: from Cursor, /user/.cursor/mcp.json:2
         docs: from Cursor, /user/.cursor/mcp.json:4
         warning: /user/.config/Code/User/mcp.json:1:1: expected `}` to close the object that begins here; close it with `}`
-        warning: /user/.cursor/mcp.json:2: `gh` of Cursor: the tools that run without a question are not taken over; write a rule
-        warning: /user/.cursor/mcp.json:3: `self` of Cursor is left out: it is this gateway
-        Written to `/user/.config/bowline/bowline.toml`. Keys that stood in the other files stand in it as well; only you can read it.
-        error: 1 of the files could not be read as they should be
+        warning: /user/.cursor/mcp.json:2: `gh` of Cursor: auto-approved tools are not imported; add an `allow` rule instead
+        warning: /user/.cursor/mcp.json:3: `self` of Cursor skipped: it is this gateway
+        updated `/user/.config/bowline/bowline.toml`, which is readable only by you; secrets in the imported files were copied into it
+        error: 1 configuration files have errors
     "#]]);
 }
 
 #[test]
-fn a_configuration_that_is_named_and_not_there_is_a_mistake() {
+fn a_missing_config_file_is_an_error() {
     let place = Place::new();
     for words in [&["tools", "everything"][..], &["config", "explain"], &["config", "check"], &["gateway"]] {
         let (told, code) = place.run(&[&["-c", "none.toml"], words].concat());
-        assert_eq!(told, "error: there is no configuration at `none.toml`, which `--config` names\n");
+        assert_eq!(told, "error: configuration file `none.toml` does not exist\n");
         assert_eq!(code, Some(3));
     }
     place.put("here/bad.toml", MISTAKEN);
@@ -272,7 +272,7 @@ fn a_configuration_that_is_named_and_not_there_is_a_mistake() {
 
 #[cfg(unix)]
 #[test]
-fn what_was_taken_over_is_the_users_alone() {
+fn imported_configuration_is_private() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
     place.put("user/.cursor/mcp.json", CURSOR);
@@ -296,9 +296,9 @@ fn what_was_taken_over_is_the_users_alone() {
             }
           ]
         }
-        warning: /user/.cursor/mcp.json:2: `gh` of Cursor: the tools that run without a question are not taken over; write a rule
-        warning: /user/.cursor/mcp.json:3: `self` of Cursor is left out: it is this gateway
-        Written to `/user/.config/bowline/bowline.toml`. Keys that stood in the other files stand in it as well; only you can read it.
+        warning: /user/.cursor/mcp.json:2: `gh` of Cursor: auto-approved tools are not imported; add an `allow` rule instead
+        warning: /user/.cursor/mcp.json:3: `self` of Cursor skipped: it is this gateway
+        updated `/user/.config/bowline/bowline.toml`, which is readable only by you; secrets in the imported files were copied into it
     "#]]);
     let file = fs::metadata(place.path("user/.config/bowline/bowline.toml")).expect("it was written");
     assert_eq!(file.permissions().mode() & 0o777, 0o600);
@@ -306,7 +306,7 @@ fn what_was_taken_over_is_the_users_alone() {
 
 #[cfg(unix)]
 #[test]
-fn a_configuration_without_an_end_is_an_error() {
+fn an_endless_git_configuration_is_an_error() {
     let place = Place::new();
     let file = place.path("here/bowline.toml");
     let check = || {
@@ -352,7 +352,7 @@ args = ["connect"]
 "#;
 
 #[test]
-fn servers_of_codex_are_taken_over_and_what_is_left_out_is_told() {
+fn servers_of_codex_are_imported_with_warnings() {
     let place = Place::new();
     place.put("user/.codex/config.toml", CODEX);
     let sandboxed = r#"{ "mcpServers": { "boxed": { "command": "boxed", "sandboxEnabled": true, "autoApprove": ["*"] } } }"#;
@@ -374,28 +374,28 @@ fn servers_of_codex_are_taken_over_and_what_is_left_out_is_told() {
         # From Cursor: /user/.cursor/mcp.json:1
         [servers.boxed]
         command = "boxed"
-        warning: /user/.codex/config.toml:17: `gateway` of Codex is left out: it is this gateway
+        warning: /user/.codex/config.toml:17: `gateway` of Codex skipped: it is this gateway
         warning: /user/.cursor/mcp.json:1: mcpServers.boxed.sandboxEnabled: `sandboxEnabled` has no effect: the server runs without a sandbox
-        warning: /user/.cursor/mcp.json:1: `boxed` of Cursor: the tools that run without a question are not taken over; write a rule
-        Nothing was written; it would be added to `/user/.config/bowline/bowline.toml`.
+        warning: /user/.cursor/mcp.json:1: `boxed` of Cursor: auto-approved tools are not imported; add an `allow` rule instead
+        dry run: nothing was written to `/user/.config/bowline/bowline.toml`
     "##]]);
     place.check(&["config", "import", "--from", "codex"], 0, &expect![[r#"
         docs: from Codex, /user/.codex/config.toml:4
         tickets: from Codex, /user/.codex/config.toml:12
-        warning: /user/.codex/config.toml:17: `gateway` of Codex is left out: it is this gateway
-        Written to `/user/.config/bowline/bowline.toml`. Keys that stood in the other files stand in it as well; only you can read it.
+        warning: /user/.codex/config.toml:17: `gateway` of Codex skipped: it is this gateway
+        updated `/user/.config/bowline/bowline.toml`, which is readable only by you; secrets in the imported files were copied into it
     "#]]);
     place.check(&["config", "import", "--from", "codex"], 0, &expect![[r#"
-        warning: /user/.codex/config.toml:4: `docs` of Codex is left out: your configuration has this server already
-        warning: /user/.codex/config.toml:12: `tickets` of Codex is left out: your configuration has this server already
-        warning: /user/.codex/config.toml:17: `gateway` of Codex is left out: it is this gateway
-        There is nothing to take over.
+        warning: /user/.codex/config.toml:4: `docs` of Codex skipped: your configuration already has this server
+        warning: /user/.codex/config.toml:12: `tickets` of Codex skipped: your configuration already has this server
+        warning: /user/.codex/config.toml:17: `gateway` of Codex skipped: it is this gateway
+        nothing to import
     "#]]);
 }
 
 #[cfg(unix)]
 #[test]
-fn files_of_the_program_are_for_the_user_alone() {
+fn files_of_the_program_are_private() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
     // A shell with the widest mask.

@@ -59,23 +59,23 @@ impl Background {
 }
 
 #[test]
-fn without_a_gateway_it_says_so() {
+fn a_missing_gateway_is_an_error() {
     let place = place();
     place.check(
         &["connect"],
         4,
-        &expect![[r"
-        error: no gateway of yours is running
-          start `bowline up` or `bowline gateway` first, as the same user
-    "]],
+        &expect![[r#"
+            error: your gateway is not running
+              start it with `bowline up` or `bowline gateway`, as the same user
+        "#]],
     );
     place.check(
         &["connect", "--port", "9"],
         4,
-        &expect![[r"
-        error: no gateway of yours is running on port 9
-          `bowline up --port 9` starts it
-    "]],
+        &expect![[r#"
+            error: your gateway is not running on port 9
+              start it with `bowline up --port 9`
+        "#]],
     );
 }
 
@@ -92,7 +92,7 @@ fn clients_of_every_revision_reach_the_gateway() {
 }
 
 #[test]
-fn what_the_server_asks_reaches_the_client_in_both_eras() {
+fn questions_of_the_server_reach_the_client_in_both_eras() {
     let place = place();
     let _up = up(&place);
     let call = |id: u32, meta: &Value, more: Value| {
@@ -134,7 +134,7 @@ fn what_the_server_asks_reaches_the_client_in_both_eras() {
 }
 
 #[test]
-fn a_session_outlives_its_gateway() {
+fn a_session_survives_a_restart_of_the_gateway() {
     let place = place();
     let first = up(&place);
     let mut client = legacy(&place, "2025-11-25");

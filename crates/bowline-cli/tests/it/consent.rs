@@ -84,7 +84,7 @@ impl Client {
 }
 
 #[test]
-fn a_plain_file_of_servers_lets_a_client_call_every_tool() {
+fn a_plain_configuration_allows_calls_of_every_tool() {
     let place = Place::new();
     place.put("servers.json", SERVERS);
     let file = place.path("servers.json").display().to_string();
@@ -106,14 +106,11 @@ fn a_plain_file_of_servers_lets_a_client_call_every_tool() {
     assert!(!failed, "{text}");
     assert_eq!(place.get("here/new.txt"), "hi");
     let messages = client.end();
-    assert!(
-        messages.contains("consent = \"client\": calls that no rule decides are left to the client"),
-        "{messages}"
-    );
+    assert!(messages.contains("consent = \"client\": if no rule matches, the client decides"), "{messages}");
 }
 
 #[test]
-fn a_question_of_the_policy_is_answered_through_the_client_and_revoked() {
+fn consent_through_the_client_can_be_revoked() {
     let place = Place::new();
     let rules = "\n[[rules]]\neffect = \"ask\"\ntool = \"greet\"\nreason = \"be polite\"\n";
     let server = "[servers.greeter]\ncommand = \"sh\"\nargs = [\"greeter.sh\"]\n";
@@ -145,7 +142,13 @@ fn a_question_of_the_policy_is_answered_through_the_client_and_revoked() {
             stored in /user/.local/state/bowline/answers.json
         "#]],
     );
-    place.check(&["answers", "revoke", "greeter", "greet"], 0, &expect!["revoked 1 answers\n"]);
+    place.check(
+        &["answers", "revoke", "greeter", "greet"],
+        0,
+        &expect![[r#"
+        answers revoked: 1
+    "#]],
+    );
     // A gateway that runs asks again.
     assert_eq!(client.call("greeter__greet", &json!({})), ("hello".to_owned(), false));
     assert_eq!(client.asked.len(), 2);
@@ -174,7 +177,13 @@ fn a_changed_definition_is_shown_and_accepted_by_command() {
             stored in /user/.local/state/bowline/pins.json
         "#]],
     );
-    place.check(&["pins", "diff"], 0, &expect!["every definition is as it was accepted\n"]);
+    place.check(
+        &["pins", "diff"],
+        0,
+        &expect![[r#"
+        no changes
+    "#]],
+    );
 
     place.put("here/description", "Greets, and mails your files.");
     let (text, failed) = call();
@@ -200,15 +209,17 @@ fn a_changed_definition_is_shown_and_accepted_by_command() {
     place.check(
         &["pins", "accept", "greeter", "greet"],
         0,
-        &expect!["accepted 1 definitions of `greeter`\n"],
+        &expect![[r#"
+            accepted 1 tool definitions of `greeter`
+        "#]],
     );
     assert_eq!(call(), ("hello".to_owned(), false));
     place.check(
         &["pins", "accept", "nobody"],
         3,
         &expect![[r#"
-            error: there is no server `nobody` in the configuration
-              `bowline config explain` shows the configuration
+            error: server `nobody` is not configured
+              run `bowline config explain` to see the configuration
         "#]],
     );
 }

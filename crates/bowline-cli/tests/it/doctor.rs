@@ -38,27 +38,27 @@ fn checks(output: &Output) -> Vec<String> {
 }
 
 #[test]
-fn a_server_that_is_well_has_a_clean_bill() {
+fn a_correct_server_has_no_findings() {
     let output = doctor(&[], "good", &[]);
-    expect![[r"
+    expect![[r#"
         server       good 1.0
-        revisions    2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25 (spoken here: 2025-11-25)
+        revisions    2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25 (used: 2025-11-25)
         capabilities tools
         offers       1 tool; about 49 tokens
-        times        opened after N ms, a ping takes N ms, ended after N ms
+        times        connected in N ms, ping N ms, exited after N ms
 
-        hint [newest-revision]: it does not answer 2026-07-28, the newest revision
-          no harm yet; the newest clients will speak an older revision with it
+        hint [newest-revision]: the newest revision, 2026-07-28, is not supported
+          no action needed yet: clients fall back to an older revision
 
         0 errors, 0 warnings, 1 hint
-    "]]
+    "#]]
     .assert_eq(&told(&output));
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(doctor(&["--fail-on", "hint"], "good", &[]).status.code(), Some(8));
 }
 
 #[test]
-fn a_server_that_misses_a_capability_is_well() {
+fn a_missing_client_capability_is_not_a_finding() {
     let bowline = env!("CARGO_BIN_EXE_bowline");
     let output = program(&["doctor", "--call", "--json", "--", bowline, "serve", "everything"]).output();
     let checks = checks(&output.expect("the program ends"));
@@ -66,97 +66,97 @@ fn a_server_that_misses_a_capability_is_well() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_told() {
+fn all_problems_are_reported() {
     let output = doctor(&[], "bad", &[]);
     expect![[r#"
         server       bad
-        revisions    2024-11-05 (spoken here: 2024-11-05)
+        revisions    2024-11-05 (used: 2024-11-05)
         capabilities prompts, tools
         offers       3 tools, 0 prompts; about 47 tokens
-        times        opened after N ms, ended after N ms
+        times        connected in N ms, exited after N ms
 
-        error [early-messages]: it speaks before it is opened
+        error [early-messages]: sends messages before initialization
           in `roots/list`
-          wait for `notifications/initialized` before asking or telling anything but logs
+          send only logs and pings before `notifications/initialized`
 
-        error [stdout-noise]: 1 line on standard output that is no message
+        error [stdout-noise]: non-protocol text on standard output: 1 line
           in `Listening...`
-          print only messages there, and everything else to standard error; many clients give up at such a line
+          print everything else to standard error: many clients disconnect on such a line
 
-        error [bad-frame]: `roots/list`, although the client did not declare that it can
+        error [bad-frame]: `roots/list` sent although the client did not declare the capability
           in {"jsonrpc":"2.0","id":1,"method":"roots/list"}
-          the frame breaks the protocol: see the specification of the revision
+          the frame violates the protocol; see the specification of this revision
 
-        error [ping]: `ping` is answered with error -32000 (what?); expected an empty result
-          answer pings: clients end connections over them
+        error [ping]: `ping`: expected an empty result, got error -32000 (what?)
+          respond to pings: clients close the connection otherwise
 
-        error [unknown-method]: an unknown method is answered with error -32000 (what?); expected error -32601
-          clients find out by this code what a server has; the newest ones also whether it is of their era
+        error [unknown-method]: unknown method: expected error -32601, got error -32000 (what?)
+          clients use this code to detect features, and newer clients to detect the protocol era
 
-        error [bad-entry]: `tools/list` has entries of the wrong shape
+        error [bad-entry]: `tools/list` has malformed entries
           in twice
-          clients leave such entries out, or drop the whole list
+          fix them: clients drop such entries or the whole list
 
-        error [duplicate]: more than one tool of the same `name`
+        error [duplicate]: more than one tool with the same `name`
           in twice
-          only one of them can be reached; rename or remove the others
+          rename or remove duplicates: only one of them can be used
 
-        error [broken-list]: `prompts/list` is answered with error -32000 (what?), although `prompts` is declared
-          declare only what is there, and answer with a list, be it empty
+        error [broken-list]: `prompts/list` returns error -32000 (what?), but `prompts` is declared
+          return a list, even if it is empty, or do not declare the capability
 
-        error [hidden-characters]: a text with characters that cannot be seen
+        error [hidden-characters]: text contains invisible characters
           in twice
-          remove them: they can carry orders to a model that nobody sees
+          remove them: they can hide instructions to the model
 
-        error [schema-root]: an `inputSchema` whose root is no object
+        error [schema-root]: root of `inputSchema` is not an object
           in twice
-          write `"type": "object"` at the root, also for a tool without parameters
+          set `"type": "object"` at the root, even for a tool without parameters
 
-        warning [old-revision]: the newest revision it answers is 2024-11-05
-          update its SDK: newer clients drop what is older than 2025-06-18 first
+        warning [old-revision]: the newest supported revision is 2024-11-05
+          update the SDK: clients drop support for revisions before 2025-06-18 first
 
-        warning [invalid-params]: `tools/call` without a name is answered with error -32000 (what?); expected error -32602
-          check parameters and refuse with this code
+        warning [invalid-params]: `tools/call` without a name: expected error -32602, got error -32000 (what?)
+          validate the parameters and return this code
 
-        warning [unknown-tool]: a tool that does not exist is answered with error -32000 (what?); expected error -32602
-          refuse with this code, so that a client does not take it for a failure of the tool
+        warning [unknown-tool]: unknown tool: expected error -32602, got error -32000 (what?)
+          return this code, so that clients can tell it from an error of the tool
 
-        warning [name-characters]: a tool whose name some models refuse
+        warning [name-characters]: tool name is rejected by some model providers
           in files.read
-          use letters, digits, `_` and `-` of ASCII: OpenAI, Anthropic and Gemini refuse a request with any other
+          use only ASCII letters, digits, `_` and `-`: OpenAI, Anthropic and Gemini reject other characters
 
-        warning [no-description]: a tool without a description
+        warning [no-description]: tool has no description
           in files.read, twice
-          say what it does, when to use it and what comes back: the model knows nothing else
+          describe what it does, when to use it and what it returns
 
-        hint [no-identity]: it does not say its name and version
-          set `serverInfo`: clients show it, and bug reports need it
+        hint [no-identity]: no name and version
+          set `serverInfo`: clients display it, and bug reports need it
 
-        hint [bad-end]: it exited with code 3 when standard input is closed
+        hint [bad-end]: exited with code 3 when standard input is closed
           exit with code 0 when standard input is closed
 
-        hint [unknown-prompt]: a prompt that does not exist is answered with error -32000 (what?); expected error -32602
-          refuse with this code
+        hint [unknown-prompt]: unknown prompt: expected error -32602, got error -32000 (what?)
+          return this code
 
-        hint [bad-cursor]: a cursor that it never gave is not refused with error -32602
+        hint [bad-cursor]: an invalid cursor is not rejected with error -32602
           in tools/list, prompts/list
-          refuse it: a client with an old cursor would read the first page again
+          reject it: a client with an outdated cursor would read the first page again
 
-        hint [undescribed-parameter]: a parameter without a description
+        hint [undescribed-parameter]: parameter has no description
           in files.read.path
-          say what it is, in which form, with an example
+          describe its meaning and format, with an example
 
-        hint [no-annotations]: a tool that does not say whether it changes anything
+        hint [no-annotations]: tool has no `readOnlyHint` or `destructiveHint`
           in files.read, twice, twice
-          set `readOnlyHint` or `destructiveHint`: clients otherwise ask their user for every call, as if it could destroy something
+          set `readOnlyHint` or `destructiveHint`: otherwise clients assume that the tool is destructive and ask for every call
 
-        hint [schema-gemini]: a schema that goes beyond what Gemini takes
+        hint [schema-gemini]: schema uses keywords that Gemini does not support
           in files.read (oneOf)
-          use plain types with `properties`, `items`, `enum` of texts and `required`: Gemini refuses the request or drops the rest
+          use only plain types, `properties`, `items`, `enum` with strings, and `required`: Gemini rejects the request or ignores the rest
 
-        hint [schema-strict]: a schema that OpenAI's strict mode does not take
+        hint [schema-strict]: schema is not compatible with OpenAI's strict mode
           in files.read
-          only matters where strict mode is wanted: require every property, forbid others with `"additionalProperties": false`, and have no defaults
+          if you need strict mode: require every property, set `"additionalProperties": false`, and remove defaults
 
         10 errors, 5 warnings, 8 hints
     "#]].assert_eq(&told(&output));
@@ -164,7 +164,7 @@ fn everything_that_is_wrong_is_told() {
 }
 
 #[test]
-fn the_report_for_programs_has_the_same_findings() {
+fn the_json_report_has_the_same_findings() {
     let output = doctor(&["--json"], "bad", &[]);
     let found = checks(&output);
     for check in
@@ -187,7 +187,7 @@ fn tools_are_called_only_when_asked_for() {
 }
 
 #[test]
-fn a_server_that_cannot_be_opened_is_no_finding() {
+fn an_unreachable_server_is_an_error_without_findings() {
     let output = program(&["doctor", "--", "/no/such/program"]).output().expect("the program ends");
     assert_eq!(output.status.code(), Some(4));
     let output =
@@ -198,7 +198,7 @@ fn a_server_that_cannot_be_opened_is_no_finding() {
 }
 
 #[tokio::test]
-async fn a_server_behind_a_url_is_knocked_at() {
+async fn an_http_server_is_probed() {
     let (stop, stopped) = oneshot::channel::<()>();
     let tool = Tool::new("add").description("Adds two numbers.").read_only().handler(|| "3");
     let service = HttpService::new(Server::new("web").version("1").tool(tool)).expect("it can be built");
@@ -209,15 +209,15 @@ async fn a_server_behind_a_url_is_knocked_at() {
     let output = tokio::task::spawn_blocking(run).await.expect("the program runs");
     stop.send(()).expect("the server runs");
     serving.await.expect("it was not aborted").expect("it ends well");
-    expect![[r"
+    expect![[r#"
         server       web 1
-        revisions    2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28 (spoken here: 2026-07-28)
+        revisions    2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28 (used: 2026-07-28)
         capabilities logging, tools
         offers       1 tool; about 31 tokens
-        times        opened after N ms, a ping takes N ms
+        times        connected in N ms, ping N ms
 
-        nothing to complain about
-    "]]
+        no problems found
+    "#]]
     .assert_eq(&told(&output));
     assert_eq!(output.status.code(), Some(0));
 }

@@ -31,7 +31,7 @@ const COMMANDS: [&str; 19] = [
 ];
 
 #[test]
-fn commands_of_several_words_explain_how_they_are_put() {
+fn positional_arguments_are_documented() {
     for command in ["call", "request", "tools"] {
         let output = program(&[command, "--help"]).output().expect("the program can be started");
         assert_eq!(output.status.code(), Some(0), "{command}");
@@ -40,23 +40,26 @@ fn commands_of_several_words_explain_how_they_are_put() {
 }
 
 #[test]
-fn help_is_a_command_as_well() {
+fn help_is_also_a_command() {
     let place = Place::new();
     assert_eq!(place.run(&["help"]), place.run(&["--help"]));
     assert_eq!(place.run(&["help", "call"]), place.run(&["call", "--help"]));
 }
 
 #[test]
-fn the_exit_codes_are_documented_where_people_look() {
+fn the_exit_codes_are_documented_in_the_help() {
     for words in [["--help"].as_slice(), &["man"]] {
         let output = program(words).output().expect("the program can be started");
         let text = String::from_utf8_lossy(&output.stdout).replace("\\-", "-");
-        assert!(text.contains("the server cannot be started or reached, or went away"), "{text}");
+        assert!(
+            text.contains("the server cannot be started or reached, or the connection was lost"),
+            "{text}"
+        );
     }
 }
 
 #[test]
-fn a_page_of_the_manual_is_written_for_each_command() {
+fn each_command_has_a_manual_page() {
     let place = Place::new();
     place.check(&["man", "pages"], 0, &expect![[""]]);
     for command in COMMANDS {
@@ -78,26 +81,26 @@ fn untimed(text: &str) -> String {
 }
 
 #[test]
-fn a_server_is_introduced() {
+fn info_describes_a_server() {
     let place = Place::new();
     let (told, code) = place.run(&["info", "everything"]);
-    expect![[r"
+    expect![[r#"
         server        everything VERSION (Everything)
-        description   Every feature of every revision
+        description   Demonstrates every feature of every protocol revision
         website       https://github.com/bowline-mcp/bowline
         revision      2026-07-28 (modern)
-        capabilities  tools (tells of changes), resources (tells of changes, can be subscribed to), prompts (tells of changes), completions, logging
+        capabilities  tools (list changes), resources (list changes, subscriptions), prompts (list changes), completions, logging
         connected in  * ms
 
-        Every feature of the protocol, each in the smallest way that shows it. Start with `echo` and `sum`; `wait` takes its time, `sign_in` and `test_elicitation` ask the user, `letters` borrows the client's model."]].assert_eq(&untimed(&told));
+        Demonstrates every feature of the protocol. Start with `echo` and `sum`; `wait` reports progress, `sign_in` and `test_elicitation` ask the user, `letters` uses the client's model."#]].assert_eq(&untimed(&told));
     assert_eq!(code, Some(0));
     let (told, code) = place.run(&["ping", "everything"]);
-    expect!["answered after * ms, in revision 2026-07-28"].assert_eq(&untimed(&told));
+    expect!["response after * ms, revision 2026-07-28"].assert_eq(&untimed(&told));
     assert_eq!(code, Some(0));
 }
 
 #[test]
-fn info_and_ping_in_json_have_members_that_stay() {
+fn info_and_ping_have_stable_json() {
     let place = Place::new();
     let read = |words: &[&str]| -> serde_json::Value {
         let (told, code) = place.run(words);
@@ -118,60 +121,60 @@ fn info_and_ping_in_json_have_members_that_stay() {
 }
 
 #[test]
-fn what_a_server_has_is_listed() {
+fn lists_are_printed() {
     let place = Place::new();
     let (told, _) = place.run(&["tools", "everything"]);
     assert!(
-        told.lines().any(|line| line.starts_with("echo  ") && line.ends_with("  Say the same again.")),
+        told.lines().any(|line| line.starts_with("echo  ") && line.ends_with("  Return the message.")),
         "{told}"
     );
     place.check(
         &["resources", "everything"],
         0,
-        &expect![[r"
-        test://static-text       static_text (text/plain): A text.
-        test://static-binary     static_binary (image/png): A picture.
-        test://watched-resource  watched_resource (text/plain): A text to subscribe to.
-        test://rules             The rules (text/plain)
-        test://planets/mercury   mercury (text/plain)
-        test://planets/venus     venus (text/plain)
-        test://planets/earth     earth (text/plain)
-    "]],
+        &expect![[r#"
+            test://static-text       static_text (text/plain): A static text resource.
+            test://static-binary     static_binary (image/png): A static image resource.
+            test://watched-resource  watched_resource (text/plain): A resource to subscribe to.
+            test://rules             The rules (text/plain)
+            test://planets/mercury   mercury (text/plain)
+            test://planets/venus     venus (text/plain)
+            test://planets/earth     earth (text/plain)
+        "#]],
     );
     place.check(
         &["templates", "everything"],
         0,
-        &expect![[r"
-        test://template/{id}/data  template: A row of data, by its id.
-    "]],
+        &expect![[r#"
+            test://template/{id}/data  template: A row of data by id.
+        "#]],
     );
-    place.check(&["prompts", "everything"], 0, &expect![[r"
-        test_input_required_result_prompt   A prompt that asks for its context.
+    place.check(&["prompts", "everything"], 0, &expect![[r#"
+        test_input_required_result_prompt   A prompt that asks the user for context.
         test_simple_prompt                  A prompt without arguments.
         test_prompt_with_arguments          arg1= arg2= A prompt with two arguments.
-        test_prompt_with_embedded_resource  resourceUri= A prompt that brings a resource along.
-        test_prompt_with_image              A prompt that brings a picture along.
-        travel                              country= [city=] Plan a journey; the suggestions for the city depend on the country.
-    "]]);
+        test_prompt_with_embedded_resource  resourceUri= A prompt with an embedded resource.
+        test_prompt_with_image              A prompt with an image.
+        travel                              country= [city=] Plan a trip. The completion of the city depends on the country.
+    "#]]);
     place.check(
         &["templates", "everything", "--json"],
         0,
         &expect![[r#"
-        {
-          "resourceTemplates": [
             {
-              "uriTemplate": "test://template/{id}/data",
-              "name": "template",
-              "description": "A row of data, by its id."
+              "resourceTemplates": [
+                {
+                  "uriTemplate": "test://template/{id}/data",
+                  "name": "template",
+                  "description": "A row of data by id."
+                }
+              ]
             }
-          ]
-        }
-    "#]],
+        "#]],
     );
 }
 
 #[test]
-fn lists_in_json_are_those_of_the_protocol() {
+fn lists_in_json_use_the_protocol_format() {
     let place = Place::new();
     for (command, member) in [
         ("tools", "tools"),
@@ -187,45 +190,45 @@ fn lists_in_json_are_those_of_the_protocol() {
 }
 
 #[test]
-fn one_tool_is_shown_with_what_it_takes_and_gives() {
+fn a_tool_is_described_with_arguments_and_result() {
     let place = Place::new();
     place.check(
         &["tools", "everything", "sum"],
         0,
-        &expect![[r"
+        &expect![[r#"
             sum
             Sum
 
-            Add numbers, and return the sum as data with a schema.
+            Add numbers and return the sum as structured content.
 
-            The server says it is: read-only, idempotent, closed world
+            Hints: read-only, idempotent, closed world
 
             Arguments
               numbers  array of number, 1 to 1000, required
-                  The numbers.
+                  The numbers to add.
 
             Result
               count  integer, at least 0, required
-                  How many numbers there were.
+                  How many numbers were added.
               sum  number, required
-                  What they add up to.
-        "]],
+                  The sum.
+        "#]],
     );
     place.check(
         &["tools", "everything", "wait"],
         0,
-        &expect![[r"
+        &expect![[r#"
             wait
             Wait
 
-            Wait for some seconds and tell how many have passed. A call that is given up ends at once.
+            Wait for some seconds and report progress. Can be cancelled.
 
-            The server says it is: read-only, closed world
+            Hints: read-only, closed world
 
             Arguments
               seconds  integer, 1 to 3600, required
-                  How long, in seconds.
-        "]],
+                  How long to wait, in seconds.
+        "#]],
     );
     place.check(
         &["tools", "everything", "smu"],
@@ -238,46 +241,46 @@ fn one_tool_is_shown_with_what_it_takes_and_gives() {
 }
 
 #[test]
-fn what_is_inside_an_argument_is_shown_further_in() {
+fn nested_arguments_are_indented() {
     let place = Place::new();
     place.check(
         &["tools", "edit_file", "--", "bowline", "serve", "files", "--write"],
         0,
         &expect![[r#"
-        edit_file
-        Edit a file
+            edit_file
+            Edit a file
 
-        Replace exact texts in a file, and show what that changes.
+            Replace exact text in a file and return a diff.
 
-        The server says it is: destructive, closed world
+            Hints: destructive, closed world
 
-        Arguments
-          path  string, required
-              The path of the file.
-          edits  array of object, required
-              What to replace, one after the other.
-            old_text  string, required
-                The text to replace, exactly as it is in the file.
-            new_text  string, required
-                The text to put in its place.
-            replace_all  boolean, default false
-                Whether to replace it wherever it is; otherwise it must be there once.
-          dry_run  boolean, default false
-              Whether to show the difference without writing the file.
+            Arguments
+              path  string, required
+                  The path of the file.
+              edits  array of object, required
+                  The edits, applied in order.
+                old_text  string, required
+                    The text to replace, exactly as it is in the file.
+                new_text  string, required
+                    The replacement.
+                replace_all  boolean, default false
+                    Replace all occurrences. Otherwise the text must occur exactly once.
+              dry_run  boolean, default false
+                  Only return the diff, without writing the file.
 
-        Result
-          path  string, required
-              The path of the file.
-          diff  string, required
-              The difference, as a unified diff.
-          written  boolean, required
-              Whether the file was written.
-    "#]],
+            Result
+              path  string, required
+                  The path of the file.
+              diff  string, required
+                  The changes as a unified diff.
+              written  boolean, required
+                  Whether the file was written.
+        "#]],
     );
 }
 
 #[test]
-fn resources_prompts_and_proposals_are_shown() {
+fn resources_prompts_and_completions_are_shown() {
     let place = Place::new();
     place.check(
         &["read", "everything", "test://planets/earth"],
@@ -312,8 +315,8 @@ fn resources_prompts_and_proposals_are_shown() {
         &["read", "everything"],
         2,
         &expect![[r#"
-            error: expected the URI of a resource
-              `bowline resources everything` shows which there are
+            error: missing resource URI
+              run `bowline resources everything` to list the resources
         "#]],
     );
     place.check(
@@ -331,46 +334,46 @@ fn resources_prompts_and_proposals_are_shown() {
         &["prompt", "everything", "travel", "country=Italy", "--json"],
         0,
         &expect![[r#"
-        {
-          "description": "Plan a journey; the suggestions for the city depend on the country.",
-          "messages": [
             {
-              "role": "user",
-              "content": {
-                "type": "text",
-                "text": "Plan a weekend in Italy."
-              }
-            },
-            {
-              "role": "assistant",
-              "content": {
-                "type": "text",
-                "text": "Gladly. What do you like to see?"
-              }
+              "description": "Plan a trip. The completion of the city depends on the country.",
+              "messages": [
+                {
+                  "role": "user",
+                  "content": {
+                    "type": "text",
+                    "text": "Plan a weekend in Italy."
+                  }
+                },
+                {
+                  "role": "assistant",
+                  "content": {
+                    "type": "text",
+                    "text": "Gladly. What do you like to see?"
+                  }
+                }
+              ]
             }
-          ]
-        }
-    "#]],
+        "#]],
     );
     place.check(
         &["prompt", "everything", "travel", "land=Italy"],
         2,
-        &expect![[r"
-        error: travel: there is no argument `land`; there are country, city
-    "]],
+        &expect![[r#"
+            error: travel: unknown argument `land`; known arguments: country, city
+        "#]],
     );
     place.check(
         &["prompt", "everything", "travel"],
         2,
         &expect![[r#"
-            error: travel: expected `country`, which is required
-              `bowline prompts everything` shows what it takes
+            error: travel: missing required argument `country`
+              run `bowline prompts everything` to see its arguments
         "#]],
     );
-    place.check(&["prompt", "everything", "journey"], 2, &expect![[r"
+    place.check(&["prompt", "everything", "journey"], 2, &expect![[r#"
         error: the server has no prompt `journey`
-          it has test_input_required_result_prompt, test_simple_prompt, test_prompt_with_arguments, test_prompt_with_embedded_resource, test_prompt_with_image, travel
-    "]]);
+          available: test_input_required_result_prompt, test_simple_prompt, test_prompt_with_arguments, test_prompt_with_embedded_resource, test_prompt_with_image, travel
+    "#]]);
     place.check(
         &["complete", "everything", "travel", "city=P", "country=Italy"],
         0,
@@ -392,13 +395,17 @@ fn resources_prompts_and_proposals_are_shown() {
         }
     "#]],
     );
-    place.check(&["complete", "everything", "travel"], 2, &expect![[r"
-        error: expected a prompt or URI template, and an argument with the start of its value: `code language=py`
-    "]]);
+    place.check(
+        &["complete", "everything", "travel"],
+        2,
+        &expect![[r#"
+        error: expected a prompt or URI template and the argument to complete, such as `code language=py`
+    "#]],
+    );
 }
 
 #[test]
-fn a_blob_becomes_a_file_that_is_told_of() {
+fn a_blob_is_saved_and_reported() {
     let place = Place::new();
     place.check(
         &["read", "everything", "test://static-binary", "-o", "files"],
@@ -418,23 +425,23 @@ fn a_blob_becomes_a_file_that_is_told_of() {
 }
 
 #[test]
-fn who_is_not_known_or_not_there_is_told_with_what_to_do() {
+fn unknown_and_unreachable_servers_get_hints() {
     let place = Place::new();
     place.put("user/.config/bowline/bowline.toml", "[servers.notes]\ncommand = \"/no/such/program\"\n");
     place.check(
         &["tools", "note"],
         3,
-        &expect![[r"
-        error: there is no server `note`
-          did you mean `notes`?
-          the configuration has notes
-          the program itself has files, git, database, web, everything
-          a program is named behind `--`, as in `bowline tools -- note`
-    "]],
+        &expect![[r#"
+            error: unknown server `note`
+              did you mean `notes`?
+              configured servers: notes
+              built-in servers: files, git, database, web, everything
+              to start a program, put it after `--`: `bowline tools -- note`
+        "#]],
     );
     for address in ["localhost:7337", "ftp://example.com"] {
         let (told, code) = place.run(&["tools", address]);
-        assert!(told.ends_with("\n  a URL begins with http:// or https://\n"), "{told}");
+        assert!(told.ends_with("\n  URLs start with http:// or https://\n"), "{told}");
         assert_eq!(code, Some(3));
     }
     place.check(
@@ -448,14 +455,14 @@ fn who_is_not_known_or_not_there_is_told_with_what_to_do() {
         &["tools", "notes", "--header", "X=1"],
         2,
         &expect![[r"
-        error: `--header` and `--bearer-env` are for servers with a URL, and `notes` has none
+        error: `--header` and `--bearer-env` need a server with a URL, but `notes` is not one
     "]],
     );
     place.check(
         &["tools", "http://127.0.0.1:1/mcp", "--bearer-env", "TOKEN"],
         2,
         &expect![[r"
-        error: expected a token in the variable `TOKEN`, which is not set
+        error: environment variable `TOKEN` is not set; expected a token
     "]],
     );
     let (told, code) = place.run(&["tools", "http://127.0.0.1:1/mcp"]);
@@ -464,7 +471,7 @@ fn who_is_not_known_or_not_there_is_told_with_what_to_do() {
 }
 
 #[test]
-fn what_changes_at_a_server_is_shown_to_whoever_watches() {
+fn changes_of_a_server_are_watched() {
     let place = Place::new();
     let mut server = place
         .program(&["serve", "everything", "--http", "127.0.0.1:0"])
@@ -501,21 +508,21 @@ fn what_changes_at_a_server_is_shown_to_whoever_watches() {
 }
 
 #[test]
-fn news_is_shown_until_there_was_enough() {
+fn watch_stops_after_the_given_count() {
     let place = Place::new();
     place.check(
         &["watch", "everything", "--for", "1ms"],
         0,
-        &expect![[r"
-        listening to `everything`; Ctrl-C ends it
-    "]],
+        &expect![[r#"
+            watching `everything`; press Ctrl-C to stop
+        "#]],
     );
     place.check(
         &["watch", "everything", "--count", "0", "--json"],
         0,
-        &expect![[r"
-        listening to `everything`; Ctrl-C ends it
-    "]],
+        &expect![[r#"
+            watching `everything`; press Ctrl-C to stop
+        "#]],
     );
     place.check(&["watch", "everything", "--level", "loud"], 2, &expect![[r"
         error: invalid value 'loud' for '--level <LEVEL>': expected a level from `debug` to `emergency`, got `loud`

@@ -1,4 +1,4 @@
-//! The program as its users run it.
+//! Runs the program like its users do.
 #![expect(clippy::needless_raw_string_hashes, reason = "snapshots are written with hashes, needed or not")]
 
 mod book;
@@ -26,12 +26,14 @@ mod shells;
 #[cfg(unix)]
 mod terminal;
 #[cfg(unix)]
+mod terminal_picture;
+#[cfg(unix)]
 mod up;
 
 use std::process::{Command, Stdio};
 
-/// The program, with neither a home nor a terminal nor anything else of whoever runs the tests: gateways that run on this
-/// machine are told of in folders that it does not look into.
+/// Returns the program without a home directory, a terminal and the environment of the caller, so that it cannot find gateways of
+/// this machine.
 pub(crate) fn program(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bowline"));
     command.args(words).env_clear().env("TMPDIR", env!("CARGO_TARGET_TMPDIR")).stdin(Stdio::null());

@@ -1,4 +1,4 @@
-//! The program at a terminal, as a person sees it.
+//! Runs the program at a pseudo terminal.
 
 use rustix::{
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
@@ -14,8 +14,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long the program may take to show something before the test has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long to wait for output before the test fails.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A program whose standard streams are a terminal.
 pub(crate) struct Pty {
@@ -31,7 +31,7 @@ impl Pty {
         Self::sized(command, 24, 80)
     }
 
-    /// Starts a program at a terminal of so many lines and columns.
+    /// Starts a program at a terminal of the given size.
     pub(crate) fn sized(mut command: Command, rows: u16, columns: u16) -> Self {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there are terminals");
         grantpt(&ours).expect("the terminal is ours");
@@ -43,14 +43,14 @@ impl Pty {
         let theirs = || OpenOptions::new().read(true).write(true).open(&name).expect("it can be opened");
         command.stdin(theirs()).stdout(theirs()).stderr(theirs());
         let child = command.spawn().expect("the program can be started");
-        // The ends that are the program's alone are closed here, so that its end is seen.
+        // Close our copies of the program's end, so that its exit is noticed.
         drop(command);
         let keyboard = File::from(ours);
         let mut display = keyboard.try_clone().expect("the terminal can be read and written");
         let (sender, shown) = mpsc::channel();
         thread::spawn(move || {
             let mut buffer = [0; 4096];
-            // Reading fails when the program has closed the terminal.
+            // Reading fails when the program closes the terminal.
             while let Ok(count @ 1..) = display.read(&mut buffer) {
                 if sender.send(buffer[..count].to_vec()).is_err() {
                     break;
@@ -62,14 +62,14 @@ impl Pty {
         Self { child, keyboard, shown, screen }
     }
 
-    /// Waits until a text stands on the screen.
+    /// Waits until the screen contains a text.
     pub(crate) fn expect(&mut self, text: &str) -> &mut Self {
         self.wait(text, |screen| screen.contains(text))
     }
 
-    /// Waits until the screen is as it is wanted.
+    /// Waits until the screen satisfies a condition.
     pub(crate) fn wait(&mut self, what: &str, is_wanted: impl Fn(&str) -> bool) -> &mut Self {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !is_wanted(&self.screen()) {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.shown.recv_timeout(left) {
@@ -94,35 +94,46 @@ impl Pty {
         self
     }
 
-    /// What the screen shows.
+    /// Returns the text on the screen.
     pub(crate) fn screen(&self) -> String {
         let contents = self.screen.screen().contents();
         let lines: Vec<&str> = contents.lines().map(str::trim_end).collect();
         lines.join("\n")
     }
 
-    /// Waits for the program's end, and gives what the screen shows without and with its colors.
+    /// Waits for the program's end, and returns the screen without and with colors.
     pub(crate) fn finish_with_colors(mut self) -> (String, String) {
         self.drain();
         let colors = self.screen.screen().contents_formatted();
         (self.screen(), colors)
     }
 
-    /// The id of the program, for signals.
+    /// Waits for the program's end, and returns the screen with its styles.
+    pub(crate) fn into_screen(mut self) -> vt100::Screen {
+        self.drain();
+        self.screen.screen().clone()
+    }
+
+    /// Returns the screen with its styles.
+    pub(crate) fn screen_cells(&self) -> &vt100::Screen {
+        self.screen.screen()
+    }
+
+    /// Returns the process id, for signals.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Waits for the program's end, and gives its exit code with what the screen shows then.
+    /// Waits for the program's end, and returns its exit code and the screen.
     pub(crate) fn finish(mut self) -> (Option<i32>, String) {
         self.drain();
         let status = self.child.wait().expect("the program is our child");
         (status.code(), self.screen())
     }
 
-    /// Reads until the terminal ends, which it does with the last program that holds it.
+    /// Reads until the last program that uses the terminal exits.
     fn drain(&mut self) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while let Ok(bytes) = self.shown.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             self.screen.process(&bytes);
         }
@@ -131,7 +142,7 @@ impl Pty {
 
 impl Drop for Pty {
     fn drop(&mut self) {
-        // It has ended, unless the test has failed.
+        // The program has exited, unless the test failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

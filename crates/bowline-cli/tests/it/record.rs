@@ -103,7 +103,7 @@ fn a_recording_is_a_transcript_without_secrets() {
 }
 
 #[test]
-fn a_run_with_a_question_is_served_again_frame_by_frame() {
+fn a_recorded_question_is_replayed_frame_by_frame() {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
     let path = folder.path().join("run.txtar");
     let came = recorded(&path);
@@ -115,7 +115,7 @@ fn a_run_with_a_question_is_served_again_frame_by_frame() {
 }
 
 #[test]
-fn a_client_that_says_something_else_is_told() {
+fn an_unrecorded_request_is_reported() {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
     let path = folder.path().join("run.txtar");
     recorded(&path);
@@ -138,19 +138,19 @@ fn a_client_that_says_something_else_is_told() {
 }
 
 #[test]
-fn a_server_that_still_answers_the_same_passes() {
+fn an_unchanged_server_matches_its_recording() {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
     let path = folder.path().join("run.txtar");
     recorded(&path);
     for variables in [&[][..], &[("QUESTION", "77")]] {
         let output = replayed_to_server(&path, variables, &[]);
-        assert_eq!(String::from_utf8_lossy(&output.stdout), "every answer is as recorded\n");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "all responses match the recording\n");
         assert!(output.status.success());
     }
 }
 
 #[test]
-fn a_changed_answer_is_a_difference() {
+fn a_changed_response_is_a_difference() {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
     let path = folder.path().join("run.txtar");
     recorded(&path);
@@ -163,9 +163,9 @@ fn a_changed_answer_is_a_difference() {
           /result/content/0/text: expected "hello", got "good day"
     "#]]
     .assert_eq(&told);
-    expect![[r"
-        error: one answer is not as recorded
-    "]]
+    expect![[r#"
+        error: 1 response differs from the recording
+    "#]]
     .assert_eq(&String::from_utf8_lossy(&output.stderr));
     let ignored = replayed_to_server(&path, &changed, &["--ignore", "/result/content/*/text"]);
     assert!(ignored.status.success());
@@ -176,7 +176,7 @@ fn a_changed_answer_is_a_difference() {
 }
 
 #[test]
-fn bytes_pass_as_they_are() {
+fn bytes_pass_unchanged() {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
     let path = folder.path().join("raw");
     let words = ["record", path.to_str().expect("it is a text"), "--", "/bin/cat"];
@@ -189,7 +189,7 @@ fn bytes_pass_as_they_are() {
 }
 
 #[test]
-fn other_commands_record_as_well() {
+fn other_commands_can_record() {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
     let path = folder.path().join("ping.txtar");
     let words = ["ping", "--record", path.to_str().expect("it is a text"), "--", "/bin/sh", SERVER];
@@ -200,7 +200,7 @@ fn other_commands_record_as_well() {
 }
 
 #[test]
-fn a_recording_that_cannot_be_written_is_told() {
+fn an_unwritable_recording_is_an_error() {
     let output = program(&["ping", "--record", "/no/such/folder/a", "--", "/bin/sh", SERVER])
         .output()
         .expect("it ends");

@@ -23,7 +23,7 @@ fn url(message: &str) -> String {
 }
 
 #[test]
-fn a_gateway_is_one_server_for_whoever_starts_it() {
+fn a_stdio_gateway_looks_like_one_server() {
     let place = Place::new();
     place.put("user/.config/bowline/bowline.toml", SERVERS);
     let words =
@@ -34,7 +34,7 @@ fn a_gateway_is_one_server_for_whoever_starts_it() {
 }
 
 #[test]
-fn a_gateway_serves_both_and_ends_with_its_client() {
+fn a_gateway_serves_http_and_stdio_until_its_client_exits() {
     let place = Place::new();
     place.put("user/.config/bowline/bowline.toml", SERVERS);
     let mut gateway = Background::start(place.program(&["gateway", "--stdio", "--listen", "127.0.0.1:0"]));
@@ -47,7 +47,7 @@ fn a_gateway_serves_both_and_ends_with_its_client() {
 }
 
 #[test]
-fn a_url_without_the_path_is_told_of_it() {
+fn a_url_without_a_path_gets_a_hint() {
     let place = Place::new();
     let mut server = Background::start(place.program(&["serve", "everything", "--http", "localhost:0"]));
     let url = server.line();
@@ -57,7 +57,7 @@ fn a_url_without_the_path_is_told_of_it() {
 }
 
 #[test]
-fn a_gateway_over_http_ends_when_it_is_told() {
+fn an_http_gateway_shuts_down_on_signal() {
     let place = Place::new();
     let file = "[gateway]\nlisten = \"127.0.0.1:0\"\ntoken_env = \"GATE_TOKEN\"\n".to_owned() + SERVERS;
     place.put("gateway.toml", &file);
@@ -93,7 +93,7 @@ fn get(address: &str, path: &str, host: &str) -> String {
 }
 
 #[test]
-fn a_gateway_that_is_terminated_is_not_ready_before_it_ends() {
+fn a_terminating_gateway_is_not_ready() {
     let place = Place::new();
     let file = "[gateway]\nlisten = \"127.0.0.1:0\"\nshutdown_delay = \"60s\"\n".to_owned() + SERVERS;
     place.put("gateway.toml", &file);
@@ -103,7 +103,7 @@ fn a_gateway_that_is_terminated_is_not_ready_before_it_ends() {
     let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
     assert!(get(address, "/readyz", "anything").starts_with("HTTP/1.1 200"));
     gateway.signal(Signal::TERM);
-    gateway.message("terminated");
+    gateway.message("shutting down");
     assert!(get(address, "/readyz", "anything").starts_with("HTTP/1.1 503"));
     assert!(get(address, "/healthz", "anything").starts_with("HTTP/1.1 200"));
     // Told again, it does not wait.
@@ -112,7 +112,7 @@ fn a_gateway_that_is_terminated_is_not_ready_before_it_ends() {
 }
 
 #[test]
-fn a_served_server_answers_for_the_hosts_it_is_given_and_the_first_revision() {
+fn a_served_server_accepts_its_hosts_and_2024_11_05() {
     use std::io::{BufRead, BufReader, Write};
     let place = Place::new();
     let words = ["serve", "everything", "--http", "0.0.0.0:0", "--http-host", "mcp.example.com"];
@@ -131,17 +131,17 @@ fn a_served_server_answers_for_the_hosts_it_is_given_and_the_first_revision() {
     assert_eq!(server.end().0, Some(0));
     let (told, code) = place.run(&["serve", "everything", "--http", "0", "--http-host", "*"]);
     assert_eq!(code, Some(2), "{told}");
-    assert!(told.contains("`*` needs a token"), "{told}");
+    assert!(told.contains("`*` is not allowed without a token"), "{told}");
 }
 
 #[test]
-fn what_is_wrong_is_told_or_with_strict_ends_it() {
+fn problems_are_logged_and_fatal_with_strict() {
     let place = Place::new();
     let (told, code) = place.run(&["gateway"]);
     expect![[r#"
-        error: there is no configuration at `/here/bowline.toml` or `/user/.config/bowline/bowline.toml`
-          `bowline config import` takes over the servers of other programs on this computer
-          `bowline up` shows what it does without one
+        error: no configuration found at `/here/bowline.toml` or `/user/.config/bowline/bowline.toml`
+          run `bowline config import` to import servers from other clients
+          run `bowline up` to try the built-in servers
     "#]]
     .assert_eq(&told);
     assert_eq!(code, Some(3));
@@ -151,25 +151,25 @@ fn what_is_wrong_is_told_or_with_strict_ends_it() {
     );
     place.put("here/bowline.toml", "[servers.theirs]\ncommand = \"bowline\"\n");
     let (told, code) = place.run(&["gateway", "--strict", "--no-token", "--listen", "0.0.0.0:0"]);
-    expect![[r"
-        error: something is wrong with the configuration
+    expect![[r#"
+        error: the configuration has problems
           /user/.config/bowline/bowline.toml:10:1: servers.wrong.args: `args` means something only beside `command`, which is not there; add `command` or remove `args`
-          other machines can connect to 0.0.0.0:0, and nobody has to send a token; remove `--no-token`, or set `token_env` in `[gateway]`
-          only requests for `localhost` are answered on 0.0.0.0:0; add the names and addresses that clients use to `gateway.allowed_hosts`
-          /here/bowline.toml:1: the server `theirs` comes with the project and is not used before you approve it: run `bowline up` in a terminal
-    "]].assert_eq(&told);
+          other machines can connect to 0.0.0.0:0 without a token; remove `--no-token`, or set `token_env` in `[gateway]`
+          listening on 0.0.0.0:0, but only requests for `localhost` are allowed; add the host names and addresses that clients use to `gateway.allowed_hosts`
+          /here/bowline.toml:1: server `theirs` is defined by the project and needs your approval; run `bowline up` in a terminal to approve it
+    "#]].assert_eq(&told);
     assert_eq!(code, Some(3));
     let (told, code) = place.run(&["gateway", "--stdio", "--log", "loud"]);
-    expect![[r"
-        error: the level of the log `loud` cannot be understood
-          expected error, warn, info, debug or trace, or such as `warn,bowline_host=debug`
-    "]]
+    expect![[r#"
+        error: invalid log level `loud`
+          expected error, warn, info, debug, trace, or a filter such as `warn,bowline_host=debug`
+    "#]]
     .assert_eq(&told);
     assert_eq!(code, Some(2));
 }
 
 #[test]
-fn servers_of_the_program_are_served() {
+fn built_in_servers_are_served() {
     let place = Place::new();
     place.put("here/README.md", "Hello\n");
     place.put("here/below/notes.txt", "Notes\n");
@@ -201,7 +201,7 @@ fn servers_of_the_program_are_served() {
 }
 
 #[test]
-fn a_home_directory_is_served_only_when_it_is_meant() {
+fn a_home_directory_is_served_only_on_request() {
     let place = Place::new();
     place.put("user/notes.txt", "Notes\n");
     for folder in ["user", "."] {
@@ -218,7 +218,7 @@ fn a_home_directory_is_served_only_when_it_is_meant() {
     assert!(told.contains("the root of the file system") && told.contains("`--root /`"), "{told}");
 
     // At a terminal there is a question.
-    for (answer, expected) in [("n", "no folder is named"), ("y", "speaking MCP")] {
+    for (answer, expected) in [("n", "refusing to serve"), ("y", "serving MCP")] {
         let mut command = place.program(&["serve", "files"]);
         command.current_dir(place.path("user"));
         let mut pty = Pty::start(command);
@@ -233,11 +233,14 @@ fn a_home_directory_is_served_only_when_it_is_meant() {
 }
 
 #[test]
-fn a_database_is_created_where_it_may_be_written() {
+fn a_database_is_created_with_write_access() {
     let place = Place::new();
     let (told, code) = place.run(&["serve", "database", "--sqlite", "new.db"]);
     assert_eq!(code, Some(1), "{told}");
-    assert!(told.contains("there is no file `new.db`") && told.contains("`--write` creates it"), "{told}");
+    assert!(
+        told.contains("file `new.db` does not exist") && told.contains("pass `--write` to create it"),
+        "{told}"
+    );
     let serve = ["bowline", "serve", "database", "--sqlite", "new.db", "--write", "--without-consent"];
     let create = ["call", "execute", "sql=CREATE TABLE notes (text TEXT)", "--"];
     let (told, code) = place.run(&[&create[..], &serve].concat());
@@ -268,7 +271,7 @@ fn calls_are_limited_by_a_flag() {
 }
 
 #[test]
-fn what_cannot_be_served_is_an_error() {
+fn unsupported_documents_are_an_error() {
     let place = Place::new();
     for (words, code) in [
         (&["serve", "files", "nowhere"][..], 1),
@@ -284,7 +287,7 @@ fn what_cannot_be_served_is_an_error() {
 }
 
 #[test]
-fn a_hangup_reloads_the_configuration() {
+fn sighup_reloads_the_configuration() {
     let place = Place::new();
     place.put("user/.config/bowline/bowline.toml", SERVERS);
     let mut gateway = Background::start(place.program(&["gateway", "--listen", "127.0.0.1:0"]));

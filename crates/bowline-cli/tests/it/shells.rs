@@ -95,7 +95,7 @@ fn check(place: &Place, mut pty: Pty, names: &[(&str, &str)], menu: Option<&str>
 }
 
 #[test]
-fn bash_runs_nothing_that_is_in_a_name() {
+fn bash_does_not_interpret_names() {
     if !is_installed("bash") || !is_installed("setsid") {
         return;
     }
@@ -114,7 +114,7 @@ fn bash_runs_nothing_that_is_in_a_name() {
 }
 
 #[test]
-fn zsh_runs_nothing_that_is_in_a_name() {
+fn zsh_does_not_interpret_names() {
     if !is_installed("zsh") || !is_installed("setsid") {
         return;
     }
@@ -124,7 +124,7 @@ fn zsh_runs_nothing_that_is_in_a_name() {
 }
 
 #[test]
-fn fish_runs_nothing_that_is_in_a_name() {
+fn fish_does_not_interpret_names() {
     if !is_installed("fish") || !is_installed("setsid") {
         return;
     }
@@ -135,7 +135,7 @@ fn fish_runs_nothing_that_is_in_a_name() {
 }
 
 #[test]
-fn elvish_runs_nothing_that_is_in_a_name() {
+fn elvish_does_not_interpret_names() {
     if !is_installed("elvish") || !is_installed("setsid") {
         return;
     }
@@ -146,7 +146,7 @@ fn elvish_runs_nothing_that_is_in_a_name() {
 }
 
 #[test]
-fn names_that_cannot_be_typed_are_not_offered() {
+fn unprintable_names_are_not_completed() {
     let place = place();
     for shell in [&[][..], &["--shell", "bash"], &["--shell", "zsh"], &["--shell", "powershell"]] {
         let words = [&["__complete"], shell, &["--", "call", "hostile", "l"]].concat();

@@ -13,7 +13,7 @@ fn start(place: &Place, words: &[&str]) -> Pty {
 }
 
 #[test]
-fn a_form_is_filled_in_field_by_field_until_it_is_right() {
+fn a_form_is_filled_in_field_by_field() {
     let place = Place::new();
     let mut pty = start(&place, &["call", "everything", "test_elicitation", "message=Who are you?"]);
     pty.expect("name.\neverything>").enter("");
@@ -60,7 +60,7 @@ fn a_question_can_be_declined() {
 }
 
 #[test]
-fn a_page_is_shown_with_its_host_and_not_opened_without_consent() {
+fn a_url_is_shown_with_its_host_and_needs_consent() {
     // proves: ELIF-26, ELIU-19, ELIU-22, ELIU-24
     // V-103
     let place = Place::new();
@@ -75,28 +75,28 @@ fn a_page_is_shown_with_its_host_and_not_opened_without_consent() {
           the whole URL: https://example.com/sign-in
         [y] yes  [n] no  [c] cancel
         everything> n
-        the user would rather not"#]]
+        the user declined"#]]
     .assert_eq(&screen);
     assert_eq!(code, Some(0));
 }
 
 #[test]
-fn what_is_missing_is_asked_for() {
+fn missing_arguments_are_prompted_for() {
     let place = Place::new();
     let mut pty = start(&place, &["call", "everything", "wait"]);
     pty.expect("seconds (").enter("soon").expect("expected integer").enter("1");
     let (code, screen) = pty.finish();
-    assert!(screen.ends_with("waited for 1 s"), "{screen}");
+    assert!(screen.ends_with("waited 1 s"), "{screen}");
     assert_eq!(code, Some(0));
 }
 
 #[test]
-fn a_call_can_be_interrupted_while_its_progress_is_shown() {
+fn a_call_can_be_interrupted_during_progress() {
     use rustix::process::{Pid, Signal, kill_process};
 
     let place = Place::new();
     let mut pty = start(&place, &["call", "everything", "wait", "seconds=3600"]);
-    pty.expect("0% 1 s have passed");
+    pty.expect("0% 1 s elapsed");
     let id = i32::try_from(pty.id()).ok().and_then(Pid::from_raw).expect("it runs");
     kill_process(id, Signal::INT).expect("it is our child");
     let (code, screen) = pty.finish();
@@ -105,10 +105,10 @@ fn a_call_can_be_interrupted_while_its_progress_is_shown() {
 }
 
 #[test]
-fn a_line_says_for_how_long_a_server_has_been_starting() {
+fn the_startup_time_of_a_server_is_shown() {
     let place = Place::new();
     let mut pty = start(&place, &["tools", "--", "sleep", "600"]);
-    pty.expect("starting sleep 600, 1 s; Ctrl-C stops").expect("starting sleep 600, 2 s");
+    pty.expect("starting sleep 600 (1 s), Ctrl-C to stop").expect("starting sleep 600 (2 s)");
     signal(pty.id(), rustix::process::Signal::INT);
     let (code, screen) = pty.finish();
     assert_eq!((code, screen.as_str()), (Some(130), "error: interrupted"));
@@ -117,16 +117,16 @@ fn a_line_says_for_how_long_a_server_has_been_starting() {
     let mut pty = start(&place, &["ping", "--", "/bin/sh", "-c", &slow]);
     pty.expect("starting /bin/sh -c sleep 2; exec");
     let (code, screen) = pty.finish();
-    assert!(screen.starts_with("answered after "), "{screen}");
+    assert!(screen.starts_with("response after "), "{screen}");
     assert_eq!(code, Some(0));
 }
 
 #[test]
-fn what_a_server_lacks_is_the_same_failure_at_a_terminal() {
+fn an_unsupported_list_fails_the_same_at_a_terminal() {
     let place = Place::new();
     for (tool, advice) in [
         ("test_input_required_result_sampling", "[sampling]"),
-        ("test_input_required_result_list_roots", "--root FOLDER"),
+        ("test_input_required_result_list_roots", "--root DIR"),
     ] {
         let (code, screen) = start(&place, &["call", "everything", tool]).finish();
         assert!(screen.contains(advice), "{screen}");
@@ -135,25 +135,25 @@ fn what_a_server_lacks_is_the_same_failure_at_a_terminal() {
 }
 
 #[test]
-fn without_input_nobody_is_asked_even_at_a_terminal() {
+fn no_input_disables_prompts_at_a_terminal() {
     let place = Place::new();
     let pty = start(&place, &["--no-input", "call", "everything", "wait"]);
     let (code, screen) = pty.finish();
-    assert!(screen.contains("expected `seconds`, which is required"), "{screen}");
+    assert!(screen.contains("missing required argument `seconds`"), "{screen}");
     assert_eq!(code, Some(2));
 }
 
 #[test]
-fn a_server_at_a_terminal_says_what_it_waits_for() {
+fn a_stdio_server_at_a_terminal_prints_a_hint() {
     let place = Place::new();
     let mut pty = start(&place, &["serve", "everything"]);
-    pty.expect("speaking MCP on standard input and output");
+    pty.expect("serving MCP on standard input and output");
     pty.enter("\u{4}");
     assert_eq!(pty.finish().0, Some(0));
 }
 
 #[test]
-fn results_that_are_json_are_laid_out_for_people() {
+fn json_results_are_formatted_at_a_terminal() {
     let place = Place::new();
     let (_, screen) = start(&place, &["call", "everything", "sum", "numbers=1"]).finish();
     expect![[r#"
@@ -219,13 +219,13 @@ fn markdown_and_json_are_colored_unless_no_color_is_set() {
 fn tables_fit_the_terminal() {
     let place = Place::new();
     let (_, screen) = start(&place, &["prompts", "everything"]).finish();
-    expect![[r"
-        test_input_required_result_prompt   A prompt that asks for its context.
+    expect![[r#"
+        test_input_required_result_prompt   A prompt that asks the user for context.
         test_simple_prompt                  A prompt without arguments.
         test_prompt_with_arguments          arg1= arg2= A prompt with two arguments.
-        test_prompt_with_embedded_resource  resourceUri= A prompt that brings a resourc…
-        test_prompt_with_image              A prompt that brings a picture along.
-        travel                              country= [city=] Plan a journey; the sugges…"]]
+        test_prompt_with_embedded_resource  resourceUri= A prompt with an embedded reso…
+        test_prompt_with_image              A prompt with an image.
+        travel                              country= [city=] Plan a trip. The completio…"#]]
     .assert_eq(&screen);
 }
 
@@ -241,7 +241,7 @@ fn a_server_of_the_project_runs_only_after_approval() {
     place.put("here/bowline.toml", &entry);
     let words = ["call", "theirs", "echo", "message=hi"];
     let (told, code) = place.run(&words);
-    assert!(told.contains("is not approved"), "{told}");
+    assert!(told.contains("not approved"), "{told}");
     assert_eq!(code, Some(7));
     let mut pty = start(&place, &words);
     pty.expect("[y/N]").enter("n");
@@ -257,7 +257,7 @@ fn a_server_of_the_project_runs_only_after_approval() {
 }
 
 #[test]
-fn a_conversation_completes_names_and_values() {
+fn the_repl_completes_names_and_values() {
     let place = Place::new();
     let mut pty = start(&place, &["repl", "everything"]);
     pty.expect("everything>").enter("call ec\tmessage=hi").expect("\nhi");

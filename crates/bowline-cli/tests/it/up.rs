@@ -35,7 +35,7 @@ fn port(url: &str) -> &str {
 }
 
 #[test]
-fn everything_it_says_to_try_works() {
+fn all_suggested_commands_work() {
     let place = Place::new();
     place.put("here/README.md", "Hello\n");
     place.put("user/.cursor/mcp.json", "{}");
@@ -48,29 +48,29 @@ fn everything_it_says_to_try_works() {
     });
     let screen = place.masked(&without_port(&up.screen()));
     expect![[r#"
-        consent = "ask": calls that no rule decides are asked about here
+        consent = "ask": if no rule matches, you are asked here
 
-        bowline is up: http://127.0.0.1:PORT/mcp
-        There is no configuration yet, so these servers show what it does:
-          files     the files of /here, read-only
-          database  a small shop in SQLite, in memory
-          web       pages of the internet
-        Cursor is configured on this computer: `bowline config import` takes over its servers.
+        Gateway running at http://127.0.0.1:PORT/mcp
+        No configuration found; running demo servers:
+          files     files in /here, read-only
+          database  sample SQLite database in memory
+          web       web pages
+        Found the configuration of Cursor; run `bowline config import` to import the servers.
 
-        To connect another program:
+        Connect a client:
           Claude Code     claude mcp add --transport http bowline http://127.0.0.1:PORT/mcp --header "Authorization: Bearer TOKEN"
           Cursor          {"mcpServers":{"bowline":{"url":"http://127.0.0.1:PORT/mcp","headers":{"Authorization":"Bearer TOKEN"}}}}
           VS Code         {"servers":{"bowline":{"type":"http","url":"http://127.0.0.1:PORT/mcp","headers":{"Authorization":"Bearer TOKEN"}}}}
           Claude Desktop  {"mcpServers":{"bowline":{"command":"bowline","args":["connect"]}}}
 
-        To try in a second terminal:
+        Try in a second terminal:
           bowline tools
           bowline call up files__list_directory
           bowline call up database__tables
           bowline call up database__query sql='SELECT city, count(*) AS customers FROM customers GROUP BY city'
           bowline call up web__fetch url=http://127.0.0.1:PORT/healthz
 
-        Ctrl-C ends it.
+        Press Ctrl-C to stop.
 
           SERVER    STATE         REVISION    TOOLS  CALLS  ERRORS  RUNNING
           database  ready         2026-07-28      4      0       0        0
@@ -94,14 +94,17 @@ fn everything_it_says_to_try_works() {
     signal(up.id(), Signal::INT);
     let (code, screen) = up.finish();
     assert_eq!(code, Some(0));
-    assert!(screen.contains("Ending: calls that run may finish. Ctrl-C again ends at once."), "{screen}");
+    assert!(
+        screen.contains("Shutting down; waiting for running calls. Press Ctrl-C again to exit immediately."),
+        "{screen}"
+    );
     assert_eq!(fs::read_dir(place.path("login/bowline")).expect("it was made").count(), 0);
     let (told, code) = place.run(&["ping"]);
     assert_eq!(code, Some(4), "{told}");
 }
 
 #[test]
-fn without_a_terminal_it_writes_lines() {
+fn up_prints_lines_without_a_terminal() {
     let place = Place::new();
     place.put("here/README.md", "Hello\n");
     let (up, _) = start(&place, &["up", "--port", "0"]);
@@ -110,7 +113,7 @@ fn without_a_terminal_it_writes_lines() {
     up.signal(Signal::TERM);
     let (code, messages) = up.end();
     assert_eq!(code, Some(0), "{messages}");
-    for wanted in ["INFO a server is ready server=\"files\"", "Ending"] {
+    for wanted in ["INFO a server is ready server=\"files\"", "Shutting down"] {
         assert!(messages.contains(wanted), "{messages}");
     }
     assert!(!messages.contains("a call has ended"), "a call is no change of state: {messages}");
@@ -118,7 +121,7 @@ fn without_a_terminal_it_writes_lines() {
 }
 
 #[test]
-fn it_needs_neither_a_home_nor_a_folder_of_the_login() {
+fn up_works_without_home_and_runtime_directory() {
     let place = Place::new();
     let here = |words: &[&str]| {
         let mut command = place.program(words);
@@ -135,13 +138,13 @@ fn it_needs_neither_a_home_nor_a_folder_of_the_login() {
 }
 
 #[test]
-fn a_second_one_says_where_the_first_is() {
+fn a_second_gateway_prints_the_url_of_the_first() {
     let place = Place::new();
     let (first, url) = start(&place, &["up", "--port", "0"]);
     let output = place.program(&["up", "--port", port(&url)]).output().expect("the program can be started");
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), url);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("bowline runs already, in process "));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("bowline is already running (process "));
     let (told, code) = place.run(&["up", "--json", "--port", port(&url)]);
     assert_eq!(code, Some(0));
     let told: serde_json::Value = serde_json::from_str(&told).expect("it is JSON");
@@ -151,28 +154,28 @@ fn a_second_one_says_where_the_first_is() {
 }
 
 #[test]
-fn a_port_that_something_else_has_is_an_error_with_a_way_out() {
+fn a_port_in_use_is_an_error_with_a_hint() {
     let place = Place::new();
     let taken = TcpListener::bind("127.0.0.1:0").expect("there are ports left");
     let port = taken.local_addr().expect("it has an address").port().to_string();
     let (told, code) = place.run(&["up", "--port", &port]);
-    expect![[r"
-        error: something else listens on 127.0.0.1:PORT already
-          take another port with `bowline up --port PORT`, or `--port 0` for any that is free
-    "]]
+    expect![[r#"
+        error: address 127.0.0.1:PORT is already in use
+          use another port with `bowline up --port PORT`, or `--port 0` for a free one
+    "#]]
     .assert_eq(&without_port(&told));
     assert_eq!(code, Some(1));
 }
 
 #[test]
-fn claude_desktop_is_given_the_command_that_finds_the_gateway() {
+fn claude_desktop_gets_a_working_connect_command() {
     let place = Place::new();
     let free = TcpListener::bind("127.0.0.1:0").expect("there are ports left");
     let port = free.local_addr().expect("it has an address").port().to_string();
     drop(free);
     let shown = |port: &str| {
         let mut up = Pty::sized(place.program(&["up", "--port", port]), 40, 400);
-        up.expect("Ctrl-C ends it.");
+        up.expect("Press Ctrl-C to stop.");
         let screen = place.masked(&up.screen());
         let line = screen.lines().find(|line| line.contains("Claude Desktop")).expect("it is told").trim();
         line.to_owned()
@@ -183,7 +186,7 @@ fn claude_desktop_is_given_the_command_that_finds_the_gateway() {
 }
 
 #[test]
-fn a_call_that_has_to_be_allowed_is_asked_about_above_the_table() {
+fn consent_is_requested_above_the_table() {
     let place = Place::new();
     let server = "command = \"bowline\"\nargs = [\"serve\", \"everything\"]\n";
     place.put("user/.config/bowline/bowline.toml", &format!("[servers.mine]\n{server}"));
@@ -243,7 +246,7 @@ fn tools_that_the_gateway_hides_can_be_shown_and_called() {
 }
 
 #[test]
-fn a_call_that_the_gateway_refuses_is_exit_code_7() {
+fn a_denied_call_exits_with_7() {
     let place = Place::new();
     let file = "[[rules]]\ntool = \"echo\"\neffect = \"deny\"\n[[rules]]\naction = \"read\"\neffect = \"deny\"\n[[rules]]\neffect = \"allow\"\n[servers.mine]\ncommand = \"bowline\"\nargs = [\"serve\", \"everything\"]\n";
     place.put("user/.config/bowline/bowline.toml", file);
@@ -260,7 +263,7 @@ fn a_call_that_the_gateway_refuses_is_exit_code_7() {
 }
 
 #[test]
-fn running_calls_may_finish_unless_it_is_told_twice() {
+fn running_calls_finish_unless_interrupted_twice() {
     let place = Place::new();
     let file = "[[rules]]\neffect = \"allow\"\n[servers.mine]\ncommand = \"bowline\"\nargs = [\"serve\", \"everything\"]\n";
     place.put("user/.config/bowline/bowline.toml", file);
@@ -270,11 +273,11 @@ fn running_calls_may_finish_unless_it_is_told_twice() {
         let mut call = Background::start(place.program(&["call", "up", "mine__wait", seconds]));
         up.wait("the call", |screen| row(screen, "mine").last() == Some(&"1"));
         signal(up.id(), Signal::INT);
-        up.expect("Ending: calls that run may finish.");
+        up.expect("Shutting down; waiting for running calls.");
         if signals == 2 {
             signal(up.id(), Signal::INT);
         } else {
-            assert_eq!(call.line(), "waited for 2 s");
+            assert_eq!(call.line(), "waited 2 s");
         }
         let (ended, screen) = up.finish();
         assert_eq!(ended, Some(code), "{screen}");
@@ -284,12 +287,12 @@ fn running_calls_may_finish_unless_it_is_told_twice() {
 }
 
 #[test]
-fn a_configuration_that_protects_less_than_was_meant_starts_nothing() {
+fn an_unsafe_configuration_prevents_startup() {
     let place = Place::new();
     place.put("user/.config/bowline/bowline.toml", "[[rules]]\neffect = \"forbid\"\n");
     let (told, code) = place.run(&["up", "--port", "0"]);
     expect![[r#"
-        error: the configuration cannot be used as it is
+        error: the configuration is invalid
           /user/.config/bowline/bowline.toml:2:10: rules[0].effect: expected one of `ask`, `deny`, `allow`, got `forbid`; write `effect = "ask"`
     "#]].assert_eq(&told);
     assert_eq!(code, Some(3));
@@ -361,10 +364,10 @@ fn a_token_is_rotated_and_kept_private() {
     assert_eq!(fs::metadata(&file).expect("it is kept").permissions().mode() & 0o777, 0o600);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).expect("it is ours");
     for words in [&["token", "show"][..], &["up", "--port", "0"]] {
-        place.check(words, 3, &expect![[r"
-            error: expected a token that only you can read in `/user/.local/state/bowline/token`, which belongs to someone else or which others may read
-              `bowline token rotate` replaces it
-        "]]);
+        place.check(words, 3, &expect![[r#"
+            error: token file `/user/.local/state/bowline/token` belongs to another user or is readable by others
+              run `bowline token rotate` to replace it
+        "#]]);
     }
 }
 
@@ -378,13 +381,13 @@ fn without_a_home_the_token_of_the_run_is_printed() {
     let told: serde_json::Value = serde_json::from_str(&told).expect("it is JSON");
     let (url, token) =
         (told["url"].as_str().expect("it is told"), told["token"].as_str().expect("it is told"));
-    assert!(up.message("there is no home directory to keep a token in").contains(token));
+    assert!(up.message("cannot store a token without a home directory").contains(token));
     assert_eq!(status(url, ""), "401");
     assert_ne!(status(url, &format!("Authorization: Bearer {token}\r\n")), "401");
 }
 
 #[test]
-fn a_process_that_took_the_port_of_one_that_was_killed_is_not_talked_to() {
+fn a_process_that_took_over_the_port_gets_no_token() {
     let place = Place::new();
     let (up, url) = start(&place, &["up", "--port", "0"]);
     up.signal(Signal::KILL);
@@ -397,11 +400,11 @@ fn a_process_that_took_the_port_of_one_that_was_killed_is_not_talked_to() {
     place.check(
         &["tools"],
         4,
-        &expect![[r"
-        error: no gateway of yours is running
-          `up`, or no target at all, means the gateway; `bowline up` starts it
-          a gateway of another user or another machine is named by its URL
-    "]],
+        &expect![[r#"
+            error: your gateway is not running
+              no target means `up`, your running gateway; `bowline up` starts it
+              to use a gateway of another user or machine, give its URL
+        "#]],
     );
     let refused = other.accept().expect_err("nobody connects");
     assert_eq!(refused.kind(), std::io::ErrorKind::WouldBlock);

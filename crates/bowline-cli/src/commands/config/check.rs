@@ -1,4 +1,4 @@
-//! `bowline config check`: every mistake with its place and what to write instead, for people and for CI.
+//! `bowline config check`: reports errors in configuration files with position and fix, also for CI.
 
 use crate::{
     context::Context,
@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// The files to look at, of any program; without any, those that `bowline up` would read
+    /// Files to check, of any client [default: the files that `bowline up` reads]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Do not mind variables of the environment that are not set here
+    /// Ignore environment variables that are not set
     #[arg(long)]
     allow_unset: bool,
 }
@@ -35,18 +35,15 @@ pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failur
     let there: Vec<&PathBuf> = config.files.iter().filter(|file| file.exists()).collect();
     if there.is_empty() && config.errors.is_empty() {
         let places: Vec<String> = config.files.iter().map(|file| format!("`{}`", file.display())).collect();
-        return Err(Failure::new(
-            Code::Config,
-            format!("there is no configuration at {}", places.join(" or ")),
-        )
-        .advise("name the files to look at: `bowline config check FILE`"));
+        return Err(Failure::new(Code::Config, format!("no configuration found at {}", places.join(" or ")))
+            .advise("name a file: `bowline config check FILE`"));
     }
 
     if context.json() {
         context.screen.json(&described(&config, &there))?;
     } else {
         for error in &config.errors {
-            let label = context.screen.paint(Tone::Bad, "mistake:");
+            let label = context.screen.paint(Tone::Bad, "error:");
             context.screen.line(&format!("{label} {error}"))?;
         }
         for notice in &config.notices {
@@ -58,13 +55,13 @@ pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failur
             "{}, {}, {}",
             counted(files, "file"),
             counted(servers, "server"),
-            counted(mistakes, "mistake")
+            counted(mistakes, "error")
         ));
     }
     if config.errors.is_empty() {
         return Ok(());
     }
-    Err(Failure { silent: true, ..Failure::new(Code::Found, "the configuration has mistakes") })
+    Err(Failure { silent: true, ..Failure::new(Code::Found, "the configuration has errors") })
 }
 
 fn counted(count: usize, what: &str) -> String {
@@ -72,7 +69,7 @@ fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{plural}")
 }
 
-/// A file as it is read where it is: whose it is follows from its place.
+/// Returns the source for a file, with the scope that follows from its path.
 fn source(file: &Path, context: &Context) -> Source {
     let environment = &context.environment;
     let absolute = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
@@ -117,7 +114,7 @@ fn kind(kind: NoticeKind) -> &'static str {
     }
 }
 
-/// A path for programs, which may be no text.
+/// Formats a path, which may not be valid UTF-8.
 fn shown(path: &Path) -> String {
     path.display().to_string()
 }

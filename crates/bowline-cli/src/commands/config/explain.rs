@@ -1,4 +1,4 @@
-//! `bowline config explain`: the configuration as it is merged, with the origin of every value and without secrets.
+//! `bowline config explain`: prints the merged configuration with the origin of every value, without secrets.
 
 use crate::{
     context::Context,
@@ -13,9 +13,9 @@ pub(super) fn run(context: &Context) -> Result<(), Failure> {
         context.screen.json(&described(config))?;
         return mistaken(config);
     }
-    context.screen.line("# The files that are read:")?;
+    context.screen.line("# Configuration files:")?;
     for file in &config.files {
-        let state = if file.exists() { "" } else { " (not there)" };
+        let state = if file.exists() { "" } else { " (not found)" };
         context.screen.line(&format!("#   {}{state}", file.display()))?;
     }
     context.screen.line("")?;
@@ -26,15 +26,15 @@ pub(super) fn run(context: &Context) -> Result<(), Failure> {
     mistaken(config)
 }
 
-/// Ends with the code of mistakes, which have been told, where there are any.
+/// Fails silently if there are errors, which were already printed.
 fn mistaken(config: &Config) -> Result<(), Failure> {
     if config.errors.is_empty() {
         return Ok(());
     }
-    Err(Failure { silent: true, ..Failure::new(Code::Config, "the configuration has mistakes") })
+    Err(Failure { silent: true, ..Failure::new(Code::Config, "the configuration has errors") })
 }
 
-/// The same for programs.
+/// Returns the configuration as JSON.
 fn described(config: &Config) -> Value {
     let servers = config.upstreams.iter().map(|entry| {
         let mut server = Map::new();

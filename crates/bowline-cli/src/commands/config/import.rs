@@ -1,4 +1,4 @@
-//! `bowline config import`: the servers of other programs, written into the user's own configuration.
+//! `bowline config import`: imports servers from other clients into the user's configuration.
 
 use super::toml_entry::{self, Secrets};
 use crate::{
@@ -21,15 +21,15 @@ use std::{
 
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// Only from this program, such as `cursor` or `claude-code`; may be given more than once
-    #[arg(long, value_name = "PROGRAM")]
+    /// Import only from this client, such as `cursor` or `claude-code`; can be repeated
+    #[arg(long, value_name = "CLIENT")]
     from: Vec<String>,
-    /// Show what would be written, and write nothing
+    /// Print what would be written, without writing it
     #[arg(long)]
     dry_run: bool,
 }
 
-/// A server to take over.
+/// A server to import.
 struct Found {
     client: &'static str,
     name: String,
@@ -41,15 +41,15 @@ pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<(), Failur
     if unreadable == 0 {
         return Ok(());
     }
-    let sentence = format!("{unreadable} of the files could not be read as they should be");
+    let sentence = format!("{unreadable} configuration files have errors");
     Err(Failure::new(Code::Config, sentence))
 }
 
-/// Takes over what can be, and tells how many files have mistakes.
+/// Imports what it can, and returns the number of files with errors.
 fn take_over(arguments: &Arguments, context: &Context) -> Result<usize, Failure> {
     let environment = &context.environment;
     let Some(home) = &environment.home else {
-        return Err(Failure::new(Code::Config, "there is no home folder to look in"));
+        return Err(Failure::new(Code::Config, "cannot import without a home directory"));
     };
     let known = known_files(home, None, Platform::current());
     let own = own_file(context, &known)?;
@@ -58,8 +58,8 @@ fn take_over(arguments: &Arguments, context: &Context) -> Result<usize, Failure>
         Source { presence: bowline_config::Presence::Optional, ..Source::new(&own, Scope::User) },
     );
     if let Some(error) = own_config.errors.first() {
-        return Err(Failure::new(Code::Config, format!("your own configuration has a mistake: {error}"))
-            .advise("`bowline config check` shows all of them"));
+        return Err(Failure::new(Code::Config, format!("your configuration has an error: {error}"))
+            .advise("run `bowline config check` to see all errors"));
     }
     let (found, told, unreadable) = search(context, &chosen(&known, &arguments.from)?, &own_config);
     for line in &told {
@@ -82,25 +82,25 @@ fn take_over(arguments: &Arguments, context: &Context) -> Result<usize, Failure>
         }
     }
     if found.is_empty() {
-        context.screen.note("There is nothing to take over.");
+        context.screen.note("nothing to import");
         return Ok(unreadable);
     }
     if arguments.dry_run {
-        context.screen.note(&format!("Nothing was written; it would be added to `{}`.", own.display()));
+        context.screen.note(&format!("dry run: nothing was written to `{}`", own.display()));
         return Ok(unreadable);
     }
     let backup = write(context, &own, &page(&found, Secrets::Written))?;
     if let Some(backup) = backup {
-        context.screen.note(&format!("The file as it was is `{}`.", backup.display()));
+        context.screen.note(&format!("saved the previous version as `{}`", backup.display()));
     }
     context.screen.note(&format!(
-        "Written to `{}`. Keys that stood in the other files stand in it as well; only you can read it.",
+        "updated `{}`, which is readable only by you; secrets in the imported files were copied into it",
         own.display()
     ));
     for found in &found {
         for variable in toml_entry::inputs(&found.entry) {
             context.screen.note(&format!(
-                "`{}` asked {} for a value: set the variable {variable} to it.",
+                "`{}` uses an input of {}: set the environment variable {variable} to its value",
                 found.name, found.client
             ));
         }
@@ -108,19 +108,19 @@ fn take_over(arguments: &Arguments, context: &Context) -> Result<usize, Failure>
     Ok(unreadable)
 }
 
-/// The file that is written to: the one the user names, or their own.
+/// Returns the file to write: the one named by `--config`, or the user's.
 fn own_file(context: &Context, known: &[KnownFile]) -> Result<PathBuf, Failure> {
     match context.environment.named() {
         [] => {}
         [file] => return Ok(file.clone()),
-        _ => return Err(Failure::misused("expected one file to write to, got several with `--config`")),
+        _ => return Err(Failure::misused("`--config` must name exactly one file to write")),
     }
     let own = known.iter().find(|file| file.client == "Bowline");
     own.map(|file| file.path.clone())
-        .ok_or_else(|| Failure::new(Code::Config, "there is no place for a configuration"))
+        .ok_or_else(|| Failure::new(Code::Config, "no location for a user configuration"))
 }
 
-/// The files of these programs, or of all.
+/// Returns the files of the chosen clients, or of all.
 fn chosen<'a>(known: &'a [KnownFile], wanted: &[String]) -> Result<Vec<&'a KnownFile>, Failure> {
     let spelled = |name: &str| name.to_lowercase().replace([' ', '_'], "-");
     let others = || known.iter().filter(|file| file.client != "Bowline" && file.scope == Scope::User);
@@ -144,7 +144,7 @@ fn load(context: &Context, source: Source) -> Config {
     loader.source(source).load(&Disk)
 }
 
-/// What these files have that is not there yet, what there is to say about the rest, and how many have mistakes.
+/// Returns the new servers of these files, warnings about the rest, and the number of files with errors.
 fn search(context: &Context, files: &[&KnownFile], own: &Config) -> (Vec<Found>, Vec<String>, usize) {
     let mut found: Vec<Found> = Vec::new();
     let (mut told, mut unreadable) = (Vec::new(), 0);
@@ -164,24 +164,22 @@ fn search(context: &Context, files: &[&KnownFile], own: &Config) -> (Vec<Found>,
             let is_there = present.iter().any(|(_, launch)| toml_entry::is_same(launch, &entry.launch));
             let at = format!("{}: `{}` of {}", entry.origin.short(), entry.name, file.client);
             if is_there {
-                told.push(format!("{at} is left out: your configuration has this server already"));
+                told.push(format!("{at} skipped: your configuration already has this server"));
                 continue;
             }
             if is_this_program(&entry.launch) {
-                told.push(format!("{at} is left out: it is this gateway"));
+                told.push(format!("{at} skipped: it is this gateway"));
                 continue;
             }
             if !entry.settings.auto_approve.is_empty() {
-                told.push(format!(
-                    "{at}: the tools that run without a question are not taken over; write a rule"
-                ));
+                told.push(format!("{at}: auto-approved tools are not imported; add an `allow` rule instead"));
             }
             let is_taken = |name: &str| present.iter().any(|(present, _)| *present == name);
             let suffix = file.client.to_lowercase().replace(' ', "-");
             let other = format!("{}-{suffix}", entry.name);
             let name = if is_taken(&entry.name) { other } else { entry.name.clone() };
             if is_taken(&name) {
-                told.push(format!("`{name}` is there already and is left as it is"));
+                told.push(format!("`{name}` already exists and was not changed"));
                 continue;
             }
             found.push(Found { client: file.client, name, entry });
@@ -190,7 +188,7 @@ fn search(context: &Context, files: &[&KnownFile], own: &Config) -> (Vec<Found>,
     (found, told, unreadable)
 }
 
-/// Whether an entry leads back to the gateway, which then would call itself.
+/// Returns whether an entry is this gateway, which would then call itself.
 fn is_this_program(launch: &Launch) -> bool {
     match launch {
         Launch::Command(launch) => {
@@ -210,7 +208,7 @@ fn is_this_program(launch: &Launch) -> bool {
     }
 }
 
-/// The entries, each with where it comes from.
+/// Returns the entries, each with a comment that names its origin.
 fn page(found: &[Found], secrets: Secrets) -> String {
     let entries: Vec<String> = found
         .iter()
@@ -221,9 +219,9 @@ fn page(found: &[Found], secrets: Secrets) -> String {
     entries.join("\n")
 }
 
-/// Adds to a file, which stays as it is otherwise, and keeps a copy of how it was.
+/// Appends to a file and saves a copy of the previous version.
 fn write(context: &Context, path: &Path, added: &str) -> Result<Option<PathBuf>, Failure> {
-    // What a link leads to is the file.
+    // Write to the target of a symbolic link.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let failed = |doing: &str, error: io::Error| {
         Failure::new(Code::Failed, format!("cannot {doing} `{}`: {error}", path.display()))
@@ -239,7 +237,7 @@ fn write(context: &Context, path: &Path, added: &str) -> Result<Option<PathBuf>,
     };
     verify(context, &path, &text)?;
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(|error| failed("create the folder of", error))?;
+        fs::create_dir_all(folder).map_err(|error| failed("create the directory of", error))?;
     }
     let mut backup = None;
     if let Some(before) = &before {
@@ -247,14 +245,14 @@ fn write(context: &Context, path: &Path, added: &str) -> Result<Option<PathBuf>,
             .map(|number| path.with_extension(format!("toml.{number}.bak")))
             .find(|path| !path.exists());
         let kept = free.unwrap_or_else(|| path.with_extension("toml.bak"));
-        private(&kept, before).map_err(|error| failed("keep a copy of", error))?;
+        private(&kept, before).map_err(|error| failed("back up", error))?;
         backup = Some(kept);
     }
     paths::replace_file(&path, |new| private(new, &text)).map_err(|error| failed("write", error))?;
     Ok(backup)
 }
 
-/// What is written has to be read again as it is meant.
+/// Checks that the text can be loaded before it is written.
 fn verify(context: &Context, path: &Path, text: &str) -> Result<(), Failure> {
     let files = BTreeMap::from([(path.to_owned(), text.to_owned())]);
     let source = Source { dialect: Some(Dialect::Bowline), ..Source::new(path, Scope::User) };
@@ -262,7 +260,7 @@ fn verify(context: &Context, path: &Path, text: &str) -> Result<(), Failure> {
     match loader.source(source).load(&files).errors.first() {
         None => Ok(()),
         Some(error) => {
-            Err(Failure::new(Code::Config, format!("what would be written could not be read: {error}")))
+            Err(Failure::new(Code::Config, format!("the imported configuration would be invalid: {error}")))
         }
     }
 }

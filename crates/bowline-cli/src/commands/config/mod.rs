@@ -1,4 +1,4 @@
-//! `bowline config`: what the configuration says, whether it is right, and what other programs have.
+//! `bowline config`: shows, checks and imports configuration.
 
 mod check;
 mod explain;
@@ -15,7 +15,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Whether the configuration is written, which then need not be there.
+    /// Returns whether the command writes the configuration, which then need not exist.
     pub(crate) fn writes(&self) -> bool {
         matches!(self.command, Command::Import(_))
     }
@@ -23,11 +23,11 @@ impl Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Show the configuration that holds, and where each value comes from
+    /// Show the effective configuration and the origin of each value
     Explain,
-    /// Look for mistakes in configuration files of any program
+    /// Check configuration files of any client
     Check(check::Arguments),
-    /// Take over the servers that other programs on this computer have
+    /// Import the servers configured in other clients
     Import(import::Arguments),
 }
 

@@ -1,19 +1,19 @@
-//! A server of another program as an entry of `bowline.toml`.
+//! Writes a server of another client as an entry of `bowline.toml`.
 
 use bowline_config::{Launch, Prefer, Text, UpstreamConfig};
 use std::{collections::BTreeMap, fmt::Write as _};
 
-/// Whether secrets are written, or only that there are some.
+/// Whether secrets are written or masked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Secrets {
     Written,
     Masked,
 }
 
-/// The entry under a name.
+/// Returns the TOML entry for a server.
 ///
-/// References to variables stay references. What a client lets run without a question does not come along: that is to be
-/// decided anew where all clients share the server.
+/// References to variables stay references. Auto-approved tools are not copied: all clients share the server, so the user has to
+/// decide again.
 pub(super) fn entry(name: &str, upstream: &UpstreamConfig, secrets: Secrets) -> String {
     let mut page = Page { text: format!("[servers.{}]\n", key(name)), secrets };
     page.launch(&upstream.launch);
@@ -38,7 +38,7 @@ pub(super) fn entry(name: &str, upstream: &UpstreamConfig, secrets: Secrets) -> 
     page.text
 }
 
-/// Whether two entries would be written with the same command or URL.
+/// Returns whether two entries have the same command or URL.
 pub(super) fn is_same(one: &Launch, other: &Launch) -> bool {
     let written = |launch| {
         let mut page = Page { text: String::new(), secrets: Secrets::Written };
@@ -84,7 +84,7 @@ impl Page {
         let _ = writeln!(self.text, "{name} = {value}");
     }
 
-    /// A text as it was written, with its variables; or what they stand for, where it cannot be told from secrets.
+    /// Returns a text with its variable references, or expanded if masking would lose a part of it.
     fn value(&self, text: &Text) -> String {
         let is_masked = text.is_secret() && text.shown().contains("***");
         let value = match self.secrets {
@@ -129,7 +129,7 @@ impl Page {
     }
 }
 
-/// The variable that stands for an input, which only the other program could ask for.
+/// Returns the environment variable that replaces an input of the other client.
 fn variable(input: &str) -> String {
     let tame = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     input.chars().map(tame).collect()
@@ -146,7 +146,7 @@ fn without_inputs(text: &str) -> String {
     whole + rest
 }
 
-/// The variables that have to be set instead of inputs.
+/// Returns the environment variables that replace inputs.
 pub(super) fn inputs(upstream: &UpstreamConfig) -> Vec<String> {
     let texts: Vec<&Text> = match &upstream.launch {
         Launch::Command(launch) => launch.args.iter().chain(launch.env.values().flatten()).collect(),
@@ -163,12 +163,12 @@ pub(super) fn inputs(upstream: &UpstreamConfig) -> Vec<String> {
     found
 }
 
-/// A string as TOML writes it.
+/// Formats a TOML string.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
-/// A name as TOML writes it, in quotes where it has to be.
+/// Formats a TOML key, quoted if necessary.
 fn key(name: &str) -> String {
     let is_bare =
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));

@@ -1,4 +1,4 @@
-//! Whether descriptions say something, and nothing in secret.
+//! Checks descriptions: missing, short, or with hidden characters.
 
 use super::{
     facts::{Facts, ListKind, name_of},
@@ -7,7 +7,7 @@ use super::{
 use bowline_text::hidden_characters;
 use serde_json::Value;
 
-/// What a description should say at least.
+/// The minimum length of a description.
 const SHORT: usize = 10;
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
@@ -15,7 +15,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     found.into_iter().flatten().collect()
 }
 
-/// Characters that a person does not see and a model does.
+/// Finds characters that a model sees and a person does not.
 fn hidden(facts: &Facts) -> Option<Finding> {
     let mut places: Vec<String> = ListKind::ALL
         .into_iter()
@@ -26,8 +26,8 @@ fn hidden(facts: &Facts) -> Option<Finding> {
     if facts.instructions.as_ref().is_some_and(|text| hidden_characters(text) > 0) {
         places.push("instructions".to_owned());
     }
-    let advice = "remove them: they can carry orders to a model that nobody sees";
-    Finding::new(Level::Error, "hidden-characters", "a text with characters that cannot be seen", advice)
+    let advice = "remove them: they can hide instructions to the model";
+    Finding::new(Level::Error, "hidden-characters", "text contains invisible characters", advice)
         .at_all(places)
 }
 
@@ -48,8 +48,8 @@ fn description(entry: &Value) -> &str {
 
 fn missing(facts: &Facts) -> Option<Finding> {
     let places = facts.tools().filter(|tool| description(tool).is_empty()).map(name_of).collect();
-    let advice = "say what it does, when to use it and what comes back: the model knows nothing else";
-    Finding::new(Level::Warning, "no-description", "a tool without a description", advice).at_all(places)
+    let advice = "describe what it does, when to use it and what it returns";
+    Finding::new(Level::Warning, "no-description", "tool has no description", advice).at_all(places)
 }
 
 fn short(facts: &Facts) -> Option<Finding> {
@@ -58,8 +58,8 @@ fn short(facts: &Facts) -> Option<Finding> {
     Finding::new(
         Level::Hint,
         "short-description",
-        "a tool that is hardly described",
-        "say when to use it and what comes back",
+        "tool description is very short",
+        "describe when to use it and what it returns",
     )
     .at_all(places)
 }
@@ -78,8 +78,8 @@ fn parameters(facts: &Facts) -> Option<Finding> {
     Finding::new(
         Level::Hint,
         "undescribed-parameter",
-        "a parameter without a description",
-        "say what it is, in which form, with an example",
+        "parameter has no description",
+        "describe its meaning and format, with an example",
     )
     .at_all(places)
 }
@@ -91,14 +91,9 @@ fn annotations(facts: &Facts) -> Option<Finding> {
         !hint("readOnlyHint") && !hint("destructiveHint")
     };
     let places = facts.tools().filter(bare).map(name_of).collect();
-    let advice = "set `readOnlyHint` or `destructiveHint`: clients otherwise ask their user for every call, as if it could destroy something";
-    Finding::new(
-        Level::Hint,
-        "no-annotations",
-        "a tool that does not say whether it changes anything",
-        advice,
-    )
-    .at_all(places)
+    let advice = "set `readOnlyHint` or `destructiveHint`: otherwise clients assume that the tool is destructive and ask for every call";
+    Finding::new(Level::Hint, "no-annotations", "tool has no `readOnlyHint` or `destructiveHint`", advice)
+        .at_all(places)
 }
 
 #[cfg(test)]
@@ -113,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_is_well_described_is_not_mentioned() {
+    fn a_well_described_tool_has_no_findings() {
         check_one(
             json!({
                 "name": "a",
@@ -126,23 +121,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_told() {
+    fn missing_descriptions_are_reported() {
         check_one(
             json!({ "name": "a", "inputSchema": { "properties": { "path": { "type": "string" } } } }),
             expect![[r"
-                warning no-description: a tool without a description [a]
-                hint undescribed-parameter: a parameter without a description [a.path]
-                hint no-annotations: a tool that does not say whether it changes anything [a]"]],
+                warning no-description: tool has no description [a]
+                hint undescribed-parameter: parameter has no description [a.path]
+                hint no-annotations: tool has no `readOnlyHint` or `destructiveHint` [a]"]],
         );
         check_one(
             json!({ "name": "a", "description": "Adds.", "annotations": { "readOnlyHint": true } }),
-            expect!["hint short-description: a tool that is hardly described [a]"],
+            expect!["hint short-description: tool description is very short [a]"],
         );
     }
 
     // V-100
     #[test]
-    fn what_is_said_in_secret_is_told() {
+    fn hidden_characters_are_reported() {
         check_one(
             json!({
                 "name": "a",
@@ -150,11 +145,11 @@ mod tests {
                 "annotations": { "readOnlyHint": true },
                 "inputSchema": { "properties": { "n": { "description": "A number.\u{e0041}\u{e0042}" } } },
             }),
-            expect!["error hidden-characters: a text with characters that cannot be seen [a]"],
+            expect!["error hidden-characters: text contains invisible characters [a]"],
         );
         let mut facts = Facts::quiet();
         facts.instructions = Some("a\u{202e}b".into());
-        expect!["error hidden-characters: a text with characters that cannot be seen [instructions]"]
+        expect!["error hidden-characters: text contains invisible characters [instructions]"]
             .assert_eq(&summary_lines(&check(&facts)));
     }
 }

@@ -1,27 +1,27 @@
-//! What was learned of a server, before anyone judges it.
+//! The facts collected about a server, which the checks evaluate.
 
 use bowline_client::{Direction, Exit, Noise};
 use bowline_types::Revision;
 use serde_json::Value;
 use std::time::Duration;
 
-/// How much of a text or frame is shown.
+/// The maximum length of a quoted text or frame.
 const SHOWN: usize = 120;
 
-/// Everything that the checks look at.
+/// Everything that the checks evaluate.
 #[derive(Debug)]
 pub(super) struct Facts {
-    /// Name and version, as the server tells them.
+    /// Name and version of the server.
     pub(super) info: Option<(String, String)>,
     pub(super) revision: Revision,
-    /// Every revision that was tried, and the one that was agreed on instead of the reason why none was.
+    /// Every revision that was tried, with the negotiated revision or the error.
     pub(super) revisions: Vec<(Revision, Result<Revision, String>)>,
     pub(super) capabilities: Value,
     pub(super) instructions: Option<String>,
-    /// From the start until the first frame, and until the opening was done.
+    /// Time until the first frame, and until the connection was open.
     pub(super) first_frame: Option<Duration>,
     pub(super) opened: Duration,
-    /// How long a ping takes once everything runs.
+    /// The round-trip time of a ping.
     pub(super) ping: Option<Duration>,
     pub(super) frames: Vec<Seen>,
     pub(super) noise: Noise,
@@ -29,32 +29,32 @@ pub(super) struct Facts {
     pub(super) lists: Vec<List>,
     pub(super) probes: Vec<Probe>,
     pub(super) calls: Vec<Call>,
-    /// One for each era that it speaks over HTTP.
+    /// One entry per era, for servers over HTTP.
     pub(super) http: Vec<HttpFacts>,
 }
 
-/// A frame that passed.
+/// A frame that was sent or received.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) direction: Direction,
     pub(super) frame: Value,
 }
 
-/// How a program behaves.
+/// The behavior of a server process.
 #[derive(Clone, Debug)]
 pub(super) struct Process {
     pub(super) stderr_lines: usize,
-    /// How it ended by itself when its standard input was closed, and after how long; `None` when it had to be killed.
+    /// How the process exited after its standard input was closed, and after how long; `None` if it had to be killed.
     pub(super) ended: Option<(Duration, Exit)>,
 }
 
-/// A list of the server.
+/// A list that the server returned.
 #[derive(Clone, Debug)]
 pub(super) struct List {
     pub(super) kind: ListKind,
     pub(super) declared: bool,
     pub(super) items: Vec<Value>,
-    /// Why it could not be read to its end.
+    /// Why the list could not be read completely.
     pub(super) failed: Option<Answer>,
 }
 
@@ -78,7 +78,7 @@ impl ListKind {
         }
     }
 
-    /// The member of the result that holds the list.
+    /// Returns the member of the result that contains the list.
     pub(super) fn member(self) -> &'static str {
         match self {
             Self::Tools => "tools",
@@ -96,7 +96,7 @@ impl ListKind {
         }
     }
 
-    /// What its entries are told apart by.
+    /// Returns the member that identifies an entry.
     pub(super) fn key(self) -> &'static str {
         match self {
             Self::Tools | Self::Prompts => "name",
@@ -115,7 +115,7 @@ impl ListKind {
     }
 }
 
-/// What came back for a request.
+/// The response to a request.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Answer {
     Result(Value),
@@ -123,7 +123,7 @@ pub(super) enum Answer {
         code: i64,
         message: String,
     },
-    /// No answer, or none that could be read.
+    /// No response, or an unreadable one.
     None(String),
 }
 
@@ -132,12 +132,12 @@ impl Answer {
         match self {
             Self::Result(_) => "a result".to_owned(),
             Self::Error { code, message } => format!("error {code} ({})", shortened(message)),
-            Self::None(reason) => format!("no answer ({})", shortened(reason)),
+            Self::None(reason) => format!("no response ({})", shortened(reason)),
         }
     }
 }
 
-/// The beginning of a text, on one line.
+/// Shortens a text to one line.
 pub(super) fn shortened(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");
@@ -147,7 +147,7 @@ pub(super) fn shortened(text: &str) -> String {
     }
 }
 
-/// A question that has one right answer.
+/// A request with a known correct response.
 #[derive(Clone, Debug)]
 pub(super) struct Probe {
     pub(super) kind: ProbeKind,
@@ -170,16 +170,16 @@ pub(super) enum ProbeKind {
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub(super) tool: String,
-    /// What is wrong with the answer.
+    /// What is wrong with the response.
     pub(super) failed: Option<String>,
 }
 
-/// How a server speaks HTTP.
+/// The behavior of a server over HTTP.
 #[derive(Clone, Debug)]
 pub(super) struct HttpFacts {
-    /// Whether only programs of this computer reach it.
+    /// Whether the server is on this machine or a private network.
     pub(super) local: bool,
-    /// Whether the server names its sessions.
+    /// The session id, if the server uses sessions.
     pub(super) session: Option<String>,
     pub(super) probes: Vec<HttpProbe>,
 }
@@ -189,7 +189,7 @@ pub(super) struct HttpProbe {
     pub(super) kind: HttpProbeKind,
     pub(super) status: Result<u16, String>,
     pub(super) content_type: Option<String>,
-    /// Which pages may read the answer.
+    /// The `Access-Control-Allow-Origin` header.
     pub(super) allowed_origin: Option<String>,
 }
 
@@ -211,7 +211,7 @@ impl Facts {
         self.lists.iter().filter(move |list| list.kind == kind).flat_map(|list| &list.items)
     }
 
-    /// The newest revision of each era that it answers.
+    /// Returns the newest supported revision of each era.
     pub(super) fn spoken(&self) -> Vec<Revision> {
         let answered = self.revisions.iter().filter(|(revision, agreed)| agreed.as_ref() == Ok(revision));
         let answered: Vec<Revision> = answered.map(|(revision, _)| *revision).collect();
@@ -225,15 +225,15 @@ impl Facts {
     }
 }
 
-/// How an entry of a list is called in a finding.
+/// Returns the name of a list entry for a finding.
 pub(super) fn name_of(entry: &Value) -> String {
     let name = ["name", "uri", "uriTemplate"].iter().find_map(|key| entry.get(*key)?.as_str());
-    bowline_text::visible(name.unwrap_or("(without a name)"))
+    bowline_text::visible(name.unwrap_or("(unnamed)"))
 }
 
 #[cfg(test)]
 impl Facts {
-    /// A server about which there is nothing to say.
+    /// Returns facts without findings.
     pub(super) fn quiet() -> Self {
         Self {
             info: Some(("demo".into(), "1".into())),
@@ -254,7 +254,7 @@ impl Facts {
         }
     }
 
-    /// The same with these tools.
+    /// Returns facts with these tools.
     pub(super) fn with_tools(tools: Value) -> Self {
         let Value::Array(items) = tools else { panic!("expected a list") };
         let list = List { kind: ListKind::Tools, declared: true, items, failed: None };

@@ -1,17 +1,17 @@
-//! What a check has to say: how bad, what, where, and what to do about it.
+//! Findings: severity, description, places and advice.
 
 use clap::ValueEnum;
 use serde::Serialize;
 
-/// How bad a finding is; the worst first.
+/// The severity of a finding, the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Level {
-    /// It breaks the protocol, or does not work.
+    /// A protocol violation, or something does not work.
     Error,
-    /// Some clients will have trouble.
+    /// Some clients will have problems.
     Warning,
-    /// It could be better.
+    /// A possible improvement.
     Hint,
 }
 
@@ -25,11 +25,11 @@ impl Level {
     }
 }
 
-/// One thing that was found, perhaps in several places.
+/// A finding, possibly in several places.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
     pub(super) level: Level,
-    /// The name of the check, which stays the same.
+    /// The stable name of the check.
     pub(super) check: &'static str,
     pub(super) what: String,
     #[serde(rename = "where")]
@@ -47,14 +47,14 @@ impl Finding {
         Self { level, check, what: what.into(), places: Vec::new(), advice }
     }
 
-    /// Says where it was found; none of it when that is nowhere.
+    /// Sets the places. Returns `None` if there are none.
     pub(super) fn at_all(mut self, places: Vec<String>) -> Option<Self> {
         self.places = places;
         (!self.places.is_empty()).then_some(self)
     }
 }
 
-/// What a check found, as lines for its tests.
+/// Formats findings for tests.
 #[cfg(test)]
 pub(super) fn summary_lines(findings: &[Finding]) -> String {
     let line = |finding: &Finding| {

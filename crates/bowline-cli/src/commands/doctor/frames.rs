@@ -1,4 +1,4 @@
-//! Whether every frame of the server is one that the protocol knows.
+//! Checks that every frame of the server is valid.
 
 use super::{
     facts::{Facts, Seen, shortened},
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashSet};
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
-    let advice = "the frame breaks the protocol: see the specification of the revision";
+    let advice = "the frame violates the protocol; see the specification of this revision";
     let mut asked: HashSet<String> = HashSet::new();
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     for Seen { direction, frame } in &facts.frames {
@@ -33,12 +33,12 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     found.into_iter().filter_map(finding).collect()
 }
 
-/// Everything that is wrong with a frame of the server.
+/// Returns everything that is wrong with a frame.
 fn judge(frame: &Value, asked: &HashSet<String>, revision: Revision) -> BTreeSet<String> {
     let mut wrong = BTreeSet::new();
     if let Value::Array(messages) = frame {
         if revision != Revision::V2025_03_26 {
-            wrong.insert(format!("a batch, which {revision} does not have"));
+            wrong.insert(format!("batch, which {revision} does not support"));
         }
         for message in messages {
             wrong.extend(judge(message, asked, revision));
@@ -46,18 +46,18 @@ fn judge(frame: &Value, asked: &HashSet<String>, revision: Revision) -> BTreeSet
         return wrong;
     }
     let Some(members) = frame.as_object() else {
-        wrong.insert("a frame that is no object".to_owned());
+        wrong.insert("frame is not an object".to_owned());
         return wrong;
     };
     if members.get("jsonrpc") != Some(&json!("2.0")) {
-        wrong.insert("a frame without `\"jsonrpc\": \"2.0\"`".to_owned());
+        wrong.insert("frame without `\"jsonrpc\": \"2.0\"`".to_owned());
     }
     match (members.get("method"), members.get("result"), members.get("error")) {
         (Some(method), None, None) => wrong.extend(judge_message(method, members.get("id"), revision)),
         (None, Some(result), None) => {
             wrong.extend(judge_id(members.get("id"), asked));
             if !result.is_object() {
-                wrong.insert("a result that is no object".to_owned());
+                wrong.insert("result is not an object".to_owned());
             }
         }
         (None, None, Some(error)) => {
@@ -67,18 +67,18 @@ fn judge(frame: &Value, asked: &HashSet<String>, revision: Revision) -> BTreeSet
             if !error.get("code").is_some_and(Value::is_i64)
                 || !error.get("message").is_some_and(Value::is_string)
             {
-                wrong.insert("an error without an integer `code` and a text `message`".to_owned());
+                wrong.insert("error without an integer `code` and a string `message`".to_owned());
             }
         }
         _ => {
-            wrong.insert("a frame that is neither a message nor one answer".to_owned());
+            wrong.insert("frame is neither a request, a notification nor a response".to_owned());
         }
     }
     wrong
 }
 
 fn judge_id(id: Option<&Value>, asked: &HashSet<String>) -> Option<String> {
-    let Some(id) = id else { return Some("an answer without an id".to_owned()) };
+    let Some(id) = id else { return Some("response without an id".to_owned()) };
     if asked.contains(&id.to_string()) {
         return None;
     }
@@ -87,26 +87,26 @@ fn judge_id(id: Option<&Value>, asked: &HashSet<String>) -> Option<String> {
         other => json!(other.to_string()).to_string(),
     };
     Some(if asked.contains(&other) {
-        "an answer whose id is a text for a number, or a number for a text".to_owned()
+        "response id has the wrong type (string instead of number, or vice versa)".to_owned()
     } else {
-        "an answer to nothing that was asked".to_owned()
+        "response to an unknown request".to_owned()
     })
 }
 
 fn judge_message(method: &Value, id: Option<&Value>, revision: Revision) -> Option<String> {
-    let Some(name) = method.as_str() else { return Some("a method that is no text".to_owned()) };
+    let Some(name) = method.as_str() else { return Some("method is not a string".to_owned()) };
     let Some(known) = Method::parse(name) else {
-        // Notifications of extensions are ignored by whoever does not know them.
-        return id.map(|_| format!("the request `{name}`, which no revision has"));
+        // Unknown notifications may belong to extensions and are ignored.
+        return id.map(|_| format!("unknown request `{name}`"));
     };
     if !known.direction_in(revision).is_some_and(bowline_types::Direction::from_server) {
-        return Some(format!("`{name}`, which servers do not send in {revision}"));
+        return Some(format!("`{name}` must not be sent by servers in {revision}"));
     }
     match (known.kind(), id) {
-        (MethodKind::Request, None) => Some(format!("the request `{name}` without an id")),
-        (MethodKind::Notification, Some(_)) => Some(format!("the notification `{name}` with an id")),
+        (MethodKind::Request, None) => Some(format!("request `{name}` without an id")),
+        (MethodKind::Notification, Some(_)) => Some(format!("notification `{name}` with an id")),
         (MethodKind::Request, Some(_)) if name != "ping" => {
-            Some(format!("`{name}`, although the client did not declare that it can"))
+            Some(format!("`{name}` sent although the client did not declare the capability"))
         }
         _ => None,
     }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn good_frames_pass() {
+    fn valid_frames_have_no_findings() {
         check_one(json!({ "jsonrpc": "2.0", "id": 1, "result": {} }), &[]);
         check_one(json!({ "jsonrpc": "2.0", "id": "a", "error": { "code": -1, "message": "" } }), &[]);
         check_one(json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -1, "message": "" } }), &[]);
@@ -134,43 +134,40 @@ mod tests {
     }
 
     #[test]
-    fn bad_frames_are_told() {
-        check_one(json!({ "id": 1, "result": {} }), &["a frame without `\"jsonrpc\": \"2.0\"`"]);
+    fn invalid_frames_are_reported() {
+        check_one(json!({ "id": 1, "result": {} }), &["frame without `\"jsonrpc\": \"2.0\"`"]);
         check_one(
             json!({ "jsonrpc": "2.0", "id": "1", "result": {} }),
-            &["an answer whose id is a text for a number, or a number for a text"],
+            &["response id has the wrong type (string instead of number, or vice versa)"],
         );
         check_one(
             json!({ "jsonrpc": "2.0", "id": 7, "result": [] }),
-            &["a result that is no object", "an answer to nothing that was asked"],
+            &["response to an unknown request", "result is not an object"],
         );
-        check_one(json!({ "jsonrpc": "2.0", "result": {} }), &["an answer without an id"]);
+        check_one(json!({ "jsonrpc": "2.0", "result": {} }), &["response without an id"]);
         check_one(
             json!({ "jsonrpc": "2.0", "id": 1, "result": {}, "error": {} }),
-            &["a frame that is neither a message nor one answer"],
+            &["frame is neither a request, a notification nor a response"],
         );
         check_one(
             json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": "x" } }),
-            &["an error without an integer `code` and a text `message`"],
+            &["error without an integer `code` and a string `message`"],
         );
-        check_one(
-            json!({ "jsonrpc": "2.0", "id": 1, "method": "acme/do" }),
-            &["the request `acme/do`, which no revision has"],
-        );
+        check_one(json!({ "jsonrpc": "2.0", "id": 1, "method": "acme/do" }), &["unknown request `acme/do`"]);
         check_one(
             json!({ "jsonrpc": "2.0", "id": 1, "method": "roots/list" }),
-            &["`roots/list`, although the client did not declare that it can"],
+            &["`roots/list` sent although the client did not declare the capability"],
         );
         check_one(
             json!({ "jsonrpc": "2.0", "method": "tools/list" }),
-            &["`tools/list`, which servers do not send in 2025-06-18"],
+            &["`tools/list` must not be sent by servers in 2025-06-18"],
         );
-        check_one(json!([]), &["a batch, which 2025-06-18 does not have"]);
-        check_one(json!(1), &["a frame that is no object"]);
+        check_one(json!([]), &["batch, which 2025-06-18 does not support"]);
+        check_one(json!(1), &["frame is not an object"]);
     }
 
     #[test]
-    fn the_same_mistake_is_told_once() {
+    fn the_same_finding_is_reported_once() {
         let mut facts = Facts::quiet();
         let frame = json!({ "jsonrpc": "2.0", "id": 9, "result": {} });
         facts.frames = vec![Seen { direction: Direction::Received, frame }; 2];

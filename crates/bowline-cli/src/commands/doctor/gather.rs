@@ -1,4 +1,4 @@
-//! Learning about a server: opening it in every revision, reading its lists, asking what has one right answer.
+//! Collects facts about a server: tries every revision, reads its lists and sends probes.
 
 use super::facts::{Answer, Call, Facts, List, ListKind, Probe, ProbeKind, Process, Seen};
 use crate::{
@@ -15,20 +15,20 @@ use std::{
 };
 use tokio::time::timeout;
 
-/// How long a program may take to end by itself.
+/// How long a program may take to exit by itself.
 const END: Duration = Duration::from_secs(5);
-/// How many pages of a list are read.
+/// The maximum number of pages of a list.
 const PAGES: usize = 200;
 
-/// What the user wants to be done.
+/// Options of the collection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GatherOptions {
     pub(super) timeout: Duration,
-    /// Whether tools that change nothing and need nothing are called.
+    /// Whether read-only tools without required arguments are called.
     pub(super) call: bool,
 }
 
-/// Frames as they pass, and when the first one came.
+/// The frames so far, and when the first one was received.
 #[derive(Debug, Default)]
 struct Watch {
     frames: Vec<Seen>,
@@ -102,7 +102,7 @@ pub(super) async fn gather(
     })
 }
 
-/// Opens the server, a program with an eye on its process.
+/// Connects to the server. Programs are started here, so that their process can be observed.
 async fn open(
     target: &Target,
     context: &Context,
@@ -133,7 +133,7 @@ async fn open(
     let started = |reason: String| Failure::new(Code::Unreachable, reason);
     let mut child = program.spawn().map_err(|error| started(error.to_string()))?;
     let (Some(read), Some(write)) = (child.take_stdout(), child.take_stdin()) else {
-        return Err(started("the program was started without pipes".into()));
+        return Err(started("cannot open pipes to the program".into()));
     };
     match builder.connect(Stream::new(read, write)).await {
         Ok(client) => Ok(Session { client, child: Some(child), watch, start, opened: start.elapsed() }),
@@ -147,7 +147,7 @@ struct Watched {
     first: Option<Duration>,
 }
 
-/// Ends a conversation by closing standard input, and sees what a program makes of that.
+/// Closes standard input and observes how the program exits.
 async fn end(session: Session) -> (Watched, Option<Process>) {
     let Session { client, child, watch, start, .. } = session;
     client.close().await;
@@ -175,7 +175,7 @@ async fn ask(client: &Client, method: &str, params: Value) -> Answer {
     }
 }
 
-/// Reads a list to its end, also one that was not declared.
+/// Reads a whole list, even if it was not declared.
 async fn list(client: &Client, kind: ListKind, declared: bool) -> List {
     let mut list = List { kind, declared, items: Vec::new(), failed: None };
     let mut params = json!({});
@@ -188,7 +188,7 @@ async fn list(client: &Client, kind: ListKind, declared: bool) -> List {
             }
         };
         let Some(Value::Array(items)) = page.get_mut(kind.member()).map(Value::take) else {
-            list.failed = Some(Answer::None(format!("the result has no list `{}`", kind.member())));
+            list.failed = Some(Answer::None(format!("the result has no array `{}`", kind.member())));
             return list;
         };
         list.items.extend(items);
@@ -197,11 +197,11 @@ async fn list(client: &Client, kind: ListKind, declared: bool) -> List {
             Some(cursor) => params = json!({ "cursor": cursor }),
         }
     }
-    list.failed = Some(Answer::None(format!("it has more than {PAGES} pages")));
+    list.failed = Some(Answer::None(format!("more than {PAGES} pages")));
     list
 }
 
-/// Asks what has one right answer, or a few.
+/// Sends requests with known correct responses.
 async fn probe(client: &Client, capabilities: &Value, revision: Revision) -> Vec<Probe> {
     let has = |capability: &str| capabilities.get(capability).is_some();
     let nobody = "bowline-doctor-nobody";
@@ -235,9 +235,9 @@ async fn probe(client: &Client, capabilities: &Value, revision: Revision) -> Vec
     probes
 }
 
-/// Calls the tools that say they change nothing and that need no arguments.
+/// Calls the tools that are declared read-only and need no arguments.
 async fn call(client: &Client, lists: &[List]) -> Vec<Call> {
-    // The client holds results against the schemas that it has seen in a list of its own.
+    // The client validates results against the schemas in its own list.
     let Ok(tools) = client.tools().await else { return Vec::new() };
     let listed: Vec<String> = lists
         .iter()
@@ -254,7 +254,7 @@ async fn call(client: &Client, lists: &[List]) -> Vec<Call> {
     for tool in listed {
         let failed = match client.call(&tool, json!({})).await {
             Ok(_) => None,
-            // It is right to refuse a client that cannot be asked back, as this one.
+            // The server may require capabilities that this client does not declare.
             Err(error) if error.as_rpc().is_some_and(|error| error.code == MISSING_CLIENT_CAPABILITY) => None,
             Err(error) => Some(error.to_string()),
         };

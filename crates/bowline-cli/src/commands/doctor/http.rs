@@ -1,4 +1,4 @@
-//! Whether a server speaks HTTP as it should, also to those who do not.
+//! Checks the HTTP behavior of a server, including its handling of invalid requests.
 
 use super::{
     facts::{Facts, HttpFacts, HttpProbe, HttpProbeKind},
@@ -10,7 +10,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     for http in &facts.http {
         let judged = http.probes.iter().filter_map(|probe| judge(probe, http));
         for finding in judged.chain(readable(http)).chain(session(http)) {
-            // What is the same in both eras is told once.
+            // Report findings that both eras share only once.
             if !found.contains(&finding) {
                 found.push(finding);
             }
@@ -23,21 +23,16 @@ fn judge(probe: &HttpProbe, http: &HttpFacts) -> Option<Finding> {
     let status = match &probe.status {
         Ok(status) => *status,
         Err(reason) => {
-            let what = format!("{} gets no answer: {reason}", asked(probe.kind));
-            return Some(Finding::new(
-                Level::Warning,
-                "http-no-answer",
-                what,
-                "answer every request with a status",
-            ));
+            let what = format!("{}: no response: {reason}", asked(probe.kind));
+            return Some(Finding::new(Level::Warning, "http-no-answer", what, "respond to every request"));
         }
     };
     let served = (200..300).contains(&status);
     let finding = |level, check, expected: &str, advice| {
-        let what = format!("{} is answered with {status}; expected {expected}", asked(probe.kind));
+        let what = format!("{}: expected {expected}, got {status}", asked(probe.kind));
         Some(Finding::new(level, check, what, advice))
     };
-    // Behind a login nothing can be said.
+    // Nothing can be checked without credentials.
     if matches!(status, 401 | 407 | 429) {
         return None;
     }
@@ -47,46 +42,46 @@ fn judge(probe: &HttpProbe, http: &HttpFacts) -> Option<Finding> {
             here,
             "http-origin",
             "403",
-            "refuse origins that are not known: any page in a browser can otherwise use the server in its user's name",
+            "reject unknown origins: otherwise any web page can use the server on behalf of the user",
         ),
         HttpProbeKind::ForeignOrigin if status != 403 => {
-            finding(Level::Hint, "http-origin", "403", "refuse foreign origins with 403")
+            finding(Level::Hint, "http-origin", "403", "reject unknown origins with 403")
         }
         HttpProbeKind::ForeignHost if served && http.local => finding(
             Level::Warning,
             "http-host",
             "403 or 421",
-            "refuse a `Host` that is not this computer's: by rebinding its name a page gets around the check of origins",
+            "reject unknown `Host` headers: DNS rebinding bypasses the origin check",
         ),
         HttpProbeKind::PlainText if served => finding(
             here,
             "http-content-type",
             "415",
-            "take only `application/json`: a page may send plain text anywhere without asking first",
+            "accept only `application/json`: web pages can send plain text to any origin without a preflight",
         ),
         HttpProbeKind::WrongAccept if served => {
-            finding(Level::Hint, "http-accept", "406", "refuse a client that cannot read the answer")
+            finding(Level::Hint, "http-accept", "406", "reject clients that do not accept the response type")
         }
         HttpProbeKind::WrongVersion if status != 400 => finding(
             Level::Warning,
             "http-version",
             "400",
-            "refuse a `MCP-Protocol-Version` that is not known with 400",
+            "reject unknown `MCP-Protocol-Version` headers with 400",
         ),
         HttpProbeKind::NotJson if status != 400 => {
-            finding(Level::Warning, "http-not-json", "400", "answer with 400 and error -32700 in the body")
+            finding(Level::Warning, "http-not-json", "400", "return 400 with error -32700 in the body")
         }
         HttpProbeKind::UnknownSession if status != 404 => finding(
             if served { Level::Error } else { Level::Warning },
             "http-session",
             "404",
-            "clients open a new session at 404, and at nothing else",
+            "return 404: clients open a new session only then",
         ),
         HttpProbeKind::DeleteUnknownSession if served || status >= 500 => finding(
             Level::Hint,
             "http-delete",
             "404 or 405",
-            "say that there is no such session, or that clients cannot end sessions",
+            "return 404 for an unknown session, or 405 if clients cannot end sessions",
         ),
         HttpProbeKind::Get
             if served
@@ -95,11 +90,11 @@ fn judge(probe: &HttpProbe, http: &HttpFacts) -> Option<Finding> {
                     .as_deref()
                     .is_some_and(|kind| kind.starts_with("text/event-stream")) =>
         {
-            let what = "GET is answered with something that is no event stream";
-            Some(Finding::new(Level::Warning, "http-get", what, "answer with a stream, or with 405"))
+            let what = "GET: response is not an event stream";
+            Some(Finding::new(Level::Warning, "http-get", what, "return an event stream, or 405"))
         }
         HttpProbeKind::Get if status >= 500 => {
-            finding(Level::Warning, "http-get", "a stream, or 405", "answer with a stream, or with 405")
+            finding(Level::Warning, "http-get", "an event stream or 405", "return an event stream, or 405")
         }
         _ => None,
     }
@@ -107,45 +102,39 @@ fn judge(probe: &HttpProbe, http: &HttpFacts) -> Option<Finding> {
 
 fn asked(kind: HttpProbeKind) -> &'static str {
     match kind {
-        HttpProbeKind::ForeignOrigin => "a request from a foreign `Origin`",
-        HttpProbeKind::ForeignHost => "a request for a foreign `Host`",
-        HttpProbeKind::PlainText => "a request of plain text",
-        HttpProbeKind::WrongAccept => "a request that accepts only pictures",
-        HttpProbeKind::WrongVersion => "a request of an unknown `MCP-Protocol-Version`",
-        HttpProbeKind::NotJson => "a body that is no JSON",
-        HttpProbeKind::UnknownSession => "a request in an unknown session",
+        HttpProbeKind::ForeignOrigin => "request with a foreign `Origin`",
+        HttpProbeKind::ForeignHost => "request with a foreign `Host`",
+        HttpProbeKind::PlainText => "request with a plain text body",
+        HttpProbeKind::WrongAccept => "request that accepts only images",
+        HttpProbeKind::WrongVersion => "request with an unknown `MCP-Protocol-Version`",
+        HttpProbeKind::NotJson => "request with invalid JSON",
+        HttpProbeKind::UnknownSession => "request with an unknown session",
         HttpProbeKind::Get => "GET",
-        HttpProbeKind::DeleteUnknownSession => "the end of an unknown session",
+        HttpProbeKind::DeleteUnknownSession => "DELETE of an unknown session",
     }
 }
 
-/// Whether any page may read the answers.
+/// Checks whether any web page can read the responses.
 fn readable(http: &HttpFacts) -> Option<Finding> {
     let open = http.probes.iter().any(|probe| {
         probe.kind == HttpProbeKind::ForeignOrigin
             && probe.allowed_origin.as_deref().is_some_and(|allowed| allowed == "*")
     });
     let level = if http.local { Level::Warning } else { Level::Hint };
-    let advice = "name the pages that may read answers in `Access-Control-Allow-Origin`";
-    open.then(|| Finding::new(level, "http-cors", "every page may read the answers", advice))
+    let advice = "list the allowed origins in `Access-Control-Allow-Origin` instead of `*`";
+    open.then(|| Finding::new(level, "http-cors", "every web page can read the responses", advice))
 }
 
 fn session(http: &HttpFacts) -> Option<Finding> {
     let session = http.session.as_ref()?;
     if !session.is_empty() && session.bytes().all(|byte| (0x21..=0x7e).contains(&byte)) {
         let short = session.len() < 16;
-        let advice = "whoever guesses a name is in the session: use 128 random bits";
-        return short.then(|| {
-            Finding::new(Level::Warning, "http-session-name", "names of sessions are short", advice)
-        });
+        let advice = "session ids must not be guessable: use 128 random bits";
+        return short
+            .then(|| Finding::new(Level::Warning, "http-session-name", "session id is short", advice));
     }
-    let advice = "use only visible characters of ASCII";
-    Some(Finding::new(
-        Level::Error,
-        "http-session-name",
-        "a session's name has characters that do not belong there",
-        advice,
-    ))
+    let advice = "use only visible ASCII characters";
+    Some(Finding::new(Level::Error, "http-session-name", "session id contains invalid characters", advice))
 }
 
 #[cfg(test)]
@@ -165,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_should_be_refused_and_is_is_not_mentioned() {
+    fn correct_rejections_have_no_findings() {
         let good = [
             (HttpProbeKind::ForeignOrigin, 403),
             (HttpProbeKind::ForeignHost, 421),
@@ -190,79 +179,69 @@ mod tests {
 
     // V-01 V-02 V-03
     #[test]
-    fn what_a_page_in_a_browser_could_do_is_told() {
+    fn attacks_through_a_browser_are_reported() {
         check_one(
             true,
             probe(HttpProbeKind::ForeignOrigin, 200),
-            expect![
-                "error http-origin: a request from a foreign `Origin` is answered with 200; expected 403 []"
-            ],
+            expect!["error http-origin: request with a foreign `Origin`: expected 403, got 200 []"],
         );
         check_one(
             false,
             probe(HttpProbeKind::ForeignOrigin, 200),
-            expect![
-                "warning http-origin: a request from a foreign `Origin` is answered with 200; expected 403 []"
-            ],
+            expect!["warning http-origin: request with a foreign `Origin`: expected 403, got 200 []"],
         );
         check_one(
             true,
             probe(HttpProbeKind::ForeignHost, 200),
-            expect![
-                "warning http-host: a request for a foreign `Host` is answered with 200; expected 403 or 421 []"
-            ],
+            expect!["warning http-host: request with a foreign `Host`: expected 403 or 421, got 200 []"],
         );
         check_one(false, probe(HttpProbeKind::ForeignHost, 200), expect![""]);
         check_one(
             true,
             probe(HttpProbeKind::PlainText, 202),
-            expect!["error http-content-type: a request of plain text is answered with 202; expected 415 []"],
+            expect!["error http-content-type: request with a plain text body: expected 415, got 202 []"],
         );
         let open = HttpProbe { allowed_origin: Some("*".into()), ..probe(HttpProbeKind::ForeignOrigin, 403) };
-        check_one(true, open, expect!["warning http-cors: every page may read the answers []"]);
+        check_one(true, open, expect!["warning http-cors: every web page can read the responses []"]);
     }
 
     #[test]
-    fn what_clients_wait_for_in_vain_is_told() {
+    fn missing_http_responses_are_reported() {
         check_one(
             true,
             probe(HttpProbeKind::UnknownSession, 200),
-            expect![
-                "error http-session: a request in an unknown session is answered with 200; expected 404 []"
-            ],
+            expect!["error http-session: request with an unknown session: expected 404, got 200 []"],
         );
         check_one(
             true,
             probe(HttpProbeKind::UnknownSession, 400),
-            expect![
-                "warning http-session: a request in an unknown session is answered with 400; expected 404 []"
-            ],
+            expect!["warning http-session: request with an unknown session: expected 404, got 400 []"],
         );
         check_one(
             true,
             probe(HttpProbeKind::WrongVersion, 200),
             expect![
-                "warning http-version: a request of an unknown `MCP-Protocol-Version` is answered with 200; expected 400 []"
+                "warning http-version: request with an unknown `MCP-Protocol-Version`: expected 400, got 200 []"
             ],
         );
         check_one(
             true,
             probe(HttpProbeKind::Get, 200),
-            expect!["warning http-get: GET is answered with something that is no event stream []"],
+            expect!["warning http-get: GET: response is not an event stream []"],
         );
-        let lost = HttpProbe { status: Err("no answer within 5 s".into()), ..probe(HttpProbeKind::Get, 0) };
-        check_one(true, lost, expect!["warning http-no-answer: GET gets no answer: no answer within 5 s []"]);
+        let lost = HttpProbe { status: Err("no response within 5 s".into()), ..probe(HttpProbeKind::Get, 0) };
+        check_one(true, lost, expect!["warning http-no-answer: GET: no response: no response within 5 s []"]);
     }
 
     #[test]
-    fn names_of_sessions_are_looked_at() {
+    fn session_ids_are_checked() {
         let told_of = |session: &str| {
             let mut facts = Facts::quiet();
             facts.http = vec![HttpFacts { local: true, session: Some(session.into()), probes: Vec::new() }];
             summary_lines(&check(&facts))
         };
         assert_eq!(told_of("0123456789abcdef"), "");
-        assert_eq!(told_of("7"), "warning http-session-name: names of sessions are short []");
+        assert_eq!(told_of("7"), "warning http-session-name: session id is short []");
         assert!(told_of("a b").starts_with("error http-session-name"));
     }
 }

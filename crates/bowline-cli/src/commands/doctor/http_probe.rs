@@ -1,4 +1,4 @@
-//! Learning how a server speaks HTTP: requests that only a mistaken or hostile client sends.
+//! Probes the HTTP behavior of a server with invalid and hostile requests.
 
 use super::facts::{HttpFacts, HttpProbe, HttpProbeKind};
 use bowline_http::{HttpTarget, PostError};
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use std::{net::IpAddr, time::Duration};
 use tokio::time::timeout;
 
-/// A page that no server has a reason to trust.
+/// A host that no server trusts.
 const FOREIGN_HOST: &str = "bowline-doctor.invalid";
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
 
-/// Knocks once in every revision.
+/// Probes the server once per revision.
 pub(super) async fn gather(page: &HttpTarget, revisions: &[Revision], timeout: Duration) -> Vec<HttpFacts> {
     let mut facts = Vec::new();
     for revision in revisions {
@@ -53,7 +53,7 @@ async fn probe(page: &HttpTarget, revision: Revision, timeout: Duration) -> Http
     let get = [named(session.as_deref()), vec![("accept", "text/event-stream")]].concat();
     probes.push(prober.probe(HttpProbeKind::Get, Method::GET, &get, "").await);
     if let Some(session) = &session {
-        // What was opened is ended; how the server takes it does not matter.
+        // Close the session; the response does not matter.
         prober.send(Method::DELETE, &named(Some(session)), "").await.ok();
     }
     HttpFacts { local: is_local(page.url()), session, probes }
@@ -66,7 +66,7 @@ struct Prober<'a> {
 }
 
 impl Prober<'_> {
-    /// The first request of a conversation.
+    /// Returns the first request of a session.
     fn opening(&self) -> String {
         let client = json!({ "name": "bowline", "version": env!("CARGO_PKG_VERSION") });
         if self.revision.is_modern() {
@@ -78,7 +78,7 @@ impl Prober<'_> {
         )
     }
 
-    /// A request that changes nothing.
+    /// Returns a request without side effects.
     fn ping(&self) -> String {
         self.request(if self.revision.is_modern() { "server/discover" } else { "ping" }, json!({}))
     }
@@ -94,7 +94,7 @@ impl Prober<'_> {
         json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string()
     }
 
-    /// Opens a session, and gives its name if it has one.
+    /// Opens a session and returns its id, if any.
     async fn open(&self) -> Option<String> {
         let answer = self.send(Method::POST, &[], &self.opening()).await.ok()?;
         answer.get(SESSION).and_then(|session| session.to_str().ok()).map(str::to_owned)
@@ -150,17 +150,17 @@ impl Prober<'_> {
         match timeout(self.timeout, sent).await {
             Ok(Ok(answer)) => Ok((answer.status.as_u16(), answer.headers)),
             Ok(Err(error)) => Err(PostError::to_string(&error)),
-            Err(_) => Err(format!("no answer within {} s", self.timeout.as_secs())),
+            Err(_) => Err(format!("no response within {} s", self.timeout.as_secs())),
         }
     }
 }
 
-/// The headers of a request in a session.
+/// Returns the session header.
 fn named(session: Option<&str>) -> Vec<(&'static str, &str)> {
     session.map(|session| (SESSION, session)).into_iter().collect()
 }
 
-/// Whether a URL names this computer or its own network, where a page in a browser could reach it in someone's name.
+/// Returns whether a URL addresses this machine or a private network, which web pages could reach through a browser.
 fn is_local(url: &str) -> bool {
     let Ok(uri) = url.parse::<http::Uri>() else { return false };
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
@@ -176,7 +176,7 @@ mod tests {
     use super::is_local;
 
     #[test]
-    fn addresses_of_this_computer_are_known() {
+    fn local_addresses_are_recognized() {
         for (url, local) in [
             ("http://127.0.0.1:80/mcp", true),
             ("http://LOCALHOST/mcp", true),

@@ -1,4 +1,4 @@
-//! Whether the lists of a server are what it declared, complete, and of a size that a model can read.
+//! Checks the lists of a server: declared capabilities, entries, and size.
 
 use super::{
     facts::{Answer, Facts, List, ListKind, name_of},
@@ -9,11 +9,11 @@ use bowline_types::{Prompt, RawJson, Resource, ResourceTemplate, Tool, error_cod
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// From how many tools on models choose worse, and some clients cut the list.
+/// With more tools, models choose worse and some clients cut the list.
 const MANY_TOOLS: usize = 40;
-/// How much of a model's context all tools may take.
+/// The maximum size of all tools, in tokens.
 const MANY_TOKENS: usize = 10_000;
-/// How much one may take.
+/// The maximum size of one tool, in tokens.
 const LARGE_TOOL: usize = 1_500;
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
@@ -26,13 +26,13 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     found
 }
 
-/// Whether the list fits what was declared.
+/// Checks a list against the declared capabilities.
 fn answer(list: &List) -> Option<Finding> {
     let method = list.kind.method();
     match (&list.failed, list.declared) {
         (None, false) if !list.items.is_empty() => {
             let what = format!(
-                "`{method}` gives {} entries, although `{}` is not declared",
+                "`{method}` returns {} entries, but `{}` is not declared",
                 list.items.len(),
                 list.kind.capability()
             );
@@ -40,23 +40,23 @@ fn answer(list: &List) -> Option<Finding> {
                 Level::Warning,
                 "undeclared-list",
                 what,
-                "declare it in `capabilities`: most clients do not ask otherwise",
+                "declare the capability: most clients do not request the list otherwise",
             ))
         }
         (None, _) | (Some(_), false) => None,
-        // Templates are a part of `resources` that many leave out.
+        // Many servers with resources do not implement templates.
         (Some(Answer::Error { code: METHOD_NOT_FOUND, .. }), true) if list.kind == ListKind::Templates => {
-            let what = format!("`{method}` is answered with error -32601, although `resources` is declared");
+            let what = format!("`{method}` returns error -32601, but `resources` is declared");
             Some(Finding::new(
                 Level::Hint,
                 "no-templates",
                 what,
-                "answer with an empty list: some clients take the error for a failure",
+                "return an empty list: some clients treat the error as a failure",
             ))
         }
         (Some(failed), true) => {
             let what = format!(
-                "`{method}` is answered with {}, although `{}` is declared",
+                "`{method}` returns {}, but `{}` is declared",
                 failed.describe(),
                 list.kind.capability()
             );
@@ -64,13 +64,13 @@ fn answer(list: &List) -> Option<Finding> {
                 Level::Error,
                 "broken-list",
                 what,
-                "declare only what is there, and answer with a list, be it empty",
+                "return a list, even if it is empty, or do not declare the capability",
             ))
         }
     }
 }
 
-/// Entries that a client cannot read.
+/// Finds entries that clients cannot parse.
 fn malformed(list: &List) -> Option<Finding> {
     let unreadable = |entry: &&Value| {
         let raw = RawJson::from((*entry).clone());
@@ -81,13 +81,13 @@ fn malformed(list: &List) -> Option<Finding> {
             ListKind::Templates => raw.decode::<ResourceTemplate>().is_err(),
         }
     };
-    let what = format!("`{}` has entries of the wrong shape", list.kind.method());
-    let advice = "clients leave such entries out, or drop the whole list";
+    let what = format!("`{}` has malformed entries", list.kind.method());
+    let advice = "fix them: clients drop such entries or the whole list";
     let places = list.items.iter().filter(unreadable).map(name_of).collect();
     Finding::new(Level::Error, "bad-entry", what, advice).at_all(places)
 }
 
-/// Entries of the same name.
+/// Finds duplicate entries.
 fn twice(list: &List) -> Option<Finding> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for entry in &list.items {
@@ -95,22 +95,17 @@ fn twice(list: &List) -> Option<Finding> {
             *counts.entry(name).or_default() += 1;
         }
     }
-    let what = format!("more than one {} of the same `{}`", list.kind.one(), list.kind.key());
+    let what = format!("more than one {} with the same `{}`", list.kind.one(), list.kind.key());
     let places = counts
         .into_iter()
         .filter(|(_, count)| *count > 1)
         .map(|(name, _)| bowline_text::visible(name))
         .collect();
-    Finding::new(
-        Level::Error,
-        "duplicate",
-        what,
-        "only one of them can be reached; rename or remove the others",
-    )
-    .at_all(places)
+    Finding::new(Level::Error, "duplicate", what, "rename or remove duplicates: only one of them can be used")
+        .at_all(places)
 }
 
-/// What the tools cost a model.
+/// Checks the size of the tool list.
 fn size(facts: &Facts) -> Vec<Finding> {
     let sizes: Vec<(String, usize)> =
         facts.tools().map(|tool| (name_of(tool), estimate_tokens(tool.to_string()))).collect();
@@ -118,11 +113,11 @@ fn size(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     if sizes.len() > MANY_TOOLS {
         let what = format!("{} tools", sizes.len());
-        let advice = "some clients cut the list at 40 to 128, and models choose worse among many: offer fewer, or let users choose sets";
+        let advice = "offer fewer tools, or let users choose sets: some clients cut the list at 40 to 128, and models choose worse among many";
         found.push(Finding::new(Level::Warning, "many-tools", what, advice));
     }
     if total > MANY_TOKENS {
-        let what = format!("the tools take about {total} tokens of every conversation");
+        let what = format!("the tools use about {total} tokens in every conversation");
         found.push(Finding::new(Level::Warning, "many-tokens", what, "shorten descriptions and schemas"));
     }
     let large: Vec<String> = sizes
@@ -131,14 +126,11 @@ fn size(facts: &Facts) -> Vec<Finding> {
         .map(|(name, size)| format!("{name} ({size} tokens)"))
         .collect();
     let advice = "shorten its description and schema, or split it";
-    found.extend(
-        Finding::new(Level::Hint, "large-tool", "a tool that takes much of a model's context", advice)
-            .at_all(large),
-    );
+    found.extend(Finding::new(Level::Hint, "large-tool", "tool definition is large", advice).at_all(large));
     found
 }
 
-/// How many tokens the tools take altogether.
+/// Returns the total size of the tools in tokens.
 pub(super) fn tokens(facts: &Facts) -> usize {
     facts.tools().map(|tool| estimate_tokens(tool.to_string())).sum()
 }
@@ -170,37 +162,37 @@ mod tests {
     }
 
     #[test]
-    fn lists_have_to_fit_what_is_declared() {
+    fn lists_must_match_the_capabilities() {
         check_one(list(ListKind::Tools, json!([tool("a")])), expect![""]);
         let undeclared = List { declared: false, ..list(ListKind::Tools, json!([tool("a")])) };
         check_one(
             undeclared,
             expect![
-                "warning undeclared-list: `tools/list` gives 1 entries, although `tools` is not declared []"
+                "warning undeclared-list: `tools/list` returns 1 entries, but `tools` is not declared []"
             ],
         );
         check_one(List { declared: false, ..failed(ListKind::Tools, -32601) }, expect![""]);
         check_one(
             failed(ListKind::Prompts, -32601),
             expect![
-                "error broken-list: `prompts/list` is answered with error -32601 (no), although `prompts` is declared []"
+                "error broken-list: `prompts/list` returns error -32601 (no), but `prompts` is declared []"
             ],
         );
         check_one(
             failed(ListKind::Templates, -32601),
             expect![
-                "hint no-templates: `resources/templates/list` is answered with error -32601, although `resources` is declared []"
+                "hint no-templates: `resources/templates/list` returns error -32601, but `resources` is declared []"
             ],
         );
     }
 
     #[test]
-    fn entries_have_to_be_readable_and_unique() {
+    fn malformed_and_duplicate_entries_are_reported() {
         check_one(
             list(ListKind::Tools, json!([tool("a"), tool("a"), { "name": "b" }, {}])),
             expect![[r"
-                error bad-entry: `tools/list` has entries of the wrong shape [b, (without a name)]
-                error duplicate: more than one tool of the same `name` [a]"]],
+                error bad-entry: `tools/list` has malformed entries [b, (unnamed)]
+                error duplicate: more than one tool with the same `name` [a]"]],
         );
         check_one(
             list(ListKind::Resources, json!([{ "name": "x", "uri": "a:1" }, { "name": "x", "uri": "a:2" }])),
@@ -209,14 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_for_a_model_is_told() {
+    fn oversized_tool_lists_are_reported() {
         let many: Vec<Value> = (0..41).map(|number| tool(&format!("t{number}"))).collect();
         check_one(list(ListKind::Tools, many.into()), expect!["warning many-tools: 41 tools []"]);
         let mut large = tool("large");
         large["description"] = "word ".repeat(1_600).into();
         check_one(
             list(ListKind::Tools, json!([large])),
-            expect!["hint large-tool: a tool that takes much of a model's context [large (1615 tokens)]"],
+            expect!["hint large-tool: tool definition is large [large (1615 tokens)]"],
         );
     }
 }

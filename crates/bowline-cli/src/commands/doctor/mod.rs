@@ -1,4 +1,4 @@
-//! `bowline doctor`: what is wrong with a server, and what other clients will not take.
+//! `bowline doctor`: checks a server for protocol errors and client compatibility.
 
 mod descriptions;
 mod facts;
@@ -25,22 +25,22 @@ use facts::Facts;
 use finding::{Finding, Level};
 use std::time::Duration;
 
-/// How long an answer is waited for.
+/// How long to wait for a response.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Opens a server in every revision, looks at what it offers, and tells what is wrong with it
+/// Checks a server for protocol errors and client compatibility
 ///
-/// Nothing is called or changed; a program is started several times. Findings are errors (it breaks the protocol or does
-/// not work), warnings (some clients will have trouble) and hints. Ends with 8 when something was found that is at least as
-/// bad as `--fail-on` says.
+/// Connects in every protocol revision and inspects what the server offers. No tools are called unless `--call` is set; a program
+/// is started several times. Findings are errors (protocol violations), warnings (problems with some clients) and hints. Exits with
+/// 8 if there are findings of at least the `--fail-on` level.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     target: TargetArguments,
-    /// From which level on a finding makes the command fail
+    /// Fail if there are findings of this level or worse
     #[arg(long, value_name = "LEVEL", default_value = "error")]
     fail_on: Level,
-    /// Also call the tools that say they change nothing and that need no arguments
+    /// Also call tools that are declared read-only and need no arguments
     #[arg(long)]
     call: bool,
 }
@@ -57,11 +57,11 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     report::tell(&target.name, &facts, &findings, context)?;
     match findings.iter().filter(|finding| finding.level <= arguments.fail_on).count() {
         0 => Ok(()),
-        _ => Err(Failure { silent: true, ..Failure::new(Code::Found, "the server has faults") }),
+        _ => Err(Failure { silent: true, ..Failure::new(Code::Found, "the server has problems") }),
     }
 }
 
-/// Every check, the worst findings first.
+/// Runs all checks. The worst findings come first.
 fn judge(facts: &Facts) -> Vec<Finding> {
     let checks = [
         opening::check,

@@ -1,4 +1,4 @@
-//! Whether names are ones that every client takes.
+//! Checks that names are accepted by all clients.
 
 use super::{
     facts::{Facts, ListKind, name_of},
@@ -6,11 +6,11 @@ use super::{
 };
 use serde_json::Value;
 
-/// What the providers of models allow for the name of a function.
+/// The maximum length of a function name at model providers.
 const LONGEST: usize = 64;
-/// The same, once a client has put the server's name before it.
+/// The maximum length with the server name as a prefix.
 const LONGEST_WITH_PREFIX: usize = 60;
-/// What the protocol recommends at most.
+/// The maximum length that the protocol recommends.
 const LONGEST_IN_PROTOCOL: usize = 128;
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
@@ -25,8 +25,9 @@ fn tools_named(facts: &Facts, wrong: impl Fn(&str) -> bool) -> Vec<String> {
 
 fn characters(facts: &Facts) -> Option<Finding> {
     let strange = |letter: char| !letter.is_ascii_alphanumeric() && !matches!(letter, '_' | '-');
-    let advice = "use letters, digits, `_` and `-` of ASCII: OpenAI, Anthropic and Gemini refuse a request with any other";
-    Finding::new(Level::Warning, "name-characters", "a tool whose name some models refuse", advice)
+    let advice =
+        "use only ASCII letters, digits, `_` and `-`: OpenAI, Anthropic and Gemini reject other characters";
+    Finding::new(Level::Warning, "name-characters", "tool name is rejected by some model providers", advice)
         .at_all(tools_named(facts, |name| name.contains(strange)))
 }
 
@@ -36,18 +37,18 @@ fn long(facts: &Facts) -> Option<Finding> {
     } else {
         Level::Error
     };
-    let what = format!("a tool whose name has more than {LONGEST} characters");
-    Finding::new(level, "long-name", what, "shorten it: the providers of models refuse such names")
+    let what = format!("tool name has more than {LONGEST} characters");
+    Finding::new(level, "long-name", what, "shorten it: model providers reject longer names")
         .at_all(tools_named(facts, |name| name.len() > LONGEST))
 }
 
-/// Names that are too long only together with the server's.
+/// Finds names that are too long only with the server name as a prefix.
 fn long_with_prefix(facts: &Facts) -> Option<Finding> {
     let server = facts.info.as_ref().map_or(0, |(name, _)| name.len());
-    let what = format!(
-        "a tool whose name has more than {LONGEST_WITH_PREFIX} characters with the server's before it"
-    );
-    let advice = "shorten one of them: clients put the server's name before the tool's, and cut or drop what gets too long";
+    let what =
+        format!("tool name has more than {LONGEST_WITH_PREFIX} characters with the server name as a prefix");
+    let advice =
+        "shorten one of them: clients prefix tool names with the server name and cut or drop long names";
     Finding::new(Level::Hint, "long-name-with-prefix", what, advice).at_all(tools_named(facts, |name| {
         name.len() <= LONGEST && name.len() + server + 1 > LONGEST_WITH_PREFIX
     }))
@@ -60,7 +61,7 @@ fn empty(facts: &Facts) -> Option<Finding> {
         };
         facts.list(kind).filter(is_empty).map(move |_| kind.method().to_owned())
     });
-    Finding::new(Level::Error, "empty-name", "an entry whose name is empty", "give it a name")
+    Finding::new(Level::Error, "empty-name", "entry with an empty name", "give it a name")
         .at_all(nameless.collect())
 }
 
@@ -77,36 +78,36 @@ mod tests {
     }
 
     #[test]
-    fn names_that_travel_are_not_mentioned() {
+    fn portable_names_have_no_findings() {
         check_one("read_file-2", expect![""]);
         check_one(&"x".repeat(55), expect![""]);
     }
 
     #[test]
-    fn names_that_some_clients_refuse_are_told() {
+    fn names_that_some_clients_reject_are_reported() {
         check_one(
             "files.read",
-            expect!["warning name-characters: a tool whose name some models refuse [files.read]"],
+            expect!["warning name-characters: tool name is rejected by some model providers [files.read]"],
         );
         check_one(
             "lire_é",
-            expect!["warning name-characters: a tool whose name some models refuse [lire_é]"],
+            expect!["warning name-characters: tool name is rejected by some model providers [lire_é]"],
         );
-        check_one("", expect!["error empty-name: an entry whose name is empty [tools/list]"]);
+        check_one("", expect!["error empty-name: entry with an empty name [tools/list]"]);
         check_one(
             &"x".repeat(56),
             expect![
-                "hint long-name-with-prefix: a tool whose name has more than 60 characters with the server's before it […xxxxxx]"
+                "hint long-name-with-prefix: tool name has more than 60 characters with the server name as a prefix […xxxxxx]"
             ],
         );
         check_one(
             &"x".repeat(65),
-            expect!["warning long-name: a tool whose name has more than 64 characters […xxxxxxxxxxxxxxx]"],
+            expect!["warning long-name: tool name has more than 64 characters […xxxxxxxxxxxxxxx]"],
         );
         check_one(
             &"x".repeat(129),
             expect![
-                "error long-name: a tool whose name has more than 64 characters [……xxxxxxxxxxxxxxxxxxxxxxxxxxxxx]"
+                "error long-name: tool name has more than 64 characters [……xxxxxxxxxxxxxxxxxxxxxxxxxxxxx]"
             ],
         );
     }

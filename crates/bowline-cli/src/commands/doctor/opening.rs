@@ -1,4 +1,4 @@
-//! Whether a server opens as it should: which revisions it answers, and what it says of itself.
+//! Checks the handshake: supported revisions, early messages, and server information.
 
 use super::{
     facts::{Facts, shortened},
@@ -8,7 +8,7 @@ use bowline_client::Direction;
 use bowline_types::Revision;
 use serde_json::Value;
 
-/// How long instructions may be before a model has better things to read.
+/// The maximum length of instructions.
 const INSTRUCTIONS: usize = 8_000;
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
@@ -27,12 +27,12 @@ fn revisions(facts: &Facts) -> Vec<Finding> {
         .collect();
     let Some(newest) = answered.last() else { return found };
     if *newest < Revision::V2025_06_18 {
-        let what = format!("the newest revision it answers is {newest}");
-        let advice = "update its SDK: newer clients drop what is older than 2025-06-18 first";
+        let what = format!("the newest supported revision is {newest}");
+        let advice = "update the SDK: clients drop support for revisions before 2025-06-18 first";
         found.push(Finding::new(Level::Warning, "old-revision", what, advice));
     } else if *newest < Revision::LATEST {
-        let what = format!("it does not answer {}, the newest revision", Revision::LATEST);
-        let advice = "no harm yet; the newest clients will speak an older revision with it";
+        let what = format!("the newest revision, {}, is not supported", Revision::LATEST);
+        let advice = "no action needed yet: clients fall back to an older revision";
         found.push(Finding::new(Level::Hint, "newest-revision", what, advice));
     }
     let gone: Vec<String> = facts
@@ -44,16 +44,16 @@ fn revisions(facts: &Facts) -> Vec<Finding> {
             format!("{revision}: {}", shortened(reason))
         })
         .collect();
-    let what = "older clients cannot open it";
-    let advice = "answer `initialize` with the revision that was asked for where it is known, and else with the newest";
-    // A server of the newest kind alone is a choice; one that fails for some legacy revisions is a mistake or old.
+    let what = "older clients cannot connect";
+    let advice = "respond to `initialize` with the requested revision if it is supported, and with the newest one otherwise";
+    // Supporting only the modern era is a valid choice. Failing in some legacy revisions is not.
     let any_legacy = answered.iter().any(|revision| revision.is_legacy());
     found
         .extend(Finding::new(Level::Hint, "older-clients", what, advice).at_all(gone).filter(|_| any_legacy));
     found
 }
 
-/// What came before the answer to `initialize`: only logs and pings may.
+/// Finds messages before the response to `initialize`. Only logs and pings are allowed.
 fn early(facts: &Facts) -> Option<Finding> {
     let mut early = Vec::new();
     let mut asked = Value::Null;
@@ -73,8 +73,9 @@ fn early(facts: &Facts) -> Option<Finding> {
             }
         }
     }
-    let advice = "wait for `notifications/initialized` before asking or telling anything but logs";
-    let finding = Finding::new(Level::Error, "early-messages", "it speaks before it is opened", advice);
+    let advice = "send only logs and pings before `notifications/initialized`";
+    let finding =
+        Finding::new(Level::Error, "early-messages", "sends messages before initialization", advice);
     finding.at_all(early).filter(|_| facts.revision.is_legacy())
 }
 
@@ -82,13 +83,13 @@ fn identity(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     let empty = facts.info.as_ref().is_none_or(|(name, version)| name.is_empty() || version.is_empty());
     if empty {
-        let advice = "set `serverInfo`: clients show it, and bug reports need it";
-        found.push(Finding::new(Level::Hint, "no-identity", "it does not say its name and version", advice));
+        let advice = "set `serverInfo`: clients display it, and bug reports need it";
+        found.push(Finding::new(Level::Hint, "no-identity", "no name and version", advice));
     }
     let length = facts.instructions.as_ref().map_or(0, |text| text.chars().count());
     if length > INSTRUCTIONS {
-        let what = format!("its instructions have {length} characters");
-        let advice = "every conversation carries them: say what matters for choosing a tool, and no more";
+        let what = format!("instructions have {length} characters");
+        let advice = "shorten them: every conversation includes them";
         found.push(Finding::new(Level::Hint, "long-instructions", what, advice));
     }
     found
@@ -112,11 +113,11 @@ mod tests {
     }
 
     #[test]
-    fn revisions_that_are_missing_are_told() {
+    fn missing_revisions_are_reported() {
         check_one(|_| {}, expect![""]);
         check_one(
             |facts| facts.revisions[4].1 = Err("method not found".into()),
-            expect!["hint newest-revision: it does not answer 2026-07-28, the newest revision []"],
+            expect!["hint newest-revision: the newest revision, 2026-07-28, is not supported []"],
         );
         check_one(
             |facts| {
@@ -124,16 +125,16 @@ mod tests {
                     facts.revisions[place].1 = Ok(Revision::V2025_03_26);
                 }
             },
-            expect!["warning old-revision: the newest revision it answers is 2025-03-26 []"],
+            expect!["warning old-revision: the newest supported revision is 2025-03-26 []"],
         );
         check_one(
             |facts| facts.revisions[0].1 = Err("no\nway".into()),
-            expect!["hint older-clients: older clients cannot open it [2024-11-05: no way]"],
+            expect!["hint older-clients: older clients cannot connect [2024-11-05: no way]"],
         );
     }
 
     #[test]
-    fn what_comes_too_early_is_told() {
+    fn early_messages_are_reported() {
         let sent = |frame| Seen { direction: Direction::Sent, frame };
         let received = |frame| Seen { direction: Direction::Received, frame };
         check_one(
@@ -146,20 +147,20 @@ mod tests {
                     received(json!({ "method": "notifications/tools/list_changed" })),
                 ];
             },
-            expect!["error early-messages: it speaks before it is opened [`roots/list`]"],
+            expect!["error early-messages: sends messages before initialization [`roots/list`]"],
         );
     }
 
     #[test]
-    fn what_a_server_says_of_itself_matters() {
+    fn missing_server_information_is_reported() {
         check_one(
             |facts| {
                 facts.info = Some(("x".into(), String::new()));
                 facts.instructions = Some("x".repeat(8_001));
             },
             expect![[r"
-                hint no-identity: it does not say its name and version []
-                hint long-instructions: its instructions have 8001 characters []"]],
+                hint no-identity: no name and version []
+                hint long-instructions: instructions have 8001 characters []"]],
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Whether a program behaves: what it prints where, how fast it starts, whether it ends.
+//! Checks the server process: output, startup time and exit.
 
 use super::{
     facts::Facts,
@@ -22,8 +22,8 @@ fn noise(facts: &Facts) -> Option<Finding> {
     if count == 0 {
         return None;
     }
-    let what = format!("{count} {} on standard output that {} no message", lines(count), are(count));
-    let advice = "print only messages there, and everything else to standard error; many clients give up at such a line";
+    let what = format!("non-protocol text on standard output: {count} {}", lines(count));
+    let advice = "print everything else to standard error: many clients disconnect on such a line";
     Finding::new(Level::Error, "stdout-noise", what, advice)
         .at_all(facts.noise.last.iter().map(|line| format!("`{}`", visible(line))).collect())
 }
@@ -32,15 +32,11 @@ fn lines(count: u64) -> &'static str {
     if count == 1 { "line" } else { "lines" }
 }
 
-fn are(count: u64) -> &'static str {
-    if count == 1 { "is" } else { "are" }
-}
-
 fn start(facts: &Facts) -> Option<Finding> {
     let first = facts.first_frame.filter(|first| *first > SLOW)?;
     let level = if first > VERY_SLOW { Level::Warning } else { Level::Hint };
-    let what = format!("the first answer comes after {:.1} s", first.as_secs_f64());
-    let advice = "answer the opening first and do slow work later; clients wait 10 to 60 seconds";
+    let what = format!("first response after {:.1} s", first.as_secs_f64());
+    let advice = "respond to the handshake first and do slow work later: clients wait 10 to 60 seconds";
     Some(Finding::new(level, "slow-start", what, advice))
 }
 
@@ -49,29 +45,24 @@ fn stderr(facts: &Facts) -> Option<Finding> {
     if lines <= CHATTY {
         return None;
     }
-    let what = format!("at least {lines} lines on standard error for a short conversation");
-    Some(Finding::new(
-        Level::Hint,
-        "stderr-volume",
-        what,
-        "log less unless asked to; clients keep these lines",
-    ))
+    let what = format!("at least {lines} lines on standard error during a short session");
+    Some(Finding::new(Level::Hint, "stderr-volume", what, "log less by default: clients store these lines"))
 }
 
 fn end(facts: &Facts) -> Option<Finding> {
     let process = facts.process.as_ref()?;
     let Some((after, exit)) = process.ended else {
         let advice =
-            "end when standard input is closed; what does not is killed, or left behind by some clients";
+            "exit when standard input is closed: otherwise clients kill the process or leave it running";
         return Some(Finding::new(
             Level::Warning,
             "no-end",
-            "it does not end when standard input is closed",
+            "does not exit when standard input is closed",
             advice,
         ));
     };
     if !exit.is_success() {
-        let what = format!("it {exit} when standard input is closed");
+        let what = format!("{exit} when standard input is closed");
         return Some(Finding::new(
             Level::Hint,
             "bad-end",
@@ -80,12 +71,12 @@ fn end(facts: &Facts) -> Option<Finding> {
         ));
     }
     if after > LINGERING {
-        let what = format!("it ends {:.1} s after standard input is closed", after.as_secs_f64());
+        let what = format!("exits {:.1} s after standard input is closed", after.as_secs_f64());
         return Some(Finding::new(
             Level::Hint,
             "slow-end",
             what,
-            "end at once: some clients kill after two seconds",
+            "exit immediately: some clients kill the process after two seconds",
         ));
     }
     None
@@ -109,12 +100,12 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_behaves_is_not_mentioned() {
+    fn a_correct_program_has_no_findings() {
         check_one(|_| {}, expect![""]);
     }
 
     #[test]
-    fn what_a_program_does_wrong_is_told() {
+    fn process_problems_are_reported() {
         let with_process = |process| move |facts: &mut Facts| facts.process = Some(process);
         check_one(
             |facts| {
@@ -122,29 +113,29 @@ mod tests {
                 facts.noise.last.push_back("Listening\u{1b}[0m".into());
             },
             expect![
-                "error stdout-noise: 1 line on standard output that is no message [`Listening<U+001B>[0m`]"
+                "error stdout-noise: non-protocol text on standard output: 1 line [`Listening<U+001B>[0m`]"
             ],
         );
         check_one(
             |facts| facts.first_frame = Some(Duration::from_millis(2500)),
-            expect!["hint slow-start: the first answer comes after 2.5 s []"],
+            expect!["hint slow-start: first response after 2.5 s []"],
         );
         check_one(
             with_process(Process { stderr_lines: 101, ended: None }),
             expect![[r"
-                hint stderr-volume: at least 101 lines on standard error for a short conversation []
-                warning no-end: it does not end when standard input is closed []"]],
+                hint stderr-volume: at least 101 lines on standard error during a short session []
+                warning no-end: does not exit when standard input is closed []"]],
         );
         check_one(
             with_process(Process { stderr_lines: 0, ended: Some((Duration::ZERO, Exit::Code(3))) }),
-            expect!["hint bad-end: it exited with code 3 when standard input is closed []"],
+            expect!["hint bad-end: exited with code 3 when standard input is closed []"],
         );
         check_one(
             with_process(Process {
                 stderr_lines: 0,
                 ended: Some((Duration::from_millis(1500), Exit::Code(0))),
             }),
-            expect!["hint slow-end: it ends 1.5 s after standard input is closed []"],
+            expect!["hint slow-end: exits 1.5 s after standard input is closed []"],
         );
     }
 }

@@ -1,4 +1,4 @@
-//! What was found, for people and for programs.
+//! Prints the findings as text or JSON.
 
 use super::{
     facts::{Facts, List},
@@ -10,7 +10,7 @@ use bowline_text::visible;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// How many places of a finding are shown.
+/// The maximum number of places per finding.
 const SHOWN: usize = 5;
 
 pub(super) fn tell(
@@ -56,14 +56,14 @@ fn summary(name: &str, facts: &Facts) -> Vec<(&'static str, String)> {
         facts.lists.iter().filter(|list| list.declared || !list.items.is_empty()).map(counted).collect();
     let tokens = lists::tokens(facts);
     let offers = if offers.is_empty() { "nothing".to_owned() } else { offers.join(", ") };
-    let mut times = vec![format!("opened after {}", milliseconds(facts.opened))];
-    times.extend(facts.ping.map(|ping| format!("a ping takes {}", milliseconds(ping))));
+    let mut times = vec![format!("connected in {}", milliseconds(facts.opened))];
+    times.extend(facts.ping.map(|ping| format!("ping {}", milliseconds(ping))));
     if let Some((after, _)) = facts.process.as_ref().and_then(|process| process.ended) {
-        times.push(format!("ended after {}", milliseconds(after)));
+        times.push(format!("exited after {}", milliseconds(after)));
     }
     vec![
         ("server", server),
-        ("revisions", format!("{} (spoken here: {})", answered.join(", "), facts.revision)),
+        ("revisions", format!("{} (used: {})", answered.join(", "), facts.revision)),
         ("capabilities", capabilities),
         ("offers", if tokens == 0 { offers } else { format!("{offers}; about {tokens} tokens") }),
         ("times", times.join(", ")),
@@ -93,7 +93,7 @@ fn lines(finding: &Finding, context: &Context) -> Vec<String> {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        // Names fit on a line; whatever else gets lines of its own.
+        // Names share a line; other places get a line each.
         if shown.iter().all(|place| !place.contains([' ', ','])) {
             lines.push(format!("  in {}{more}", shown.join(", ")));
         } else {
@@ -111,7 +111,7 @@ fn count(findings: &[Finding], level: Level) -> usize {
 
 fn total(findings: &[Finding]) -> String {
     if findings.is_empty() {
-        return "nothing to complain about".to_owned();
+        return "no problems found".to_owned();
     }
     let counted = |level: Level| {
         let count = count(findings, level);

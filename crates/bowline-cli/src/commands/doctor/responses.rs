@@ -1,4 +1,4 @@
-//! Whether questions that have one right answer get it.
+//! Checks the responses to requests with a known correct response.
 
 use super::{
     facts::{Answer, Facts, Probe, ProbeKind},
@@ -14,7 +14,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     found
 }
 
-/// Calls that failed, those of the same kind together.
+/// Groups failed calls by reason.
 fn calls(facts: &Facts) -> Vec<Finding> {
     let mut failed: Vec<(&str, Vec<String>)> = Vec::new();
     for call in &facts.calls {
@@ -24,14 +24,14 @@ fn calls(facts: &Facts) -> Vec<Finding> {
             None => failed.push((reason, vec![call.tool.clone()])),
         }
     }
-    let advice = "a result has to be what the tool's `outputSchema` says, and an answer has to come";
+    let advice = "respond to every call, and return results that match the tool's `outputSchema`";
     let finding = |(reason, tools)| Finding::new(Level::Error, "bad-call", reason, advice).at_all(tools);
     failed.into_iter().filter_map(finding).collect()
 }
 
 fn judge(probe: &Probe) -> Option<Finding> {
     let expected = |codes: &str, level: Level, check: &'static str, asked: &str, advice: &'static str| {
-        let what = format!("{asked} is answered with {}; expected {codes}", probe.answer.describe());
+        let what = format!("{asked}: expected {codes}, got {}", probe.answer.describe());
         Some(Finding::new(level, check, what, advice))
     };
     let code = match &probe.answer {
@@ -47,68 +47,68 @@ fn judge(probe: &Probe) -> Option<Finding> {
             Level::Error,
             "ping",
             "`ping`",
-            "answer pings: clients end connections over them",
+            "respond to pings: clients close the connection otherwise",
         ),
         ProbeKind::UnknownMethod if code == Some(METHOD_NOT_FOUND) => None,
         ProbeKind::UnknownMethod => expected(
             "error -32601",
             Level::Error,
             "unknown-method",
-            "an unknown method",
-            "clients find out by this code what a server has; the newest ones also whether it is of their era",
+            "unknown method",
+            "clients use this code to detect features, and newer clients to detect the protocol era",
         ),
         ProbeKind::CallWithoutName => expected(
             "error -32602",
             if is_none { Level::Error } else { Level::Warning },
             "invalid-params",
             "`tools/call` without a name",
-            "check parameters and refuse with this code",
+            "validate the parameters and return this code",
         ),
-        // Both are in use: 2025-06-18 and before left it open.
+        // Revisions up to 2025-06-18 allow both.
         ProbeKind::UnknownTool if code == Some(INVALID_PARAMS) || is_tool_error(&probe.answer) => None,
         ProbeKind::UnknownTool => expected(
             "error -32602",
             if is_none { Level::Error } else { Level::Warning },
             "unknown-tool",
-            "a tool that does not exist",
-            "refuse with this code, so that a client does not take it for a failure of the tool",
+            "unknown tool",
+            "return this code, so that clients can tell it from an error of the tool",
         ),
         ProbeKind::UnknownPrompt => expected(
             "error -32602",
             if code.is_some() { Level::Hint } else { Level::Warning },
             "unknown-prompt",
-            "a prompt that does not exist",
-            "refuse with this code",
+            "unknown prompt",
+            "return this code",
         ),
         ProbeKind::UnknownResource if matches!(code, Some(INVALID_PARAMS | RESOURCE_NOT_FOUND)) => None,
         ProbeKind::UnknownResource => expected(
             "error -32002 or, from 2026-07-28, -32602",
             if code.is_some() { Level::Hint } else { Level::Warning },
             "unknown-resource",
-            "a resource that does not exist",
-            "refuse with this code: an empty result looks like an empty resource",
+            "unknown resource",
+            "return this code: an empty result looks like an empty resource",
         ),
         ProbeKind::BadCursor(_) => None,
         ProbeKind::AliveAfterwards if !is_none => None,
         ProbeKind::AliveAfterwards => expected(
-            "an answer",
+            "a response",
             Level::Error,
             "dead-afterwards",
-            "a question after the mistaken ones",
-            "a mistaken request must not end the connection",
+            "request after invalid requests",
+            "do not close the connection after an invalid request",
         ),
     }
 }
 
-/// Lists that take a cursor which they never gave.
+/// Finds lists that accept an invalid cursor.
 fn cursors(facts: &Facts) -> Option<Finding> {
     let taken = |probe: &Probe| match (probe.kind, &probe.answer) {
         (ProbeKind::BadCursor(_), Answer::Error { code: INVALID_PARAMS, .. }) => None,
         (ProbeKind::BadCursor(kind), _) => Some(kind.method().to_owned()),
         _ => None,
     };
-    let what = "a cursor that it never gave is not refused with error -32602";
-    let advice = "refuse it: a client with an old cursor would read the first page again";
+    let what = "an invalid cursor is not rejected with error -32602";
+    let advice = "reject it: a client with an outdated cursor would read the first page again";
     Finding::new(Level::Hint, "bad-cursor", what, advice)
         .at_all(facts.probes.iter().filter_map(taken).collect())
 }
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn right_answers_are_not_mentioned() {
+    fn correct_responses_have_no_findings() {
         let good = [
             (ProbeKind::Ping, Answer::Result(json!({}))),
             (ProbeKind::UnknownMethod, error(-32601)),
@@ -158,51 +158,45 @@ mod tests {
     }
 
     #[test]
-    fn wrong_answers_are_told_with_what_came() {
+    fn wrong_responses_are_reported() {
         check_one(
             ProbeKind::UnknownMethod,
             error(-32600),
-            expect![
-                "error unknown-method: an unknown method is answered with error -32600 (no); expected error -32601 []"
-            ],
+            expect!["error unknown-method: unknown method: expected error -32601, got error -32600 (no) []"],
         );
         check_one(
             ProbeKind::CallWithoutName,
-            Answer::None("no answer within 5 s".into()),
+            Answer::None("no response within 5 s".into()),
             expect![
-                "error invalid-params: `tools/call` without a name is answered with no answer (no answer within 5 s); expected error -32602 []"
+                "error invalid-params: `tools/call` without a name: expected error -32602, got no response (no response within 5 s) []"
             ],
         );
         check_one(
             ProbeKind::UnknownTool,
             Answer::Result(json!({ "content": [] })),
-            expect![
-                "warning unknown-tool: a tool that does not exist is answered with a result; expected error -32602 []"
-            ],
+            expect!["warning unknown-tool: unknown tool: expected error -32602, got a result []"],
         );
         check_one(
             ProbeKind::UnknownResource,
             Answer::Result(json!({})),
             expect![
-                "warning unknown-resource: a resource that does not exist is answered with a result; expected error -32002 or, from 2026-07-28, -32602 []"
+                "warning unknown-resource: unknown resource: expected error -32002 or, from 2026-07-28, -32602, got a result []"
             ],
         );
         check_one(
             ProbeKind::BadCursor(ListKind::Tools),
             Answer::Result(json!({})),
-            expect![
-                "hint bad-cursor: a cursor that it never gave is not refused with error -32602 [tools/list]"
-            ],
+            expect!["hint bad-cursor: an invalid cursor is not rejected with error -32602 [tools/list]"],
         );
         check_one(
             ProbeKind::Ping,
             error(-32601),
-            expect!["error ping: `ping` is answered with error -32601 (no); expected an empty result []"],
+            expect!["error ping: `ping`: expected an empty result, got error -32601 (no) []"],
         );
     }
 
     #[test]
-    fn calls_that_break_their_schema_are_told() {
+    fn results_that_violate_the_schema_are_reported() {
         let mut facts = Facts::quiet();
         facts.calls.push(Call { tool: "now".into(), failed: None });
         facts.calls.push(Call { tool: "then".into(), failed: Some("/at: expected a text".into()) });

@@ -1,4 +1,4 @@
-//! Whether the schemas of tools are ones that every client takes.
+//! Checks that tool schemas are accepted by all clients.
 
 use super::{
     facts::{Facts, name_of},
@@ -7,7 +7,7 @@ use super::{
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// How deep a schema is looked into.
+/// The maximum depth of a schema.
 const DEPTH: usize = 64;
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
@@ -24,15 +24,15 @@ fn tools_where(facts: &Facts, wrong: impl Fn(&Value) -> bool) -> Vec<String> {
 }
 
 fn root(facts: &Facts) -> Option<Finding> {
-    let advice = "write `\"type\": \"object\"` at the root, also for a tool without parameters";
-    Finding::new(Level::Error, "schema-root", "an `inputSchema` whose root is no object", advice).at_all(
+    let advice = "set `\"type\": \"object\"` at the root, even for a tool without parameters";
+    Finding::new(Level::Error, "schema-root", "root of `inputSchema` is not an object", advice).at_all(
         tools_where(facts, |tool| {
             tool.get("inputSchema").is_some_and(|schema| schema.get("type") != Some(&json!("object")))
         }),
     )
 }
 
-/// Schemas that no validator takes.
+/// Finds invalid schemas.
 fn broken(facts: &Facts) -> Option<Finding> {
     let mut places = Vec::new();
     for tool in facts.tools() {
@@ -47,13 +47,13 @@ fn broken(facts: &Facts) -> Option<Finding> {
     Finding::new(
         Level::Error,
         "schema-broken",
-        "a schema that is no JSON Schema",
-        "clients that check arguments cannot use the tool",
+        "invalid JSON Schema",
+        "fix it: clients that validate arguments cannot use the tool",
     )
     .at_all(places)
 }
 
-/// Everything of a schema that is a schema itself, with `visit` for each.
+/// Calls `visit` for a schema and all schemas in it.
 fn each(schema: &Value, depth: usize, visit: &mut impl FnMut(&Value)) {
     if depth == 0 || !schema.is_object() {
         return;
@@ -78,7 +78,7 @@ fn each(schema: &Value, depth: usize, visit: &mut impl FnMut(&Value)) {
     }
 }
 
-/// The tools whose schema has a keyword somewhere, with the keywords.
+/// Returns the tools whose schemas contain the wanted keywords, with the keywords.
 fn with_keywords(facts: &Facts, wanted: impl Fn(&str, &Value) -> bool) -> Vec<String> {
     let mut places = Vec::new();
     for tool in facts.tools() {
@@ -96,13 +96,13 @@ fn with_keywords(facts: &Facts, wanted: impl Fn(&str, &Value) -> bool) -> Vec<St
     places
 }
 
-/// What the function declarations of Gemini do not know.
+/// Finds keywords that Gemini does not support in function declarations.
 fn gemini(facts: &Facts) -> Option<Finding> {
     let refused = |keyword: &str, value: &Value| match keyword {
         "oneOf" | "allOf" | "not" | "if" | "$ref" | "$defs" | "definitions" | "const"
         | "patternProperties" | "prefixItems" | "propertyNames" | "exclusiveMinimum" | "exclusiveMaximum"
         | "dependentSchemas" => true,
-        // A list of types is a choice between them.
+        // Gemini does not support a list of types.
         "type" => value.is_array(),
         "format" => {
             !matches!(value.as_str(), Some("enum" | "date-time" | "int32" | "int64" | "float" | "double"))
@@ -110,12 +110,12 @@ fn gemini(facts: &Facts) -> Option<Finding> {
         "enum" => value.as_array().is_some_and(|values| !values.iter().all(Value::is_string)),
         _ => false,
     };
-    let advice = "use plain types with `properties`, `items`, `enum` of texts and `required`: Gemini refuses the request or drops the rest";
-    Finding::new(Level::Hint, "schema-gemini", "a schema that goes beyond what Gemini takes", advice)
+    let advice = "use only plain types, `properties`, `items`, `enum` with strings, and `required`: Gemini rejects the request or ignores the rest";
+    Finding::new(Level::Hint, "schema-gemini", "schema uses keywords that Gemini does not support", advice)
         .at_all(with_keywords(facts, refused))
 }
 
-/// What the strict mode of OpenAI does not take.
+/// Finds schemas that OpenAI's strict mode rejects.
 fn strict(facts: &Facts) -> Option<Finding> {
     let mut places = Vec::new();
     for tool in facts.tools() {
@@ -132,12 +132,12 @@ fn strict(facts: &Facts) -> Option<Finding> {
             places.push(name_of(tool));
         }
     }
-    let advice = "only matters where strict mode is wanted: require every property, forbid others with `\"additionalProperties\": false`, and have no defaults";
-    Finding::new(Level::Hint, "schema-strict", "a schema that OpenAI's strict mode does not take", advice)
+    let advice = "if you need strict mode: require every property, set `\"additionalProperties\": false`, and remove defaults";
+    Finding::new(Level::Hint, "schema-strict", "schema is not compatible with OpenAI's strict mode", advice)
         .at_all(places)
 }
 
-/// What clients with a validator of draft-07 do not know, or read differently.
+/// Finds keywords that draft-07 validators do not know or interpret differently.
 fn dialect(facts: &Facts) -> Option<Finding> {
     let newer = |keyword: &str, value: &Value| match keyword {
         "prefixItems"
@@ -154,8 +154,8 @@ fn dialect(facts: &Facts) -> Option<Finding> {
             .is_some_and(|dialect| !dialect.contains("draft-07") && !dialect.contains("2020-12")),
         _ => false,
     };
-    let advice = "many clients check with draft-07, which passes over these words: nothing is checked there";
-    Finding::new(Level::Hint, "schema-draft-07", "a schema with words that draft-07 does not have", advice)
+    let advice = "many clients validate with draft-07, which ignores these keywords";
+    Finding::new(Level::Hint, "schema-draft-07", "schema uses keywords newer than draft-07", advice)
         .at_all(with_keywords(facts, newer))
 }
 
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_schema_is_not_mentioned() {
+    fn a_plain_schema_has_no_findings() {
         check_one(json!({ "type": "object" }), expect![""]);
         check_one(
             json!({
@@ -187,28 +187,28 @@ mod tests {
     }
 
     #[test]
-    fn what_some_clients_refuse_is_told() {
-        check_one(json!({}), expect!["error schema-root: an `inputSchema` whose root is no object [t]"]);
+    fn incompatible_schemas_are_reported() {
+        check_one(json!({}), expect!["error schema-root: root of `inputSchema` is not an object [t]"]);
         check_one(
             json!({ "type": "object", "properties": { "a": { "type": "strnig" } } }),
             expect![[r"
-                error schema-broken: a schema that is no JSON Schema [t.inputSchema/properties/a/type]
-                hint schema-strict: a schema that OpenAI's strict mode does not take [t]"]],
+                error schema-broken: invalid JSON Schema [t.inputSchema/properties/a/type]
+                hint schema-strict: schema is not compatible with OpenAI's strict mode [t]"]],
         );
         check_one(
             json!({ "type": "object", "$defs": { "x": { "type": ["string", "null"], "format": "uri" } }, "anyOf": [{ "$ref": "#/$defs/x" }] }),
             expect![
-                "hint schema-gemini: a schema that goes beyond what Gemini takes [t ($defs, $ref, format, type)]"
+                "hint schema-gemini: schema uses keywords that Gemini does not support [t ($defs, $ref, format, type)]"
             ],
         );
         check_one(
             json!({ "type": "object", "required": ["a"], "additionalProperties": false, "properties": { "a": { "default": 1 } } }),
-            expect!["hint schema-strict: a schema that OpenAI's strict mode does not take [t]"],
+            expect!["hint schema-strict: schema is not compatible with OpenAI's strict mode [t]"],
         );
         check_one(
             json!({ "type": "object", "unevaluatedProperties": false }),
             expect![
-                "hint schema-draft-07: a schema with words that draft-07 does not have [t (unevaluatedProperties)]"
+                "hint schema-draft-07: schema uses keywords newer than draft-07 [t (unevaluatedProperties)]"
             ],
         );
     }

@@ -1,4 +1,4 @@
-//! Lines that a person types, edited and completed on a thread of their own.
+//! Reads lines with editing and completion on a separate thread.
 
 use crate::{
     cache::Names,
@@ -27,23 +27,23 @@ use tokio::sync::mpsc;
 /// How long completion waits for the server.
 const COMPLETION_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What comes from the thread.
+/// A request of the editor thread.
 #[derive(Debug)]
 pub(super) enum ReaderRequest {
-    /// A line to obey.
+    /// A line to run.
     Line(String),
-    /// What does the server propose?
+    /// Completes an argument of a prompt.
     Values {
         prompt: String,
         argument: String,
         start: String,
-        /// The arguments that have their values.
+        /// The arguments that already have values.
         known: Vec<(String, String)>,
         reply: threads::Sender<Vec<String>>,
     },
 }
 
-/// Reads lines, one whenever the last one was dealt with.
+/// Reads lines, one at a time.
 pub(super) struct Reader {
     asked: mpsc::Receiver<ReaderRequest>,
     go: threads::Sender<()>,
@@ -62,7 +62,7 @@ impl Reader {
         let mut editor: Editor<LineHelper, FileHistory> = Editor::new().map_err(failed)?;
         editor.set_helper(Some(LineHelper { names, asked: sender.clone() }));
         if let Some(path) = &history {
-            // The first time there is none.
+            // There is no history on the first run.
             let _ = editor.load_history(path);
         }
         let printer = if io::stdin().is_terminal() {
@@ -71,7 +71,7 @@ impl Reader {
         } else {
             None
         };
-        // It ends with the channels, or with the program when it waits for a line.
+        // The thread ends when the channels close, or with the program.
         thread::spawn(move || {
             while gone.recv().is_ok() {
                 let line = match editor.readline(&prompt) {
@@ -91,18 +91,18 @@ impl Reader {
         Ok(Self { asked, go, printer })
     }
 
-    /// Lets the next line be typed.
+    /// Starts reading the next line.
     pub(super) fn next(&self) {
-        // When the thread has ended, so has what is asked.
+        // Fails only if the thread has ended.
         let _ = self.go.send(());
     }
 
-    /// What the thread wants; nothing when no more lines come.
+    /// Returns the next request; `None` at the end of the input.
     pub(super) async fn asked(&mut self) -> Option<ReaderRequest> {
         self.asked.recv().await
     }
 
-    /// Shows a line above the one that is being typed.
+    /// Prints a line above the prompt.
     pub(super) fn print(&mut self, line: &str) {
         match &mut self.printer {
             Some(printer) => drop(printer.print(format!("{line}\n"))),
@@ -117,17 +117,17 @@ impl fmt::Debug for Reader {
     }
 }
 
-/// Writes what was typed, which may hold secrets, where only the user reads it.
+/// Saves the history, which can contain secrets, in a private directory.
 fn keep(editor: &mut Editor<LineHelper, FileHistory>, history: Option<&std::path::Path>) {
     let Some(path) = history else { return };
     let kept = path.parent().map_or(Ok(()), crate::paths::create_private_dir);
     let kept = kept.map_err(ReadlineError::from).and_then(|()| editor.save_history(path));
     if let Err(error) = kept {
-        tracing::debug!(%error, "what was typed cannot be kept");
+        tracing::debug!(%error, "cannot save the history");
     }
 }
 
-/// Knows what may be typed.
+/// Completes lines.
 struct LineHelper {
     names: Arc<Mutex<Names>>,
     asked: mpsc::Sender<ReaderRequest>,
@@ -144,7 +144,7 @@ impl Hinter for LineHelper {
 }
 
 impl LineHelper {
-    /// What the server proposes for an argument of a prompt.
+    /// Asks the server to complete an argument of a prompt.
     fn values(&self, prompt: &str, given: &[&str], current: &str) -> Option<Vec<String>> {
         let (argument, start) = current.split_once('=')?;
         let (reply, replied) = threads::channel();
@@ -174,7 +174,7 @@ impl Completer for LineHelper {
         let line = line.get(..position).unwrap_or(line);
         let mut words = split(line);
         let current = words.pop().unwrap_or_default();
-        // A word in quotes is not completed: it is not known where it begins.
+        // Quoted words are not completed: their start position is unknown.
         let Some(start) = line.len().checked_sub(current.len()).filter(|_| line.ends_with(&current)) else {
             return Ok((position, Vec::new()));
         };
@@ -194,7 +194,7 @@ impl Completer for LineHelper {
         };
         let typed = |candidate: &str| {
             let quoted = quoted(candidate);
-            // Behind the name of an argument comes its value, behind anything else the next word.
+            // The value follows directly after `name=`; everything else is followed by a space.
             if quoted.ends_with('=') { quoted } else { quoted + " " }
         };
         let pair = |candidate: String| Pair { replacement: typed(&candidate), display: candidate };

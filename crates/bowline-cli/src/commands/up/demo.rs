@@ -1,4 +1,4 @@
-//! The servers that run where nothing is configured: they show what the program does, and can change nothing.
+//! The read-only demo servers that run if nothing is configured.
 
 use crate::{builtin::unusable, context::Context, failure::Failure, running_gateway};
 use bowline_host::{Gateway, Start, Upstream};
@@ -6,21 +6,21 @@ use bowline_server::Server;
 use bowline_servers::{Database, Files, Git, Web, files_and_git};
 use std::net::SocketAddr;
 
-/// A server of the demonstration, as the user is told of it.
+/// A demo server, as shown to the user.
 #[derive(Debug)]
 pub(super) struct Shown {
     pub(super) name: &'static str,
     pub(super) about: String,
-    /// What to try, without the name of the program.
+    /// Commands to try, without the program name.
     pub(super) commands: Vec<String>,
 }
 
-/// Adds the servers to a gateway.
+/// Adds the demo servers to a gateway.
 pub(super) fn add(gateway: &Gateway, context: &Context, address: SocketAddr) -> Result<Vec<Shown>, Failure> {
     let mut shown = Vec::new();
     for (server, told) in [files(context), Some(database()?), Some(web(address)?)].into_iter().flatten() {
         let handle = server.build().map_err(unusable)?;
-        // They are this program's own, so what they say of their tools is true, and they cost nothing while they wait.
+        // Built-in servers are trusted, and an idle one costs nothing.
         let upstream = Upstream::from(handle).trusted().start(Start::Eager).idle_stop(None);
         gateway.host().add(told.name, upstream);
         shown.push(told);
@@ -28,7 +28,7 @@ pub(super) fn add(gateway: &Gateway, context: &Context, address: SocketAddr) -> 
     Ok(shown)
 }
 
-/// The current folder, and its repository if it has one. A folder that cannot be read is not shown.
+/// Serves the current directory and its git repository, if any. Returns `None` if the directory cannot be read.
 fn files(context: &Context) -> Option<(Server, Shown)> {
     let folder = context.environment.workspace.as_deref()?;
     let files = Files::new([folder]).ok()?;
@@ -37,9 +37,9 @@ fn files(context: &Context) -> Option<(Server, Shown)> {
     let (server, about) = match Git::at(folder) {
         Ok(git) => {
             commands.push("call up files__git_log".to_owned());
-            (files_and_git(files, git), format!("the files and the git repository of {shown}, read-only"))
+            (files_and_git(files, git), format!("files and git repository in {shown}, read-only"))
         }
-        Err(_) => (files.server(), format!("the files of {shown}, read-only")),
+        Err(_) => (files.server(), format!("files in {shown}, read-only")),
     };
     Some((server, Shown { name: "files", about, commands }))
 }
@@ -49,7 +49,7 @@ fn database() -> Result<(Server, Shown), Failure> {
     let query = "SELECT city, count(*) AS customers FROM customers GROUP BY city";
     let shown = Shown {
         name: "database",
-        about: "a small shop in SQLite, in memory".to_owned(),
+        about: "sample SQLite database in memory".to_owned(),
         commands: vec![
             "call up database__tables".to_owned(),
             format!("call up database__query sql='{query}'"),
@@ -58,14 +58,14 @@ fn database() -> Result<(Server, Shown), Failure> {
     Ok((server, shown))
 }
 
-/// The open internet; and of this machine nothing but this program, so that there is something to fetch without a network.
+/// Serves the public internet and the health endpoint of this gateway, so that there is something to fetch without a network.
 fn web(address: SocketAddr) -> Result<(Server, Shown), Failure> {
     let page = running_gateway::url(address, "/healthz");
     let here = page.trim_start_matches("http://").trim_end_matches("/healthz");
     let server = Web::new().allow_hosts([here]).server().map_err(unusable)?;
     let shown = Shown {
         name: "web",
-        about: "pages of the internet".to_owned(),
+        about: "web pages".to_owned(),
         commands: vec![format!("call up web__fetch url={page}")],
     };
     Ok((server, shown))

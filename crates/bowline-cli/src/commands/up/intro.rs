@@ -1,4 +1,4 @@
-//! What a user is told when the host comes up: where it is, how other programs get there, and what to try.
+//! The text shown at startup: the URL, how to connect clients, and what to try.
 
 use super::demo::Shown;
 use crate::{context::Context, running_gateway, screen::Tone, token::Access};
@@ -6,9 +6,9 @@ use bowline_config::{Platform, Scope, known_files};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// The page before the table.
+/// Returns the text above the table.
 ///
-/// `access` is what clients have to send, and `port` the port if it is the same in the next run.
+/// `access` is the token that clients must send; `port` is the port, if it is the same in the next run.
 pub(super) fn page(
     context: &Context,
     url: &str,
@@ -17,9 +17,9 @@ pub(super) fn page(
     demo: Option<&[Shown]>,
 ) -> String {
     let heading = |text: &str| context.screen.paint_stderr(Tone::Heading, text);
-    let mut page = format!("\n{} {url}\n", heading("bowline is up:"));
+    let mut page = format!("\n{} {url}\n", heading("Gateway running at"));
     if let Some(demo) = demo {
-        page.push_str("There is no configuration yet, so these servers show what it does:\n");
+        page.push_str("No configuration found; running demo servers:\n");
         for server in demo {
             let _ = writeln!(page, "  {:<10}{}", server.name, server.about);
         }
@@ -27,39 +27,38 @@ pub(super) fn page(
         if !found.is_empty() {
             let _ = writeln!(
                 page,
-                "{} configured on this computer: `bowline config import` takes over {} servers.",
+                "Found the configuration of {}; run `bowline config import` to import the servers.",
                 listed(&found),
-                if found.len() == 1 { "its" } else { "their" },
             );
         }
     }
-    let _ = writeln!(page, "\n{}", heading("To connect another program:"));
+    let _ = writeln!(page, "\n{}", heading("Connect a client:"));
     for (client, line) in connections(url, access, port) {
         let _ = writeln!(page, "  {client:<16}{line}");
     }
-    let _ = writeln!(page, "\n{}", heading("To try in a second terminal:"));
+    let _ = writeln!(page, "\n{}", heading("Try in a second terminal:"));
     let program = called(context);
     let _ = writeln!(page, "  {program} tools");
     for words in demo.iter().flat_map(|demo| demo.iter()).flat_map(|server| &server.commands) {
         let _ = writeln!(page, "  {program} {words}");
     }
-    let _ = writeln!(page, "\nCtrl-C ends it.\n");
+    let _ = writeln!(page, "\nPress Ctrl-C to stop.\n");
     page.truncate(page.trim_end().len());
     page.push('\n');
     page
 }
 
-/// What to paste where.
+/// Returns the configuration snippet for each client.
 fn connections(url: &str, access: &Access, port: Option<u16>) -> [(&'static str, String); 4] {
     let program =
         std::env::current_exe().map_or_else(|_| "bowline".into(), |path| path.display().to_string());
-    // It starts its servers itself, over standard streams.
+    // Claude Desktop starts its servers over stdio.
     let mut words = vec!["connect".to_owned()];
     if let Some(port) = port.filter(|port| *port != running_gateway::PORT) {
         words.extend(["--port".to_owned(), port.to_string()]);
     }
     let (in_shell, in_file) = match access {
-        // What the user keeps in a variable is not written anywhere else.
+        // A token in a variable is not copied anywhere else.
         Access::Variable { name, .. } => (Some(format!("${name}")), Some(format!("${{env:{name}}}"))),
         Access::User { token } | Access::Run { token, .. } => (Some(token.clone()), Some(token.clone())),
         Access::Open => (None, None),
@@ -86,7 +85,7 @@ fn connections(url: &str, access: &Access, port: Option<u16>) -> [(&'static str,
     ]
 }
 
-/// How the user calls this program: by its name where that leads to it, by its path otherwise.
+/// Returns how to run this program: by name if it is on PATH, by path otherwise.
 fn called(context: &Context) -> String {
     let Ok(program) = std::env::current_exe() else { return "bowline".to_owned() };
     let search = context.environment.variables.variable("PATH").unwrap_or_default();
@@ -100,12 +99,12 @@ fn called(context: &Context) -> String {
     let here = context.environment.workspace.as_deref();
     let path =
         here.and_then(|here| program.strip_prefix(here).ok()).unwrap_or(&program).display().to_string();
-    // A path without a separator is looked for elsewhere.
+    // A path without a separator would be looked up in PATH.
     let path = if path.contains(std::path::is_separator) { path } else { format!("./{path}") };
     if path.contains([' ', '\'', '"']) { format!("{path:?}") } else { path }
 }
 
-/// The clients whose configuration is on this computer.
+/// Returns the clients that have a configuration on this machine.
 fn clients(context: &Context) -> Vec<&'static str> {
     let Some(home) = &context.environment.home else { return Vec::new() };
     let known = known_files(home, None, Platform::current());
@@ -121,7 +120,7 @@ fn clients(context: &Context) -> Vec<&'static str> {
 fn listed(names: &[&str]) -> String {
     match names {
         [] => String::new(),
-        [one] => format!("{one} is"),
-        [first @ .., last] => format!("{} and {last} are", first.join(", ")),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }

@@ -1,4 +1,4 @@
-//! `bowline up`: the host with its gateway, at a terminal with a table of its servers and someone to ask.
+//! `bowline up`: runs the gateway, with a live table of servers and prompts at a terminal.
 
 mod demo;
 mod intro;
@@ -35,13 +35,13 @@ use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
 #[derive(Args, Debug, Default)]
 pub(crate) struct Arguments {
-    /// The port to listen on, instead of the one of the configuration or else 7337; 0 takes any that is free
+    /// Listen on this port instead of the configured one; 0 picks a free port [default: 7337]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// The address to listen on, instead of the one of the configuration or else 127.0.0.1
+    /// Listen on this address instead of the configured one [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS")]
     host: Option<IpAddr>,
-    /// Let every program of this machine connect without a token
+    /// Allow connections without a token
     #[arg(long)]
     no_token: bool,
     #[command(flatten)]
@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
     log: LogArguments,
 }
 
-/// How often the table is looked at.
+/// How often the table is updated.
 const INTERVAL: Duration = Duration::from_millis(250);
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
@@ -85,7 +85,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let url = running_gateway::url(address, &setup.gateway.config().gateway.path);
     let announcement = running_gateway::announce(context, &setup, &access, address);
     if !is_live {
-        // At a terminal the signal says that the terminal is gone, which ends the program.
+        // At a terminal, SIGHUP means that the terminal is closed, which ends the program.
         setup.reload_on_hangup(loader.clone())?;
     }
     setup.gateway.watch(loader);
@@ -100,12 +100,11 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         tracing::info!("{}", setup.consent(false));
     }
     if let Err(error) = &announcement {
-        let line =
-            format!("other commands have to be given the URL, since it cannot be written to a file: {error}");
+        let line = format!("cannot announce the gateway: {error}; pass its URL to other commands");
         context.screen.warn(&line);
     }
     if is_live {
-        // A port that the system chose is another one in the next run.
+        // A port chosen by the system differs in the next run.
         let port = Some(address.port()).filter(|_| asked.port() != 0);
         context.screen.note(&intro::page(context, &url, &access, port, demo.as_deref()));
     } else if context.json() {
@@ -116,17 +115,17 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         context.screen.line(&url)?;
     }
     if let Access::Run { token, reason } = &access {
-        context.screen.note(&format!("{reason}; until it ends, clients send the token {token}"));
+        context.screen.note(&format!("{reason}; the token for this run is {token}"));
     }
 
     let up = Up { context, setup: &setup, area: is_live.then_some(&area), signals: &signals };
     let ended = tokio::select! {
         biased;
-        // First, so that it is said before the end that may come at once.
+        // First, so that the message appears before an immediate exit.
         () = up.tell_end() => Ok(()),
         ended = up.serve(listener, announcement.ok()) => ended,
         () = up.show(gate) => Ok(()),
-        () = signals.received(2) => Err(Failure { silent: true, ..Failure::new(Code::Interrupted, "ended at once") }),
+        () = signals.received(2) => Err(Failure { silent: true, ..Failure::new(Code::Interrupted, "terminated") }),
     };
     if is_live {
         area.end();
@@ -134,17 +133,17 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     ended
 }
 
-/// What runs.
+/// The running gateway.
 struct Up<'a> {
     context: &'a Context,
     setup: &'a GatewaySetup,
-    /// At a terminal.
+    /// The status area, at a terminal.
     area: Option<&'a StatusArea>,
     signals: &'a ShutdownSignals,
 }
 
 impl Up<'_> {
-    /// Serves until the program is announcement to end, and then ends everything in good order.
+    /// Serves until a signal is received, then shuts down gracefully.
     async fn serve(&self, listener: TcpListener, announcement: Option<Announcement>) -> Result<(), Failure> {
         let gateway = &self.setup.gateway;
         let end = async {
@@ -156,7 +155,7 @@ impl Up<'_> {
         served.map_err(|error| gateway_setup::config_failure(&error))
     }
 
-    /// Keeps the table up to date, and asks about servers that wait for it. Does not end.
+    /// Updates the table and asks for pending approvals. Never completes.
     async fn show(&self, gate: Option<Arc<dyn Gate>>) {
         let Some(area) = self.area else { return std::future::pending().await };
         let mut asked = BTreeSet::new();
@@ -164,7 +163,7 @@ impl Up<'_> {
             let size = Size::now();
             let rows = table::rows(&self.setup.gateway);
             let lines = table::lines(self.context.screen, &rows, size.columns);
-            // A line is empty below the table, and one above it is left to what is written.
+            // Leave an empty line below the table and a line for output above it.
             let mut lines = table::fitting(lines, size.rows.saturating_sub(2));
             lines.push((String::new(), 0));
             area.show(lines, size);
@@ -184,15 +183,15 @@ impl Up<'_> {
             return;
         }
         if let Err(error) = self.setup.approved.approve(candidate) {
-            self.note(&format!("the approval holds for this run only: {error}"));
+            self.note(&format!("the approval is valid for this run only: {error}"));
         }
         self.setup.gateway.review();
     }
 
-    /// Says that it ends, once it does. Does not end itself.
+    /// Prints a message when shutdown starts. Never completes.
     async fn tell_end(&self) {
         self.signals.received(1).await;
-        self.note("ShutdownSignals: calls that run may finish. Ctrl-C again ends at once.");
+        self.note("Shutting down; waiting for running calls. Press Ctrl-C again to exit immediately.");
         std::future::pending::<()>().await;
     }
 
@@ -204,7 +203,7 @@ impl Up<'_> {
     }
 }
 
-/// The socket; nothing where this program listens already, which then has been said.
+/// Binds the address. Returns `None` if the user's gateway is already running there, after printing its URL.
 async fn listen(address: SocketAddr, context: &Context) -> Result<Option<TcpListener>, Failure> {
     let error = match TcpListener::bind(address).await {
         Ok(listener) => return Ok(Some(listener)),
@@ -221,19 +220,19 @@ async fn listen(address: SocketAddr, context: &Context) -> Result<Option<TcpList
         if context.json() {
             context.screen.json(&running)?;
         } else {
-            context.screen.note(&format!("bowline runs already, in process {pid}:"));
+            context.screen.note(&format!("bowline is already running (process {pid}):"));
             context.screen.line(url)?;
             context
                 .screen
-                .note("`bowline tools` shows what it offers; `bowline up --port 0` starts another one.");
+                .note("`bowline tools` lists its tools; `bowline up --port 0` starts another gateway");
         }
         return Ok(None);
     }
-    Err(Failure::new(Code::Failed, format!("something else listens on {address} already"))
-        .advise("take another port with `bowline up --port PORT`, or `--port 0` for any that is free"))
+    Err(Failure::new(Code::Failed, format!("address {address} is already in use"))
+        .advise("use another port with `bowline up --port PORT`, or `--port 0` for a free one"))
 }
 
-/// Whether a gateway answers there.
+/// Returns whether a gateway responds at this address.
 async fn is_healthy(address: SocketAddr) -> bool {
     let asking = async {
         let mut stream = TcpStream::connect(address).await?;

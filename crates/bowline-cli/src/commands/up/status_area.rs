@@ -1,6 +1,6 @@
-//! The part of the terminal that is drawn again and again: always at the end, under everything that was written.
+//! A status area at the bottom of the terminal that is redrawn in place.
 //!
-//! What was written stays where it is and can be scrolled back to; only the lines of the area itself are ever erased.
+//! Other output is printed above it and stays in the scrollback; only the lines of the area are erased.
 
 use std::{
     fmt::Write as _,
@@ -9,7 +9,7 @@ use std::{
 };
 use tracing_subscriber::fmt::MakeWriter;
 
-/// The area. Clones are the same.
+/// The status area. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StatusArea {
     inner: Arc<Mutex<Inner>>,
@@ -17,17 +17,17 @@ pub(super) struct StatusArea {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// What is to be seen, a line each, with the columns it takes.
+    /// The lines to show, with their widths.
     lines: Vec<(String, usize)>,
-    /// The columns of the lines that are on the terminal now.
+    /// The widths of the lines that are currently on the terminal.
     drawn: Vec<usize>,
-    /// How many want the terminal for themselves.
+    /// The number of active pauses.
     paused: usize,
-    /// What was to be written meanwhile.
+    /// The output that was held back during a pause.
     held: String,
 }
 
-/// Keeps the area off the terminal until it is dropped.
+/// Hides the area until it is dropped.
 #[derive(Debug)]
 pub(super) struct Pause(StatusArea);
 
@@ -36,7 +36,7 @@ impl StatusArea {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows these lines from now on.
+    /// Shows these lines.
     pub(super) fn show(&self, lines: Vec<(String, usize)>, size: Size) {
         let mut inner = self.inner();
         if inner.lines == lines && inner.drawn.len() == inner.visible(size).len() {
@@ -46,12 +46,12 @@ impl StatusArea {
         inner.draw("", size);
     }
 
-    /// Writes text above the area, whole lines of it.
+    /// Writes whole lines above the area.
     pub(super) fn write(&self, text: &str) {
         self.inner().draw(text, Size::now());
     }
 
-    /// Leaves the terminal to somebody else.
+    /// Hides the area, for example during a prompt.
     pub(super) fn pause(&self) -> Pause {
         let mut inner = self.inner();
         inner.paused += 1;
@@ -60,7 +60,7 @@ impl StatusArea {
         Pause(self.clone())
     }
 
-    /// Takes the area off the terminal for good.
+    /// Removes the area.
     pub(super) fn end(&self) {
         let mut inner = self.inner();
         inner.lines.clear();
@@ -80,19 +80,19 @@ impl Drop for Pause {
 }
 
 impl Inner {
-    /// The lines that fit. What is written above has to have a line left to scroll through.
+    /// Returns the lines that fit. One row is left for output above the area.
     fn visible(&self, size: Size) -> &[(String, usize)] {
         self.lines.get(..self.lines.len().min(size.rows.saturating_sub(1))).unwrap_or_default()
     }
 
-    /// What takes the area off the terminal.
+    /// Returns the escape sequence that erases the area.
     fn erase(&mut self, size: Size) -> String {
-        // Lines that were drawn wider than the terminal is now have been broken by it.
+        // Lines that are wider than the terminal is now have been wrapped.
         let rows: usize =
             self.drawn.drain(..).map(|columns| columns.div_ceil(size.columns.max(1)).max(1)).sum();
         match rows {
             0 => String::new(),
-            // To the first of its lines, and everything from there on.
+            // Move to the first line of the area and erase to the end.
             rows => format!("\r\x1b[{rows}A\x1b[J"),
         }
     }
@@ -102,7 +102,7 @@ impl Inner {
             self.held.push_str(above);
             return;
         }
-        // All at once, so that there is nothing to be seen of the way there.
+        // Use a synchronized update to avoid flicker.
         let mut text = "\x1b[?2026h".to_owned();
         text.push_str(&self.erase(size));
         text.push_str(above);
@@ -117,11 +117,11 @@ impl Inner {
 
 fn put(text: &str) {
     let mut terminal = io::stderr().lock();
-    // A terminal that is gone has nobody to tell it to.
+    // There is nowhere to report a closed terminal.
     let _: io::Result<()> = terminal.write_all(text.as_bytes()).and_then(|()| terminal.flush());
 }
 
-/// How large the terminal is.
+/// The size of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) rows: usize,
@@ -144,7 +144,7 @@ impl Size {
     const USUAL: Self = Self { rows: 24, columns: 80 };
 }
 
-/// The log is written above the area.
+/// Writes log lines above the area.
 impl<'a> MakeWriter<'a> for StatusArea {
     type Writer = Above<'a>;
 
@@ -153,7 +153,7 @@ impl<'a> MakeWriter<'a> for StatusArea {
     }
 }
 
-/// Something that is being written above the area. It appears when it is dropped.
+/// Buffers output and writes it above the area when dropped.
 #[derive(Debug)]
 pub(super) struct Above<'a> {
     area: &'a StatusArea,

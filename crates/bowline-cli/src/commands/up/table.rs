@@ -1,4 +1,4 @@
-//! The table of servers: what is told of each, and how it fits the width there is.
+//! The table of servers, fitted to the width of the terminal.
 
 use crate::screen::{Screen, Tone};
 use bowline_host::{
@@ -8,7 +8,7 @@ use bowline_host::{
 use bowline_text::visible;
 use std::collections::BTreeMap;
 
-/// What is told of one server.
+/// The row of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) name: String,
@@ -20,7 +20,7 @@ pub(super) struct Row {
     running: usize,
 }
 
-/// The state of a server, with why where it cannot be used.
+/// The state of a server, with the reason if it is unusable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Idle,
@@ -41,7 +41,7 @@ impl State {
             Self::Failed(_) => "failed",
             Self::Disabled => "off",
             Self::NeedsApproval => "not approved",
-            Self::Broken(_) => "broken",
+            Self::Broken(_) => "invalid",
         }
     }
 
@@ -54,7 +54,7 @@ impl State {
         }
     }
 
-    /// Why it cannot be used.
+    /// Returns why the server is unusable.
     pub(super) fn reason(&self) -> Option<&str> {
         match self {
             Self::Failed(reason) | Self::Broken(reason) => Some(reason),
@@ -63,7 +63,7 @@ impl State {
     }
 }
 
-/// The rows of a gateway, by name: the servers of the configuration, and those in this process.
+/// Returns the rows of a gateway by name: configured servers and in-process servers.
 pub(super) fn rows(gateway: &Gateway) -> Vec<Row> {
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
     for EntryStatus { name, standing, instances, .. } in gateway.status() {
@@ -81,7 +81,7 @@ pub(super) fn rows(gateway: &Gateway) -> Vec<Row> {
 fn row(name: &str, standing: Option<&Standing>, instances: &[UpstreamStatus]) -> Row {
     let health = || {
         let of = |wanted: fn(&Health) -> bool| instances.iter().find(|status| wanted(&status.health));
-        // The best of them is what the next caller meets.
+        // Show the best instance: the next caller uses it.
         let best = of(|health| *health == Health::Ready)
             .or_else(|| of(|health| *health == Health::Starting))
             .or_else(|| of(|health| matches!(health, Health::Failed(_))));
@@ -89,7 +89,7 @@ fn row(name: &str, standing: Option<&Standing>, instances: &[UpstreamStatus]) ->
         match &best.health {
             Health::Idle => State::Idle,
             Health::Starting => State::Starting,
-            // One whose lists cannot be read offers nothing.
+            // A server whose lists cannot be read offers nothing.
             Health::Ready => best.list_problem.clone().map_or(State::Ready, State::Failed),
             Health::Failed(reason) => State::Failed(reason.clone()),
         }
@@ -114,10 +114,10 @@ fn row(name: &str, standing: Option<&Standing>, instances: &[UpstreamStatus]) ->
     }
 }
 
-/// The width of the name, at most: what is longer is cut.
+/// The maximum width of a name.
 const NAME: usize = 32;
 
-/// The table as lines, none of them wider than `width`, each with the number of columns it takes.
+/// Returns the lines of the table with their widths. No line is wider than `width`.
 pub(super) fn lines(screen: Screen, rows: &[Row], width: usize) -> Vec<(String, usize)> {
     let names: Vec<String> =
         rows.iter().map(|row| cut(&visible(&row.name), NAME.min((width / 3).max(6)))).collect();
@@ -151,7 +151,7 @@ pub(super) fn lines(screen: Screen, rows: &[Row], width: usize) -> Vec<(String, 
     page.lines
 }
 
-/// As many lines as there is room for; the last one then tells how many more there are.
+/// Cuts the lines to the available rows. The last line then shows how many are missing.
 pub(super) fn fitting(mut lines: Vec<(String, usize)>, room: usize) -> Vec<(String, usize)> {
     if lines.len() > room {
         let kept = room.saturating_sub(1);
@@ -163,7 +163,7 @@ pub(super) fn fitting(mut lines: Vec<(String, usize)>, room: usize) -> Vec<(Stri
     lines
 }
 
-/// What the table tells of a server.
+/// The columns of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     Server,
@@ -179,7 +179,7 @@ impl Column {
     const ALL: [Self; 7] =
         [Self::Server, Self::State, Self::Revision, Self::Tools, Self::Calls, Self::Errors, Self::Running];
 
-    /// What is left out where the terminal is narrow, the first of it first.
+    /// The columns to drop on narrow terminals, in this order.
     const SPARED: [Self; 5] = [Self::Revision, Self::Running, Self::Calls, Self::Tools, Self::Errors];
 
     fn heading(self) -> &'static str {
@@ -211,7 +211,7 @@ impl Column {
         }
     }
 
-    /// The columns for which there is room.
+    /// Returns the columns that fit.
     fn that_fit(widest: usize, width: usize) -> Vec<Self> {
         let mut shown = Self::ALL.to_vec();
         for spared in Self::SPARED {
@@ -231,7 +231,7 @@ struct Page {
 }
 
 impl Page {
-    /// Adds a line of cells, two columns apart, as much of it as fits.
+    /// Adds a line of cells, cut to the width.
     fn line(&mut self, cells: &[(Option<Tone>, String)]) {
         let (mut line, mut taken) = ("  ".to_owned(), 2);
         for (place, (tone, text)) in cells.iter().enumerate() {
@@ -249,7 +249,7 @@ impl Page {
     }
 }
 
-/// How many columns a text takes, near enough: of what is wide or takes none, terminals differ among themselves.
+/// Approximates the width of a text. Terminals differ on wide and zero-width characters.
 fn columns(text: &str) -> usize {
     text.chars().count()
 }
@@ -258,7 +258,7 @@ fn pad(text: &str, width: usize) -> String {
     format!("{text:<width$}")
 }
 
-/// A text that takes no more columns than these.
+/// Cuts a text to a width.
 pub(super) fn cut(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_is_counted() {
+    fn lines_that_do_not_fit_are_counted() {
         let lines: Vec<_> = ["a", "b", "c", "d"].map(|line| (line.to_owned(), 1)).into();
         let kept = |room| {
             let lines = fitting(lines.clone(), room);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_fits_its_width_and_shows_what_hides() {
+    fn the_table_fits_the_width_and_escapes_control_characters() {
         check(
             100,
             &expect![[r#"

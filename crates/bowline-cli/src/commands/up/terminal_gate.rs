@@ -1,4 +1,4 @@
-//! Questions at the terminal where the area is: one at a time, with the area out of the way.
+//! Asks questions at the terminal, one at a time, with the status area hidden.
 
 use super::status_area::StatusArea;
 use bowline_policy::{Gate, Question, Terminal, Verdict};
@@ -8,7 +8,7 @@ use tokio::{
     sync::Mutex,
 };
 
-/// Asks whoever sits at the terminal.
+/// Asks the user at the terminal.
 #[derive(Debug)]
 pub(super) struct TerminalGate {
     area: StatusArea,
@@ -28,14 +28,14 @@ impl Gate for TerminalGate {
         Box::pin(async move {
             let _turn = self.turn.lock().await;
             let _pause = self.area.pause();
-            forget_typed();
+            discard_input();
             self.terminal.ask(question).await
         })
     }
 }
 
-/// What was typed before there was a question is no answer to it.
-fn forget_typed() {
+/// Discards input that was typed before the question.
+fn discard_input() {
     #[cfg(unix)]
     let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
 }
