@@ -19,9 +19,15 @@ chapters! {
     testing = "testing.md";
     command_line = "command-line.md";
     http = "http.md";
+    cors = "cors.md";
     host = "host.md";
+    clients = "clients.md";
+    restart = "restart.md";
+    tracing = "tracing.md";
     servers = "servers.md";
     record = "record.md";
     defaults = "defaults.md";
+    architecture = "architecture.md";
+    glossary = "glossary.md";
     rmcp = "rmcp.md";
 }
