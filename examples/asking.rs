@@ -30,6 +30,6 @@ async fn delete_project(ctx: Ctx, name: String) -> Result<String> {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> bowline::Result {
+async fn main() -> Result<(), ServeError> {
     Server::new("asking").tool(delete_project).serve_stdio().await
 }

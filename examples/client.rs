@@ -30,7 +30,7 @@ async fn main() -> bowline::Result {
             let texts = request.messages.iter().flat_map(|message| message.content.iter());
             let texts: Vec<_> = texts.filter_map(Content::as_text).collect();
             let line = user(format!("{} Answer as the model would:", texts.join("\n"))).await;
-            Ok(CreateMessageResult::new(Role::Assistant, Content::text(line), "the user"))
+            CreateMessageResult::new(Role::Assistant, Content::text(line), "the user")
         })
         .on_progress(|step| println!("{} of {:?}", step.progress, step.total))
         .connect(Command::new(std::env::current_exe()?.with_file_name(&server)))

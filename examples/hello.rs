@@ -11,6 +11,6 @@ fn add(a: i64, b: i64) -> i64 {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> bowline::Result {
+async fn main() -> Result<(), ServeError> {
     Server::new("hello").tool(add).serve_stdio().await
 }

@@ -47,7 +47,7 @@ impl Middleware for Signature {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> bowline::Result {
+async fn main() -> Result<(), ServeError> {
     let server = Server::new("middleware").tool(greet).tool(reset);
     // The first one is the outermost.
     let server =

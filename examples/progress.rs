@@ -32,6 +32,6 @@ fn count(ctx: Ctx, to: u32) -> String {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> bowline::Result {
+async fn main() -> Result<(), ServeError> {
     Server::new("progress").tool(copy).tool(count).serve_stdio().await
 }

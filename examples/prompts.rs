@@ -42,9 +42,8 @@ async fn main() -> bowline::Result {
     let client = Client::connect(near).await?;
 
     let reference = Reference::prompt("review");
-    let none: [(&str, &str); 0] = [];
-    println!("{:?}", client.complete(reference.clone(), "language", "ru", none).await?.values);
-    println!("{:?}", client.complete(reference, "framework", "", [("language", "rust")]).await?.values);
+    println!("{:?}", client.complete(reference.clone(), "language", "ru").await?.values);
+    println!("{:?}", client.complete_with(reference, "framework", "", [("language", "rust")]).await?.values);
     let filled = client.prompt("review", json!({ "language": "rust", "framework": "axum" })).await?;
     for message in filled.messages {
         println!("{:?}: {}", message.role, message.content.as_text().unwrap_or_default());

@@ -20,6 +20,6 @@ async fn summarize(ctx: Ctx, text: String) -> Result<String> {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> bowline::Result {
+async fn main() -> Result<(), ServeError> {
     Server::new("sampling").tool(summarize).serve_stdio().await
 }

@@ -15,7 +15,7 @@ fn server() -> Server {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> bowline::Result {
+async fn main() -> Result<(), ServeError> {
     server().serve_stdio().await
 }
 

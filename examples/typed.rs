@@ -46,6 +46,6 @@ fn forecast(
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> bowline::Result {
+async fn main() -> Result<(), ServeError> {
     Server::new("typed").tool(forecast).serve_stdio().await
 }

@@ -49,7 +49,7 @@ fn able() -> ClientBuilder {
         })
         .on_url(|_| async { Answer::Accept(()) })
         .on_sample(|_| async {
-            Ok(CreateMessageResult::new(Role::Assistant, ContentBlock::text("a model's words"), "model"))
+            CreateMessageResult::new(Role::Assistant, ContentBlock::text("a model's words"), "model")
         })
         .roots([Root::new("file:///")])
 }

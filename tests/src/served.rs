@@ -69,7 +69,7 @@ fn change(ctx: Ctx, uri: String) -> String {
 }
 
 #[tokio::main]
-async fn main() -> bowline::Result {
+async fn main() -> Result<(), ServeError> {
     let server = Server::new("served")
         .tool(now)
         .tool(panic)
@@ -82,6 +82,6 @@ async fn main() -> bowline::Result {
     match std::env::args().nth(1).as_deref() {
         Some("stdio") => server.serve_stdio().await,
         Some(address) => server.serve_http(address).await,
-        None => Err(Error::internal("expected `stdio` or an address to serve on")),
+        None => Err(bowline::BuildError::new("expected `stdio` or an address to serve on").into()),
     }
 }

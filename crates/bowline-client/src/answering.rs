@@ -204,7 +204,7 @@ async fn elicit(shared: &Shared, negotiated: &Negotiated, params: ElicitParams) 
         (ElicitParams::Form(form), Some(handler), _) => {
             let ElicitFormParams { message, requested_schema: schema, .. } = form;
             let question = Ask { message, schema: schema.clone(), server: negotiated.server_info.clone() };
-            match caught(handler(question)).await? {
+            match caught(handler(question)).await?? {
                 Answer::Accept(content) => accepted(&schema, &content),
                 Answer::Decline => ElicitResult::decline(),
                 Answer::Cancel => ElicitResult::cancel(),
@@ -218,7 +218,7 @@ async fn elicit(shared: &Shared, negotiated: &Negotiated, params: ElicitParams) 
             } else {
                 let server = negotiated.server_info.clone();
                 let question = AskUrl { message, url, elicitation_id: elicitation_id.clone(), server };
-                match caught(handler(question)).await? {
+                match caught(handler(question)).await?? {
                     Answer::Accept(()) => {
                         visit = elicitation_id;
                         ElicitResult::consent()

@@ -2,7 +2,7 @@
 
 use crate::{
     Answer, Client, Connect, Error, ListLimits, Relay, Restart, Result,
-    handlers::{Ask, AskUrl, Direction, Handlers, Notification},
+    handlers::{Ask, AskUrl, Direction, Handlers, IntoAnswer, Notification, rpc_error},
     web,
 };
 use bowline_proto::{
@@ -114,36 +114,50 @@ impl ClientBuilder {
 
     /// Answers forms for the user.
     ///
-    /// An accepted answer gets the defaults of the fields it leaves out and is held against the form. One that does not
-    /// fit is not sent: the server is told that the user declined, and a warning is traced.
+    /// The defaults of the form fill in the fields that an accepted answer leaves out. An answer that does not fit the form
+    /// is not sent: the server learns that the user declined, and a warning is logged.
+    #[doc(alias = "elicitation/create")]
     pub fn on_ask<F, Fut>(mut self, handler: F) -> Self
     where
         F: Fn(Ask) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Answer> + Send + 'static,
+        Fut: Future<Output: IntoAnswer<Answer>> + Send + 'static,
     {
-        self.handlers.ask = Some(Arc::new(move |question| Box::pin(handler(question))));
+        self.handlers.ask = Some(Arc::new(move |question| {
+            let answer = handler(question);
+            Box::pin(async move { answer.await.into_answer() })
+        }));
         self
     }
 
     /// Asks the user to visit pages. The handler shows the URL and opens it only with the user's consent.
     ///
-    /// A URL that is no `http` or `https` URL with a host is declined without calling the handler.
+    /// A URL that is not an `http` or `https` URL with a host is declined without calling the handler.
+    #[doc(alias = "elicitation/create")]
     pub fn on_url<F, Fut>(mut self, handler: F) -> Self
     where
         F: Fn(AskUrl) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Answer<()>> + Send + 'static,
+        Fut: Future<Output: IntoAnswer<Answer<()>>> + Send + 'static,
     {
-        self.handlers.url = Some(Arc::new(move |visit| Box::pin(handler(visit))));
+        self.handlers.url = Some(Arc::new(move |page| {
+            let answer = handler(page);
+            Box::pin(async move { answer.await.into_answer() })
+        }));
         self
     }
 
-    /// Asks a model for the server. The handler may change or refuse what it is asked.
+    /// Asks a model for the server. The handler may change or refuse the request.
+    ///
+    /// It returns the message, or a `Result` of it. See [`IntoAnswer`] for what becomes of an error.
+    #[doc(alias = "sampling/createMessage")]
     pub fn on_sample<F, Fut>(mut self, handler: F) -> Self
     where
         F: Fn(CreateMessageParams) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<CreateMessageResult, RpcError>> + Send + 'static,
+        Fut: Future<Output: IntoAnswer<CreateMessageResult>> + Send + 'static,
     {
-        self.handlers.sample = Some(Arc::new(move |request| Box::pin(handler(request))));
+        self.handlers.sample = Some(Arc::new(move |request| {
+            let answer = handler(request);
+            Box::pin(async move { answer.await.into_answer() })
+        }));
         self
     }
 
@@ -429,13 +443,6 @@ impl ClientBuilder {
             capabilities.experimental.insert(name, settings.clone());
         }
         Ok(profile)
-    }
-}
-
-fn rpc_error(error: Box<dyn std::error::Error + Send + Sync>) -> RpcError {
-    match error.downcast::<RpcError>() {
-        Ok(error) => *error,
-        Err(error) => RpcError::internal(error.to_string()),
     }
 }
 

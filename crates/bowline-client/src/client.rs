@@ -165,10 +165,21 @@ impl Client {
         self.typed(Method::GetPrompt, params)
     }
 
-    /// Asks for proposals for an argument of a prompt or resource template, of which `value` is typed so far.
+    /// Asks for suggestions for an argument of a prompt or resource template, of which the user has typed `value` so far.
+    #[doc(alias = "completion/complete")]
+    pub fn complete(
+        &self,
+        reference: Reference,
+        argument: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Request<Completion> {
+        self.complete_with(reference, argument, value, [("", ""); 0])
+    }
+
+    /// Asks for suggestions like [`complete`](Self::complete), given the values of other arguments.
     ///
-    /// `context` are the arguments that have their values; revisions before 2025-06-18 are not told of them.
-    pub fn complete<K: Into<String>, V: Into<String>>(
+    /// Revisions before 2025-06-18 cannot send these values.
+    pub fn complete_with<K: Into<String>, V: Into<String>>(
         &self,
         reference: Reference,
         argument: impl Into<String>,

@@ -72,8 +72,8 @@ pub enum Notification {
     },
 }
 
-pub(crate) type OnAsk = Arc<dyn Fn(Ask) -> BoxFuture<'static, Answer> + Send + Sync>;
-pub(crate) type OnUrl = Arc<dyn Fn(AskUrl) -> BoxFuture<'static, Answer<()>> + Send + Sync>;
+pub(crate) type OnAsk = Arc<dyn Fn(Ask) -> BoxFuture<'static, Result<Answer, RpcError>> + Send + Sync>;
+pub(crate) type OnUrl = Arc<dyn Fn(AskUrl) -> BoxFuture<'static, Result<Answer<()>, RpcError>> + Send + Sync>;
 pub(crate) type OnSample = Arc<
     dyn Fn(CreateMessageParams) -> BoxFuture<'static, Result<CreateMessageResult, RpcError>> + Send + Sync,
 >;
@@ -145,6 +145,46 @@ impl fmt::Debug for Handlers {
             .field("relay", &self.relay.is_some())
             .finish()
     }
+}
+
+/// What a handler of questions may return: a `T`, or a `Result` of one with any error that converts into
+/// `Box<dyn Error + Send + Sync>`.
+///
+/// The server gets an [`RpcError`] as it is, and any other error as -32603 with its text and that of its sources.
+pub trait IntoAnswer<T> {
+    /// Returns the answer, or what the server is sent instead.
+    fn into_answer(self) -> Result<T, RpcError>;
+}
+
+impl<T> IntoAnswer<T> for T {
+    fn into_answer(self) -> Result<T, RpcError> {
+        Ok(self)
+    }
+}
+
+impl<T, E: Into<Box<dyn std::error::Error + Send + Sync>>> IntoAnswer<T> for Result<T, E> {
+    fn into_answer(self) -> Result<T, RpcError> {
+        self.map_err(|error| rpc_error(error.into()))
+    }
+}
+
+/// What the server is sent when a handler fails.
+pub(crate) fn rpc_error(error: Box<dyn std::error::Error + Send + Sync>) -> RpcError {
+    let error = match error.downcast::<RpcError>() {
+        Ok(error) => return *error,
+        Err(error) => error,
+    };
+    let mut message = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let text = cause.to_string();
+        // Some errors print their source themselves.
+        if !message.contains(&text) {
+            message = format!("{message}: {text}");
+        }
+        source = cause.source();
+    }
+    RpcError::internal(message)
 }
 
 /// Runs a handler that is called from the task that reads: what panics there must not end the connection.

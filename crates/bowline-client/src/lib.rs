@@ -63,7 +63,7 @@ pub use called::Called;
 pub use client::Client;
 pub use error::{Error, Result};
 pub use forms::{check_field, check_form};
-pub use handlers::{Ask, AskUrl, Direction, Notification};
+pub use handlers::{Ask, AskUrl, Direction, IntoAnswer, Notification};
 pub use list_limits::{ListBudget, ListLimits};
 pub use lists::{Items, Page};
 pub use models::choose_model;

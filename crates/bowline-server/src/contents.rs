@@ -1,6 +1,6 @@
 //! What reading a resource may return.
 
-use crate::{Error, output::Json};
+use crate::{Error, IntoError, output::Json};
 use bowline_types::{RawJson, ReadResourceResult, ResourceContents};
 use bytes::Bytes;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be returned from a resource",
     label = "not the contents of a resource",
-    note = "return text (`String`), bytes (`Vec<u8>`), `Json<T>`, `ResourceContents`, or a `Result` of one of these"
+    note = "return text (`String`), bytes (`Vec<u8>`), `Json<T>`, `ResourceContents`, or an `Option` or `Result` of one of these"
 )]
 pub trait IntoContents {
     /// Turns the value into the result of `resources/read`.
@@ -79,8 +79,15 @@ impl IntoContents for ReadResourceResult {
     }
 }
 
-impl<T: IntoContents, E: Into<Error>> IntoContents for Result<T, E> {
+/// `None` fails the request: the resource does not exist.
+impl<T: IntoContents> IntoContents for Option<T> {
     fn into_contents(self) -> Result<ReadResourceResult, Error> {
-        self.map_err(Into::into)?.into_contents()
+        self.ok_or_else(Error::nothing_found)?.into_contents()
+    }
+}
+
+impl<T: IntoContents, E: IntoError> IntoContents for Result<T, E> {
+    fn into_contents(self) -> Result<ReadResourceResult, Error> {
+        self.map_err(IntoError::into_error)?.into_contents()
     }
 }

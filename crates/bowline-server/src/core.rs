@@ -199,7 +199,7 @@ impl Core {
                 resource.complete_result(&uri, &mut result);
                 Ok(Outcome::Complete(Reply::Resource(Box::new(result))))
             }
-            Finished::Done(Err(error)) => Err(rpc_error(error, &call.client)),
+            Finished::Done(Err(error)) => Err(read_error(error, &call.client, &uri)),
         }
     }
 
@@ -220,7 +220,7 @@ impl Core {
                     return Ok(Outcome::Complete(Reply::Resource(Box::new(result))));
                 }
                 Finished::Done(Ok(_)) => {}
-                Finished::Done(Err(error)) => return Err(rpc_error(error, &call.client)),
+                Finished::Done(Err(error)) => return Err(read_error(error, &call.client, uri)),
             }
         }
         Err(RpcError::resource_not_found(uri))
@@ -454,13 +454,17 @@ fn tool_error(error: Error, client: &ClientView) -> Result<CallToolResult, RpcEr
         Kind::Missing { needed, .. } if client.revision.era() == Era::Modern => {
             Err(RpcError::missing_capability(&needed))
         }
-        Kind::Tool(_) | Kind::Arguments(_) | Kind::Missing { .. } | Kind::Visit(_) | Kind::Suspended => {
-            Ok(CallToolResult {
-                content: vec![ContentBlock::text(text)],
-                is_error: Some(true),
-                ..CallToolResult::default()
-            })
-        }
+        Kind::Tool(_)
+        | Kind::Other(_)
+        | Kind::Arguments(_)
+        | Kind::NotFound(_)
+        | Kind::Missing { .. }
+        | Kind::Visit(_)
+        | Kind::Suspended => Ok(CallToolResult {
+            content: vec![ContentBlock::text(text)],
+            is_error: Some(true),
+            ..CallToolResult::default()
+        }),
     }
 }
 
@@ -472,8 +476,21 @@ pub(crate) fn rpc_error(error: Error, client: &ClientView) -> RpcError {
         Kind::Missing { needed, .. } if client.revision.era() == Era::Modern => {
             RpcError::missing_capability(&needed)
         }
-        Kind::Arguments(_) => RpcError::invalid_params(text),
-        Kind::Tool(_) | Kind::Missing { .. } | Kind::Visit(_) | Kind::Suspended => RpcError::internal(text),
+        Kind::Arguments(_) | Kind::NotFound(_) => RpcError::invalid_params(text),
+        Kind::Tool(_) | Kind::Other(_) | Kind::Missing { .. } | Kind::Visit(_) | Kind::Suspended => {
+            RpcError::internal(text)
+        }
+    }
+}
+
+/// What a failed read reports.
+fn read_error(error: Error, client: &ClientView, uri: &str) -> RpcError {
+    match error.into_kind() {
+        Kind::NotFound(None) => RpcError::resource_not_found(uri),
+        Kind::NotFound(Some(message)) => {
+            RpcError { message: message.into(), ..RpcError::resource_not_found(uri) }
+        }
+        kind => rpc_error(kind.into(), client),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a handler can do besides returning: ask, report, remember, look at its caller.
 
-use crate::{Error, FromJson, Result, elicit, hub::Hub, round::Log, schema, visit};
+use crate::{Error, FromJson, HandlerError, Result, elicit, hub::Hub, round::Log, schema, visit};
 use bowline_proto::{
     custom::check_custom_name,
     params::Params,
@@ -81,11 +81,14 @@ impl Ctx {
     /// Asks the user to fill in `T`, a flat struct of text, numbers, booleans and enums.
     ///
     /// Fails when the client cannot ask its user, or answers with something else than `T`.
-    pub fn ask<T: FromJson>(&self, message: impl Into<String>) -> BoxFuture<'_, Result<Answer<T>>> {
+    pub fn ask<T: FromJson>(
+        &self,
+        message: impl Into<String>,
+    ) -> BoxFuture<'_, Result<Answer<T>, HandlerError>> {
         let message = message.into();
         Box::pin(async move {
             let key = self.inner.log.next_key();
-            self.form(message, |request| Question::new(key, request)).await
+            Ok(self.form(message, |request| Question::new(key, request)).await?)
         })
     }
 
@@ -98,9 +101,9 @@ impl Ctx {
         &self,
         key: impl Into<String>,
         message: impl Into<String>,
-    ) -> BoxFuture<'_, Result<Answer<T>>> {
-        let key = key.into();
-        Box::pin(self.form(message.into(), |request| Question::named(key, request)))
+    ) -> BoxFuture<'_, Result<Answer<T>, HandlerError>> {
+        let (key, message) = (key.into(), message.into());
+        Box::pin(async move { Ok(self.form(message, |request| Question::named(key, request)).await?) })
     }
 
     async fn form<T: FromJson>(
@@ -136,7 +139,11 @@ impl Ctx {
     ///
     /// An accepted answer says that the user agreed to open the page, not that anything was done there. Whether it was
     /// is for the server to know; a handler that finds it was not can ask again.
-    pub async fn ask_url(&self, message: impl Into<String>, url: impl Into<String>) -> Result<Answer<Visit>> {
+    pub async fn ask_url(
+        &self,
+        message: impl Into<String>,
+        url: impl Into<String>,
+    ) -> Result<Answer<Visit>, HandlerError> {
         let url = url.into();
         visit::check_url(&url)?;
         let key = self.inner.log.next_key();
@@ -177,7 +184,10 @@ impl Ctx {
     ///
     /// Fails when the client cannot, or when the messages break the rules of tool use. The context of servers is not
     /// asked of clients that do not have it to give.
-    pub async fn sample(&self, request: impl Into<CreateMessageParams>) -> Result<CreateMessageResult> {
+    pub async fn sample(
+        &self,
+        request: impl Into<CreateMessageParams>,
+    ) -> Result<CreateMessageResult, HandlerError> {
         let mut request: CreateMessageParams = request.into();
         sampling::check(&request).map_err(|reason| Error::internal(format!("cannot sample: {reason}")))?;
         let client = &self.inner.client;
@@ -187,11 +197,11 @@ impl Ctx {
         let with_tools = request.tools.is_some() || request.tool_choice.is_some();
         let what = if with_tools { "sampling with tools" } else { "sampling" };
         let key = self.inner.log.next_key();
-        self.put(Question::new(key, InputRequest::CreateMessage(Box::new(request))), what).await
+        Ok(self.put(Question::new(key, InputRequest::CreateMessage(Box::new(request))), what).await?)
     }
 
     /// The folders the client's user works in.
-    pub async fn roots(&self) -> Result<Vec<Root>> {
+    pub async fn roots(&self) -> Result<Vec<Root>, HandlerError> {
         let key = self.inner.log.next_key();
         let question = Question::new(key, InputRequest::ListRoots);
         let result: ListRootsResult = self.put(question, "roots").await?;
@@ -217,12 +227,12 @@ impl Ctx {
         &self,
         key: &str,
         work: impl Future<Output = Result<T>>,
-    ) -> Result<T> {
+    ) -> Result<T, HandlerError> {
         if let Some(kept) = self.inner.log.kept(key) {
-            return Ok(kept.decode()?);
+            return Ok(kept.decode().map_err(Error::from)?);
         }
         let value = work.await?;
-        self.inner.log.keep(key, RawJson::of(&value)?);
+        self.inner.log.keep(key, RawJson::of(&value).map_err(Error::from)?);
         Ok(value)
     }
 
@@ -265,7 +275,7 @@ impl Ctx {
     /// `null` for none.
     ///
     /// Fails for a name that the protocol reserves, and for parameters that are not an object.
-    pub fn notify(&self, method: &str, params: impl Serialize) -> Result<()> {
+    pub fn notify(&self, method: &str, params: impl Serialize) -> Result<(), HandlerError> {
         let params = custom_params(method, &params)?;
         self.inner.notifier.emit(Notice::Custom { method: method.into(), params });
         Ok(())
@@ -275,11 +285,15 @@ impl Ctx {
     ///
     /// Only clients of legacy revisions take requests: for one of 2026-07-28 this fails. Unlike a question it does not end
     /// the round, so the handler goes on when the result is there.
-    pub async fn request<R: DeserializeOwned>(&self, method: &str, params: impl Serialize) -> Result<R> {
+    pub async fn request<R: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: impl Serialize,
+    ) -> Result<R, HandlerError> {
         let params = custom_params(method, &params)?;
-        let result = self.inner.notifier.request(method, params).await?;
+        let result = self.inner.notifier.request(method, params).await.map_err(Error::from)?;
         result.decode().map_err(|error| {
-            Error::internal(format!("the client's result of `{method}` is invalid: {error}"))
+            Error::internal(format!("the client's result of `{method}` is invalid: {error}")).into()
         })
     }
 

@@ -17,7 +17,7 @@
 //!     Ok(format!("Hello, {}!", person.name))
 //! }
 //!
-//! # async fn run() -> Result {
+//! # async fn run() -> Result<(), bowline_server::ServeError> {
 //! Server::new("demo")
 //!     .tool(Tool::new("greet").description("Ask for a name, and greet").handler(greet))
 //!     .resource(Resource::new("demo://motd", "message of the day").text("All is well."))
@@ -53,6 +53,7 @@ mod registry;
 mod resource;
 mod round;
 mod schema;
+mod serve_error;
 mod server;
 mod simple;
 mod stdio;
@@ -72,7 +73,7 @@ pub use bowline_types::Answer;
 pub use complete::{AtOnce, Completer, InTime, IntoCompletion, Typing};
 pub use contents::IntoContents;
 pub use ctx::{Ctx, Visit};
-pub use error::{Error, Result};
+pub use error::{BoxError, Error, HandlerError, IntoError, Result};
 pub use handler::{
     Args, Arguments, CtxArgs, CtxOnly, Nothing, PromptHandler, ResourceHandler, Running, Sync, ToolHandler,
 };
@@ -85,5 +86,6 @@ pub use prompt::{IntoPromptEntry, Prompt};
 pub use registry::Registry;
 pub use resource::{IntoResource, Resource, ResourceSource};
 pub use schema::{FromJson, ToJson};
+pub use serve_error::{BuildError, ServeError};
 pub use server::{Announcer, Server, ServerHandle};
 pub use tool::{IntoTool, Tool, Toolset};

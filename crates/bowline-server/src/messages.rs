@@ -1,6 +1,6 @@
 //! What a prompt may return.
 
-use crate::Error;
+use crate::{Error, IntoError};
 use bowline_types::{ContentBlock, GetPromptResult, PromptMessage, Role};
 use std::borrow::Cow;
 
@@ -51,8 +51,8 @@ impl IntoPrompt for GetPromptResult {
     }
 }
 
-impl<T: IntoPrompt, E: Into<Error>> IntoPrompt for Result<T, E> {
+impl<T: IntoPrompt, E: IntoError> IntoPrompt for Result<T, E> {
     fn into_prompt(self) -> Result<GetPromptResult, Error> {
-        self.map_err(Into::into)?.into_prompt()
+        self.map_err(IntoError::into_error)?.into_prompt()
     }
 }

@@ -1,6 +1,6 @@
 //! Methods and notifications of the author's own, besides those of the protocol.
 
-use crate::{Ctx, Error};
+use crate::{Ctx, Error, IntoError};
 use bowline_proto::{custom::CustomMethods, params::Params, service::BoxFuture};
 use bowline_types::RawJson;
 use serde::{Serialize, de::DeserializeOwned};
@@ -42,7 +42,7 @@ macro_rules! shapes {
             F: Fn($($Slot),*) -> Fut + Send + Sync + 'static,
             Fut: Future<Output = Result<R, E>> + Send + 'static,
             R: Serialize,
-            E: Into<Error>,
+            E: IntoError,
             $($P: DeserializeOwned + Send + 'static,)?
         {
             fn call(&self, $ctx: Ctx, $params: RawJson) -> BoxFuture<'static, Result<RawJson, Error>> {
@@ -52,7 +52,7 @@ macro_rules! shapes {
                 };)?
                 let _ = (&$ctx, &$params);
                 let answer = self($($given),*);
-                Box::pin(async move { encode(&answer.await.map_err(Into::into)?) })
+                Box::pin(async move { encode(&answer.await.map_err(IntoError::into_error)?) })
             }
         }
 

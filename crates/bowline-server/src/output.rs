@@ -1,6 +1,6 @@
 //! What a tool may return.
 
-use crate::{Error, ToJson, schema};
+use crate::{Error, IntoError, ToJson, schema};
 use bowline_types::{CallToolResult, ContentBlock, RawJson};
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use std::borrow::Cow;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be returned from a tool",
     label = "not a tool output",
-    note = "return text (`String`), a number or bool, `Json<T>` for structured data, `Content`, or a `Result` of one of these"
+    note = "return text (`String`), a number or bool, `Json<T>` for structured data, `Content`, or a `Vec<String>`, `Option` or `Result` of one of these"
 )]
 pub trait IntoOutput {
     /// Turns the value into the result of `tools/call`.
@@ -118,9 +118,26 @@ impl IntoOutput for CallToolResult {
     }
 }
 
-impl<T: IntoOutput, E: Into<Error>> IntoOutput for Result<T, E> {
+/// One block of text per element.
+impl IntoOutput for Vec<String> {
     fn into_output(self) -> Result<CallToolResult, Error> {
-        self.map_err(Into::into)?.into_output()
+        self.into_iter().map(ContentBlock::text).collect::<Vec<_>>().into_output()
+    }
+}
+
+/// `None` is the text `null`. The tool has no output schema, because a result may lack structured content.
+impl<T: IntoOutput> IntoOutput for Option<T> {
+    fn into_output(self) -> Result<CallToolResult, Error> {
+        match self {
+            Some(value) => value.into_output(),
+            None => Ok(text("null")),
+        }
+    }
+}
+
+impl<T: IntoOutput, E: IntoError> IntoOutput for Result<T, E> {
+    fn into_output(self) -> Result<CallToolResult, Error> {
+        self.map_err(IntoError::into_error)?.into_output()
     }
 
     fn output_schema() -> Option<RawJson> {

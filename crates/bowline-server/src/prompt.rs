@@ -1,7 +1,7 @@
 //! Prompts: messages a user may choose to start with.
 
 use crate::{
-    Ctx, Error, Result,
+    BuildError, Ctx, Error, Result,
     complete::{Completer, Completers},
     handler::{Arguments, PromptHandler, Running},
     tool::Guard,
@@ -99,16 +99,16 @@ impl Prompt {
     }
 
     /// Checks the prompt before it is registered.
-    pub(crate) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<(), BuildError> {
         let name = &self.definition.name;
         if self.run.is_none() {
-            return Err(Error::internal(format!("prompt `{name}`: has no handler")));
+            return Err(BuildError::new(format!("prompt `{name}`: has no handler")));
         }
         let known =
             |argument: &&String| self.definition.arguments.iter().any(|known| known.name == **argument);
         match self.completers.names().find(|argument| !known(argument)) {
-            Some(argument) => Err(Error::internal(format!(
-                "prompt `{name}`: completes `{argument}`, which is no argument of it"
+            Some(argument) => Err(BuildError::new(format!(
+                "prompt `{name}`: completes `{argument}`, which is not one of its arguments"
             ))),
             None => Ok(()),
         }

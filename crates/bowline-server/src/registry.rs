@@ -1,7 +1,7 @@
 //! What a server offers: tools, resources and prompts, in listing order, changeable while it serves.
 
 use crate::{
-    Error, Result,
+    BuildError, Result,
     hub::Hub,
     prompt::{IntoPromptEntry, Prompt},
     resource::{IntoResource, Resource, ResourceSource},
@@ -52,14 +52,14 @@ impl<T> Ordered<T> {
         self.entries.is_empty()
     }
 
-    fn insert(&mut self, key: &str, entry: T) -> Result<()> {
+    fn insert(&mut self, key: &str, entry: T) -> Result<(), BuildError> {
         let entry = Arc::new(entry);
         if let Some(known) = self.index.get(key).and_then(|position| self.entries.get_mut(*position)) {
             *known = entry;
             return Ok(());
         }
         if self.entries.len() >= MAX_ENTRIES {
-            return Err(Error::internal(format!("`{key}`: a list holds at most {MAX_ENTRIES} entries")));
+            return Err(BuildError::new(format!("`{key}`: a list holds at most {MAX_ENTRIES} entries")));
         }
         self.index.insert(key.into(), self.entries.len());
         self.entries.push(entry);
@@ -141,7 +141,7 @@ impl Edited for bool {
     }
 }
 
-impl Edited for Result<()> {
+impl Edited for Result<(), BuildError> {
     fn is_change(&self) -> bool {
         self.is_ok()
     }
@@ -159,7 +159,7 @@ impl Edited for Result<()> {
 /// // Later, from anywhere:
 /// registry.add_tool(Tool::new("hello").handler(|| "hello"))?;
 /// registry.remove_tool("hello");
-/// # bowline_server::Result::<()>::Ok(())
+/// # Ok::<(), bowline_server::BuildError>(())
 /// ```
 #[derive(Clone)]
 pub struct Registry {
@@ -216,7 +216,7 @@ impl Registry {
     }
 
     /// Adds a tool, or replaces the one of the same name. Fails when its name or schemas are not usable.
-    pub fn add_tool(&self, tool: impl IntoTool) -> Result<()> {
+    pub fn add_tool(&self, tool: impl IntoTool) -> Result<(), BuildError> {
         let tool = tool.into_tool().ready()?;
         let name = tool.name.clone();
         self.change(&Change::Tools, |next| next.tools.insert(&name, tool))
@@ -228,7 +228,7 @@ impl Registry {
     }
 
     /// Adds a prompt, or replaces the one of the same name.
-    pub fn add_prompt(&self, prompt: impl IntoPromptEntry) -> Result<()> {
+    pub fn add_prompt(&self, prompt: impl IntoPromptEntry) -> Result<(), BuildError> {
         let prompt = prompt.into_prompt_entry();
         prompt.check()?;
         let name = prompt.definition.name.clone();
@@ -241,7 +241,7 @@ impl Registry {
     }
 
     /// Adds a resource or template, or replaces the one of the same URI.
-    pub fn add_resource(&self, resource: impl IntoResource) -> Result<()> {
+    pub fn add_resource(&self, resource: impl IntoResource) -> Result<(), BuildError> {
         let resource = resource.into_resource();
         resource.check()?;
         let uri = resource.uri().to_owned();

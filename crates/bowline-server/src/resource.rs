@@ -1,7 +1,7 @@
 //! Resources: data a client may read, fixed, by template, or listed on the spot.
 
 use crate::{
-    Ctx, Error, Result,
+    BuildError, Ctx, Error, Result,
     complete::{Completer, Completers},
     exact,
     handler::{Arguments, ResourceHandler, Running},
@@ -148,9 +148,9 @@ impl Resource {
     }
 
     /// Checks the resource before it is registered.
-    pub(crate) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<(), BuildError> {
         let uri = &self.definition.uri;
-        let wrong = |reason: String| Error::internal(format!("resource `{uri}`: {reason}"));
+        let wrong = |reason: String| BuildError::new(format!("resource `{uri}`: {reason}"));
         if self.run.is_none() {
             return Err(wrong("has no handler".into()));
         }
@@ -162,7 +162,7 @@ impl Resource {
                 let known = |variable: &&String| template.variables().any(|known| known == variable.as_str());
                 match self.completers.names().find(|variable| !known(variable)) {
                     Some(variable) => {
-                        Err(wrong(format!("completes `{variable}`, which is no variable of it")))
+                        Err(wrong(format!("completes `{variable}`, which is not one of its variables")))
                     }
                     None => Ok(()),
                 }

@@ -1,7 +1,7 @@
 //! `Server`: what it offers and how it is served.
 
 use crate::{
-    Error, Result, connection,
+    BuildError, Result, ServeError, connection,
     core::{Backend, Core, Dispatch, Layered},
     hub::Updates,
     limits::Limits,
@@ -49,7 +49,7 @@ use tokio::{
 ///     b: i64,
 /// }
 ///
-/// # async fn run() -> bowline_server::Result {
+/// # async fn run() -> Result<(), bowline_server::ServeError> {
 /// Server::new("demo").tool(Tool::new("add").handler(|Add { a, b }: Add| a + b)).serve_stdio().await
 /// # }
 /// ```
@@ -72,7 +72,7 @@ pub struct Server {
     backend: Option<Arc<dyn Service>>,
     subscription_guard: Option<SubscriptionGuard>,
     capabilities: Option<ServerCapabilities>,
-    problem: Option<Error>,
+    problem: Option<BuildError>,
 }
 
 impl Server {
@@ -204,7 +204,7 @@ impl Server {
     }
 
     /// Builders do not fail; the first thing that was wrong is told when the server is to serve.
-    fn note(&mut self, added: Result<()>) {
+    fn note(&mut self, added: Result<(), BuildError>) {
         if let Err(error) = added {
             self.problem.get_or_insert(error);
         }
@@ -257,7 +257,7 @@ impl Server {
     pub fn extension(mut self, identifier: &str, settings: RawJson) -> Self {
         match meta::validate_extension(identifier) {
             Ok(()) => drop(self.extensions.insert(identifier, settings)),
-            Err(error) => self.note(Err(Error::internal(format!("extension `{identifier}`: {error}")))),
+            Err(error) => self.note(Err(BuildError::new(format!("extension `{identifier}`: {error}")))),
         }
         self
     }
@@ -312,7 +312,7 @@ impl Server {
     fn add_method<M>(&mut self, name: &str, extension: Option<&str>, handler: impl MethodHandler<M>) {
         let is_new = self.custom.add_method(name, extension, handler);
         self.note(
-            check_custom_name(name).map_err(|reason| Error::internal(format!("method `{name}`: {reason}"))),
+            check_custom_name(name).map_err(|reason| BuildError::new(format!("method `{name}`: {reason}"))),
         );
         self.note(free(!is_new, "methods", name));
     }
@@ -326,7 +326,7 @@ impl Server {
         let is_new = self.custom.add_notification(name, handler);
         self.note(
             check_custom_name(name)
-                .map_err(|reason| Error::internal(format!("notification `{name}`: {reason}"))),
+                .map_err(|reason| BuildError::new(format!("notification `{name}`: {reason}"))),
         );
         self.note(free(!is_new, "notifications", name));
         self
@@ -381,7 +381,7 @@ impl Server {
     /// Prepares the server for any number of connections.
     ///
     /// Fails with the first thing that was wrong with what it offers.
-    pub fn build(self) -> Result<ServerHandle> {
+    pub fn build(self) -> Result<ServerHandle, BuildError> {
         if let Some(problem) = self.problem {
             return Err(problem);
         }
@@ -420,7 +420,7 @@ impl Server {
     /// Serves the client that started this process, over standard input and output, until it closes them.
     ///
     /// Standard output belongs to the protocol from here on: print to standard error, or send [`Ctx::log`](crate::Ctx::log).
-    pub async fn serve_stdio(self) -> Result<()> {
+    pub async fn serve_stdio(self) -> Result<(), ServeError> {
         self.build()?.serve_stdio().await
     }
 
@@ -429,14 +429,14 @@ impl Server {
         self,
         read: impl AsyncRead + Send + Unpin,
         write: impl AsyncWrite + Send + Unpin + 'static,
-    ) -> Result<()> {
+    ) -> Result<(), ServeError> {
         self.build()?.serve(read, write).await
     }
 }
 
 /// Two entries of one name in the same source are a mistake; at run time a later one replaces the earlier.
-fn free(taken: bool, kind: &str, key: &str) -> Result<()> {
-    if taken { Err(Error::internal(format!("two {kind} are called `{key}`"))) } else { Ok(()) }
+fn free(taken: bool, kind: &str, key: &str) -> Result<(), BuildError> {
+    if taken { Err(BuildError::new(format!("two {kind} are called `{key}`"))) } else { Ok(()) }
 }
 
 fn capabilities(registry: &Registry, experimental: RawMap, extensions: RawMap) -> ServerCapabilities {
@@ -538,7 +538,7 @@ impl ServerHandle {
     }
 
     /// Serves the client that started this process.
-    pub async fn serve_stdio(&self) -> Result<()> {
+    pub async fn serve_stdio(&self) -> Result<(), ServeError> {
         stdio::serve(self).await
     }
 
@@ -547,7 +547,7 @@ impl ServerHandle {
         &self,
         read: impl AsyncRead + Send + Unpin,
         write: impl AsyncWrite + Send + Unpin + 'static,
-    ) -> Result<()> {
+    ) -> Result<(), ServeError> {
         self.serve_as(None, read, write).await
     }
 
@@ -557,7 +557,7 @@ impl ServerHandle {
         principal: Option<Arc<str>>,
         read: impl AsyncRead + Send + Unpin,
         write: impl AsyncWrite + Send + Unpin + 'static,
-    ) -> Result<()> {
+    ) -> Result<(), ServeError> {
         connection::serve(self, principal, read, write).await.map_err(Into::into)
     }
 }

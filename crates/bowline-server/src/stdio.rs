@@ -1,6 +1,6 @@
 //! Standard input and output as a byte stream, without a thread between them where the descriptors allow it.
 
-use crate::{Result, ServerHandle};
+use crate::{ServeError, ServerHandle};
 use std::{
     io,
     pin::Pin,
@@ -9,7 +9,7 @@ use std::{
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Serves the client at the other end of standard input and output.
-pub(crate) async fn serve(server: &ServerHandle) -> Result<()> {
+pub(crate) async fn serve(server: &ServerHandle) -> Result<(), ServeError> {
     server.serve(input(), output()).await
 }
 

@@ -1,4 +1,4 @@
-//! Decoding of string arguments: prompts and URI templates bring only text, handlers want types.
+//! Decodes string arguments: prompts and URI templates carry only text, handlers want types.
 
 use serde::{
     de::{
@@ -9,7 +9,10 @@ use serde::{
 };
 use serde_json::Error;
 
-/// Decodes names and values into `A`. A value turns into a number or a boolean where `A` wants one.
+/// How many characters of a wrong value an error shows.
+const MAX_SHOWN: usize = 100;
+
+/// Decodes names and values into `A`. A value becomes a number or a boolean where `A` wants one.
 pub(crate) fn decode<A: DeserializeOwned>(pairs: &[(String, String)]) -> Result<A, Error> {
     A::deserialize(Pairs { rest: pairs, value: None })
 }
@@ -44,7 +47,7 @@ impl<'de> MapAccess<'de> for Pairs<'de> {
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Error> {
         let (name, value) =
-            self.value.take().ok_or_else(|| serde::de::Error::custom("a value without its name"))?;
+            self.value.take().ok_or_else(|| serde::de::Error::custom("a value comes before its name"))?;
         let text = Text(value);
         seed.deserialize(text).map_err(|error| serde::de::Error::custom(format!("`{name}`: {error}")))
     }
@@ -53,14 +56,22 @@ impl<'de> MapAccess<'de> for Pairs<'de> {
 #[derive(Clone, Copy)]
 struct Text<'a>(&'a str);
 
-/// Numbers and booleans are written in JSON's way; the target type says which is wanted.
+impl Text<'_> {
+    fn is_not(self, expected: &str) -> Error {
+        let shown: String = self.0.chars().take(MAX_SHOWN).collect();
+        let more = if shown.len() < self.0.len() { "…" } else { "" };
+        serde::de::Error::custom(format!("expected {expected}, got `{shown}{more}`"))
+    }
+}
+
+/// Numbers and booleans are written as in JSON; the target type decides which one is expected.
 macro_rules! parsed {
-    ($($method:ident)*) => { $(
+    ($($method:ident $expected:literal)*) => { $(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
             let mut json = serde_json::Deserializer::from_str(self.0.trim());
-            let value = json.$method(visitor)?;
-            // `1; drop table` is no number, although it begins like one.
-            json.end()?;
+            let value = json.$method(visitor).map_err(|_| self.is_not($expected))?;
+            // `1; drop table` is not a number, although it starts like one.
+            json.end().map_err(|_| self.is_not($expected))?;
             Ok(value)
         }
     )* };
@@ -74,8 +85,19 @@ impl<'de> Deserializer<'de> for Text<'de> {
     }
 
     parsed! {
-        deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128 deserialize_u8
-        deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128 deserialize_f32 deserialize_f64
+        deserialize_bool "`true` or `false`"
+        deserialize_i8 "an integer (i8)"
+        deserialize_i16 "an integer (i16)"
+        deserialize_i32 "an integer (i32)"
+        deserialize_i64 "an integer (i64)"
+        deserialize_i128 "an integer (i128)"
+        deserialize_u8 "an integer (u8)"
+        deserialize_u16 "an integer (u16)"
+        deserialize_u32 "an integer (u32)"
+        deserialize_u64 "an integer (u64)"
+        deserialize_u128 "an integer (u128)"
+        deserialize_f32 "a number (f32)"
+        deserialize_f64 "a number (f64)"
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -154,11 +176,11 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_the_wrong_kind_is_named() {
+    fn a_value_of_the_wrong_type_is_reported_with_the_expected_type() {
         for count in ["many", "1 and more", "1 2", "", "-1"] {
             let given = pairs(&[("text", "x"), ("count", count)]);
             let error = decode::<All>(&given).unwrap_err().to_string();
-            assert!(error.starts_with("`count`: "), "{error}");
+            assert_eq!(error, format!("`count`: expected an integer (u32), got `{count}`"));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Tools: functions a model may call.
 
 use crate::{
-    Ctx, Error, Prompt, Resource, Result,
+    BuildError, Ctx, Error, Prompt, Resource, Result,
     handler::{Arguments, Running, ToolHandler},
     schema::{self, Validator},
     simple::{self, Side},
@@ -195,9 +195,9 @@ impl Tool {
     ///
     /// A schema the author gave is looked at now. What is derived from types can only be wrong in what kind of type it is,
     /// and is looked at when it is first needed, unless debug assertions are on.
-    pub(crate) fn ready(mut self) -> Result<ReadyTool> {
+    pub(crate) fn ready(mut self) -> Result<ReadyTool, BuildError> {
         let name = self.definition.name.clone();
-        let wrong = |reason: String| Error::internal(format!("tool `{name}`: {reason}"));
+        let wrong = |reason: String| BuildError::new(format!("tool `{name}`: {reason}"));
         check_name(&name).map_err(wrong)?;
         let run = self.run.take().ok_or_else(|| wrong("has no handler".into()))?;
         let run = if self.blocking { on_a_thread(run) } else { run };
@@ -234,7 +234,7 @@ fn on_a_thread(run: Run) -> Run {
                 // A panic goes on here, where it is told under the name of the tool.
                 Err(error) => match error.try_into_panic() {
                     Ok(panic) => std::panic::resume_unwind(panic),
-                    Err(_) => Err(Error::internal("the runtime is about to end")),
+                    Err(_) => Err(Error::internal("the runtime is shutting down")),
                 },
             }
         }))
@@ -309,19 +309,19 @@ fn param_headers(schema: &RawJson) -> Result<Option<Arc<ParamHeaders>>, String> 
 
 impl ReadyTool {
     /// What follows from the schemas, found out when it is first asked for.
-    pub(crate) fn prepared(&self) -> Result<&Prepared> {
+    pub(crate) fn prepared(&self) -> Result<&Prepared, BuildError> {
         let prepared = self.prepared.get_or_init(|| Prepared::of(&self.tool).map(Box::new));
         prepared
             .as_ref()
             .map(|prepared| &**prepared)
-            .map_err(|reason| Error::internal(format!("tool `{}`: {reason}", self.name)))
+            .map_err(|reason| BuildError::new(format!("tool `{}`: {reason}", self.name)))
     }
 
     /// Runs the handler. Arguments that do not fit are a failed result that names the place, not a failed request.
     pub(crate) fn call(&self, ctx: Ctx, arguments: RawJson) -> Running<CallToolResult> {
         let input = match self.prepared() {
             Ok(prepared) => &prepared.input,
-            Err(error) => return Running::Ready(Err(error)),
+            Err(error) => return Running::Ready(Err(Error::internal(error.to_string()))),
         };
         if !input.decoding_suffices
             && let Err(reason) = input.check(&arguments)
@@ -342,7 +342,8 @@ impl ReadyTool {
 
     /// Holds a result against the output schema.
     pub(crate) fn check_output(&self, result: &CallToolResult) -> Result<()> {
-        let Some(output) = &self.prepared()?.output else { return Ok(()) };
+        let prepared = self.prepared().map_err(|error| Error::internal(error.to_string()))?;
+        let Some(output) = &prepared.output else { return Ok(()) };
         if result.is_error == Some(true) || output.decoding_suffices {
             return Ok(());
         }

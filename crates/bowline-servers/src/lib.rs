@@ -8,7 +8,8 @@
 //! # async fn run() -> bowline::Result {
 //! let files = Files::new(["."])?.writable(true);
 //! let git = Git::at(".")?;
-//! files_and_git(files, git).serve_stdio().await
+//! files_and_git(files, git).serve_stdio().await?;
+//! # Ok(())
 //! # }
 //! ```
 //!

@@ -11,7 +11,7 @@
 //! }
 //!
 //! #[tokio::main(flavor = "current_thread")]
-//! async fn main() -> bowline::Result {
+//! async fn main() -> Result<(), ServeError> {
 //!     Server::new("demo").tool(add).serve_stdio().await
 //! }
 //! # }
@@ -85,7 +85,7 @@
 //! let client = Client::connect(http("https://tickets.example.com/mcp")).await?;
 //! # Ok(())
 //! # }
-//! # #[cfg(all(feature = "server", feature = "http"))] async fn serve() -> bowline::Result {
+//! # #[cfg(all(feature = "server", feature = "http"))] async fn serve() -> Result<(), bowline::ServeError> {
 //! # use bowline::prelude::*;
 //!
 //! Server::new("demo").serve_http("127.0.0.1:8080").await
@@ -163,7 +163,7 @@ pub use bowline_types as types;
 #[cfg(all(feature = "client", not(feature = "server")))]
 pub use bowline_client::{Error, Result};
 #[cfg(feature = "server")]
-pub use bowline_server::{Error, Result};
+pub use bowline_server::{BoxError, BuildError, Error, HandlerError, Result, ServeError};
 
 #[cfg(feature = "macros")]
 pub use bowline_macros::data;

@@ -36,7 +36,7 @@ pub use bowline_macros::{prompt, resource, tool, tools};
 #[cfg(feature = "server")]
 pub use bowline_server::{
     Ctx, Error, IntoPromptEntry as _, IntoResource as _, IntoTool as _, Json, Prompt, Registry, Resource,
-    Result, Server, Tool, Typing,
+    Result, ServeError, Server, Tool, Typing,
 };
 pub use bowline_types::{Answer, ContentBlock as Content, LoggingLevel, PromptMessage, Revision, Role};
 pub use serde_json::json;

@@ -8,6 +8,6 @@ fn add(a: i64, b: i64) -> i64 {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> bowline::Result {
+async fn main() -> Result<(), ServeError> {
     Server::new("demo").tool(add).serve_stdio().await
 }

@@ -18,7 +18,7 @@ async fn connect(program: &str, revision: Revision) -> Result<Client> {
         })
         .on_sample(|request| async move {
             assert_eq!(request.system_prompt.as_deref(), Some("You are brief."));
-            Ok(CreateMessageResult::new(Role::Assistant, Content::text("Short."), "test-model"))
+            CreateMessageResult::new(Role::Assistant, Content::text("Short."), "test-model")
         });
     client.connect(Command::new(program)).await
 }

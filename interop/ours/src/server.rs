@@ -181,11 +181,12 @@ async fn main() -> bowline::Result {
             "--http" => port = Some(value.parse::<u16>()?),
             "--revision" if value == "any" => {}
             "--revision" => server = server.revisions([value.parse::<Revision>()?]),
-            _ => return Err(Error::internal(format!("there is no option `{flag}`"))),
+            _ => return Err(Error::tool(format!("there is no option `{flag}`"))),
         }
     }
     match port {
-        Some(port) => server.serve_http_with(("127.0.0.1", port), HttpOptions::new().sse_path("/sse")).await,
-        None => server.serve_stdio().await,
+        Some(port) => server.serve_http_with(("127.0.0.1", port), HttpOptions::new().sse_path("/sse")).await?,
+        None => server.serve_stdio().await?,
     }
+    Ok(())
 }

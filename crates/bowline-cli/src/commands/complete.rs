@@ -32,7 +32,7 @@ pub(crate) async fn complete(session: &Session<'_>, words: &[String]) -> Result<
     let (argument, start) = pair(argument)?;
     let known = known.iter().map(|word| pair(word)).collect::<Result<Vec<_>, _>>()?;
     let reference = reference_to(reference);
-    let completion = session.client.complete(reference, argument, start, known).await?;
+    let completion = session.client.complete_with(reference, argument, start, known).await?;
     let screen = session.context.screen;
     if session.context.json() {
         return screen.json(&json!({

@@ -96,7 +96,7 @@ async fn run_lines(
                 None => break,
                 Some(ReaderRequest::Values { prompt, argument, start, known, reply }) => {
                     let reference = complete::reference_to(&prompt);
-                    let proposed = session.client.complete(reference, argument, start, known).await;
+                    let proposed = session.client.complete_with(reference, argument, start, known).await;
                     // The receiver is gone if the completion timed out.
                     let _ = reply.send(proposed.map(|proposed| proposed.values).unwrap_or_default());
                 }

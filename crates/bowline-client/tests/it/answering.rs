@@ -7,9 +7,12 @@ use bowline_types::{
     RpcError, error_code,
 };
 use serde_json::{Value, json};
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    io,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 use tokio::sync::Notify;
 
@@ -44,7 +47,7 @@ fn accepting(content: Value) -> ClientBuilder {
 
 fn sampling(text: &'static str) -> ClientBuilder {
     Client::builder()
-        .on_sample(move |_| async move { Ok(CreateMessageResult::new(Role::Assistant, text, "model")) })
+        .on_sample(move |_| async move { CreateMessageResult::new(Role::Assistant, text, "model") })
 }
 
 fn message() -> Value {
@@ -156,7 +159,7 @@ async fn metadata_of_tool_blocks_passes_through_both_ways() {
     // proves: SAMP-22
     let builder = Client::builder().sample_with_tools().on_sample(|params: CreateMessageParams| async move {
         let block = params.messages[0].content.as_slice()[0].clone();
-        Ok(CreateMessageResult::new(Role::Assistant, block, "model"))
+        CreateMessageResult::new(Role::Assistant, block, "model")
     });
     let used =
         json!({ "type": "tool_use", "id": "a", "name": "t", "input": {}, "_meta": { "com.example/k": 1 } });
@@ -342,7 +345,7 @@ async fn a_model_is_asked_and_answers_in_the_words_of_the_revision() {
     let several = Client::builder().on_sample(|params: CreateMessageParams| async move {
         assert_eq!(params.messages[0].content.as_slice().len(), 2);
         let blocks = vec![ContentBlock::text("one"), ContentBlock::text("two")];
-        Ok(CreateMessageResult::new(Role::Assistant, OneOrMany::Many(blocks), "model"))
+        CreateMessageResult::new(Role::Assistant, OneOrMany::Many(blocks), "model")
     });
     let mut question = message();
     question["messages"][0]["content"] =
@@ -377,7 +380,7 @@ async fn tools_for_a_model_need_their_capability() {
         let builder =
             Client::builder().sample_with_tools().on_sample(|params: CreateMessageParams| async move {
                 let mode = params.tool_choice.and_then(|choice| choice.mode).unwrap();
-                Ok(CreateMessageResult::new(Role::Assistant, mode.as_str(), "model"))
+                CreateMessageResult::new(Role::Assistant, mode.as_str(), "model")
             });
         let mut question = message();
         question["toolChoice"] = json!({ "mode": mode });
@@ -422,7 +425,16 @@ async fn refusals_and_failures_of_handlers_are_errors() {
     for missing in [json!({}), json!({ "messages": [] }), json!({ "messages": 1, "maxTokens": 1 })] {
         assert_eq!(answer(sampling("x"), V2025_06_18, "sampling/createMessage", missing).await, Err(-32602));
     }
-    let panicking = Client::builder().on_ask(|_| async { panic!("this handler is broken") });
+    let broken = || -> Answer { panic!("this handler is broken") };
+    let failing = Client::builder().on_sample(|_| async { Err(io::Error::other("no model")) });
+    let (_client, mut peer) = connect(failing, V2025_11_25, json!({})).await;
+    peer.ask(1, "sampling/createMessage", message()).await;
+    assert_eq!(peer.next().await["error"], json!({ "code": -32603, "message": "no model" }));
+    let failing = Client::builder().on_ask(|_| async { Err("no terminal") });
+    let (_client, mut peer) = connect(failing, V2025_11_25, json!({})).await;
+    peer.ask(1, "elicitation/create", form(json!({}), json!([]))).await;
+    assert_eq!(peer.next().await["error"], json!({ "code": -32603, "message": "no terminal" }));
+    let panicking = Client::builder().on_ask(move |_| async move { broken() });
     let (_client, mut peer) = connect(panicking, V2025_11_25, json!({})).await;
     peer.ask(1, "elicitation/create", form(json!({}), json!([]))).await;
     assert_eq!(peer.next().await["error"]["code"], -32603);

@@ -86,8 +86,8 @@ async fn a_ping_that_fails_is_logged() {
 async fn features_on_their_way_out_are_warned_of_once() {
     // proves: BASE-50, BASE-49
     let (log, _guard) = Log::of("bowline_client");
-    let builder = Client::builder()
-        .on_sample(|_| async { Ok(CreateMessageResult::new(Role::Assistant, "hm", "model")) });
+    let builder =
+        Client::builder().on_sample(|_| async { CreateMessageResult::new(Role::Assistant, "hm", "model") });
     let (client, mut peer) = connect(builder, V2026_07_28, json!({ "tools": {} })).await;
     for _ in 0..2 {
         let (result, ()) = both(client.call("think", ()), async {

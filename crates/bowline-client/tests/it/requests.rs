@@ -440,7 +440,7 @@ async fn only_declared_capabilities_are_used() {
         assert!(unsupported.iter().all(Error::is_unsupported), "{unsupported:?}");
         peer.quiet().await;
         let reference = bowline_types::Reference::prompt("a");
-        let complete = client.complete(reference, "x", "", [("y", "z")]);
+        let complete = client.complete_with(reference, "x", "", [("y", "z")]);
         if revision > V2024_11_05 {
             assert!(complete.await.unwrap_err().is_unsupported());
             peer.quiet().await;

@@ -29,7 +29,7 @@ fn complete(text: &str) -> Value {
 fn answering() -> ClientBuilder {
     Client::builder()
         .on_ask(|ask| async move { Answer::accept(json!({ "name": format!("re: {}", ask.message) })) })
-        .on_sample(|_| async { Ok(CreateMessageResult::new(Role::Assistant, "hm", "model")) })
+        .on_sample(|_| async { CreateMessageResult::new(Role::Assistant, "hm", "model") })
         .roots([Root::new("file:///no-such-folder-at-all")])
 }
 

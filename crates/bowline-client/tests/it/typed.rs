@@ -257,7 +257,7 @@ async fn completions_name_what_they_are_for() {
     for revision in Revision::ALL {
         let values = json!({ "completion": { "values": ["ab", "ac"], "hasMore": true } });
         let reference = Reference::resource("file:///{path}");
-        let (completion, sent) = exchange!(revision, Ok(values), |client| client.complete(
+        let (completion, sent) = exchange!(revision, Ok(values), |client| client.complete_with(
             reference,
             "path",
             "a",
@@ -269,10 +269,9 @@ async fn completions_name_what_they_are_for() {
             expected["context"] = json!({ "arguments": { "drive": "c" } });
         }
         assert_eq!(sent, (json!("completion/complete"), expected), "{revision}");
-        let nobody: [(&str, &str); 0] = [];
         let (completion, sent) =
             exchange!(revision, Ok(json!({ "completion": { "values": [] } })), |client| {
-                client.complete(Reference::prompt("p"), "x", "", nobody)
+                client.complete(Reference::prompt("p"), "x", "")
             });
         assert_eq!(completion.unwrap().values, [] as [&str; 0]);
         assert_eq!(

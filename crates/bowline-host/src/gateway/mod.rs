@@ -159,7 +159,7 @@ impl Gateway {
     /// It is one server however often it is asked for, so it can be served over standard streams and over HTTP at once.
     ///
     /// Needs a tokio runtime.
-    pub fn open(&self) -> bowline_server::Result<ServerHandle> {
+    pub fn open(&self) -> Result<ServerHandle, bowline_server::BuildError> {
         let mut opened = self.inner.handle.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(handle) = &*opened {
             return Ok(handle.clone());

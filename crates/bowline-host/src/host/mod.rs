@@ -28,7 +28,7 @@ use bowline_proto::{
     subscribe::Change,
 };
 use bowline_search::Disclosure;
-use bowline_server::{Announcer, Server, ServerHandle};
+use bowline_server::{Announcer, BuildError, Server, ServerHandle};
 use bowline_telemetry::ActiveSession;
 use bowline_types::{
     Method, PromptsCapability, RawMap, ResourcesCapability, RpcError, ServerCapabilities, ToolsCapability,
@@ -55,7 +55,7 @@ const SWEEP: Duration = Duration::from_secs(1);
 /// use bowline_policy::{Guard, Policy, Rule};
 /// use bowline_server::Server;
 ///
-/// # async fn run() -> bowline_server::Result {
+/// # async fn run() -> Result<(), bowline_server::ServeError> {
 /// let guard = Guard::builder().policy(Policy::new([Rule::allow().server("files")])).build();
 /// let host = Host::builder()
 ///     .add("files", command("bowline", ["serve", "files", "/srv"]))
@@ -129,14 +129,14 @@ impl Host {
     /// middleware hold. Servers that are to start with the host are started.
     ///
     /// Needs a tokio runtime. Fails when the host was opened before: one handle serves any number of clients.
-    pub fn open(&self, server: Server) -> bowline_server::Result<ServerHandle> {
+    pub fn open(&self, server: Server) -> Result<ServerHandle, BuildError> {
         let inner = self.inner.me.clone();
         let server = server.guard_subscriptions(move |client, uri| {
             inner.upgrade().map_or(Ok(()), |inner| inner.may_hear(client, uri))
         });
         let handle = server.capabilities(offered()).backend(self.clone()).build()?;
         if !self.inner.attach(handle.announcer()) {
-            return Err(bowline_server::Error::internal("the host was opened before"));
+            return Err(BuildError::new("the host was opened before"));
         }
         Ok(handle)
     }

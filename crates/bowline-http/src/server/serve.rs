@@ -4,7 +4,7 @@ use super::{
     HttpOptions, HttpService,
     connections::{Activity, Close, Connections, Member, Running, RunningBody, Version, Watched},
 };
-use bowline_server::{BoxFuture, Result, Server};
+use bowline_server::{BoxFuture, ServeError, Server};
 use http::Request;
 use hyper::{
     body::Incoming,
@@ -33,7 +33,10 @@ use tokio::{
 pub trait ServeHttp: Sized {
     /// Serves on `addr`, at `/mcp`, until the process is told to end (SIGTERM, Ctrl-C). Running calls may then finish;
     /// told a second time, it ends at once.
-    fn serve_http(self, addr: impl ToSocketAddrs + Send) -> impl Future<Output = Result<()>> + Send {
+    fn serve_http(
+        self,
+        addr: impl ToSocketAddrs + Send,
+    ) -> impl Future<Output = Result<(), ServeError>> + Send {
         self.serve_http_with(addr, HttpOptions::default())
     }
 
@@ -42,11 +45,15 @@ pub trait ServeHttp: Sized {
         self,
         addr: impl ToSocketAddrs + Send,
         settings: HttpOptions,
-    ) -> impl Future<Output = Result<()>> + Send;
+    ) -> impl Future<Output = Result<(), ServeError>> + Send;
 }
 
 impl ServeHttp for Server {
-    async fn serve_http_with(self, addr: impl ToSocketAddrs + Send, settings: HttpOptions) -> Result<()> {
+    async fn serve_http_with(
+        self,
+        addr: impl ToSocketAddrs + Send,
+        settings: HttpOptions,
+    ) -> Result<(), ServeError> {
         let handle = self.build()?;
         let listener = TcpListener::bind(addr).await?;
         let service = HttpService::with_options(handle, settings.listening_on(listener.local_addr()?));

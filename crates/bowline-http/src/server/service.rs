@@ -75,7 +75,7 @@ impl HttpService {
     /// An endpoint for `server`, with the default settings.
     ///
     /// Fails when something the server offers cannot work.
-    pub fn new(server: Server) -> bowline_server::Result<Self> {
+    pub fn new(server: Server) -> Result<Self, bowline_server::BuildError> {
         Ok(Self::with_options(server.build()?, HttpOptions::default()))
     }
 

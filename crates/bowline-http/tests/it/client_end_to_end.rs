@@ -149,8 +149,7 @@ async fn everything_a_server_offers_can_be_used() {
         let prompt = client.prompt("ask", json!({ "topic": 7 })).await.unwrap();
         assert_eq!(prompt.messages[0].content.as_text(), Some("what about it?"));
         client.ping().await.unwrap();
-        let nobody: [(&str, &str); 0] = [];
-        let completion = client.complete(Reference::prompt("ask"), "topic", "x", nobody).await.unwrap();
+        let completion = client.complete(Reference::prompt("ask"), "topic", "x").await.unwrap();
         assert_eq!(completion.values, ["x!"]);
         client.close().await;
         assert!(client.ping().await.unwrap_err().is_closed());
@@ -202,7 +201,7 @@ async fn a_handler_that_asks_is_answered_in_every_revision_that_can() {
     for way in ways() {
         let builder = Client::builder()
             .on_ask(|_| async { Answer::accept(json!({ "name": "Ada" })) })
-            .on_sample(|_| async { Ok(CreateMessageResult::new(Role::Assistant, "hm", "model")) })
+            .on_sample(|_| async { CreateMessageResult::new(Role::Assistant, "hm", "model") })
             .roots([Root::new(folder.clone())]);
         let client = site.connect(builder, way).await;
         assert_eq!(client.call("think", ()).await.unwrap().text(), "hm", "{way:?}");

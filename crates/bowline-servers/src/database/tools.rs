@@ -177,7 +177,7 @@ async fn consent(ctx: &Ctx, Sql { sql, parameters }: &Sql) -> Result<()> {
             "statements that write need the consent of the user, but this client cannot ask its user; nothing was changed. \
              Start the server with `--write --without-consent` to write without asking",
         )),
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -36,7 +36,8 @@ const MAX_BYTES: u64 = 2 * 1024 * 1024;
 /// # async fn run() -> bowline::Result {
 /// use bowline_servers::Files;
 ///
-/// Files::new(["/srv/project"])?.server().serve_stdio().await
+/// Files::new(["/srv/project"])?.server().serve_stdio().await?;
+/// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug)]

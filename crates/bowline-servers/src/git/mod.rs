@@ -28,7 +28,8 @@ const TIME: Duration = Duration::from_secs(30);
 /// # async fn run() -> bowline::Result {
 /// use bowline_servers::Git;
 ///
-/// Git::at("/srv/project")?.server().serve_stdio().await
+/// Git::at("/srv/project")?.server().serve_stdio().await?;
+/// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug)]

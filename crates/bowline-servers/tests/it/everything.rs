@@ -20,7 +20,7 @@ async fn client(revision: Revision) -> Client {
         .name("test")
         .revisions([revision])
         .on_url(|_| async { Answer::Accept(()) })
-        .on_sample(|request| async move { Ok(model(&request)) })
+        .on_sample(|request| async move { model(&request) })
         .sample_with_tools()
         .connect(near)
         .await
@@ -125,8 +125,10 @@ async fn the_model_uses_a_tool_of_the_server() {
 async fn completion_depends_on_other_arguments() {
     let client = client(Revision::V2026_07_28).await;
     let travel = Reference::prompt("travel");
-    let cities =
-        client.complete(travel, "city", "", [("country", "Italy")]).await.expect("there are suggestions");
+    let cities = client
+        .complete_with(travel, "city", "", [("country", "Italy")])
+        .await
+        .expect("there are suggestions");
     assert_eq!(cities.values, ["Pisa", "Rome"]);
 }
 

@@ -87,9 +87,8 @@ async fn paths_are_completed() {
     let client = connect(server(&folder), Revision::V2026_07_28).await;
     let typed = |end: &str| folder.path(end).trim_start_matches('/').to_owned();
     let complete = async |value: String| {
-        let none: [(&str, &str); 0] = [];
         let reference = Reference::resource("file:///{+path}");
-        client.complete(reference, "path", value, none).await.unwrap().values
+        client.complete(reference, "path", value).await.unwrap().values
     };
     assert_eq!(complete(typed("on")).await, [typed("once/"), typed("one.txt")]);
     assert_eq!(complete(typed("once/")).await, [typed("once/x")]);

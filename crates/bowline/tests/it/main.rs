@@ -4,6 +4,7 @@
 #[cfg(feature = "client")]
 mod both_sides;
 mod compile_fail;
+mod errors;
 mod functions;
 mod peer;
 mod prompts;

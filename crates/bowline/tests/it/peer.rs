@@ -12,7 +12,7 @@ use tokio::{
 pub(crate) struct Peer {
     write: WriteHalf<DuplexStream>,
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
-    served: JoinHandle<bowline::Result>,
+    served: JoinHandle<Result<(), ServeError>>,
     id: u64,
 }
 

@@ -144,8 +144,7 @@ impl Demo {
     }
 
     async fn completion(&mut self) -> Found {
-        let none: [(&str, &str); 0] = [];
-        let proposals = self.client.complete(Reference::prompt("greet"), "name", "A", none).await?;
+        let proposals = self.client.complete(Reference::prompt("greet"), "name", "A").await?;
         same(&proposals.values, &vec!["Ada".to_owned(), "Alan".to_owned()])
     }
 

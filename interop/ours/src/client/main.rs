@@ -30,7 +30,7 @@ async fn connect(revisions: Vec<Revision>, target: impl Connect) -> bowline::Res
         .roots([Root::new("file:///tmp")])
         .on_ask(|_| async { Answer::accept(json!({ "name": "Ada" })) })
         .on_sample(|_| async {
-            Ok(CreateMessageResult::new(Role::Assistant, Content::text("42"), "deep-thought"))
+            CreateMessageResult::new(Role::Assistant, Content::text("42"), "deep-thought")
         })
         // A full channel means that nobody waits for what it holds.
         .on_log(move |message| _ = log.try_send(message.data))

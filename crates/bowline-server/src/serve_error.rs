@@ -1,0 +1,90 @@
+//! Errors of building and serving a server.
+
+use std::{error::Error as StdError, fmt, io};
+
+/// What is wrong with a server, or with a tool, prompt or resource of it.
+pub struct BuildError {
+    message: Box<str>,
+}
+
+impl BuildError {
+    /// An error with this message, for crates that build servers.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into().into_boxed_str() }
+    }
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// Prints as `Display` does, because this is what a failing `main` shows.
+impl fmt::Debug for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl StdError for BuildError {}
+
+/// Why a server could not start or go on.
+pub struct ServeError(Kind);
+
+enum Kind {
+    Build(BuildError),
+    Io(io::Error),
+}
+
+impl ServeError {
+    /// Whether the server was never started because something is wrong with it.
+    pub fn is_build(&self) -> bool {
+        matches!(self.0, Kind::Build(_))
+    }
+
+    /// Returns the error of the connection or socket, if that is what failed.
+    pub fn as_io(&self) -> Option<&io::Error> {
+        match &self.0 {
+            Kind::Io(error) => Some(error),
+            Kind::Build(_) => None,
+        }
+    }
+}
+
+impl From<BuildError> for ServeError {
+    fn from(error: BuildError) -> Self {
+        Self(Kind::Build(error))
+    }
+}
+
+impl From<io::Error> for ServeError {
+    fn from(error: io::Error) -> Self {
+        Self(Kind::Io(error))
+    }
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Build(error) => error.fmt(f),
+            Kind::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Prints as `Display` does, because this is what a failing `main` shows.
+impl fmt::Debug for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl StdError for ServeError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match &self.0 {
+            Kind::Build(error) => error.source(),
+            Kind::Io(error) => error.source(),
+        }
+    }
+}
