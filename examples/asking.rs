@@ -31,5 +31,5 @@ async fn delete_project(ctx: Ctx, name: String) -> Result<String> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), ServeError> {
-    Server::new("asking").tool(delete_project).serve_stdio().await
+    Server::new("asking").tool(delete_project::tool()).serve_stdio().await
 }

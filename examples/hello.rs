@@ -12,5 +12,5 @@ fn add(a: i64, b: i64) -> i64 {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), ServeError> {
-    Server::new("hello").tool(add).serve_stdio().await
+    Server::new("hello").tool(add::tool()).serve_stdio().await
 }

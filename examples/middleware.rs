@@ -48,7 +48,7 @@ impl Middleware for Signature {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), ServeError> {
-    let server = Server::new("middleware").tool(greet).tool(reset);
+    let server = Server::new("middleware").tool(greet::tool()).tool(reset::tool());
     // The first one is the outermost.
     let server =
         server.layer(RateLimit::new(100, Duration::from_secs(1))).layer(Timeout(Duration::from_secs(5)));

@@ -11,7 +11,7 @@ async fn copy(ctx: Ctx, files: u32) -> String {
     for file in 1..=files {
         // A call that is given up is dropped where it waits, with all it holds.
         tokio::time::sleep(Duration::from_millis(20)).await;
-        ctx.progress_with(file.into(), f64::from(files), format!("copied file {file}"));
+        ctx.progress_with(file, files, format!("copied file {file}"));
     }
     format!("copied {files} files")
 }
@@ -25,7 +25,7 @@ fn count(ctx: Ctx, to: u32) -> String {
             return format!("gave up at {number}");
         }
         if number % 1000 == 0 {
-            ctx.progress(number.into(), f64::from(to));
+            ctx.progress(number, to);
         }
     }
     format!("counted to {to}")
@@ -33,5 +33,5 @@ fn count(ctx: Ctx, to: u32) -> String {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), ServeError> {
-    Server::new("progress").tool(copy).tool(count).serve_stdio().await
+    Server::new("progress").tool(copy::tool()).tool(count::tool()).serve_stdio().await
 }

@@ -6,11 +6,11 @@
 
 use bowline::{client::memory, prelude::*, types::Reference};
 
-fn languages(Typing { value, .. }: Typing) -> Vec<&'static str> {
+fn languages(CompletionRequest { value, .. }: CompletionRequest) -> Vec<&'static str> {
     ["python", "ruby", "rust"].into_iter().filter(|name| name.starts_with(&value)).collect()
 }
 
-fn frameworks(Typing { arguments, .. }: Typing) -> Vec<&'static str> {
+fn frameworks(CompletionRequest { arguments, .. }: CompletionRequest) -> Vec<&'static str> {
     match arguments.get("language").map(String::as_str) {
         Some("python") => vec!["django", "flask"],
         Some("rust") => vec!["axum", "tokio"],
@@ -38,7 +38,7 @@ fn review(
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> bowline::Result {
     let (near, far) = memory();
-    tokio::spawn(Server::new("prompts").prompt(review).serve(far.read, far.write));
+    tokio::spawn(Server::new("prompts").prompt(review::prompt()).serve(far.read, far.write));
     let client = Client::connect(near).await?;
 
     let reference = Reference::prompt("review");

@@ -39,7 +39,7 @@ impl Board {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> bowline::Result {
     let (near, far) = memory();
-    tokio::spawn(Server::new("board").tools(Board::default()).serve(far.read, far.write));
+    tokio::spawn(Server::new("board").with(Board::default()).serve(far.read, far.write));
     let client = Client::connect(near).await?;
 
     let filter = SubscriptionFilter::new().resource_subscriptions(vec!["board://notes".into()]);

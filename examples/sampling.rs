@@ -21,5 +21,5 @@ async fn summarize(ctx: Ctx, text: String) -> Result<String> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), ServeError> {
-    Server::new("sampling").tool(summarize).serve_stdio().await
+    Server::new("sampling").tool(summarize::tool()).serve_stdio().await
 }

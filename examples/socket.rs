@@ -19,7 +19,7 @@ fn greet(name: String) -> String {
 async fn main() -> bowline::Result {
     let path = std::env::temp_dir().join(format!("bowline-{}.sock", std::process::id()));
     let listener = UnixListener::bind(&path)?;
-    let server = Server::new("socket").tool(greet).build()?;
+    let server = Server::new("socket").tool(greet::tool()).build()?;
     let serving = tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let (server, (read, write)) = (server.clone(), stream.into_split());

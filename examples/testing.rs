@@ -11,7 +11,7 @@ fn divide(a: f64, b: f64) -> Result<f64> {
 }
 
 fn server() -> Server {
-    Server::new("testing").tool(divide)
+    Server::new("testing").tool(divide::tool())
 }
 
 #[tokio::main(flavor = "current_thread")]

@@ -47,5 +47,5 @@ fn forecast(
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), ServeError> {
-    Server::new("typed").tool(forecast).serve_stdio().await
+    Server::new("typed").tool(forecast::tool()).serve_stdio().await
 }

@@ -71,14 +71,14 @@ fn change(ctx: Ctx, uri: String) -> String {
 #[tokio::main]
 async fn main() -> Result<(), ServeError> {
     let server = Server::new("served")
-        .tool(now)
-        .tool(panic)
-        .tool(quiet)
-        .tool(stamp)
-        .tool(leave)
-        .tool(letters)
-        .tool(change)
-        .resource(watched);
+        .tool(now::tool())
+        .tool(panic::tool())
+        .tool(quiet::tool())
+        .tool(stamp::tool())
+        .tool(leave::tool())
+        .tool(letters::tool())
+        .tool(change::tool())
+        .resource(watched::resource());
     match std::env::args().nth(1).as_deref() {
         Some("stdio") => server.serve_stdio().await,
         Some(address) => server.serve_http(address).await,

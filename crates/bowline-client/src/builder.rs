@@ -39,6 +39,7 @@ pub(crate) struct Settings {
 /// What the client can be asked is declared to the server exactly as handlers are set here, and nothing else. A client with
 /// a [`relay`](Self::relay) declares what it is told to.
 #[derive(Clone, Debug)]
+#[must_use = "it does nothing until it is used"]
 pub struct ClientBuilder {
     pub(crate) info: Implementation,
     pub(crate) revisions: RevisionSet,

@@ -34,7 +34,7 @@ pub(crate) fn builder(
     Ok(quote!(::bowline::__private::#builder::new(#uri #name) #description #calls #(#completers)*))
 }
 
-/// The same rule as the server's, told earlier.
+/// The rule of the server, checked at compile time.
 fn check_name(name: &LitStr) -> Result<()> {
     let text = name.value();
     let allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.');

@@ -1,13 +1,14 @@
 //! The handler of a function, handed to its builder.
 
 use crate::{
+    docs,
     kind::Kind,
     options::Options,
     parameters::{Input, Parameters},
 };
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
-use syn::{Attribute, Error, Ident, Result, ReturnType, Signature, Type, spanned::Spanned};
+use syn::{Attribute, Error, Result, ReturnType, Signature, Type, spanned::Spanned};
 
 /// The type a function returns.
 pub(crate) fn output(signature: &Signature) -> Type {
@@ -25,11 +26,18 @@ pub(crate) fn lints() -> Attribute {
 /// The struct that the parameters become.
 pub(crate) fn arguments(parameters: &Parameters) -> TokenStream {
     let Input::Fields(fields) = &parameters.input else { return TokenStream::new() };
+    // A type without `#[data]` is reported in our words, next to those of serde. Attributes may replace the traits.
+    let plain = fields.iter().filter(|field| field.attributes.iter().all(docs::is_doc));
+    let checks = plain.map(|field| {
+        let ty = &field.ty;
+        quote_spanned!(ty.span()=> ::bowline::__private::argument::<#ty>())
+    });
     let fields = fields.iter().map(|field| {
         let (ident, ty, attributes) = (&field.ident, &field.ty, &field.attributes);
         quote!(#(#attributes)* #ident: #ty)
     });
     quote! {
+        const _: fn() = || { #(#checks;)* };
         #[derive(::bowline::__private::serde::Deserialize, ::bowline::__private::schemars::JsonSchema)]
         #[serde(crate = "::bowline::__private::serde")]
         #[schemars(crate = "::bowline::__private::schemars")]
@@ -52,7 +60,7 @@ pub(crate) fn hand(
     let is_async = signature.asyncness.is_some();
     let blocking = match options.blocking {
         Some(span) if is_async => {
-            let reason = "`blocking` is for a function that is not async; an async one hands over by itself";
+            let reason = "`blocking` is for a function that is not async; an async one moves such work to a thread itself";
             return Err(Error::new(span, reason));
         }
         Some(_) => Some(quote!(.blocking())),
@@ -79,13 +87,5 @@ pub(crate) fn closure_parameters(parameters: &Parameters) -> TokenStream {
     match parameters.input {
         Input::Nothing => quote!(__ctx),
         Input::Fields(_) | Input::Whole(_) => quote!(__ctx, __args),
-    }
-}
-
-/// The names that the parameters bind, for code around the function to make room for.
-pub(crate) fn bound(parameters: &Parameters) -> Vec<&Ident> {
-    match &parameters.input {
-        Input::Fields(fields) => fields.iter().map(|field| &field.ident).collect(),
-        Input::Nothing | Input::Whole(_) => Vec::new(),
     }
 }

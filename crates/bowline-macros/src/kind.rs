@@ -36,13 +36,18 @@ impl Kind {
         Ident::new(name, Span::call_site())
     }
 
-    /// The trait by which a function is registered, and its method.
-    pub(crate) fn conversion(self) -> (Ident, Ident) {
-        let (name, method) = match self {
-            Self::Tool => ("IntoTool", "into_tool"),
-            Self::Prompt => ("IntoPromptEntry", "into_prompt_entry"),
-            Self::Resource => ("IntoResource", "into_resource"),
+    /// The function that returns the builder: `tool` in `add::tool()`.
+    pub(crate) fn constructor(self) -> Ident {
+        Ident::new(self.attribute(), Span::call_site())
+    }
+
+    /// The method that adds the builder to a set of entries.
+    pub(crate) fn adder(self) -> Ident {
+        let name = match self {
+            Self::Tool => "add_tool",
+            Self::Prompt => "add_prompt",
+            Self::Resource => "add_resource",
         };
-        (Ident::new(name, Span::call_site()), Ident::new(method, Span::call_site()))
+        Ident::new(name, Span::call_site())
     }
 }

@@ -1,4 +1,4 @@
-//! The attributes of Bowline, re-exported by the crate `bowline`: which function becomes what.
+//! The attribute macros of Bowline, re-exported by the crate `bowline`.
 //!
 //! `#[tool]`, `#[prompt]` and `#[resource]` write the builder call that could have been written by hand; `#[tools]` does
 //! so for the methods of a state; `#[data]` derives what arguments and results need. None of them adds behavior.
@@ -21,7 +21,8 @@ use proc_macro::TokenStream;
 ///
 /// The doc comment becomes the description. Each parameter becomes a property of the arguments, with its own doc comment
 /// as description, and keeps attributes of serde and schemars; an `Option` may be left out. A parameter of type `Ctx` is
-/// the context of the call and may stand anywhere. The function may be async or not, and stays callable.
+/// the context of the call, in any position. The function may be async or not. `name::tool()` returns the
+/// [`Tool`](../bowline/server/struct.Tool.html), to be registered as it is or changed further.
 ///
 /// ```
 /// use bowline::prelude::*;
@@ -40,7 +41,7 @@ use proc_macro::TokenStream;
 /// }
 ///
 /// assert_eq!(repeat("ho".into(), 2), "hoho");
-/// let server = Server::new("demo").tool(repeat);
+/// let server = Server::new("demo").tool(repeat::tool());
 /// ```
 ///
 /// Arguments: `name = "…"` (the function's name otherwise), `title = "…"`, `read_only`, `destructive = false`,
@@ -49,8 +50,9 @@ use proc_macro::TokenStream;
 /// A struct can stand for all the arguments: as the only parameter besides `Ctx`, written as a pattern
 /// (`Add { a, b }: Add`) or marked `#[args] add: Add`.
 ///
-/// The name of the function then stands for a value, like that of a unit struct: elsewhere in its module no local
-/// variable can have it, but parameters of other tools can.
+/// The function stays a function. Next to it the macro writes a type of the same name, whose only purpose is
+/// `name::tool()`; an import of the function brings it along. So a module or type next to the function cannot have its
+/// name, and inside the function a crate of that name is written `::name`.
 #[proc_macro_attribute]
 pub fn tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
     free::expand(Kind::Tool, arguments.into(), &item.into()).into()
@@ -59,7 +61,8 @@ pub fn tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// Makes the marked methods of an `impl` block tools, prompts and resources that share a state.
 ///
 /// Methods marked `#[tool]`, `#[prompt]` or `#[resource("…")]` take `&self` and otherwise what such functions take.
-/// Others are left alone. The state is given to `Server::tools`, and lives as long as the server.
+/// Others are left alone. `Server::with` adds everything that the state offers; the state lives as long as the server.
+/// A method that keeps the state for longer takes `self: Arc<Self>`.
 ///
 /// ```
 /// use bowline::prelude::*;
@@ -87,7 +90,33 @@ pub fn tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///     }
 /// }
 ///
-/// let server = Server::new("demo").tools(Counter::default());
+/// let server = Server::new("demo").with(Counter::default());
+/// ```
+///
+/// A type may have several such blocks. One of them includes the others by name:
+///
+/// ```
+/// use bowline::prelude::*;
+///
+/// struct Shop;
+///
+/// #[tools(include(orders))]
+/// impl Shop {
+///     #[tool]
+///     fn open(&self) -> bool {
+///         true
+///     }
+/// }
+///
+/// #[tools(part = orders)]
+/// impl Shop {
+///     #[tool]
+///     fn order(&self, item: String) -> String {
+///         format!("ordered {item}")
+///     }
+/// }
+///
+/// let server = Server::new("shop").with(Shop);
 /// ```
 #[proc_macro_attribute]
 pub fn tools(arguments: TokenStream, item: TokenStream) -> TokenStream {
@@ -98,12 +127,14 @@ pub fn tools(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// It is written like a [`macro@tool`] and returns text or messages. Arguments: `name = "…"`, `title = "…"`.
 ///
-/// A parameter marked `#[complete(function)]` gets its suggestions from `fn(Typing) -> Vec<String>`, async or not.
+/// A parameter marked `#[complete(function)]` gets its suggestions from `fn(Ctx, CompletionRequest) -> Vec<String>`. The
+/// function may be async, return a `Result`, and leave out `Ctx`. In a `#[tools]` block it may be a method of the same block
+/// that takes `&self`: `#[complete(Self::cities)]`. Clients send arguments as text, so a list or a map is a compile error.
 ///
 /// ```
 /// use bowline::prelude::*;
 ///
-/// fn languages(typing: Typing) -> Vec<&'static str> {
+/// fn languages(typing: CompletionRequest) -> Vec<&'static str> {
 ///     ["rust", "ruby"].into_iter().filter(|name| name.starts_with(&typing.value)).collect()
 /// }
 ///
@@ -119,7 +150,7 @@ pub fn tools(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///     format!("Review this {} code:\n{code}", language.unwrap_or_default())
 /// }
 ///
-/// let server = Server::new("demo").prompt(review);
+/// let server = Server::new("demo").prompt(review::prompt());
 /// ```
 #[proc_macro_attribute]
 pub fn prompt(arguments: TokenStream, item: TokenStream) -> TokenStream {
@@ -141,7 +172,7 @@ pub fn prompt(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///     Ok(format!("user {id}"))
 /// }
 ///
-/// let server = Server::new("demo").resource(user);
+/// let server = Server::new("demo").resource(user::resource());
 /// ```
 #[proc_macro_attribute]
 pub fn resource(arguments: TokenStream, item: TokenStream) -> TokenStream {

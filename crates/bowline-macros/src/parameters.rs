@@ -2,7 +2,7 @@
 
 use crate::{docs, kind::Kind};
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{ToTokens, quote};
 use syn::{
     Attribute, Error, FnArg, GenericArgument, Ident, LitStr, Pat, PatType, Path, PathArguments, Result,
     ReturnType, Signature, Type, ext::IdentExt,
@@ -26,14 +26,30 @@ pub(crate) struct Field {
     pub(crate) attributes: Vec<Attribute>,
 }
 
+/// A function that suggests values for an argument.
+pub(crate) struct Completer {
+    pub(crate) path: Path,
+    /// The closure to use instead, if the function is a method that needs the state.
+    pub(crate) state: Option<TokenStream>,
+}
+
+impl ToTokens for Completer {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        match &self.state {
+            Some(closure) => closure.to_tokens(tokens),
+            None => self.path.to_tokens(tokens),
+        }
+    }
+}
+
 /// What a function takes.
 pub(crate) struct Parameters {
     pub(crate) input: Input,
     /// What to pass, in order, given `__ctx` and `__args`.
     pub(crate) values: Vec<TokenStream>,
     pub(crate) types: Vec<Type>,
-    /// The arguments that are completed, and the functions that do so.
-    pub(crate) completers: Vec<(String, Path)>,
+    /// The arguments that are completed, and the functions that suggest values.
+    pub(crate) completers: Vec<(String, Completer)>,
 }
 
 impl Parameters {
@@ -59,8 +75,9 @@ impl Parameters {
                 parameters.values.push(quote!(__ctx));
                 continue;
             }
-            check_type(kind, &parameter.ty)?;
-            if is_whole(parameter, &attributes) {
+            let is_whole = is_whole(parameter, &attributes);
+            check_type(if is_whole { Kind::Tool } else { kind }, &parameter.ty)?;
+            if is_whole {
                 if let Some(attribute) =
                     attributes.iter().find(|attribute| !is_args(attribute) && !docs::is_doc(attribute))
                 {
@@ -106,7 +123,7 @@ fn check_signature(kind: Kind, signature: &Signature) -> Result<()> {
     if let ReturnType::Type(_, ty) = &signature.output
         && let Some(found) = find(ty, |ty| matches!(ty, Type::ImplTrait(_)))
     {
-        let reason = format!("a {} names the type it returns; `impl Trait` is none", kind.attribute());
+        let reason = format!("a {} names the type that it returns; `impl Trait` does not", kind.attribute());
         return Err(Error::new_spanned(found, reason));
     }
     Ok(())
@@ -115,6 +132,13 @@ fn check_signature(kind: Kind, signature: &Signature) -> Result<()> {
 fn check_type(kind: Kind, ty: &Type) -> Result<()> {
     if let Some(found) = find(ty, |ty| matches!(ty, Type::ImplTrait(_))) {
         let reason = format!("the parameter of a {} needs a type, not `impl Trait`", kind.attribute());
+        return Err(Error::new_spanned(found, reason));
+    }
+    if kind != Kind::Tool
+        && let Some(found) = find(ty, is_composite)
+    {
+        let what = if kind == Kind::Prompt { "the arguments of a prompt" } else { "the variables of a URI" };
+        let reason = format!("clients send {what} as text: take `String`, a number, a bool or an enum");
         return Err(Error::new_spanned(found, reason));
     }
     let Some(found) = find(ty, |ty| matches!(ty, Type::Reference(_))) else { return Ok(()) };
@@ -151,6 +175,19 @@ fn find(ty: &Type, wanted: fn(&Type) -> bool) -> Option<&Type> {
     }
 }
 
+/// Whether no text can stand for a value of this type.
+fn is_composite(ty: &Type) -> bool {
+    const COLLECTIONS: &[&str] =
+        &["Vec", "VecDeque", "HashMap", "BTreeMap", "HashSet", "BTreeSet", "IndexMap", "IndexSet"];
+    match ty {
+        Type::Tuple(_) | Type::Array(_) | Type::Slice(_) => true,
+        Type::Path(path) => {
+            path.path.segments.last().is_some_and(|last| COLLECTIONS.iter().any(|name| last.ident == name))
+        }
+        _ => false,
+    }
+}
+
 fn is_context(ty: &Type) -> bool {
     matches!(ty, Type::Path(path) if path.path.segments.last().is_some_and(|segment| segment.ident == "Ctx"))
 }
@@ -166,7 +203,7 @@ fn is_whole(parameter: &PatType, attributes: &[Attribute]) -> bool {
 fn field(
     parameter: &PatType,
     mut attributes: Vec<Attribute>,
-    completers: &mut Vec<(String, Path)>,
+    completers: &mut Vec<(String, Completer)>,
     kind: Kind,
 ) -> Result<Field> {
     let ident = match &*parameter.pat {
@@ -181,8 +218,8 @@ fn field(
         // Completion belongs to the builder; everything else belongs to the field.
         for attribute in attributes.extract_if(.., |attribute| attribute.path().is_ident("complete")) {
             let reason = "expected a function, as in `#[complete(cities)]`";
-            let function = attribute.parse_args().map_err(|_| Error::new_spanned(&attribute, reason))?;
-            completers.push((name.clone(), function));
+            let path = attribute.parse_args().map_err(|_| Error::new_spanned(&attribute, reason))?;
+            completers.push((name.clone(), Completer { path, state: None }));
         }
     }
     Ok(Field { ident, name, ty: (*parameter.ty).clone(), attributes })

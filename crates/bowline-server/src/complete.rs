@@ -1,19 +1,36 @@
-//! Completion of arguments while a user types them.
+//! Suggestions for arguments while a user types them.
 
+use crate::{Ctx, Error, IntoError, Result};
 use bowline_proto::service::BoxFuture;
 use bowline_types::Completion;
 use std::{collections::BTreeMap, fmt, future::Future, marker::PhantomData, sync::Arc};
 
-/// An argument half typed.
+/// An argument that the user is typing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Typing {
-    /// What is typed so far.
+#[non_exhaustive]
+#[doc(alias = "completion/complete")]
+pub struct CompletionRequest {
+    /// What the user has typed so far.
     pub value: String,
-    /// The arguments that already have a value.
+    /// The other arguments that already have a value.
     pub arguments: BTreeMap<String, String>,
 }
 
-type Complete = Arc<dyn Fn(Typing) -> BoxFuture<'static, Completion> + Send + Sync>;
+impl CompletionRequest {
+    /// A request for an argument of which this much is typed.
+    pub fn new(value: impl Into<String>) -> Self {
+        Self { value: value.into(), arguments: BTreeMap::new() }
+    }
+
+    /// Adds another argument that already has a value.
+    #[must_use]
+    pub fn argument(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.arguments.insert(name.into(), value.into());
+        self
+    }
+}
+
+type Complete = Arc<dyn Fn(Ctx, CompletionRequest) -> BoxFuture<'static, Result<Completion>> + Send + Sync>;
 
 /// The completers of one prompt or template, by argument.
 #[derive(Clone, Default)]
@@ -21,7 +38,7 @@ pub(crate) struct Completers(BTreeMap<String, Complete>);
 
 impl Completers {
     pub(crate) fn insert<M, C: Completer<M>>(&mut self, argument: String, completer: C) {
-        self.0.insert(argument, Arc::new(move |typing| completer.complete(typing)));
+        self.0.insert(argument, Arc::new(move |ctx, request| completer.complete(ctx, request)));
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -33,9 +50,14 @@ impl Completers {
     }
 
     /// The suggestions for an argument; none for one that has no completer.
-    pub(crate) async fn complete(&self, argument: &str, typing: Typing) -> Completion {
-        let Some(completer) = self.0.get(argument) else { return Completion::default() };
-        bounded(completer(typing).await)
+    pub(crate) async fn complete(
+        &self,
+        argument: &str,
+        ctx: Ctx,
+        request: CompletionRequest,
+    ) -> Result<Completion> {
+        let Some(completer) = self.0.get(argument) else { return Ok(Completion::default()) };
+        Ok(bounded(completer(ctx, request).await?))
     }
 }
 
@@ -45,7 +67,7 @@ impl fmt::Debug for Completers {
     }
 }
 
-/// The protocol lets at most 100 suggestions through; how many there are is told beside them.
+/// The protocol allows at most 100 suggestions, and the number of all of them next to these.
 fn bounded(mut completion: Completion) -> Completion {
     if completion.values.len() > Completion::MAX_VALUES {
         completion.total.get_or_insert(completion.values.len() as u64);
@@ -55,61 +77,84 @@ fn bounded(mut completion: Completion) -> Completion {
     completion
 }
 
-/// Suggestions for an argument: a list of texts, or a [`Completion`] that says more.
+/// Suggestions for an argument: a list of texts, a [`Completion`] with more details, or a `Result` of these.
 pub trait IntoCompletion {
-    /// The suggestions.
-    fn into_completion(self) -> Completion;
+    /// Converts the suggestions.
+    fn into_completion(self) -> Result<Completion, Error>;
 }
 
 impl IntoCompletion for Completion {
-    fn into_completion(self) -> Completion {
-        self
+    fn into_completion(self) -> Result<Completion, Error> {
+        Ok(self)
     }
 }
 
 impl<T: Into<String>> IntoCompletion for Vec<T> {
-    fn into_completion(self) -> Completion {
-        Completion { values: self.into_iter().map(Into::into).collect(), ..Completion::default() }
+    fn into_completion(self) -> Result<Completion, Error> {
+        Ok(Completion { values: self.into_iter().map(Into::into).collect(), ..Completion::default() })
     }
 }
 
-/// Marks a completer that answers at once.
+impl<T: IntoCompletion, E: IntoError> IntoCompletion for Result<T, E> {
+    fn into_completion(self) -> Result<Completion, Error> {
+        self.map_err(IntoError::into_error)?.into_completion()
+    }
+}
+
+/// Marks a completer that returns its suggestions.
 #[derive(Debug)]
 pub struct AtOnce;
-/// Marks a completer that takes its time.
+/// Marks a completer that returns a future.
 #[derive(Debug)]
 pub struct InTime<R>(PhantomData<R>);
+/// Marks a completer that takes the context of the call first.
+#[derive(Debug)]
+pub struct WithCtx<M>(PhantomData<M>);
 
-/// A function that suggests values for an argument: `fn(Typing) -> Vec<String>`, async or not.
+/// A function that suggests values for an argument: `fn(Ctx, CompletionRequest) -> Vec<String>`. It may be async, fail with
+/// any error, and leave out `Ctx`.
 #[diagnostic::on_unimplemented(
     message = "this function cannot complete an argument",
-    label = "expected `fn(Typing) -> Vec<String>`, async or not"
+    label = "expected `fn(Ctx, CompletionRequest) -> Vec<String>`, with `Ctx` optional",
+    note = "it may be async, and return a `Result`",
+    note = "a method that takes `&self` is named `Self::method`, and is in the same `#[tools]` block"
 )]
 pub trait Completer<M>: Send + Sync + 'static {
-    /// Suggests.
-    fn complete(&self, typing: Typing) -> BoxFuture<'static, Completion>;
+    /// Suggests values.
+    fn complete(&self, ctx: Ctx, request: CompletionRequest) -> BoxFuture<'static, Result<Completion>>;
 }
 
-#[diagnostic::do_not_recommend]
-impl<F, R> Completer<AtOnce> for F
-where
-    F: Fn(Typing) -> R + Send + Sync + 'static,
-    R: IntoCompletion,
-{
-    fn complete(&self, typing: Typing) -> BoxFuture<'static, Completion> {
-        Box::pin(std::future::ready(self(typing).into_completion()))
-    }
+macro_rules! completers {
+    ($(($($Slot:ty),*) $AtOnce:ty, $InTime:ty, |$ctx:ident, $request:ident| ($($given:ident),*);)*) => { $(
+        #[diagnostic::do_not_recommend]
+        impl<F, R> Completer<$AtOnce> for F
+        where
+            F: Fn($($Slot),*) -> R + Send + Sync + 'static,
+            R: IntoCompletion,
+        {
+            fn complete(&self, $ctx: Ctx, $request: CompletionRequest) -> BoxFuture<'static, Result<Completion>> {
+                let _ = &$ctx;
+                Box::pin(std::future::ready(self($($given),*).into_completion()))
+            }
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl<F, Fut, R> Completer<$InTime> for F
+        where
+            F: Fn($($Slot),*) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output = R> + Send + 'static,
+            R: IntoCompletion,
+        {
+            fn complete(&self, $ctx: Ctx, $request: CompletionRequest) -> BoxFuture<'static, Result<Completion>> {
+                let _ = &$ctx;
+                let future = self($($given),*);
+                Box::pin(async move { future.await.into_completion() })
+            }
+        }
+    )* };
 }
 
-#[diagnostic::do_not_recommend]
-impl<F, Fut, R> Completer<InTime<R>> for F
-where
-    F: Fn(Typing) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = R> + Send + 'static,
-    R: IntoCompletion,
-{
-    fn complete(&self, typing: Typing) -> BoxFuture<'static, Completion> {
-        let future = self(typing);
-        Box::pin(async move { future.await.into_completion() })
-    }
+completers! {
+    (CompletionRequest) AtOnce, InTime<R>, |ctx, request| (request);
+    (Ctx, CompletionRequest) WithCtx<AtOnce>, WithCtx<InTime<R>>, |ctx, request| (ctx, request);
 }

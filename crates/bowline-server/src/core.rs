@@ -2,7 +2,7 @@
 
 use crate::{
     Ctx, Error,
-    complete::Typing,
+    complete::CompletionRequest,
     error::Kind,
     exact,
     handler::Running,
@@ -49,9 +49,9 @@ impl Core {
     fn begin(&self, call: &mut Call, notifier: Notifier) -> Result<Ctx, RpcError> {
         call.replay.redeem(&self.profile.consumed, unix_time)?;
         let log = Log::new(std::mem::take(&mut call.replay));
-        let hub = Arc::clone(self.registry.hub());
+        let registry = self.registry.clone();
         let extensions = std::mem::take(&mut call.extensions);
-        Ok(Ctx::new(Arc::clone(&call.client), call.params.clone(), notifier, hub, log, extensions))
+        Ok(Ctx::new(Arc::clone(&call.client), call.params.clone(), notifier, registry, log, extensions))
     }
 
     async fn dispatch(&self, mut call: Call, notifier: Notifier) -> Outcome {
@@ -317,7 +317,7 @@ impl Core {
 
     async fn complete(&self, snapshot: &Snapshot, call: &Call, ctx: &Ctx) -> Result<Reply, RpcError> {
         let params: CompleteParams = call.params.decode()?;
-        let typing = Typing {
+        let request = CompletionRequest {
             value: params.argument.value,
             arguments: params.context.and_then(|context| context.arguments).into_iter().flatten().collect(),
         };
@@ -336,9 +336,9 @@ impl Core {
                 template.ok_or_else(unknown)?.completers.clone()
             }
         };
-        let argument = params.argument.name;
+        let (argument, context) = (params.argument.name, ctx.clone());
         let running =
-            Running::Pending(Box::pin(async move { Ok(completers.complete(&argument, typing).await) }));
+            Running::Pending(Box::pin(async move { completers.complete(&argument, context, request).await }));
         match self.round(running, ctx, "the completion").await? {
             Finished::Done(Ok(completion)) => {
                 Ok(Reply::Completion(Box::new(CompleteResult { completion, ..CompleteResult::default() })))

@@ -1,6 +1,9 @@
 //! What a handler can do besides returning: ask, report, remember, look at its caller.
 
-use crate::{Error, FromJson, HandlerError, Result, elicit, hub::Hub, round::Log, schema, visit};
+use crate::{
+    Error, FromJson, HandlerError, ProgressTotal, ProgressValue, Registry, Result, elicit, round::Log, schema,
+    visit,
+};
 use bowline_proto::{
     custom::check_custom_name,
     params::Params,
@@ -51,7 +54,7 @@ struct Inner {
     client: Arc<ClientView>,
     params: Params,
     notifier: Notifier,
-    hub: Arc<Hub>,
+    registry: Registry,
     log: Log,
     extensions: Extensions,
 }
@@ -67,11 +70,11 @@ impl Ctx {
         client: Arc<ClientView>,
         params: Params,
         notifier: Notifier,
-        hub: Arc<Hub>,
+        registry: Registry,
         log: Log,
         extensions: Extensions,
     ) -> Self {
-        Self { inner: Arc::new(Inner { client, params, notifier, hub, log, extensions }) }
+        Self { inner: Arc::new(Inner { client, params, notifier, registry, log, extensions }) }
     }
 
     pub(crate) fn log_of_round(&self) -> &Log {
@@ -298,14 +301,23 @@ impl Ctx {
     }
 
     /// Reports how far the work has come. Dropped when the caller did not ask, and when it does not grow.
-    pub fn progress(&self, done: f64, total: impl Into<Option<f64>>) {
-        self.inner.notifier.emit(Notice::Progress { progress: done, total: total.into(), message: None });
+    ///
+    /// Both are numbers of any type; `None` stands for an unknown total.
+    #[doc(alias = "notifications/progress")]
+    pub fn progress(&self, done: impl ProgressValue, total: impl ProgressTotal) {
+        let (progress, total) = (done.into_f64(), total.into_total());
+        self.inner.notifier.emit(Notice::Progress { progress, total, message: None });
     }
 
     /// Reports how far the work has come, with a word on what is being done.
-    pub fn progress_with(&self, done: f64, total: impl Into<Option<f64>>, message: impl Into<String>) {
-        let message = Some(message.into());
-        self.inner.notifier.emit(Notice::Progress { progress: done, total: total.into(), message });
+    pub fn progress_with(
+        &self,
+        done: impl ProgressValue,
+        total: impl ProgressTotal,
+        message: impl Into<String>,
+    ) {
+        let (progress, total, message) = (done.into_f64(), total.into_total(), Some(message.into()));
+        self.inner.notifier.emit(Notice::Progress { progress, total, message });
     }
 
     /// Sends a log message to the client, if it wants this level. Never put secrets in one.
@@ -355,7 +367,15 @@ impl Ctx {
 
     /// Tells subscribers that a resource has changed.
     pub fn resource_updated(&self, uri: impl Into<String>) {
-        self.inner.hub.publish(&Change::Resource(uri.into()));
+        self.inner.registry.hub().publish(&Change::Resource(uri.into()));
+    }
+
+    /// Returns the handle to change what the server offers while it serves.
+    ///
+    /// Clients learn of changed lists if the server declares that they change: see [`Server::dynamic`](crate::Server::dynamic).
+    #[doc(alias = "list_changed")]
+    pub fn registry(&self) -> &Registry {
+        &self.inner.registry
     }
 
     /// Whether the caller has given up. The handler's future is dropped then; this is for work it spawned.

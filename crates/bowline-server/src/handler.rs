@@ -1,4 +1,4 @@
-//! Functions that handle calls: two slots, `(Ctx, Args)`, each optional, synchronous or not.
+//! Functions that handle calls: `fn(Ctx, Args)`, each parameter optional, async or not.
 
 use crate::{Ctx, Error, contents::IntoContents, messages::IntoPrompt, output::IntoOutput, schema};
 use bowline_proto::service::BoxFuture;
@@ -7,11 +7,11 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use std::{fmt, future::Future, marker::PhantomData};
 
-/// A handler at work: done, or still running.
+/// A call of a handler: done, or still running.
 pub enum Running<T> {
     /// It is done.
     Ready(Result<T, Error>),
-    /// It goes on.
+    /// It is still running.
     Pending(BoxFuture<'static, Result<T, Error>>),
 }
 
@@ -26,9 +26,10 @@ impl<T> fmt::Debug for Running<T> {
 
 /// The arguments of a call, before they have a type.
 ///
-/// Tools bring a JSON object; prompts and templates bring strings, which turn into numbers and booleans where the
-/// handler's type wants them.
+/// Tools get a JSON object. Prompts and templates get strings, which become numbers and booleans where the handler's
+/// type wants them.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Arguments {
     /// A JSON object.
     Json(RawJson),
@@ -46,20 +47,25 @@ impl Arguments {
 }
 
 /// Marks a handler of the context and arguments.
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct CtxArgs<A>(PhantomData<A>);
 /// Marks a handler of arguments.
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct Args<A>(PhantomData<A>);
 /// Marks a handler of the context.
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct CtxOnly;
-/// Marks a handler of nothing.
+/// Marks a handler without parameters.
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct Nothing;
-/// Marks a handler that answers at once.
+/// Marks a handler that is not async.
+#[doc(hidden)]
 #[derive(Debug)]
-pub struct Sync<M>(PhantomData<M>);
+pub struct Immediate<M>(PhantomData<M>);
 
 /// Declares one handler trait and implements it for the eight shapes of functions.
 macro_rules! handlers {
@@ -68,7 +74,7 @@ macro_rules! handlers {
         trait $Handler:ident: $IntoReply:ident::$into_reply:ident -> $Reply:ty, schema $output_schema:expr
     ) => {
         $(#[$attribute])*
-        pub trait $Handler<M>: Send + std::marker::Sync + 'static {
+        pub trait $Handler<M>: Send + Sync + 'static {
             /// The schema of the arguments; `None` without any.
             fn input_schema() -> Option<RawJson>;
             /// The schema of what it returns, when that has one.
@@ -91,7 +97,7 @@ macro_rules! handlers {
         #[diagnostic::do_not_recommend]
         impl<F, Fut, R, $($A)?> $Handler<$Marker> for F
         where
-            F: Fn($($Slot),*) -> Fut + Send + std::marker::Sync + 'static,
+            F: Fn($($Slot),*) -> Fut + Send + Sync + 'static,
             Fut: Future<Output = R> + Send + 'static,
             R: $IntoReply,
             $($A: DeserializeOwned + JsonSchema + Send + 'static,)?
@@ -116,9 +122,9 @@ macro_rules! handlers {
         }
 
         #[diagnostic::do_not_recommend]
-        impl<F, R, $($A)?> $Handler<Sync<$Marker>> for F
+        impl<F, R, $($A)?> $Handler<Immediate<$Marker>> for F
         where
-            F: Fn($($Slot),*) -> R + Send + std::marker::Sync + 'static,
+            F: Fn($($Slot),*) -> R + Send + Sync + 'static,
             R: $IntoReply,
             $($A: DeserializeOwned + JsonSchema + Send + 'static,)?
         {

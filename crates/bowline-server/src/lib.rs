@@ -47,6 +47,7 @@ mod messages;
 mod method;
 pub mod middleware;
 mod output;
+mod progress;
 mod prompt;
 mod random;
 mod registry;
@@ -59,6 +60,7 @@ mod simple;
 mod stdio;
 mod strings;
 mod tool;
+mod toolset;
 pub mod transport;
 mod visit;
 
@@ -70,22 +72,24 @@ pub use bowline_proto::{
     },
 };
 pub use bowline_types::Answer;
-pub use complete::{AtOnce, Completer, InTime, IntoCompletion, Typing};
+pub use complete::{AtOnce, Completer, CompletionRequest, InTime, IntoCompletion, WithCtx};
 pub use contents::IntoContents;
 pub use ctx::{Ctx, Visit};
 pub use error::{BoxError, Error, HandlerError, IntoError, Result};
 pub use handler::{
-    Args, Arguments, CtxArgs, CtxOnly, Nothing, PromptHandler, ResourceHandler, Running, Sync, ToolHandler,
+    Args, Arguments, CtxArgs, CtxOnly, Immediate, Nothing, PromptHandler, ResourceHandler, Running, ToolHandler,
 };
 pub use hub::Updates;
 pub use limits::Limits;
 pub use messages::IntoPrompt;
 pub use method::{MethodHandler, NotificationHandler};
 pub use output::{IntoOutput, Json};
+pub use progress::{ProgressTotal, ProgressValue};
 pub use prompt::{IntoPromptEntry, Prompt};
 pub use registry::Registry;
 pub use resource::{IntoResource, Resource, ResourceSource};
 pub use schema::{FromJson, ToJson};
 pub use serve_error::{BuildError, ServeError};
 pub use server::{Announcer, Server, ServerHandle};
-pub use tool::{IntoTool, Tool, Toolset};
+pub use tool::{IntoTool, Tool};
+pub use toolset::{Entries, Toolset};

@@ -2,28 +2,94 @@
 
 use std::time::Duration;
 
-/// How much a server takes before it says no.
+/// What a server accepts from its clients and its handlers.
+///
+/// ```
+/// use bowline_server::{Limits, Server};
+///
+/// let server = Server::new("demo").limits(Limits::default().frame(64 * 1024).rounds(3));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
-    /// The longest frame, in bytes: 4 MiB.
+    /// The longest frame, in bytes.
     pub frame: usize,
-    /// How often one call may ask before it is taken for a loop: 10.
+    /// How many rounds of questions one call may have.
     pub rounds: u32,
-    /// How long an unanswered question stays answerable: 10 minutes.
+    /// How long a question can be answered.
     pub question: Duration,
-    /// How long calls may go on after the client has gone: 5 seconds.
+    /// How long calls may run after the client has gone.
     pub drain: Duration,
-    /// How many bytes may wait to be written before progress and log messages are dropped and no further frame is
-    /// read: 1 MiB.
+    /// How many bytes may wait to be written.
     pub backlog: usize,
-    /// How often a legacy client that sends nothing is pinged on a byte stream; `None`, as by default, for never. One that
-    /// sends nothing for as long again is gone.
+    /// How often a silent legacy client is pinged.
     pub ping: Option<Duration>,
-    /// How many progress notifications one call may send per second, and in a burst: 20. What is left out is made up for
-    /// by the next one, at the latest when the call ends.
+    /// How many progress notifications one call may send per second.
     pub progress_rate: u32,
-    /// How many log messages one call may send per second, and in a burst: 100. A message says how many were left out.
+    /// How many log messages one call may send per second.
     pub log_rate: u32,
+}
+
+impl Limits {
+    /// Limits the length of a frame in bytes. Default: 4 MiB.
+    #[must_use]
+    pub fn frame(mut self, bytes: usize) -> Self {
+        self.frame = bytes;
+        self
+    }
+
+    /// Limits how many rounds of questions one call may have. Default: 10.
+    #[must_use]
+    pub fn rounds(mut self, rounds: u32) -> Self {
+        self.rounds = rounds;
+        self
+    }
+
+    /// Limits how long a question can be answered. Default: 10 minutes.
+    #[must_use]
+    pub fn question(mut self, time: Duration) -> Self {
+        self.question = time;
+        self
+    }
+
+    /// Limits how long calls may run after the client has gone. Default: 5 seconds.
+    #[must_use]
+    pub fn drain(mut self, time: Duration) -> Self {
+        self.drain = time;
+        self
+    }
+
+    /// Limits how many bytes may wait to be written. Beyond that, progress and log messages are dropped and no further
+    /// frame is read. Default: 1 MiB.
+    #[must_use]
+    pub fn backlog(mut self, bytes: usize) -> Self {
+        self.backlog = bytes;
+        self
+    }
+
+    /// Sets how often a legacy client that sends nothing is pinged on a byte stream. A client that stays silent for as long
+    /// again is disconnected. Default: `None`, never.
+    #[must_use]
+    pub fn ping(mut self, interval: impl Into<Option<Duration>>) -> Self {
+        self.ping = interval.into();
+        self
+    }
+
+    /// Limits how many progress notifications one call may send per second, and in a burst. A later notification, at the
+    /// latest when the call ends, makes up for those left out. Default: 20.
+    #[must_use]
+    pub fn progress_rate(mut self, per_second: u32) -> Self {
+        self.progress_rate = per_second;
+        self
+    }
+
+    /// Limits how many log messages one call may send per second, and in a burst. A message reports how many were left out.
+    /// Default: 100.
+    #[must_use]
+    pub fn log_rate(mut self, per_second: u32) -> Self {
+        self.log_rate = per_second;
+        self
+    }
 }
 
 impl Default for Limits {

@@ -7,7 +7,7 @@ use crate::{
     tool::Guard,
 };
 use bowline_proto::service::ClientView;
-use bowline_types::{self as types, GetPromptResult, Icon, PromptArgument, RawJson};
+use bowline_types::{self as types, GetPromptResult, Icon, Meta, PromptArgument, RawJson};
 use serde_json::Value;
 use std::{fmt, sync::Arc};
 
@@ -16,7 +16,7 @@ type Run = Arc<dyn Fn(Ctx, &Arguments) -> Running<GetPromptResult> + Send + Sync
 /// A prompt: what the user is told of it, and the function that fills it.
 ///
 /// ```
-/// use bowline_server::{Prompt, Typing};
+/// use bowline_server::{Prompt, CompletionRequest};
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Review {
@@ -26,24 +26,27 @@ type Run = Arc<dyn Fn(Ctx, &Arguments) -> Running<GetPromptResult> + Send + Sync
 ///
 /// let review = Prompt::new("review")
 ///     .description("Review code")
-///     .complete("language", |typing: Typing| {
+///     .complete("language", |typing: CompletionRequest| {
 ///         ["rust", "ruby"].into_iter().filter(|known| known.starts_with(&typing.value)).collect::<Vec<_>>()
 ///     })
 ///     .handler(|Review { language }: Review| format!("Review this {language} code."));
 /// ```
 #[derive(Clone)]
+#[must_use = "it does nothing until it is added to a server"]
 pub struct Prompt {
     pub(crate) definition: types::Prompt,
     pub(crate) guard: Option<Guard>,
     pub(crate) completers: Completers,
     run: Option<Run>,
+    /// An argument that no client can send, if there is one.
+    unsendable: Option<String>,
 }
 
 impl Prompt {
     /// A prompt of this name.
     pub fn new(name: impl Into<String>) -> Self {
         let definition = types::Prompt::new(name.into());
-        Self { definition, guard: None, completers: Completers::default(), run: None }
+        Self { definition, guard: None, completers: Completers::default(), run: None, unsendable: None }
     }
 
     /// The name for people.
@@ -61,6 +64,13 @@ impl Prompt {
     /// Adds an icon.
     pub fn icon(mut self, icon: Icon) -> Self {
         self.definition.icons.push(icon);
+        self
+    }
+
+    /// Sets the metadata of the definition.
+    #[doc(alias = "_meta")]
+    pub fn meta(mut self, meta: Meta) -> Self {
+        self.definition.meta = Some(meta);
         self
     }
 
@@ -88,6 +98,7 @@ impl Prompt {
     pub fn handler<M, H: PromptHandler<M>>(mut self, handler: H) -> Self {
         if let Some(schema) = H::input_schema() {
             self.definition.arguments = arguments_of(&schema);
+            self.unsendable = unsendable(&schema);
         }
         self.run = Some(Arc::new(move |ctx, arguments| handler.call(ctx, arguments)));
         self
@@ -103,6 +114,12 @@ impl Prompt {
         let name = &self.definition.name;
         if self.run.is_none() {
             return Err(BuildError::new(format!("prompt `{name}`: has no handler")));
+        }
+        if let Some(argument) = &self.unsendable {
+            return Err(BuildError::new(format!(
+                "prompt `{name}`: argument `{argument}` is a list or an object, but clients send text; take `String`, a \
+                 number, a bool or an enum"
+            )));
         }
         let known =
             |argument: &&String| self.definition.arguments.iter().any(|known| known.name == **argument);
@@ -147,16 +164,32 @@ fn arguments_of(schema: &RawJson) -> Vec<PromptArgument> {
     properties.into_iter().flatten().map(argument).collect()
 }
 
+/// The first property that text cannot stand for.
+fn unsendable(schema: &RawJson) -> Option<String> {
+    let schema = schema.to_value().ok()?;
+    let definitions = schema.get("$defs");
+    let is_composite = |property: &Value| {
+        let target = property.get("$ref").and_then(Value::as_str).and_then(|reference| {
+            definitions?.get(reference.strip_prefix("#/$defs/")?)
+        });
+        let kind = target.unwrap_or(property).get("type").and_then(Value::as_str);
+        matches!(kind, Some("array" | "object"))
+    };
+    let properties = schema.get("properties").and_then(Value::as_object)?;
+    properties.iter().find(|(_, property)| is_composite(property)).map(|(name, _)| name.clone())
+}
+
 impl fmt::Debug for Prompt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Prompt").field("definition", &self.definition).finish_non_exhaustive()
     }
 }
 
-/// Something that can be registered as a prompt: a [`Prompt`], or a function marked with `#[prompt]`.
+/// Something that can be registered as a prompt.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a prompt",
-    label = "put `#[prompt]` on this function, or pass `Prompt::new(\"name\").handler(..)`"
+    label = "expected `Prompt`",
+    note = "a function marked `#[prompt]` is registered as `name::prompt()`, any other with `Prompt::new(\"name\").handler(function)`"
 )]
 pub trait IntoPromptEntry {
     /// The prompt.

@@ -52,8 +52,8 @@ impl<T> Ordered<T> {
         self.entries.is_empty()
     }
 
-    fn insert(&mut self, key: &str, entry: T) -> Result<(), BuildError> {
-        let entry = Arc::new(entry);
+    fn insert(&mut self, key: &str, entry: impl Into<Arc<T>>) -> Result<(), BuildError> {
+        let entry = entry.into();
         if let Some(known) = self.index.get(key).and_then(|position| self.entries.get_mut(*position)) {
             *known = entry;
             return Ok(());
@@ -213,6 +213,33 @@ impl Registry {
             self.shared.hub.publish(change);
         }
         result
+    }
+
+    /// Adds everything of another registry. Fails at the first name or URI that both have.
+    pub(crate) fn merge(&self, other: &Snapshot) -> Result<(), BuildError> {
+        fn all<T>(
+            list: &mut Ordered<T>,
+            other: &Ordered<T>,
+            kind: &str,
+            key: impl Fn(&T) -> &str,
+        ) -> Result<(), BuildError> {
+            for entry in other.as_slice() {
+                let key = key(entry);
+                if list.get(key).is_some() {
+                    return Err(BuildError::new(format!("two {kind} are called `{key}`")));
+                }
+                list.insert(key, Arc::clone(entry))?;
+            }
+            Ok(())
+        }
+        self.change(&Change::Tools, |next| {
+            all(&mut next.tools, &other.tools, "tools", |tool| &tool.name)?;
+            all(&mut next.prompts, &other.prompts, "prompts", |prompt| &prompt.definition.name)?;
+            all(&mut next.resources, &other.resources, "resources", Resource::uri)?;
+            all(&mut next.templates, &other.templates, "resources", Resource::uri)?;
+            next.sources.extend(other.sources.iter().cloned());
+            Ok(())
+        })
     }
 
     /// Adds a tool, or replaces the one of the same name. Fails when its name or schemas are not usable.

@@ -12,7 +12,7 @@ use bowline_proto::{
     service::{BoxFuture, ClientView},
     uri::{self, UriTemplate},
 };
-use bowline_types::{self as types, Annotations, CacheScope, Icon, ReadResourceResult, ResourceContents};
+use bowline_types::{self as types, Annotations, CacheScope, Icon, Meta, ReadResourceResult, ResourceContents};
 use std::{fmt, sync::Arc, time::Duration};
 
 type Run = Arc<dyn Fn(Ctx, &Arguments) -> Running<ReadResourceResult> + Send + Sync>;
@@ -31,6 +31,7 @@ type Run = Arc<dyn Fn(Ctx, &Arguments) -> Running<ReadResourceResult> + Send + S
 /// let user = Resource::new("demo://users/{id}", "user").handler(|User { id }: User| format!("user {id}"));
 /// ```
 #[derive(Clone)]
+#[must_use = "it does nothing until it is added to a server"]
 pub struct Resource {
     definition: types::Resource,
     template: Option<Result<Arc<UriTemplate>, String>>,
@@ -84,6 +85,13 @@ impl Resource {
     /// Adds an icon.
     pub fn icon(mut self, icon: Icon) -> Self {
         self.definition.icons.push(icon);
+        self
+    }
+
+    /// Sets the metadata of the definition.
+    #[doc(alias = "_meta")]
+    pub fn meta(mut self, meta: Meta) -> Self {
+        self.definition.meta = Some(meta);
         self
     }
 
@@ -230,10 +238,11 @@ pub trait ResourceSource: Send + Sync + 'static {
     fn read(&self, ctx: Ctx, uri: String) -> BoxFuture<'_, Result<Option<ReadResourceResult>>>;
 }
 
-/// Something that can be registered as a resource: a [`Resource`], or a function marked with `#[resource]`.
+/// Something that can be registered as a resource.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a resource",
-    label = "put `#[resource(\"uri\")]` on this function, or pass `Resource::new(\"uri\", \"name\").handler(..)`"
+    label = "expected `Resource`",
+    note = "a function marked `#[resource(\"uri\")]` is registered as `name::resource()`, any other with `Resource::new(\"uri\", \"name\").handler(function)`"
 )]
 pub trait IntoResource {
     /// The resource.

@@ -11,7 +11,8 @@ use crate::{
     registry::Registry,
     resource::{IntoResource, ResourceSource, hint},
     stdio,
-    tool::{IntoTool, Toolset},
+    tool::IntoTool,
+    toolset::Toolset,
     transport::{Listener, unix_time},
 };
 use bowline_proto::{
@@ -55,6 +56,7 @@ use tokio::{
 /// ```
 ///
 /// With the crate `bowline`, `#[data]` stands for the derives and `#[tool]` for the builder.
+#[must_use = "a server does nothing until it is served"]
 pub struct Server {
     info: Implementation,
     instructions: Option<String>,
@@ -135,7 +137,8 @@ impl Server {
         self
     }
 
-    /// Adds a tool.
+    /// Adds a tool. Two tools with one name are an error when the server is built.
+    #[doc(alias = "tools/call")]
     pub fn tool(mut self, tool: impl IntoTool) -> Self {
         let tool = tool.into_tool();
         let taken = self.registry.snapshot().tools.get(&tool.definition.name).is_some();
@@ -144,22 +147,34 @@ impl Server {
         self
     }
 
-    /// Adds the tools of a state, and its prompts and resources.
-    pub fn tools(mut self, state: impl Toolset) -> Self {
-        let state = Arc::new(state);
-        for tool in Arc::clone(&state).into_tools() {
+    /// Adds the tools, prompts and resources of a state. An `Arc` of a state works as well.
+    pub fn with(mut self, state: impl Toolset) -> Self {
+        let entries = Arc::new(state).into_entries();
+        for tool in entries.tools {
             self = self.tool(tool);
         }
-        for prompt in Arc::clone(&state).into_prompts() {
+        for prompt in entries.prompts {
             self = self.prompt(prompt);
         }
-        for resource in state.into_resources() {
+        for resource in entries.resources {
             self = self.resource(resource);
         }
         self
     }
 
-    /// Adds a prompt.
+    /// Adds the tools, prompts and resources of another server.
+    ///
+    /// Its name, limits, middleware and other settings are not used. A [`Registry`] that was taken from it does not change
+    /// this server.
+    pub fn merge(mut self, other: Self) -> Self {
+        let merged = self.registry.merge(&other.registry.snapshot());
+        self.note(other.problem.map_or(Ok(()), Err));
+        self.note(merged);
+        self
+    }
+
+    /// Adds a prompt. Two prompts with one name are an error when the server is built.
+    #[doc(alias = "prompts/get")]
     pub fn prompt(mut self, prompt: impl IntoPromptEntry) -> Self {
         let prompt = prompt.into_prompt_entry();
         let taken = self.registry.snapshot().prompts.get(&prompt.definition.name).is_some();
@@ -169,7 +184,8 @@ impl Server {
         self
     }
 
-    /// Adds a resource, or a family of them by a template.
+    /// Adds a resource, or by a template a family of them. Two with one URI are an error when the server is built.
+    #[doc(alias = "resources/read")]
     pub fn resource(mut self, resource: impl IntoResource) -> Self {
         let resource = resource.into_resource();
         let snapshot = self.registry.snapshot();
@@ -370,9 +386,17 @@ impl Server {
         self
     }
 
-    /// A handle to change what the server offers while it serves.
+    /// Declares that the lists of tools, prompts and resources may change while the server serves.
     ///
-    /// Taking it makes the server announce that its lists may change, and have all three of them, and completion.
+    /// Handlers change them with [`Ctx::registry`](crate::Ctx::registry). The server then declares all three lists and
+    /// completion, even if they are empty.
+    #[doc(alias = "listChanged")]
+    pub fn dynamic(self) -> Self {
+        self.registry.set_dynamic();
+        self
+    }
+
+    /// Returns a handle to change what the server offers while it serves. Declares the server [`dynamic`](Self::dynamic).
     pub fn registry(&self) -> Registry {
         self.registry.set_dynamic();
         self.registry.clone()

@@ -1,7 +1,7 @@
 //! Tools: functions a model may call.
 
 use crate::{
-    BuildError, Ctx, Error, Prompt, Resource, Result,
+    BuildError, Ctx, Error, Result,
     handler::{Arguments, Running, ToolHandler},
     schema::{self, Validator},
     simple::{self, Side},
@@ -33,6 +33,7 @@ pub(crate) type Guard = Arc<dyn Fn(&ClientView) -> bool + Send + Sync>;
 /// let add = Tool::new("add").description("Add two numbers").handler(|Add { a, b }: Add| a + b);
 /// ```
 #[derive(Clone)]
+#[must_use = "it does nothing until it is added to a server"]
 pub struct Tool {
     /// Without the schemas, which are in `input` and `output`.
     pub(crate) definition: types::Tool,
@@ -365,10 +366,11 @@ impl fmt::Debug for ReadyTool {
     }
 }
 
-/// Something that can be registered as a tool: a [`Tool`], or a function marked with `#[tool]`.
+/// Something that can be registered as a tool.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",
-    label = "put `#[tool]` on this function, or pass `Tool::new(\"name\").handler(..)`"
+    label = "expected `Tool`",
+    note = "a function marked `#[tool]` is registered as `name::tool()`, any other with `Tool::new(\"name\").handler(function)`"
 )]
 pub trait IntoTool {
     /// The tool.
@@ -378,25 +380,5 @@ pub trait IntoTool {
 impl IntoTool for Tool {
     fn into_tool(self) -> Tool {
         self
-    }
-}
-
-/// Several handlers that share a state: an `impl` block marked with `#[tools]`.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a set of tools",
-    label = "put `#[tools]` on one of its `impl` blocks"
-)]
-pub trait Toolset {
-    /// The tools.
-    fn into_tools(self: Arc<Self>) -> Vec<Tool>;
-
-    /// The prompts.
-    fn into_prompts(self: Arc<Self>) -> Vec<Prompt> {
-        Vec::new()
-    }
-
-    /// The resources.
-    fn into_resources(self: Arc<Self>) -> Vec<Resource> {
-        Vec::new()
     }
 }

@@ -1,7 +1,7 @@
 //! Cuts text, and converts paths to and from `file` URIs.
 
 use crate::percent;
-use bowline::proto::uri::UriTemplate;
+use bowline::unstable::proto::uri::UriTemplate;
 use std::path::{Component, Path, PathBuf};
 
 /// Cuts a text to at most `limit` bytes, at a character boundary.
@@ -68,7 +68,7 @@ mod tests {
     fn a_path_survives_the_round_trip_through_its_uri() {
         for path in ["/", "/a/b", "/a b/ñ", "/50%/x?y#z", "/a%20b", "/a+b"] {
             let uri = file_uri(Path::new(path)).unwrap();
-            bowline::proto::uri::validate_uri(&uri).unwrap();
+            bowline::unstable::proto::uri::validate_uri(&uri).unwrap();
             assert_eq!(file_path(&uri), Some(PathBuf::from(path)), "{uri}");
         }
         assert_eq!(file_uri(Path::new("/a b/?")).as_deref(), Some("file:///a%20b/%3F"));

@@ -4,9 +4,7 @@ pub use schemars;
 pub use serde;
 
 #[cfg(feature = "server")]
-pub use bowline_server::{
-    BoxFuture, IntoPromptEntry, IntoResource, IntoTool, Prompt, Resource, Tool, Toolset,
-};
+pub use bowline_server::{Entries, Prompt, Resource, Tool, Toolset};
 #[cfg(feature = "server")]
 pub use handing::*;
 
@@ -18,6 +16,9 @@ pub use handing::*;
 mod handing {
     use bowline_server::{Ctx, FromJson, IntoContents, IntoOutput, IntoPrompt, Prompt, Resource, Tool};
     use std::future::Future;
+
+    /// Checks the type of a parameter.
+    pub fn argument<Argument: FromJson>() {}
 
     /// A tool without arguments.
     pub fn tool<Output: IntoOutput>(

@@ -12,13 +12,13 @@
 //!
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> Result<(), ServeError> {
-//!     Server::new("demo").tool(add).serve_stdio().await
+//!     Server::new("demo").tool(add::tool()).serve_stdio().await
 //! }
 //! # }
 //! ```
 //!
 //! That is a server: it runs as a child process of its client and talks over standard input and output. The doc comment
-//! is what the model reads, the parameters become the schema of the arguments, and the function can still be called.
+//! is what the model reads, the parameters become the schema of the arguments, and the function stays a function.
 //!
 //! # A server's parts
 //!
@@ -120,17 +120,17 @@
 //!
 //! # Modules and features
 //!
-//! What is met every day is in [`prelude`]; where both sides have a type of the same name ([`Error`], [`Result`]) it
-//! is the server's, unless only `client` is on. The rest is in the modules that the crates behind this one are known by:
-//! [`types`] is the vocabulary, [`proto`] the protocol without IO, [`server`] and [`client`] the two sides, [`http`] both
-//! over HTTP. With the feature `host`, [`host`] is the host and its gateway, and [`config`], [`policy`], [`models`],
-//! [`search`] and [`telemetry`] are its parts.
+//! What most programs use is in [`prelude`]; where both sides have a type of the same name ([`Error`], [`Result`]) it
+//! is the server's, unless only `client` is on. The rest is in modules: [`types`] has the types of the protocol, [`server`]
+//! and [`client`] the two sides, [`http`] both over HTTP. What transports are built from is in [`unstable`]. With
+//! the feature `host`, [`host`] is the host and its gateway, and [`config`], [`policy`], [`models`], [`search`] and
+//! [`telemetry`] are its parts.
 //!
 //! | feature | default | gives |
 //! |---|---|---|
 //! | `server` | yes | `server`, and `macros` with it |
-//! | `client` | yes | `client` |
-//! | `http` | yes | `http`, for whichever of the two sides there are |
+//! | `client` | no | `client` |
+//! | `http` | no | `http`, for `server` and `client` as far as they are enabled |
 //! | `host` | no | `host`: many servers as one, and with it the three before |
 //! | `macros` | yes | the attributes |
 //! | `validate` | yes | JSON Schema validation beyond what types say |
@@ -139,8 +139,6 @@
 //! The book in the folder `docs` of the repository has a chapter on each of these, and on moving from `rmcp`.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(feature = "client")]
-pub use bowline_client as client;
 #[cfg(feature = "host")]
 pub use bowline_config as config;
 #[cfg(feature = "host")]
@@ -151,19 +149,23 @@ pub use bowline_http as http;
 pub use bowline_models as models;
 #[cfg(feature = "host")]
 pub use bowline_policy as policy;
-pub use bowline_proto as proto;
 #[cfg(feature = "host")]
 pub use bowline_search as search;
-#[cfg(feature = "server")]
-pub use bowline_server as server;
 #[cfg(feature = "host")]
 pub use bowline_telemetry as telemetry;
 pub use bowline_types as types;
 
 #[cfg(all(feature = "client", not(feature = "server")))]
 pub use bowline_client::{Error, Result};
+#[cfg(feature = "client")]
+pub use bowline_client::{Client, ClientBuilder};
+#[cfg(feature = "host")]
+pub use bowline_host::{Gateway, Host};
 #[cfg(feature = "server")]
-pub use bowline_server::{BoxError, BuildError, Error, HandlerError, Result, ServeError};
+pub use bowline_server::{
+    BoxError, BuildError, CompletionRequest, Ctx, Error, HandlerError, Json, Prompt, Registry, Resource, Result,
+    ServeError, Server, ServerHandle, Tool,
+};
 
 #[cfg(feature = "macros")]
 pub use bowline_macros::data;
@@ -174,6 +176,40 @@ pub use bowline_macros::{prompt, resource, tool, tools};
 #[doc(hidden)]
 pub mod __private;
 pub mod prelude;
+
+/// Servers, and what their handlers take and return.
+#[cfg(feature = "server")]
+pub mod server {
+    pub use bowline_server::{
+        Announcer, Answer, Arguments, BoxError, BoxFuture, BuildError, Call, ClientView, Completer,
+        CompletionRequest, Ctx, Entries, Error, Extensions, FromJson, HandlerError, IntoCompletion, IntoContents,
+        IntoError, IntoOutput, IntoPrompt, IntoPromptEntry, IntoResource, IntoTool, Json, Key, KeyRing, Limits,
+        MethodHandler, MethodName, Middleware, Next, NextCall, Notice, NotificationHandler, Notifier, Outcome,
+        OutcomeKind, ProgressTotal, ProgressValue, Prompt, PromptHandler, Registry, Reply, Resource,
+        ResourceHandler, ResourceSource, Result, Running, ServeError, Server, ServerHandle, Service, ToJson, Tool,
+        ToolHandler, Toolset, Updates, Visit, middleware,
+    };
+}
+
+/// Clients, and the programs that they start.
+#[cfg(feature = "client")]
+pub mod client {
+    pub use bowline_client::{
+        Answer, Ask, AskUrl, Backoff, BoxFuture, Called, Change, Child, Client, ClientBuilder, ClientEnd, Command,
+        Connect, Direction, Environment, Error, Exit, IntoAnswer, Items, Limits, ListBudget, ListLimits, Listen,
+        Negotiated, Notification, OpenError, Page, ProcessError, Request, Restart, Result, Retry, ServerEnd,
+        Stderr, StderrMode, Stream, check_field, check_form, choose_model, command, is_accessible_root, memory,
+    };
+}
+
+/// What transports and gateways are built from. It may change in any release.
+pub mod unstable {
+    #[cfg(feature = "client")]
+    pub use bowline_client as client;
+    pub use bowline_proto as proto;
+    #[cfg(feature = "server")]
+    pub use bowline_server as server;
+}
 
 /// The snippets of the README have to compile.
 #[cfg(all(doctest, feature = "server", feature = "client"))]

@@ -16,7 +16,7 @@
 //! }
 //!
 //! let (near, far) = memory();
-//! tokio::spawn(Server::new("demo").tool(greet).serve(far.read, far.write));
+//! tokio::spawn(Server::new("demo").tool(greet::tool()).serve(far.read, far.write));
 //! let client = Client::connect(near).await?;
 //! assert_eq!(client.call("greet", json!({ "name": "Ada" })).await?.text(), "Hello, Ada!");
 //! # Ok(())
@@ -35,8 +35,7 @@ pub use bowline_macros::data;
 pub use bowline_macros::{prompt, resource, tool, tools};
 #[cfg(feature = "server")]
 pub use bowline_server::{
-    Ctx, Error, IntoPromptEntry as _, IntoResource as _, IntoTool as _, Json, Prompt, Registry, Resource,
-    Result, ServeError, Server, Tool, Typing,
+    CompletionRequest, Ctx, Error, Json, Prompt, Registry, Resource, Result, ServeError, Server, Tool,
 };
 pub use bowline_types::{Answer, ContentBlock as Content, LoggingLevel, PromptMessage, Revision, Role};
 pub use serde_json::json;

@@ -115,7 +115,7 @@ impl Demo {
     async fn slow(&self, ctx: Ctx, steps: u32, #[serde(default)] hold: bool) -> String {
         let mut unfinished = Unfinished(Some(Arc::clone(&self.cancelled)));
         for step in 1..=steps {
-            ctx.progress(step.into(), f64::from(steps));
+            ctx.progress(step, steps);
             // Some clients lose what arrives together with the result.
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -147,7 +147,7 @@ impl Demo {
     }
 }
 
-fn names(Typing { value, .. }: Typing) -> Vec<&'static str> {
+fn names(CompletionRequest { value, .. }: CompletionRequest) -> Vec<&'static str> {
     ["Ada", "Alan", "Grace"].into_iter().filter(|name| name.starts_with(&value)).collect()
 }
 
@@ -164,17 +164,17 @@ fn greet(
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> bowline::Result {
     let mut server = Server::new("interop")
-        .tools(Demo::default())
-        .tool(echo)
-        .tool(add)
-        .tool(fail)
-        .tool(log)
-        .tool(ask)
-        .tool(think)
-        .tool(r#where)
-        .resource(text)
-        .resource(item)
-        .prompt(greet);
+        .with(Demo::default())
+        .tool(echo::tool())
+        .tool(add::tool())
+        .tool(fail::tool())
+        .tool(log::tool())
+        .tool(ask::tool())
+        .tool(think::tool())
+        .tool(r#where::tool())
+        .resource(text::resource())
+        .resource(item::resource())
+        .prompt(greet::prompt());
     let (mut port, mut words) = (None, std::env::args().skip(1));
     while let (Some(flag), Some(value)) = (words.next(), words.next()) {
         match flag.as_str() {

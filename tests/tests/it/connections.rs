@@ -77,7 +77,7 @@ async fn a_question_can_be_answered_over_another_connection() -> Result {
 async fn a_question_nobody_answers_is_taken_back_in_time() -> Result {
     // proves: LIFE-21, LIFE-22, CANCEL-01, CANCEL-05
     for revision in Revision::ALL.into_iter().filter(|revision| revision.is_legacy()) {
-        let limits = Limits { question: Duration::from_millis(20), ..Limits::default() };
+        let limits = Limits::default().question(Duration::from_millis(20));
         let server = fixture("everything").limits(limits);
         let mut peer = Peer::memory(server)?.capabilities(json!({ "roots": {} }));
         peer.initialize(revision).await?;

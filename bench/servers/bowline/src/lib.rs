@@ -47,9 +47,9 @@ struct Search {
 
 /// A server of so many tools: `echo`, `add`, then dummies.
 pub fn server(tools: usize) -> Server {
-    let mut server = Server::new("bench").page_size(tools.max(1)).tool(echo);
+    let mut server = Server::new("bench").page_size(tools.max(1)).tool(echo::tool());
     if tools > 1 {
-        server = server.tool(add);
+        server = server.tool(add::tool());
     }
     for number in 0..tools.saturating_sub(2) {
         server = server.tool(

@@ -60,6 +60,7 @@ where
 ///
 /// Its `Debug` form shows the program and its arguments, but no value of an environment variable.
 #[derive(Clone)]
+#[must_use = "it does nothing until it is used"]
 pub struct Command {
     program: OsString,
     args: Vec<OsString>,

@@ -2,7 +2,7 @@
 
 use crate::support::both;
 use bowline_client::{Answer, Change, Client, ClientBuilder, memory};
-use bowline_server::{Ctx, Json, Prompt, Resource, Server, Tool, Typing};
+use bowline_server::{Ctx, Json, Prompt, Resource, Server, Tool, CompletionRequest};
 use bowline_types::{
     CreateMessageParams, CreateMessageResult, LoggingLevel, PromptArgument, Reference, Revision, Role,
     SamplingMessage, SubscriptionFilter,
@@ -65,7 +65,7 @@ fn server() -> Server {
         .prompt(
             Prompt::new("ask")
                 .argument(PromptArgument::new("topic").required(true))
-                .complete("topic", |typing: Typing| vec![format!("{}!", typing.value)])
+                .complete("topic", |typing: CompletionRequest| vec![format!("{}!", typing.value)])
                 .handler(|| "what about it?"),
         )
 }

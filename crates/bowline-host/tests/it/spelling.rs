@@ -4,7 +4,7 @@ use super::wired::Wired;
 use bowline_host::{Host, Upstream};
 use bowline_policy::{Action, ArgumentTest, Caller, Effect, Guard, Policy, Request, Rule, Trust};
 use bowline_proto::subscribe::Change;
-use bowline_server::{Resource, Server, ServerHandle, Typing};
+use bowline_server::{Resource, Server, ServerHandle, CompletionRequest};
 use bowline_testing::Peer;
 use bowline_types::{Completion, RawJson, Revision};
 use serde_json::{Value, json};
@@ -175,7 +175,7 @@ fn a_rule_that_allows_arguments_does_not_hold_for_what_leads_elsewhere() {
 
 /// A server that has every path below a template, and completes it.
 fn files() -> ServerHandle {
-    let proposals = |_: Typing| Completion {
+    let proposals = |_: CompletionRequest| Completion {
         values: ["srv/public", "srv/secret/a", "srv//secret/b"].map(str::to_owned).to_vec(),
         total: Some(3),
         ..Completion::default()

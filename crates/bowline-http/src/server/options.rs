@@ -15,6 +15,7 @@ const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// How an endpoint is set up.
 #[derive(Clone, Debug)]
+#[must_use = "it does nothing until it is used"]
 pub struct HttpOptions {
     pub(super) hosts: Vec<String>,
     pub(super) any_host: bool,

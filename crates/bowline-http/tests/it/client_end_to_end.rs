@@ -2,7 +2,7 @@
 
 use bowline_client::{Answer, Change, Client, ClientBuilder};
 use bowline_http::{HttpOptions, HttpService, http};
-use bowline_server::{Ctx, Json, Prompt, Registry, Resource, Server, Tool, Typing};
+use bowline_server::{Ctx, Json, Prompt, Registry, Resource, Server, Tool, CompletionRequest};
 use bowline_types::{
     CreateMessageParams, CreateMessageResult, LoggingLevel, PromptArgument, Reference, Revision, Role, Root,
     SamplingMessage, SubscriptionFilter,
@@ -71,7 +71,7 @@ fn server() -> Server {
         .prompt(
             Prompt::new("ask")
                 .argument(PromptArgument::new("topic").required(true))
-                .complete("topic", |typing: Typing| vec![format!("{}!", typing.value)])
+                .complete("topic", |typing: CompletionRequest| vec![format!("{}!", typing.value)])
                 .handler(|| "what about it?"),
         )
 }

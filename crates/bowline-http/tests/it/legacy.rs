@@ -234,7 +234,7 @@ async fn a_response_is_never_lost_behind_what_was_reported() {
         }
     });
     let settings = HttpOptions::new().event_log(1000, 80_000);
-    let unhindered = bowline_server::Limits { progress_rate: u32::MAX, ..Default::default() };
+    let unhindered = bowline_server::Limits::default().progress_rate(u32::MAX);
     let server = Server::new("chatty").limits(unhindered).tool(often).tool(long).build().unwrap();
     let endpoint = HttpService::with_options(server, settings);
     let session = Session::open(&endpoint, "2025-06-18").await;

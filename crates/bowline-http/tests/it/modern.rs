@@ -128,7 +128,7 @@ async fn a_response_is_never_lost_behind_what_was_reported() {
         }
         "done"
     });
-    let unhindered = bowline_server::Limits { progress_rate: u32::MAX, ..Default::default() };
+    let unhindered = bowline_server::Limits::default().progress_rate(u32::MAX);
     let server = Server::new("chatty").limits(unhindered).tool(long).tool(often);
     let endpoint = HttpService::new(server).unwrap();
     for name in ["long", "often"] {

@@ -320,7 +320,7 @@ async fn a_state_is_good_for_one_retry_by_its_own_user() {
 #[tokio::test]
 async fn a_state_expires() {
     // proves: MRTR-15
-    let limits = bowline_server::Limits { question: std::time::Duration::ZERO, ..Default::default() };
+    let limits = bowline_server::Limits::default().question(std::time::Duration::ZERO);
     let mut peer = Peer::new(Server::new("inn").tool(book(Arc::default())).limits(limits));
     let mut params = json!({ "name": "book", "arguments": { "guests": 2 } });
     let asked = peer.modern("tools/call", params.clone()).await;
@@ -331,7 +331,7 @@ async fn a_state_expires() {
 
 #[tokio::test]
 async fn a_question_may_stay_answerable_for_ever() {
-    let limits = bowline_server::Limits { question: std::time::Duration::MAX, ..Default::default() };
+    let limits = bowline_server::Limits::default().question(std::time::Duration::MAX);
     let mut peer = Peer::new(Server::new("inn").tool(book(Arc::default())).limits(limits));
     let mut params = json!({ "name": "book", "arguments": { "guests": 2 } });
     let asked = peer.modern("tools/call", params.clone()).await;

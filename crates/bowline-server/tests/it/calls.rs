@@ -415,7 +415,7 @@ fn flood(count: u32) -> Tool {
 async fn progress_and_log_messages_are_limited_in_rate() {
     // proves: PROG-13, LOG-19
     use bowline_server::Limits;
-    let limits = Limits { progress_rate: 3, log_rate: 5, ..Limits::default() };
+    let limits = Limits::default().progress_rate(3).log_rate(5);
     for modern in [false, true] {
         let mut peer = Peer::new(Server::new("shop").tool(flood(1000)).limits(limits));
         let mut params = json!({ "name": "flood", "_meta": { "progressToken": 7 } });
@@ -441,7 +441,7 @@ async fn progress_and_log_messages_are_limited_in_rate() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_held_back_goes_out_in_time() {
-    let limits = bowline_server::Limits { progress_rate: 1, log_rate: 1, ..Default::default() };
+    let limits = bowline_server::Limits::default().progress_rate(1).log_rate(1);
     let tool = Tool::new("flood").handler(|ctx: Ctx| async move {
         for step in 1..=4 {
             ctx.progress(f64::from(step), None);

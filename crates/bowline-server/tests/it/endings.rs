@@ -13,7 +13,7 @@ const PING: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_goes_away_with_much_unread_ends_the_connection() {
-    let limits = Limits { backlog: 64, ..Limits::default() };
+    let limits = Limits::default().backlog(64);
     let server = Server::new("s").limits(limits).build().unwrap();
     let (mut requests, read) = duplex(1 << 16);
     let (replies, write) = duplex(16);
@@ -80,7 +80,7 @@ async fn the_last_reply_is_written_although_the_client_closes_at_once() {
 async fn a_legacy_client_that_answers_no_pings_is_gone() {
     // proves: PING-02, PING-03, PING-04
     use serde_json::{Value, json};
-    let limits = Limits { ping: Some(Duration::from_secs(10)), ..Limits::default() };
+    let limits = Limits::default().ping(Some(Duration::from_secs(10)));
     for modern in [false, true] {
         let server = Server::new("shop").limits(limits).build().unwrap();
         let (ours, theirs) = duplex(1 << 16);

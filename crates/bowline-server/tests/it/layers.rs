@@ -2,7 +2,7 @@
 
 use crate::wire::Peer;
 use bowline_server::{
-    BoxFuture, Call, Middleware, Next, Notifier, Outcome, Prompt, Reply, Server, Tool, Typing,
+    BoxFuture, Call, Middleware, Next, Notifier, Outcome, Prompt, Reply, Server, Tool, CompletionRequest,
     middleware::{ConcurrencyLimit, RateLimit, Timeout},
 };
 use bowline_types::{ContentBlock, Method, RpcError};
@@ -65,7 +65,7 @@ async fn a_call_that_takes_too_long_fails() {
 async fn a_flood_of_completions_is_refused() {
     let prompt = Prompt::new("plan")
         .argument(bowline_types::PromptArgument::new("step"))
-        .complete("step", |_: Typing| vec!["dig"])
+        .complete("step", |_: CompletionRequest| vec!["dig"])
         .handler(|| "dig");
     let server = Server::new("busy").prompt(prompt).layer(RateLimit::new(2, Duration::from_secs(3600)));
     let mut peer = Peer::new(server);

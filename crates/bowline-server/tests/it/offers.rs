@@ -1,7 +1,7 @@
 //! What a server offers: lists and their pages, resources, prompts, completion, validation.
 
 use crate::wire::Peer;
-use bowline_server::{BoxFuture, Ctx, Json, Prompt, Resource, ResourceSource, Result, Server, Tool, Typing};
+use bowline_server::{BoxFuture, Ctx, Json, Prompt, Resource, ResourceSource, Result, Server, Tool, CompletionRequest};
 use bowline_types::{self as types, CacheScope, RawJson, ReadResourceResult, ResourceContents};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -171,7 +171,7 @@ struct Review {
 fn reviews() -> Server {
     let review = Prompt::new("review")
         .description("Review code")
-        .complete("language", |typing: Typing| {
+        .complete("language", |typing: CompletionRequest| {
             let known = ["rust", "ruby", "python"];
             let known = known.into_iter().filter(|language| language.starts_with(&typing.value));
             known
@@ -184,7 +184,7 @@ fn reviews() -> Server {
             format!("Review this {language}, at most {} remarks", limit.unwrap_or(10))
         });
     let many = Resource::new("many://{number}", "many")
-        .complete("number", |_: Typing| async {
+        .complete("number", |_: CompletionRequest| async {
             (0..250).map(|number| number.to_string()).collect::<Vec<_>>()
         })
         .handler(|| "x");
@@ -356,7 +356,7 @@ async fn guards_hide_and_refuse() {
             Prompt::new("plan")
                 .guard(|client| client.principal.as_deref() == Some("ada"))
                 .argument(types::PromptArgument::new("step"))
-                .complete("step", |_: Typing| vec!["dig"])
+                .complete("step", |_: CompletionRequest| vec!["dig"])
                 .handler(|| "dig"),
         )
         .cache_lists(Duration::from_secs(60), CacheScope::Public)

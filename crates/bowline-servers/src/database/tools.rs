@@ -96,7 +96,7 @@ pub(super) fn server(engine: Engine, limits: Limits, access: Access) -> Server {
         .resource(by_name(&handlers, "json"))
         .resource(by_name(&handlers, "sql"))
         .resources(Listing(handlers.clone()))
-        .tools(handlers)
+        .with(handlers)
 }
 
 fn query(handlers: &Handlers) -> Tool {
@@ -218,7 +218,7 @@ fn by_name(handlers: &Handlers, form: &'static str) -> Resource {
     Resource::new(uri, name)
         .description("The definition of a table or view")
         .mime_type(mime_type)
-        .complete("table", move |typing: Typing| {
+        .complete("table", move |typing: CompletionRequest| {
             let handlers = completing.clone();
             async move {
                 // Completion is best effort.

@@ -4,10 +4,10 @@ use bowline::prelude::*;
 
 pub(super) fn add(server: Server) -> Server {
     server
-        .tool(test_elicitation)
-        .tool(test_elicitation_sep1034_defaults)
-        .tool(test_elicitation_sep1330_enums)
-        .tool(sign_in)
+        .tool(test_elicitation::tool())
+        .tool(test_elicitation_sep1034_defaults::tool())
+        .tool(test_elicitation_sep1330_enums::tool())
+        .tool(sign_in::tool())
 }
 
 /// Describes the answer of the user.

@@ -11,14 +11,14 @@ const SILENCE: &[u8] = include_bytes!("data/silence.wav");
 
 pub(super) fn add(server: Server) -> Server {
     server
-        .tool(test_simple_text)
-        .tool(test_image_content)
-        .tool(test_audio_content)
-        .tool(test_embedded_resource)
-        .tool(test_multiple_content_types)
-        .tool(test_error_handling)
-        .tool(links)
-        .tool(annotated)
+        .tool(test_simple_text::tool())
+        .tool(test_image_content::tool())
+        .tool(test_audio_content::tool())
+        .tool(test_embedded_resource::tool())
+        .tool(test_multiple_content_types::tool())
+        .tool(test_error_handling::tool())
+        .tool(links::tool())
+        .tool(annotated::tool())
 }
 
 /// Return text.

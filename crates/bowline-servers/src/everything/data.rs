@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 pub(super) fn add(server: Server) -> Server {
-    server.tool(echo).tool(sum).tool(caller).tool(wait)
+    server.tool(echo::tool()).tool(sum::tool()).tool(caller::tool()).tool(wait::tool())
 }
 
 /// Return the message.
@@ -76,7 +76,7 @@ async fn wait(
 ) -> String {
     for passed in 1..=seconds {
         sleep(Duration::from_secs(1)).await;
-        ctx.progress_with(passed.into(), f64::from(seconds), format!("{passed} s elapsed"));
+        ctx.progress_with(passed, seconds, format!("{passed} s elapsed"));
     }
     format!("waited {seconds} s")
 }

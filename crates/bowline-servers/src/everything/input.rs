@@ -5,15 +5,15 @@ use bowline::prelude::*;
 
 pub(super) fn add(server: Server) -> Server {
     server
-        .tool(test_input_required_result_elicitation)
-        .tool(test_input_required_result_sampling)
-        .tool(test_input_required_result_list_roots)
-        .tool(test_input_required_result_request_state)
-        .tool(test_input_required_result_multiple_inputs)
-        .tool(test_input_required_result_multi_round)
-        .tool(test_input_required_result_tampered_state)
-        .tool(test_input_required_result_capabilities)
-        .prompt(test_input_required_result_prompt)
+        .tool(test_input_required_result_elicitation::tool())
+        .tool(test_input_required_result_sampling::tool())
+        .tool(test_input_required_result_list_roots::tool())
+        .tool(test_input_required_result_request_state::tool())
+        .tool(test_input_required_result_multiple_inputs::tool())
+        .tool(test_input_required_result_multi_round::tool())
+        .tool(test_input_required_result_tampered_state::tool())
+        .tool(test_input_required_result_capabilities::tool())
+        .prompt(test_input_required_result_prompt::prompt())
 }
 
 #[data]

@@ -71,5 +71,5 @@ pub fn server() -> Server {
     let server = schemas::add(server);
     let server = resources::add(server);
     let server = prompts::add(server);
-    server.tools(changes::Changes::new(registry))
+    server.with(changes::Changes::new(registry))
 }

@@ -9,7 +9,7 @@ use bowline::{
 };
 
 pub(super) fn add(server: Server) -> Server {
-    server.tool(test_sampling).tool(test_missing_capability).tool(letters)
+    server.tool(test_sampling::tool()).tool(test_missing_capability::tool()).tool(letters::tool())
 }
 
 /// Asks the client's model.

@@ -6,11 +6,11 @@ use tokio::time::sleep;
 
 pub(super) fn add(server: Server) -> Server {
     server
-        .tool(test_tool_with_logging)
-        .tool(test_tool_with_progress)
-        .tool(test_logging_tool)
-        .tool(test_streaming_elicitation)
-        .tool(test_reconnection)
+        .tool(test_tool_with_logging::tool())
+        .tool(test_tool_with_progress::tool())
+        .tool(test_logging_tool::tool())
+        .tool(test_streaming_elicitation::tool())
+        .tool(test_reconnection::tool())
 }
 
 const STEP: Duration = Duration::from_millis(50);

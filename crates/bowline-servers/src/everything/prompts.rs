@@ -5,11 +5,11 @@ use bowline::prelude::*;
 
 pub(super) fn add(server: Server) -> Server {
     server
-        .prompt(test_simple_prompt)
-        .prompt(test_prompt_with_arguments)
-        .prompt(test_prompt_with_embedded_resource)
-        .prompt(test_prompt_with_image)
-        .prompt(travel)
+        .prompt(test_simple_prompt::prompt())
+        .prompt(test_prompt_with_arguments::prompt())
+        .prompt(test_prompt_with_embedded_resource::prompt())
+        .prompt(test_prompt_with_image::prompt())
+        .prompt(travel::prompt())
 }
 
 /// A prompt without arguments.
@@ -18,7 +18,7 @@ fn test_simple_prompt() -> &'static str {
     "This is a simple prompt for testing."
 }
 
-fn suggestions(Typing { value, .. }: Typing) -> Vec<&'static str> {
+fn suggestions(CompletionRequest { value, .. }: CompletionRequest) -> Vec<&'static str> {
     ["paris", "park", "party", "test", "testing"]
         .into_iter()
         .filter(move |known| known.starts_with(&value))
@@ -59,11 +59,11 @@ fn test_prompt_with_image() -> Vec<PromptMessage> {
     ]
 }
 
-fn countries(Typing { value, .. }: Typing) -> Vec<&'static str> {
+fn countries(CompletionRequest { value, .. }: CompletionRequest) -> Vec<&'static str> {
     ["France", "Italy"].into_iter().filter(|name| name.starts_with(&value)).collect()
 }
 
-fn cities(Typing { value, arguments }: Typing) -> Vec<&'static str> {
+fn cities(CompletionRequest { value, arguments, .. }: CompletionRequest) -> Vec<&'static str> {
     let known: &[&str] = match arguments.get("country").map(String::as_str) {
         Some("France") => &["Lyon", "Paris"],
         Some("Italy") => &["Pisa", "Rome"],

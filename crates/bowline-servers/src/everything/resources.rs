@@ -13,10 +13,10 @@ pub(super) const WATCHED: &str = "test://watched-resource";
 
 pub(super) fn add(server: Server) -> Server {
     server
-        .resource(static_text)
-        .resource(static_binary)
-        .resource(watched_resource)
-        .resource(template)
+        .resource(static_text::resource())
+        .resource(static_binary::resource())
+        .resource(watched_resource::resource())
+        .resource(template::resource())
         .resource(rules())
         .resources(Planets)
 }

@@ -4,7 +4,7 @@ use bowline::{prelude::*, types::RawJson};
 use serde_json::Value;
 
 pub(super) fn add(server: Server) -> Server {
-    server.tool(json_schema_2020_12_tool()).tool(test_custom_header)
+    server.tool(json_schema_2020_12_tool()).tool(test_custom_header::tool())
 }
 
 /// A tool with a hand-written schema, which clients see unchanged.

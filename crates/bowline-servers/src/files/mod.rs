@@ -89,9 +89,9 @@ impl Files {
             .instructions(format!(
                 "Files in {names} can be {access}. Paths are absolute, or relative if there is only one directory."
             ))
-            .tools(reading::Reading(shelf.clone()));
+            .with(reading::Reading(shelf.clone()));
         if self.writable {
-            server = server.tools(writing::Writing(shelf.clone()));
+            server = server.with(writing::Writing(shelf.clone()));
         }
         resources::add_to(server, shelf)
     }

@@ -33,7 +33,7 @@ struct Named {
 pub(super) fn add_to(server: Server, shelf: Shelf) -> Server {
     let watching = Watching::new(Arc::clone(&shelf.jail));
     let jail = Arc::clone(&shelf.jail);
-    let suggest = move |typing: Typing| {
+    let suggest = move |typing: CompletionRequest| {
         let jail = Arc::clone(&jail);
         async move { off_thread(move || Ok(suggestions(&jail, &typing.value))).await.unwrap_or_default() }
     };

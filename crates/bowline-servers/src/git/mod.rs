@@ -93,8 +93,8 @@ impl Git {
     /// Adds the tools to a server.
     pub(crate) fn add_to(self, server: Server) -> Server {
         let desk = Desk(Arc::new(self.repository));
-        let server = server.tools(reading::Reading(desk.clone()));
-        if self.writable { server.tools(writing::Writing(desk)) } else { server }
+        let server = server.with(reading::Reading(desk.clone()));
+        if self.writable { server.with(writing::Writing(desk)) } else { server }
     }
 }
 

@@ -23,7 +23,7 @@ async fn add(ctx: Ctx, a: i64, b: i64) -> Result<Json<Sum>> {
 
 async fn check(revision: Revision, sure: bool) -> client::Result<Sum> {
     let (near, far) = client::memory();
-    let served = tokio::spawn(Server::new("t").tool(add).serve(far.read, far.write));
+    let served = tokio::spawn(Server::new("t").tool(add::tool()).serve(far.read, far.write));
     let answering = Client::builder()
         .revisions([revision])
         .on_ask(move |_| async move { client::Answer::accept(Confirm { sure }) });

@@ -126,14 +126,14 @@ impl Failing {
 struct Failing;
 
 async fn called(name: &str) -> Value {
-    let mut peer = Peer::of(Server::new("t").tools(Failing)).await;
+    let mut peer = Peer::of(Server::new("t").with(Failing)).await;
     let result = peer.request("tools/call", &json!({ "name": name })).await;
     peer.close().await;
     result
 }
 
 async fn requested(method: &str, params: Value) -> Value {
-    let mut peer = Peer::of(Server::new("t").tools(Failing)).await;
+    let mut peer = Peer::of(Server::new("t").with(Failing)).await;
     let result = peer.request(method, &params).await;
     peer.close().await;
     result

@@ -76,6 +76,25 @@ async fn shift(#[args] mut point: Point, _ctx: Ctx) -> Json<Point> {
     Json(point)
 }
 
+#[tool]
+fn shout(text: String) -> String {
+    text.to_uppercase()
+}
+
+mod elsewhere {
+    use bowline::prelude::*;
+
+    #[tool]
+    pub(crate) fn far() -> Vec<String> {
+        vec!["a".into(), "b".into()]
+    }
+
+    #[tool]
+    pub(crate) fn perhaps(value: Option<i64>) -> Option<i64> {
+        value
+    }
+}
+
 #[tool(blocking)]
 fn thread() -> String {
     format!("{:?}", std::thread::current().id())
@@ -99,7 +118,7 @@ fn documented() {}
 #[tokio::test]
 async fn parameters_become_the_schema() {
     check_tools(
-        Server::new("t").tool(add).tool(forecast),
+        Server::new("t").tool(add::tool()).tool(forecast::tool()),
         expect![[r#"
             {
               "tools": [
@@ -180,7 +199,7 @@ async fn parameters_become_the_schema() {
 #[tokio::test]
 async fn a_struct_can_stand_for_all_arguments() {
     check_tools(
-        Server::new("t").tool(norm).tool(shift),
+        Server::new("t").tool(norm::tool()).tool(shift::tool()),
         expect![[r#"
             {
               "tools": [
@@ -244,7 +263,7 @@ async fn a_struct_can_stand_for_all_arguments() {
             }"#]],
     )
     .await;
-    let mut peer = Peer::of(Server::new("t").tool(norm).tool(shift)).await;
+    let mut peer = Peer::of(Server::new("t").tool(norm::tool()).tool(shift::tool())).await;
     assert_eq!(peer.call("norm", json!({ "x": -3 })).await, "3");
     assert_eq!(peer.call("shift", json!({ "x": 1, "y": 2 })).await, r#"{"x":2,"y":2}"#);
     peer.close().await;
@@ -253,7 +272,7 @@ async fn a_struct_can_stand_for_all_arguments() {
 #[tokio::test]
 async fn functions_without_arguments_take_none() {
     check_tools(
-        Server::new("t").tool(nothing),
+        Server::new("t").tool(nothing::tool()),
         expect![[r#"
         {
           "tools": [
@@ -269,7 +288,7 @@ async fn functions_without_arguments_take_none() {
     )
     .await;
     check(
-        Server::new("t").tool(nothing),
+        Server::new("t").tool(nothing::tool()),
         "tools/call",
         json!({ "name": "nothing" }),
         expect![[r#"
@@ -282,7 +301,7 @@ async fn functions_without_arguments_take_none() {
 
 #[tokio::test]
 async fn arguments_reach_the_function() {
-    let mut peer = Peer::of(Server::new("t").tool(add).tool(forecast).tool(echo)).await;
+    let mut peer = Peer::of(Server::new("t").tool(add::tool()).tool(forecast::tool()).tool(echo::tool())).await;
     assert_eq!(peer.call("add", json!({ "a": 2, "b": -5 })).await, "-3");
     assert_eq!(peer.call("weather.forecast", json!({ "city": "Oslo" })).await, r#"{"high":20.0}"#);
     let all = json!({ "city": "Oslo", "days": 2, "unit": "fahrenheit" });
@@ -296,7 +315,7 @@ async fn arguments_reach_the_function() {
 #[cfg(feature = "validate")]
 #[tokio::test]
 async fn what_schemars_is_told_is_enforced() {
-    let mut peer = Peer::of(Server::new("t").tool(forecast)).await;
+    let mut peer = Peer::of(Server::new("t").tool(forecast::tool())).await;
     let told = peer.call("weather.forecast", json!({ "city": "Oslo", "days": 8 })).await;
     expect!["invalid arguments: /days: 8 is greater than the maximum of 7"].assert_eq(&told);
     peer.close().await;
@@ -304,7 +323,7 @@ async fn what_schemars_is_told_is_enforced() {
 
 #[tokio::test]
 async fn a_blocking_function_has_a_thread_of_its_own() {
-    let mut peer = Peer::of(Server::new("t").tool(thread)).await;
+    let mut peer = Peer::of(Server::new("t").tool(thread::tool())).await;
     let told = peer.call("thread", json!({})).await;
     assert_ne!(told, format!("{:?}", std::thread::current().id()));
     assert!(told.starts_with("ThreadId("), "{told}");
@@ -313,8 +332,15 @@ async fn a_blocking_function_has_a_thread_of_its_own() {
 
 #[tokio::test]
 async fn the_functions_stay_functions() {
-    let copy = add;
+    // A pointer, an argument of `map`, and the name of a local variable.
+    let copy: fn(i64, i64) -> i64 = add;
     assert_eq!(add(1, 2) + copy(3, 4), 10);
+    assert_eq!(["a", "b"].map(String::from).map(shout), ["A", "B"]);
+    {
+        let add = 1;
+        assert_eq!(add, 1);
+        assert_eq!(add::tool().definition().name, "add");
+    }
     assert_eq!(norm(Point { x: 1, y: -1 }), 2);
     let answers = [1, 2].map(|a| add(a, a));
     assert_eq!(answers, [2, 4]);
@@ -327,13 +353,53 @@ async fn the_functions_stay_functions() {
         let inner = forecast("Oslo".into(), ctx, 1, None).await?;
         Ok(inner.0.high.to_string())
     }
-    let mut peer = Peer::of(Server::new("t").tool(outer)).await;
+    let mut peer = Peer::of(Server::new("t").tool(outer::tool())).await;
     assert_eq!(peer.call("outer", json!({})).await, "21");
+    peer.close().await;
+}
+
+#[tokio::test]
+async fn functions_are_registered_by_path_or_import() {
+    use elsewhere::far;
+    let mut peer = Peer::of(Server::new("t").tool(far::tool()).tool(elsewhere::perhaps::tool())).await;
+    let listed = peer.request("tools/call", &json!({ "name": "far" })).await;
+    assert_eq!(listed["content"], json!([{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }]));
+    assert_eq!(peer.call("perhaps", json!({ "value": 1 })).await, "1");
+    assert_eq!(peer.call("perhaps", json!({})).await, "null");
+    assert_eq!(far(), ["a", "b"]);
     peer.close().await;
 }
 
 #[test]
 fn descriptions_may_come_from_a_file() {
-    let description = documented.into_tool().definition().description;
+    let description = documented::tool().definition().description;
     assert!(description.is_some_and(|text| text.starts_with("A text.\nEach file")));
+}
+
+/// Offer another tool.
+#[tool]
+fn learn(ctx: Ctx, word: String) -> Result<()> {
+    let known = word.clone();
+    ctx.registry().add_tool(Tool::new(word).handler(move || known.clone()))?;
+    Ok(())
+}
+
+#[tool]
+fn forget(ctx: Ctx, word: String) -> bool {
+    ctx.registry().remove_tool(&word)
+}
+
+#[tokio::test]
+async fn a_tool_changes_the_list_of_tools() {
+    let server = Server::new("t").dynamic().tool(learn::tool()).tool(forget::tool());
+    let mut peer = Peer::of(server).await;
+    let mut changes = 0;
+    for (tool, count) in [("learn", 3), ("forget", 2)] {
+        peer.call(tool, json!({ "word": "hi" })).await;
+        changes += peer.notified("notifications/tools/list_changed").await;
+        let listed = peer.request("tools/list", &json!({})).await;
+        assert_eq!(listed["tools"].as_array().map(Vec::len), Some(count), "{tool}");
+    }
+    assert_eq!(changes, 2);
+    peer.close().await;
 }

@@ -14,6 +14,7 @@ pub(crate) struct Peer {
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
     served: JoinHandle<Result<(), ServeError>>,
     id: u64,
+    notifications: Vec<String>,
 }
 
 impl Peer {
@@ -23,7 +24,7 @@ impl Peer {
         let (read, write) = tokio::io::split(far);
         let served = tokio::spawn(server.serve(read, write));
         let (read, write) = tokio::io::split(near);
-        let mut peer = Self { write, lines: BufReader::new(read).lines(), served, id: 0 };
+        let mut peer = Self { write, lines: BufReader::new(read).lines(), served, id: 0, notifications: Vec::new() };
         let hello = json!({
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "peer", "version": "1" }
         });
@@ -42,13 +43,30 @@ impl Peer {
         self.id += 1;
         let id = self.id;
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
-        let line = self.lines.next_line().await.expect("the server writes").expect("the server stays");
-        let mut reply: Value = serde_json::from_str(&line).expect("the server writes JSON");
-        assert_eq!(reply["id"], id, "{line}");
+        let mut reply = self.next().await;
+        while reply.get("method").is_some() {
+            self.notifications.push(reply["method"].as_str().unwrap_or_default().to_owned());
+            reply = self.next().await;
+        }
+        assert_eq!(reply["id"], id, "{reply}");
         match reply.get_mut("result") {
             Some(result) => result.take(),
             None => reply["error"].take(),
         }
+    }
+
+    async fn next(&mut self) -> Value {
+        let line = self.lines.next_line().await.expect("the server writes").expect("the server stays");
+        serde_json::from_str(&line).expect("the server writes JSON")
+    }
+
+    /// Waits for a notification, and returns how many of its kind have come since the last time.
+    pub(crate) async fn notified(&mut self, method: &str) -> usize {
+        while !self.notifications.iter().any(|known| known == method) {
+            let message = self.next().await;
+            self.notifications.push(message["method"].as_str().unwrap_or_default().to_owned());
+        }
+        self.notifications.extract_if(.., |known| known == method).count()
     }
 
     /// Calls a tool and gives its text.

@@ -4,7 +4,7 @@ use crate::peer::{Peer, check};
 use bowline::prelude::*;
 use expect_test::expect;
 
-fn languages(Typing { value, .. }: Typing) -> Vec<&'static str> {
+fn languages(CompletionRequest { value, .. }: CompletionRequest) -> Vec<&'static str> {
     ["rust", "ruby", "go"].into_iter().filter(move |name| name.starts_with(&value)).collect()
 }
 
@@ -27,7 +27,7 @@ async fn hello(_ctx: Ctx) -> Vec<PromptMessage> {
 }
 
 fn server() -> Server {
-    Server::new("t").prompt(review).prompt(hello)
+    Server::new("t").prompt(review::prompt()).prompt(hello::prompt())
 }
 
 #[tokio::test]
@@ -117,4 +117,22 @@ async fn arguments_are_completed() {
     let result = peer.request("completion/complete", &params).await;
     assert_eq!(result["completion"]["values"], json!(["rust", "ruby"]));
     peer.close().await;
+}
+
+#[data]
+struct Filter {
+    words: Vec<String>,
+}
+
+#[prompt]
+fn filtered(#[args] filter: Filter) -> String {
+    filter.words.join(" ")
+}
+
+#[test]
+fn a_prompt_with_arguments_that_no_client_can_send_is_not_built() {
+    let error = Server::new("t").prompt(filtered::prompt()).build().expect_err("a list cannot be sent");
+    let message = "prompt `filtered`: argument `words` is a list or an object, but clients send text; take `String`, a \
+                   number, a bool or an enum";
+    assert_eq!(error.to_string(), message);
 }

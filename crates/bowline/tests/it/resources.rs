@@ -4,7 +4,7 @@ use crate::peer::{Peer, check};
 use bowline::prelude::*;
 use expect_test::expect;
 
-fn ids(_: Typing) -> Vec<String> {
+fn ids(_: CompletionRequest) -> Vec<String> {
     vec!["1".into(), "2".into()]
 }
 
@@ -32,7 +32,7 @@ fn file(Place { path }: Place) -> Vec<u8> {
 }
 
 fn server() -> Server {
-    Server::new("t").resource(user_by_id).resource(motd).resource(file)
+    Server::new("t").resource(user_by_id::resource()).resource(motd::resource()).resource(file::resource())
 }
 
 #[tokio::test]

@@ -79,7 +79,7 @@ fn one() -> i64 {
 #[tokio::test]
 async fn methods_are_listed() {
     check_tools(
-        Server::new("t").tools(Counter::default()),
+        Server::new("t").with(Counter::default()),
         expect![[r#"
             {
               "tools": [
@@ -121,7 +121,7 @@ async fn methods_are_listed() {
     )
     .await;
     check(
-        Server::new("t").tools(Counter::default()),
+        Server::new("t").with(Counter::default()),
         "prompts/list",
         json!({}),
         expect![[r#"
@@ -145,7 +145,7 @@ async fn methods_are_listed() {
 
 #[tokio::test]
 async fn methods_share_the_state() {
-    let mut peer = Peer::of(Server::new("t").tools(Counter::default())).await;
+    let mut peer = Peer::of(Server::new("t").with(Counter::default())).await;
     assert_eq!(peer.call("add", json!({})).await, "1");
     assert_eq!(peer.call("add", json!({ "amount": 4 })).await, "5");
     let value = peer.request("resources/read", &json!({ "uri": "counter://value" })).await;
@@ -183,7 +183,130 @@ impl<N: Display + Send + Sync + 'static> Greeter<N> {
 
 #[tokio::test]
 async fn a_state_may_be_generic() {
-    let mut peer = Peer::of(Server::new("t").tools(Greeter { name: Arc::new("Ann") })).await;
+    let mut peer = Peer::of(Server::new("t").with(Greeter { name: Arc::new("Ann") })).await;
     assert_eq!(peer.call("greet", json!({ "name": "Bo" })).await, "Bo, I am Ann");
+    peer.close().await;
+}
+
+/// A state with several blocks.
+struct Atlas {
+    cities: Vec<&'static str>,
+}
+
+#[tools(include(travel, statistics))]
+impl Atlas {
+    #[tool]
+    fn first(&self) -> Option<String> {
+        self.cities.first().map(ToString::to_string)
+    }
+}
+
+mod travel {
+    use super::Atlas;
+    use bowline::prelude::*;
+    use std::sync::Arc;
+
+    #[tools(part = travel)]
+    impl Atlas {
+        /// Plan a trip.
+        #[prompt]
+        fn trip(
+            &self,
+            #[complete(Self::suggest)] city: String,
+            #[complete(Self::suggest_later)] then: Option<String>,
+        ) -> String {
+            format!("{city} {then:?}")
+        }
+
+        fn suggest(&self, request: CompletionRequest) -> Vec<&'static str> {
+            self.cities.iter().copied().filter(|city| city.starts_with(&request.value)).collect()
+        }
+
+        async fn suggest_later(
+            self: Arc<Self>,
+            ctx: Ctx,
+            request: CompletionRequest,
+        ) -> Result<Vec<String>, String> {
+            tokio::task::yield_now().await;
+            if request.value == "?" {
+                return Err("no idea".into());
+            }
+            Ok(vec![format!("{} {}", ctx.client().revision, request.arguments["city"])])
+        }
+    }
+}
+
+#[tools(part = statistics)]
+impl Atlas {
+    #[tool]
+    async fn count(self: Arc<Self>) -> usize {
+        tokio::task::yield_now().await;
+        self.cities.len()
+    }
+
+    #[tool]
+    fn owners(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) > 1
+    }
+}
+
+fn atlas() -> Arc<Atlas> {
+    Arc::new(Atlas { cities: vec!["Oslo", "Paris"] })
+}
+
+#[tokio::test]
+async fn a_state_may_have_several_blocks_and_be_shared() {
+    let atlas = atlas();
+    let mut peer = Peer::of(Server::new("t").with(Arc::clone(&atlas))).await;
+    assert_eq!(peer.call("first", json!({})).await, "Oslo");
+    assert_eq!(peer.call("count", json!({})).await, "2");
+    assert_eq!(peer.call("owners", json!({})).await, "true");
+    peer.close().await;
+    assert_eq!(atlas.cities.len(), 2);
+}
+
+#[tokio::test]
+async fn completion_sees_the_state_and_the_call() {
+    let mut peer = Peer::of(Server::new("t").with(atlas())).await;
+    let params = |argument: &str, value: &str| {
+        json!({
+            "ref": { "type": "ref/prompt", "name": "trip" },
+            "argument": { "name": argument, "value": value },
+            "context": { "arguments": { "city": "Oslo" } }
+        })
+    };
+    let result = peer.request("completion/complete", &params("city", "P")).await;
+    assert_eq!(result["completion"]["values"], json!(["Paris"]));
+    let result = peer.request("completion/complete", &params("then", "")).await;
+    assert_eq!(result["completion"]["values"], json!(["2025-11-25 Oslo"]));
+    let error = peer.request("completion/complete", &params("then", "?")).await;
+    assert_eq!(error, json!({ "code": -32603, "message": "no idea" }));
+    peer.close().await;
+}
+
+#[tokio::test]
+async fn a_server_takes_over_what_another_one_offers() {
+    let other = Server::new("other").with(Counter::default()).title("ignored");
+    let mut peer = Peer::of(Server::new("t").with(atlas()).merge(other)).await;
+    assert_eq!(peer.call("first", json!({})).await, "Oslo");
+    assert_eq!(peer.call("add", json!({ "amount": 4 })).await, "4");
+    let value = peer.request("resources/read", &json!({ "uri": "counter://value/2" })).await;
+    assert_eq!(value["contents"][0]["text"], "6");
+    peer.close().await;
+    let twice = Server::new("t").with(atlas()).merge(Server::new("other").with(atlas())).build();
+    assert_eq!(twice.expect_err("both have it").to_string(), "two tools are called `first`");
+}
+
+#[tokio::test]
+async fn definitions_carry_metadata() {
+    let meta = || serde_json::from_value(json!({ "example.com/owner": "ops" })).expect("a valid `_meta`");
+    let server = Server::new("t")
+        .prompt(Prompt::new("p").meta(meta()).handler(|| "p"))
+        .resource(Resource::new("demo://r", "r").meta(meta()).text("r"));
+    let mut peer = Peer::of(server).await;
+    let prompts = peer.request("prompts/list", &json!({})).await;
+    assert_eq!(prompts["prompts"][0]["_meta"], json!({ "example.com/owner": "ops" }));
+    let resources = peer.request("resources/list", &json!({})).await;
+    assert_eq!(resources["resources"][0]["_meta"], json!({ "example.com/owner": "ops" }));
     peer.close().await;
 }

@@ -11,5 +11,5 @@ fn add(Add { a, b }: Add) -> i64 {
 }
 
 fn main() {
-    Server::new("demo").tool(add);
+    Server::new("demo").tool(add::tool());
 }

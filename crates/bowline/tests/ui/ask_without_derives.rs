@@ -11,5 +11,5 @@ async fn delete(ctx: Ctx) -> Result<bool> {
 }
 
 fn main() {
-    Server::new("demo").tool(delete);
+    Server::new("demo").tool(delete::tool());
 }

@@ -19,5 +19,5 @@ fn structured() -> Json<Foo> {
 }
 
 fn main() {
-    Server::new("demo").tool(foo).tool(fallible).tool(structured);
+    Server::new("demo").tool(foo::tool()).tool(fallible::tool()).tool(structured::tool());
 }

@@ -19,5 +19,5 @@ fn both(Args { a }: Args, b: i64) -> i64 {
 }
 
 fn main() {
-    Server::new("demo").tool(sum).tool(ignore).tool(both);
+    Server::new("demo").tool(sum::tool()).tool(ignore::tool()).tool(both::tool());
 }

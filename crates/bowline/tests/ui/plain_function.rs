@@ -10,5 +10,5 @@ fn main() {
     Server::new("demo").tool(add);
     Server::new("demo").prompt(add);
     Server::new("demo").resource(add);
-    Server::new("demo").tools(State);
+    Server::new("demo").with(State);
 }

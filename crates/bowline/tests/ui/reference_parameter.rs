@@ -16,5 +16,5 @@ async fn look(ctx: &Ctx) -> String {
 }
 
 fn main() {
-    Server::new("demo").tool(shout).tool(maybe).tool(look);
+    Server::new("demo").tool(shout::tool()).tool(maybe::tool()).tool(look::tool());
 }

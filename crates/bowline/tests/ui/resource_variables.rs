@@ -21,5 +21,5 @@ fn nowhere() -> String {
 }
 
 fn main() {
-    Server::new("demo").resource(user).resource(named).resource(open).resource(nowhere);
+    Server::new("demo").resource(user::resource()).resource(named::resource()).resource(open::resource()).resource(nowhere::resource());
 }

@@ -32,5 +32,5 @@ impl Clone for Copied {
 struct Copied;
 
 fn main() {
-    Server::new("demo").tools(Changing(1));
+    Server::new("demo").with(Changing(1));
 }

@@ -18,5 +18,5 @@ async fn four() {}
 struct Five;
 
 fn main() {
-    Server::new("demo").tool(one).prompt(two).tool(three).tool(four);
+    Server::new("demo").tool(one::tool()).prompt(two::prompt()).tool(three::tool()).tool(four::tool());
 }

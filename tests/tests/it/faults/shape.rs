@@ -134,8 +134,7 @@ impl Shape {
                 prompt.messages.iter().filter_map(|message| message.content.as_text()).collect()
             }
             Self::Complete => {
-                let nothing: [(&str, &str); 0] = [];
-                let typed = client.complete(Reference::prompt("about"), "topic", "x", nothing);
+                let typed = client.complete(Reference::prompt("about"), "topic", "x");
                 typed.meta(MARK, json!(true)).await?.values.concat()
             }
             Self::Ping => client.ping().meta(MARK, json!(true)).await.map(|()| "pong".into())?,

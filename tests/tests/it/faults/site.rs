@@ -2,7 +2,7 @@
 
 use bowline_client::{Answer, Client, ClientBuilder};
 use bowline_http::{HttpOptions, HttpService, http};
-use bowline_server::{Ctx, Error, Prompt, Registry, Resource, Server, Tool, Typing};
+use bowline_server::{Ctx, Error, Prompt, Registry, Resource, Server, Tool, CompletionRequest};
 use bowline_testing::fault::FaultProxy;
 use bowline_types::{PromptArgument, Revision};
 use schemars::JsonSchema;
@@ -119,7 +119,7 @@ fn server(ledger: &Arc<Ledger>) -> Server {
         .prompt(
             Prompt::new("about")
                 .argument(PromptArgument::new("topic").required(true))
-                .complete("topic", |typing: Typing| vec![format!("{}!", typing.value)])
+                .complete("topic", |typing: CompletionRequest| vec![format!("{}!", typing.value)])
                 .handler(|| "what about it?"),
         )
 }

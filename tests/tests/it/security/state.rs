@@ -1,7 +1,7 @@
 //! State that travels through clients: altered, moved, kept too long, used twice.
 
 use super::support::{Request, Watch, server};
-use bowline::proto::seal::{Key, KeyRing};
+use bowline::unstable::proto::seal::{Key, KeyRing};
 use bowline_http::{HttpOptions, HttpService};
 use bowline_server::{Limits, Server, middleware::RateLimit};
 use serde_json::{Value, json};
@@ -131,7 +131,7 @@ async fn v38_a_state_is_used_once_however_many_try() {
 async fn v38_a_state_ends_in_time_and_with_its_key() {
     let none = json!({});
     let watch = Watch::default();
-    let limits = Limits { question: Duration::ZERO, ..Limits::default() };
+    let limits = Limits::default().question(Duration::ZERO);
     let hasty = service_of(server(&watch).limits(limits));
     let state = ask(&hasty, None, &none).await;
     assert!(

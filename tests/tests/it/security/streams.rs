@@ -1,7 +1,7 @@
 //! Streams of bytes without end, and of frames that are none.
 
 use super::support::{Watch, server};
-use bowline::proto::sse::{Decoder, Limits};
+use bowline::unstable::proto::sse::{Decoder, Limits};
 use bowline_testing::Peer;
 use bowline_types::Revision;
 use serde_json::{Value, json};
