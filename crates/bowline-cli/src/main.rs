@@ -41,6 +41,11 @@ use failure::Failure;
 use screen::Screen;
 use std::process::ExitCode;
 
+/// glibc keeps the memory of closed sessions until the process ends. jemalloc returns it to the system in the background.
+#[cfg(all(feature = "jemalloc", target_os = "linux", target_env = "gnu"))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
