@@ -16,18 +16,24 @@ use bowline_types::{Id, RpcError, SubscriptionFilter};
 use bytes::Bytes;
 use http::Response;
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap},
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
 };
 use tokio::time::{Instant, Sleep, sleep};
 
 /// Opens a stream.
-pub(super) fn open(shared: &Arc<Shared>, id: &Id, listen: &Listen) -> Response<Body> {
-    let Some(place) = Place::take(shared, &listen.filter) else {
-        return reply::later("too many `subscriptions/listen` streams are open");
+pub(super) fn open(
+    shared: &Arc<Shared>,
+    principal: Option<Arc<str>>,
+    id: &Id,
+    listen: &Listen,
+) -> Response<Body> {
+    let slot = match ListenSlot::take(shared, principal, &listen.filter) {
+        Ok(slot) => slot,
+        Err(reason) => return reply::later(reason),
     };
     let events = Arc::new(Events::of(shared));
     let mut subscriptions = Subscriptions::default();
@@ -49,34 +55,81 @@ pub(super) fn open(shared: &Arc<Shared>, id: &Id, listen: &Listen) -> Response<B
         silence,
         ending,
         ended: false,
-        _place: place,
+        _slot: slot,
     }))
 }
 
-/// One of the streams that may be open, and the bytes its filter takes.
-struct Place {
-    shared: Arc<Shared>,
+/// Counts the open streams, in total and by caller.
+#[derive(Debug, Default)]
+pub(super) struct OpenListens {
+    total: usize,
+    /// By principal. All requests without one count as one caller.
+    by_caller: HashMap<Option<Arc<str>>, CallerListens>,
+}
+
+#[derive(Debug, Default)]
+struct CallerListens {
+    streams: usize,
+    /// The bytes of their filters.
     bytes: usize,
 }
 
-impl Place {
-    /// Counts one more stream. `None` when there are too many, or their filters are too long together.
-    fn take(shared: &Arc<Shared>, filter: &SubscriptionFilter) -> Option<Self> {
-        // A URI is kept as wanted, as subscribed, and once more when it changed.
+/// Which part of the budget for retained bytes the filters of one caller may take.
+const CALLER_SHARE: usize = 4;
+
+/// One open stream and the bytes of its filter. Both are released when it is dropped.
+struct ListenSlot {
+    shared: Arc<Shared>,
+    principal: Option<Arc<str>>,
+    bytes: usize,
+}
+
+impl ListenSlot {
+    /// Counts one more stream, or returns the reason why there may be none.
+    fn take(
+        shared: &Arc<Shared>,
+        principal: Option<Arc<str>>,
+        filter: &SubscriptionFilter,
+    ) -> Result<Self, &'static str> {
+        // A URI is stored as wanted, as subscribed, and once more when it changed.
         let uris = filter.resource_subscriptions.iter().flatten();
-        let bytes = uris.map(|uri| 3 * (uri.len() + EVENT_OVERHEAD)).sum();
-        let before = shared.listens.fetch_add(1, Ordering::Relaxed);
+        let bytes: usize = uris.map(|uri| 3 * (uri.len() + EVENT_OVERHEAD)).sum();
+        let per_caller = match &principal {
+            Some(_) => shared.settings.max_listens_per_principal,
+            None => usize::MAX,
+        };
+        let mut open = shared.listens.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.total >= shared.settings.max_listens || !shared.retention.has_room(bytes) {
+            return Err("too many `subscriptions/listen` streams are open");
+        }
+        if let Some(caller) = open.by_caller.get(&principal)
+            && (caller.streams >= per_caller
+                || caller.bytes.saturating_add(bytes) > shared.retention.limit() / CALLER_SHARE)
+        {
+            return Err("this caller has too many `subscriptions/listen` streams open");
+        }
+        open.total += 1;
+        let caller = open.by_caller.entry(principal.clone()).or_default();
+        caller.streams += 1;
+        caller.bytes += bytes;
         shared.retention.charge(bytes);
-        // Gives both back when there is no room.
-        let place = Self { shared: Arc::clone(shared), bytes };
-        (before < shared.settings.max_listens && shared.retention.has_room(0)).then_some(place)
+        drop(open);
+        Ok(Self { shared: Arc::clone(shared), principal, bytes })
     }
 }
 
-impl Drop for Place {
+impl Drop for ListenSlot {
     fn drop(&mut self) {
-        self.shared.listens.fetch_sub(1, Ordering::Relaxed);
         self.shared.retention.release(self.bytes);
+        let mut open = self.shared.listens.lock().unwrap_or_else(PoisonError::into_inner);
+        open.total -= 1;
+        if let Some(caller) = open.by_caller.get_mut(&self.principal) {
+            caller.streams -= 1;
+            caller.bytes -= self.bytes;
+            if caller.streams == 0 {
+                open.by_caller.remove(&self.principal);
+            }
+        }
     }
 }
 
@@ -116,7 +169,7 @@ pub(super) struct ListenStream {
     silence: Pin<Box<Sleep>>,
     ending: Pin<Box<dyn Future<Output = ()> + Send>>,
     ended: bool,
-    _place: Place,
+    _slot: ListenSlot,
 }
 
 impl ListenStream {

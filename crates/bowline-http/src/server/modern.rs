@@ -49,10 +49,10 @@ pub(super) struct Request {
 
 /// Answers a request.
 pub(super) async fn answer(shared: &Arc<Shared>, parts: Parts, request: Request) -> Response<Body> {
-    let id = request.id.clone();
+    let (id, principal) = (request.id.clone(), request.principal.clone());
     match admit(shared, &parts.headers, request) {
         Ok(Admitted::Answer(result)) => reply::response(&id, result),
-        Ok(Admitted::Listen(filter)) => super::listen::open(shared, &id, &filter),
+        Ok(Admitted::Listen(filter)) => super::listen::open(shared, principal, &id, &filter),
         Ok(Admitted::Call(mut call, threshold)) => {
             call.extensions = extensions(parts, None);
             run(shared, id, call, threshold).await

@@ -38,6 +38,7 @@ pub struct HttpOptions {
     pub(super) max_sessions_per_principal: usize,
     pub(super) max_anonymous_sessions: usize,
     pub(super) max_listens: usize,
+    pub(super) max_listens_per_principal: usize,
     pub(super) max_retained_bytes: usize,
     pub(super) session_idle: Duration,
     pub(super) session_opening: Duration,
@@ -75,6 +76,7 @@ impl Default for HttpOptions {
             max_sessions_per_principal: 100,
             max_anonymous_sessions: usize::MAX,
             max_listens: 10_000,
+            max_listens_per_principal: 100,
             max_retained_bytes: 256 * 1024 * 1024,
             session_idle: Duration::from_secs(12 * 3600),
             session_opening: Duration::from_secs(60),
@@ -211,8 +213,18 @@ impl HttpOptions {
     }
 
     /// How many `subscriptions/listen` streams may be open: 10 000.
+    ///
+    /// The filters of one principal, or of all requests without one, take at most a quarter of
+    /// [`max_retained_bytes`](Self::max_retained_bytes).
     pub fn max_listens(mut self, count: usize) -> Self {
         self.max_listens = count;
+        self
+    }
+
+    /// How many `subscriptions/listen` streams one principal may have open: 100. Requests without a principal have no limit
+    /// of their own.
+    pub fn max_listens_per_principal(mut self, count: usize) -> Self {
+        self.max_listens_per_principal = count;
         self
     }
 

@@ -55,6 +55,10 @@ impl Retention {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(super) fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// Counts bytes that are kept from now on.
     pub(super) fn charge(&self, bytes: usize) {
         self.kept.fetch_add(bytes, Ordering::Relaxed);

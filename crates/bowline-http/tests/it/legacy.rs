@@ -199,8 +199,9 @@ async fn an_interrupted_stream_is_resumed_exactly_behind_what_was_seen() {
         }
         let (id, progress) = told.message().await.unwrap();
         assert_eq!(progress["params"]["progress"], 1);
-        // In these revisions a closed connection is not a cancellation.
+        // In these revisions a closed connection is not a cancellation. Another stream of the session has messages too.
         drop(told);
+        drop(session.call(2, "greet").await);
         gate.notify_one();
         let mut resumed = session.get(id.as_deref()).await;
         assert!(resumed.is_stream());

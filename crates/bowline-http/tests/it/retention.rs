@@ -128,3 +128,38 @@ async fn listens_are_bounded_in_number_and_in_the_length_of_their_filters() {
     drop(first);
     assert_eq!(listen(long).send(&short).await.status, StatusCode::OK);
 }
+
+#[tokio::test]
+async fn one_caller_cannot_take_the_listens_of_others() {
+    let server = || Server::new("s").tool(Tool::new("t").handler(|| "t")).build().unwrap();
+    let listen = |uris: &[String]| {
+        let filter = json!({ "toolsListChanged": true, "resourceSubscriptions": uris });
+        Ask::modern("subscriptions/listen", json!({ "notifications": filter }))
+    };
+    let options = HttpOptions::new().max_listens(4).max_listens_per_principal(2);
+    let few = HttpService::with_options(server(), options);
+    let mut open = Vec::new();
+    for (caller, status) in [("ada", 200), ("ada", 200), ("ada", 503), ("bob", 200)] {
+        let told = listen(&[]).by(caller).send(&few).await;
+        assert_eq!(told.status, status, "{caller}");
+        open.push(told);
+    }
+    open.remove(0);
+    assert_eq!(listen(&[]).by("ada").send(&few).await.status, StatusCode::OK, "one of hers is closed");
+
+    // Filters of 20 KB, stored three times: each caller has 100 KiB of the 400.
+    let short = HttpService::with_options(server(), HttpOptions::new().max_retained_bytes(400 * KIB));
+    let long: Vec<String> = (0..10).map(|number| format!("x://{number}/{}", "x".repeat(2000))).collect();
+    let mut open = Vec::new();
+    for (caller, status) in
+        [(None, 200), (None, 503), (Some("ada"), 200), (Some("ada"), 503), (Some("bob"), 200)]
+    {
+        let ask = listen(&long);
+        let told = match caller {
+            Some(caller) => ask.by(caller).send(&short).await,
+            None => ask.send(&short).await,
+        };
+        assert_eq!(told.status, status, "{caller:?}");
+        open.push(told);
+    }
+}

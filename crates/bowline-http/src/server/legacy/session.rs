@@ -360,8 +360,9 @@ impl Sessions {
     pub(in crate::server) fn find(&self, id: &str, principal: Option<&Arc<str>>) -> Option<Arc<Session>> {
         let session = self.known().by_id.get(id).filter(|session| !session.is_over()).cloned()?;
         if session.principal.as_ref() != principal {
-            // Told to nobody but the log: the caller is not to learn that there is such a session.
-            tracing::warn!(owner = ?session.principal, caller = ?principal, "a session was named by another principal");
+            // Only the log says so: the caller must not learn that the session exists.
+            let (owner, caller) = (session.principal.as_deref(), principal.map(AsRef::as_ref));
+            tracing::warn!(owner, caller, "a session was named by another principal");
             return None;
         }
         Some(session)
