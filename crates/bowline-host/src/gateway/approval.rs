@@ -15,8 +15,11 @@ use bowline_proto::seal::digest;
 use bowline_text::visible;
 use serde::{Deserialize, Serialize};
 use std::{
+    collections::HashMap,
     fmt::{self, Write as _},
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    time::{Duration, SystemTime},
 };
 
 /// A server that waits to be approved.
@@ -31,14 +34,26 @@ pub struct Candidate {
 
 impl Candidate {
     /// What an entry of the configuration would start or connect to.
+    ///
+    /// Reads the files that the entry names, so it must not run on a thread of an async runtime.
     pub fn of(entry: &UpstreamConfig, environment: &Environment, workspace: Option<&Path>) -> Self {
+        Self::with_cache(entry, environment, workspace, &DigestCache::default())
+    }
+
+    /// Like [`of`](Self::of), but reads only files that changed since the cache saw them.
+    pub(super) fn with_cache(
+        entry: &UpstreamConfig,
+        environment: &Environment,
+        workspace: Option<&Path>,
+        cache: &DigestCache,
+    ) -> Self {
         let mut content = Content::default();
         match &entry.launch {
             Launch::Command(launch) => {
                 let run = content.command(launch, environment, workspace);
                 let project = [workspace, entry.origin.file.parent()].into_iter().flatten();
                 let project: Vec<&Path> = project.filter(|folder| !folder.as_os_str().is_empty()).collect();
-                content.project_files(launch, &run, workspace, &project);
+                content.project_files(launch, &run, workspace, &project, cache);
             }
             Launch::Url(launch) => content.url(launch),
         }
@@ -255,6 +270,7 @@ impl Content {
         run: &Run,
         workspace: Option<&Path>,
         project: &[&Path],
+        cache: &DigestCache,
     ) {
         let folder = launch.cwd.as_ref().map(|folder| Path::new(folder.expose())).or(workspace);
         let base = folder.unwrap_or_else(|| Path::new(""));
@@ -278,7 +294,7 @@ impl Content {
             if !(is_inside(&real) || is_inside(&path)) || !seen.insert(real) {
                 continue;
             }
-            let Some((content, is_whole)) = content_digest(&path) else { continue };
+            let Some((content, is_whole)) = cache.digest(&path) else { continue };
             if !is_whole {
                 let shown = visible(&path.display().to_string());
                 self.danger(&format!("`{shown}` is too large; only its start, length and time are compared"));
@@ -353,6 +369,68 @@ fn content_digest(path: &Path) -> Option<([u8; 32], bool)> {
     file.take(MAX_CONTENT).read_to_end(&mut bytes).ok()?;
     let parts = [&bytes[..], &found.len().to_le_bytes(), &changed.as_nanos().to_le_bytes()];
     Some((digest(&parts), is_whole))
+}
+
+/// Digests of files, so that a review of the configuration reads only what changed.
+///
+/// It is never the last check: before a server is started, its files are read again without it.
+#[derive(Debug, Default)]
+pub(super) struct DigestCache {
+    digests: Mutex<HashMap<PathBuf, (FileStamp, ContentDigest)>>,
+    #[cfg(test)]
+    reads: std::sync::atomic::AtomicUsize,
+}
+
+/// A digest of a file, and whether the whole file was read.
+type ContentDigest = ([u8; 32], bool);
+/// Device, inode, length, and the seconds and nanoseconds of the last change.
+type FileStamp = (u64, u64, u64, i64, i64);
+
+/// How many digests are kept.
+const MAX_DIGESTS: usize = 4096;
+/// A file that changed so recently can change again without a different stamp.
+const FRESH: Duration = Duration::from_secs(2);
+
+impl DigestCache {
+    /// Returns the digest of a file, or `None` if it is not a file that can be read.
+    fn digest(&self, path: &Path) -> Option<ContentDigest> {
+        let stamp = stamp(path);
+        let lock = || self.digests.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, digest)) = lock().get(path)
+            && Some(*known) == stamp
+        {
+            return Some(*digest);
+        }
+        #[cfg(test)]
+        self.reads.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let digest = content_digest(path)?;
+        let mut digests = lock();
+        if digests.len() >= MAX_DIGESTS {
+            digests.clear();
+        }
+        // A stamp from before the read: what changes during the read has another one.
+        if let Some(stamp) = stamp {
+            digests.insert(path.to_owned(), (stamp, digest));
+        }
+        Some(digest)
+    }
+}
+
+/// Identifies the content of a file. The time of the last change cannot be set by programs, unlike that of modification.
+#[cfg(unix)]
+fn stamp(path: &Path) -> Option<FileStamp> {
+    use std::os::unix::fs::MetadataExt;
+    let found = std::fs::metadata(path).ok()?;
+    let changed = Duration::new(found.ctime().try_into().ok()?, found.ctime_nsec().try_into().ok()?);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    let is_settled = now.checked_sub(changed).is_some_and(|age| age >= FRESH);
+    is_settled.then(|| (found.dev(), found.ino(), found.len(), found.ctime(), found.ctime_nsec()))
+}
+
+/// Without a time that programs cannot set, files are read each time.
+#[cfg(not(unix))]
+fn stamp(_: &Path) -> Option<FileStamp> {
+    None
 }
 
 /// Why an argument deserves a second look.
@@ -725,6 +803,27 @@ mod tests {
             std::fs::write(folder.path().join(name), "one").unwrap();
         }
         assert_eq!(of().digest(), approved.digest());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_did_not_change_is_read_once() {
+        let folder = tempdir().unwrap();
+        let path = folder.path().join("server.js");
+        std::fs::write(&path, "one").unwrap();
+        let cache = DigestCache::default();
+        let reads = || cache.reads.load(std::sync::atomic::Ordering::Relaxed);
+        // A file that was written just now is read each time, since it can change within the same time stamp.
+        assert_eq!(cache.digest(&path), cache.digest(&path));
+        assert_eq!(reads(), 2);
+        // This file is older than the program that runs the test.
+        let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        assert!(stamp(&old).is_some());
+        assert_eq!(cache.digest(&old), cache.digest(&old));
+        assert_eq!(reads(), 3);
+        let first = cache.digest(&path);
+        std::fs::write(&path, "two").unwrap();
+        assert_ne!(cache.digest(&path), first);
     }
 
     #[test]

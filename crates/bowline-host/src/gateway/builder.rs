@@ -2,7 +2,7 @@
 
 use super::{
     Gateway, Inner,
-    approval::{Approvals, Approve, Candidate},
+    approval::{Approvals, Approve, Candidate, DigestCache},
     edge::{self, Token},
     models::{self, Models},
     pending::Pending,
@@ -274,7 +274,9 @@ impl GatewayBuilder {
             consent,
             ending: Arc::new(AtomicBool::new(false)),
             made_once,
+            applying: Mutex::default(),
             state: Mutex::default(),
+            digests: DigestCache::default(),
             handle: Mutex::default(),
             watcher: Mutex::default(),
             exporter: Mutex::new(exporter),
@@ -282,7 +284,7 @@ impl GatewayBuilder {
         let problems = self.config.errors.iter().map(Problem::from).collect();
         let mut state = State { problems, ..State::default() };
         for entry in &self.config.upstreams {
-            let (standing, upstream) = inner.judge(&self.config, entry);
+            let (standing, upstream) = inner.judge(&self.config, entry, inner.candidate(entry));
             if let Some(upstream) = upstream {
                 inner.host.add(&entry.name, upstream);
             }

@@ -108,12 +108,8 @@ impl RequestFilter for Edge {
 impl Edge {
     /// Refuses a request without the token, and answers for the pages beside the endpoint.
     fn answer(&self, request: &Parts) -> Option<Response<Body>> {
-        if let Some(token) = &self.token
-            && let Err(challenge) = check(token, &request.headers)
-        {
-            let mut response = plain(StatusCode::UNAUTHORIZED, "a token is needed\n");
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
-            return Some(response);
+        if let Some(refusal) = self.token.as_ref().and_then(|token| refuse(token, &request.headers)) {
+            return Some(refusal);
         }
         if self.page(request) == Some("/metrics") {
             self.host.count_sessions(self.sessions.get().map_or(0, |count| count()));
@@ -132,6 +128,31 @@ impl fmt::Debug for Edge {
             .field("token", &self.token)
             .finish_non_exhaustive()
     }
+}
+
+/// Requires a bearer token of every request to an HTTP endpoint.
+#[derive(Clone, Debug)]
+pub struct RequireToken(Token);
+
+impl RequireToken {
+    /// Requires this token. `None` if the system provides no random numbers for the key it is compared under.
+    pub fn new(token: &str) -> Option<Self> {
+        Token::new(token).map(Self)
+    }
+}
+
+impl RequestFilter for RequireToken {
+    fn check<'a>(&'a self, request: &'a mut Parts) -> BoxFuture<'a, Option<Response<Body>>> {
+        Box::pin(std::future::ready(refuse(&self.0, &request.headers)))
+    }
+}
+
+/// Returns the response to a request without the token.
+fn refuse(token: &Token, headers: &HeaderMap) -> Option<Response<Body>> {
+    let challenge = check(token, headers).err()?;
+    let mut response = plain(StatusCode::UNAUTHORIZED, "a token is needed\n");
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+    Some(response)
 }
 
 /// Lets a request pass that has the token, once; otherwise the challenge to answer with.

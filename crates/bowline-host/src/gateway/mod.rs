@@ -28,7 +28,7 @@ mod watch;
 
 pub use approval::{Approvals, Approve, Candidate};
 pub use builder::GatewayBuilder;
-pub use edge::random_token;
+pub use edge::{RequireToken, random_token};
 pub use models::broker;
 pub use problem::{GatewayError, Problem};
 pub use reload::{Applied, Standing};
@@ -39,6 +39,7 @@ pub use reload::{Applied, Standing};
 pub const REFUSED: &str = "io.github.bowline-mcp/refused";
 
 use crate::{Host, UpstreamStatus};
+use approval::DigestCache;
 use bowline_config::{Config, Environment};
 use bowline_http::{HttpOptions, HttpService};
 use bowline_policy::{Audience, Consent};
@@ -84,7 +85,9 @@ struct Inner {
     ending: Arc<AtomicBool>,
     /// What is wrong with what is made once.
     made_once: Vec<Problem>,
+    applying: Mutex<()>,
     state: Mutex<State>,
+    digests: DigestCache,
     handle: Mutex<Option<ServerHandle>>,
     watcher: Mutex<Option<AbortHandle>>,
     exporter: Mutex<Option<Exporter>>,

@@ -60,12 +60,36 @@ pub(super) struct State {
 }
 
 impl Inner {
+    /// Lets one configuration be applied at a time. Files are read under this lock and not under that of the state, which
+    /// calls wait for.
+    fn applying(&self) -> MutexGuard<'_, ()> {
+        self.applying.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What has to be approved of a server, if anything. Reads files: the caller must not hold a lock.
+    pub(super) fn candidate(&self, entry: &UpstreamConfig) -> Option<Candidate> {
+        let workspace = self.workspace.as_deref();
+        (entry.settings.enabled && entry.needs_approval())
+            .then(|| Candidate::with_cache(entry, &self.environment, workspace, &self.digests))
+    }
+
+    /// What has to be approved of each server of a configuration, by name.
+    fn candidates(&self, config: &Config) -> BTreeMap<String, Candidate> {
+        let named = |entry: &UpstreamConfig| Some((entry.name.clone(), self.candidate(entry)?));
+        config.upstreams.iter().filter_map(named).collect()
+    }
+
     /// How a server stands, and what to reach it by if it is to be used.
-    pub(super) fn judge(&self, config: &Config, entry: &UpstreamConfig) -> (Standing, Option<Upstream>) {
+    pub(super) fn judge(
+        &self,
+        config: &Config,
+        entry: &UpstreamConfig,
+        candidate: Option<Candidate>,
+    ) -> (Standing, Option<Upstream>) {
         if !entry.settings.enabled {
             return (Standing::Disabled, None);
         }
@@ -73,8 +97,7 @@ impl Inner {
             return (Standing::Broken(error.to_string()), None);
         }
         let mut approved = None;
-        if entry.needs_approval() {
-            let candidate = Candidate::of(entry, &self.environment, self.workspace.as_deref());
+        if let Some(candidate) = candidate {
             if !self.approve.is_approved(&candidate) {
                 return (Standing::NeedsApproval(candidate), None);
             }
@@ -141,28 +164,38 @@ impl Gateway {
     /// Fails, and changes nothing, when a file cannot be read as a whole or when a rule, the token or the audit log may be
     /// lost. A server whose entry has become wrong goes on with what it had.
     ///
-    /// Needs a tokio runtime.
+    /// Needs a tokio runtime. Reads the files of servers that have to be approved, so run it with
+    /// [`spawn_blocking`](tokio::task::spawn_blocking) where other tasks must not wait.
     pub fn apply(&self, config: Config) -> Result<Applied, GatewayError> {
         let refused = problem::refused(&config);
+        let _applying = self.inner.applying();
+        let candidates = self.inner.candidates(&config);
         let mut state = self.inner.state();
         if !refused.is_empty() {
             state.refused.clone_from(&refused);
             return Err(GatewayError::new(refused));
         }
         state.refused.clear();
-        Ok(self.replace(&mut state, config))
+        Ok(self.replace(&mut state, config, candidates))
     }
 
     /// Looks at the present configuration again: for servers that were approved meanwhile, or whose files are there now.
     ///
-    /// Needs a tokio runtime.
+    /// Needs a tokio runtime. Reads the files of servers that have to be approved, so run it with
+    /// [`spawn_blocking`](tokio::task::spawn_blocking) where other tasks must not wait.
     pub fn review(&self) -> Applied {
-        let mut state = self.inner.state();
-        let config = Config::clone(&state.config);
-        self.replace(&mut state, config)
+        let _applying = self.inner.applying();
+        let config = Config::clone(&self.config());
+        let candidates = self.inner.candidates(&config);
+        self.replace(&mut self.inner.state(), config, candidates)
     }
 
-    fn replace(&self, state: &mut State, mut config: Config) -> Applied {
+    fn replace(
+        &self,
+        state: &mut State,
+        mut config: Config,
+        mut candidates: BTreeMap<String, Candidate>,
+    ) -> Applied {
         let inner = &self.inner;
         let mut problems: Vec<_> = config.errors.iter().map(Problem::from).collect();
         keep_wronged(state, &mut config);
@@ -184,7 +217,7 @@ impl Gateway {
                 continue;
             }
             let is_touched = diff.added.contains(name) || diff.changed.contains(name);
-            let (standing, upstream) = inner.judge(&config, entry);
+            let (standing, upstream) = inner.judge(&config, entry, candidates.remove(name));
             match upstream {
                 Some(upstream) if is_touched || !was_active => inner.host.add(name, upstream),
                 None if was_active => drop(inner.host.remove(name)),

@@ -3,7 +3,7 @@
 //! Files are looked at once a second, which works on every system and for files that editors replace. A change counts once
 //! nothing has changed for another second, so that nobody reads what is half written.
 
-use super::{Candidate, Gateway, Inner};
+use super::{Gateway, Inner};
 use bowline_config::{Config, Diff, Disk, Loader, MAX_FILE, read_regular};
 use bowline_proto::seal::digest;
 use bowline_text::visible;
@@ -48,11 +48,15 @@ async fn watch(gateway: Weak<Inner>, loader: Loader, files: Vec<PathBuf>) {
             continue;
         }
         let reading = loader.clone();
-        let Ok(config) = tokio::task::spawn_blocking(move || reading.load(&Disk)).await else { return };
         let Some(inner) = gateway.upgrade() else { return };
-        let gateway = Gateway { inner };
-        gateway.apply_and_log(config);
-        watched.follow(gateway.watched_files());
+        let applying = tokio::task::spawn_blocking(move || {
+            let gateway = Gateway { inner };
+            gateway.apply_and_log(reading.load(&Disk));
+            watched.follow(gateway.watched_files());
+            watched
+        });
+        let Ok(followed) = applying.await else { return };
+        watched = followed;
     }
 }
 
@@ -62,9 +66,10 @@ impl Gateway {
     ///
     /// Needs a tokio runtime.
     pub async fn reload(&self, loader: &Loader) {
-        let reading = loader.clone();
-        if let Ok(config) = tokio::task::spawn_blocking(move || reading.load(&Disk)).await {
-            self.apply_and_log(config);
+        let (gateway, loader) = (self.clone(), loader.clone());
+        let applying = tokio::task::spawn_blocking(move || gateway.apply_and_log(loader.load(&Disk)));
+        if let Err(error) = applying.await {
+            tracing::warn!(%error, "the configuration was not reloaded");
         }
     }
 
@@ -84,10 +89,8 @@ impl Gateway {
     /// The files of the configuration, and those whose content was approved with a server.
     fn watched_files(&self) -> Vec<PathBuf> {
         let config = self.config();
-        let entries = config.upstreams.iter().filter(|entry| entry.needs_approval());
-        let workspace = self.inner.workspace.as_deref();
-        let scripts = entries
-            .flat_map(|entry| Candidate::of(entry, &self.inner.environment, workspace).files().to_vec());
+        let candidates = config.upstreams.iter().filter_map(|entry| self.inner.candidate(entry));
+        let scripts = candidates.flat_map(|candidate| candidate.files().to_vec());
         config.files.iter().cloned().chain(scripts).collect()
     }
 }

@@ -12,7 +12,7 @@ use bowline_proto::{
 use bowline_types::{
     ElicitAction, ElicitParams, ElicitResult, ElicitSchema, EnumSchema, InputRequest, Method, RawJson, Tool,
 };
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The key of the question among those of its call.
 const KEY: &str = "bowline-consent";
@@ -47,7 +47,8 @@ pub(crate) trait PendingServers: Send + Sync {
     /// The question whether this one may be used.
     fn question(&self, server: &str) -> Option<PolicyQuestion>;
 
-    /// Has the server used that this question is about, or says why not.
+    /// Approves the server that this question is about, or returns the reason why not. It reads files, so it must not run
+    /// on a thread of the runtime.
     fn approve(&self, question: &PolicyQuestion) -> Result<(), String>;
 }
 
@@ -66,6 +67,12 @@ pub(super) enum Approval {
 /// The tool that stands for a server that waits for an approval.
 const APPROVE: &str = "approve_server";
 
+async fn approve(pending: &Arc<dyn PendingServers>, question: PolicyQuestion) -> Result<(), String> {
+    let pending = Arc::clone(pending);
+    let approving = tokio::task::spawn_blocking(move || pending.approve(&question));
+    approving.await.unwrap_or_else(|_| Err("the host is shutting down".to_owned()))
+}
+
 impl Inner {
     /// Has the server approved that a tool or prompt would be of; `None` if it waits for no approval.
     pub(super) async fn approve_owner(&self, call: &Call) -> Option<Approval> {
@@ -79,7 +86,7 @@ impl Inner {
             None => Headless.ask(question.clone()).await,
         };
         Some(match verdict {
-            Verdict::Allow(_) => match pending.approve(&question) {
+            Verdict::Allow(_) => match approve(pending, question).await {
                 Ok(()) if shown == name_within(self.max_name, &server, APPROVE) => {
                     Approval::Done(format!("the server `{server}` is approved, and its tools are listed now"))
                 }

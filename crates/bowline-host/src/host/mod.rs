@@ -91,7 +91,7 @@ pub(crate) struct Inner {
     /// Whether callers are asked what the policy wants to know about their calls, and who they can be.
     ask_callers: Option<Audience>,
     /// The servers that wait for an approval.
-    pending: OnceLock<Box<dyn PendingServers>>,
+    pending: OnceLock<Arc<dyn PendingServers>>,
     project: Option<String>,
     max_name: usize,
     telemetry: Telemetry,
@@ -172,7 +172,7 @@ impl Host {
     /// Has callers asked about servers that wait for an approval.
     pub(crate) fn set_pending(&self, pending: impl PendingServers + 'static) {
         // It is set once, by the gateway that owns the host.
-        let _ = self.inner.pending.set(Box::new(pending));
+        let _ = self.inner.pending.set(Arc::new(pending));
     }
 
     /// The names of the servers.

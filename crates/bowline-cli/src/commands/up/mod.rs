@@ -185,7 +185,9 @@ impl Up<'_> {
         if let Err(error) = self.setup.approved.approve(candidate) {
             self.note(&format!("the approval is valid for this run only: {error}"));
         }
-        self.setup.gateway.review();
+        // It reads the files of servers, which other tasks must not wait for.
+        let gateway = self.setup.gateway.clone();
+        let _ = tokio::task::spawn_blocking(move || gateway.review()).await;
     }
 
     /// Prints a message when shutdown starts. Never completes.
