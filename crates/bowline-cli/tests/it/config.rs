@@ -393,6 +393,18 @@ fn servers_of_codex_are_imported_with_warnings() {
     "#]]);
 }
 
+#[test]
+fn a_literal_dollar_brace_stays_one_when_a_server_is_imported() {
+    let place = Place::new();
+    let codex = "[mcp_servers.docs]\ncommand = \"docs\"\nargs = [\"--template\", \"a${b}c\"]\n";
+    place.put("user/.codex/config.toml", codex);
+    let (text, code) = place.run(&["config", "import"]);
+    assert_eq!(code, Some(0), "{text}");
+    let written = std::fs::read_to_string(place.path("user/.config/bowline/bowline.toml"));
+    let written = written.expect("it was written");
+    assert!(written.contains(r#"args = ["--template", "a$${b}c"]"#), "{written}");
+}
+
 #[cfg(unix)]
 #[test]
 fn files_of_the_program_are_private() {

@@ -89,6 +89,8 @@ impl Page {
         let is_masked = text.is_secret() && text.shown().contains("***");
         let value = match self.secrets {
             Secrets::Masked => text.shown(),
+            // A literal `${` stays escaped; the value no longer shows that it was.
+            Secrets::Written if text.written().contains("$${") => text.written(),
             Secrets::Written if text.is_secret() && !is_masked => text.shown(),
             Secrets::Written => text.expose(),
         };
