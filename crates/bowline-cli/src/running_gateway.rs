@@ -1,7 +1,7 @@
-//! Discovery of running gateways: how commands of the same user find a gateway and its token.
+//! Records what runs, so that other commands of the same user find a gateway and know the token of a server.
 //!
-//! Each gateway writes a file named after its port into a private directory. The file, including the token in it, is trusted only
-//! while the process holds the lock file next to it: another user could take over a free port.
+//! Each process writes its own file, named by kind and port, into a folder that nobody else can write to. A file counts only
+//! while its process holds the lock beside it. Commands send a token nowhere else: another user can take a free port.
 
 use crate::{
     context::Context, environment::ProcessEnvironment, gateway_setup::GatewaySetup, paths, token::Access,
@@ -38,7 +38,36 @@ pub(crate) fn url(address: SocketAddr, path: &str) -> String {
     format!("http://{reached}{path}")
 }
 
-/// A running gateway.
+/// What kind of process wrote a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// `bowline up` or `bowline gateway`: what commands without a target mean.
+    Gateway,
+    /// `bowline serve --http`: found by its URL only.
+    Server,
+}
+
+impl Kind {
+    fn file(self, port: u16) -> String {
+        match self {
+            Self::Gateway => format!("up-{port}.json"),
+            Self::Server => format!("serve-{port}.json"),
+        }
+    }
+
+    fn of_file(name: &str) -> Option<Self> {
+        let stem = name.strip_suffix(".json")?;
+        if stem.starts_with("up-") {
+            Some(Self::Gateway)
+        } else if stem.starts_with("serve-") {
+            Some(Self::Server)
+        } else {
+            None
+        }
+    }
+}
+
+/// A gateway or server that runs.
 #[derive(Clone, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct RunningGateway {
     /// The URL of the endpoint.
@@ -63,7 +92,7 @@ impl RunningGateway {
     /// Finds the default gateway: the one on the default port, or else the one started last.
     pub(crate) fn find(environment: &ProcessEnvironment) -> Option<Self> {
         Self::at(environment, PORT).or_else(|| {
-            let mut all = all(environment);
+            let mut all = all(environment, &[Kind::Gateway]);
             all.sort_by_key(|(since, _)| *since);
             all.pop().map(|(_, running)| running)
         })
@@ -71,20 +100,32 @@ impl RunningGateway {
 
     /// Finds the gateway on a port.
     pub(crate) fn at(environment: &ProcessEnvironment, port: u16) -> Option<Self> {
-        paths::runtime_dirs(environment).iter().find_map(|folder| read(&folder.join(name(port))))
+        paths::runtime_dirs(environment)
+            .iter()
+            .find_map(|folder| read(&folder.join(Kind::Gateway.file(port))))
     }
 
-    /// Finds the gateway at a URL, if it belongs to this user.
+    /// The gateway or server at a URL, if it belongs to this user.
     pub(crate) fn at_url(environment: &ProcessEnvironment, url: &str) -> Option<Self> {
-        let plain = |url: &str| url.replacen("//localhost:", "//127.0.0.1:", 1);
-        let mut all = all(environment).into_iter().map(|(_, running)| running);
-        all.find(|running| plain(&running.url) == plain(url))
+        // The path does not matter: whoever has the port is the process that wrote the file.
+        let origin = |url: &str| {
+            let url = url.replacen("//localhost:", "//127.0.0.1:", 1);
+            url.split('/').take(3).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let mut all =
+            all(environment, &[Kind::Gateway, Kind::Server]).into_iter().map(|(_, running)| running);
+        all.find(|running| origin(&running.url) == origin(url))
     }
 
-    /// Announces the gateway to other commands until the returned value is dropped. Fails if no directory is usable.
+    /// Makes it known to the other commands until the returned value is dropped. Fails if no folder can be used.
     ///
-    /// Drop the announcement before closing the socket: a command that finds the file trusts the port.
-    pub(crate) fn announce(self, environment: &ProcessEnvironment, port: u16) -> io::Result<Announcement> {
+    /// Drop the value before closing the socket: whoever finds the file relies on the port being ours.
+    pub(crate) fn announce(
+        self,
+        environment: &ProcessEnvironment,
+        kind: Kind,
+        port: u16,
+    ) -> io::Result<Announcement> {
         let text = serde_json::to_string(&self).map_err(io::Error::from)?;
         let folders = paths::runtime_dirs(environment);
         let Some((last, best)) = folders.split_last() else { return Err(io::ErrorKind::NotFound.into()) };
@@ -92,7 +133,7 @@ impl RunningGateway {
         let mut files = Vec::new();
         let mut error = None;
         for folder in best {
-            match AnnouncementFile::take(folder, port, &text) {
+            match AnnouncementFile::take(folder, &kind.file(port), &text) {
                 Ok(file) => files.push(file),
                 // Another gateway uses this port on another address. It stays the one that is found.
                 Err(failed) if failed.kind() == io::ErrorKind::WouldBlock => return Err(failed),
@@ -100,7 +141,10 @@ impl RunningGateway {
             }
         }
         if files.is_empty() {
-            files.push(AnnouncementFile::take(last, port, &text).map_err(|failed| error.unwrap_or(failed))?);
+            files.push(
+                AnnouncementFile::take(last, &kind.file(port), &text)
+                    .map_err(|failed| error.unwrap_or(failed))?,
+            );
         }
         Ok(Announcement { _files: files })
     }
@@ -122,9 +166,9 @@ struct AnnouncementFile {
 }
 
 impl AnnouncementFile {
-    fn take(folder: &Path, port: u16, text: &str) -> io::Result<Self> {
+    fn take(folder: &Path, name: &str, text: &str) -> io::Result<Self> {
         paths::create_private_dir(folder)?;
-        let path = folder.join(name(port));
+        let path = folder.join(name);
         let lock = acquire(&path.with_extension("lock"))?;
         paths::replace_file(&path, |new| paths::write_private(new, text.as_bytes()))?;
         Ok(Self { path, lock })
@@ -184,7 +228,8 @@ pub(crate) fn attach(environment: &ProcessEnvironment, port: Option<u16>) -> Opt
         None => RunningGateway::find(environment),
     }?;
     let port = port.or_else(|| running.url.parse::<http::Uri>().ok()?.port_u16())?;
-    let paths = paths::runtime_dirs(environment).into_iter().map(|folder| folder.join(name(port)));
+    let paths =
+        paths::runtime_dirs(environment).into_iter().map(|folder| folder.join(Kind::Gateway.file(port)));
     let path = paths.into_iter().find(|path| read(path).as_ref() == Some(&running))?;
     Some((running, File::open(path.with_extension("lock")).ok()?))
 }
@@ -198,26 +243,40 @@ pub(crate) fn announce(
 ) -> io::Result<Announcement> {
     let url = url(address, &setup.gateway.config().gateway.path);
     let token = access.token().map(str::to_owned);
-    RunningGateway { url, pid: std::process::id(), token }.announce(&context.environment, address.port())
+    RunningGateway { url, pid: std::process::id(), token }.announce(
+        &context.environment,
+        Kind::Gateway,
+        address.port(),
+    )
 }
 
-fn name(port: u16) -> String {
-    format!("up-{port}.json")
+/// Makes a server of `bowline serve --http` known to the other commands of this user.
+pub(crate) fn announce_server(
+    context: &Context,
+    access: &Access,
+    address: SocketAddr,
+    path: &str,
+) -> io::Result<Announcement> {
+    let running = RunningGateway {
+        url: url(address, path),
+        pid: std::process::id(),
+        token: access.token().map(str::to_owned),
+    };
+    running.announce(&context.environment, Kind::Server, address.port())
 }
 
-fn all(environment: &ProcessEnvironment) -> Vec<(SystemTime, RunningGateway)> {
-    paths::runtime_dirs(environment).iter().flat_map(|folder| all_in(folder)).collect()
+fn all(environment: &ProcessEnvironment, kinds: &[Kind]) -> Vec<(SystemTime, RunningGateway)> {
+    paths::runtime_dirs(environment).iter().flat_map(|folder| all_in(folder, kinds)).collect()
 }
 
-fn all_in(folder: &Path) -> Vec<(SystemTime, RunningGateway)> {
+fn all_in(folder: &Path, kinds: &[Kind]) -> Vec<(SystemTime, RunningGateway)> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let told = entries.filter_map(|entry| {
         let entry = entry.ok()?;
         let file = entry.file_name();
-        let file = file.to_str()?;
-        let is_ours = file.starts_with("up-") && Path::new(file).extension().is_some_and(|end| end == "json");
+        Kind::of_file(file.to_str()?).filter(|kind| kinds.contains(kind))?;
         let since = entry.metadata().ok()?.modified().ok()?;
-        is_ours.then(|| Some((since, read(&entry.path())?))).flatten()
+        Some((since, read(&entry.path())?))
     });
     told.collect()
 }
@@ -268,9 +327,11 @@ mod tests {
         let folder = tempfile::tempdir().expect("there is a folder for temporary files");
         let environment = environment(folder.path());
         let me = std::process::id();
-        let other = at(9000, me).announce(&environment, 9000).expect("the folder can be written");
+        let other =
+            at(9000, me).announce(&environment, Kind::Gateway, 9000).expect("the folder can be written");
         assert_eq!(RunningGateway::find(&environment), Some(at(9000, me)));
-        let usual = at(PORT, me).announce(&environment, PORT).expect("the folder can be written");
+        let usual =
+            at(PORT, me).announce(&environment, Kind::Gateway, PORT).expect("the folder can be written");
         assert_eq!(RunningGateway::find(&environment), Some(at(PORT, me)));
         assert_eq!(RunningGateway::at(&environment, 9000), Some(at(9000, me)));
         assert_eq!(RunningGateway::at(&environment, 9001), None);
@@ -282,32 +343,47 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_trusted_only_while_its_process_holds_the_lock() {
+    fn a_server_is_found_by_its_url_only() {
+        let folder = tempfile::tempdir().expect("there is a folder for temporary files");
+        let environment = environment(folder.path());
+        let server =
+            at(PORT, 1).announce(&environment, Kind::Server, PORT).expect("the folder can be written");
+        assert_eq!(RunningGateway::find(&environment), None);
+        assert_eq!(RunningGateway::at(&environment, PORT), None);
+        assert_eq!(RunningGateway::at_url(&environment, &at(PORT, 1).url), Some(at(PORT, 1)));
+        drop(server);
+        assert_eq!(RunningGateway::at_url(&environment, &at(PORT, 1).url), None);
+    }
+
+    #[test]
+    fn a_file_is_believed_only_while_its_process_holds_the_lock() {
         let folder = tempfile::tempdir().expect("there is a folder for temporary files");
         let environment = environment(folder.path());
         let running = at(PORT, std::process::id());
-        drop(running.clone().announce(&environment, PORT).expect("the folder can be written"));
-        // A killed process leaves its files without a lock. Its process id may already be reused.
+        drop(running.clone().announce(&environment, Kind::Gateway, PORT).expect("the folder can be written"));
+        // What a process that was killed leaves: its files, without a lock. Its id may be somebody else's by now.
         for file in paths::runtime_dirs(&environment).iter().filter(|file| file.is_dir()) {
             let text = serde_json::to_string(&running).expect("it is JSON");
-            fs::write(file.join(name(PORT)), text).expect("it is ours");
-            fs::write(file.join(name(PORT)).with_extension("lock"), "").expect("it is ours");
+            fs::write(file.join(Kind::Gateway.file(PORT)), text).expect("it is ours");
+            fs::write(file.join(Kind::Gateway.file(PORT)).with_extension("lock"), "").expect("it is ours");
         }
         assert_eq!(RunningGateway::at(&environment, PORT), None);
         assert_eq!(RunningGateway::find(&environment), None);
         assert_eq!(RunningGateway::at_url(&environment, &running.url), None);
-        // The next gateway replaces the files.
-        let told = running.clone().announce(&environment, PORT).expect("nobody holds the lock");
+        // The next one takes its file.
+        let told =
+            running.clone().announce(&environment, Kind::Gateway, PORT).expect("nobody holds the lock");
         assert_eq!(RunningGateway::at_url(&environment, "http://localhost:7337/mcp"), Some(running.clone()));
-        assert!(running.announce(&environment, PORT).is_err(), "one holds it");
+        assert!(running.announce(&environment, Kind::Gateway, PORT).is_err(), "one holds it");
         drop(told);
     }
 
     #[test]
     fn a_gateway_is_found_through_any_of_its_directories() {
         let folder = tempfile::tempdir().expect("there is a folder for temporary files");
-        let _told =
-            at(PORT, 1).announce(&environment(folder.path()), PORT).expect("the folder can be written");
+        let _told = at(PORT, 1)
+            .announce(&environment(folder.path()), Kind::Gateway, PORT)
+            .expect("the folder can be written");
         let without_login = ProcessEnvironment::for_test(folder.path(), &[]);
         assert_eq!(RunningGateway::find(&without_login), Some(at(PORT, 1)));
     }
@@ -318,8 +394,9 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().expect("there is a folder for temporary files");
         let environment = environment(folder.path());
-        let _told = at(PORT, 1).announce(&environment, PORT).expect("the folder can be written");
-        let file = folder.path().join("login/bowline").join(name(PORT));
+        let _told =
+            at(PORT, 1).announce(&environment, Kind::Gateway, PORT).expect("the folder can be written");
+        let file = folder.path().join("login/bowline").join(Kind::Gateway.file(PORT));
         let mode = fs::metadata(&file).expect("it was written").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }

@@ -55,10 +55,12 @@ impl Access {
             let token = environment.variables.variable(name).map(|token| token.trim().to_owned());
             return Ok(Self::Variable { name: name.clone(), token });
         }
-        if no_token {
-            return Ok(Self::Open);
-        }
-        let Some(file) = TokenFile::of(environment) else {
+        if no_token { Ok(Self::Open) } else { Self::of_user(context) }
+    }
+
+    /// Returns the user's token, creating it if there is none. Without a place to keep it, it is valid for this run only.
+    pub(crate) fn of_user(context: &Context) -> Result<Self, Failure> {
+        let Some(file) = TokenFile::of(&context.environment) else {
             return Self::for_this_run("cannot store a token without a home directory".to_owned());
         };
         match file.read_or_create() {

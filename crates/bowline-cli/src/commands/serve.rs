@@ -7,11 +7,16 @@ use crate::{
     logging::{self, LogArguments},
     running_gateway,
     signals::ShutdownSignals,
+    token::Access,
 };
+use bowline_host::gateway::RequireToken;
 use bowline_http::{HttpOptions, HttpService};
 use clap::Args;
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
+
+/// Where clients reach the server.
+const PATH: &str = "/mcp";
 
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
@@ -20,7 +25,11 @@ pub(crate) struct Arguments {
     /// Serve HTTP on this address instead of stdio, at `/mcp` (and `/sse` for 2024-11-05 clients)
     #[arg(long, global = true, value_name = "[ADDRESS:]PORT", value_parser = running_gateway::address)]
     http: Option<SocketAddr>,
-    /// Also allow requests for this host, in addition to `localhost` and the `--http` address; can be repeated
+    /// Serve HTTP without requiring a token
+    #[arg(long, global = true)]
+    no_token: bool,
+    /// Also allow requests for this host, in addition to `localhost` and the `--http` address; `*` allows any host; can be
+    /// repeated
     #[arg(long, global = true, value_name = "HOST", value_parser = host)]
     http_host: Vec<String>,
     /// Allow web pages of this origin to use the HTTP server (CORS); can be repeated
@@ -33,11 +42,11 @@ pub(crate) struct Arguments {
     log: LogArguments,
 }
 
-/// Parses a host. `*` is refused because this command does not check tokens.
+/// Parses a host, or `*` for any host.
 fn host(text: &str) -> Result<String, String> {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
     if text == "*" {
-        return Err("`*` is not allowed without a token; use `bowline gateway` instead".to_owned());
+        return Ok(text.to_owned());
     }
     if text.is_empty() || !text.bytes().all(is_part) {
         return Err("expected a host such as `mcp.example.com`".to_owned());
@@ -47,7 +56,7 @@ fn host(text: &str) -> Result<String, String> {
 
 /// Parses an origin in the format that browsers send.
 fn origin(text: &str) -> Result<String, String> {
-    let is_origin = text.split_once("://").is_some_and(|(_, name)| host(name).is_ok());
+    let is_origin = text.split_once("://").is_some_and(|(_, name)| name != "*" && host(name).is_ok());
     if is_origin {
         Ok(text.to_owned())
     } else {
@@ -57,6 +66,12 @@ fn origin(text: &str) -> Result<String, String> {
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
     arguments.log.start(context, "warn", logging::to_stderr())?;
+    let any_host = arguments.http_host.iter().any(|host| host == "*");
+    if any_host && arguments.no_token {
+        // Any web page could call the server by pointing a name at it.
+        return Err(Failure::misused("`--http-host *` needs a token")
+            .advise("remove `--no-token`, or name the hosts"));
+    }
     arguments.server.confirm(context).await?;
     let server = arguments.server.limited_server(context, arguments.calls_per_minute)?;
     let handle = server.build().map_err(|error| Failure::new(Code::Failed, error.to_string()))?;
@@ -69,22 +84,28 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
         }
         return handle.serve_stdio().await.map_err(|error| Failure::new(Code::Failed, error.to_string()));
     };
+    let access = if arguments.no_token { Access::Open } else { Access::of_user(context)? };
     let signals = ShutdownSignals::listen()?;
     let bound = TcpListener::bind(address).await;
     let listener =
         bound.map_err(|error| Failure::new(Code::Failed, format!("cannot listen on {address}: {error}")))?;
     let address = listener.local_addr()?;
-    if !address.ip().is_loopback() {
-        let line = format!("other machines can connect to {address} without authentication");
-        context.screen.warn(&line);
-    }
-    context.screen.line(&running_gateway::url(address, "/mcp"))?;
+    print_access(context, &access, address);
+    let announcement = match running_gateway::announce_server(context, &access, address, PATH) {
+        Ok(announcement) => Some(announcement),
+        Err(error) => {
+            context.screen.warn(&format!("other commands cannot find the token of this server: {error}"));
+            None
+        }
+    };
+    context.screen.line(&running_gateway::url(address, PATH))?;
     if address.ip().is_unspecified() && arguments.http_host.is_empty() {
         context
             .screen
             .warn("only requests for `localhost` are allowed; use `--http-host HOST` to allow others");
     }
     let mut settings = HttpOptions::new()
+        .path(PATH)
         .hosts(arguments.http_host)
         .listening_on(address)
         .setting_names("--http-host", "--http-origin")
@@ -92,11 +113,42 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     if !arguments.http_origin.is_empty() {
         settings = settings.origins(arguments.http_origin).cors();
     }
+    if any_host {
+        settings = settings.any_host();
+    }
+    if let Some(token) = access.token() {
+        let required = RequireToken::new(token)
+            .ok_or_else(|| Failure::new(Code::Failed, "the system provides no random numbers"))?;
+        settings = settings.filter(required);
+    }
     let service = HttpService::with_options(handle, settings);
+    let end = async {
+        signals.received(1).await;
+        drop(announcement);
+    };
     tokio::select! {
-        served = service.serve(listener, signals.received(1)) => Ok(served?),
+        served = service.serve(listener, end) => Ok(served?),
         () = signals.received(2) => {
             Err(Failure { silent: true, ..Failure::new(Code::Interrupted, "terminated") })
+        }
+    }
+}
+
+/// Prints what clients must send.
+fn print_access(context: &Context, access: &Access, address: SocketAddr) {
+    let screen = &context.screen;
+    match access {
+        Access::Run { token, reason } => {
+            screen.note(&format!("{reason}; clients must send this token until the server ends: {token}"));
+        }
+        Access::User { .. } | Access::Variable { .. } => {
+            screen.note("clients must send the token that `bowline token show` prints");
+        }
+        Access::Open if address.ip().is_loopback() => {
+            screen.warn("any program on this machine can use this server: it requires no token");
+        }
+        Access::Open => {
+            screen.warn(&format!("other machines can connect to {address} without a token"));
         }
     }
 }

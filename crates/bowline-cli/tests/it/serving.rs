@@ -115,7 +115,8 @@ fn a_terminating_gateway_is_not_ready() {
 fn a_served_server_accepts_its_hosts_and_2024_11_05() {
     use std::io::{BufRead, BufReader, Write};
     let place = Place::new();
-    let words = ["serve", "everything", "--http", "0.0.0.0:0", "--http-host", "mcp.example.com"];
+    let words =
+        ["serve", "everything", "--http", "0.0.0.0:0", "--no-token", "--http-host", "mcp.example.com"];
     let mut server = Background::start(place.program(&words));
     let url = server.line();
     let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
@@ -129,9 +130,42 @@ fn a_served_server_accepts_its_hosts_and_2024_11_05() {
     assert!(event.is_some());
     server.signal(Signal::INT);
     assert_eq!(server.end().0, Some(0));
-    let (told, code) = place.run(&["serve", "everything", "--http", "0", "--http-host", "*"]);
+    let (told, code) = place.run(&["serve", "everything", "--http", "0", "--no-token", "--http-host", "*"]);
     assert_eq!(code, Some(2), "{told}");
-    assert!(told.contains("`*` is not allowed without a token"), "{told}");
+    assert!(told.contains("`--http-host *` needs a token"), "{told}");
+}
+
+#[test]
+fn a_served_server_requires_the_token_of_the_user() {
+    let place = Place::new();
+    let words = ["serve", "everything", "--http", "127.0.0.1:0", "--http-host", "*"];
+    let mut server = Background::start(place.program(&words));
+    let url = server.line();
+    let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
+    for path in ["/mcp", "/sse"] {
+        assert!(get(address, path, "mcp.example.com").starts_with("HTTP/1.1 401"), "{path}");
+    }
+    // Commands of another user do not know the token; those of this user send it, and no command takes the server for a
+    // gateway.
+    let (text, code) = Place::new().run(&["ping", &url]);
+    assert_ne!(code, Some(0), "{text}");
+    let (text, code) = place.run(&["call", &url, "echo", "message=hi"]);
+    assert_eq!((text.as_str(), code), ("hi\n", Some(0)));
+    let (text, code) = place.run(&["tools", "up"]);
+    assert!(text.contains("your gateway is not running"), "{text}");
+    assert_eq!(code, Some(4));
+    server.signal(Signal::INT);
+    let (code, messages) = server.end();
+    assert_eq!(code, Some(0));
+    assert!(messages.contains("`bowline token show`"), "{messages}");
+
+    let words = ["serve", "everything", "--http", "127.0.0.1:0", "--no-token"];
+    let mut server = Background::start(place.program(&words));
+    let url = server.line();
+    let (text, code) = Place::new().run(&["ping", &url]);
+    assert_eq!(code, Some(0), "{text}");
+    server.signal(Signal::INT);
+    assert!(server.end().1.contains("it requires no token"));
 }
 
 #[test]
