@@ -207,7 +207,7 @@ async fn a_cached_page_answers_for_itself_only() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cursor_that_is_gone_starts_the_list_over() {
-    // proves: CACHE-21, PAGE-03
+    // proves: CACHE-21
     let (client, mut peer) = connect(Client::builder(), V2026_07_28, everything()).await;
     let (tools, ()) = both(client.tools(), async {
         serve(&mut peer, None, kept(page(&["a"], Some("1")), 60_000)).await;

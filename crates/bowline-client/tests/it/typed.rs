@@ -283,7 +283,7 @@ async fn completions_name_what_they_are_for() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_newer_than_the_revision_is_sent() {
-    // proves: LIFE-13, LIFE-14
+    // proves: LIFE-14
     let builder = Client::builder()
         .title("Tester")
         .extension("com.example/demo", bowline_types::RawJson::empty_object());

@@ -497,3 +497,24 @@ async fn answers_are_held_against_the_pattern_of_their_field() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_user_is_not_sent_to_a_page_that_is_not_encrypted() {
+    // proves: ELIU-29
+    let visit = |name: &'static str, url: &'static str| {
+        Tool::new(name).handler(move |ctx: Ctx| async move {
+            ctx.ask_url("Sign in.", url).await?;
+            Result::<_>::Ok("signed in")
+        })
+    };
+    let server = Server::new("s")
+        .tool(visit("open", "http://example.com/sign-in"))
+        .tool(visit("secure", "https://example.com/sign-in"));
+    let mut peer = Peer::new(server);
+    peer.capabilities = json!({ "elicitation": { "url": {} } });
+    let refused = peer.modern("tools/call", json!({ "name": "open" })).await;
+    assert!(refused["result"].get("inputRequests").is_none(), "{refused}");
+    assert_eq!(refused["error"]["code"], -32603, "{refused}");
+    let asked = peer.modern("tools/call", json!({ "name": "secure" })).await;
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+}

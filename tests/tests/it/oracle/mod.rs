@@ -177,7 +177,7 @@ fn roots() {
 
 #[test]
 fn notices() {
-    // proves: PROG-03, PROG-08, LOG-03
+    // proves: PROG-03, PROG-08
     check::<ProgressParams>(&asking::progress_params(), message(Method::Progress));
     check::<LogMessageParams>(&asking::log_params(), message(Method::Message));
 }
