@@ -141,7 +141,7 @@ fn admit(shared: &Shared, headers: &HeaderMap, request: Request) -> Result<Admit
         mirrored.check(&arguments, values).map_err(mismatch)?;
     }
     drop(subject);
-    Ok(admit_modern(shared.server.profile(), principal.as_ref(), &method, params, meta, unix_time)?)
+    Ok(admit_modern(shared.server.profile(), principal.as_ref(), revision, &method, params, meta, unix_time)?)
 }
 
 async fn run(shared: &Arc<Shared>, id: Id, call: Call, threshold: Threshold) -> Response<Body> {

@@ -16,6 +16,7 @@ use super::{
 use bowline_proto::{
     envelope::{self, Frame, Message, MethodName},
     params::{Params, RequestMeta},
+    server::{Handling, HeaderVersion, MessageKind, Transport, classify},
 };
 use bowline_server::{Server, ServerHandle};
 use bowline_types::{Era, Id, InitializeParams, RawJson, Revision, RpcError};
@@ -271,7 +272,7 @@ impl HttpService {
         if self.shared.is_ending() && matches!(frame, Frame::Batch(_)) {
             return ending();
         }
-        if self.speaks_legacy() && !names_other_era(&parts.headers) {
+        if self.classify(&parts.headers, MessageKind::Other) == Handling::Session {
             return self.post_to_session(parts, principal.as_ref(), frame).await;
         }
         match frame {
@@ -300,28 +301,35 @@ impl HttpService {
             return ending();
         }
         let described = params.as_ref().map_or_else(|| Ok(RequestMeta::default()), RequestMeta::of);
-        let modern = matches!(&described, Ok(meta) if meta.is_modern);
-        // A handshake with a session is one too many, and for the session to refuse.
-        let in_session = || parts.headers.contains_key(legacy::SESSION_ID) && self.speaks_legacy();
-        if !modern && method == MethodName::Known(bowline_types::Method::Initialize) && !in_session() {
-            if self.speaks_legacy() {
+        let message = MessageKind::request(&method, described.as_ref());
+        match (self.classify(&parts.headers, message), described) {
+            (Handling::Opening, _) if self.speaks_legacy() => {
                 let frame = Frame::Single(Ok(Message::Request { id, method, params }));
-                return legacy::open(&self.shared, parts, principal, frame).await;
+                legacy::open(&self.shared, parts, principal, frame).await
             }
-            return bad_request(Some(&id), &self.only_modern(params.as_ref().map(Params::raw)));
-        }
-        if !modern && self.speaks_legacy() && !names_other_era(&parts.headers) {
-            let frame = Frame::Single(Ok(Message::Request { id, method, params }));
-            return self.post_to_session(parts, principal.as_ref(), frame).await;
-        }
-        match described {
-            Ok(meta) => {
+            (Handling::Opening, _) => {
+                bad_request(Some(&id), &self.only_modern(params.as_ref().map(Params::raw)))
+            }
+            (Handling::Session, _) => {
+                let frame = Frame::Single(Ok(Message::Request { id, method, params }));
+                self.post_to_session(parts, principal.as_ref(), frame).await
+            }
+            (Handling::Modern, Ok(meta)) => {
                 let params = params.unwrap_or_else(Params::empty);
                 let request = modern::Request { id, method, params, meta, principal };
                 modern::answer(&self.shared, parts, request).await
             }
-            Err(error) => bad_request(Some(&id), &error),
+            (Handling::Modern, Err(error)) => bad_request(Some(&id), &error),
         }
+    }
+
+    /// Decides by which rules a POST request is handled.
+    fn classify(&self, headers: &HeaderMap, message: MessageKind) -> Handling {
+        let transport = Transport::Post {
+            has_session: headers.contains_key(legacy::SESSION_ID),
+            version: HeaderVersion::of(headers.get(PROTOCOL_VERSION).map(HeaderValue::as_bytes)),
+        };
+        classify(self.shared.server.profile().revisions, transport, message)
     }
 
     async fn post_to_session(
@@ -421,13 +429,6 @@ fn unreadable(status: StatusCode) -> Response<Body> {
         return reply::later("the bodies of other requests take all the room there is");
     }
     reply::refusal(status, status.canonical_reason().unwrap_or("cannot read the body"))
-}
-
-/// Whether the version header names a revision without sessions, or none that is known.
-fn names_other_era(headers: &HeaderMap) -> bool {
-    headers.get(PROTOCOL_VERSION).is_some_and(|version| {
-        version.to_str().ok().and_then(Revision::parse).is_none_or(|revision| revision.era() == Era::Modern)
-    })
 }
 
 /// The whole of a body. One that comes in one piece is not copied.

@@ -4,6 +4,7 @@
 //! a [`Call`] for the rest; [`ServerSession::finish`] turns the outcome into the frame to send. It reads no clock and
 //! spawns nothing: whoever owns the connection does.
 
+mod classify;
 mod finish;
 mod gate;
 mod legacy;
@@ -12,6 +13,7 @@ mod notices;
 mod opening;
 mod profile;
 
+pub use classify::{Handling, HeaderVersion, MessageKind, Transport, classify};
 pub use finish::{Sealing, encode as encode_outcome};
 pub use gate::missing_capability;
 pub use legacy::Legacy;
@@ -246,16 +248,22 @@ impl ServerSession {
         }
         let params = params.unwrap_or_else(Params::empty);
         let meta = RequestMeta::of(&params)?;
-        // A server that speaks no modern revision takes their keys for any others, as servers of its time do, and a client
-        // that probes it learns what it is.
-        let admitted = if meta.is_modern && self.profile.revisions.has_modern() {
-            modern::admit(&self.profile, self.principal.as_ref(), method, params, meta, now)?
-        } else if let Some(legacy) = &mut self.legacy {
-            legacy.admit(&self.profile, &mut self.subscriptions, method, params, meta)?
-        } else {
-            let (admitted, legacy) = opening::admit(&self.profile, self.principal.as_ref(), method, &params)?;
-            self.legacy = legacy;
-            admitted
+        let transport = Transport::Stream { has_session: self.legacy.is_some() };
+        let message = MessageKind::request(method, Ok(&meta));
+        let admitted = match (classify(self.profile.revisions, transport, message), &mut self.legacy) {
+            (Handling::Modern, _) => {
+                let revision = modern::supported(&self.profile, &meta)?;
+                modern::admit(&self.profile, self.principal.as_ref(), revision, method, params, meta, now)?
+            }
+            (Handling::Session, Some(legacy)) => {
+                legacy.admit(&self.profile, &mut self.subscriptions, method, params, meta)?
+            }
+            (Handling::Session | Handling::Opening, opened) => {
+                let (admitted, legacy) =
+                    opening::admit(&self.profile, self.principal.as_ref(), method, &params)?;
+                *opened = legacy;
+                admitted
+            }
         };
         Ok(match admitted {
             Admitted::Answer(result) => Inbound::Reply(encode::response(id, &result)),

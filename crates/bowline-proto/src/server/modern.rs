@@ -34,12 +34,12 @@ pub enum Admitted {
 pub fn admit(
     profile: &Profile,
     principal: Option<&Arc<str>>,
+    revision: Revision,
     method: &MethodName,
     params: Params,
     meta: RequestMeta,
     now: fn() -> u64,
 ) -> Result<Admitted, RpcError> {
-    let revision = supported(profile, &meta)?;
     let mut capabilities = meta.require()?.1.clone();
     let mut info = meta.client_info;
     if params.raw().as_bytes().len() > LARGE {
