@@ -1,6 +1,6 @@
-//! Messages out: how requests, notifications and responses are written.
+//! Encodes requests, notifications and responses.
 //!
-//! Everything is appended to one buffer; results are serialized once and stamped in place.
+//! Everything is appended to one buffer; results are serialized once.
 
 use bowline_types::{Id, Method, RawJson, RpcError, write_json};
 use bytes::Bytes;
@@ -17,7 +17,7 @@ fn write_id(out: &mut Vec<u8>, id: &Id) {
     }
 }
 
-/// Appends a response that carries an error. Without an id when the request's could not be read.
+/// Appends an error response; without an id if that of the request is unknown.
 pub fn write_failure(out: &mut Vec<u8>, id: Option<&Id>, error: &RpcError) {
     out.extend_from_slice(HEAD);
     if let Some(id) = id {
@@ -29,7 +29,7 @@ pub fn write_failure(out: &mut Vec<u8>, id: Option<&Id>, error: &RpcError) {
     out.push(b'}');
 }
 
-/// A response that carries an error.
+/// Encodes an error response.
 pub fn failure(id: Option<&Id>, error: &RpcError) -> Bytes {
     let mut out = Vec::with_capacity(128);
     write_failure(&mut out, id, error);
@@ -51,24 +51,24 @@ pub fn write_response(out: &mut Vec<u8>, id: &Id, result: &[u8]) {
     out.push(b'}');
 }
 
-/// A response whose result is already encoded.
+/// Encodes a response whose result is already encoded.
 pub fn response(id: &Id, result: &[u8]) -> Bytes {
     let mut out = Vec::new();
     write_response(&mut out, id, result);
     out.into()
 }
 
-/// A request.
+/// Encodes a request.
 pub fn request(id: &Id, method: Method, params: Option<&RawJson>) -> Bytes {
     call(Some(id), method.as_str(), params)
 }
 
-/// A notification.
+/// Encodes a notification.
 pub fn notification(method: Method, params: Option<&RawJson>) -> Bytes {
     call(None, method.as_str(), params)
 }
 
-/// A notification whose parameters are a value still to be serialized.
+/// Encodes a notification and serializes its params.
 pub fn notify<T: Serialize>(method: Method, params: &T) -> Bytes {
     let mut out = Vec::with_capacity(192);
     out.extend_from_slice(HEAD);

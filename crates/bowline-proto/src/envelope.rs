@@ -1,6 +1,6 @@
-//! One frame in, one message out: the JSON-RPC envelope.
+//! Parses JSON-RPC messages.
 //!
-//! A frame is passed over once; the kind of its message follows from which members are present. `params` and `result`
+//! A frame is scanned once; the members that are present determine the kind of message. `params` and `result`
 //! stay slices of the frame.
 
 use crate::params::{Found, Params};
@@ -17,10 +17,10 @@ use serde::{
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// How many messages a batch may hold.
+/// Maximum number of messages in a batch.
 pub const MAX_BATCH: usize = 1000;
 
-/// The method a message names.
+/// The method of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MethodName {
     /// A method of some revision.
@@ -30,7 +30,7 @@ pub enum MethodName {
 }
 
 impl MethodName {
-    /// The name as it stands on the wire.
+    /// Returns the name on the wire.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Known(method) => method.as_str(),
@@ -74,64 +74,64 @@ impl fmt::Display for MethodName {
 pub enum Message {
     /// Expects a response.
     Request {
-        /// Names the request in its response.
+        /// Id of the request.
         id: Id,
-        /// What is asked for.
+        /// The method.
         method: MethodName,
-        /// The arguments, absent when the member was.
+        /// The params, if present.
         params: Option<Params>,
     },
-    /// Expects nothing.
+    /// Expects no response.
     Notification {
-        /// What happened.
+        /// The method.
         method: MethodName,
-        /// Details.
+        /// The params, if present.
         params: Option<Params>,
     },
     /// A request succeeded.
     Response {
-        /// The request it answers.
+        /// Id of the request.
         id: Id,
-        /// What it yields.
+        /// The result.
         result: RawJson,
     },
     /// A request failed.
     Failure {
-        /// The request it answers; absent when the peer could not read the id.
+        /// Id of the request; absent if the peer could not read it.
         id: Option<Id>,
         /// Why.
         error: RpcError,
     },
 }
 
-/// A frame that is no message, with what to tell its sender.
+/// A frame that is not a valid message, with the error for its sender.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rejected {
-    /// The id the frame carried, when it was readable.
+    /// Id of the request, if it could be read.
     pub id: Option<Id>,
-    /// Why it was rejected.
+    /// The error.
     pub error: RpcError,
-    /// Whether an answer is due: a malformed notification or response gets none.
+    /// Whether to send the error. Malformed notifications and responses are not answered.
     pub answer: bool,
 }
 
 impl Rejected {
-    /// The frame to send back, if one is due.
+    /// Returns the frame to send back, if any.
     pub fn reply(&self) -> Option<Bytes> {
         self.answer.then(|| crate::encode::failure(self.id.as_ref(), &self.error))
     }
 }
 
-/// What a frame holds.
+/// The content of a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Frame {
     /// One message.
     Single(Result<Message, Rejected>),
-    /// An array of messages, as only 2025-03-26 knows it.
+    /// A batch of messages; only in 2025-03-26.
     Batch(Vec<Result<Message, Rejected>>),
 }
 
-/// Parses a frame. Never fails as a whole: what cannot be read is a [`Rejected`] with its answer.
+/// Parses a frame. An invalid one is returned as [`Rejected`] with its error.
 pub fn parse(frame: &Bytes) -> Frame {
     let Ok(mut scanner) = Scanner::from_bytes(frame) else {
         return Frame::Single(Err(unreadable("the frame is not UTF-8")));
@@ -174,7 +174,7 @@ fn batch(frame: &Bytes, mut scanner: Scanner<'_>) -> Frame {
     }
 }
 
-/// Where the members of a message stand in its frame.
+/// The positions of the members of a message in its frame.
 #[derive(Default)]
 struct Flat {
     jsonrpc: Span,
@@ -263,12 +263,12 @@ impl Flat {
     }
 }
 
-/// Whether what is no message is told so: what can only have been a notification or a response is not answered.
+/// Returns whether an invalid message is answered. One that can only be a notification or response is not.
 fn expects_answer(has_method: bool, has_id: bool, has_outcome: bool) -> bool {
     if has_method { has_id } else { !has_outcome }
 }
 
-/// The id of a message, if it has one. Most are small numbers.
+/// Reads the id of a message, if it has one. Most are small numbers.
 fn read_id(span: Span, frame: &[u8]) -> Result<Option<Id>, ()> {
     if span.is_absent() {
         return Ok(None);
@@ -281,7 +281,7 @@ fn read_id(span: Span, frame: &[u8]) -> Result<Option<Id>, ()> {
     serde_json::from_slice(text).map(Some).map_err(drop)
 }
 
-/// A frame that is no message. A request that is merely too deep is told so under its id.
+/// Builds the error for an invalid frame. One that only nests too deep is answered with its id.
 fn refused(frame: &[u8], error: ScanError) -> Rejected {
     if error == ScanError::Depth {
         let salvaged = serde_json::from_slice::<Salvaged>(frame).unwrap_or_default();
@@ -303,7 +303,7 @@ fn unreadable(reason: impl std::fmt::Display) -> Rejected {
     Rejected { id: None, error: RpcError::parse_error(reason.to_string()), answer: true }
 }
 
-/// What can be made out of a frame whose members are of the wrong type or occur twice.
+/// What can be read of a frame whose members have the wrong type or occur twice.
 #[derive(Default)]
 struct Salvaged {
     id: Option<Id>,

@@ -1,9 +1,9 @@
-//! The `Mcp-*` headers of 2026-07-28: how a value travels in one, and whether it says what the body says.
+//! Encodes the `Mcp-*` headers of 2026-07-28 and compares them with the body.
 //!
-//! Revision 2026-07-28 repeats the method, the name and annotated tool arguments in HTTP headers, so that what
-//! stands between client and server can route without reading bodies. A client writes values with
-//! [`encode_value`]; a server refuses a request whose headers differ from its body, which [`check_plain`],
-//! [`check_encoded`] and [`ParamHeaders::check`] find out. Each failure is the `HeaderMismatch` error, -32020.
+//! Revision 2026-07-28 repeats the method, the name and annotated tool arguments in HTTP headers, so that proxies
+//! can route requests without reading bodies. A client encodes values with
+//! [`encode_value`]; a server rejects a request whose headers differ from its body with [`check_plain`],
+//! [`check_encoded`] and [`ParamHeaders::check`]. Each failure is the `HeaderMismatch` error, -32020.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,13 +23,13 @@ pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 pub const METHOD: &str = "mcp-method";
 /// The header that repeats the name, URI or task id that the request is about.
 pub const NAME: &str = "mcp-name";
-/// What the headers that repeat tool arguments begin with.
+/// Prefix of the headers that repeat tool arguments.
 pub const PARAM_PREFIX: &str = "Mcp-Param-";
 
 const SENTINEL_START: &str = "=?base64?";
 const SENTINEL_END: &str = "?=";
 
-/// Writes a text so that it survives as a header value: as it is where possible, else as `=?base64?…?=`.
+/// Encodes a text as a header value: unchanged if possible, otherwise as `=?base64?…?=`.
 ///
 /// Base64 is needed for anything but printable ASCII, for blanks at either end, and for a text that looks
 /// encoded already.
@@ -50,9 +50,9 @@ pub fn encode_value(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{SENTINEL_START}{}{SENTINEL_END}", STANDARD.encode(text)))
 }
 
-/// Reads a header value back. Blanks around it do not count.
+/// Decodes a header value. Blanks around it are ignored.
 ///
-/// Fails for octets that no header value holds, for Base64 that is not in its canonical padded form, and for
+/// Fails for octets that are invalid in headers, for Base64 that is not in canonical padded form, and for
 /// encoded octets that are not UTF-8. The markers are matched exactly; `=?BASE64?…?=` is a plain text.
 pub fn decode_value(value: &[u8]) -> Result<Cow<'_, str>, HeaderValueError> {
     let text = plain_value(value)?;
@@ -73,7 +73,7 @@ fn plain_value(value: &[u8]) -> Result<&str, HeaderValueError> {
     }
 }
 
-/// Why the value of a header cannot be read.
+/// Why a header value cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeaderValueError(ValueProblem);
 
@@ -96,7 +96,7 @@ impl fmt::Display for HeaderValueError {
 
 impl std::error::Error for HeaderValueError {}
 
-/// A header does not say what the body says; the request is refused with -32020.
+/// A header does not match the body. The request fails with -32020.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeaderMismatch {
     header: String,
@@ -122,12 +122,12 @@ impl HeaderMismatch {
         Self::new(name, Mismatch::Differs { header: clip(header), body: clip(body) })
     }
 
-    /// The name of the header.
+    /// Returns the name of the header.
     pub fn header(&self) -> &str {
         &self.header
     }
 
-    /// Whether the header is not there at all.
+    /// Returns whether the header is missing.
     pub fn is_missing(&self) -> bool {
         self.kind == Mismatch::Missing
     }

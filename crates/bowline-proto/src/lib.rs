@@ -1,11 +1,11 @@
 //! The Model Context Protocol without IO.
 //!
-//! Sessions here are values: bytes and the time go in, calls, frames and decisions come out. Nothing in this crate opens
-//! a socket, reads a clock or draws a random number, so every rule of the five revisions can be tested in memory.
+//! Sessions are values: bytes and the time go in, calls and frames come out. Nothing in this crate opens
+//! a socket, reads a clock or generates random numbers, so every rule of the five revisions can be tested in memory.
 //!
-//! The way of a request through a server: [`envelope`] reads the frame, [`server::ServerSession`] picks the era and
-//! checks the request against it, a [`service::Service`] answers the [`service::Call`], and the session encodes the
-//! [`service::Outcome`] for the caller's revision. [`client`] is the mirror.
+//! A server handles a request in these steps: [`envelope`] parses the frame, [`server::ServerSession`] classifies and
+//! checks the request, a [`service::Service`] answers the [`service::Call`], and the session encodes the
+//! [`service::Outcome`] for the caller's revision. [`client`] has the same for clients.
 //!
 //! ```
 //! use bowline_proto::envelope::{self, Frame, Message};

@@ -1,37 +1,37 @@
-//! Frames as lines of a byte stream: one message per line, bounded.
+//! Splits a byte stream into lines of limited length, one message each.
 
 use bytes::{Bytes, BytesMut};
 
 const CHUNK: usize = 8 * 1024;
-/// From which length on a line takes its memory with it.
+/// From this length on, the buffer of a line is not reused.
 const LARGE: usize = 64 * 1024;
 
 /// One line of input.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
-    /// A frame, without the blanks around it.
+    /// A frame without blanks around it.
     Frame(Bytes),
-    /// A line longer than allowed; its bytes were dropped as they came.
+    /// A line that exceeds the limit; its bytes were discarded.
     TooLong,
 }
 
-/// Splits a byte stream into lines, however its bytes arrive. Blank lines are passed over.
+/// Splits a byte stream into lines. Blank lines are skipped.
 #[derive(Debug)]
 pub struct Lines {
     buffer: BytesMut,
-    /// How much of the buffer holds no line break.
+    /// Length of the start of the buffer that contains no line break.
     searched: usize,
     limit: usize,
     skipping: bool,
 }
 
 impl Lines {
-    /// Takes lines of at most `limit` bytes.
+    /// Creates a splitter for lines of at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self { buffer: BytesMut::new(), searched: 0, limit, skipping: false }
     }
 
-    /// Where to put the bytes that arrive, behind those that did.
+    /// Returns the buffer to append received bytes to.
     pub fn space(&mut self) -> &mut BytesMut {
         // Half a chunk is room enough to read on; a new one for every line would not be.
         if self.buffer.capacity() - self.buffer.len() < CHUNK / 2 {
@@ -40,7 +40,7 @@ impl Lines {
         &mut self.buffer
     }
 
-    /// The next whole line; `None` until more bytes arrive.
+    /// Returns the next complete line; `None` if more bytes are needed.
     pub fn next_line(&mut self) -> Option<Line> {
         loop {
             let unsearched = self.buffer.get(self.searched..).unwrap_or_default();
@@ -68,7 +68,7 @@ impl Lines {
         }
     }
 
-    /// What came after the last line break, when no more bytes will arrive.
+    /// Returns what follows the last line break, at the end of the stream.
     pub fn rest(&mut self) -> Option<Line> {
         let rest = trimmed(&self.buffer.split().freeze());
         self.searched = 0;
@@ -83,8 +83,8 @@ fn trimmed(line: &Bytes) -> Bytes {
     line.slice_ref(line.trim_ascii())
 }
 
-/// Makes a frame one line. Strings escape their line breaks, so one that stands in a frame separates tokens, and a space
-/// does that as well: JSON that was handed over as text may have been written over several lines.
+/// Replaces the line breaks of a frame by spaces. JSON strings escape line breaks, so every line break in a frame
+/// is between tokens. JSON that was passed as text may contain them.
 pub fn join(frame: &mut [u8]) {
     if memchr::memchr2(b'\n', b'\r', frame).is_none() {
         return;

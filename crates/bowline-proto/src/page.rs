@@ -1,7 +1,7 @@
-//! Which slice of a list a cursor stands for.
+//! Pagination: signed cursors and the pages that they refer to.
 //!
-//! A cursor names the last item of the page before and where it stood, signed, so that a client can neither
-//! read positions out of one list into another nor make cursors up.
+//! A cursor contains the last item of the previous page and its position. It is signed, so a client can neither
+//! use the cursor of one list for another nor forge one.
 
 use std::fmt;
 
@@ -11,20 +11,20 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use crate::seal::{KeyRing, digest};
 
 const MAX_ENCODED: usize = 1024;
-/// Longer keys travel as digests, so that a cursor stays short whatever the items are called.
+/// Longer keys are replaced by digests to keep cursors short.
 const MAX_KEY: usize = 512;
 const TAG_LENGTH: usize = 16;
 const WHOLE_KEY: u8 = 1;
 const DIGEST_OF_KEY: u8 = 2;
 
-/// The place in a list at which the next page begins.
+/// The position in a list at which the next page starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor {
     position: u64,
     after: After,
 }
 
-/// How the last item is named.
+/// The key of the last item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum After {
     Key(String),
@@ -32,14 +32,14 @@ enum After {
 }
 
 impl Cursor {
-    /// The place behind the item of this key at this index.
+    /// Creates a cursor after the item with this key at this index.
     pub fn new(position: usize, key: &str) -> Self {
         let after =
             if key.len() > MAX_KEY { After::Digest(key_digest(key)) } else { After::Key(key.to_owned()) };
         Self { position: u64::try_from(position).unwrap_or(u64::MAX), after }
     }
 
-    /// The key of the last item, if it is at most 512 bytes long.
+    /// Returns the key of the last item, if it has at most 512 bytes.
     pub fn key(&self) -> Option<&str> {
         match &self.after {
             After::Key(key) => Some(key),
@@ -47,12 +47,12 @@ impl Cursor {
         }
     }
 
-    /// The index that the last item had.
+    /// Returns the index of the last item.
     pub fn position(&self) -> usize {
         usize::try_from(self.position).unwrap_or(usize::MAX)
     }
 
-    /// Whether the last item has this key.
+    /// Returns whether the last item has this key.
     pub fn is_after(&self, key: &str) -> bool {
         match &self.after {
             After::Key(known) => known == key,
@@ -60,7 +60,7 @@ impl Cursor {
         }
     }
 
-    /// Writes the cursor for `list`, the name of what is paged through (with the principal, if the list differs
+    /// Encodes the cursor for `list`, the name of the list (with the principal, if the list differs
     /// between principals). It is valid for that list only.
     pub fn encode(&self, keys: &KeyRing, list: &str) -> String {
         let (kind, after) = match &self.after {
@@ -72,7 +72,7 @@ impl Cursor {
         URL_SAFE_NO_PAD.encode([tag.as_slice(), &body].concat())
     }
 
-    /// Reads a cursor that [`Cursor::encode`] wrote for the same list, with any key of the ring.
+    /// Decodes a cursor of [`Cursor::encode`] for the same list, with any key of the ring.
     pub fn decode(keys: &KeyRing, list: &str, text: &str) -> Result<Self, CursorError> {
         if text.len() > MAX_ENCODED {
             return Err(CursorError(CursorProblem::TooLong));
@@ -106,7 +106,7 @@ fn key_digest(key: &str) -> [u8; 32] {
     digest(&[b"bowline cursor key", key.as_bytes()])
 }
 
-/// Why a text is not a cursor of a list. The request is refused with -32602.
+/// Why a text is not a cursor of a list. The request fails with -32602.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CursorError(CursorProblem);
 
@@ -131,12 +131,12 @@ impl fmt::Display for CursorError {
 
 impl std::error::Error for CursorError {}
 
-/// Takes the page behind `after`, at most `size` items long (a size of zero counts as one), and the cursor of
-/// the page behind it if there is more.
+/// Returns the page after `after` with at most `size` items (zero counts as one), and the cursor of
+/// the next page if there are more items.
 ///
-/// The items are in listing order, which need not be that of their keys. If the last item has moved, the page
-/// begins behind where it is now. If it is gone, the page begins where it was: its successor stands there now,
-/// and nothing seen before is seen again as long as items only disappear.
+/// The items may be in any order. If the last item moved, the page
+/// starts after its current position. If it was removed, the page starts at its previous position, where its successor is now;
+/// so no item is returned twice as long as items are only removed.
 pub fn page<'a, T>(
     items: &'a [T],
     key: impl Fn(&T) -> &str,

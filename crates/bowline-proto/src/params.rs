@@ -1,7 +1,7 @@
-//! The parameters of a call, taken apart once.
+//! The params of a call.
 //!
-//! One pass finds the members that the protocol itself looks at and leaves each as a slice of the original text, so a
-//! call can be checked, routed and digested, and its arguments are decoded by whoever knows their type.
+//! One scan finds the members that the protocol uses and keeps each as a slice of the original text, so a
+//! call can be checked, routed and digested without decoding its arguments.
 
 use bowline_json::scan::{MAX_DEPTH, ScanError, Scanner, Span};
 use bowline_types::{Id, LoggingLevel, RawJson, Revision, RpcError, meta};
@@ -24,14 +24,14 @@ impl fmt::Debug for Params {
     }
 }
 
-/// Equal when they hold the same text.
+/// Compares the text.
 impl PartialEq for Params {
     fn eq(&self, other: &Self) -> bool {
         self.raw() == other.raw()
     }
 }
 
-/// Where the members stand in the text.
+/// The positions of the members in the text.
 #[derive(Clone, Copy, Debug, Default)]
 struct Parts {
     name: Span,
@@ -69,7 +69,7 @@ impl Parts {
     }
 }
 
-/// What was found of `params` while the frame around it was passed over.
+/// The positions of the members of `params`, found while the frame was scanned.
 #[derive(Default)]
 pub(crate) struct Found {
     whole: Span,
@@ -82,7 +82,7 @@ impl Found {
         self.whole.is_absent()
     }
 
-    /// Passes over the value of `params`. What is wrong with it beyond its syntax is told by [`Found::read`].
+    /// Scans the value of `params`. Errors other than syntax errors are reported by [`Found::read`].
     pub(crate) fn scan(&mut self, scanner: &mut Scanner<'_>) -> Result<(), ScanError> {
         if scanner.peek() != b'{' {
             self.whole = scanner.value()?;
@@ -108,7 +108,7 @@ impl Found {
         Ok(())
     }
 
-    /// The parameters, if there are any. Fails with -32602 when they are no object or name a member twice.
+    /// Returns the params, if present. Fails with -32602 if they are not an object or contain a member twice.
     pub(crate) fn read(self, frame: &Bytes) -> Result<Option<Params>, RpcError> {
         if let Some(wrong) = self.wrong {
             return Err(wrong);
@@ -117,7 +117,7 @@ impl Found {
     }
 }
 
-/// Passes over a member, which may occur once.
+/// Scans a member, which may occur once.
 fn once(
     scanner: &mut Scanner<'_>,
     name: &'static str,
@@ -131,7 +131,7 @@ fn once(
     Ok(())
 }
 
-/// Passes over the value of `_meta`, an object.
+/// Scans the value of `_meta`, an object.
 fn scan_meta(
     scanner: &mut Scanner<'_>,
     parts: &mut Parts,
@@ -160,7 +160,7 @@ impl Params {
         Self(Arc::new(Taken { raw, parts }))
     }
 
-    /// Takes `raw` apart. Fails with -32602 when it is no object or names a member twice.
+    /// Parses params. Fails with -32602 if `raw` is not an object or contains a member twice.
     pub fn parse(raw: RawJson) -> Result<Self, RpcError> {
         let mut found = Found::default();
         // One value as it is, but perhaps too deep.
@@ -173,12 +173,12 @@ impl Params {
         }
     }
 
-    /// No parameters.
+    /// Creates empty params.
     pub fn empty() -> Self {
         Self::of(RawJson::empty_object(), Parts::default())
     }
 
-    /// The text of a member, unless it is absent or `null`.
+    /// Returns the text of a member, unless it is absent or `null`.
     fn part(&self, span: Span) -> Option<&[u8]> {
         let bytes = span.bytes(self.raw().as_bytes());
         (!bytes.is_empty() && bytes != b"null").then_some(bytes)
@@ -200,82 +200,82 @@ impl Params {
         }
     }
 
-    /// The whole object as it came.
+    /// Returns the whole object as received.
     pub fn raw(&self) -> &RawJson {
         &self.0.raw
     }
 
-    /// The whole object as it came, alone.
+    /// Converts into the whole object as received.
     pub fn into_raw(self) -> RawJson {
         self.0.raw.clone()
     }
 
-    /// `name`: of a tool or prompt.
+    /// Returns `name`, of a tool or prompt.
     pub fn name(&self) -> Result<Cow<'_, str>, RpcError> {
         self.text("name", self.0.parts.name)
     }
 
-    /// `uri`: of a resource.
+    /// Returns `uri`, of a resource.
     pub fn uri(&self) -> Result<Cow<'_, str>, RpcError> {
         self.text("uri", self.0.parts.uri)
     }
 
-    /// `cursor`: where the next page starts. An empty string is a cursor.
+    /// Returns `cursor`, if present. An empty string is a cursor.
     pub fn cursor(&self) -> Result<Option<Cow<'_, str>>, RpcError> {
         self.part(self.0.parts.cursor).map(|_| self.text("cursor", self.0.parts.cursor)).transpose()
     }
 
-    /// `requestState`, to be opened by whoever sealed it.
+    /// Returns `requestState`, if present.
     pub fn request_state(&self) -> Result<Option<Cow<'_, str>>, RpcError> {
         let state = self.0.parts.request_state;
         self.part(state).map(|_| self.text("requestState", state)).transpose()
     }
 
-    /// `arguments`, if given; an object.
+    /// Returns `arguments`, if present; an object.
     pub fn arguments(&self) -> Result<Option<RawJson>, RpcError> {
         self.object("arguments", self.0.parts.arguments)
     }
 
-    /// `inputResponses`, if given; an object.
+    /// Returns `inputResponses`, if present; an object.
     pub fn input_responses(&self) -> Result<Option<RawJson>, RpcError> {
         self.object("inputResponses", self.0.parts.input_responses)
     }
 
-    /// `task`, with which 2025-11-25 asks for a task.
+    /// Returns `task`, if present; 2025-11-25 requests tasks with it.
     pub fn task(&self) -> Result<Option<RawJson>, RpcError> {
         self.object("task", self.0.parts.task)
     }
 
-    /// `_meta`, if given; an object.
+    /// Returns `_meta`, if present; an object.
     pub fn meta(&self) -> Result<Option<RawJson>, RpcError> {
         self.object("_meta", self.0.parts.meta)
     }
 
-    /// Decodes the whole object.
+    /// Deserializes the whole object.
     pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, RpcError> {
         self.raw().decode().map_err(|error| RpcError::invalid_params(error.to_string()))
     }
 }
 
-/// What `_meta` of a request says to the protocol.
+/// The keys of `_meta` that the protocol defines for requests.
 #[derive(Clone, Debug, Default)]
 pub struct RequestMeta {
-    /// Asks for progress under this token.
+    /// The progress token, if the sender wants progress.
     pub progress_token: Option<Id>,
-    /// The revision of a self-describing request, or the text that names none this library knows.
+    /// The revision of a self-describing request, or the text if it is not a known revision.
     pub protocol_version: Option<Result<Revision, Box<str>>>,
     /// The capabilities of a self-describing request.
     pub client_capabilities: Option<RawJson>,
-    /// Who sends a self-describing request.
+    /// Name and version of the client of a self-describing request.
     pub client_info: Option<RawJson>,
-    /// The lowest level of log messages wanted while the request runs.
+    /// The lowest level of log messages for the request.
     pub log_level: Option<LoggingLevel>,
-    /// Whether any key marks the request as self-describing.
+    /// Whether a key marks the request as self-describing.
     pub is_modern: bool,
 }
 
 impl RequestMeta {
-    /// Reads what `_meta` says. A token of the wrong type is -32602; so is a version that is no string.
+    /// Reads `_meta`. Fails with -32602 if a value has the wrong type.
     pub fn of(params: &Params) -> Result<Self, RpcError> {
         let Taken { raw, parts } = &*params.0;
         if parts.meta.is_absent() {
@@ -315,7 +315,7 @@ impl RequestMeta {
 }
 
 impl RequestMeta {
-    /// What every self-describing request has to say: its revision and the client's capabilities.
+    /// Returns the revision and capabilities that every self-describing request has to contain; fails with -32602.
     pub fn require(&self) -> Result<(&Result<Revision, Box<str>>, &RawJson), RpcError> {
         let missing = |key: &str| RpcError::invalid_params(format!("`_meta[\"{key}\"]` is missing"));
         let version = self.protocol_version.as_ref().ok_or_else(|| missing(meta::key::PROTOCOL_VERSION))?;

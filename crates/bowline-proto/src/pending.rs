@@ -1,4 +1,4 @@
-//! Requests that wait for their response, and for how long.
+//! Requests that wait for a response, and their timeouts.
 
 use bowline_types::Id;
 use std::{
@@ -6,12 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a request may take.
+/// Timeouts of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// Without a sign of life: neither a response nor progress.
+    /// Maximum time without a response or progress.
     pub silence: Duration,
-    /// Altogether, whatever progress is reported.
+    /// Maximum total time, regardless of progress.
     pub total: Duration,
 }
 
@@ -29,9 +29,9 @@ struct Entry<T> {
     end: Instant,
 }
 
-/// The requests one side has sent and not seen answered.
+/// The requests that one side sent and that are not answered yet.
 ///
-/// Whoever takes a waiter out has settled its request: a response, a timeout and a cancellation can race, and exactly
+/// Removing a waiter settles its request: a response, a timeout and a cancellation can race, and exactly
 /// one of them wins.
 #[derive(Debug)]
 pub struct Pending<T> {
@@ -46,7 +46,7 @@ impl<T> Default for Pending<T> {
 }
 
 impl<T> Pending<T> {
-    /// An id never used before on this connection.
+    /// Returns an id that was never used on this connection.
     pub fn next_id(&mut self) -> Id {
         let id = Id::Number(self.next);
         self.next += 1;
@@ -60,29 +60,29 @@ impl<T> Pending<T> {
         self.entries.insert(id, Entry { waiter, patience, quiet_until, end });
     }
 
-    /// Settles `id`; `None` when it was settled before or never sent.
+    /// Settles `id` and returns its waiter; `None` if it is not waiting.
     pub fn take(&mut self, id: &Id) -> Option<T> {
         self.entries.remove(id).map(|entry| entry.waiter)
     }
 
-    /// Looks at the waiter of a request still unanswered.
+    /// Returns the waiter of an unanswered request.
     pub fn peek(&self, id: &Id) -> Option<&T> {
         self.entries.get(id).map(|entry| &entry.waiter)
     }
 
-    /// The waiters of the requests still unanswered.
+    /// Iterates over the waiters of unanswered requests.
     pub fn values(&self) -> impl Iterator<Item = &T> {
         self.entries.values().map(|entry| &entry.waiter)
     }
 
-    /// Notes a sign of life: the clock of silence starts again, the total goes on.
+    /// Restarts the idle timeout of a request; its total timeout continues.
     pub fn touch(&mut self, id: &Id, now: Instant) {
         if let Some(entry) = self.entries.get_mut(id) {
             entry.quiet_until = after(now, entry.patience.silence).min(entry.end);
         }
     }
 
-    /// Takes out every request whose time is up at `now`.
+    /// Removes and returns the requests that timed out at `now`.
     pub fn expire(&mut self, now: Instant) -> Vec<(Id, T)> {
         self.entries
             .extract_if(|_, entry| entry.quiet_until <= now)
@@ -90,33 +90,33 @@ impl<T> Pending<T> {
             .collect()
     }
 
-    /// When `id` will expire; `None` when it is settled.
+    /// Returns when `id` times out; `None` if it is settled.
     pub fn deadline_of(&self, id: &Id) -> Option<Instant> {
         self.entries.get(id).map(|entry| entry.quiet_until)
     }
 
-    /// When the next request will expire.
+    /// Returns when the next request times out.
     pub fn deadline(&self) -> Option<Instant> {
         self.entries.values().map(|entry| entry.quiet_until).min()
     }
 
-    /// Takes out everything, when the connection is gone.
+    /// Removes and returns all requests, for when the connection is closed.
     pub fn drain(&mut self) -> Vec<(Id, T)> {
         self.entries.drain().map(|(id, entry)| (id, entry.waiter)).collect()
     }
 
-    /// How many requests wait.
+    /// Returns the number of waiting requests.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether none waits.
+    /// Returns whether no request is waiting.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 }
 
-/// A moment as far away as asked for, or as far as clocks go: a century is as good as forever.
+/// Adds a timeout to a time. If the result cannot be represented, returns a time in a hundred years.
 fn after(now: Instant, duration: Duration) -> Instant {
     const CENTURY: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
     now + duration.min(CENTURY)

@@ -1,9 +1,9 @@
-//! Questions a call asks, the answers it got, and the sealed state in which both travel through the client.
+//! Questions of a call, their answers, and the sealed state in which the client carries both.
 //!
-//! A handler that needs an answer is dropped and run again with it. Between the rounds the log of answers lives in the
-//! session (legacy) or, sealed, in `requestState` (modern). An answer is pinned to a digest of its question: when the
-//! handler asks something else under the same key, the answer does not count. Only a question whose key its author chose
-//! can be answered ahead, by a client that sends answers and no state: the key says what is asked.
+//! A handler that needs an answer is dropped and run again with it. Between the rounds the answers are kept in the
+//! session (legacy) or, sealed, in `requestState` (modern). An answer is bound to a digest of its question: if the
+//! handler asks something else with the same key, the answer is not used. Only a question whose key the author chose
+//! can be answered in advance, by a client that sends answers without a state.
 
 use crate::seal::{KeyRing, SealError, digest};
 use bowline_json::canonical;
@@ -14,31 +14,31 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-/// The digest a question is pinned by.
+/// The digest of a question.
 pub type Fingerprint = [u8; 16];
 
 /// A question for the client.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// Names the question among those of its call.
+    /// Key of the question within its call.
     pub key: String,
-    /// What to ask.
+    /// The request.
     pub request: InputRequest,
-    /// What the answer will be pinned to.
+    /// Digest that the answer is bound to.
     pub fingerprint: Fingerprint,
-    /// Whether an answer given ahead counts.
+    /// Whether an answer that was sent in advance is accepted.
     pub named: bool,
 }
 
 impl Question {
-    /// A question under `key`.
+    /// Creates a question.
     pub fn new(key: impl Into<String>, request: InputRequest) -> Self {
         let text = serde_json::to_vec(&request).unwrap_or_default();
         let fingerprint = shorten(digest(&[&text]));
         Self { key: key.into(), request, fingerprint, named: false }
     }
 
-    /// A question under a key that says what is asked, so that clients that know it can answer ahead.
+    /// Creates a question with a key that clients may know, so that they can answer it in advance.
     pub fn named(key: impl Into<String>, request: InputRequest) -> Self {
         Self { named: true, ..Self::new(key, request) }
     }
@@ -50,7 +50,7 @@ fn shorten(full: [u8; 32]) -> Fingerprint {
     short
 }
 
-/// Everything a call has learned in its earlier rounds: nothing, for most calls, which takes no room.
+/// What earlier rounds of a call answered and kept. It does not allocate if there is nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Replay(Option<Box<Learned>>);
 
@@ -80,11 +80,11 @@ struct Answered {
     answer: Answer,
 }
 
-/// What the client said: a result, or in the legacy eras an error.
+/// The answer of the client: a result, or in the legacy era an error.
 pub type Answer = Result<RawJson, RpcError>;
 
 impl Replay {
-    /// The start of a call whose client gives answers before any question.
+    /// Creates the replay of a call whose client sends answers before any question.
     pub fn ahead(responses: &RawJson) -> Result<Self, RpcError> {
         Ok(Self(Some(Box::new(Learned { ahead: answers(responses)?, ..Learned::default() }))))
     }
@@ -93,7 +93,7 @@ impl Replay {
         self.0.get_or_insert_default()
     }
 
-    /// Has an answer given ahead count for `question`, and from then on for no other.
+    /// Uses an answer that was sent in advance for `question`, and for no other question.
     pub fn claim(&mut self, question: &Question) {
         if question.named
             && let Some(answer) = self.0.as_mut().and_then(|learned| learned.ahead.remove(&question.key))
@@ -102,13 +102,13 @@ impl Replay {
         }
     }
 
-    /// The answer to `question`, if exactly this question was answered.
+    /// Returns the answer to exactly this `question`.
     pub fn answer(&self, question: &Question) -> Option<&Answer> {
         let same = |known: &&Answered| known.key == question.key && known.fingerprint == question.fingerprint;
         self.0.as_ref()?.answers.iter().find(same).map(|known| &known.answer)
     }
 
-    /// Everything that was answered, by the keys of the questions.
+    /// Iterates over all answers and the keys of their questions.
     pub fn answers(&self) -> impl Iterator<Item = (&str, &Answer)> {
         self.0.iter().flat_map(|learned| &learned.answers).map(|known| (&*known.key, &known.answer))
     }
@@ -118,12 +118,12 @@ impl Replay {
         self.learned().insert(question.key.clone(), question.fingerprint, answer);
     }
 
-    /// A value kept by an earlier round.
+    /// Returns a value that an earlier round kept.
     pub fn kept(&self, key: &str) -> Option<&RawJson> {
         self.0.as_ref()?.kept.iter().find(|(known, _)| known == key).map(|(_, value)| value)
     }
 
-    /// Keeps a value for the rounds to come.
+    /// Keeps a value for later rounds.
     pub fn keep(&mut self, key: &str, value: RawJson) {
         let kept = &mut self.learned().kept;
         kept.retain(|(known, _)| known != key);
@@ -133,7 +133,7 @@ impl Replay {
     /// Uses up the state this was opened from, if it was: to be called when nothing stands between the call and its
     /// handler any more, so that a call refused on the way can be made again.
     ///
-    /// Refused with -32602: a state that was used before, or has expired since it was opened.
+    /// Fails with -32602 if the state was used before or has expired.
     pub fn redeem(&self, consumed: &Mutex<Consumed>, now: fn() -> u64) -> Result<(), RpcError> {
         let Some(state) = self.0.as_ref().and_then(|learned| learned.state.as_ref()) else { return Ok(()) };
         let now = now();
@@ -147,12 +147,12 @@ impl Replay {
         if *state.fresh.get_or_init(take) { Ok(()) } else { Err(used()) }
     }
 
-    /// How many rounds came before this one.
+    /// Returns the number of completed rounds.
     pub fn rounds(&self) -> u32 {
         self.0.as_ref().map_or(0, |learned| learned.rounds)
     }
 
-    /// Counts a round as done.
+    /// Counts a round as completed.
     pub fn advance(&mut self) {
         self.learned().rounds += 1;
     }
@@ -165,16 +165,16 @@ impl Learned {
     }
 }
 
-/// A call that stopped at questions, with what it knew when it did.
+/// The questions of a call that needs input, and its state.
 #[derive(Clone, Debug)]
 pub struct Asked {
     /// The questions of this round; never empty.
     pub questions: Vec<Question>,
-    /// The log to go on with.
+    /// Answers and values of the rounds so far.
     pub replay: Replay,
 }
 
-/// What a sealed state belongs to. It opens only for the same principal and the same request.
+/// The principal and request that a sealed state belongs to. It cannot be opened for others.
 #[derive(Debug)]
 pub struct Binding([u8; 32]);
 
@@ -191,7 +191,7 @@ impl Binding {
     }
 }
 
-/// The longest `requestState` that is sealed or opened.
+/// Maximum length of `requestState`.
 pub const MAX_STATE: usize = 16 * 1024;
 
 #[derive(Serialize, Deserialize)]
@@ -204,7 +204,7 @@ struct Sealed {
     kept: Vec<(String, RawJson)>,
 }
 
-/// Seals what a call knows, together with what it asks, until `expires` (seconds since the epoch).
+/// Seals the state and the questions of a call until `expires` (seconds since the epoch).
 pub fn seal(
     keys: &KeyRing,
     random: &[u8; 32],
@@ -241,7 +241,7 @@ pub fn seal(
 /// Opens a state that came back with the answers of the client, and adds them to its log. It is used up by
 /// [`Replay::redeem`].
 ///
-/// Refused with -32602: what was altered, expired, or sealed for another principal or request.
+/// Fails with -32602 if the state was altered, has expired, or belongs to another principal or request.
 pub fn open(
     keys: &KeyRing,
     binding: &Binding,
@@ -294,7 +294,7 @@ fn answers(responses: &RawJson) -> Result<BTreeMap<String, RawJson>, RpcError> {
     responses.decode().map_err(|error| RpcError::invalid_params(format!("`inputResponses`: {error}")))
 }
 
-/// The states that were used, until they expire: each one continues its call once.
+/// The states that were used, until they expire. Each state can be used once.
 #[derive(Debug)]
 pub struct Consumed {
     limit: usize,
@@ -309,12 +309,12 @@ impl Default for Consumed {
 }
 
 impl Consumed {
-    /// Remembers at most `limit` states; beyond that the oldest are forgotten before they expire.
+    /// Creates a record of at most `limit` states. Beyond that the oldest are dropped before they expire.
     pub fn with_limit(limit: usize) -> Self {
         Self { limit, used: HashSet::new(), order: VecDeque::new() }
     }
 
-    /// Marks a state as used; false when it was before.
+    /// Marks a state as used; false if it was used before.
     fn take(&mut self, id: [u8; 16], expires: u64, now: u64) -> bool {
         while self.order.front().is_some_and(|(expires, _)| *expires <= now) || self.order.len() >= self.limit
         {

@@ -1,11 +1,11 @@
-//! The rules for messages that go to a model: how tool calls and their results have to follow each other.
+//! Checks sampling messages: tool calls and their results have to follow each other.
 
 use bowline_types::{ContentBlock, CreateMessageParams, Role};
 use std::collections::BTreeSet;
 
-/// Checks what a server asks a model, for both sides: before it is sent, and before it is answered.
+/// Checks a sampling request; for servers before it is sent, for clients before it is answered.
 ///
-/// A message with tool results holds nothing else, and answers every tool use of the message right before it.
+/// A message with tool results contains nothing else, and answers every tool use of the previous message.
 pub fn check(params: &CreateMessageParams) -> Result<(), String> {
     if let Some(preferences) = &params.model_preferences {
         let priorities = [

@@ -1,8 +1,8 @@
-//! How state travels through untrusted hands: encrypted and authenticated blobs, tags and digests.
+//! Seals and signs state that clients carry.
 //!
-//! A server without sessions hands its state to the client and gets it back later, perhaps on another node.
-//! [`KeyRing::seal`] makes such a state unreadable and unalterable, and binds it to a context, so that it opens
-//! nowhere else. [`KeyRing::tag`] only makes a value unalterable. Random bytes are arguments.
+//! A server without sessions sends its state to the client and gets it back later, perhaps on another node.
+//! [`KeyRing::seal`] encrypts and authenticates such a state and binds it to a context, so that it cannot be opened
+//! in another. [`KeyRing::tag`] only authenticates a value. Random bytes are arguments.
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// Takes a secret. It must come from a cryptographic random source.
+    /// Creates a key from a secret, which must come from a cryptographic random source.
     pub fn new(secret: [u8; 32]) -> Self {
         let named = digest(&[b"bowline key id", &secret]);
         let mut id = KeyId::default();
@@ -67,7 +67,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// The keys of a server: one that seals, and any number of former ones that still open.
+/// The keys of a server: one that seals, and former ones that can still open.
 ///
 /// ```
 /// use bowline_proto::seal::{Key, KeyRing};
@@ -85,12 +85,12 @@ pub struct KeyRing {
 }
 
 impl KeyRing {
-    /// A ring with the key that seals.
+    /// Creates a ring with the key that seals.
     pub fn new(current: Key) -> Self {
         Self { current, previous: Vec::new() }
     }
 
-    /// Adds a former key, so that what it sealed still opens.
+    /// Adds a former key, so that what it sealed can still be opened.
     pub fn with_previous(mut self, key: Key) -> Self {
         self.previous.push(key);
         self
@@ -100,9 +100,9 @@ impl KeyRing {
         std::iter::once(&self.current).chain(&self.previous)
     }
 
-    /// Encrypts `plain` and binds it to `context`, which is not part of the answer.
+    /// Encrypts `plain` and binds it to `context`, which is not part of the result.
     ///
-    /// `random` must be fresh from a cryptographic random source for every call. The answer is
+    /// `random` must be fresh from a cryptographic random source for every call. The result has
     /// [`sealed_len`] characters of base64url.
     pub fn seal(&self, random: &[u8; 32], context: &[u8], plain: &[u8]) -> String {
         let (salt, nonce) = split_random(random);
@@ -121,9 +121,9 @@ impl KeyRing {
         URL_SAFE_NO_PAD.encode(sealed)
     }
 
-    /// Opens what [`KeyRing::seal`] made, with any key of the ring.
+    /// Opens the result of [`KeyRing::seal`], with any key of the ring.
     ///
-    /// `max_len` bounds the characters of `sealed`; a longer one is [`SealError::Malformed`].
+    /// A `sealed` text of more than `max_len` characters is [`SealError::Malformed`].
     pub fn open(&self, context: &[u8], sealed: &str, max_len: usize) -> Result<Vec<u8>, SealError> {
         if sealed.len() > max_len {
             return Err(SealError::Malformed);
@@ -153,12 +153,12 @@ impl KeyRing {
         outcome
     }
 
-    /// A short signature of `data` within `context`, made with the current key.
+    /// Returns a short signature of `data` and `context`, made with the current key.
     pub fn tag(&self, context: &[u8], data: &[u8]) -> [u8; 16] {
         truncate(&self.current.sign(context, data))
     }
 
-    /// Whether a key of the ring made this tag. Takes the same time wherever the tag differs.
+    /// Returns whether a key of the ring made this tag, in constant time.
     pub fn verify_tag(&self, context: &[u8], data: &[u8], tag: &[u8; 16]) -> bool {
         self.keys().any(|key| {
             // Comparing signatures of the two tags reveals nothing about where the tags themselves differ.
@@ -169,20 +169,20 @@ impl KeyRing {
     }
 }
 
-/// How many characters [`KeyRing::seal`] makes of `plain_len` bytes.
+/// Returns the length of the result of [`KeyRing::seal`] for `plain_len` bytes.
 pub fn sealed_len(plain_len: usize) -> usize {
     let bytes = plain_len.saturating_add(OVERHEAD);
     (bytes / 3).saturating_mul(4).saturating_add([0, 2, 3][bytes % 3])
 }
 
-/// Why a sealed blob does not open.
+/// Why a sealed text cannot be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SealError {
-    /// It is not of the form that sealing makes, or longer than allowed.
+    /// It has the wrong format or is too long.
     Malformed,
-    /// It names a key that the ring does not hold.
+    /// Its key is not in the ring.
     UnknownKey,
-    /// It was altered, or sealed for another context.
+    /// It was altered or sealed for another context.
     Forged,
 }
 
@@ -198,7 +198,7 @@ impl fmt::Display for SealError {
 
 impl std::error::Error for SealError {}
 
-/// The SHA-256 digest of several parts. Each counts with its length, so that no two lists of parts are alike.
+/// Returns the SHA-256 digest of several parts. Each counts with its length, so different lists have different digests.
 pub fn digest(parts: &[&[u8]]) -> [u8; 32] {
     let mut hashing = hash::Context::new(&hash::SHA256);
     for part in parts {

@@ -1,7 +1,7 @@
-//! What everything above the protocol shares: a call, its outcome, and the services and middleware between them.
+//! Calls, their outcomes, and the services and middleware that handle them.
 //!
-//! A [`Service`] never learns which revision its caller speaks unless it asks: the session that produced the [`Call`]
-//! adapts the [`Outcome`] on its way out.
+//! A [`Service`] does not depend on the revision of its caller: the session that produced the [`Call`]
+//! adapts the [`Outcome`].
 
 #[cfg(feature = "http")]
 pub use crate::extensions::HttpRequest;
@@ -23,7 +23,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// A boxed future, the currency between services.
+/// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A request or custom notification that passed every check of the protocol.
@@ -63,7 +63,7 @@ impl Call {
         }
     }
 
-    /// A short label for logs and spans: the method, and the tool, prompt or URI it names.
+    /// Returns a short label for logs and spans: the method, and the tool, prompt or URI.
     pub fn label(&self) -> String {
         let subject = self.params.name().or_else(|_| self.params.uri());
         subject.map_or_else(
@@ -73,12 +73,12 @@ impl Call {
     }
 }
 
-/// What a server knows of the client behind a call.
+/// What a server knows about the client of a call.
 #[derive(Debug)]
 pub struct ClientView {
-    /// The revision both sides speak.
+    /// The revision of the call.
     pub revision: Revision,
-    /// The authenticated user, where the transport knows one.
+    /// The authenticated user, if the transport knows one.
     pub principal: Option<Arc<str>>,
     raw_capabilities: RawJson,
     raw_info: Option<RawJson>,
@@ -88,7 +88,7 @@ pub struct ClientView {
 }
 
 impl ClientView {
-    /// A client that declared `capabilities`, as raw JSON, and perhaps who it is.
+    /// Creates a client that declared `capabilities`, and perhaps its name and version.
     pub fn new(
         revision: Revision,
         principal: Option<Arc<str>>,
@@ -100,27 +100,27 @@ impl ClientView {
         Self { revision, principal, raw_capabilities, raw_info, capabilities, info }
     }
 
-    /// What the client declared it can do. Decoded on first use; what cannot be read counts as not declared.
+    /// Returns the capabilities of the client. They are decoded on first use; invalid ones count as not declared.
     pub fn capabilities(&self) -> &ClientCapabilities {
         self.capabilities.get_or_init(|| Box::new(self.raw_capabilities.decode().unwrap_or_default()))
     }
 
-    /// Who the client says it is.
+    /// Returns name and version of the client, if it declared them.
     pub fn info(&self) -> Option<&Implementation> {
         self.info.get_or_init(|| self.raw_info.as_ref()?.decode().ok().map(Box::new)).as_deref()
     }
 }
 
-/// How a call ended.
+/// The outcome of a call.
 ///
 /// A cancelled call has no outcome: its future is dropped.
 #[derive(Debug)]
 pub enum Outcome {
-    /// With a result.
+    /// The call completed.
     Complete(Reply),
-    /// With questions the client has to answer first; the call is made again with the answers.
+    /// The client has to answer questions; the call is then repeated with the answers.
     NeedsInput(Box<Asked>),
-    /// With an error.
+    /// The call failed.
     Failed(RpcError),
 }
 
@@ -128,7 +128,7 @@ pub enum Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OutcomeKind {
-    /// With a result.
+    /// The call completed.
     Complete,
     /// With the result of a tool that failed (`isError`).
     ToolError,
@@ -174,69 +174,69 @@ impl From<Result<Reply, RpcError>> for Outcome {
     }
 }
 
-/// The result of a call, in the superset model.
+/// The result of a call, independent of the revision.
 #[derive(Debug)]
 pub enum Reply {
-    /// Of `tools/call`.
+    /// Result of `tools/call`.
     Tool(Box<CallToolResult>),
-    /// Of `resources/read`.
+    /// Result of `resources/read`.
     Resource(Box<ReadResourceResult>),
-    /// Of `prompts/get`.
+    /// Result of `prompts/get`.
     Prompt(Box<GetPromptResult>),
-    /// Of `completion/complete`.
+    /// Result of `completion/complete`.
     Completion(Box<CompleteResult>),
-    /// A result object of another service, passed on with all its members.
+    /// A result object of another service, passed on unchanged.
     Raw(RawJson),
-    /// A result object encoded for the caller's revision, complete as it is, on one line.
+    /// A complete result object encoded for the caller's revision, on one line.
     Encoded(Bytes),
 }
 
-/// Something a call tells its caller while it runs.
+/// A notification of a running call for its caller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notice {
-    /// How far the work has come.
+    /// Progress.
     Progress {
-        /// Grows with every notice.
+        /// Progress so far; has to increase.
         progress: f64,
-        /// Where it will end, if known.
+        /// Total, if known.
         total: Option<f64>,
-        /// What is being done.
+        /// Description of the current step.
         message: Option<String>,
     },
-    /// A line of log.
+    /// A log message.
     Log {
-        /// How grave.
+        /// Severity.
         level: LoggingLevel,
-        /// Which part of the server.
+        /// Component of the server.
         logger: Option<String>,
-        /// Any JSON.
+        /// The message: any JSON value.
         data: RawJson,
     },
-    /// The stream is closed for now; the caller comes back for the rest, where its revision lets it.
+    /// Closes the stream; the caller reconnects for the rest, if its revision supports that.
     HangUp,
-    /// An out-of-band interaction, started by a URL, has ended.
+    /// A URL elicitation completed.
     ElicitationComplete {
-        /// Which one.
+        /// Its id.
         elicitation_id: String,
     },
     /// A notification that is not part of the protocol.
     Custom {
-        /// Its method.
+        /// Method of the request.
         method: Box<str>,
         /// Its parameters: an object, or nothing.
         params: Option<RawJson>,
     },
 }
 
-/// Receives the notices of one call: stdio's writer, or the stream of one POST.
+/// Receives the notifications of one call: the writer of a connection, or the stream of one POST.
 pub trait Emit: Send + Sync {
-    /// Passes a notice on, in the form and under the conditions of the caller's revision.
+    /// Sends a notification, if the caller and its revision support it.
     fn emit(&self, notice: Notice);
 
-    /// Whether the caller has given the call up.
+    /// Returns whether the caller cancelled the call.
     fn is_cancelled(&self) -> bool;
 
-    /// Completes when the caller gives the call up.
+    /// Completes when the caller cancels the call.
     fn cancelled(&self) -> BoxFuture<'_, ()>;
 
     /// Sends a custom request to the client and waits for its result. By default it fails, as in 2026-07-28, where a
@@ -248,34 +248,34 @@ pub trait Emit: Send + Sync {
     }
 }
 
-/// Where a call's notices go.
+/// Sends the notifications of a call.
 #[derive(Clone)]
 pub struct Notifier(Option<Arc<dyn Emit>>);
 
 impl Notifier {
-    /// A notifier into `sink`.
+    /// Creates a notifier that sends to `sink`.
     pub fn new(sink: Arc<dyn Emit>) -> Self {
         Self(Some(sink))
     }
 
-    /// A notifier that drops what it is given, for calls nobody watches.
+    /// Creates a notifier that discards everything, for calls without an observer.
     pub const fn closed() -> Self {
         Self(None)
     }
 
-    /// Passes a notice on.
+    /// Sends a notification.
     pub fn emit(&self, notice: Notice) {
         if let Some(sink) = &self.0 {
             sink.emit(notice);
         }
     }
 
-    /// Whether the caller has given the call up.
+    /// Returns whether the caller cancelled the call.
     pub fn is_cancelled(&self) -> bool {
         self.0.as_ref().is_some_and(|sink| sink.is_cancelled())
     }
 
-    /// Completes when the caller gives the call up; never, when nobody can.
+    /// Completes when the caller cancels the call; never, if nobody can.
     pub async fn cancelled(&self) {
         match &self.0 {
             Some(sink) => sink.cancelled().await,
@@ -298,7 +298,7 @@ impl fmt::Debug for Notifier {
     }
 }
 
-/// Answers calls: a server, a client bound to one, a gateway over many.
+/// Answers calls: a server, a client of a server, or a gateway.
 pub trait Service: Send + Sync + 'static {
     /// Answers one call. Dropping the future cancels it.
     fn call(&self, call: Call, notifier: Notifier) -> BoxFuture<'_, Outcome>;
@@ -310,15 +310,15 @@ impl<S: Service + ?Sized> Service for Arc<S> {
     }
 }
 
-/// Stands around every call: sees it, changes it, refuses it, or watches how it ends.
+/// Wraps calls: can observe, change or reject a call and its outcome.
 ///
-/// A middleware runs once per round: when a handler asks the user something, the call passes again with the answer.
+/// A middleware runs once per round: if a handler asks the user something, it runs again with the answer.
 pub trait Middleware: Send + Sync + 'static {
-    /// Handles `call`, usually by handing it to `next`.
+    /// Handles `call`, usually by passing it to `next`.
     fn call<'a>(&'a self, call: Call, notifier: Notifier, next: Next<'a>) -> BoxFuture<'a, Outcome>;
 }
 
-/// The rest of the chain behind a middleware.
+/// The rest of a middleware chain.
 #[derive(Clone, Copy)]
 pub struct Next<'a> {
     chain: &'a Chain,

@@ -1,4 +1,4 @@
-//! Server-sent events: how a stream of bytes becomes events, and an event becomes bytes.
+//! Encodes and decodes server-sent events.
 //!
 //! [`Decoder`] takes the body of a `text/event-stream` in whatever pieces the network delivers and yields the
 //! events of the WHATWG standard. [`encode_event`] and [`encode_comment`] write such a body.
@@ -13,7 +13,7 @@ pub use encode::{EncodeError, encode_comment, encode_event};
 
 /// An event of a stream.
 ///
-/// MCP speaks of events without data (they only carry an id or a delay), so a block with an `id` or `retry`
+/// MCP has events without data (they only have an id or a delay), so a block with an `id` or `retry`
 /// line but no `data` line is an event with empty `data`. A block with none of the three is dropped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Event {
@@ -21,7 +21,7 @@ pub struct Event {
     pub event: Option<String>,
     /// The data lines, joined by line feeds.
     pub data: String,
-    /// The id, if this very event carries one. See [`Decoder::last_id`] for the one that applies.
+    /// The id, if this event has one. See [`Decoder::last_id`] for the one to resume after.
     pub id: Option<String>,
     /// How long the server asks to wait before reconnecting.
     pub retry: Option<Duration>,

@@ -1,7 +1,7 @@
-//! Who wants to hear of which changes: `resources/subscribe` and `subscriptions/listen` on one set.
+//! Subscriptions of a connection: `resources/subscribe` and `subscriptions/listen`.
 //!
-//! Changes are marked, not queued: however often something changes before the connection gets to write, its listener
-//! hears of it once, and a slow reader costs no memory.
+//! Changes are recorded, not queued: if something changes several times before the connection can write, the client
+//! is notified once, and a slow reader costs no memory.
 
 use crate::{encode, server::Profile, service::ClientView, uri};
 use bowline_types::{
@@ -11,17 +11,17 @@ use bowline_types::{
 use bytes::Bytes;
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
-/// How many `subscriptions/listen` one connection may hold open.
+/// Maximum number of open `subscriptions/listen` per connection.
 pub const MAX_LISTENS: usize = 64;
-/// How many URIs one listener may name.
+/// Maximum number of URIs per subscription.
 pub const MAX_URIS: usize = 1000;
-/// How many bytes the URIs of one legacy peer, or of one listen, may have together.
+/// Maximum total length of the URIs of one subscription, in bytes.
 pub const MAX_URI_BYTES: usize = 128 * 1024;
 
-/// What carries the messages of a subscription.
+/// The channel for the messages of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Channel {
-    /// The one channel of the connection.
+    /// The connection, shared with other messages.
     Shared,
     /// A stream of its own.
     Own,
@@ -40,20 +40,20 @@ pub enum Change {
     Resource(String),
 }
 
-/// Decides whether a client may hear of changes of a resource.
+/// Decides whether a client may subscribe to a resource.
 pub type SubscriptionGuard = Arc<dyn Fn(&Arc<ClientView>, &str) -> Result<(), RpcError> + Send + Sync>;
 
-/// What one client may hear of. Without a guard that is everything.
+/// The resources that a client may subscribe to: all, unless there is a guard.
 #[derive(Clone, Default)]
 pub struct Hearing(Option<(SubscriptionGuard, Arc<ClientView>)>);
 
 impl Hearing {
-    /// What `client` may hear of from a server.
+    /// Creates the check for `client`.
     pub fn of(profile: &Profile, client: &Arc<ClientView>) -> Self {
         Self(profile.subscription_guard().map(|guard| (Arc::clone(guard), Arc::clone(client))))
     }
 
-    /// Fails if the client may not hear of this resource.
+    /// Fails if the client may not subscribe to this resource.
     pub fn check(&self, uri: &str) -> Result<(), RpcError> {
         self.0.as_ref().map_or(Ok(()), |(guard, client)| guard(client, uri))
     }
@@ -65,17 +65,17 @@ impl fmt::Debug for Hearing {
     }
 }
 
-/// What a `subscriptions/listen` asks for, and what its client may hear of.
+/// The filter of `subscriptions/listen`, and the check for its client.
 #[derive(Debug, Default)]
 pub struct Listen {
-    /// What it asks for.
+    /// The filter.
     pub filter: SubscriptionFilter,
-    /// What its client may hear of.
+    /// The resources that its client may subscribe to.
     pub hearing: Hearing,
 }
 
 impl From<SubscriptionFilter> for Listen {
-    /// A listen of a client that may hear of everything.
+    /// Creates a subscription of a client that may subscribe to everything.
     fn from(filter: SubscriptionFilter) -> Self {
         Self { filter, hearing: Hearing::default() }
     }
@@ -173,7 +173,7 @@ pub struct Subscriptions {
 }
 
 impl Subscriptions {
-    /// From now on the peer of a handshake hears of the lists whose changes the server announced.
+    /// Starts notifications of list changes for a legacy client, after the handshake.
     pub fn open_legacy(&mut self, capabilities: &ServerCapabilities) {
         let listener = self.legacy.get_or_insert_default();
         listener.interest.tools = capabilities.has(Capability::ToolsListChanged);
@@ -181,7 +181,7 @@ impl Subscriptions {
         listener.interest.resources = capabilities.has(Capability::ResourcesListChanged);
     }
 
-    /// Every resource the peer wants to hear of, when these may be others than at the last look.
+    /// Returns the subscribed resources, if they may have changed since the last call.
     pub fn take_wanted(&mut self) -> Option<BTreeSet<String>> {
         if !std::mem::take(&mut self.turned) {
             return None;
@@ -190,7 +190,7 @@ impl Subscriptions {
         Some(listeners.flat_map(|listener| &listener.interest.uris).cloned().collect())
     }
 
-    /// `resources/subscribe`. False when the peer holds too many, or too many bytes of them.
+    /// Handles `resources/subscribe`. False if the limits are exceeded.
     pub fn subscribe(&mut self, uri: &str, hearing: Hearing) -> bool {
         let listener = self.legacy.get_or_insert_default();
         listener.hearing = hearing;
@@ -206,7 +206,7 @@ impl Subscriptions {
         true
     }
 
-    /// `resources/unsubscribe`.
+    /// Handles `resources/unsubscribe`.
     pub fn unsubscribe(&mut self, uri: &str) {
         if let Some(listener) = &mut self.legacy {
             self.turned |= listener.interest.uris.remove(uri);
@@ -214,8 +214,8 @@ impl Subscriptions {
         }
     }
 
-    /// `subscriptions/listen`: gives the acknowledgment, which has to be sent before anything else of the
-    /// subscription. `None` when the peer holds too many.
+    /// Handles `subscriptions/listen`. Returns the acknowledgment, which has to be sent before anything else of the
+    /// subscription; `None` if the client has too many.
     pub fn listen(&mut self, id: Id, listen: &Listen, capabilities: &ServerCapabilities) -> Option<Bytes> {
         if self.listens.len() >= MAX_LISTENS {
             return None;
@@ -258,7 +258,7 @@ impl Subscriptions {
         Some(encode::notification(Method::SubscriptionsAcknowledged, Some(&params)))
     }
 
-    /// Ends a listen at the client's wish. False when there was none.
+    /// Ends a subscription that the client cancels. False if there was none.
     pub fn cancel(&mut self, id: &Id) -> bool {
         let before = self.listens.len();
         self.listens.retain(|(known, _)| known != id);
@@ -266,18 +266,18 @@ impl Subscriptions {
         self.listens.len() < before
     }
 
-    /// Whether `id` names an open listen.
+    /// Returns whether `id` is an open subscription.
     pub fn is_listening(&self, id: &Id) -> bool {
         self.listens.iter().any(|(known, _)| known == id)
     }
 
-    /// Notes a change. True when somebody here wants to hear of it.
+    /// Records a change. Returns whether a client subscribes to it.
     pub fn mark(&mut self, change: &Change) -> bool {
         let legacy = self.legacy.as_mut().is_some_and(|listener| listener.mark(change));
         self.listens.iter_mut().fold(legacy, |any, (_, listener)| listener.mark(change) || any)
     }
 
-    /// The notifications due.
+    /// Returns the pending notifications.
     pub fn drain(&mut self) -> Vec<Bytes> {
         let mut out = Vec::new();
         if let Some(listener) = &mut self.legacy {
@@ -289,7 +289,7 @@ impl Subscriptions {
         out
     }
 
-    /// Ends every listen at the server's wish: with its result, which a cancellation goes before where all messages share
+    /// Ends all subscriptions: each with its result, after a cancellation if all messages share
     /// one channel.
     pub fn close(&mut self, profile: &Profile, channel: Channel) -> Vec<Bytes> {
         let mut out = self.drain();

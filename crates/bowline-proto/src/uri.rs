@@ -1,16 +1,16 @@
-//! Which URIs are well formed, which lie below which, and which ones a URI template stands for.
+//! URIs and URI templates.
 //!
-//! A server announces resource templates and gets concrete URIs back: [`UriTemplate::match_uri`] finds the
-//! variables again. A client that fills a template in uses [`UriTemplate::expand`]. [`validate_uri`] and
-//! [`is_sub_resource`] answer the questions that reading and subscribing pose.
+//! A server lists resource templates and receives URIs: [`UriTemplate::match_uri`] finds the
+//! values of the variables. A client expands a template with [`UriTemplate::expand`]. [`validate_uri`] and
+//! [`is_sub_resource`] check the URIs of read and subscribe requests.
 
-mod check;
 mod expand;
 mod matching;
 mod percent;
 mod scan;
 mod template;
+mod validate;
 
-pub use check::{UriError, is_safe_page, is_sub_resource, validate_uri};
 pub use expand::{ExpandError, Value};
 pub use template::{TemplateError, UriTemplate};
+pub use validate::{UriError, is_safe_page, is_sub_resource, validate_uri};

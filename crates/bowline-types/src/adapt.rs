@@ -1,8 +1,8 @@
-//! How a value is rewritten so that it is exact for a revision.
+//! Adapts values to a revision.
 //!
 //! Reading is lenient: every type accepts what any revision may send. Writing is exact: after
-//! [`Adapt::adapt`] a value has no member that is newer than the revision, and carries the members the
-//! revision requires. The rules stand beside the types; this file holds the trait and what they share.
+//! [`Adapt::adapt`] a value has no member that is newer than the revision, and has the members that the
+//! revision requires. The rules are next to the types; this file contains the trait and shared code.
 
 use crate::RawMap;
 use crate::cache::CacheScope;
@@ -13,7 +13,7 @@ use bowline_json::RawJson;
 
 /// Rewrites a value for a revision.
 pub trait Adapt {
-    /// Makes the value exact for `to`. What the revision cannot say is dropped or said in text.
+    /// Makes the value valid for `to`. What the revision cannot represent is dropped or becomes text.
     fn adapt(&mut self, to: Revision);
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn adapt_meta(meta: &mut Option<Meta>, to: Revision) {
     }
 }
 
-/// Members of `_meta` that a revision does not define.
+/// Keys of `_meta` that a revision does not define.
 impl Adapt for Meta {
     fn adapt(&mut self, to: Revision) {
         if to < Revision::V2026_07_28 {
@@ -97,7 +97,7 @@ macro_rules! adapt_only_meta {
 
 pub(crate) use adapt_only_meta;
 
-/// Results say what they are in 2026-07-28 and only there.
+/// Only 2026-07-28 has a type in results.
 pub(crate) fn adapt_result_type(result_type: &mut Option<ResultType>, to: Revision) {
     if to < Revision::V2026_07_28 {
         *result_type = None;
@@ -106,8 +106,8 @@ pub(crate) fn adapt_result_type(result_type: &mut Option<ResultType>, to: Revisi
     }
 }
 
-/// Results that may be cached say so in 2026-07-28 and only there. Without a word from the author the
-/// answer is that nobody may keep it.
+/// Only 2026-07-28 has cache hints in results. Without a hint from the author the
+/// result must not be cached.
 pub(crate) fn adapt_cache(ttl_ms: &mut Option<u64>, cache_scope: &mut Option<CacheScope>, to: Revision) {
     if to < Revision::V2026_07_28 {
         *ttl_ms = None;
@@ -118,12 +118,12 @@ pub(crate) fn adapt_cache(ttl_ms: &mut Option<u64>, cache_scope: &mut Option<Cac
     }
 }
 
-/// How deep properties of properties are looked at; below, they stay as they are.
+/// Maximum depth of nested properties that are adapted. Deeper ones stay unchanged.
 const MAX_SCHEMA_DEPTH: usize = 64;
 
-/// Rewrites a JSON Schema for a revision: `$schema` is from 2025-11-25, and before 2026-07-28 there is no
-/// `x-mcp-header` and the schema of a property is always an object. Text that needs no change is kept
-/// byte for byte.
+/// Adapts a JSON Schema to a revision: `$schema` was added in 2025-11-25, and before 2026-07-28 there is no
+/// `x-mcp-header` and the schema of a property is always an object. Text that needs no change stays
+/// unchanged.
 pub(crate) fn adapt_schema(schema: &mut RawJson, to: Revision) {
     if to >= Revision::V2026_07_28 {
         return;
@@ -171,7 +171,7 @@ fn adapt_property(property: &mut RawJson, depth: usize) -> bool {
     changed
 }
 
-/// Whether a schema describes objects only, which is all that output schemas could do before 2026-07-28.
+/// Returns whether a schema describes objects only. Before 2026-07-28 output schemas had to.
 pub(crate) fn describes_object(schema: &RawJson) -> bool {
     let Ok(map) = schema.decode::<RawMap>() else { return false };
     map.decode::<String>("type").is_ok_and(|kind| kind.as_deref() == Some("object"))

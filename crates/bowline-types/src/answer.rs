@@ -1,4 +1,4 @@
-//! What a user did with a question, on either side of it.
+//! What a user did with a question, for servers and clients.
 
 use std::fmt;
 
@@ -8,35 +8,35 @@ use bowline_json::RawJson;
 
 /// What the user did with a question.
 ///
-/// A server gets one from asking; a client gives one from the handler that asks its user.
+/// Returned by `ask` in a server, and by the elicitation handler in a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer<T = RawJson> {
-    /// Answered it.
+    /// The user answered it.
     Accept(T),
-    /// Said no.
+    /// The user declined.
     Decline,
-    /// Closed it without saying either.
+    /// The user dismissed the question.
     Cancel,
 }
 
 impl Answer {
-    /// Accepts with anything that serializes to an object with the fields of the form.
+    /// Accepts with a value that serializes to an object with the fields of the form.
     ///
-    /// What does not serialize, or does not fit the form, counts as declined when it is sent.
+    /// A value that does not serialize or does not fit the form is sent as declined.
     pub fn accept(content: impl Serialize) -> Self {
         Self::Accept(RawJson::of(&content).unwrap_or_default())
     }
 }
 
 impl Answer<()> {
-    /// Consents to visit a page.
+    /// Agrees to open a URL.
     pub const fn consent() -> Self {
         Self::Accept(())
     }
 }
 
 impl<T> Answer<T> {
-    /// The answer, or an error that says what the user did instead.
+    /// Returns the answer, or an error that says what the user did instead.
     pub fn accepted(self) -> Result<T, NotAccepted> {
         match self {
             Self::Accept(answer) => Ok(answer),
@@ -45,7 +45,7 @@ impl<T> Answer<T> {
         }
     }
 
-    /// The answer, if there is one.
+    /// Returns the answer, if there is one.
     pub fn ok(self) -> Option<T> {
         self.accepted().ok()
     }
@@ -54,9 +54,9 @@ impl<T> Answer<T> {
 /// The user did not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotAccepted {
-    /// They said no.
+    /// The user declined.
     Declined,
-    /// They closed the question.
+    /// The user dismissed the question.
     Cancelled,
 }
 

@@ -1,13 +1,13 @@
-//! Who may keep a result.
+//! Who may cache a result.
 
 use crate::record::open_enum;
 
 open_enum! {
-    /// Who may keep a result for as long as its `ttlMs` says.
+    /// Who may cache a result for its `ttlMs`.
     pub enum CacheScope {
-        /// Anyone, gateways included.
+        /// Everyone, including gateways.
         Public = "public",
-        /// Only caches of the same authorization context.
+        /// Only caches with the same authorization.
         Private = "private",
     }
 }

@@ -1,4 +1,4 @@
-//! Capabilities: what each side says it can do.
+//! Capabilities that clients and servers declare.
 
 use crate::RawMap;
 use crate::adapt::Adapt;
@@ -6,102 +6,102 @@ use crate::method::Capability;
 use crate::record::record;
 use crate::revision::Revision;
 
-/// The identifier of the tasks extension.
+/// Identifier of the tasks extension.
 pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 record! {
-    /// What a client can do.
+    /// Capabilities of a client.
     #[derive(Default)]
     pub struct ClientCapabilities {
-        /// Things outside the protocol, by name.
+        /// Non-standard capabilities by name.
         default experimental: RawMap = "experimental",
-        /// It has roots.
+        /// Roots.
         optional roots: RootsCapability = "roots",
-        /// It can ask a model.
+        /// Sampling.
         optional sampling: SamplingCapability = "sampling",
-        /// It can ask its user (from 2025-06-18).
+        /// Elicitation (from 2025-06-18).
         optional elicitation: ElicitationCapability = "elicitation",
-        /// It can run what it is asked as a task (2025-11-25 only).
+        /// Tasks (2025-11-25 only).
         optional tasks: ClientTasksCapability = "tasks",
-        /// Extensions by identifier, each with its settings.
+        /// Extensions by identifier, with their settings.
         default extensions: RawMap = "extensions",
     }
 }
 
 record! {
-    /// What a server can do.
+    /// Capabilities of a server.
     #[derive(Default)]
     pub struct ServerCapabilities {
-        /// Things outside the protocol, by name.
+        /// Non-standard capabilities by name.
         default experimental: RawMap = "experimental",
-        /// It sends log messages.
+        /// Log messages.
         optional logging: RawMap = "logging",
-        /// It proposes completions (from 2025-03-26).
+        /// Completion (from 2025-03-26).
         optional completions: RawMap = "completions",
-        /// It has prompts.
+        /// Prompts.
         optional prompts: PromptsCapability = "prompts",
-        /// It has resources.
+        /// Resources.
         optional resources: ResourcesCapability = "resources",
-        /// It has tools.
+        /// Tools.
         optional tools: ToolsCapability = "tools",
-        /// It can run calls as tasks (2025-11-25 only).
+        /// Tasks (2025-11-25 only).
         optional tasks: ServerTasksCapability = "tasks",
-        /// Extensions by identifier, each with its settings.
+        /// Extensions by identifier, with their settings.
         default extensions: RawMap = "extensions",
     }
 }
 
 record! {
-    /// A client has roots.
+    /// Capability `roots` of a client.
     #[derive(Default)]
     pub struct RootsCapability {
-        /// It tells when they change (legacy).
+        /// Whether it sends a notification when they change (legacy).
         optional list_changed: bool = "listChanged",
     }
 }
 
 record! {
-    /// A client can ask a model.
+    /// Capability `sampling` of a client.
     #[derive(Default)]
     pub struct SamplingCapability {
-        /// It can include the context of servers (from 2025-11-25).
+        /// Whether it can include the context of servers (from 2025-11-25).
         optional context: RawMap = "context",
-        /// It lets the model use tools (from 2025-11-25).
+        /// Whether the model can use tools (from 2025-11-25).
         optional tools: RawMap = "tools",
     }
 }
 
 record! {
-    /// A client can ask its user. Without a mode this means forms.
+    /// Capability `elicitation` of a client. Without a mode it means forms.
     #[derive(Default)]
     pub struct ElicitationCapability {
-        /// By a form (from 2025-11-25).
+        /// Form mode (from 2025-11-25).
         optional form: RawMap = "form",
-        /// By a page to visit (from 2025-11-25).
+        /// URL mode (from 2025-11-25).
         optional url: RawMap = "url",
     }
 }
 
 record! {
-    /// A client can run requests as tasks (2025-11-25 only).
+    /// Capability `tasks` of a client (2025-11-25 only).
     #[derive(Default)]
     pub struct ClientTasksCapability {
-        /// It has `tasks/list`.
+        /// Whether it supports `tasks/list`.
         optional list: RawMap = "list",
-        /// It has `tasks/cancel`.
+        /// Whether it supports `tasks/cancel`.
         optional cancel: RawMap = "cancel",
-        /// Which requests.
+        /// Requests that can run as tasks.
         optional requests: ClientTaskRequests = "requests",
     }
 }
 
 record! {
-    /// The requests a client can run as tasks.
+    /// Requests that a client can run as tasks.
     #[derive(Default)]
     pub struct ClientTaskRequests {
-        /// Those of sampling.
+        /// Sampling requests.
         optional sampling: SamplingTaskRequests = "sampling",
-        /// Those of elicitation.
+        /// Elicitation requests.
         optional elicitation: ElicitationTaskRequests = "elicitation",
     }
 }
@@ -125,23 +125,23 @@ record! {
 }
 
 record! {
-    /// A server can run requests as tasks (2025-11-25 only).
+    /// Capability `tasks` of a server (2025-11-25 only).
     #[derive(Default)]
     pub struct ServerTasksCapability {
-        /// It has `tasks/list`.
+        /// Whether it supports `tasks/list`.
         optional list: RawMap = "list",
-        /// It has `tasks/cancel`.
+        /// Whether it supports `tasks/cancel`.
         optional cancel: RawMap = "cancel",
-        /// Which requests.
+        /// Requests that can run as tasks.
         optional requests: ServerTaskRequests = "requests",
     }
 }
 
 record! {
-    /// The requests a server can run as tasks.
+    /// Requests that a server can run as tasks.
     #[derive(Default)]
     pub struct ServerTaskRequests {
-        /// Those of tools.
+        /// Tool requests.
         optional tools: ToolTaskRequests = "tools",
     }
 }
@@ -156,48 +156,48 @@ record! {
 }
 
 record! {
-    /// A server has prompts.
+    /// Capability `prompts` of a server.
     #[derive(Default)]
     pub struct PromptsCapability {
-        /// It tells when the list changes.
+        /// Whether it sends a notification when the list changes.
         optional list_changed: bool = "listChanged",
     }
 }
 
 record! {
-    /// A server has resources.
+    /// Capability `resources` of a server.
     #[derive(Default)]
     pub struct ResourcesCapability {
-        /// It tells when a resource changes.
+        /// Whether clients can subscribe to resources.
         optional subscribe: bool = "subscribe",
-        /// It tells when the list changes.
+        /// Whether it sends a notification when the list changes.
         optional list_changed: bool = "listChanged",
     }
 }
 
 record! {
-    /// A server has tools.
+    /// Capability `tools` of a server.
     #[derive(Default)]
     pub struct ToolsCapability {
-        /// It tells when the list changes.
+        /// Whether it sends a notification when the list changes.
         optional list_changed: bool = "listChanged",
     }
 }
 
 impl ElicitationCapability {
-    /// Whether forms are understood: when said so, or when no mode is named at all.
+    /// Returns whether forms are supported: if declared, or if no mode is declared.
     pub fn has_form(&self) -> bool {
         self.form.is_some() || self.url.is_none()
     }
 
-    /// Whether URLs are understood.
+    /// Returns whether URL mode is supported.
     pub fn has_url(&self) -> bool {
         self.url.is_some()
     }
 }
 
 impl ClientCapabilities {
-    /// Whether the client has a capability. Those of servers are never had.
+    /// Returns whether the client has a capability; false for capabilities of servers.
     pub fn has(&self, capability: Capability) -> bool {
         match capability {
             Capability::Roots => self.roots.is_some(),
@@ -221,34 +221,34 @@ impl ClientCapabilities {
         }
     }
 
-    /// Whether the client has declared an extension.
+    /// Returns whether the client declares an extension.
     pub fn has_extension(&self, identifier: &str) -> bool {
         self.extensions.contains_key(identifier)
     }
 
-    /// Whether the client can show forms to its user.
+    /// Returns whether the client can show forms to its user.
     pub fn has_form_elicitation(&self) -> bool {
         self.elicitation.as_ref().is_some_and(ElicitationCapability::has_form)
     }
 
-    /// Whether the client can send its user to a URL.
+    /// Returns whether the client can send its user to a URL.
     pub fn has_url_elicitation(&self) -> bool {
         self.elicitation.as_ref().is_some_and(ElicitationCapability::has_url)
     }
 
-    /// Whether the client lets the model use tools.
+    /// Returns whether the client lets the model use tools.
     pub fn has_sampling_tools(&self) -> bool {
         self.sampling.as_ref().is_some_and(|sampling| sampling.tools.is_some())
     }
 
-    /// Whether the client can include the context of servers in sampling.
+    /// Returns whether the client can include the context of servers in sampling.
     pub fn has_sampling_context(&self) -> bool {
         self.sampling.as_ref().is_some_and(|sampling| sampling.context.is_some())
     }
 }
 
 impl ServerCapabilities {
-    /// Whether the server has a capability. Those of clients are never had.
+    /// Returns whether the server has a capability; false for capabilities of clients.
     pub fn has(&self, capability: Capability) -> bool {
         let changes = |flag: Option<bool>| flag == Some(true);
         match capability {
@@ -275,14 +275,14 @@ impl ServerCapabilities {
         }
     }
 
-    /// Whether the server has declared an extension.
+    /// Returns whether the server declares an extension.
     pub fn has_extension(&self, identifier: &str) -> bool {
         self.extensions.contains_key(identifier)
     }
 }
 
-/// Extensions are of 2026-07-28. The capability set of 2025-11-25 is open and its peers do use the member,
-/// except for tasks, which that revision has in its core.
+/// Extensions were added in 2026-07-28. The capabilities of 2025-11-25 are open and its peers use the member too,
+/// except for tasks, which are part of that revision.
 fn adapt_extensions(extensions: &mut RawMap, to: Revision) {
     if to < Revision::V2025_11_25 {
         *extensions = RawMap::new();

@@ -1,4 +1,4 @@
-//! Completion: proposals for what to type into an argument.
+//! Completion: suggested values for an argument.
 
 use serde::de::{self, Deserializer};
 use serde::ser::Serializer;
@@ -13,24 +13,24 @@ use crate::revision::Revision;
 use bowline_json::borrow::RawText;
 
 record! {
-    /// Names a prompt.
+    /// Reference to a prompt.
     pub struct PromptReference ["type" = "ref/prompt"] {
         /// The prompt.
         required name: String = "name",
-        /// The name for people (from 2025-06-18).
+        /// Display name (from 2025-06-18).
         optional title: String = "title",
     }
 }
 
 record! {
-    /// Names a resource template, or a resource.
+    /// Reference to a resource template or resource.
     pub struct ResourceTemplateReference ["type" = "ref/resource"] {
-        /// The template or URI.
+        /// URI template or URI.
         required uri: String = "uri",
     }
 }
 
-/// What an argument belongs to.
+/// The prompt or resource template that an argument belongs to.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reference {
     /// A prompt.
@@ -40,12 +40,12 @@ pub enum Reference {
 }
 
 impl Reference {
-    /// A prompt by its name.
+    /// Creates a reference to a prompt.
     pub fn prompt(name: impl Into<String>) -> Self {
         Self::Prompt(PromptReference::new(name))
     }
 
-    /// A resource template by its text.
+    /// Creates a reference to a resource template.
     pub fn resource(uri: impl Into<String>) -> Self {
         Self::Resource(ResourceTemplateReference::new(uri))
     }
@@ -77,9 +77,9 @@ record! {
     pub struct CompleteParams {
         /// What the argument belongs to.
         required reference: Reference = "ref",
-        /// The argument, as far as it is typed.
+        /// The argument and its incomplete value.
         required argument: CompleteArgument = "argument",
-        /// What is known already (from 2025-06-18).
+        /// Values of other arguments (from 2025-06-18).
         optional context: CompleteContext = "context",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -87,31 +87,31 @@ record! {
 }
 
 record! {
-    /// An argument as far as it is typed.
+    /// An argument and its incomplete value.
     pub struct CompleteArgument {
         /// The argument.
         required name: String = "name",
-        /// What is typed.
+        /// The value as far as it was entered.
         required value: String = "value",
     }
 }
 
 record! {
-    /// What is known already when an argument is typed.
+    /// Context of a completion request.
     #[derive(Default)]
     pub struct CompleteContext {
-        /// Arguments that have their values.
+        /// Values of other arguments.
         optional arguments: OrderedMap<String> = "arguments",
     }
 }
 
 record! {
-    /// Proposals for an argument.
+    /// Result of `completion/complete`.
     #[derive(Default)]
     pub struct CompleteResult {
-        /// What the result is.
+        /// Type of the result.
         optional result_type: ResultType = "resultType",
-        /// The proposals.
+        /// The suggestions.
         required completion: Completion = "completion",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -119,20 +119,20 @@ record! {
 }
 
 record! {
-    /// The proposals, best first, 100 at most.
+    /// Suggestions, best first; at most 100.
     #[derive(Default)]
     pub struct Completion {
-        /// The proposals.
+        /// The suggestions.
         required values: Vec<String> = "values",
-        /// How many there are in all.
+        /// Total number of suggestions.
         whole total: u64 = "total",
-        /// Whether there are more.
+        /// Whether there are more suggestions.
         optional has_more: bool = "hasMore",
     }
 }
 
 impl Completion {
-    /// The most values that may be sent at once.
+    /// Maximum number of values in one result.
     pub const MAX_VALUES: usize = 100;
 }
 

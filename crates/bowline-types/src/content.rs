@@ -1,4 +1,4 @@
-//! What tools, prompts and models say: blocks of content.
+//! Content blocks of tool results, prompts and sampling messages.
 
 use std::borrow::Cow;
 
@@ -15,24 +15,24 @@ use crate::revision::Revision;
 use bowline_json::{RawJson, borrow::RawText};
 
 open_enum! {
-    /// Whose words a message holds.
+    /// Author of a message.
     pub enum Role {
-        /// The person, or the program acting for it.
+        /// The user, or the program that acts for the user.
         User = "user",
-        /// The model.
+        /// Name of the model.
         Assistant = "assistant",
     }
 }
 
 record! {
-    /// Hints about how to use a block or a resource.
+    /// Hints about the use of a block or resource.
     #[derive(Default)]
     pub struct Annotations {
-        /// Whom it is meant for.
+        /// Intended audience.
         default audience: Vec<Role> = "audience",
-        /// How much it matters, from 0 to 1.
+        /// Importance from 0 to 1.
         fraction priority: f64 = "priority",
-        /// When it last changed, in ISO 8601.
+        /// Time of the last change, in ISO 8601.
         optional last_modified: String = "lastModified",
     }
 }
@@ -42,7 +42,7 @@ record! {
     pub struct TextContent ["type" = "text"] {
         /// The text.
         required text: String = "text",
-        /// Hints.
+        /// Annotations.
         optional annotations: Annotations = "annotations",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -50,13 +50,13 @@ record! {
 }
 
 record! {
-    /// A picture.
+    /// An image.
     pub struct ImageContent ["type" = "image"] {
-        /// The bytes in Base64.
+        /// The data in Base64.
         required data: String = "data",
         /// The media type, such as `image/png`.
         required mime_type: String = "mimeType",
-        /// Hints.
+        /// Annotations.
         optional annotations: Annotations = "annotations",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -64,13 +64,13 @@ record! {
 }
 
 record! {
-    /// A recording.
+    /// Audio.
     pub struct AudioContent ["type" = "audio"] {
-        /// The bytes in Base64.
+        /// The data in Base64.
         required data: String = "data",
         /// The media type, such as `audio/wav`.
         required mime_type: String = "mimeType",
-        /// Hints.
+        /// Annotations.
         optional annotations: Annotations = "annotations",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -80,21 +80,21 @@ record! {
 record! {
     /// A resource that can be read from the server; it need not be listed.
     pub struct ResourceLink ["type" = "resource_link"] {
-        /// Where to read it.
+        /// URI of the resource.
         required uri: String = "uri",
-        /// The name for programs.
+        /// Programmatic name.
         required name: String = "name",
-        /// The name for people.
+        /// Display name.
         optional title: String = "title",
-        /// What it is.
+        /// Description.
         optional description: String = "description",
         /// The media type.
         optional mime_type: String = "mimeType",
-        /// Hints.
+        /// Annotations.
         optional annotations: Annotations = "annotations",
         /// The size in bytes, before any encoding.
         whole size: u64 = "size",
-        /// Pictures to show.
+        /// Icons.
         default icons: Vec<crate::implementation::Icon> = "icons",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -102,11 +102,11 @@ record! {
 }
 
 record! {
-    /// The contents of a resource, carried along.
+    /// The contents of a resource, embedded in a message.
     pub struct EmbeddedResource ["type" = "resource"] {
         /// The contents.
         required resource: ResourceContents = "resource",
-        /// Hints.
+        /// Annotations.
         optional annotations: Annotations = "annotations",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -114,9 +114,9 @@ record! {
 }
 
 record! {
-    /// A model's wish to call a tool, in sampling.
+    /// A tool call that the model requests (sampling).
     pub struct ToolUseContent ["type" = "tool_use"] {
-        /// The identifier the result has to name.
+        /// Id that the result has to refer to.
         required id: String = "id",
         /// The tool.
         required name: String = "name",
@@ -128,15 +128,15 @@ record! {
 }
 
 record! {
-    /// What a tool answered, in sampling.
+    /// The result of a tool call (sampling).
     pub struct ToolResultContent ["type" = "tool_result"] {
-        /// The identifier of the wish.
+        /// Id of the tool call.
         required tool_use_id: String = "toolUseId",
-        /// What came out. Blocks of sampling have no place in here; what is read there stays unknown.
+        /// Content of the result. Sampling blocks are not allowed here and are read as unknown blocks.
         flat content: Vec<ContentBlock> = "content",
-        /// What came out, as data.
+        /// Structured content of the result.
         nullable structured_content: RawJson = "structuredContent",
-        /// Whether the tool failed.
+        /// Whether the tool call failed.
         bare is_error: bool = "isError",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -148,34 +148,34 @@ record! {
 pub enum ContentBlock {
     /// Text.
     Text(TextContent),
-    /// A picture.
+    /// An image.
     Image(ImageContent),
-    /// A recording (from 2025-03-26).
+    /// Audio (from 2025-03-26).
     Audio(AudioContent),
-    /// A pointer to a resource (from 2025-06-18; not in sampling).
+    /// A link to a resource (from 2025-06-18; not in sampling).
     ResourceLink(ResourceLink),
     /// The contents of a resource (not in sampling).
     Resource(EmbeddedResource),
-    /// A wish to call a tool (from 2025-11-25; only in sampling).
+    /// A tool call (from 2025-11-25; only in sampling).
     ToolUse(ToolUseContent),
-    /// The answer to such a wish (from 2025-11-25; only in sampling).
+    /// The result of a tool call (from 2025-11-25; only in sampling).
     ToolResult(ToolResultContent),
-    /// A block of a type not named above, as it came.
+    /// A block of another type, unchanged.
     Unknown(RawJson),
 }
 
 impl ContentBlock {
-    /// A block of text.
+    /// Creates a text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(TextContent::new(text))
     }
 
-    /// A picture from its bytes.
+    /// Creates an image block from bytes.
     pub fn image(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
         Self::Image(ImageContent::new(BASE64_STANDARD.encode(bytes), mime_type))
     }
 
-    /// A recording from its bytes.
+    /// Creates an audio block from bytes.
     pub fn audio(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
         Self::Audio(AudioContent::new(BASE64_STANDARD.encode(bytes), mime_type))
     }
@@ -185,12 +185,12 @@ impl ContentBlock {
         Self::Resource(EmbeddedResource::new(contents))
     }
 
-    /// A pointer to a resource.
+    /// Creates a link to a resource.
     pub fn link(resource: impl Into<ResourceLink>) -> Self {
         Self::ResourceLink(resource.into())
     }
 
-    /// The text, when this is a block of text.
+    /// Returns the text of a text block.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(block) => Some(&block.text),
@@ -198,7 +198,7 @@ impl ContentBlock {
         }
     }
 
-    /// The value of `type`; `None` for an unknown block that has none.
+    /// Returns the value of `type`; `None` for an unknown block without a type.
     pub fn kind(&self) -> Option<Cow<'_, str>> {
         Some(Cow::Borrowed(match self {
             Self::Text(_) => "text",
@@ -212,7 +212,7 @@ impl ContentBlock {
         }))
     }
 
-    /// The hints, where the block can have some.
+    /// Returns the annotations, if the block can have any.
     pub fn annotations(&self) -> Option<&Annotations> {
         match self {
             Self::Text(block) => block.annotations.as_ref(),
@@ -224,7 +224,7 @@ impl ContentBlock {
         }
     }
 
-    /// Says the block in words, for a place that has no other form for it.
+    /// Describes the block as text, for revisions that cannot represent it.
     pub(crate) fn to_words(&self) -> String {
         match self {
             Self::Text(block) => block.text.clone(),
@@ -244,7 +244,7 @@ impl ContentBlock {
     }
 }
 
-/// Several blocks in words, one after the other.
+/// Describes several blocks as text.
 pub(crate) fn words(blocks: &[ContentBlock]) -> String {
     blocks.iter().map(ContentBlock::to_words).collect::<Vec<_>>().join("\n")
 }
@@ -357,7 +357,7 @@ impl<'de> Deserialize<'de> for ContentBlock {
     }
 }
 
-/// Blocks inside a block. A tool result among them stays unread: the protocol has none there, and a peer
+/// Blocks inside a block. A nested tool result stays unknown: the protocol does not allow it, and a peer
 /// could otherwise nest them until the stack runs out.
 pub(crate) struct FlatBlocks(pub(crate) Vec<ContentBlock>);
 
@@ -397,7 +397,7 @@ impl Adapt for Annotations {
     }
 }
 
-/// Adapts annotations and drops those that have nothing left to say.
+/// Adapts annotations and drops empty ones.
 pub(crate) fn adapt_annotations(annotations: &mut Option<Annotations>, to: Revision) {
     annotations.adapt(to);
     if annotations.as_ref().is_some_and(Annotations::is_empty) {
@@ -405,7 +405,7 @@ pub(crate) fn adapt_annotations(annotations: &mut Option<Annotations>, to: Revis
     }
 }
 
-/// Where a block stands decides what it may be.
+/// The context of a block; it decides which types are allowed.
 #[derive(Clone, Copy)]
 pub(crate) enum Place {
     /// In a tool result or a prompt.
@@ -414,7 +414,7 @@ pub(crate) enum Place {
     Sampling,
 }
 
-/// Rewrites a block for a revision and a place.
+/// Rewrites a block for a revision and context.
 pub(crate) fn adapt_block(block: &mut ContentBlock, to: Revision, place: Place) {
     let fits = match (&*block, place) {
         (ContentBlock::Text(_) | ContentBlock::Image(_) | ContentBlock::Unknown(_), _)
@@ -466,7 +466,7 @@ pub(crate) fn adapt_block(block: &mut ContentBlock, to: Revision, place: Place) 
 }
 
 /// Structured content is from 2025-06-18, and may be something other than an object from 2026-07-28. What
-/// has to go is left behind as text when there would be nothing else to read.
+/// cannot be represented becomes text if the result would otherwise be empty.
 pub(crate) fn adapt_structured_content(
     structured: &mut Option<RawJson>,
     content: &mut Vec<ContentBlock>,

@@ -1,4 +1,4 @@
-//! Elicitation: a server asks the client's user, by a form or by a page to visit.
+//! Elicitation: a server asks the client's user, with a form or a URL.
 
 use serde::de::{self, Deserializer};
 use serde::ser::Serializer;
@@ -17,13 +17,13 @@ use bowline_json::borrow::{RawText, Text};
 record! {
     /// A form for the user.
     pub struct ElicitFormParams {
-        /// How to ask; `form` or nothing.
+        /// Mode; `form` or absent.
         optional mode: ElicitMode = "mode",
-        /// What to ask.
+        /// Message for the user.
         required message: String = "message",
         /// The fields of the form.
         required requested_schema: ElicitSchema = "requestedSchema",
-        /// The wish to have this run as a task (2025-11-25 only).
+        /// Requests that this runs as a task (2025-11-25 only).
         optional task: TaskMetadata = "task",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -31,15 +31,15 @@ record! {
 }
 
 record! {
-    /// A page for the user to visit (from 2025-11-25).
+    /// A URL for the user to open (from 2025-11-25).
     pub struct ElicitUrlParams ["mode" = "url"] {
-        /// Why to visit it.
+        /// Message for the user.
         required message: String = "message",
-        /// The page.
+        /// The URL.
         required url: String = "url",
-        /// Names this question; required in 2025-11-25 and only there.
+        /// Id of this elicitation; required in 2025-11-25 and absent in other revisions.
         optional elicitation_id: String = "elicitationId",
-        /// The wish to have this run as a task (2025-11-25 only).
+        /// Requests that this runs as a task (2025-11-25 only).
         optional task: TaskMetadata = "task",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -47,11 +47,11 @@ record! {
 }
 
 open_enum! {
-    /// How to ask.
+    /// Mode of an elicitation.
     pub enum ElicitMode {
-        /// By a form; also the meaning of an absent value.
+        /// A form; the default.
         Form = "form",
-        /// By a page to visit.
+        /// A URL to open.
         Url = "url",
     }
 }
@@ -61,7 +61,7 @@ open_enum! {
 pub enum ElicitParams {
     /// A form.
     Form(ElicitFormParams),
-    /// A page to visit.
+    /// A URL to open.
     Url(ElicitUrlParams),
 }
 
@@ -71,12 +71,12 @@ impl ElicitParams {
         Self::Form(ElicitFormParams::new(message, schema))
     }
 
-    /// A page to visit.
+    /// A URL to open.
     pub fn url(message: impl Into<String>, url: impl Into<String>) -> Self {
         Self::Url(ElicitUrlParams::new(message, url))
     }
 
-    /// What to tell the user.
+    /// Returns the message for the user.
     pub fn message(&self) -> &str {
         match self {
             Self::Form(params) => &params.message,
@@ -117,19 +117,19 @@ impl<'de> Deserialize<'de> for ElicitParams {
     }
 }
 
-/// What the user did.
+/// Action of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ElicitAction {
-    /// Answered, or agreed to visit the page.
+    /// The user answered, or agreed to open the URL.
     Accept,
-    /// Said no.
+    /// The user declined.
     Decline,
-    /// Went away without a word.
+    /// The user dismissed the question.
     Cancel,
 }
 
 impl ElicitAction {
-    /// The value on the wire.
+    /// Returns the value on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Accept => "accept",
@@ -159,11 +159,11 @@ impl<'de> Deserialize<'de> for ElicitAction {
 }
 
 record! {
-    /// The user's answer.
+    /// Result of `elicitation/create`.
     pub struct ElicitResult {
-        /// What the result is; never written, for this result travels without it.
+        /// Type of the result; never written, because this result has no type.
         optional result_type: ResultType = "resultType",
-        /// What the user did.
+        /// Action of the user.
         required action: ElicitAction = "action",
         /// The fields of an accepted form.
         optional content: RawMap = "content",
@@ -173,22 +173,22 @@ record! {
 }
 
 impl ElicitResult {
-    /// An accepted form.
+    /// Creates an accepted answer with fields.
     pub fn accept(content: impl Into<RawMap>) -> Self {
         Self { content: Some(content.into()), ..Self::new(ElicitAction::Accept) }
     }
 
-    /// The consent to visit a page.
+    /// Creates an accepted answer to a URL elicitation.
     pub fn consent() -> Self {
         Self::new(ElicitAction::Accept)
     }
 
-    /// A refusal.
+    /// Creates a declined answer.
     pub fn decline() -> Self {
         Self::new(ElicitAction::Decline)
     }
 
-    /// No answer.
+    /// Creates a dismissed answer.
     pub fn cancel() -> Self {
         Self::new(ElicitAction::Cancel)
     }
@@ -197,7 +197,7 @@ impl ElicitResult {
 record! {
     /// Params of `notifications/elicitation/complete` (2025-11-25 only).
     pub struct ElicitationCompleteParams {
-        /// The question that is settled.
+        /// Id of the elicitation.
         required elicitation_id: String = "elicitationId",
         /// Metadata.
         optional meta: Meta = "_meta",

@@ -1,6 +1,6 @@
-//! The fields of an elicitation form: their schemas.
+//! Schemas of the fields of an elicitation form.
 //!
-//! What an answer has to look like is in [`check`](crate::check).
+//! The validation of answers is in `validate_answer.rs`.
 
 use serde::de::Deserializer;
 use serde::ser::Serializer;
@@ -14,41 +14,41 @@ use crate::{OrderedMap, RawMap};
 use bowline_json::{RawJson, borrow::RawText};
 
 record! {
-    /// The fields of a form: a flat object schema.
+    /// The schema of a form: an object without nesting.
     #[derive(Default)]
     pub struct ElicitSchema ["type" = "object"] {
-        /// The dialect (from 2025-11-25).
+        /// JSON Schema dialect (from 2025-11-25).
         optional schema: String = "$schema",
-        /// The fields in the order in which to show them.
+        /// Fields in display order.
         lenient properties: OrderedMap<PrimitiveSchema> = "properties",
-        /// The fields that have to be filled in.
+        /// Names of the required fields.
         default required: Vec<String> = "required",
     }
 }
 
 record! {
-    /// A field for text.
+    /// A text field.
     #[derive(Default)]
     pub struct StringSchema ["type" = "string"] {
-        /// The name for people.
+        /// Display name.
         optional title: String = "title",
-        /// What to enter.
+        /// Description.
         optional description: String = "description",
-        /// The fewest characters.
+        /// Minimum length in characters.
         whole min_length: u64 = "minLength",
-        /// The most characters.
+        /// Maximum length in characters.
         whole max_length: u64 = "maxLength",
-        /// A regular expression that the text has to match somewhere.
+        /// Regular expression that part of the text has to match.
         optional pattern: String = "pattern",
-        /// What kind of text it is.
+        /// Format of the text.
         optional format: StringFormat = "format",
-        /// What to show first.
+        /// Default value.
         bare default: String = "default",
     }
 }
 
 open_enum! {
-    /// What kind of text a field takes.
+    /// Format of a text field.
     pub enum StringFormat {
         /// An email address.
         Email = "email",
@@ -62,64 +62,64 @@ open_enum! {
 }
 
 record! {
-    /// A field for a number.
+    /// A number field.
     pub struct NumberSchema {
         /// Whether fractions are allowed.
         required kind: NumberKind = "type",
-        /// The name for people.
+        /// Display name.
         optional title: String = "title",
-        /// What to enter.
+        /// Description.
         optional description: String = "description",
-        /// The least value.
+        /// Minimum value.
         optional minimum: Number = "minimum",
-        /// The greatest value.
+        /// Maximum value.
         optional maximum: Number = "maximum",
-        /// What to show first.
+        /// Default value.
         bare default: Number = "default",
     }
 }
 
 open_enum! {
-    /// Whether a number field takes fractions.
+    /// Type of a number field.
     pub enum NumberKind {
-        /// It does.
+        /// Any number.
         Number = "number",
-        /// It does not.
+        /// Integers only.
         Integer = "integer",
     }
 }
 
 record! {
-    /// A field for yes or no.
+    /// A yes-or-no field.
     #[derive(Default)]
     pub struct BooleanSchema ["type" = "boolean"] {
-        /// The name for people.
+        /// Display name.
         optional title: String = "title",
-        /// What to enter.
+        /// Description.
         optional description: String = "description",
-        /// What to show first.
+        /// Default value.
         bare default: bool = "default",
     }
 }
 
 record! {
-    /// A field for one of several values.
+    /// A single-choice field.
     ///
     /// The values are in `values`, or with titles in `one_of` (from 2025-11-25); in 2025-06-18 the titles
     /// are in `names`, at the places of their values.
     #[derive(Default)]
     pub struct EnumSchema ["type" = "string"] {
-        /// The name for people.
+        /// Display name.
         optional title: String = "title",
-        /// What to choose.
+        /// Description.
         optional description: String = "description",
-        /// The values, without titles or with those in `names`.
+        /// Values; their titles, if any, are in `names`.
         bare values: Vec<String> = "enum",
-        /// The titles of `values`.
+        /// Titles of `values`.
         bare names: Vec<String> = "enumNames",
-        /// The values with their titles.
+        /// Values with their titles.
         bare one_of: Vec<EnumOption> = "oneOf",
-        /// What to show first.
+        /// Default value.
         bare default: String = "default",
     }
 }
@@ -135,32 +135,32 @@ record! {
 }
 
 record! {
-    /// A field for some of several values (from 2025-11-25).
+    /// A multiple-choice field (from 2025-11-25).
     pub struct MultiSelectSchema ["type" = "array"] {
-        /// The name for people.
+        /// Display name.
         optional title: String = "title",
-        /// What to choose.
+        /// Description.
         optional description: String = "description",
-        /// The fewest values.
+        /// Minimum number of values.
         whole min_items: u64 = "minItems",
-        /// The most values.
+        /// Maximum number of values.
         whole max_items: u64 = "maxItems",
-        /// What each value may be.
+        /// Allowed values.
         required items: MultiSelectItems = "items",
-        /// What to show first.
+        /// Default value.
         bare default: Vec<String> = "default",
     }
 }
 
 record! {
-    /// What each value of a multiple choice may be: `values`, or with titles `any_of`.
+    /// Allowed values of a multiple-choice field: `values`, or `any_of` with titles.
     #[derive(Default)]
     pub struct MultiSelectItems {
-        /// The type of a value; `string` beside `values`.
+        /// Type of a value; `string` if `values` is set.
         bare kind: String = "type",
-        /// The values.
+        /// Values.
         bare values: Vec<String> = "enum",
-        /// The values with their titles.
+        /// Values with their titles.
         bare any_of: Vec<EnumOption> = "anyOf",
     }
 }
@@ -172,13 +172,13 @@ pub enum PrimitiveSchema {
     String(StringSchema),
     /// A number.
     Number(NumberSchema),
-    /// Yes or no.
+    /// A boolean.
     Boolean(BooleanSchema),
-    /// One of several values.
+    /// A single choice.
     Enum(EnumSchema),
-    /// Some of several values.
+    /// A multiple choice.
     MultiSelect(MultiSelectSchema),
-    /// A schema that forms do not allow, as it came.
+    /// A schema that forms do not allow, unchanged.
     Unknown(RawJson),
 }
 
@@ -197,12 +197,12 @@ impl StringSchema {
 }
 
 impl NumberSchema {
-    /// A field for any number.
+    /// Creates a field for any number.
     pub fn number() -> Self {
         Self::new(NumberKind::Number)
     }
 
-    /// A field for numbers without fraction.
+    /// Creates a field for integers.
     pub fn integer() -> Self {
         Self::new(NumberKind::Integer)
     }
@@ -237,17 +237,17 @@ fn texts<V: Into<String>>(values: impl IntoIterator<Item = V>) -> Vec<String> {
 }
 
 impl EnumSchema {
-    /// Values that speak for themselves.
+    /// Creates a choice of values without titles.
     pub fn untitled<V: Into<String>>(values: impl IntoIterator<Item = V>) -> Self {
         Self { values: Some(texts(values)), ..Self::new() }
     }
 
-    /// Values with titles.
+    /// Creates a choice of values with titles.
     pub fn titled<V: Into<String>, T: Into<String>>(choices: impl IntoIterator<Item = (V, T)>) -> Self {
         Self { one_of: Some(options(choices)), ..Self::new() }
     }
 
-    /// The values with their titles; a value without title is its own.
+    /// Returns the values with their titles. A value without a title is its own title.
     pub fn choices(&self) -> Vec<(&str, &str)> {
         if let Some(one_of) = &self.one_of {
             return one_of.iter().map(EnumOption::pair).collect();
@@ -269,7 +269,7 @@ impl EnumSchema {
 }
 
 impl MultiSelectSchema {
-    /// Values that speak for themselves.
+    /// Creates a choice of values without titles.
     pub fn untitled<V: Into<String>>(values: impl IntoIterator<Item = V>) -> Self {
         Self::new(MultiSelectItems {
             kind: Some("string".to_owned()),
@@ -278,12 +278,12 @@ impl MultiSelectSchema {
         })
     }
 
-    /// Values with titles.
+    /// Creates a choice of values with titles.
     pub fn titled<V: Into<String>, T: Into<String>>(choices: impl IntoIterator<Item = (V, T)>) -> Self {
         Self::new(MultiSelectItems { any_of: Some(options(choices)), ..MultiSelectItems::new() })
     }
 
-    /// The values with their titles; a value without title is its own.
+    /// Returns the values with their titles. A value without a title is its own title.
     pub fn choices(&self) -> Vec<(&str, &str)> {
         match (&self.items.any_of, &self.items.values) {
             (Some(any_of), _) => any_of.iter().map(EnumOption::pair).collect(),
@@ -300,13 +300,13 @@ impl MultiSelectSchema {
 }
 
 impl ElicitSchema {
-    /// Adds a field that may be left empty.
+    /// Adds an optional field.
     pub fn field(mut self, name: impl Into<String>, schema: impl Into<PrimitiveSchema>) -> Self {
         self.properties.insert(name, schema.into());
         self
     }
 
-    /// Adds a field that has to be filled in.
+    /// Adds a required field.
     pub fn required_field(mut self, name: impl Into<String>, schema: impl Into<PrimitiveSchema>) -> Self {
         let name = name.into();
         self.required.push(name.clone());
@@ -403,7 +403,7 @@ impl Adapt for PrimitiveSchema {
     }
 }
 
-/// A multiple choice as a field for text, for clients that have no lists.
+/// Converts a multiple choice to a text field, for clients without multiple choices.
 fn as_text_field(schema: &MultiSelectSchema) -> StringSchema {
     let choices = schema
         .choices()
@@ -418,8 +418,8 @@ fn as_text_field(schema: &MultiSelectSchema) -> StringSchema {
 }
 
 impl ElicitSchema {
-    /// Turns what a client without lists answered into what this schema asks for: the text of a multiple
-    /// choice is split at commas, and titles become the values they stand for.
+    /// Converts the answer of a client without multiple choices to the form of this schema: the text of a multiple
+    /// choice is split at commas, and titles are replaced by their values.
     pub fn restore_lists(&self, content: &mut RawMap) {
         for (name, property) in &self.properties {
             let PrimitiveSchema::MultiSelect(schema) = property else { continue };
@@ -437,7 +437,7 @@ impl ElicitSchema {
     }
 }
 
-/// Lists of texts as one text each, for servers that have no lists.
+/// Joins lists of strings into one string each, for servers without multiple choices.
 pub(crate) fn join_lists(content: &mut RawMap) {
     for (_, value) in content.iter_mut() {
         if value.is_array()

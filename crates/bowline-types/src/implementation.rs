@@ -1,43 +1,43 @@
-//! Who is speaking: the name of a client or server, and icons.
+//! Name, version and icons of a client or server.
 
 use crate::adapt::Adapt;
 use crate::record::{open_enum, record};
 use crate::revision::Revision;
 
 record! {
-    /// Names a client or a server.
+    /// A client or server.
     pub struct Implementation {
-        /// The name for programs.
+        /// Programmatic name.
         required name: String = "name",
-        /// The name for people.
+        /// Display name.
         optional title: String = "title",
-        /// The version of the software.
+        /// Version.
         required version: String = "version",
-        /// What the software does.
+        /// Description.
         optional description: String = "description",
-        /// Pictures to show beside the name.
+        /// Icons.
         default icons: Vec<Icon> = "icons",
-        /// Where to read more.
+        /// Website.
         optional website_url: String = "websiteUrl",
     }
 }
 
 record! {
-    /// A picture for a tool, resource, prompt or implementation.
+    /// An icon of a tool, resource, prompt, client or server.
     pub struct Icon {
-        /// Where the picture is: an `https:` or `data:` URI.
+        /// Location: an `https:` or `data:` URI.
         required src: String = "src",
-        /// The media type, where the source does not say it.
+        /// Media type, if the source does not provide it.
         optional mime_type: String = "mimeType",
-        /// The sizes it fits, such as `48x48` or `any`.
+        /// Suitable sizes, such as `48x48` or `any`.
         default sizes: Vec<String> = "sizes",
-        /// The background it is drawn for.
+        /// Background that it is designed for.
         optional theme: IconTheme = "theme",
     }
 }
 
 open_enum! {
-    /// The background an icon is drawn for.
+    /// Background that an icon is designed for.
     pub enum IconTheme {
         /// A light background.
         Light = "light",

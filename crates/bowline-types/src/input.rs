@@ -1,4 +1,4 @@
-//! How a modern server asks back: questions in a result, answers in the repeated request.
+//! Multi round-trip requests: a result that asks for input, and the answers in the repeated request.
 
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
@@ -19,26 +19,26 @@ use bowline_json::{
     borrow::{RawText, Text},
 };
 
-/// One question to the client: a request without identifier, inside a result.
+/// A request for input inside a result. It has no id.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "a question to the user is the common case")]
 pub enum InputRequest {
-    /// Ask the user.
+    /// Elicitation: ask the user.
     Elicit(ElicitParams),
-    /// Ask the model.
+    /// Sampling: ask the model.
     CreateMessage(Box<CreateMessageParams>),
-    /// Ask for the roots.
+    /// List the roots of the client.
     ListRoots,
 }
 
-/// Questions by key; the answers use the same keys.
+/// Input requests by key. The responses use the same keys.
 pub type InputRequests = OrderedMap<InputRequest>;
 
-/// Answers by key: an `ElicitResult`, `CreateMessageResult` or `ListRootsResult` each.
+/// Responses by key: each is an `ElicitResult`, `CreateMessageResult` or `ListRootsResult`.
 pub type InputResponses = RawMap;
 
 impl InputRequest {
-    /// The method of the question.
+    /// Returns the method of the request.
     pub fn method(&self) -> Method {
         match self {
             Self::Elicit(_) => Method::Elicit,
@@ -47,7 +47,7 @@ impl InputRequest {
         }
     }
 
-    /// The params of the question, for a session that asks by a request of its own.
+    /// Returns the params of the request, for a legacy session that sends it as a request of its own.
     pub fn params(&self) -> Option<RawJson> {
         match self {
             Self::Elicit(params) => Some(crate::to_json(params)),
@@ -136,14 +136,14 @@ impl<'de> Deserialize<'de> for InputRequest {
 }
 
 record! {
-    /// The answer depends on answers of the client (from 2026-07-28).
+    /// Result of a request that needs input from the client (from 2026-07-28).
     #[derive(Default)]
     pub struct InputRequiredResult {
-        /// What the result is; always `input_required` after [`Adapt::adapt`].
+        /// Type of the result; always `input_required` after [`Adapt::adapt`].
         optional result_type: ResultType = "resultType",
-        /// The questions.
+        /// The input requests.
         optional input_requests: InputRequests = "inputRequests",
-        /// What the client has to send back unseen.
+        /// Opaque state that the client has to send back.
         optional request_state: String = "requestState",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -151,7 +151,7 @@ record! {
 }
 
 impl InputRequiredResult {
-    /// Whether there is something to do for the client, as the protocol demands.
+    /// Returns whether the result contains input requests or state, as the protocol requires.
     pub fn is_valid(&self) -> bool {
         self.input_requests.is_some() || self.request_state.is_some()
     }

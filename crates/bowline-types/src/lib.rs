@@ -1,10 +1,10 @@
-//! The vocabulary of the Model Context Protocol: every type of its five revisions in one model.
+//! The types of the Model Context Protocol: all five revisions in one model.
 //!
-//! There is one type per thing, and it has the members of all revisions. Reading is lenient: a value of
-//! any revision is understood, and members that are not known are kept. Writing is exact: [`Adapt`]
-//! rewrites a value for a [`Revision`], so that it carries nothing the revision does not have.
+//! Each type has the members of all revisions. Deserializing is lenient: a value of
+//! any revision is accepted, and unknown members are kept. Serializing is exact: [`Adapt`]
+//! rewrites a value for a [`Revision`], so that it has nothing that the revision does not define.
 //!
-//! Values that are passed on rather than looked at stay JSON text ([`RawJson`], [`RawMap`]).
+//! Values that are only passed on stay JSON text ([`RawJson`], [`RawMap`]).
 //!
 //! ```
 //! use bowline_types::{Adapt, CallToolResult, ContentBlock, Revision};
@@ -19,7 +19,7 @@ mod adapt;
 mod answer;
 mod cache;
 mod capability;
-mod check;
+
 mod complete;
 mod content;
 mod elicit;
@@ -43,6 +43,7 @@ mod subscription;
 mod task;
 mod tool;
 mod trace;
+mod validate_answer;
 
 pub use adapt::Adapt;
 pub use answer::{Answer, NotAccepted};

@@ -1,4 +1,4 @@
-//! How peers meet: the handshake of the legacy era and the discovery of the modern one.
+//! The handshake of the legacy era and the discovery of the modern era.
 
 use crate::adapt::{Adapt, adapt_cache, adapt_message_meta, adapt_result_type};
 use crate::cache::CacheScope;
@@ -12,11 +12,11 @@ use crate::revision::Revision;
 record! {
     /// Params of `initialize` (legacy).
     pub struct InitializeParams {
-        /// The newest revision the client speaks; any text, for the client may be newer than this code.
+        /// The newest revision that the client supports. Any text is accepted, because clients may be newer than this code.
         required protocol_version: String = "protocolVersion",
         /// What the client can do.
         required capabilities: ClientCapabilities = "capabilities",
-        /// Who the client is.
+        /// Name and version of the client.
         required client_info: Implementation = "clientInfo",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -24,17 +24,17 @@ record! {
 }
 
 record! {
-    /// The server's answer to `initialize` (legacy).
+    /// Result of `initialize` (legacy).
     pub struct InitializeResult {
-        /// What the result is.
+        /// Type of the result.
         optional result_type: ResultType = "resultType",
-        /// The revision the server has chosen.
+        /// The revision that the server chose.
         required protocol_version: String = "protocolVersion",
         /// What the server can do.
         required capabilities: ServerCapabilities = "capabilities",
-        /// Who the server is.
+        /// Name and version of the server.
         required server_info: Implementation = "serverInfo",
-        /// How to use the server, for the model.
+        /// Instructions for the model.
         optional instructions: String = "instructions",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -42,21 +42,21 @@ record! {
 }
 
 record! {
-    /// The server's answer to `server/discover` (from 2026-07-28).
+    /// Result of `server/discover` (from 2026-07-28).
     pub struct DiscoverResult {
-        /// What the result is.
+        /// Type of the result.
         optional result_type: ResultType = "resultType",
-        /// The revisions the server speaks; legacy ones mean that it also answers `initialize`.
+        /// Supported revisions. If there is a legacy one, the server also answers `initialize`.
         required supported_versions: Vec<String> = "supportedVersions",
         /// What the server can do.
         required capabilities: ServerCapabilities = "capabilities",
-        /// How to use the server, for the model.
+        /// Instructions for the model.
         optional instructions: String = "instructions",
-        /// For how many milliseconds the answer may be kept.
+        /// How long the result may be cached, in milliseconds.
         whole ttl_ms: u64 = "ttlMs",
-        /// Who may keep it.
+        /// Who may cache it.
         optional cache_scope: CacheScope = "cacheScope",
-        /// Metadata; says who the server is.
+        /// Metadata; contains the name and version of the server.
         optional meta: Meta = "_meta",
     }
 }

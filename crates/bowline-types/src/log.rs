@@ -1,4 +1,4 @@
-//! Logging: messages of the server for the client's log.
+//! Logging: messages from the server for the client's log.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,29 +12,29 @@ use crate::meta::Meta;
 use crate::record::record;
 use bowline_json::{RawJson, borrow::Text};
 
-/// How much a message matters, least first (RFC 5424).
+/// Severity of a log message, lowest first (RFC 5424).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LoggingLevel {
-    /// For finding faults.
+    /// Debugging details.
     Debug,
-    /// The usual course.
+    /// Normal operation.
     Info,
-    /// Unusual, but in order.
+    /// Normal but significant.
     Notice,
-    /// Something may go wrong.
+    /// A possible problem.
     Warning,
-    /// Something went wrong.
+    /// An error.
     Error,
-    /// A part has failed.
+    /// A component failed.
     Critical,
-    /// Someone has to act at once.
+    /// Immediate action is required.
     Alert,
-    /// Nothing works.
+    /// The system is unusable.
     Emergency,
 }
 
 impl LoggingLevel {
-    /// All levels, least first.
+    /// All levels, lowest first.
     pub const ALL: [Self; 8] = [
         Self::Debug,
         Self::Info,
@@ -46,7 +46,7 @@ impl LoggingLevel {
         Self::Emergency,
     ];
 
-    /// The value on the wire.
+    /// Returns the value on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -60,7 +60,7 @@ impl LoggingLevel {
         }
     }
 
-    /// The level of that name, or `None` for any other text.
+    /// Returns the level of this name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.as_str() == text)
     }
@@ -72,7 +72,7 @@ impl fmt::Display for LoggingLevel {
     }
 }
 
-/// The text is not the name of a level.
+/// The text does not name a level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownLoggingLevel(Box<str>);
 
@@ -108,7 +108,7 @@ impl<'de> Deserialize<'de> for LoggingLevel {
 record! {
     /// Params of `logging/setLevel` (legacy).
     pub struct SetLevelParams {
-        /// The least level to be sent.
+        /// Lowest level to send.
         required level: LoggingLevel = "level",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -118,11 +118,11 @@ record! {
 record! {
     /// Params of `notifications/message`.
     pub struct LogMessageParams {
-        /// How much it matters.
+        /// Severity.
         required level: LoggingLevel = "level",
-        /// Which part of the server speaks.
+        /// Component of the server that logs.
         optional logger: String = "logger",
-        /// The message: text or any other value.
+        /// The message: a string or any other value.
         required data: RawJson = "data",
         /// Metadata.
         optional meta: Meta = "_meta",

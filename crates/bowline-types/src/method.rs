@@ -1,4 +1,4 @@
-//! Which methods there are: one row each, with the revisions that have it and what it needs.
+//! The table of methods: revisions, direction and required capabilities of each.
 
 use std::fmt;
 
@@ -6,39 +6,39 @@ use crate::capability::TASKS_EXTENSION;
 use crate::revision::Revision;
 use Revision::{V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28};
 
-/// Whether a method is answered.
+/// Whether a method is a request or a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MethodKind {
-    /// It is answered by a result or an error.
+    /// Answered by a result or an error.
     Request,
-    /// It is never answered.
+    /// Never answered.
     Notification,
 }
 
 /// Who may send a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// The client.
+    /// The client only.
     ClientToServer,
-    /// The server.
+    /// The server only.
     ServerToClient,
     /// Either side.
     Both,
 }
 
 impl Direction {
-    /// Whether a client may send it.
+    /// Returns whether a client may send it.
     pub const fn from_client(self) -> bool {
         matches!(self, Self::ClientToServer | Self::Both)
     }
 
-    /// Whether a server may send it.
+    /// Returns whether a server may send it.
     pub const fn from_server(self) -> bool {
         matches!(self, Self::ServerToClient | Self::Both)
     }
 }
 
-/// What one side has to declare before a method may be used.
+/// A capability that a method requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Capability {
     /// Server: `tools`.
@@ -55,7 +55,7 @@ pub enum Capability {
     Prompts,
     /// Server: `prompts.listChanged`.
     PromptsListChanged,
-    /// Server: `completions` (from 2025-03-26; before, nothing had to be declared).
+    /// Server: `completions` (from 2025-03-26; not required before).
     Completions,
     /// Server: `logging`.
     Logging,
@@ -76,7 +76,7 @@ pub enum Capability {
 }
 
 impl Capability {
-    /// Whether the revision has the capability at all; if not, nothing has to be declared.
+    /// Returns whether the revision has the capability. If not, nothing has to be declared.
     pub fn exists_in(self, revision: Revision) -> bool {
         match self {
             Self::Completions => revision >= V2025_03_26,
@@ -129,42 +129,42 @@ macro_rules! methods {
             /// All methods.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
-            /// The name on the wire.
+            /// Returns the name on the wire.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $wire,)* }
             }
 
-            /// The method of that name in any revision.
+            /// Returns the method of this name in any revision.
             pub fn parse(name: &str) -> Option<Self> {
                 match name { $($wire => Some(Self::$variant),)* _ => None }
             }
 
-            /// Whether the method is answered.
+            /// Returns whether the method is a request or a notification.
             pub const fn kind(self) -> MethodKind {
                 match self { $(Self::$variant => MethodKind::$kind,)* }
             }
 
-            /// Who may send the method in some revision; see [`direction_in`](Self::direction_in).
+            /// Returns who may send the method in any revision; see [`direction_in`](Self::direction_in).
             pub const fn direction(self) -> Direction {
                 match self { $(Self::$variant => Direction::$direction,)* }
             }
 
-            /// The first and the last revision that have the method.
+            /// Returns the first and the last revision that have the method.
             pub const fn revisions(self) -> std::ops::RangeInclusive<Revision> {
                 match self { $(Self::$variant => $first..=$last,)* }
             }
 
-            /// What the server has to declare for the method to be used; see [`Capability::exists_in`].
+            /// Returns the capability that the server has to declare; see [`Capability::exists_in`].
             pub const fn capability(self) -> Option<Capability> {
                 match self { $(Self::$variant => maybe!($server),)* }
             }
 
-            /// What the client has to declare for the method to be used; see [`Capability::exists_in`].
+            /// Returns the capability that the client has to declare; see [`Capability::exists_in`].
             pub const fn client_capability(self) -> Option<Capability> {
                 match self { $(Self::$variant => maybe!($client),)* }
             }
 
-            /// The member of params that the `Mcp-Name` header repeats.
+            /// Returns the member of params that the `Mcp-Name` header repeats.
             pub const fn name_source(self) -> Option<&'static str> {
                 match self { $(Self::$variant => maybe!($name),)* }
             }
@@ -176,10 +176,10 @@ methods! {
     /// Opens a legacy session.
     Initialize = "initialize", Request, ClientToServer, V2024_11_05..=V2025_11_25,
         server -, client -, name -;
-    /// Asks whether the peer is alive.
+    /// Checks that the peer responds.
     Ping = "ping", Request, Both, V2024_11_05..=V2025_11_25,
         server -, client -, name -;
-    /// Asks what a modern server is.
+    /// Describes a modern server.
     Discover = "server/discover", Request, ClientToServer, V2026_07_28..=V2026_07_28,
         server -, client -, name -;
     /// Lists tools.
@@ -197,106 +197,106 @@ methods! {
     /// Reads a resource.
     ReadResource = "resources/read", Request, ClientToServer, V2024_11_05..=V2026_07_28,
         server Resources, client -, name "uri";
-    /// Asks to be told when a resource changes.
+    /// Subscribes to changes of a resource.
     Subscribe = "resources/subscribe", Request, ClientToServer, V2024_11_05..=V2025_11_25,
         server ResourcesSubscribe, client -, name -;
-    /// Takes that back.
+    /// Unsubscribes from changes of a resource.
     Unsubscribe = "resources/unsubscribe", Request, ClientToServer, V2024_11_05..=V2025_11_25,
         server ResourcesSubscribe, client -, name -;
     /// Lists prompts.
     ListPrompts = "prompts/list", Request, ClientToServer, V2024_11_05..=V2026_07_28,
         server Prompts, client -, name -;
-    /// Fills in a prompt.
+    /// Gets the messages of a prompt.
     GetPrompt = "prompts/get", Request, ClientToServer, V2024_11_05..=V2026_07_28,
         server Prompts, client -, name "name";
-    /// Asks for proposals for an argument.
+    /// Gets suggestions for an argument.
     Complete = "completion/complete", Request, ClientToServer, V2024_11_05..=V2026_07_28,
         server Completions, client -, name -;
-    /// Sets the least level of log messages.
+    /// Sets the lowest level of log messages.
     SetLevel = "logging/setLevel", Request, ClientToServer, V2024_11_05..=V2025_11_25,
         server Logging, client -, name -;
-    /// Asks to be told of changes, as long as the request lasts.
+    /// Subscribes to changes for as long as the request runs.
     Listen = "subscriptions/listen", Request, ClientToServer, V2026_07_28..=V2026_07_28,
         server -, client -, name -;
-    /// Asks how a task is doing.
+    /// Gets the state of a task.
     GetTask = "tasks/get", Request, Both, V2025_11_25..=V2026_07_28,
         server Tasks, client Tasks, name "taskId";
-    /// Gives a task up.
+    /// Cancels a task.
     CancelTask = "tasks/cancel", Request, Both, V2025_11_25..=V2026_07_28,
         server TasksCancel, client TasksCancel, name "taskId";
-    /// Waits for what a task gives.
+    /// Waits for the result of a task.
     TaskResult = "tasks/result", Request, Both, V2025_11_25..=V2025_11_25,
         server Tasks, client Tasks, name -;
     /// Lists tasks.
     ListTasks = "tasks/list", Request, Both, V2025_11_25..=V2025_11_25,
         server TasksList, client TasksList, name -;
-    /// Answers the questions of a task.
+    /// Sends input that a task requested.
     UpdateTask = "tasks/update", Request, ClientToServer, V2026_07_28..=V2026_07_28,
         server -, client -, name "taskId";
-    /// Asks for the roots; in the modern era only inside of results.
+    /// Lists the roots of the client; in the modern era only inside results.
     ListRoots = "roots/list", Request, ServerToClient, V2024_11_05..=V2025_11_25,
         server -, client Roots, name -;
-    /// Asks the model; in the modern era only inside of results.
+    /// Asks the model; in the modern era only inside results.
     CreateMessage = "sampling/createMessage", Request, ServerToClient, V2024_11_05..=V2025_11_25,
         server -, client Sampling, name -;
-    /// Asks the user; in the modern era only inside of results.
+    /// Asks the user; in the modern era only inside results.
     Elicit = "elicitation/create", Request, ServerToClient, V2025_06_18..=V2025_11_25,
         server -, client Elicitation, name -;
-    /// Ends the handshake.
+    /// Completes the handshake.
     Initialized = "notifications/initialized", Notification, ClientToServer, V2024_11_05..=V2025_11_25,
         server -, client -, name -;
-    /// Gives a request up, or ends a subscription.
+    /// Cancels a request or ends a subscription.
     Cancelled = "notifications/cancelled", Notification, Both, V2024_11_05..=V2026_07_28,
         server -, client -, name -;
-    /// Says how far a request is.
+    /// Reports progress of a request.
     Progress = "notifications/progress", Notification, Both, V2024_11_05..=V2026_07_28,
         server -, client -, name -;
-    /// The roots have changed.
+    /// The roots changed.
     RootsListChanged = "notifications/roots/list_changed", Notification, ClientToServer,
         V2024_11_05..=V2025_11_25,
         server -, client RootsListChanged, name -;
-    /// A task has changed (2025-11-25).
+    /// A task changed (2025-11-25).
     TaskStatus = "notifications/tasks/status", Notification, Both, V2025_11_25..=V2025_11_25,
         server -, client -, name -;
-    /// A message for the log.
+    /// A log message.
     Message = "notifications/message", Notification, ServerToClient, V2024_11_05..=V2026_07_28,
         server Logging, client -, name -;
-    /// The list of tools has changed.
+    /// The list of tools changed.
     ToolsListChanged = "notifications/tools/list_changed", Notification, ServerToClient,
         V2024_11_05..=V2026_07_28,
         server ToolsListChanged, client -, name -;
-    /// The list of prompts has changed.
+    /// The list of prompts changed.
     PromptsListChanged = "notifications/prompts/list_changed", Notification, ServerToClient,
         V2024_11_05..=V2026_07_28,
         server PromptsListChanged, client -, name -;
-    /// The list of resources has changed.
+    /// The list of resources changed.
     ResourcesListChanged = "notifications/resources/list_changed", Notification, ServerToClient,
         V2024_11_05..=V2026_07_28,
         server ResourcesListChanged, client -, name -;
-    /// A resource has changed.
+    /// A resource changed.
     ResourceUpdated = "notifications/resources/updated", Notification, ServerToClient,
         V2024_11_05..=V2026_07_28,
         server ResourcesSubscribe, client -, name -;
-    /// Says which part of a subscription is honored; the first message of each.
+    /// Acknowledges a subscription; its first message.
     SubscriptionsAcknowledged = "notifications/subscriptions/acknowledged", Notification, ServerToClient,
         V2026_07_28..=V2026_07_28,
         server -, client -, name -;
-    /// The user has finished with a page.
+    /// The user finished a URL elicitation.
     ElicitationComplete = "notifications/elicitation/complete", Notification, ServerToClient,
         V2025_11_25..=V2025_11_25,
         server -, client Elicitation, name -;
-    /// A task has changed (tasks extension).
+    /// A task changed (tasks extension).
     TaskChanged = "notifications/tasks", Notification, ServerToClient, V2026_07_28..=V2026_07_28,
         server -, client -, name -;
 }
 
 impl Method {
-    /// Whether the revision has the method, as part of its core or of an [`extension`](Self::extension).
+    /// Returns whether the revision has the method, in its core or in an [`extension`](Self::extension).
     pub fn exists_in(self, revision: Revision) -> bool {
         self.revisions().contains(&revision)
     }
 
-    /// Who may send the method in a revision; `None` when the revision has it not.
+    /// Returns who may send the method in a revision; `None` if the revision does not have it.
     pub fn direction_in(self, revision: Revision) -> Option<Direction> {
         if !self.exists_in(revision) {
             return None;
@@ -309,7 +309,7 @@ impl Method {
         }
     }
 
-    /// The extension that the method belongs to in 2026-07-28. In 2025-11-25 tasks are part of the core.
+    /// Returns the extension that the method belongs to in 2026-07-28. In 2025-11-25 tasks are part of the core.
     pub const fn extension(self) -> Option<&'static str> {
         match self {
             Self::GetTask | Self::CancelTask | Self::UpdateTask | Self::TaskChanged => Some(TASKS_EXTENSION),
@@ -317,18 +317,18 @@ impl Method {
         }
     }
 
-    /// Whether the method asks the client for input: a request in the legacy era, part of a result in the
+    /// Returns whether the method asks the client for input: a request in the legacy era, part of a result in the
     /// modern one.
     pub const fn is_ask(self) -> bool {
         matches!(self, Self::ListRoots | Self::CreateMessage | Self::Elicit)
     }
 
-    /// Whether the method is a request.
+    /// Returns whether the method is a request.
     pub const fn is_request(self) -> bool {
         matches!(self.kind(), MethodKind::Request)
     }
 
-    /// Whether the method is a notification.
+    /// Returns whether the method is a notification.
     pub const fn is_notification(self) -> bool {
         matches!(self.kind(), MethodKind::Notification)
     }

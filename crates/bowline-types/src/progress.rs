@@ -1,4 +1,4 @@
-//! Progress and cancellation: what is said about a request under way.
+//! Progress and cancellation of running requests.
 
 use crate::adapt::{Adapt, adapt_message_meta, adapt_only_meta};
 use crate::meta::Meta;
@@ -9,13 +9,13 @@ use crate::rpc::{Id, ProgressToken};
 record! {
     /// Params of `notifications/progress`.
     pub struct ProgressParams {
-        /// The token of the request this is about.
+        /// Progress token of the request.
         required progress_token: ProgressToken = "progressToken",
-        /// How far it is; grows with every notification.
+        /// Progress so far; increases with every notification.
         number progress: f64 = "progress",
-        /// How far it has to go, where that is known.
+        /// Total, if known.
         fraction total: f64 = "total",
-        /// What is being done (from 2025-03-26).
+        /// Description of the current step (from 2025-03-26).
         optional message: String = "message",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -26,9 +26,9 @@ record! {
     /// Params of `notifications/cancelled`.
     #[derive(Default)]
     pub struct CancelledParams {
-        /// The request; every revision but 2025-11-25 requires it.
+        /// Id of the request; required in every revision except 2025-11-25.
         optional request_id: Id = "requestId",
-        /// Why.
+        /// Reason.
         optional reason: String = "reason",
         /// Metadata.
         optional meta: Meta = "_meta",

@@ -1,4 +1,4 @@
-//! Prompts: what a server offers to say, and the messages it comes to.
+//! Prompts: definitions, requests and results.
 
 use crate::OrderedMap;
 use crate::adapt::{Adapt, adapt_cache, adapt_message_meta, adapt_meta, adapt_result_type};
@@ -12,17 +12,17 @@ use crate::result::ResultType;
 use crate::revision::Revision;
 
 record! {
-    /// A prompt as the server lists it.
+    /// A prompt.
     pub struct Prompt {
-        /// The name by which it is asked for.
+        /// Name that requests use.
         required name: String = "name",
-        /// The name for people.
+        /// Display name.
         optional title: String = "title",
-        /// What it is good for.
+        /// Description.
         optional description: String = "description",
-        /// What it can be filled with.
+        /// Arguments.
         default arguments: Vec<PromptArgument> = "arguments",
-        /// Pictures to show.
+        /// Icons.
         default icons: Vec<Icon> = "icons",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -30,15 +30,15 @@ record! {
 }
 
 record! {
-    /// One thing a prompt can be filled with.
+    /// An argument of a prompt.
     pub struct PromptArgument {
         /// The name.
         required name: String = "name",
-        /// The name for people.
+        /// Display name.
         optional title: String = "title",
-        /// What it means.
+        /// Description.
         optional description: String = "description",
-        /// Whether it has to be given.
+        /// Whether it is required.
         optional required: bool = "required",
     }
 }
@@ -46,26 +46,26 @@ record! {
 record! {
     /// One message of a prompt.
     pub struct PromptMessage {
-        /// Whose words it holds.
+        /// Author of the message.
         required role: Role = "role",
-        /// The words: one block, never a list.
+        /// Content: one block, never a list.
         required content: ContentBlock = "content",
     }
 }
 
 record! {
-    /// One page of prompts.
+    /// Result of `prompts/list`.
     #[derive(Default)]
     pub struct ListPromptsResult {
-        /// What the result is.
+        /// Type of the result.
         optional result_type: ResultType = "resultType",
         /// The prompts.
         lenient prompts: Vec<Prompt> = "prompts",
-        /// Where the next page begins; absent on the last one.
+        /// Cursor of the next page; absent on the last page.
         optional next_cursor: String = "nextCursor",
-        /// For how many milliseconds the page may be kept.
+        /// How long the page may be cached, in milliseconds.
         whole ttl_ms: u64 = "ttlMs",
-        /// Who may keep it.
+        /// Who may cache it.
         optional cache_scope: CacheScope = "cacheScope",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -77,11 +77,11 @@ record! {
     pub struct GetPromptParams {
         /// The prompt.
         required name: String = "name",
-        /// What to fill it with; the values are strings in every revision.
+        /// Arguments; their values are strings in every revision.
         optional arguments: OrderedMap<String> = "arguments",
-        /// Answers to the questions of the result before (from 2026-07-28).
+        /// Responses to the input requests of the previous result (from 2026-07-28).
         optional input_responses: InputResponses = "inputResponses",
-        /// The state that came with the questions (from 2026-07-28).
+        /// The state of the previous result (from 2026-07-28).
         optional request_state: String = "requestState",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -89,12 +89,12 @@ record! {
 }
 
 record! {
-    /// A prompt, filled in.
+    /// Result of `prompts/get`.
     #[derive(Default)]
     pub struct GetPromptResult {
-        /// What the result is.
+        /// Type of the result.
         optional result_type: ResultType = "resultType",
-        /// What the prompt is good for.
+        /// Description.
         optional description: String = "description",
         /// The messages.
         required messages: Vec<PromptMessage> = "messages",
@@ -104,12 +104,12 @@ record! {
 }
 
 impl PromptMessage {
-    /// A message of the user.
+    /// Creates a message from the user.
     pub fn user(content: impl Into<ContentBlock>) -> Self {
         Self::new(Role::User, content)
     }
 
-    /// A message of the assistant.
+    /// Creates a message from the assistant.
     pub fn assistant(content: impl Into<ContentBlock>) -> Self {
         Self::new(Role::Assistant, content)
     }

@@ -261,7 +261,7 @@ macro_rules! open_enum {
         }
 
         impl $name {
-            /// The value on the wire.
+            /// Returns the value on the wire.
             pub fn as_str(&self) -> &str {
                 match self {
                     $( Self::$variant => $wire, )*

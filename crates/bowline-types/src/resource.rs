@@ -1,4 +1,4 @@
-//! Resources: what a server offers to read, the templates of their URIs, and their contents.
+//! Resources: definitions, URI templates and contents.
 
 use std::fmt;
 
@@ -20,23 +20,23 @@ use crate::revision::Revision;
 use bowline_json::borrow::Text;
 
 record! {
-    /// A resource as the server lists it.
+    /// A resource.
     pub struct Resource {
-        /// Where to read it.
+        /// URI of the resource.
         required uri: String = "uri",
-        /// The name for programs.
+        /// Programmatic name.
         required name: String = "name",
-        /// The name for people.
+        /// Display name.
         optional title: String = "title",
-        /// What it is.
+        /// Description.
         optional description: String = "description",
         /// The media type.
         optional mime_type: String = "mimeType",
-        /// Hints.
+        /// Annotations.
         optional annotations: Annotations = "annotations",
         /// The size in bytes, before any encoding.
         whole size: u64 = "size",
-        /// Pictures to show.
+        /// Icons.
         default icons: Vec<Icon> = "icons",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -44,21 +44,21 @@ record! {
 }
 
 record! {
-    /// A family of resources whose URIs follow a template.
+    /// A template for the URIs of several resources.
     pub struct ResourceTemplate {
         /// The URI template (RFC 6570).
         required uri_template: String = "uriTemplate",
-        /// The name for programs.
+        /// Programmatic name.
         required name: String = "name",
-        /// The name for people.
+        /// Display name.
         optional title: String = "title",
-        /// What the resources are.
+        /// Description.
         optional description: String = "description",
-        /// The media type, when all of them have the same.
+        /// Media type, if all resources have the same.
         optional mime_type: String = "mimeType",
-        /// Hints.
+        /// Annotations.
         optional annotations: Annotations = "annotations",
-        /// Pictures to show.
+        /// Icons.
         default icons: Vec<Icon> = "icons",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -66,9 +66,9 @@ record! {
 }
 
 record! {
-    /// Contents that are text.
+    /// Text contents.
     pub struct TextResourceContents {
-        /// The resource.
+        /// URI of the resource.
         required uri: String = "uri",
         /// The media type.
         optional mime_type: String = "mimeType",
@@ -80,13 +80,13 @@ record! {
 }
 
 record! {
-    /// Contents that are bytes.
+    /// Binary contents.
     pub struct BlobResourceContents {
-        /// The resource.
+        /// URI of the resource.
         required uri: String = "uri",
         /// The media type.
         optional mime_type: String = "mimeType",
-        /// The bytes in Base64.
+        /// The data in Base64.
         required blob: String = "blob",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -103,12 +103,12 @@ pub enum ResourceContents {
 }
 
 impl ResourceContents {
-    /// Contents that are text.
+    /// Text contents.
     pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self::Text(TextResourceContents::new(uri, text))
     }
 
-    /// Contents that are bytes, which are written in Base64.
+    /// Creates binary contents; they are encoded in Base64.
     pub fn blob(uri: impl Into<String>, bytes: impl AsRef<[u8]>) -> Self {
         Self::Blob(BlobResourceContents::new(uri, BASE64_STANDARD.encode(bytes)))
     }
@@ -127,7 +127,7 @@ impl ResourceContents {
         }
     }
 
-    /// Names another resource as the one these contents are of.
+    /// Sets the URI of the resource.
     pub fn set_uri(&mut self, uri: impl Into<String>) {
         match self {
             Self::Text(contents) => contents.uri = uri.into(),
@@ -135,7 +135,7 @@ impl ResourceContents {
         }
     }
 
-    /// The resource.
+    /// URI of the resource.
     pub fn uri(&self) -> &str {
         match self {
             Self::Text(contents) => &contents.uri,
@@ -171,7 +171,7 @@ impl<'de> Deserialize<'de> for ResourceContents {
     }
 }
 
-/// Which kind of contents it is shows only when all members have been read.
+/// The kind of the contents is known only after all members were read.
 struct ContentsVisitor;
 
 impl<'de> Visitor<'de> for ContentsVisitor {
@@ -226,18 +226,18 @@ fn read_once<'de, A: MapAccess<'de>, T: Deserialize<'de>>(
 }
 
 record! {
-    /// One page of resources.
+    /// Result of `resources/list`.
     #[derive(Default)]
     pub struct ListResourcesResult {
-        /// What the result is.
+        /// Type of the result.
         optional result_type: ResultType = "resultType",
         /// The resources.
         lenient resources: Vec<Resource> = "resources",
-        /// Where the next page begins; absent on the last one.
+        /// Cursor of the next page; absent on the last page.
         optional next_cursor: String = "nextCursor",
-        /// For how many milliseconds the page may be kept.
+        /// How long the page may be cached, in milliseconds.
         whole ttl_ms: u64 = "ttlMs",
-        /// Who may keep it.
+        /// Who may cache it.
         optional cache_scope: CacheScope = "cacheScope",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -245,18 +245,18 @@ record! {
 }
 
 record! {
-    /// One page of resource templates.
+    /// Result of `resources/templates/list`.
     #[derive(Default)]
     pub struct ListResourceTemplatesResult {
-        /// What the result is.
+        /// Type of the result.
         optional result_type: ResultType = "resultType",
         /// The templates.
         lenient resource_templates: Vec<ResourceTemplate> = "resourceTemplates",
-        /// Where the next page begins; absent on the last one.
+        /// Cursor of the next page; absent on the last page.
         optional next_cursor: String = "nextCursor",
-        /// For how many milliseconds the page may be kept.
+        /// How long the page may be cached, in milliseconds.
         whole ttl_ms: u64 = "ttlMs",
-        /// Who may keep it.
+        /// Who may cache it.
         optional cache_scope: CacheScope = "cacheScope",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -266,11 +266,11 @@ record! {
 record! {
     /// Params of `resources/read`.
     pub struct ReadResourceParams {
-        /// The resource.
+        /// URI of the resource.
         required uri: String = "uri",
-        /// Answers to the questions of the result before (from 2026-07-28).
+        /// Responses to the input requests of the previous result (from 2026-07-28).
         optional input_responses: InputResponses = "inputResponses",
-        /// The state that came with the questions (from 2026-07-28).
+        /// The state of the previous result (from 2026-07-28).
         optional request_state: String = "requestState",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -278,16 +278,16 @@ record! {
 }
 
 record! {
-    /// What was read.
+    /// Result of `resources/read`.
     #[derive(Default)]
     pub struct ReadResourceResult {
-        /// What the result is.
+        /// Type of the result.
         optional result_type: ResultType = "resultType",
-        /// The contents; several when the URI names a collection.
+        /// Contents; several if the URI names a collection.
         required contents: Vec<ResourceContents> = "contents",
-        /// For how many milliseconds the contents may be kept.
+        /// How long the contents may be cached, in milliseconds.
         whole ttl_ms: u64 = "ttlMs",
-        /// Who may keep them.
+        /// Who may cache them.
         optional cache_scope: CacheScope = "cacheScope",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -297,7 +297,7 @@ record! {
 record! {
     /// Params of `resources/subscribe` and `resources/unsubscribe` (legacy).
     pub struct SubscribeParams {
-        /// The resource.
+        /// URI of the resource.
         required uri: String = "uri",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -307,7 +307,7 @@ record! {
 record! {
     /// Params of `notifications/resources/updated`.
     pub struct ResourceUpdatedParams {
-        /// The resource that changed, or one below the one subscribed to.
+        /// URI of the resource that changed; may be below the subscribed one.
         required uri: String = "uri",
         /// Metadata.
         optional meta: Meta = "_meta",

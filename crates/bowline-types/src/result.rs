@@ -1,4 +1,4 @@
-//! What every result has in common.
+//! Types that several results share.
 
 use crate::adapt::{Adapt, adapt_message_meta, adapt_only_meta, adapt_result_type};
 use crate::meta::Meta;
@@ -6,22 +6,22 @@ use crate::record::{open_enum, record};
 use crate::revision::Revision;
 
 open_enum! {
-    /// What a result object is. An absent value means [`Complete`](Self::Complete).
+    /// Type of a result. An absent value means [`Complete`](Self::Complete).
     pub enum ResultType {
-        /// The answer.
+        /// The final result.
         Complete = "complete",
-        /// A question that has to be answered before the answer can be given.
+        /// The request needs input before it can complete.
         InputRequired = "input_required",
-        /// A task that will have the answer (tasks extension).
+        /// A task that will have the result (tasks extension).
         Task = "task",
     }
 }
 
 record! {
-    /// A result that says only that all went well.
+    /// A result without content.
     #[derive(Default)]
     pub struct EmptyResult {
-        /// What the result is.
+        /// Type of the result.
         optional result_type: ResultType = "resultType",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -29,7 +29,7 @@ record! {
 }
 
 record! {
-    /// Params with nothing but metadata: `ping`, `server/discover` and notifications that only announce.
+    /// Params with metadata only: `ping`, `server/discover` and notifications without content.
     #[derive(Default)]
     pub struct EmptyParams {
         /// Metadata.
@@ -41,7 +41,7 @@ record! {
     /// Params of a list request.
     #[derive(Default)]
     pub struct PaginatedParams {
-        /// Where to go on, as the page before said. The empty string is a cursor too.
+        /// Cursor from the previous page. The empty string is a valid cursor.
         optional cursor: String = "cursor",
         /// Metadata.
         optional meta: Meta = "_meta",

@@ -1,4 +1,4 @@
-//! Which revisions of the protocol there are, and how they are ordered.
+//! Revisions of the protocol and their order.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,24 +12,24 @@ use bowline_json::borrow::Text;
 /// A published revision of the protocol, ordered by date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Revision {
-    /// The first one: handshake, tools, resources, prompts, sampling, roots.
+    /// Handshake, tools, resources, prompts, sampling, roots.
     V2024_11_05,
     /// Streamable HTTP, batches, audio, tool annotations.
     V2025_03_26,
-    /// Structured output, elicitation, resource links; batches are gone.
+    /// Structured output, elicitation, resource links; no batches.
     V2025_06_18,
     /// Tasks, icons, URL elicitation, tools in sampling.
     V2025_11_25,
-    /// Stateless: every request describes itself, input is asked for in results.
+    /// Stateless: every request describes itself, and results ask for input.
     V2026_07_28,
 }
 
-/// The two ways in which peers find out about each other.
+/// The two generations of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Era {
-    /// A handshake by `initialize`, then a session in which both sides may send requests.
+    /// `initialize` opens a session in which both sides may send requests.
     Legacy,
-    /// No handshake: each request names its revision and capabilities; only clients send requests.
+    /// No handshake: each request carries its revision and capabilities, and only clients send requests.
     Modern,
 }
 
@@ -41,7 +41,7 @@ impl Revision {
     /// The newest revision.
     pub const LATEST: Self = Self::V2026_07_28;
 
-    /// The date that names the revision on the wire.
+    /// Returns the date that names the revision on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::V2024_11_05 => "2024-11-05",
@@ -52,12 +52,12 @@ impl Revision {
         }
     }
 
-    /// The revision of that date, or `None` for any other text.
+    /// Returns the revision of this date.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|revision| revision.as_str() == text)
     }
 
-    /// The era the revision belongs to.
+    /// Returns the era of the revision.
     pub const fn era(self) -> Era {
         match self {
             Self::V2024_11_05 | Self::V2025_03_26 | Self::V2025_06_18 | Self::V2025_11_25 => Era::Legacy,
@@ -65,12 +65,12 @@ impl Revision {
         }
     }
 
-    /// Whether the revision is of the legacy era.
+    /// Returns whether the revision belongs to the legacy era.
     pub const fn is_legacy(self) -> bool {
         matches!(self.era(), Era::Legacy)
     }
 
-    /// Whether the revision is of the modern era.
+    /// Returns whether the revision belongs to the modern era.
     pub const fn is_modern(self) -> bool {
         matches!(self.era(), Era::Modern)
     }
@@ -82,12 +82,12 @@ impl fmt::Display for Revision {
     }
 }
 
-/// The text is not the date of a revision known here.
+/// The text does not name a known revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownRevision(Box<str>);
 
 impl UnknownRevision {
-    /// The text that was given.
+    /// Returns the text.
     pub fn text(&self) -> &str {
         &self.0
     }

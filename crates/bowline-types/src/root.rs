@@ -1,4 +1,4 @@
-//! Roots: the folders a client lets a server work in.
+//! Roots: the directories in which a client lets a server work.
 
 use crate::adapt::{Adapt, adapt_message_meta, adapt_meta};
 use crate::meta::Meta;
@@ -7,11 +7,11 @@ use crate::result::ResultType;
 use crate::revision::Revision;
 
 record! {
-    /// A folder or file the server may work in.
+    /// A directory or file in which the server may work.
     pub struct Root {
-        /// Where it is; always a `file:` URI.
+        /// Location; always a `file:` URI.
         required uri: String = "uri",
-        /// The name for people.
+        /// Display name.
         optional name: String = "name",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -19,10 +19,10 @@ record! {
 }
 
 record! {
-    /// The roots of a client.
+    /// Result of `roots/list`.
     #[derive(Default)]
     pub struct ListRootsResult {
-        /// What the result is; never written, for this result travels without it.
+        /// Type of the result; never written, because this result has no type.
         optional result_type: ResultType = "resultType",
         /// The roots.
         required roots: Vec<Root> = "roots",
@@ -32,7 +32,7 @@ record! {
 }
 
 impl Root {
-    /// A folder or file by its absolute path, which becomes a URI.
+    /// Creates a root from an absolute path.
     ///
     /// ```
     /// use bowline_types::Root;

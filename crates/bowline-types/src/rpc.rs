@@ -1,4 +1,4 @@
-//! What JSON-RPC brings along: identifiers, errors and their codes.
+//! JSON-RPC: ids, errors and error codes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::record::{once, present};
 use crate::revision::Revision;
 use bowline_json::{RawJson, borrow::Text};
 
-/// Names a request. `1` and `"1"` are two different identifiers.
+/// Id of a request. `1` and `"1"` are different ids.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Id {
     /// An integer.
@@ -25,7 +25,7 @@ pub enum Id {
     String(Arc<str>),
 }
 
-/// Names the request that progress is about; chosen by whoever sent the request.
+/// Token of a request for progress notifications; chosen by the sender of the request.
 pub type ProgressToken = Id;
 
 impl fmt::Display for Id {
@@ -100,50 +100,50 @@ impl<'de> Deserialize<'de> for Id {
     }
 }
 
-/// The numbers that errors carry.
+/// Error codes.
 pub mod error_code {
     /// The message is not JSON.
     pub const PARSE_ERROR: i64 = -32700;
     /// The message is not a request.
     pub const INVALID_REQUEST: i64 = -32600;
-    /// There is no such method here.
+    /// The method is not supported.
     pub const METHOD_NOT_FOUND: i64 = -32601;
-    /// The params do not fit the method.
+    /// The params are invalid.
     pub const INVALID_PARAMS: i64 = -32602;
-    /// Something went wrong inside.
+    /// An internal error.
     pub const INTERNAL_ERROR: i64 = -32603;
-    /// There is no such resource (legacy; 2026-07-28 says [`INVALID_PARAMS`]).
+    /// The resource does not exist (legacy; 2026-07-28 uses [`INVALID_PARAMS`]).
     pub const RESOURCE_NOT_FOUND: i64 = -32002;
-    /// The user has to visit a URL first (2025-11-25 only).
+    /// The user has to open a URL first (2025-11-25 only).
     pub const URL_ELICITATION_REQUIRED: i64 = -32042;
-    /// A header contradicts the body (from 2026-07-28).
+    /// A header does not match the body (from 2026-07-28).
     pub const HEADER_MISMATCH: i64 = -32020;
-    /// The client lacks a capability that the request needs (from 2026-07-28).
+    /// The client lacks a required capability (from 2026-07-28).
     pub const MISSING_CLIENT_CAPABILITY: i64 = -32021;
-    /// The request's revision is not served (from 2026-07-28).
+    /// The revision is not supported (from 2026-07-28).
     pub const UNSUPPORTED_PROTOCOL_VERSION: i64 = -32022;
-    /// The user refused (legacy, as an answer to sampling).
+    /// The user declined (legacy, as a response to sampling).
     pub const USER_REJECTED: i64 = -1;
 }
 
 /// The error of a JSON-RPC response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RpcError {
-    /// What kind of error it is; see [`error_code`].
+    /// Error code; see [`error_code`].
     pub code: i64,
-    /// One short sentence.
+    /// A short message.
     pub message: Cow<'static, str>,
-    /// Details for programs.
+    /// Additional data.
     pub data: Option<RawJson>,
 }
 
 impl RpcError {
-    /// An error of any code.
+    /// Creates an error.
     pub fn new(code: i64, message: impl Into<Cow<'static, str>>) -> Self {
         Self { code, message: message.into(), data: None }
     }
 
-    /// Adds details for programs.
+    /// Adds data.
     pub fn with_data(mut self, data: impl Into<RawJson>) -> Self {
         self.data = Some(data.into());
         self
@@ -159,29 +159,29 @@ impl RpcError {
         Self::new(error_code::INVALID_REQUEST, message)
     }
 
-    /// There is no such method here.
+    /// The method is not supported.
     pub fn method_not_found(method: impl fmt::Display) -> Self {
         Self::new(error_code::METHOD_NOT_FOUND, format!("method not found: {method}"))
     }
 
-    /// The params do not fit the method.
+    /// The params are invalid.
     pub fn invalid_params(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(error_code::INVALID_PARAMS, message)
     }
 
-    /// Something went wrong inside.
+    /// An internal error.
     pub fn internal(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(error_code::INTERNAL_ERROR, message)
     }
 
-    /// There is no such resource. [`Adapt`] turns the code into the one of the revision.
+    /// The resource does not exist. [`Adapt`] sets the code of the revision.
     pub fn resource_not_found(uri: impl AsRef<str>) -> Self {
         let uri = uri.as_ref();
         Self::new(error_code::RESOURCE_NOT_FOUND, format!("resource not found: {uri}"))
             .with_data(crate::to_json(&RawMap::from([("uri", crate::to_json(uri))])))
     }
 
-    /// The revision asked for is not served; names those that are.
+    /// The requested revision is not supported; the data lists those that are.
     pub fn unsupported_version(requested: impl AsRef<str>, supported: &[Revision]) -> Self {
         let requested = requested.as_ref();
         let data = RawMap::from([
@@ -195,19 +195,19 @@ impl RpcError {
         .with_data(crate::to_json(&data))
     }
 
-    /// The client lacks what the request needs; names just that.
+    /// The client lacks a required capability; the data lists what is missing.
     pub fn missing_capability(required: &ClientCapabilities) -> Self {
         let data = RawMap::from([("requiredCapabilities", crate::to_json(required))]);
         Self::new(error_code::MISSING_CLIENT_CAPABILITY, "missing required client capability")
             .with_data(crate::to_json(&data))
     }
 
-    /// A header contradicts the body, or is missing.
+    /// A header is missing or does not match the body.
     pub fn header_mismatch(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(error_code::HEADER_MISMATCH, message)
     }
 
-    /// The user has to visit these URLs before the request can succeed.
+    /// The user has to open these URLs before the request can succeed.
     #[expect(clippy::needless_pass_by_value, reason = "the error takes over what was built for it")]
     pub fn url_elicitation_required(elicitations: Vec<ElicitUrlParams>) -> Self {
         let data = RawMap::from([("elicitations", crate::to_json(&elicitations))]);
@@ -215,7 +215,7 @@ impl RpcError {
             .with_data(crate::to_json(&data))
     }
 
-    /// Whether only a modern peer can have sent this: one of the codes of 2026-07-28, with its data.
+    /// Returns whether only a modern peer sends this: an error code of 2026-07-28 with its data.
     pub fn is_modern(&self) -> bool {
         match self.code {
             error_code::HEADER_MISMATCH => true,
@@ -227,7 +227,7 @@ impl RpcError {
         }
     }
 
-    /// The versions the peer serves, when this is its refusal of a version.
+    /// Returns the revisions that the peer supports, if it rejected the revision.
     pub fn supported_versions(&self) -> Option<Vec<String>> {
         if self.code != error_code::UNSUPPORTED_PROTOCOL_VERSION {
             return None;
@@ -236,7 +236,7 @@ impl RpcError {
         self.data_member("supported")
     }
 
-    /// Whether the resource asked for does not exist, as any revision says it.
+    /// Returns whether the error means that a resource does not exist, in any revision.
     pub fn is_resource_not_found(&self) -> bool {
         match self.code {
             error_code::RESOURCE_NOT_FOUND => true,
@@ -245,7 +245,7 @@ impl RpcError {
         }
     }
 
-    /// The URLs to visit, when this error asks for that.
+    /// Returns the URLs that the user has to open, if any.
     pub fn url_elicitations(&self) -> Option<Vec<ElicitUrlParams>> {
         if self.code != error_code::URL_ELICITATION_REQUIRED {
             return None;

@@ -20,25 +20,25 @@ record! {
     pub struct CreateMessageParams {
         /// The conversation so far.
         required messages: Vec<SamplingMessage> = "messages",
-        /// What kind of model to choose.
+        /// Model preferences.
         optional model_preferences: ModelPreferences = "modelPreferences",
-        /// What to tell the model about its part.
+        /// System prompt.
         optional system_prompt: String = "systemPrompt",
-        /// Whose context to include.
+        /// Which context to include.
         optional include_context: IncludeContext = "includeContext",
-        /// How much chance to let in.
+        /// Sampling temperature.
         fraction temperature: f64 = "temperature",
-        /// How many tokens the model may write.
+        /// Maximum number of tokens to generate.
         required max_tokens: u64 = "maxTokens",
-        /// What to stop at.
+        /// Stop sequences.
         optional stop_sequences: Vec<String> = "stopSequences",
-        /// What the provider of the model should get.
+        /// Provider-specific metadata.
         optional metadata: RawMap = "metadata",
         /// Tools the model may use (from 2025-11-25).
         optional tools: Vec<Tool> = "tools",
-        /// How it may use them (from 2025-11-25).
+        /// How the model may use the tools (from 2025-11-25).
         optional tool_choice: ToolChoice = "toolChoice",
-        /// The wish to have this run as a task (2025-11-25 only).
+        /// Requests that this runs as a task (2025-11-25 only).
         optional task: TaskMetadata = "task",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -48,9 +48,9 @@ record! {
 record! {
     /// One message of a conversation with a model.
     pub struct SamplingMessage {
-        /// Whose words it holds.
+        /// Author of the message.
         required role: Role = "role",
-        /// The words: one block, or several from 2025-11-25 on.
+        /// Content: one block, or several from 2025-11-25 on.
         required content: OneOrMany<ContentBlock> = "content",
         /// Metadata (from 2025-11-25).
         optional meta: Meta = "_meta",
@@ -58,17 +58,17 @@ record! {
 }
 
 record! {
-    /// What the model said.
+    /// Result of `sampling/createMessage`.
     pub struct CreateMessageResult {
-        /// What the result is; never written, for this result travels without it.
+        /// Type of the result; never written, because this result has no type.
         optional result_type: ResultType = "resultType",
-        /// Whose words these are; the assistant's.
+        /// Author of the message: the assistant.
         required role: Role = "role",
-        /// The words.
+        /// Content.
         required content: OneOrMany<ContentBlock> = "content",
-        /// The model.
+        /// Name of the model.
         required model: String = "model",
-        /// Why it stopped.
+        /// Why the model stopped.
         optional stop_reason: StopReason = "stopReason",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -76,25 +76,25 @@ record! {
 }
 
 record! {
-    /// What kind of model to choose; each priority is from 0 to 1.
+    /// Model preferences; each priority is from 0 to 1.
     #[derive(Default)]
     pub struct ModelPreferences {
-        /// Names or parts of names, most wanted first.
+        /// Preferred models, best first.
         optional hints: Vec<ModelHint> = "hints",
-        /// How much low cost matters.
+        /// Importance of low cost.
         fraction cost_priority: f64 = "costPriority",
-        /// How much speed matters.
+        /// Importance of speed.
         fraction speed_priority: f64 = "speedPriority",
-        /// How much ability matters.
+        /// Importance of capability.
         fraction intelligence_priority: f64 = "intelligencePriority",
     }
 }
 
 record! {
-    /// A hint at a model.
+    /// A preferred model.
     #[derive(Default)]
     pub struct ModelHint {
-        /// The name, or a part of it.
+        /// Name of the model, or part of it.
         optional name: String = "name",
     }
 }
@@ -103,7 +103,7 @@ record! {
     /// How the model may use tools.
     #[derive(Default)]
     pub struct ToolChoice {
-        /// Whether it may or must.
+        /// Whether the model may or must use tools.
         optional mode: ToolChoiceMode = "mode",
     }
 }
@@ -111,23 +111,23 @@ record! {
 open_enum! {
     /// Whether a model may or must use tools.
     pub enum ToolChoiceMode {
-        /// As it likes; also the meaning of an absent value.
+        /// The model decides; the default.
         Auto = "auto",
-        /// At least one.
+        /// At least one tool.
         Required = "required",
-        /// None.
+        /// No tools.
         None = "none",
     }
 }
 
 open_enum! {
-    /// Whose context to include.
+    /// Which context to include.
     pub enum IncludeContext {
-        /// No one's; also the meaning of an absent value.
+        /// None; the default.
         None = "none",
-        /// That of the asking server.
+        /// The context of the requesting server.
         ThisServer = "thisServer",
-        /// That of all servers.
+        /// The context of all servers.
         AllServers = "allServers",
     }
 }
@@ -135,18 +135,18 @@ open_enum! {
 open_enum! {
     /// Why a model stopped.
     pub enum StopReason {
-        /// It had said all.
+        /// The model finished.
         EndTurn = "endTurn",
-        /// It came to a stop sequence.
+        /// A stop sequence was generated.
         StopSequence = "stopSequence",
-        /// It had written as much as it may.
+        /// The maximum number of tokens was generated.
         MaxTokens = "maxTokens",
-        /// It wants to use a tool (from 2025-11-25).
+        /// The model wants to use a tool (from 2025-11-25).
         ToolUse = "toolUse",
     }
 }
 
-/// One value, or a list of them; the two are told apart on the wire.
+/// One value, or a list of values; they differ on the wire.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OneOrMany<T> {
     /// One value.
@@ -156,7 +156,7 @@ pub enum OneOrMany<T> {
 }
 
 impl<T> OneOrMany<T> {
-    /// All values in order.
+    /// Returns all values in order.
     pub fn as_slice(&self) -> &[T] {
         match self {
             Self::One(value) => std::slice::from_ref(value),
@@ -164,7 +164,7 @@ impl<T> OneOrMany<T> {
         }
     }
 
-    /// All values in order, to be changed.
+    /// Returns all values in order for modification.
     pub fn as_mut_slice(&mut self) -> &mut [T] {
         match self {
             Self::One(value) => std::slice::from_mut(value),
@@ -172,12 +172,12 @@ impl<T> OneOrMany<T> {
         }
     }
 
-    /// All values in order.
+    /// Returns all values in order.
     pub fn iter(&self) -> std::slice::Iter<'_, T> {
         self.as_slice().iter()
     }
 
-    /// All values as a list.
+    /// Converts to a list.
     pub fn into_vec(self) -> Vec<T> {
         match self {
             Self::One(value) => vec![value],
@@ -236,12 +236,12 @@ impl<'de, T: serde::de::DeserializeOwned> Deserialize<'de> for OneOrMany<T> {
 }
 
 impl SamplingMessage {
-    /// A message of the user.
+    /// Creates a message from the user.
     pub fn user(content: impl Into<OneOrMany<ContentBlock>>) -> Self {
         Self::new(Role::User, content)
     }
 
-    /// A message of the assistant.
+    /// Creates a message from the assistant.
     pub fn assistant(content: impl Into<OneOrMany<ContentBlock>>) -> Self {
         Self::new(Role::Assistant, content)
     }

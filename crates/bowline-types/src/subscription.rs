@@ -1,4 +1,4 @@
-//! Subscriptions of the modern era: one long request that says what to be told.
+//! Subscriptions of the modern era: a long-running request for notifications.
 
 use crate::adapt::{Adapt, adapt_message_meta, adapt_only_meta, adapt_result_type};
 use crate::meta::Meta;
@@ -7,24 +7,24 @@ use crate::result::ResultType;
 use crate::revision::Revision;
 
 record! {
-    /// What to be told, or what will be told.
+    /// Changes to notify of.
     #[derive(Default)]
     pub struct SubscriptionFilter {
-        /// Changes of the list of tools.
+        /// Changes to the list of tools.
         optional tools_list_changed: bool = "toolsListChanged",
-        /// Changes of the list of prompts.
+        /// Changes to the list of prompts.
         optional prompts_list_changed: bool = "promptsListChanged",
-        /// Changes of the list of resources.
+        /// Changes to the list of resources.
         optional resources_list_changed: bool = "resourcesListChanged",
-        /// Changes of these resources.
+        /// Changes to these resources.
         optional resource_subscriptions: Vec<String> = "resourceSubscriptions",
-        /// Changes of these tasks (tasks extension).
+        /// Changes to these tasks (tasks extension).
         optional task_ids: Vec<String> = "taskIds",
     }
 }
 
 impl SubscriptionFilter {
-    /// Whether the filter asks for nothing.
+    /// Returns whether the filter is empty.
     pub fn is_empty(&self) -> bool {
         let none = |list: &Option<Vec<String>>| list.as_ref().is_none_or(Vec::is_empty);
         self.tools_list_changed != Some(true)
@@ -38,7 +38,7 @@ impl SubscriptionFilter {
 record! {
     /// Params of `subscriptions/listen`.
     pub struct SubscriptionsListenParams {
-        /// What to be told.
+        /// Changes to notify of.
         required notifications: SubscriptionFilter = "notifications",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -46,22 +46,22 @@ record! {
 }
 
 record! {
-    /// The end of a subscription, in order.
+    /// Result of `subscriptions/listen`, sent when the subscription ends.
     #[derive(Default)]
     pub struct SubscriptionsListenResult {
-        /// What the result is.
+        /// Type of the result.
         optional result_type: ResultType = "resultType",
-        /// Metadata; names the subscription.
+        /// Metadata; contains the id of the subscription.
         optional meta: Meta = "_meta",
     }
 }
 
 record! {
-    /// Params of `notifications/subscriptions/acknowledged`: what will be told.
+    /// Params of `notifications/subscriptions/acknowledged`.
     pub struct SubscriptionsAcknowledgedParams {
-        /// The part of the filter that the server honors.
+        /// The part of the filter that the server accepted.
         required notifications: SubscriptionFilter = "notifications",
-        /// Metadata; names the subscription.
+        /// Metadata; contains the id of the subscription.
         optional meta: Meta = "_meta",
     }
 }

@@ -1,4 +1,4 @@
-//! Tasks: requests that are answered later. Two wire forms, one meaning.
+//! Tasks: requests with a deferred result, in two wire formats.
 
 use crate::RawMap;
 use crate::adapt::{Adapt, adapt_message_meta, adapt_only_meta};
@@ -11,106 +11,106 @@ use crate::rpc::RpcError;
 use bowline_json::RawJson;
 
 open_enum! {
-    /// How a task is doing.
+    /// Status of a task.
     pub enum TaskStatus {
-        /// It is under way.
+        /// The task is running.
         Working = "working",
-        /// It waits for an answer of the requestor.
+        /// The task waits for input from the requestor.
         InputRequired = "input_required",
-        /// It is done.
+        /// The task completed.
         Completed = "completed",
-        /// It has failed. In 2025-11-25 this includes tool results marked as errors.
+        /// The task failed. In 2025-11-25 this includes tool results marked as errors.
         Failed = "failed",
-        /// It was given up.
+        /// The task was cancelled.
         Cancelled = "cancelled",
     }
 }
 
 impl TaskStatus {
-    /// Whether the task will not change any more.
+    /// Returns whether the status is final.
     pub fn is_terminal(&self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 }
 
-/// A task, whatever revision speaks of it.
+/// A task, independent of the revision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
-    /// Names the task.
+    /// Id of the task.
     pub task_id: String,
-    /// How it is doing.
+    /// Status.
     pub status: TaskStatus,
-    /// The same in words.
+    /// Status message.
     pub status_message: Option<String>,
-    /// When it was created, in ISO 8601.
+    /// Time of creation, in ISO 8601.
     pub created_at: String,
-    /// When it last changed, in ISO 8601.
+    /// Time of the last change, in ISO 8601.
     pub last_updated_at: String,
-    /// For how many milliseconds after its creation it is kept; `None` means without limit.
+    /// How long the task is kept after its creation, in milliseconds; `None` means without limit.
     pub ttl_ms: Option<u64>,
-    /// How many milliseconds to wait between questions about it.
+    /// Suggested polling interval in milliseconds.
     pub poll_interval_ms: Option<u64>,
 }
 
 record! {
-    /// A task as 2025-11-25 writes it.
+    /// A task in the format of 2025-11-25.
     pub struct TaskV2025 {
-        /// Names the task.
+        /// Id of the task.
         required task_id: String = "taskId",
-        /// How it is doing.
+        /// Status.
         required status: TaskStatus = "status",
-        /// The same in words.
+        /// Status message.
         optional status_message: String = "statusMessage",
-        /// When it was created, in ISO 8601.
+        /// Time of creation, in ISO 8601.
         required created_at: String = "createdAt",
-        /// When it last changed, in ISO 8601.
+        /// Time of the last change, in ISO 8601.
         required last_updated_at: String = "lastUpdatedAt",
-        /// For how many milliseconds after its creation it is kept; `None` means without limit.
+        /// How long the task is kept after its creation, in milliseconds; `None` means without limit.
         explicit ttl: u64 = "ttl",
-        /// How many milliseconds to wait between questions about it.
+        /// Suggested polling interval in milliseconds.
         whole poll_interval: u64 = "pollInterval",
-        /// Metadata, where the task itself is the result or the params.
+        /// Metadata, if the task is the result or the params.
         optional meta: Meta = "_meta",
     }
 }
 
 record! {
-    /// A task as the extension writes it: a result, or the params of `notifications/tasks`.
+    /// A task in the format of the extension: a result, or the params of `notifications/tasks`.
     pub struct TaskExt {
-        /// What the result is: `task` on creation, `complete` as the answer of `tasks/get`.
+        /// Type of the result: `task` on creation, `complete` for `tasks/get`.
         optional result_type: ResultType = "resultType",
-        /// Names the task.
+        /// Id of the task.
         required task_id: String = "taskId",
-        /// How it is doing.
+        /// Status.
         required status: TaskStatus = "status",
-        /// The same in words.
+        /// Status message.
         optional status_message: String = "statusMessage",
-        /// When it was created, in ISO 8601.
+        /// Time of creation, in ISO 8601.
         required created_at: String = "createdAt",
-        /// When it last changed, in ISO 8601.
+        /// Time of the last change, in ISO 8601.
         required last_updated_at: String = "lastUpdatedAt",
-        /// For how many milliseconds after its creation it is kept; `None` means without limit.
+        /// How long the task is kept after its creation, in milliseconds; `None` means without limit.
         explicit ttl_ms: u64 = "ttlMs",
-        /// How many milliseconds to wait between questions about it.
+        /// Suggested polling interval in milliseconds.
         whole poll_interval_ms: u64 = "pollIntervalMs",
-        /// The questions it waits for, when it requires input.
+        /// Input requests, if the task requires input.
         optional input_requests: InputRequests = "inputRequests",
-        /// What it gave, when it is completed.
+        /// The result, if the task completed.
         optional result: RawJson = "result",
-        /// Why it failed, when it has.
+        /// The error, if the task failed.
         optional error: RpcError = "error",
         /// Metadata.
         optional meta: Meta = "_meta",
     }
 }
 
-/// What a call that became a task is answered with in the extension: the task itself, marked as such.
+/// Result of a call that became a task, in the extension: the task itself, marked as such.
 pub type CreateTaskResultExt = TaskExt;
 
 record! {
-    /// What a call that became a task is answered with in 2025-11-25.
+    /// Result of a call that became a task, in 2025-11-25.
     pub struct CreateTaskResultV2025 {
-        /// What the result is.
+        /// Type of the result.
         optional result_type: ResultType = "resultType",
         /// The task.
         required task: TaskV2025 = "task",
@@ -120,16 +120,16 @@ record! {
 }
 
 record! {
-    /// The wish to have a request run as a task (2025-11-25 only).
+    /// Requests that a request runs as a task (2025-11-25 only).
     #[derive(Default)]
     pub struct TaskMetadata {
-        /// For how many milliseconds the task should be kept.
+        /// How long the task should be kept, in milliseconds.
         whole ttl: u64 = "ttl",
     }
 }
 
 record! {
-    /// Names the task a message belongs to (2025-11-25 only).
+    /// Refers to the task that a message belongs to (2025-11-25 only).
     pub struct RelatedTaskMetadata {
         /// The task.
         required task_id: String = "taskId",
@@ -151,7 +151,7 @@ record! {
     pub struct UpdateTaskParams {
         /// The task.
         required task_id: String = "taskId",
-        /// Answers to questions of the task.
+        /// Responses to the input requests of the task.
         required input_responses: InputResponses = "inputResponses",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -159,14 +159,14 @@ record! {
 }
 
 record! {
-    /// One page of tasks (2025-11-25 only).
+    /// Result of `tasks/list` (2025-11-25 only).
     #[derive(Default)]
     pub struct ListTasksResult {
-        /// What the result is.
+        /// Type of the result.
         optional result_type: ResultType = "resultType",
         /// The tasks.
         lenient tasks: Vec<TaskV2025> = "tasks",
-        /// Where the next page begins; absent on the last one.
+        /// Cursor of the next page; absent on the last page.
         optional next_cursor: String = "nextCursor",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -174,12 +174,12 @@ record! {
 }
 
 impl TaskExt {
-    /// Marks the task as the answer of the call that created it.
+    /// Marks the task as the result of the call that created it.
     pub fn into_creation(self) -> Self {
         Self { result_type: Some(ResultType::Task), ..self }
     }
 
-    /// Marks the task as the answer of `tasks/get`.
+    /// Marks the task as the result of `tasks/get`.
     pub fn into_answer(self) -> Self {
         Self { result_type: Some(ResultType::Complete), ..self }
     }

@@ -1,4 +1,4 @@
-//! Tools: what a server offers to do, the call, and what comes out.
+//! Tools: definitions, calls and results.
 
 use crate::adapt::{
     Adapt, adapt_cache, adapt_message_meta, adapt_meta, adapt_result_type, adapt_schema, describes_object,
@@ -15,23 +15,23 @@ use crate::task::TaskMetadata;
 use bowline_json::RawJson;
 
 record! {
-    /// A tool as the server lists it.
+    /// A tool.
     pub struct Tool {
-        /// The name by which it is called.
+        /// Name that calls use.
         required name: String = "name",
-        /// The name for people.
+        /// Display name.
         optional title: String = "title",
-        /// What it does, for the model.
+        /// Description for the model.
         optional description: String = "description",
-        /// Pictures to show.
+        /// Icons.
         default icons: Vec<Icon> = "icons",
-        /// The JSON Schema of the arguments; its root describes an object.
+        /// JSON Schema of the arguments; its root describes an object.
         required input_schema: RawJson = "inputSchema",
-        /// The JSON Schema of the structured content.
+        /// JSON Schema of the structured content.
         optional output_schema: RawJson = "outputSchema",
         /// Hints about behavior.
         optional annotations: ToolAnnotations = "annotations",
-        /// How it may be run (2025-11-25 only).
+        /// Execution options (2025-11-25 only).
         optional execution: ToolExecution = "execution",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -42,21 +42,21 @@ record! {
     /// Hints about how a tool behaves. They are claims of the server, not guarantees.
     #[derive(Default)]
     pub struct ToolAnnotations {
-        /// The name for people.
+        /// Display name.
         optional title: String = "title",
-        /// It changes nothing.
+        /// The tool changes nothing.
         optional read_only_hint: bool = "readOnlyHint",
-        /// What it changes may be lost.
+        /// The tool may delete or overwrite data.
         optional destructive_hint: bool = "destructiveHint",
-        /// Calling it again with the same arguments changes nothing more.
+        /// Repeating a call with the same arguments has no further effect.
         optional idempotent_hint: bool = "idempotentHint",
-        /// It deals with things outside the server's own domain.
+        /// The tool interacts with systems outside the server.
         optional open_world_hint: bool = "openWorldHint",
     }
 }
 
 record! {
-    /// How a tool may be run (2025-11-25 only).
+    /// Execution options of a tool (2025-11-25 only).
     #[derive(Default)]
     pub struct ToolExecution {
         /// Whether a call may become a task.
@@ -67,9 +67,9 @@ record! {
 open_enum! {
     /// Whether a call of a tool may become a task.
     pub enum TaskSupport {
-        /// Never; also the meaning of an absent value.
+        /// Never; the default.
         Forbidden = "forbidden",
-        /// When the caller wishes.
+        /// If the caller requests it.
         Optional = "optional",
         /// Always.
         Required = "required",
@@ -77,18 +77,18 @@ open_enum! {
 }
 
 record! {
-    /// One page of tools.
+    /// Result of `tools/list`.
     #[derive(Default)]
     pub struct ListToolsResult {
-        /// What the result is.
+        /// Type of the result.
         optional result_type: ResultType = "resultType",
         /// The tools.
         lenient tools: Vec<Tool> = "tools",
-        /// Where the next page begins; absent on the last one.
+        /// Cursor of the next page; absent on the last page.
         optional next_cursor: String = "nextCursor",
-        /// For how many milliseconds the page may be kept.
+        /// How long the page may be cached, in milliseconds.
         whole ttl_ms: u64 = "ttlMs",
-        /// Who may keep it.
+        /// Who may cache it.
         optional cache_scope: CacheScope = "cacheScope",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -102,11 +102,11 @@ record! {
         required name: String = "name",
         /// The arguments, an object.
         optional arguments: RawJson = "arguments",
-        /// The wish to have the call run as a task (2025-11-25 only).
+        /// Requests that the call runs as a task (2025-11-25 only).
         optional task: TaskMetadata = "task",
-        /// Answers to the questions of the result before (from 2026-07-28).
+        /// Responses to the input requests of the previous result (from 2026-07-28).
         optional input_responses: InputResponses = "inputResponses",
-        /// The state that came with the questions (from 2026-07-28).
+        /// The state of the previous result (from 2026-07-28).
         optional request_state: String = "requestState",
         /// Metadata.
         optional meta: Meta = "_meta",
@@ -114,14 +114,14 @@ record! {
 }
 
 record! {
-    /// What a tool call gave.
+    /// Result of `tools/call`.
     #[derive(Default)]
     pub struct CallToolResult {
-        /// What the result is.
+        /// Type of the result.
         optional result_type: ResultType = "resultType",
-        /// What came out, for the model.
+        /// Content for the model.
         lenient content: Vec<ContentBlock> = "content",
-        /// What came out, as data.
+        /// Structured content of the result.
         nullable structured_content: RawJson = "structuredContent",
         /// Whether the tool failed; then the content says why.
         bare is_error: bool = "isError",
@@ -147,7 +147,7 @@ impl CallToolResult {
         Self { structured_content: Some(value), ..text }
     }
 
-    /// Whether the tool failed.
+    /// Whether the tool call failed.
     pub fn failed(&self) -> bool {
         self.is_error == Some(true)
     }

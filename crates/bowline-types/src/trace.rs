@@ -1,35 +1,35 @@
-//! Trace context: the three bare keys by which traces stay connected.
+//! Trace context: the keys `traceparent`, `tracestate` and `baggage` of `_meta`.
 //!
-//! The forms are those of W3C Trace Context and W3C Baggage. What does not follow them is treated as
-//! absent, as both specifications ask.
+//! The formats are those of W3C Trace Context and W3C Baggage. Invalid values are treated as
+//! absent, as both specifications require.
 
 use crate::meta::{Meta, key};
 
-/// The trace a message belongs to.
+/// The trace that a message belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceContext {
-    /// The position in the trace.
+    /// `traceparent`: the position in the trace.
     pub traceparent: String,
-    /// What tracing systems have to say.
+    /// `tracestate`: data of tracing systems.
     pub tracestate: Option<String>,
-    /// What the application has to say.
+    /// `baggage`: data of the application.
     pub baggage: Option<String>,
 }
 
 impl TraceContext {
-    /// Takes the position in a trace; `None` when the text has not the form of one.
+    /// Creates a trace context from a `traceparent`; `None` if it is invalid.
     pub fn new(traceparent: impl Into<String>) -> Option<Self> {
         let traceparent = traceparent.into();
         is_traceparent(&traceparent).then_some(Self { traceparent, tracestate: None, baggage: None })
     }
 
-    /// Adds what tracing systems have to say; ignored when the text has not the form.
+    /// Sets `tracestate`; ignored if it is invalid.
     pub fn with_tracestate(mut self, tracestate: impl Into<String>) -> Self {
         self.tracestate = Some(tracestate.into()).filter(|text| is_tracestate(text));
         self
     }
 
-    /// Adds what the application has to say; ignored when the text has not the form.
+    /// Sets `baggage`; ignored if it is invalid.
     pub fn with_baggage(mut self, baggage: impl Into<String>) -> Self {
         self.baggage = Some(baggage.into()).filter(|text| is_baggage(text));
         self
@@ -37,8 +37,8 @@ impl TraceContext {
 }
 
 impl Meta {
-    /// The trace context; `None` without a position of the right form. The other parts are kept as far as
-    /// they have theirs.
+    /// Returns the trace context; `None` without a valid `traceparent`. The other parts are included if
+    /// they are valid.
     pub fn trace_context(&self) -> Option<TraceContext> {
         let mut context = TraceContext::new(self.trace_text(key::TRACEPARENT)?)?;
         if let Some(tracestate) = self.trace_text(key::TRACESTATE) {
@@ -48,12 +48,12 @@ impl Meta {
         Some(context)
     }
 
-    /// What the application adds to a trace, which needs no position in one.
+    /// Returns the baggage, which does not require a `traceparent`.
     pub fn baggage(&self) -> Option<String> {
         self.trace_text(key::BAGGAGE).filter(|text| is_baggage(text))
     }
 
-    /// Sets the trace context in place of the one there was. Parts that have not their form are left out.
+    /// Replaces the trace context. Invalid parts are omitted.
     pub fn set_trace_context(&mut self, context: &TraceContext) {
         let TraceContext { traceparent, tracestate, baggage } = context;
         let follows = is_traceparent(traceparent);

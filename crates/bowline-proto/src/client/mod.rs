@@ -20,9 +20,9 @@ use bytes::Bytes;
 pub enum Inbound {
     /// The answer to a request of ours.
     Response {
-        /// Which one.
+        /// Its id.
         id: Id,
-        /// With what.
+        /// The result.
         result: Result<RawJson, RpcError>,
     },
     /// The server asks: legacy eras only.
@@ -31,14 +31,14 @@ pub enum Inbound {
         id: Id,
         /// What is asked.
         method: MethodName,
-        /// With which parameters.
+        /// The params.
         params: Option<RawJson>,
     },
     /// The server tells.
     Notification {
-        /// What happened.
+        /// The method.
         method: MethodName,
-        /// Details.
+        /// The params, if present.
         params: Option<RawJson>,
     },
     /// An error about a message of ours that the server could not read.

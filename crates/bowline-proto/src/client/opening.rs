@@ -1,7 +1,7 @@
-//! How a client finds out what a server speaks, and agrees with it on a revision.
+//! Negotiates the revision between a client and a server.
 //!
-//! The probe is `server/discover`. A discovery, or an error that only a modern server sends, settles the era for good;
-//! anything else, silence included, means that the server wants the handshake.
+//! The probe is `server/discover`. A result, or an error that only a modern server sends, means the modern era;
+//! anything else, including a timeout, means that the server requires the handshake.
 
 use super::{ClientProfile, RequestOptions};
 use crate::server::RevisionSet;
@@ -12,56 +12,56 @@ use bowline_types::{
 use serde::Deserialize;
 use std::{fmt, sync::Arc};
 
-/// What both sides agreed on, and what the server said of itself.
+/// The negotiated revision, and what the server declared.
 #[derive(Clone, Debug)]
 pub struct Negotiated {
-    /// The revision spoken from here on.
+    /// The negotiated revision.
     pub revision: Revision,
-    /// Who the server says it is.
+    /// Name and version of the server.
     pub server_info: Option<Implementation>,
-    /// What it can do.
+    /// Capabilities.
     pub capabilities: ServerCapabilities,
-    /// How to use it, for the model.
+    /// Instructions for the model.
     pub instructions: Option<String>,
 }
 
 /// What to do next.
 #[derive(Debug)]
 pub enum Step {
-    /// Send this request and come back with what happened.
+    /// Send this request and report what happened.
     Request(Method, RawJson),
-    /// The connection is open. After a handshake, `notifications/initialized` is due first.
+    /// The connection is open. After a handshake, send `notifications/initialized` first.
     Open(Box<Negotiated>),
-    /// There is no revision in common, or the server refused.
+    /// There is no common revision, or the server rejected the connection.
     Failed(OpenError),
 }
 
-/// What happened to a request of the opening.
+/// What happened to a request of the negotiation.
 #[derive(Debug)]
 pub enum Reaction {
-    /// It was answered.
+    /// A result arrived.
     Result(RawJson),
-    /// It was answered with an error.
+    /// An error arrived.
     Error(RpcError),
-    /// Nothing came in time.
+    /// The request timed out.
     Silence,
 }
 
 /// Why a connection could not be opened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OpenError {
-    /// The server speaks only revisions this client does not.
+    /// There is no common revision.
     NoCommonRevision {
-        /// What this client speaks.
+        /// Revisions of the client.
         ours: Vec<Revision>,
-        /// What the server says it speaks; empty when it only wants a handshake this client does not do.
+        /// Revisions of the server; empty if it only requires a handshake that this client does not support.
         theirs: Vec<String>,
     },
-    /// The server refused with an error.
+    /// The server answered with an error.
     Refused(RpcError),
-    /// The server did not answer the handshake.
+    /// The handshake timed out.
     Silent,
-    /// The server's answer is not what the protocol prescribes.
+    /// The server sent an invalid result.
     Malformed(String),
 }
 
@@ -93,7 +93,7 @@ enum Stage {
     Over,
 }
 
-/// An opening under way.
+/// A negotiation in progress.
 #[derive(Debug)]
 pub struct Opening {
     profile: Arc<ClientProfile>,

@@ -10,18 +10,18 @@ use bytes::Bytes;
 /// What a client says of itself.
 #[derive(Clone, Debug)]
 pub struct ClientProfile {
-    /// Its name and version.
+    /// Name and version.
     pub info: Implementation,
     /// What it can be asked.
     pub capabilities: ClientCapabilities,
-    /// The revisions it speaks.
+    /// Supported revisions.
     pub revisions: RevisionSet,
 }
 
 /// What goes along with a request besides its parameters.
 #[derive(Clone, Debug, Default)]
 pub struct RequestOptions {
-    /// Asks for progress under this token.
+    /// The progress token, if the sender wants progress.
     pub progress_token: Option<Id>,
     /// Asks for log messages from this level on, where the revision lets each request do so.
     pub log_level: Option<LoggingLevel>,

@@ -1,4 +1,4 @@
-//! Which tool arguments travel in headers, under which names, and whether those that came say the same.
+//! Encodes annotated tool arguments as headers and compares received headers with the arguments.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use serde_json::{Number, Value};
 use super::schema::{ParamHeaderError, read_schema};
 use super::{HeaderMismatch, Mismatch, decode_value, encode_value, the_only};
 
-/// The largest integer that survives JavaScript, 2^53 - 1.
+/// The largest integer that JavaScript represents exactly, 2^53 - 1.
 const MAX_SAFE_INTEGER: i64 = (1 << 53) - 1;
 
-/// The headers that a tool's input schema asks for.
+/// The headers that a tool's input schema requires.
 ///
 /// ```
 /// use bowline_proto::header::ParamHeaders;
@@ -42,32 +42,32 @@ impl ParamHeader {
         Self { name, path, kind }
     }
 
-    /// The whole name of the header, such as `Mcp-Param-Region`.
+    /// Returns the full name of the header, such as `Mcp-Param-Region`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The property names that lead from the arguments to the value.
+    /// Returns the path of property names from the arguments to the value.
     pub fn path(&self) -> &[String] {
         &self.path
     }
 
-    /// What the schema says the value is.
+    /// Returns the type of the value in the schema.
     pub fn kind(&self) -> ParamType {
         self.kind
     }
 
-    /// The argument, unless it is absent or null.
+    /// Returns the argument, unless it is absent or null.
     fn value<'a>(&self, arguments: &'a Value) -> Option<&'a Value> {
         let value = self.path.iter().try_fold(arguments, |value, name| value.get(name))?;
         (!value.is_null()).then_some(value)
     }
 }
 
-/// The types of arguments that may travel in headers.
+/// The types of arguments that headers can contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParamType {
-    /// A text.
+    /// A string.
     String,
     /// An integer within ±(2^53 - 1).
     Integer,
@@ -86,17 +86,17 @@ impl ParamHeaders {
         read_schema(schema).map(|headers| Self { headers })
     }
 
-    /// The headers, one for each annotation.
+    /// Returns the headers, one for each annotation.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &ParamHeader> {
         self.headers.iter()
     }
 
-    /// Whether the schema has no annotation.
+    /// Returns whether the schema has no annotation.
     pub fn is_empty(&self) -> bool {
         self.headers.is_empty()
     }
 
-    /// The names and values of the headers for a call with these arguments; none for absent and null ones.
+    /// Returns the names and values of the headers for a call with these arguments. Absent and null arguments have none.
     ///
     /// The value decides how it is written, not the schema: that arguments fit their schema is checked
     /// elsewhere. Fails for objects, arrays, fractions and integers beyond ±(2^53 - 1).
@@ -192,7 +192,7 @@ fn parse_integer(text: &str) -> Option<i64> {
     if canonical && all_digits && no_fraction { integer.parse().ok() } else { None }
 }
 
-/// An argument that the schema wants in a header does not fit into one.
+/// An argument cannot be represented in its header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParamValueError {
     argument: String,

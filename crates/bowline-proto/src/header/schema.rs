@@ -1,4 +1,4 @@
-//! Which properties of a tool's input schema are annotated to travel in headers, and whether they may.
+//! Finds and checks the header annotations of a tool's input schema.
 
 use std::collections::HashSet;
 use std::fmt;

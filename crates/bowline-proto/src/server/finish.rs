@@ -1,4 +1,4 @@
-//! From outcome to frame: adapt to the caller's revision, stamp what it requires, encode once.
+//! Encodes the outcome of a call for the revision of its caller.
 
 use super::{Profile, Ticket, modern};
 use crate::{
@@ -12,16 +12,16 @@ use bowline_types::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What seals the state of a call that needs input.
+/// Parameters for sealing the state of a call that needs input.
 #[derive(Debug)]
 pub struct Sealing {
-    /// Bytes nobody can guess.
+    /// Random bytes from a cryptographic source.
     pub random: [u8; 32],
-    /// When the state ends, in seconds since the epoch.
+    /// Expiry of the state, in seconds since the epoch.
     pub expires: u64,
 }
 
-/// Appends the response to a call. `sealing` is asked only by one that needs input.
+/// Appends the response to a call. `sealing` is called only if the call needs input.
 pub fn encode(
     profile: &Profile,
     ticket: &mut Ticket,
@@ -47,7 +47,7 @@ pub fn encode(
 }
 
 fn encode_reply(profile: &Profile, ticket: &Ticket, reply: Reply, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    /// Every result type has these two members; which of them it brings along decides what is added.
+    /// Every result type has these two members; those that are absent are added.
     macro_rules! typed {
         ($result:ident) => {{
             $result.adapt(ticket.client.revision);
@@ -73,14 +73,14 @@ fn encode_reply(profile: &Profile, ticket: &Ticket, reply: Reply, out: &mut Vec<
     }
 }
 
-/// Which members every modern result has are there already.
+/// Which of the members that every modern result has are present.
 #[derive(Clone, Copy)]
 struct Present {
     result_type: bool,
     meta: bool,
 }
 
-/// A result that brings its own `_meta` gets the server's name added to it; others get it spliced in by [`stamp`].
+/// Adds the server's name to the `_meta` of a result. [`stamp`] adds it to results without `_meta`.
 fn add_server_info(profile: &Profile, ticket: &Ticket, meta: Option<&mut Meta>) {
     let modern = ticket.client.revision.era() == Era::Modern;
     if let (true, Some(meta)) = (modern, meta)
@@ -104,7 +104,7 @@ fn typed<T: Serialize>(
     Ok(())
 }
 
-/// Adds what 2026-07-28 asks of every result and the object at the end of `out` does not say yet.
+/// Adds the members that 2026-07-28 requires and that the object at the end of `out` lacks.
 fn stamp(profile: &Profile, revision: Revision, out: &mut Vec<u8>, present: Present) {
     if revision.era() == Era::Legacy {
         return;

@@ -1,4 +1,4 @@
-//! Which questions a client can be asked.
+//! Checks whether a client supports an input request.
 
 use crate::service::ClientView;
 use bowline_types::{
@@ -6,7 +6,7 @@ use bowline_types::{
     SamplingCapability,
 };
 
-/// What `client` would have to declare before `request` may be put to it; `None` when it may.
+/// Returns the capabilities that `client` lacks for `request`; `None` if it lacks none.
 pub fn missing_capability(client: &ClientView, request: &InputRequest) -> Option<ClientCapabilities> {
     let declared = client.capabilities();
     let mut missing = ClientCapabilities::default();

@@ -23,7 +23,7 @@ use std::sync::{
 pub struct Legacy {
     pub(super) client: Arc<ClientView>,
     threshold: Threshold,
-    /// Shared with the calls that started before.
+    /// Shared with calls that started earlier.
     initialized: Arc<AtomicBool>,
 }
 

@@ -1,8 +1,8 @@
-//! The server's side of a connection: frames in, calls and replies out.
+//! The server side of a connection: frames in, calls and replies out.
 //!
-//! A [`ServerSession`] is a value. It picks the era of each message once, answers the protocol's own chores, and yields
-//! a [`Call`] for the rest; [`ServerSession::finish`] turns the outcome into the frame to send. It reads no clock and
-//! spawns nothing: whoever owns the connection does.
+//! A [`ServerSession`] is a value. It classifies each message once, answers what the protocol itself answers, and yields
+//! a [`Call`] for the rest; [`ServerSession::finish`] encodes the outcome. It reads no clock and
+//! spawns no tasks; the owner of the connection does.
 
 mod classify;
 mod finish;
@@ -38,40 +38,40 @@ use bowline_types::{
 use bytes::Bytes;
 use std::{collections::BTreeSet, sync::Arc};
 
-/// How many requests of one connection may run at once.
+/// Maximum number of requests of one connection that run at once.
 pub const MAX_IN_FLIGHT: usize = 1000;
 
-/// How many characters of the reason for a cancellation are kept for the log.
+/// Maximum length of the reason for a cancellation in the log, in characters.
 const MAX_REASON: usize = 200;
 
-/// What a frame asks of the owner of the connection.
+/// What the owner of the connection has to do for a frame.
 #[derive(Debug)]
 pub enum Inbound {
     /// Run this call, then [`ServerSession::finish`] it.
     Call(Ticket, Call, Notices),
     /// Send this.
     Reply(Bytes),
-    /// A request of ours was answered.
+    /// A request of the server was answered.
     Answer {
-        /// Which one.
+        /// Its id.
         id: Id,
-        /// With what.
+        /// The result.
         result: Result<RawJson, RpcError>,
     },
-    /// The client works on a request of ours.
+    /// The client reported progress of a request of the server.
     Alive(Id),
-    /// Stop the call of this serial number; nothing more may be sent for it.
+    /// Stop the call with this serial number and send nothing more for it.
     Cancel {
-        /// Which call.
+        /// Serial number of the call.
         serial: u64,
-        /// Why, in the client's words and cut to a line; for the log.
+        /// Reason that the client gave, shortened; for the log.
         reason: Option<Box<str>>,
     },
-    /// The handshake is complete: from now on the server may send on its own.
+    /// The handshake is complete; the server may now send messages of its own.
     Initialized,
     /// The client's roots changed.
     RootsChanged,
-    /// A batch of 2025-03-26: handle each, and send the replies together.
+    /// A batch of 2025-03-26: handle each item and send the replies together.
     Batch(Vec<Self>),
     /// A notification that is not part of the protocol. Run it; nothing is sent for it.
     Custom(Box<Call>),
@@ -79,37 +79,37 @@ pub enum Inbound {
     Ignored,
 }
 
-/// Stands for a call while it runs.
+/// Identifies a running call.
 #[derive(Clone, Debug)]
 pub struct Ticket {
-    /// The id of the request.
+    /// Id of the request.
     pub id: Id,
-    /// Its method.
+    /// Method of the request.
     pub method: MethodName,
-    /// Who sent it.
+    /// The client that sent it.
     pub client: Arc<ClientView>,
-    /// What the call was made with, for as long as it may be made again.
+    /// Parameters of the call, kept as long as the call may be repeated.
     params: Option<Params>,
     progress_token: Option<ProgressToken>,
     log_level: Option<LoggingLevel>,
     extensions: Extensions,
-    /// Tells the call from others of the same id: that of a cancelled request may be used again.
+    /// Distinguishes calls with the same id; the id of a cancelled request may be reused.
     serial: u64,
 }
 
-/// Whether an id names one request at a time.
+/// Whether several running requests may have the same id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ids {
-    /// On one channel it has to: a request with an id in use is refused.
+    /// No: a request with an id in use is rejected. For connections with one channel.
     #[default]
     Unique,
-    /// Where each request has an exchange of its own, its response finds it whatever the id: some clients give the same
-    /// one to all of them.
+    /// Yes: each request has an exchange of its own, so its response reaches it whatever the id. Some clients use the same
+    /// id for all requests.
     PerExchange,
 }
 
 impl Ticket {
-    /// A ticket for a call that is about to run, and what turns its notices into frames.
+    /// Creates the ticket of a call that is about to run, and the encoder for its notifications.
     pub fn issue(id: Id, call: &Call, threshold: Threshold) -> (Self, Notices) {
         let ticket = Self {
             id,
@@ -130,12 +130,12 @@ impl Ticket {
         self.extensions.clone_from(extensions);
     }
 
-    /// Tells the call from every other of its session.
+    /// Returns the serial number of the call in its session.
     pub fn serial(&self) -> u64 {
         self.serial
     }
 
-    /// The same call once more, with what its earlier rounds have learned.
+    /// Returns the same call again, with the answers of earlier rounds.
     pub fn again(&self, replay: Replay) -> Call {
         let params = self.params.clone().unwrap_or_else(Params::empty);
         let mut call = Call::new(self.method.clone(), params, Arc::clone(&self.client));
@@ -147,13 +147,13 @@ impl Ticket {
     }
 }
 
-/// The server's side of one connection or legacy session.
+/// The server side of one connection or legacy session.
 #[derive(Debug)]
 pub struct ServerSession {
     profile: Arc<Profile>,
     principal: Option<Arc<str>>,
     legacy: Option<Legacy>,
-    /// The calls that run, each with its serial number. Rarely more than a few, so that looking at all is quickest.
+    /// Running calls with their serial numbers. There are few, so a linear search is fastest.
     running: Vec<(Id, u64)>,
     ids: Ids,
     next_serial: u64,
@@ -161,7 +161,7 @@ pub struct ServerSession {
 }
 
 impl ServerSession {
-    /// A session that has seen nothing yet. `principal` is the authenticated user, if the transport knows one.
+    /// Creates a session. `principal` is the authenticated user, if the transport knows one.
     pub fn new(profile: Arc<Profile>, principal: Option<Arc<str>>) -> Self {
         Self {
             profile,
@@ -174,28 +174,28 @@ impl ServerSession {
         }
     }
 
-    /// Says whether an id may name more than one request at a time.
+    /// Sets whether several running requests may have the same id.
     pub fn with_ids(mut self, ids: Ids) -> Self {
         self.ids = ids;
         self
     }
 
-    /// The legacy revision that was agreed on, once it was.
+    /// Returns the negotiated legacy revision, if there was a handshake.
     pub fn revision(&self) -> Option<Revision> {
         self.legacy.as_ref().map(|legacy| legacy.client.revision)
     }
 
-    /// Whether the handshake is complete: the client has said so.
+    /// Returns whether the client completed the handshake.
     pub fn is_initialized(&self) -> bool {
         self.legacy.as_ref().is_some_and(Legacy::is_initialized)
     }
 
-    /// The client of the handshake, once there was one.
+    /// Returns the client of the handshake, if there was one.
     pub fn client(&self) -> Option<&Arc<ClientView>> {
         self.legacy.as_ref().map(|legacy| &legacy.client)
     }
 
-    /// Takes what one frame holds. `now` tells the time in seconds since the epoch; few frames make it look.
+    /// Handles one frame. `now` returns the time in seconds since the epoch; it is called only if needed.
     pub fn accept(&mut self, frame: Frame, now: fn() -> u64) -> Inbound {
         match frame {
             Frame::Single(message) => self.accept_message(message, now),
@@ -351,18 +351,18 @@ impl ServerSession {
         }
     }
 
-    /// Takes a call off those that run; false when it was before.
+    /// Removes a running call; false if it is not running.
     fn forget(&mut self, serial: u64) -> bool {
         let place = self.running.iter().position(|(_, known)| *known == serial);
         place.map(|place| self.running.swap_remove(place)).is_some()
     }
 
-    /// Ends a call whose response is written elsewhere; false when it was cancelled meanwhile and must not be.
+    /// Ends a call whose response is encoded elsewhere; false if it was cancelled and no response may be sent.
     pub fn end(&mut self, ticket: &Ticket) -> bool {
         self.forget(ticket.serial)
     }
 
-    /// Ends a call: appends the frame to send to `out`, or nothing when the call was cancelled meanwhile.
+    /// Ends a call and appends its response to `out`; false, and nothing is appended, if it was cancelled.
     pub fn finish(
         &mut self,
         ticket: &mut Ticket,
@@ -377,27 +377,27 @@ impl ServerSession {
         running
     }
 
-    /// How many calls run.
+    /// Returns the number of running calls.
     pub fn running(&self) -> usize {
         self.running.len()
     }
 
-    /// Every resource the client wants to hear of, when these may be others than at the last look.
+    /// Returns the resources that the client subscribes to, if they may have changed since the last call.
     pub fn take_wanted(&mut self) -> Option<BTreeSet<String>> {
         self.subscriptions.take_wanted()
     }
 
-    /// Notes a change at the server. True when [`Self::news`] has something to send.
+    /// Records a change at the server. Returns whether [`Self::news`] has something to send.
     pub fn mark(&mut self, change: &Change) -> bool {
         self.subscriptions.mark(change)
     }
 
-    /// The notifications due to what was marked.
+    /// Returns the notifications for the recorded changes.
     pub fn news(&mut self) -> Vec<Bytes> {
         self.subscriptions.drain()
     }
 
-    /// Ends every subscription, as the last frames of the connection.
+    /// Ends all subscriptions and returns the last frames of the connection.
     pub fn close(&mut self) -> Vec<Bytes> {
         self.subscriptions.close(&self.profile, Channel::Shared)
     }

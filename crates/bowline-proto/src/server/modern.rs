@@ -1,6 +1,6 @@
-//! The rules of a self-describing request: 2026-07-28.
+//! Checks self-describing requests: 2026-07-28.
 //!
-//! Nothing here outlives the request: version, capabilities and identity are read anew from each one.
+//! Nothing here outlives the request: each one carries its version, capabilities and identity.
 
 use super::{Profile, Threshold};
 use crate::{
@@ -16,21 +16,21 @@ use bowline_types::{
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// From which length on parameters are not kept for what they say of the client.
+/// From this length on, what params say about the client is copied, so that the params can be freed.
 const LARGE: usize = 64 * 1024;
 
 /// A request that may proceed.
 #[derive(Debug)]
 pub enum Admitted {
-    /// It is answered already: this is its result.
+    /// The request is answered by this result.
     Answer(Bytes),
-    /// It opens a subscription.
+    /// The request opens a subscription.
     Listen(Box<Listen>),
-    /// It is a call, whose log messages have to pass the threshold.
+    /// The request is a call; the threshold applies to its log messages.
     Call(Call, Threshold),
 }
 
-/// Admits one self-describing request, in the order of checks that lets a peer mend one fault after the other.
+/// Checks one self-describing request of a supported `revision`.
 pub fn admit(
     profile: &Profile,
     principal: Option<&Arc<str>>,
@@ -77,7 +77,7 @@ pub fn admit(
     Ok(Admitted::Call(call, Threshold::request(meta.log_level)))
 }
 
-/// The revision a request names, if this server speaks it; -32602 or -32022 otherwise.
+/// Returns the revision of a request; fails with -32602 or -32022 if the server does not support it.
 pub fn supported(profile: &Profile, meta: &RequestMeta) -> Result<Revision, RpcError> {
     match meta.require()?.0 {
         Ok(revision) if revision.era() == Era::Modern && profile.revisions.contains(*revision) => {
@@ -145,7 +145,7 @@ pub(super) const fn can_ask(method: Method) -> bool {
     matches!(method, Method::CallTool | Method::ReadResource | Method::GetPrompt)
 }
 
-/// What a sealed state of this request is bound to.
+/// Returns the binding of a sealed state of this request.
 pub(super) fn binding(client: &ClientView, method: Method, params: &Params) -> Result<Binding, RpcError> {
     let subject = if method == Method::ReadResource { params.uri()? } else { params.name()? };
     let arguments = params.arguments()?;

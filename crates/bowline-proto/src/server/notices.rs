@@ -1,4 +1,4 @@
-//! What a running call may tell its caller, in the caller's revision.
+//! Encodes the notifications of a running call for the revision of its caller.
 
 use crate::{encode, service::Notice};
 use bowline_types::{
@@ -11,22 +11,22 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU8, Ordering},
 };
 
-/// The lowest level of log messages a caller wants.
+/// The lowest level of log messages that a caller receives.
 #[derive(Clone, Debug)]
 pub enum Threshold {
-    /// Set by `logging/setLevel` for the whole session, while calls run as well.
+    /// Set by `logging/setLevel` for the session; also takes effect for running calls.
     Session(Arc<AtomicU8>),
-    /// Set by the request; without one it gets no log messages.
+    /// Set by the request. Without a level it receives no log messages.
     Request(Option<LoggingLevel>),
 }
 
 impl Threshold {
-    /// The threshold of a session that set none: everything from `info` on.
+    /// Creates the threshold of a session that did not set a level: `info`.
     pub fn session() -> Self {
         Self::Session(Arc::new(AtomicU8::new(LoggingLevel::Info as u8)))
     }
 
-    /// The threshold of one request.
+    /// Creates the threshold of one request.
     pub fn request(level: Option<LoggingLevel>) -> Self {
         Self::Request(level)
     }
@@ -37,7 +37,7 @@ impl Threshold {
         }
     }
 
-    /// The lowest level that is wanted now; `None` when no messages are.
+    /// Returns the current level; `None` if no log messages are sent.
     pub fn level(&self) -> Option<LoggingLevel> {
         match self {
             Self::Session(lowest) => {
@@ -56,24 +56,24 @@ impl Threshold {
     }
 }
 
-/// Turns the notices of one call into frames.
+/// Encodes the notifications of one call.
 #[derive(Debug)]
 pub struct Notices {
     revision: Revision,
     token: Option<ProgressToken>,
     threshold: Threshold,
     furthest: Option<f64>,
-    /// Whether anything but log messages may be sent; `None` when it always may.
+    /// Whether notifications other than log messages may be sent; `None` if they always may.
     opened: Option<Arc<AtomicBool>>,
 }
 
 impl Notices {
-    /// For a call of `revision` that wants progress under `token`.
+    /// Creates an encoder for a call of `revision` with a progress token.
     pub fn new(revision: Revision, token: Option<ProgressToken>, threshold: Threshold) -> Self {
         Self { revision, token, threshold, furthest: None, opened: None }
     }
 
-    /// Sends nothing but log messages until `opened` says so.
+    /// Sends only log messages until `opened` is true.
     pub(super) fn hold_back_until(&mut self, opened: Arc<AtomicBool>) {
         self.opened = Some(opened);
     }
@@ -82,9 +82,9 @@ impl Notices {
         self.opened.as_ref().is_none_or(|opened| opened.load(Ordering::Acquire))
     }
 
-    /// The frame for a notice, unless the caller does not want it.
+    /// Encodes a notification; `None` if the caller does not receive it.
     ///
-    /// Progress that does not grow is dropped, because the protocol promises growth.
+    /// Progress that does not increase is dropped, because the protocol requires that it increases.
     pub fn encode(&mut self, notice: Notice) -> Option<Bytes> {
         match notice {
             Notice::Progress { .. } | Notice::ElicitationComplete { .. } | Notice::Custom { .. }

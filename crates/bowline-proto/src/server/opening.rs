@@ -1,4 +1,4 @@
-//! A connection that has seen neither a handshake nor a self-describing request.
+//! Requests before the handshake of a connection.
 
 use super::{Admitted, Legacy, Profile};
 use crate::{envelope::MethodName, params::Params};
@@ -6,10 +6,10 @@ use bowline_types::{InitializeParams, Method, Revision, RpcError, meta};
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// How long the parameters of `initialize` may be. They are kept for as long as the session lasts.
+/// Maximum length of the params of `initialize`, which are kept as long as the session.
 const MAX_INITIALIZE: usize = 64 * 1024;
 
-/// Admits the first requests of a connection. `initialize` yields the legacy session it starts.
+/// Checks a request before the handshake. `initialize` returns the legacy session that it opens.
 pub(super) fn admit(
     profile: &Profile,
     principal: Option<&Arc<str>>,

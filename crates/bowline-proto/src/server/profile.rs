@@ -1,4 +1,4 @@
-//! What a server says of itself, the same to every client.
+//! What a server declares to every client.
 
 use crate::{custom::CustomMethods, replay::Consumed, seal::KeyRing, subscribe::SubscriptionGuard};
 use bowline_types::{
@@ -21,27 +21,27 @@ impl RevisionSet {
     /// No revision.
     pub const NONE: Self = Self(0);
 
-    /// Whether `revision` is in the set.
+    /// Returns whether `revision` is in the set.
     pub const fn contains(self, revision: Revision) -> bool {
         self.0 & (1 << revision as u8) != 0
     }
 
-    /// The set with `revision` added.
+    /// Returns the set with `revision` added.
     pub const fn with(self, revision: Revision) -> Self {
         Self(self.0 | (1 << revision as u8))
     }
 
-    /// The revisions, newest first.
+    /// Iterates over the revisions, newest first.
     pub fn newest_first(self) -> impl Iterator<Item = Revision> {
         Revision::ALL.into_iter().rev().filter(move |revision| self.contains(*revision))
     }
 
-    /// The newest legacy revision of the set.
+    /// Returns the newest legacy revision of the set.
     pub fn newest_legacy(self) -> Option<Revision> {
         self.newest_first().find(|revision| *revision <= Revision::V2025_11_25)
     }
 
-    /// Whether the set holds a revision without a handshake.
+    /// Returns whether the set contains a modern revision.
     pub const fn has_modern(self) -> bool {
         self.contains(Revision::V2026_07_28)
     }
@@ -53,45 +53,45 @@ impl FromIterator<Revision> for RevisionSet {
     }
 }
 
-/// For how long, and by whom, a result may be cached.
+/// How long and by whom a result may be cached.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheHint {
-    /// For how many milliseconds.
+    /// Time in milliseconds.
     pub ttl_ms: u64,
-    /// By whom.
+    /// Who may cache it.
     pub scope: CacheScope,
 }
 
 impl Default for CacheHint {
-    /// Not cached, and nobody else's business.
+    /// Not cached, and private.
     fn default() -> Self {
         Self { ttl_ms: 0, scope: CacheScope::Private }
     }
 }
 
-/// What a server says of itself.
+/// What a server declares.
 #[derive(Debug)]
 pub struct Profile {
-    /// Its name and version.
+    /// Name and version.
     pub info: Implementation,
-    /// What it can do.
+    /// Capabilities.
     pub capabilities: ServerCapabilities,
-    /// The revisions it speaks.
+    /// Supported revisions.
     pub revisions: RevisionSet,
-    /// How its discovery may be cached.
+    /// Cache hint of `server/discover`.
     pub discovery: CacheHint,
     /// The methods and notifications that are not part of the protocol.
     pub custom: CustomMethods,
-    /// Seals what travels through clients.
+    /// Keys for sealed state and cursors.
     pub keys: KeyRing,
-    /// The sealed states used so far.
+    /// Sealed states that were used.
     pub consumed: Mutex<Consumed>,
     info_member: OnceLock<Bytes>,
     told: RwLock<Told>,
     subscriptions: Guarded,
 }
 
-/// Who may hear of which resources.
+/// The guard of subscriptions.
 #[derive(Default)]
 struct Guarded(Option<SubscriptionGuard>);
 
@@ -101,7 +101,7 @@ impl fmt::Debug for Guarded {
     }
 }
 
-/// What may change while a server serves.
+/// The parts that may change while a server runs.
 #[derive(Debug, Default)]
 struct Told {
     instructions: Option<String>,
@@ -109,7 +109,7 @@ struct Told {
 }
 
 impl Profile {
-    /// A server that speaks every revision and declares nothing yet.
+    /// Creates the profile of a server that supports every revision and has no capabilities.
     pub fn new(info: Implementation, keys: KeyRing) -> Self {
         Self {
             info,
@@ -125,28 +125,28 @@ impl Profile {
         }
     }
 
-    /// Decides for each client of which resources it may hear. Default: of all.
+    /// Sets the guard that decides which resources a client may subscribe to. Default: all.
     pub fn set_subscription_guard(&mut self, guard: SubscriptionGuard) {
         self.subscriptions = Guarded(Some(guard));
     }
 
-    /// What decides of which resources a client may hear, if anything does.
+    /// Returns the guard of subscriptions, if any.
     pub fn subscription_guard(&self) -> Option<&SubscriptionGuard> {
         self.subscriptions.0.as_ref()
     }
 
-    /// How to use the server, told to the model.
+    /// Returns the instructions for the model.
     pub fn instructions(&self) -> Option<String> {
         self.told.read().unwrap_or_else(PoisonError::into_inner).instructions.clone()
     }
 
-    /// Changes how to use the server, for whoever asks from now on.
+    /// Changes the instructions for clients that connect from now on.
     pub fn set_instructions(&self, instructions: Option<String>) {
         let mut told = self.told.write().unwrap_or_else(PoisonError::into_inner);
         *told = Told { instructions, discover: None };
     }
 
-    /// The server's name as a member of a result's `_meta`.
+    /// Returns name and version as a member of `_meta`.
     pub(crate) fn info_member(&self) -> &[u8] {
         self.info_member.get_or_init(|| {
             let info = RawJson::of(&self.info).unwrap_or_else(|_| RawJson::empty_object());
@@ -154,7 +154,7 @@ impl Profile {
         })
     }
 
-    /// The result of `server/discover`, encoded once.
+    /// Returns the encoded result of `server/discover`.
     pub(crate) fn discover(&self) -> Bytes {
         if let Some(encoded) = &self.told.read().unwrap_or_else(PoisonError::into_inner).discover {
             return encoded.clone();

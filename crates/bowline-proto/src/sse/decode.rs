@@ -1,4 +1,4 @@
-//! How a stream of bytes becomes events.
+//! Decodes server-sent events.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use super::Event;
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 const KEPT_CAPACITY: usize = 64 * 1024;
 
-/// How much a peer may send before the decoder gives an event up.
+/// Limits of one event; the decoder skips events that exceed them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     line: usize,
@@ -16,13 +16,13 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Bounds the bytes of one line, and of the event type, id and data of one event together.
+    /// Creates limits for the bytes of one line, and of the type, id and data of one event together.
     pub fn new(line: usize, event: usize) -> Self {
         Self { line, event }
     }
 }
 
-/// The peer sent more than the limits allow.
+/// An event exceeds the limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SseError {
     what: &'static str,
@@ -37,11 +37,11 @@ impl fmt::Display for SseError {
 
 impl std::error::Error for SseError {}
 
-/// Reads events out of a byte stream.
+/// Decodes events from a byte stream.
 ///
-/// Feed it what arrived, then take events until there are none. How the bytes are cut into pieces makes no
-/// difference. After an error the rest of the offending event is skipped and decoding goes on behind it, so
-/// memory stays within the limits whatever the peer sends.
+/// Feed it the bytes that arrived, then take events until there are none. How the bytes are split makes no
+/// difference. After an error the rest of the event is skipped and decoding continues with the next one, so
+/// memory use stays within the limits.
 ///
 /// ```
 /// use bowline_proto::sse::{Decoder, Limits};
@@ -94,7 +94,7 @@ struct Block {
 }
 
 impl Decoder {
-    /// A decoder at the beginning of a stream.
+    /// Creates a decoder for the start of a stream.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -122,17 +122,17 @@ impl Decoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The id to resume after: that of the last event taken which had one. An empty id withdraws it.
+    /// Returns the id to resume after: that of the last event that had one. An empty id resets it.
     pub fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref().filter(|id| !id.is_empty())
     }
 
-    /// How many comment lines came so far. Servers send them as a sign of life.
+    /// Returns the number of comment lines so far. Servers send them to keep the stream open.
     pub fn comments(&self) -> u64 {
         self.comments
     }
 
-    /// Whether the stream, if it ended now, would end within an event.
+    /// Returns whether the stream would be cut inside an event if it ended now.
     pub fn is_mid_event(&self) -> bool {
         let Block { event, data, id, retry, size: _ } = &self.block;
         self.start < self.buffer.len()
@@ -268,7 +268,7 @@ impl Decoder {
 impl Iterator for Decoder {
     type Item = Result<Event, SseError>;
 
-    /// The next event; `None` when more bytes are needed.
+    /// Returns the next event; `None` if more bytes are needed.
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let Some((start, end)) = self.next_line() else {

@@ -1,10 +1,10 @@
-//! How an event becomes bytes.
+//! Encodes server-sent events.
 
 use std::fmt;
 
 use super::EventRef;
 
-/// An event type or id holds a character that would end its line, or an id holds NUL.
+/// An event type or id contains a line break, or an id contains NUL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodeError {
     field: &'static str,
@@ -21,7 +21,7 @@ impl std::error::Error for EncodeError {}
 /// Appends an event. Each line of the data becomes a line of its own, whichever way the lines end; a decoder
 /// joins them with line feeds.
 ///
-/// Fails, leaving `out` as it was, if the event type or the id holds CR, LF or NUL.
+/// Fails and leaves `out` unchanged if the event type or id contains CR, LF or NUL.
 pub fn encode_event(out: &mut Vec<u8>, event: &EventRef<'_>) -> Result<(), EncodeError> {
     let one_line = |field, text: Option<&str>| match text {
         Some(text) if text.contains(['\r', '\n', '\0']) => Err(EncodeError { field }),
@@ -45,7 +45,7 @@ pub fn encode_event(out: &mut Vec<u8>, event: &EventRef<'_>) -> Result<(), Encod
     Ok(())
 }
 
-/// Appends a comment, which decoders ignore: a sign of life on a quiet stream.
+/// Appends a comment, which decoders ignore. Use it to keep an idle stream open.
 pub fn encode_comment(out: &mut Vec<u8>, text: &str) {
     push_lines(out, ":", text.as_bytes());
     out.push(b'\n');

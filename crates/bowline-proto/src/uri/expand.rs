@@ -1,4 +1,4 @@
-//! Filling a URI template in: which text an expression becomes for which values.
+//! Expands URI templates.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,11 +9,11 @@ use super::template::{Expression, Modifier, Operator, Part, UriTemplate, Variabl
 /// The value of a template variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value<'a> {
-    /// One text.
+    /// A string.
     Text(Cow<'a, str>),
-    /// Several texts; an empty list counts as undefined.
+    /// A list of strings; an empty list counts as undefined.
     List(Vec<Cow<'a, str>>),
-    /// Names with texts; an empty map counts as undefined.
+    /// Strings by name; an empty map counts as undefined.
     Map(Vec<(Cow<'a, str>, Cow<'a, str>)>),
 }
 
@@ -35,14 +35,14 @@ impl From<String> for Value<'_> {
     }
 }
 
-/// Why a template cannot be filled in: a prefix such as `{x:3}` was asked of a list or a map.
+/// Why a template cannot be expanded: a prefix such as `{x:3}` of a list or map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpandError {
     variable: String,
 }
 
 impl ExpandError {
-    /// The variable whose value does not fit.
+    /// Returns the variable whose value does not fit.
     pub fn variable(&self) -> &str {
         &self.variable
     }
@@ -57,7 +57,7 @@ impl fmt::Display for ExpandError {
 impl std::error::Error for ExpandError {}
 
 impl UriTemplate {
-    /// Fills the template in. `value` is asked for each variable; `None` leaves it out.
+    /// Expands the template. `value` returns the value of each variable; `None` omits it.
     ///
     /// Fails if the template takes a prefix of a variable whose value is a list or a map.
     pub fn expand<'v>(&self, value: impl Fn(&str) -> Option<Value<'v>>) -> Result<String, ExpandError> {

@@ -1,4 +1,4 @@
-//! Which values a concrete URI gives to the variables of a template.
+//! Finds the values of template variables in a URI.
 
 use std::collections::HashMap;
 
@@ -7,13 +7,13 @@ use super::scan::{Atom, Skipping, Stops, find};
 use super::template::{Expression, Modifier, Operator, Part};
 
 const MAX_URI: usize = 1024 * 1024;
-/// How many values the repeated parameters of one expression may have.
+/// Maximum number of values of a repeated parameter.
 const MAX_VALUES: usize = 1024;
 
 /// A template, prepared for matching.
 #[derive(Debug, Clone)]
 pub(super) struct Pattern {
-    /// The text every match begins with.
+    /// The text that every match starts with.
     prefix: String,
     atoms: Vec<Atom>,
     /// What the capture of the atom of the same index means.

@@ -1,4 +1,4 @@
-//! Which octets may stand bare in a URI, and how the others are written.
+//! Percent-encoding of URIs.
 
 use std::borrow::Cow;
 
@@ -17,19 +17,19 @@ fn is_general_delimiter(byte: u8) -> bool {
     matches!(byte, b':' | b'/' | b'?' | b'#' | b'[' | b']' | b'@')
 }
 
-/// Whether `bytes` begins with a percent sign and two hexadecimal digits.
+/// Returns whether `bytes` starts with a percent sign and two hexadecimal digits.
 pub(super) fn starts_with_triplet(bytes: &[u8]) -> bool {
     matches!(bytes, [b'%', high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit())
 }
 
-/// Appends `text` with everything but unreserved characters encoded.
+/// Appends `text` and encodes all but unreserved characters.
 pub(super) fn push_encoded(out: &mut String, text: &str) {
     for &byte in text.as_bytes() {
         push_byte(out, byte, is_unreserved(byte));
     }
 }
 
-/// Appends `text` with reserved characters and percent triplets kept as they are.
+/// Appends `text`; reserved characters and existing percent-encodings stay unchanged.
 pub(super) fn push_reserved(out: &mut String, text: &str) {
     let mut rest = text.as_bytes();
     while let [byte, tail @ ..] = rest {
@@ -39,7 +39,7 @@ pub(super) fn push_reserved(out: &mut String, text: &str) {
     }
 }
 
-/// Writes characters that no URI holds bare (blanks, non-ASCII) the way a URI holds them.
+/// Encodes the characters that no URI may contain, such as blanks and non-ASCII characters.
 pub(super) fn to_uri(text: &str) -> Cow<'_, str> {
     let bare = |byte: u8| is_unreserved(byte) || is_reserved(byte) || byte == b'%';
     if text.bytes().all(bare) {
@@ -64,7 +64,7 @@ fn push_byte(out: &mut String, byte: u8, bare: bool) {
     }
 }
 
-/// Reads percent triplets back; `None` for a stray percent sign or octets that are not UTF-8.
+/// Decodes percent-encoding; `None` if an encoding is incomplete or the result is not UTF-8.
 pub(super) fn decode(text: &str) -> Option<String> {
     if !text.contains('%') {
         return Some(text.to_owned());

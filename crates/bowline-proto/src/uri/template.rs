@@ -1,4 +1,4 @@
-//! What a URI template says: its literals, its expressions, their variables.
+//! Parses URI templates.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -11,9 +11,9 @@ const MAX_LENGTH: usize = 64 * 1024;
 const MAX_EXPRESSIONS: usize = 256;
 const MAX_VARIABLES: usize = 256;
 
-/// A parsed URI template after RFC 6570, all four levels.
+/// A URI template (RFC 6570, all four levels).
 ///
-/// A template is at most 64 KiB long and holds at most 256 expressions and 256 variables.
+/// A template has at most 64 KiB, 256 expressions and 256 variables.
 ///
 /// ```
 /// use bowline_proto::uri::{UriTemplate, Value};
@@ -88,7 +88,7 @@ pub(super) enum Operator {
 }
 
 impl UriTemplate {
-    /// Reads a template; the error says at which column what is wrong.
+    /// Parses a template. The error states the column and the problem.
     pub fn parse(source: &str) -> Result<Self, TemplateError> {
         if source.len() > MAX_LENGTH {
             return Err(TemplateError::new(source, MAX_LENGTH, Problem::TooLong));
@@ -108,12 +108,12 @@ impl UriTemplate {
         Ok(Self { source: source.to_owned(), parts, variables, pattern })
     }
 
-    /// The names of the variables, each once, in the order of their first mention.
+    /// Returns the names of the variables, each once, in order of first occurrence.
     pub fn variables(&self) -> impl ExactSizeIterator<Item = &str> {
         self.variables.iter().map(String::as_str)
     }
 
-    /// The template as it was written.
+    /// Returns the template as written.
     pub fn as_str(&self) -> &str {
         &self.source
     }
@@ -203,7 +203,7 @@ impl TemplateError {
         Self { column, problem }
     }
 
-    /// Where the problem is, counted in characters from 1.
+    /// Returns the column of the problem, counted in characters from 1.
     pub fn column(&self) -> usize {
         self.column
     }

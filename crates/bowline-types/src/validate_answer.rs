@@ -1,4 +1,4 @@
-//! Whether an answer fits the form that asked for it.
+//! Validates answers against the form of the elicitation.
 
 use serde_json::{Number, Value};
 
@@ -10,16 +10,16 @@ use crate::form::{
 use bowline_json::RawJson;
 
 impl ElicitSchema {
-    /// Checks a whole answer; the error names the field and what is wrong with it.
+    /// Validates an answer. The error names the field and the problem.
     ///
-    /// Fields the form does not have are let pass: they do no harm and are not looked at.
+    /// Fields that the form does not have are ignored.
     pub fn validate(&self, content: &RawJson) -> Result<(), String> {
         let members: RawMap =
             content.decode().map_err(|error| format!("expected an object as answer: {error}"))?;
         self.validate_members(&members)
     }
 
-    /// Checks the fields of an answer; the error names the field and what is wrong with it.
+    /// Validates the fields of an answer. The error names the field and the problem.
     pub fn validate_members(&self, members: &RawMap) -> Result<(), String> {
         if let Some(missing) = self.required.iter().find(|name| !members.contains_key(name)) {
             return Err(format!("`{missing}`: required, but missing"));
@@ -32,7 +32,7 @@ impl ElicitSchema {
         Ok(())
     }
 
-    /// Fills in the defaults of fields that are absent.
+    /// Adds the defaults of absent fields.
     pub fn with_defaults(&self, mut members: RawMap) -> RawMap {
         for (name, schema) in &self.properties {
             if members.contains_key(name) {
@@ -47,7 +47,7 @@ impl ElicitSchema {
 }
 
 impl PrimitiveSchema {
-    /// Checks one value; the error says what was expected and what came.
+    /// Validates one value. The error states what was expected and what was found.
     pub fn validate(&self, value: &Value) -> Result<(), String> {
         match self {
             Self::String(schema) => validate_string(schema, value),
@@ -64,7 +64,7 @@ impl PrimitiveSchema {
         }
     }
 
-    /// The default of the field.
+    /// Returns the default of the field.
     pub fn default_value(&self) -> Option<RawJson> {
         match self {
             Self::String(schema) => schema.default.as_ref().map(crate::to_json),
@@ -139,7 +139,7 @@ fn is_integral(number: &Number) -> bool {
     number.is_i64() || number.is_u64() || number.as_f64().is_some_and(|value| value.fract() == 0.0)
 }
 
-/// Compares integers as such: they may be too large to be told apart as fractions.
+/// Compares integers exactly; as floating-point numbers large ones would look equal.
 fn less(left: &Number, right: &Number) -> bool {
     match (left.as_i128(), right.as_i128()) {
         (Some(left), Some(right)) => left < right,
@@ -181,8 +181,8 @@ fn validate_multi_select(schema: &MultiSelectSchema, value: &Value) -> Result<()
     Ok(())
 }
 
-/// One `@` between a local part and a domain, neither of them with blanks. Finer checks refuse real
-/// addresses more often than they catch wrong ones.
+/// One `@` between a local part and a domain without blanks. Stricter checks reject valid
+/// addresses more often than they catch invalid ones.
 fn is_email(text: &str) -> bool {
     let Some((local, domain)) = text.rsplit_once('@') else { return false };
     let plain = |part: &str| {
@@ -201,7 +201,7 @@ fn is_email(text: &str) -> bool {
         })
 }
 
-/// A scheme, then characters that RFC 3986 allows, with whole percent triplets.
+/// A scheme, then characters that RFC 3986 allows, with complete percent encodings.
 fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     let mut letters = scheme.chars();
@@ -227,7 +227,7 @@ fn is_uri(text: &str) -> bool {
     true
 }
 
-/// A number of exactly `digits` digits at the start, and the rest.
+/// Splits a number of exactly `digits` digits from the start.
 fn digits(text: &str, digits: usize) -> Option<(u32, &str)> {
     let (number, rest) = text.split_at_checked(digits)?;
     if !number.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -236,7 +236,7 @@ fn digits(text: &str, digits: usize) -> Option<(u32, &str)> {
     Some((number.parse().ok()?, rest))
 }
 
-/// A full date at the start (RFC 3339), and the rest.
+/// Skips a full date (RFC 3339) and returns the rest.
 fn date(text: &str) -> Option<&str> {
     let (year, rest) = digits(text, 4)?;
     let (month, rest) = digits(rest.strip_prefix('-')?, 2)?;
@@ -256,7 +256,7 @@ fn is_date(text: &str) -> bool {
     date(text) == Some("")
 }
 
-/// An hour and a minute at the start, and the rest.
+/// Skips an hour and a minute and returns the rest.
 fn hour_and_minute(text: &str) -> Option<&str> {
     let (hour, rest) = digits(text, 2)?;
     let (minute, rest) = digits(rest.strip_prefix(':')?, 2)?;

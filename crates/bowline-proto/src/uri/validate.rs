@@ -1,4 +1,4 @@
-//! Whether a text is an absolute URI, and whether one URI lies below another.
+//! Validates URIs and compares their hierarchy.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -17,7 +17,7 @@ impl UriError {
         Self { offset, problem }
     }
 
-    /// The byte offset of the first offending octet.
+    /// Returns the byte offset of the first invalid octet.
     pub fn offset(&self) -> usize {
         self.offset
     }
@@ -31,10 +31,10 @@ impl fmt::Display for UriError {
 
 impl std::error::Error for UriError {}
 
-/// Checks that `uri` is an absolute URI after RFC 3986: a scheme, a colon, and only characters that a URI
-/// may hold, each where it may stand.
+/// Checks that `uri` is an absolute URI (RFC 3986): a scheme, a colon, and only characters that a URI
+/// may contain, each in a valid position.
 ///
-/// A fragment is allowed. The error names the first octet that breaks the grammar.
+/// A fragment is allowed. The error states the first invalid octet.
 ///
 /// ```
 /// use bowline_proto::uri::validate_uri;
@@ -57,7 +57,7 @@ pub fn validate_uri(uri: &str) -> Result<(), UriError> {
     forbid_brackets(path, start + 2 + authority.len())
 }
 
-/// Whether a user may be sent to a page at `url`: `https`, or `http` on this machine, where nobody can listen in.
+/// Returns whether a user may be sent to `url`: `https`, or `http` on this machine, where nobody can eavesdrop.
 ///
 /// ```
 /// use bowline_proto::uri::is_safe_page;
@@ -80,7 +80,7 @@ pub fn is_safe_page(url: &str) -> bool {
     scheme.eq_ignore_ascii_case("http") && is_loopback(host)
 }
 
-/// Whether a host is this machine, in the ways that every program reads alike.
+/// Returns whether a host is this machine, in spellings that every program reads alike.
 fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost")
         || host.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback())
@@ -119,7 +119,7 @@ fn check_characters(text: &str, start: usize) -> Result<(), UriError> {
     Ok(())
 }
 
-/// Square brackets delimit an address in the authority and stand nowhere else.
+/// Square brackets may only enclose an address in the authority.
 fn forbid_brackets(text: &str, start: usize) -> Result<(), UriError> {
     match text.find(['[', ']']) {
         Some(index) => Err(UriError::at(start + index, "a bracket outside of the host")),
@@ -181,10 +181,10 @@ fn is_address(address: &str) -> bool {
         && rest.bytes().all(allowed)
 }
 
-/// Whether `child` is `parent` itself or lies below it in the same scheme and authority.
+/// Returns whether `child` is `parent` or below it in the same scheme and authority.
 ///
-/// "Below" starts at a `/` of the path: `note://a/b` lies below `note://a`, `note://ab` does not. A child whose
-/// path holds a `..` segment, also an encoded one, lies below nothing. A parent with a query or a fragment has
+/// "Below" starts at a `/` of the path: `note://a/b` is below `note://a`, `note://ab` is not. A child whose
+/// path has a `..` segment, also an encoded one, is below nothing. A parent with a query or fragment has
 /// no children.
 pub fn is_sub_resource(parent: &str, child: &str) -> bool {
     if parent == child {
@@ -217,7 +217,7 @@ fn split_root(uri: &str) -> Option<(&str, &str)> {
     uri.split_at_checked(scheme.len() + 1 + authority)
 }
 
-/// Whether a segment means "one up" to anyone who decodes it; what cannot be decoded is not trusted either.
+/// Returns whether a segment means the parent directory after decoding, or cannot be decoded.
 fn climbs(segment: &str) -> bool {
     decode(segment).is_none_or(|decoded| decoded.split(['/', '\\']).any(|part| part == ".."))
 }
