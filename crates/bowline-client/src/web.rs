@@ -1,6 +1,6 @@
 //! Which URLs may be shown to a user, and which folders may be shown to a server.
 
-use bowline_proto::uri::{is_safe_page, validate_uri};
+use bowline_proto::uri::{is_safe_page, percent_decode, validate_uri};
 use bowline_types::Root;
 use std::path::PathBuf;
 
@@ -95,20 +95,7 @@ impl Decoded {
 }
 
 fn decode(text: &str) -> Decoded {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        let escaped = (*first == b'%').then(|| tail.get(..2)).flatten();
-        let byte = escaped.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
-        if let Some(byte) = byte {
-            bytes.push(byte);
-            rest = tail.get(2..).unwrap_or_default();
-        } else {
-            bytes.push(*first);
-            rest = tail;
-        }
-    }
-    Decoded(bytes)
+    Decoded(percent_decode(text))
 }
 
 #[cfg(test)]

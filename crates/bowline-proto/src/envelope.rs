@@ -223,7 +223,7 @@ impl Flat {
         let invalid = |id: Option<Id>, reason: &'static str, answer: bool| {
             reject(id, RpcError::invalid_request(reason), answer)
         };
-        // JSON-RPC's own way to say that it could not read the id of what failed.
+        // JSON-RPC uses `null` if the id of the request could not be read.
         let unknown = !has_method && !self.error.is_absent() && self.id.bytes(frame) == b"null";
         let id = if unknown { Ok(None) } else { read_id(self.id, frame) };
         if let Some(name) = self.twice {

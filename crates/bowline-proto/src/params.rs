@@ -308,7 +308,7 @@ impl RequestMeta {
             }
             _ => None,
         };
-        // Who sends is told for display only, so a value of another shape is not worth failing the request for.
+        // Name and version are for display only, so an invalid value does not fail the request.
         let client_info = parts.client_info.raw(raw.bytes()).filter(RawJson::is_object);
         Ok(Self { progress_token, protocol_version, client_capabilities, client_info, log_level, is_modern })
     }

@@ -408,7 +408,7 @@ mod tests {
         let consumed = Mutex::default();
         let opened = || open(&keys(), &binding, &state, None, 1).unwrap();
         let (first, second, late) = (opened(), opened(), opened());
-        // The same call, made again by what stands around it.
+        // The same call, repeated by a middleware.
         let again = first.clone();
         assert!(first.redeem(&consumed, || 1).is_ok());
         assert!(again.redeem(&consumed, || 1).is_ok());
@@ -440,7 +440,7 @@ mod tests {
         assert!(replay.answer(&question).is_some());
         let other = Question { fingerprint: [0; 16], ..question.clone() };
         assert!(replay.answer(&other).is_none());
-        // Asked again in other words, both count, each for its own.
+        // Two questions with the same key and different texts each have an answer.
         replay.record(&other, Ok(RawJson::empty_object()));
         assert_eq!(replay.answer(&question).unwrap().as_ref().unwrap().as_str(), "null");
         assert_eq!(replay.answer(&other).unwrap().as_ref().unwrap().as_str(), "{}");

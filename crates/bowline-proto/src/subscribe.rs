@@ -113,7 +113,7 @@ impl Listener {
         if !self.interest.covers(change) {
             return false;
         }
-        // Below a resource that a client may hear of there can be one that it may not.
+        // A client may subscribe to a resource and not to one below it.
         if let Change::Resource(uri) = change
             && self.hearing.check(uri).is_err()
         {

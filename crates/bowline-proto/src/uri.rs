@@ -12,5 +12,6 @@ mod template;
 mod validate;
 
 pub use expand::{ExpandError, Value};
+pub use percent::percent_decode;
 pub use template::{TemplateError, UriTemplate};
 pub use validate::{UriError, is_safe_page, is_sub_resource, validate_uri};

@@ -220,7 +220,7 @@ impl Adapt for ElicitFormParams {
 impl Adapt for ElicitUrlParams {
     fn adapt(&mut self, to: Revision) {
         adapt_message_meta(&mut self.meta, to);
-        // Whoever sends this under 2025-11-25 has to supply `elicitation_id`: it has to be unique.
+        // In 2025-11-25 the sender has to set `elicitation_id`, because it has to be unique.
         if to != Revision::V2025_11_25 {
             self.elicitation_id = None;
             self.task = None;

@@ -56,7 +56,7 @@ impl PrimitiveSchema {
             Self::Boolean(_) => Err(unexpected("a boolean", value)),
             Self::Enum(schema) => validate_enum(schema, value),
             Self::MultiSelect(schema) => validate_multi_select(schema, value),
-            // There is no telling what such a field takes, but it can only be something flat.
+            // The type of such a field is unknown, but it cannot be an object.
             Self::Unknown(_) if value.is_object() || value.is_null() => {
                 Err(unexpected("a string, number, boolean or list", value))
             }

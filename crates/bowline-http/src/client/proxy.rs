@@ -3,6 +3,7 @@
 use super::url;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bowline_client::{Error, Result};
+use bowline_proto::uri::percent_decode;
 use http::{HeaderValue, Uri};
 use std::{fmt, io, net::IpAddr};
 use tokio::{
@@ -139,7 +140,7 @@ impl Via {
         let uri = url::parse(&format!("http://{host}"))?;
         let authorization = user.map(|user| {
             let (name, password) = user.split_once(':').unwrap_or((user, ""));
-            let pair = [decoded(name), decoded(password)].join(&b':');
+            let pair = [percent_decode(name), percent_decode(password)].join(&b':');
             let mut value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(pair)))
                 .map_err(|error| error.to_string())?;
             value.set_sensitive(true);
@@ -174,24 +175,6 @@ impl Via {
             _ => Err(io::Error::other(format!("the proxy refuses: {line}"))),
         }
     }
-}
-
-/// Percent-decodes a part of a URL.
-fn decoded(text: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        let mut ahead = bytes.clone();
-        let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
-        match (byte, digit(ahead.next()), digit(ahead.next())) {
-            (b'%', Some(high), Some(low)) => {
-                out.push(u8::try_from(high * 16 + low).unwrap_or(b'?'));
-                bytes = ahead;
-            }
-            _ => out.push(byte),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ pub fn classify(revisions: RevisionSet, transport: Transport, message: MessageKi
         Transport::Stream { .. } if describes_itself && revisions.has_modern() => Handling::Modern,
         Transport::Stream { has_session: true } => Handling::Session,
         Transport::Stream { has_session: false } => Handling::Opening,
-        // Over HTTP such a server has an answer: the revisions it speaks.
+        // Over HTTP such a server answers with the revisions that it supports.
         Transport::Post { .. } if describes_itself => Handling::Modern,
         Transport::Post { has_session, version } => {
             let has_sessions = revisions.newest_legacy().is_some();

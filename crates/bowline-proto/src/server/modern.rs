@@ -43,7 +43,7 @@ pub fn admit(
     let mut capabilities = meta.require()?.1.clone();
     let mut info = meta.client_info;
     if params.raw().as_bytes().len() > LARGE {
-        // Who calls is known to the end; what the call was made with is let go before.
+        // The client is needed until the end of the call; the params are freed earlier.
         capabilities = capabilities.compact();
         info = info.as_ref().map(RawJson::compact);
     }

@@ -51,7 +51,7 @@ fn initialize(
     let wanted = Revision::parse(&params.protocol_version);
     let known =
         wanted.filter(|revision| *revision <= Revision::V2025_11_25 && profile.revisions.contains(*revision));
-    // A version this server does not speak is countered with one it does: a success, not an error.
+    // An unsupported version is answered with a supported one: a result, not an error.
     let Some(revision) = known.or_else(|| profile.revisions.newest_legacy()) else {
         let supported: Vec<_> = profile.revisions.newest_first().collect();
         return Err(RpcError::unsupported_version(&params.protocol_version, &supported));

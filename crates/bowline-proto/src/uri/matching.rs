@@ -113,7 +113,7 @@ impl Pattern {
                 Modifier::Whole | Modifier::Explode => None,
             };
             let binding = Binding::Value { name: variable.name.clone(), cut };
-            // An operator with a character of its own leaves nothing behind for a variable without value.
+            // An operator with a prefix character expands to nothing if the variable has no value.
             let skip_to = (!first.is_empty()).then_some(end);
             self.push(literal.as_bytes(), Some(stops), skip_to, Some(binding));
         }
@@ -148,7 +148,7 @@ impl Pattern {
         if uri.len() > MAX_URI {
             return None;
         }
-        // Hosts fill templates in by hand and leave characters bare that a URI holds encoded only.
+        // Some hosts expand templates by string replacement and do not encode characters.
         let uri = to_uri(uri);
         let rest = uri.strip_prefix(self.prefix.as_str())?;
         let scan = |skipping| find(&self.atoms, rest.as_bytes(), skipping);
@@ -251,7 +251,7 @@ impl<'p> Found<'p> {
             self.values.push(FoundValue { name, text, cut });
             return Some(());
         };
-        // Of two cuts the longer one says more, and the whole value says most.
+        // The longer of two prefixes wins, and the whole value wins over both.
         let replaces = cut.unwrap_or(usize::MAX) > known.cut.unwrap_or(usize::MAX);
         let (longer, shorter, length) =
             if replaces { (&text, &known.text, known.cut) } else { (&known.text, &text, cut) };

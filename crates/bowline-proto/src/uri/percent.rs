@@ -69,21 +69,67 @@ pub(super) fn decode(text: &str) -> Option<String> {
     if !text.contains('%') {
         return Some(text.to_owned());
     }
+    let (bytes, is_valid) = decode_octets(text);
+    is_valid.then(|| String::from_utf8(bytes).ok()).flatten()
+}
+
+/// Decodes percent-encoding. A percent sign without two hexadecimal digits stays as it is.
+///
+/// ```
+/// use bowline_proto::uri::percent_decode;
+///
+/// assert_eq!(percent_decode("a%20b%"), b"a b%");
+/// ```
+pub fn percent_decode(text: &str) -> Vec<u8> {
+    decode_octets(text).0
+}
+
+/// Returns the decoded octets, and whether every percent sign starts an encoding.
+fn decode_octets(text: &str) -> (Vec<u8>, bool) {
     let mut out = Vec::with_capacity(text.len());
+    let mut is_valid = true;
     let mut rest = text.as_bytes();
     while let [byte, tail @ ..] = rest {
-        if *byte != b'%' {
-            out.push(*byte);
-            rest = tail;
-            continue;
-        }
-        let [high, low, after @ ..] = tail else { return None };
-        out.push(hex(*high)? << 4 | hex(*low)?);
+        let (octet, after) = match encoded_octet(rest) {
+            Some(octet) => (octet, tail.get(2..).unwrap_or_default()),
+            None => {
+                is_valid &= *byte != b'%';
+                (*byte, tail)
+            }
+        };
+        out.push(octet);
         rest = after;
     }
-    String::from_utf8(out).ok()
+    (out, is_valid)
+}
+
+/// Returns the octet that `bytes` starts with in encoded form.
+fn encoded_octet(bytes: &[u8]) -> Option<u8> {
+    let [b'%', high, low, ..] = bytes else { return None };
+    Some(hex(*high)? << 4 | hex(*low)?)
 }
 
 fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decodes_complete_encodings_only() {
+        for (text, octets, strict) in [
+            ("", "", Some("")),
+            ("a%2Fb", "a/b", Some("a/b")),
+            ("%c3%A9", "é", Some("é")),
+            ("100%", "100%", None),
+            ("%+1%2", "%+1%2", None),
+            ("%zz", "%zz", None),
+        ] {
+            assert_eq!(percent_decode(text), octets.as_bytes(), "{text}");
+            assert_eq!(decode(text).as_deref(), strict, "{text}");
+        }
+        assert_eq!((percent_decode("%ff"), decode("%ff")), (vec![0xff], None));
+    }
 }
