@@ -48,7 +48,7 @@ impl Canonical<'_> {
 
     fn object(&self, scanner: &mut Scanner<'_>) -> Result<Vec<u8>, ScanError> {
         let mut members = Vec::new();
-        scanner.raw_members(|name, scanner| {
+        scanner.raw_members(|name, _, scanner| {
             members.push((self.string(name), self.value(scanner)?));
             Ok(())
         })?;
