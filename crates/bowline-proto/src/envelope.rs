@@ -377,7 +377,7 @@ mod tests {
         );
         check(
             r#"{"jsonrpc":"2.0","method":"x/y","params":{"a":1}}"#,
-            expect![[r#"Notification { method: Unknown("x/y"), params: Some({"a":1}) }"#]],
+            expect![[r#"Notification { method: Custom("x/y"), params: Some({"a":1}) }"#]],
         );
         check(
             r#"{"jsonrpc":"2.0","id":"1","result":{}}"#,
