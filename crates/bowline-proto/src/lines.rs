@@ -3,8 +3,8 @@
 use bytes::{Bytes, BytesMut};
 
 const CHUNK: usize = 8 * 1024;
-/// From this length on, the buffer of a line is not reused.
-const LARGE: usize = 64 * 1024;
+/// From this length on, the buffer of a line is not reused, so that its memory is freed with the line.
+const LARGE: usize = 256 * 1024;
 
 /// One line of input.
 #[derive(Debug, PartialEq, Eq)]

@@ -10,8 +10,9 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// How large an emptied buffer may stay.
-const KEPT: usize = 64 * 1024;
+/// Maximum capacity of an empty buffer. Below the size of common large messages, every one of them would cost the system
+/// calls and page faults of a new buffer.
+const KEPT: usize = 256 * 1024;
 /// From which length on it pays to send a part from where it is.
 const SHARED: usize = 4 * 1024;
 
