@@ -3,7 +3,7 @@
 //! A frame is scanned once; the members that are present determine the kind of message. `params` and `result`
 //! stay slices of the frame.
 
-use crate::params::{Found, Params};
+use crate::params::{Params, ParamsScan};
 use bowline_json::{
     borrow::Text,
     scan::{MAX_DEPTH, ScanError, Scanner, Span},
@@ -139,7 +139,7 @@ pub fn parse(frame: &Bytes) -> Frame {
     if scanner.peek() == b'[' {
         return batch(frame, scanner);
     }
-    let read = Flat::scan(&mut scanner).and_then(|flat| scanner.end().map(|()| flat));
+    let read = MessageScan::scan(&mut scanner).and_then(|flat| scanner.end().map(|()| flat));
     Frame::Single(read.map_err(|error| refused(frame, error)).and_then(|flat| flat.message(frame)))
 }
 
@@ -153,7 +153,7 @@ fn batch(frame: &Bytes, mut scanner: Scanner<'_>) -> Frame {
             return Err(ScanError::Syntax);
         }
         items.push(if scanner.peek() == b'{' {
-            Ok(Flat::scan(scanner)?)
+            Ok(MessageScan::scan(scanner)?)
         } else {
             scanner.value()?;
             Err(Rejected {
@@ -176,18 +176,18 @@ fn batch(frame: &Bytes, mut scanner: Scanner<'_>) -> Frame {
 
 /// The positions of the members of a message in its frame.
 #[derive(Default)]
-struct Flat {
+struct MessageScan {
     jsonrpc: Span,
     id: Span,
     method: Span,
-    params: Found,
+    params: ParamsScan,
     result: Span,
     error: Span,
     /// The first member that occurs twice.
     twice: Option<&'static str>,
 }
 
-impl Flat {
+impl MessageScan {
     fn scan(scanner: &mut Scanner<'_>) -> Result<Self, ScanError> {
         let mut flat = Self::default();
         scanner.members(|name, scanner| {

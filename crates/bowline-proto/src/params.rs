@@ -11,9 +11,9 @@ use std::{borrow::Cow, fmt, sync::Arc};
 
 /// The `params` object of a request. Cheap to clone and to move.
 #[derive(Clone)]
-pub struct Params(Arc<Taken>);
+pub struct Params(Arc<ParsedParams>);
 
-struct Taken {
+struct ParsedParams {
     raw: RawJson,
     parts: Parts,
 }
@@ -71,18 +71,18 @@ impl Parts {
 
 /// The positions of the members of `params`, found while the frame was scanned.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct ParamsScan {
     whole: Span,
     parts: Parts,
     wrong: Option<RpcError>,
 }
 
-impl Found {
+impl ParamsScan {
     pub(crate) fn is_absent(&self) -> bool {
         self.whole.is_absent()
     }
 
-    /// Scans the value of `params`. Errors other than syntax errors are reported by [`Found::read`].
+    /// Scans the value of `params`. Errors other than syntax errors are reported by [`ParamsScan::read`].
     pub(crate) fn scan(&mut self, scanner: &mut Scanner<'_>) -> Result<(), ScanError> {
         if scanner.peek() != b'{' {
             self.whole = scanner.value()?;
@@ -157,12 +157,12 @@ fn scan_meta(
 
 impl Params {
     fn of(raw: RawJson, parts: Parts) -> Self {
-        Self(Arc::new(Taken { raw, parts }))
+        Self(Arc::new(ParsedParams { raw, parts }))
     }
 
     /// Parses params. Fails with -32602 if `raw` is not an object or contains a member twice.
     pub fn parse(raw: RawJson) -> Result<Self, RpcError> {
-        let mut found = Found::default();
+        let mut found = ParamsScan::default();
         // One value as it is, but perhaps too deep.
         found
             .scan(&mut Scanner::new(raw.as_str()))
@@ -277,7 +277,7 @@ pub struct RequestMeta {
 impl RequestMeta {
     /// Reads `_meta`. Fails with -32602 if a value has the wrong type.
     pub fn of(params: &Params) -> Result<Self, RpcError> {
-        let Taken { raw, parts } = &*params.0;
+        let ParsedParams { raw, parts } = &*params.0;
         if parts.meta.is_absent() {
             return Ok(Self::default());
         }

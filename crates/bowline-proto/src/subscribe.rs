@@ -45,9 +45,9 @@ pub type SubscriptionGuard = Arc<dyn Fn(&Arc<ClientView>, &str) -> Result<(), Rp
 
 /// The resources that a client may subscribe to: all, unless there is a guard.
 #[derive(Clone, Default)]
-pub struct Hearing(Option<(SubscriptionGuard, Arc<ClientView>)>);
+pub struct SubscriptionAccess(Option<(SubscriptionGuard, Arc<ClientView>)>);
 
-impl Hearing {
+impl SubscriptionAccess {
     /// Creates the check for `client`.
     pub fn of(profile: &Profile, client: &Arc<ClientView>) -> Self {
         Self(profile.subscription_guard().map(|guard| (Arc::clone(guard), Arc::clone(client))))
@@ -59,9 +59,9 @@ impl Hearing {
     }
 }
 
-impl fmt::Debug for Hearing {
+impl fmt::Debug for SubscriptionAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hearing").field("is_guarded", &self.0.is_some()).finish()
+        f.debug_struct("SubscriptionAccess").field("is_guarded", &self.0.is_some()).finish()
     }
 }
 
@@ -71,13 +71,13 @@ pub struct Listen {
     /// The filter.
     pub filter: SubscriptionFilter,
     /// The resources that its client may subscribe to.
-    pub hearing: Hearing,
+    pub access: SubscriptionAccess,
 }
 
 impl From<SubscriptionFilter> for Listen {
     /// Creates a subscription of a client that may subscribe to everything.
     fn from(filter: SubscriptionFilter) -> Self {
-        Self { filter, hearing: Hearing::default() }
+        Self { filter, access: SubscriptionAccess::default() }
     }
 }
 
@@ -102,7 +102,7 @@ impl Interest {
 
 #[derive(Debug, Default)]
 struct Listener {
-    hearing: Hearing,
+    access: SubscriptionAccess,
     interest: Interest,
     /// What changed since the listener was last told.
     news: Interest,
@@ -115,7 +115,7 @@ impl Listener {
         }
         // A client may subscribe to a resource and not to one below it.
         if let Change::Resource(uri) = change
-            && self.hearing.check(uri).is_err()
+            && self.access.check(uri).is_err()
         {
             return false;
         }
@@ -191,9 +191,9 @@ impl Subscriptions {
     }
 
     /// Handles `resources/subscribe`. False if the limits are exceeded.
-    pub fn subscribe(&mut self, uri: &str, hearing: Hearing) -> bool {
+    pub fn subscribe(&mut self, uri: &str, access: SubscriptionAccess) -> bool {
         let listener = self.legacy.get_or_insert_default();
-        listener.hearing = hearing;
+        listener.access = access;
         let uris = &mut listener.interest.uris;
         let has_room = || {
             let bytes: usize = uris.iter().map(String::len).sum();
@@ -220,7 +220,7 @@ impl Subscriptions {
         if self.listens.len() >= MAX_LISTENS {
             return None;
         }
-        let Listen { filter: wanted, hearing } = listen;
+        let Listen { filter: wanted, access } = listen;
         let subscribes = capabilities.has(Capability::ResourcesSubscribe);
         let uris = wanted.resource_subscriptions.as_ref().filter(|_| subscribes);
         let mut bytes = 0_usize;
@@ -239,7 +239,7 @@ impl Subscriptions {
                 .flatten()
                 .take(MAX_URIS)
                 .take_while(&mut has_room)
-                .filter(|uri| hearing.check(uri).is_ok())
+                .filter(|uri| access.check(uri).is_ok())
                 .cloned()
                 .collect(),
         };
@@ -254,7 +254,7 @@ impl Subscriptions {
         let granted = serde_json::to_string(&granted).unwrap_or_default();
         let params = raw(&format!("{{\"_meta\":{},\"notifications\":{granted}}}", subscription_meta(&id)));
         self.turned |= !interest.uris.is_empty();
-        self.listens.push((id, Listener { hearing: hearing.clone(), interest, news: Interest::default() }));
+        self.listens.push((id, Listener { access: access.clone(), interest, news: Interest::default() }));
         Some(encode::notification(Method::SubscriptionsAcknowledged, Some(&params)))
     }
 
@@ -321,12 +321,12 @@ mod tests {
     fn the_uris_of_a_peer_are_bounded_in_bytes() {
         let mut subscriptions = Subscriptions::default();
         let long = |letter: char| letter.to_string().repeat(MAX_URI_BYTES / 2);
-        assert!(subscriptions.subscribe(&long('a'), Hearing::default()));
-        assert!(subscriptions.subscribe(&long('b'), Hearing::default()));
-        assert!(!subscriptions.subscribe("c", Hearing::default()));
+        assert!(subscriptions.subscribe(&long('a'), SubscriptionAccess::default()));
+        assert!(subscriptions.subscribe(&long('b'), SubscriptionAccess::default()));
+        assert!(!subscriptions.subscribe("c", SubscriptionAccess::default()));
         // One that is there already takes nothing more.
-        assert!(subscriptions.subscribe(&long('a'), Hearing::default()));
+        assert!(subscriptions.subscribe(&long('a'), SubscriptionAccess::default()));
         subscriptions.unsubscribe(&long('b'));
-        assert!(subscriptions.subscribe("c", Hearing::default()));
+        assert!(subscriptions.subscribe("c", SubscriptionAccess::default()));
     }
 }

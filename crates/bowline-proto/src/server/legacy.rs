@@ -5,7 +5,7 @@ use crate::{
     envelope::MethodName,
     params::{Params, RequestMeta},
     service::{Call, ClientView},
-    subscribe::{Hearing, Subscriptions},
+    subscribe::{SubscriptionAccess, Subscriptions},
     uri,
 };
 use bowline_types::{
@@ -98,9 +98,9 @@ impl Legacy {
                 let uri = params.uri()?;
                 uri::validate_uri(&uri)
                     .map_err(|error| RpcError::invalid_params(format!("`uri`: {error}")))?;
-                let hearing = Hearing::of(profile, &self.client);
-                hearing.check(&uri)?;
-                if !subscriptions.subscribe(&uri, hearing) {
+                let access = SubscriptionAccess::of(profile, &self.client);
+                access.check(&uri)?;
+                if !subscriptions.subscribe(&uri, access) {
                     return Err(RpcError::internal("too many resources are subscribed to"));
                 }
                 done()

@@ -6,7 +6,7 @@
 
 mod classify;
 mod finish;
-mod gate;
+mod input_capability;
 mod legacy;
 mod modern;
 mod notices;
@@ -15,7 +15,7 @@ mod profile;
 
 pub use classify::{Handling, HeaderVersion, MessageKind, Transport, classify};
 pub use finish::{Sealing, encode as encode_outcome};
-pub use gate::missing_capability;
+pub use input_capability::missing_capability;
 pub use legacy::Legacy;
 pub use modern::{
     Admitted, admit as admit_modern, admit_notification as admit_modern_notification,

@@ -8,7 +8,7 @@ use crate::{
     params::{Params, RequestMeta},
     replay::{self, Binding, Replay},
     service::{Call, ClientView},
-    subscribe::{Hearing, Listen},
+    subscribe::{Listen, SubscriptionAccess},
 };
 use bowline_types::{
     Direction, Era, Method, MethodKind, RawJson, Revision, RpcError, SubscriptionsListenParams,
@@ -63,8 +63,8 @@ pub fn admit(
         Method::Listen => {
             let listen: SubscriptionsListenParams = params.decode()?;
             let client = Arc::new(ClientView::new(revision, principal.cloned(), capabilities, info));
-            let hearing = Hearing::of(profile, &client);
-            return Ok(Admitted::Listen(Box::new(Listen { filter: listen.notifications, hearing })));
+            let access = SubscriptionAccess::of(profile, &client);
+            return Ok(Admitted::Listen(Box::new(Listen { filter: listen.notifications, access })));
         }
         _ => {}
     }

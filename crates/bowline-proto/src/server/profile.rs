@@ -87,15 +87,15 @@ pub struct Profile {
     /// Sealed states that were used.
     pub consumed: Mutex<Consumed>,
     info_member: OnceLock<Bytes>,
-    told: RwLock<Told>,
-    subscriptions: Guarded,
+    changeable: RwLock<Changeable>,
+    subscriptions: OptionalGuard,
 }
 
 /// The guard of subscriptions.
 #[derive(Default)]
-struct Guarded(Option<SubscriptionGuard>);
+struct OptionalGuard(Option<SubscriptionGuard>);
 
-impl fmt::Debug for Guarded {
+impl fmt::Debug for OptionalGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() { "guarded" } else { "open" })
     }
@@ -103,7 +103,7 @@ impl fmt::Debug for Guarded {
 
 /// The parts that may change while a server runs.
 #[derive(Debug, Default)]
-struct Told {
+struct Changeable {
     instructions: Option<String>,
     discover: Option<Bytes>,
 }
@@ -120,14 +120,14 @@ impl Profile {
             keys,
             consumed: Mutex::default(),
             info_member: OnceLock::new(),
-            told: RwLock::default(),
-            subscriptions: Guarded::default(),
+            changeable: RwLock::default(),
+            subscriptions: OptionalGuard::default(),
         }
     }
 
     /// Sets the guard that decides which resources a client may subscribe to. Default: all.
     pub fn set_subscription_guard(&mut self, guard: SubscriptionGuard) {
-        self.subscriptions = Guarded(Some(guard));
+        self.subscriptions = OptionalGuard(Some(guard));
     }
 
     /// Returns the guard of subscriptions, if any.
@@ -137,13 +137,13 @@ impl Profile {
 
     /// Returns the instructions for the model.
     pub fn instructions(&self) -> Option<String> {
-        self.told.read().unwrap_or_else(PoisonError::into_inner).instructions.clone()
+        self.changeable.read().unwrap_or_else(PoisonError::into_inner).instructions.clone()
     }
 
     /// Changes the instructions for clients that connect from now on.
     pub fn set_instructions(&self, instructions: Option<String>) {
-        let mut told = self.told.write().unwrap_or_else(PoisonError::into_inner);
-        *told = Told { instructions, discover: None };
+        let mut changeable = self.changeable.write().unwrap_or_else(PoisonError::into_inner);
+        *changeable = Changeable { instructions, discover: None };
     }
 
     /// Returns name and version as a member of `_meta`.
@@ -156,10 +156,10 @@ impl Profile {
 
     /// Returns the encoded result of `server/discover`.
     pub(crate) fn discover(&self) -> Bytes {
-        if let Some(encoded) = &self.told.read().unwrap_or_else(PoisonError::into_inner).discover {
+        if let Some(encoded) = &self.changeable.read().unwrap_or_else(PoisonError::into_inner).discover {
             return encoded.clone();
         }
-        let mut told = self.told.write().unwrap_or_else(PoisonError::into_inner);
+        let mut changeable = self.changeable.write().unwrap_or_else(PoisonError::into_inner);
         let encode = |instructions: Option<String>| -> Bytes {
             let mut capabilities = self.capabilities.clone();
             capabilities.adapt(Revision::V2026_07_28);
@@ -179,7 +179,7 @@ impl Profile {
             };
             serde_json::to_vec(&result).unwrap_or_default().into()
         };
-        let encoded = encode(told.instructions.clone());
-        told.discover.insert(encoded).clone()
+        let encoded = encode(changeable.instructions.clone());
+        changeable.discover.insert(encoded).clone()
     }
 }
