@@ -1,11 +1,16 @@
 //! Decodes the escapes of a JSON string.
 
+use crate::search::plain_len_short;
 use std::borrow::Cow;
 
 /// Decodes what is between the quotes of a JSON string. `None` if an escape is invalid, such as half of a surrogate pair.
 ///
 /// Without escapes nothing is copied; otherwise memory is allocated once.
 pub(crate) fn unescape(quoted: &str) -> Option<Cow<'_, str>> {
+    // Most strings are short and contain no escapes.
+    if plain_len_short(quoted.as_bytes()) == quoted.len() {
+        return Some(Cow::Borrowed(quoted));
+    }
     let Some(mut position) = memchr::memchr(b'\\', quoted.as_bytes()) else {
         return Some(Cow::Borrowed(quoted));
     };
