@@ -26,7 +26,7 @@ pub mod envelope;
 pub mod extensions;
 pub mod header;
 pub mod lines;
-pub mod page;
+pub mod pagination;
 pub mod params;
 pub mod pending;
 pub mod replay;

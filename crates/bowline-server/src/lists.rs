@@ -8,7 +8,7 @@ use crate::{
 };
 use bowline_proto::{
     lines,
-    page::{self, Cursor},
+    pagination::{self, Cursor},
     server::CacheHint,
     service::{Call, ClientView, Reply},
 };
@@ -149,7 +149,7 @@ impl Core {
             .map(|cursor| Cursor::decode(keys, list, &cursor))
             .transpose()
             .map_err(|error| RpcError::invalid_params(format!("`cursor`: {error}")))?;
-        let (shown, next) = page::page(entries, key, cursor.as_ref(), self.page_size);
+        let (shown, next) = pagination::page(entries, key, cursor.as_ref(), self.page_size);
         let next_cursor = next.map(|next| next.encode(keys, list));
         let modern = call.client.revision.era() == Era::Modern;
         let mut cache = self.list_cache.clone();
