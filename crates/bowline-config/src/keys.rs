@@ -59,161 +59,137 @@ const fn section(header: &'static str, about: &'static str, keys: &'static [Key]
     Section { header, condition: None, about, keys, beside: "" }
 }
 
-const TEXT: &str = "text";
+const TEXT: &str = "string";
 const FLAG: &str = "`true` or `false`";
 const COUNT: &str = "number";
-const TIME: &str = "time, such as `30s` or `5m`";
+const TIME: &str = "duration, such as `30s` or `5m`";
 const SIZE: &str = "size, such as `512MiB`";
-const TEXTS: &str = "list of texts";
+const TEXTS: &str = "list of strings";
 const PATTERNS: &str = "list of patterns";
 const PATTERN: &str = "pattern";
-const TABLE: &str = "table of texts";
+const TABLE: &str = "table of strings";
 const SHARE: &str = "number from 0 to 1";
 const PATH: &str = "path";
 
 const SETTINGS: &[Key] = &[
-    key("enabled", FLAG, Default("true"), "false", "Whether the server is used at all."),
-    key("description", TEXT, Nothing, "\"Tickets of the team\"", "What the server is for."),
+    key("enabled", FLAG, Default("true"), "false", "Whether the server is used."),
+    key("description", TEXT, Nothing, "\"Tickets of the team\"", "A description of the server."),
     key(
         "start",
         "`lazy` or `eager`",
         Default("\"lazy\""),
         "\"eager\"",
-        "Whether it starts when something needs it, or with the host.",
+        "Whether the server starts when it is first needed, or with the host.",
     ),
     key(
         "share",
         "`shared` or `per-client`",
         Default("\"shared\""),
         "\"per-client\"",
-        "Whether all clients use one instance of it.",
+        "Whether all clients share one instance.",
     ),
-    key("startup_timeout", TIME, Default("\"30s\""), "\"1m\"", "How long the start may take."),
+    key("startup_timeout", TIME, Default("\"30s\""), "\"1m\"", "The timeout for starting."),
     key(
         "request_timeout",
         TIME,
         Default("\"60s\""),
         "\"5m\"",
-        "How long a request may be silent; progress counts as a sign of life.",
+        "The timeout of a request without a response or progress.",
     ),
     key(
         "idle_stop",
-        "time, or `never`",
+        "duration, or `never`",
         Default("\"10m\""),
         "\"never\"",
-        "How long it may be idle before it is stopped.",
+        "How long the server may be idle before it is stopped.",
     ),
     key(
         "trusted",
         FLAG,
         Default("false"),
         "true",
-        "Whether what it says about its own tools is believed. Only in your own files.",
+        "Whether to trust the annotations of its tools. Only in your own files.",
     ),
-    key(
-        "allow",
-        PATTERNS,
-        Default("[]"),
-        "[\"read_*\"]",
-        "The tools that are offered; all if there are none.",
-    ),
-    key("deny", PATTERNS, Default("[]"), "[\"delete_*\"]", "The tools that are never offered."),
+    key("allow", PATTERNS, Default("[]"), "[\"read_*\"]", "The tools to offer; all if empty."),
+    key("deny", PATTERNS, Default("[]"), "[\"delete_*\"]", "The tools not to offer."),
     key(
         "auto_approve",
         PATTERNS,
         Default("[]"),
         "[\"read_*\"]",
-        "The tools that run without a question. Only in your own files.",
+        "The tools that run without asking. Only in your own files.",
     ),
-    key("rename", TABLE, Default("{}"), "{ search = \"find\" }", "Other names for tools."),
-    key("describe", TABLE, Default("{}"), "{ search = \"Find a ticket\" }", "Other descriptions for tools."),
+    key("rename", TABLE, Default("{}"), "{ search = \"find\" }", "New names for tools."),
+    key("describe", TABLE, Default("{}"), "{ search = \"Find a ticket\" }", "New descriptions for tools."),
     key(
         "always_load",
         FLAG,
         Default("false"),
         "true",
-        "Whether its tools are listed even where others have to be searched for.",
+        "Whether its tools are always listed, even if others have to be searched for.",
     ),
-    key(
-        "revision",
-        "revision",
-        Nothing,
-        "\"2025-06-18\"",
-        "The revision to speak, whatever the server offers.",
-    ),
+    key("revision", "revision", Nothing, "\"2025-06-18\"", "The only protocol revision to use."),
     key(
         "roots",
         "list of paths and `file:` URIs, or of tables",
         Default("[]"),
         "[\"/srv/project\"]",
-        "The folders the server is told of.",
+        "The roots to send to the server.",
     ),
     key(
         "limits",
         "table",
         Nothing,
         "{ files = 256 }",
-        "What the process may use; see `[servers.NAME.limits]`.",
+        "Resource limits of the process; see `[servers.NAME.limits]`.",
     ),
     key(
         "inherit_env",
-        "`default`, `all`, `none`, or list of names in which `*` stands for anything",
+        "`default`, `all`, `none`, or a list of names with `*` as a wildcard",
         Default("\"default\""),
         "[\"AWS_*\", \"KUBECONFIG\"]",
-        "Which variables of your environment the program receives; a list adds to the default. Only in your own files.",
+        "Which of your environment variables the program receives; a list adds to the default. Only in your own files.",
     ),
     key(
         "max_list_bytes",
         SIZE,
         Default("\"8MiB\""),
         "\"16MiB\"",
-        "How large a list of the server may be, over all its pages. A longer one is refused.",
+        "The maximum size of a list, over all pages. Larger lists are refused.",
     ),
     key(
         "max_list_entries",
         COUNT,
         Default("10000"),
         "50000",
-        "How many entries a list of the server may have. A longer one is refused.",
+        "The maximum number of entries of a list. Larger lists are refused.",
     ),
     key(
         "ping_interval",
-        "time, or `never`",
+        "duration, or `never`",
         Default("\"60s\""),
         "\"never\"",
-        "How often the server is pinged while it works on nothing, in revisions before 2026-07-28.",
+        "How often an idle server is pinged, in revisions before 2026-07-28.",
     ),
 ];
 
 const COMMAND: &[Key] = &[
-    key("command", TEXT, Required, "\"npx\"", "The program to start. There is never a shell in between."),
-    key("args", TEXTS, Default("[]"), "[\"-y\", \"some-server\"]", "Its arguments."),
-    key("env", TABLE, Default("{}"), "{ REGION = \"eu\" }", "Variables for its environment."),
-    key(
-        "unset",
-        TEXTS,
-        Default("[]"),
-        "[\"NODE_OPTIONS\"]",
-        "Variables that must not be in its environment.",
-    ),
-    key(
-        "env_file",
-        PATH,
-        Nothing,
-        "\".env\"",
-        "A file with further variables, which those of `env` override.",
-    ),
-    key("cwd", PATH, Nothing, "\"/srv\"", "The folder to start it in."),
+    key("command", TEXT, Required, "\"npx\"", "The program to start, without a shell."),
+    key("args", TEXTS, Default("[]"), "[\"-y\", \"some-server\"]", "The arguments."),
+    key("env", TABLE, Default("{}"), "{ REGION = \"eu\" }", "Environment variables to set."),
+    key("unset", TEXTS, Default("[]"), "[\"NODE_OPTIONS\"]", "Environment variables to remove."),
+    key("env_file", PATH, Nothing, "\".env\"", "A file with more variables; `env` overrides them."),
+    key("cwd", PATH, Nothing, "\"/srv\"", "The working directory."),
 ];
 
 const URL: &[Key] = &[
-    key("url", TEXT, Required, "\"https://tickets.example.com/mcp\"", "Where the server is."),
+    key("url", TEXT, Required, "\"https://tickets.example.com/mcp\"", "The URL of the server."),
     key(
         "transport",
         "`auto`, `http` or `sse`",
         Default("\"auto\""),
         "\"sse\"",
-        "Which transport to try first; `sse` is that of 2024-11-05.",
+        "The transport to try first; `sse` is the one of 2024-11-05.",
     ),
     key("headers", TABLE, Default("{}"), "{ X-Team = \"blue\" }", "Headers for every request."),
     key(
@@ -221,39 +197,39 @@ const URL: &[Key] = &[
         TEXTS,
         Nothing,
         "[\"print-headers\", \"--json\"]",
-        "A command that prints further headers as a JSON object at every connect.",
+        "A command that prints more headers as a JSON object, run for every connection.",
     ),
     key(
         "oauth",
         "table",
         Nothing,
         "{ client_id = \"bowline\" }",
-        "Has no effect yet: this version cannot sign in at a server; see `[servers.NAME.oauth]`.",
+        "Not supported yet; see `[servers.NAME.oauth]`.",
     ),
 ];
 
 const ROOTS: &[Key] = &[
-    key("uri", "path or `file:` URI", Required, "\"file:///srv/project\"", "The folder."),
-    key("name", TEXT, Nothing, "\"project\"", "A name for people."),
+    key("uri", "path or `file:` URI", Required, "\"file:///srv/project\"", "The directory."),
+    key("name", TEXT, Nothing, "\"project\"", "A display name."),
 ];
 
 const LIMITS: &[Key] = &[
-    key("memory", SIZE, Nothing, "\"512MiB\"", "Memory."),
-    key("cpu_time", TIME, Nothing, "\"10m\"", "Time on the processor."),
-    key("files", COUNT, Nothing, "256", "Open files."),
+    key("memory", SIZE, Nothing, "\"512MiB\"", "Maximum memory."),
+    key("cpu_time", TIME, Nothing, "\"10m\"", "Maximum CPU time."),
+    key("files", COUNT, Nothing, "256", "Maximum number of open files."),
 ];
 
 const OAUTH: &[Key] = &[
-    key("client_id", TEXT, Nothing, "\"bowline\"", "The client id, if one is registered."),
-    key("client_secret", TEXT, Nothing, "\"${TICKETS_SECRET:-none}\"", "The client's secret."),
-    key("scopes", TEXTS, Default("[]"), "[\"read\"]", "The scopes to ask for."),
+    key("client_id", TEXT, Nothing, "\"bowline\"", "The registered client id."),
+    key("client_secret", TEXT, Nothing, "\"${TICKETS_SECRET:-none}\"", "The client secret."),
+    key("scopes", TEXTS, Default("[]"), "[\"read\"]", "The scopes to request."),
     key("callback_port", COUNT, Nothing, "9000", "The port to listen on for the redirect."),
     key(
         "metadata_url",
         TEXT,
         Nothing,
         "\"https://login.example.com/.well-known/oauth-authorization-server\"",
-        "Where the metadata of the authorization server is.",
+        "The metadata URL of the authorization server.",
     ),
 ];
 
@@ -263,65 +239,59 @@ const GATEWAY: &[Key] = &[
         "address and port",
         Default("\"127.0.0.1:7337\""),
         "\"127.0.0.1:9000\"",
-        "Where clients connect.",
+        "The address to listen on.",
     ),
     key("path", TEXT, Default("\"/mcp\""), "\"/tools\"", "The path of the endpoint."),
-    key("name", TEXT, Default("\"bowline\""), "\"team\"", "The name the gateway gives itself."),
+    key("name", TEXT, Default("\"bowline\""), "\"team\"", "The server name of the gateway."),
     key(
         "instructions",
         TEXT,
         Nothing,
         "\"Ask before you delete.\"",
-        "What models are told, before what the servers say.",
+        "Instructions for models, before those of the servers.",
     ),
     key(
         "allowed_origins",
         TEXTS,
         Default("[]"),
         "[\"https://app.example.com\"]",
-        "Origins whose web pages may call the gateway and read its replies (CORS).",
+        "Origins whose web pages may use the gateway (CORS).",
     ),
     key(
         "allowed_hosts",
         TEXTS,
         Default("[]"),
         "[\"mcp.example.com\"]",
-        "Values of `Host` that are accepted beside `localhost` and the address in `listen`. `*` accepts all, and needs a token.",
+        "Host names to accept in addition to `localhost` and the address in `listen`. `*` accepts all and needs a token.",
     ),
     key(
         "token_env",
         TEXT,
         Nothing,
         "\"BOWLINE_TOKEN\"",
-        "The variable that holds the token clients have to send.",
+        "The environment variable with the token that clients must send.",
     ),
     key(
         "consent",
         "`client`, `ask` or `deny`",
         Nothing,
         "\"ask\"",
-        "Who consents to calls that no rule decides: the calling client, which asks its own user; the user, who is asked at the terminal or through the client (elicitation); or nobody, so that they are refused. Without it: `ask` at a terminal; without a terminal `client` if only one user can connect (standard streams, or a loopback address with a token), else `ask`.",
+        "What happens to calls that no rule matches. `client`: allow them, the client asks its own user. `ask`: ask the user, at the terminal or through the client (elicitation). `deny`: refuse them. Default: `ask` at a terminal; without a terminal `client` if only one user can connect (stdio, or a loopback address with a token), otherwise `ask`.",
     ),
     key(
         "max_questions",
         COUNT,
         Default("10"),
         "20",
-        "How many questions of one server may be unanswered, from 1 to 1000: those that wait, and those of the last minute that nobody answered. Further ones are refused.",
+        "The maximum number of unanswered questions per server, from 1 to 1000: pending ones, and those of the last minute that timed out. Further questions are refused.",
     ),
-    key(
-        "max_name",
-        COUNT,
-        Default("60"),
-        "128",
-        "The longest name of a tool that clients are given, from 16 to 128.",
-    ),
+    key("max_name", COUNT, Default("60"), "128", "The maximum length of tool names, from 16 to 128."),
     key(
         "max_sessions",
         COUNT,
         Default("1000"),
         "5000",
-        "How many sessions one caller may have; all clients with the same token, or without one, are one caller. Beyond that the session idle longest is ended.",
+        "The maximum number of sessions per caller; all clients with the same token, or without one, are one caller. Above the limit, the session that has been idle longest is closed.",
     ),
     key("session_idle", TIME, Default("\"12h\""), "\"1h\"", "How long a session may be idle."),
     key(
@@ -329,100 +299,106 @@ const GATEWAY: &[Key] = &[
         COUNT,
         Default("10000"),
         "1000",
-        "How many connections may be open, at most three quarters of the file descriptors of the process. Beyond that the connection idle longest is closed.",
+        "The maximum number of connections, and at most three quarters of the file descriptors. Above the limit, the connection that has been idle longest is closed.",
     ),
     key(
         "keep_alive",
         TIME,
         Default("\"3m\""),
         "\"10m\"",
-        "How long a connection may be idle. It should be longer than in the load balancer before the gateway.",
+        "How long a connection may be idle. Use a longer time than your load balancer does.",
     ),
     key(
         "max_retained_bytes",
         SIZE,
         Default("\"256MiB\""),
         "\"64MiB\"",
-        "How many bytes of events all sessions together keep for clients that come back.",
+        "The maximum number of bytes of events that all sessions retain for reconnecting clients.",
     ),
     key(
         "shutdown_delay",
         TIME,
         Default("\"3s\""),
         "\"10s\"",
-        "How long requests are still served after SIGTERM, while `/readyz` answers 503.",
+        "How long requests are still served after SIGTERM, while `/readyz` returns 503.",
     ),
     key(
         "max_client_servers",
         COUNT,
         Default("256"),
         "1000",
-        "How many servers with `share = \"per-client\"` run at a time, for all callers together.",
+        "The maximum number of running servers with `share = \"per-client\"`, for all callers.",
     ),
     key(
         "max_client_servers_per_user",
         COUNT,
         Default("64"),
         "16",
-        "How many of them run at a time for one authenticated user.",
+        "The maximum number of them per authenticated user.",
     ),
 ];
 
 const RULES: &[Key] = &[
-    key("effect", "`allow`, `ask` or `deny`", Required, "\"ask\"", "What happens to what the rule matches."),
+    key("effect", "`allow`, `ask` or `deny`", Required, "\"ask\"", "What happens if the rule matches."),
     key(
         "action",
         "`call`, `read`, `prompt`, `sample`, `form`, `visit` or `roots`",
         Nothing,
         "\"call\"",
-        "What is about to happen. Without it a rule that allows or asks is about tool calls, and one that denies is about everything.",
+        "The kind of action. By default, a rule that allows or asks applies to tool calls, and a rule that denies applies to everything.",
     ),
     key("server", PATTERN, Nothing, "\"tickets\"", "The name of the server."),
     key("tool", PATTERN, Nothing, "\"delete_*\"", "The name of the tool or prompt, or the URI."),
-    key("caller", PATTERN, Nothing, "\"claude-code*\"", "The client or user that calls."),
+    key("caller", PATTERN, Nothing, "\"claude-code*\"", "The calling client or user."),
     key(
         "arguments",
         "table of patterns",
         Default("{}"),
         "{ path = \"/etc/*\" }",
-        "What the arguments look like, by name or JSON pointer; `*` is any of them.",
+        "Patterns for arguments, by name or JSON pointer; `*` is any argument.",
     ),
     key(
         "annotations",
         "table",
         Nothing,
         "{ destructive = true }",
-        "What the server says about the tool; see `[rules.annotations]`.",
+        "The annotations of the tool; see `[rules.annotations]`.",
     ),
-    key("reason", TEXT, Nothing, "\"It cannot be undone.\"", "Why, for the one who is refused or asked."),
+    key(
+        "reason",
+        TEXT,
+        Nothing,
+        "\"It cannot be undone.\"",
+        "The reason, shown when the call is denied or asked about.",
+    ),
 ];
 
 const ANNOTATIONS: &[Key] = &[
-    key("read_only", FLAG, Nothing, "true", "It changes nothing."),
-    key("destructive", FLAG, Nothing, "true", "What it changes may be lost."),
-    key("idempotent", FLAG, Nothing, "true", "Twice is the same as once."),
-    key("open_world", FLAG, Nothing, "true", "It reaches beyond a closed set of things."),
+    key("read_only", FLAG, Nothing, "true", "The tool changes nothing."),
+    key("destructive", FLAG, Nothing, "true", "The tool may destroy data."),
+    key("idempotent", FLAG, Nothing, "true", "Calling the tool twice has the same effect as once."),
+    key("open_world", FLAG, Nothing, "true", "The tool interacts with external systems."),
 ];
 
 const SAMPLING: &[Key] = &[
-    key("max_tokens_per_call", COUNT, Nothing, "4096", "The most tokens one call may ask for."),
+    key("max_tokens_per_call", COUNT, Nothing, "4096", "The maximum number of tokens per call."),
     key(
         "max_tokens_per_server",
         COUNT,
         Nothing,
         "100000",
-        "The most tokens one server may use while the host runs.",
+        "The maximum number of tokens per server and run of the host.",
     ),
-    key("max_tokens_per_hour", COUNT, Nothing, "100000", "The most tokens one server may use in an hour."),
-    key("timeout", TIME, Nothing, "\"2m\"", "How long a provider may take."),
+    key("max_tokens_per_hour", COUNT, Nothing, "100000", "The maximum number of tokens per server and hour."),
+    key("timeout", TIME, Nothing, "\"2m\"", "The timeout of a provider."),
     key(
         "providers",
         "tables",
         Nothing,
         "{ local = { kind = \"openai\" } }",
-        "Whom to ask; see `[sampling.providers.NAME]`.",
+        "The model providers; see `[sampling.providers.NAME]`.",
     ),
-    key("models", "list of tables", Nothing, "[]", "What to choose from; see `[[sampling.models]]`."),
+    key("models", "list of tables", Nothing, "[]", "The models; see `[[sampling.models]]`."),
 ];
 
 const PROVIDERS: &[Key] = &[
@@ -431,45 +407,39 @@ const PROVIDERS: &[Key] = &[
         "`openai` or `anthropic`",
         Required,
         "\"openai\"",
-        "The interface it speaks. Ollama, vLLM and many others speak the first.",
+        "The API of the provider. Ollama, vLLM and many others support `openai`.",
     ),
     key(
         "base_url",
         TEXT,
         Nothing,
         "\"http://127.0.0.1:11434/v1\"",
-        "Where it is, if not at the usual place.",
+        "The base URL, if it is not the default.",
     ),
-    key("key_env", TEXT, Nothing, "\"OPENAI_API_KEY\"", "The variable that holds its key."),
-    key("key_file", PATH, Nothing, "\"~/.config/bowline/key\"", "The file that holds its key."),
+    key("key_env", TEXT, Nothing, "\"OPENAI_API_KEY\"", "The environment variable with the API key."),
+    key("key_file", PATH, Nothing, "\"~/.config/bowline/key\"", "The file with the API key."),
 ];
 
 const MODELS: &[Key] = &[
-    key("name", TEXT, Required, "\"model-name\"", "Its name at the provider."),
-    key("provider", TEXT, Required, "\"cloud\"", "The name of its provider."),
-    key("aliases", TEXTS, Default("[]"), "[\"small\"]", "Further names that hints of servers may match."),
-    key("cost", SHARE, Default("0.5"), "1", "How cheap it is: 1 is the cheapest."),
-    key("speed", SHARE, Default("0.5"), "1", "How fast it is: 1 is the fastest."),
-    key("intelligence", SHARE, Default("0.5"), "1", "How able it is: 1 is the most able."),
+    key("name", TEXT, Required, "\"model-name\"", "The name at the provider."),
+    key("provider", TEXT, Required, "\"cloud\"", "The name of the provider."),
+    key("aliases", TEXTS, Default("[]"), "[\"small\"]", "More names that hints of servers can match."),
+    key("cost", SHARE, Default("0.5"), "1", "How cheap the model is; 1 is the cheapest."),
+    key("speed", SHARE, Default("0.5"), "1", "How fast the model is; 1 is the fastest."),
+    key("intelligence", SHARE, Default("0.5"), "1", "How capable the model is; 1 is the most capable."),
 ];
 
 const AUDIT: &[Key] = &[
-    key("file", PATH, Nothing, "\"~/bowline-audit.jsonl\"", "The file; nothing is written without one."),
+    key("file", PATH, Nothing, "\"~/bowline-audit.jsonl\"", "The log file; without it, nothing is logged."),
     key(
         "max_bytes",
         SIZE,
         Default("\"16MiB\""),
         "\"64MiB\"",
-        "How long the file may grow before a new one is begun.",
+        "The maximum size of the file before it is rotated.",
     ),
-    key("keep", COUNT, Default("5"), "10", "How many old files are kept."),
-    key(
-        "required",
-        FLAG,
-        Default("false"),
-        "true",
-        "Whether calls are refused that cannot be written down, because the log cannot be written or does not keep up.",
-    ),
+    key("keep", COUNT, Default("5"), "10", "The number of old files to keep."),
+    key("required", FLAG, Default("false"), "true", "Whether calls are denied if they cannot be logged."),
 ];
 
 const DISCLOSURE: &[Key] = &[
@@ -478,22 +448,22 @@ const DISCLOSURE: &[Key] = &[
         "`auto`, `off` or `on`",
         Default("\"auto\""),
         "\"on\"",
-        "Whether tools are searched for instead of listed.",
+        "Whether to offer a search instead of the list.",
     ),
     key(
         "threshold_tokens",
         COUNT,
         Default("20000"),
         "5000",
-        "From how many estimated tokens on, if automatic.",
+        "The estimated size of the list, in tokens, above which `auto` offers the search.",
     ),
 ];
 
 const INPUTS: &[Key] = &[
-    key("description", TEXT, Nothing, "\"Your token\"", "What to enter."),
-    key("password", FLAG, Default("false"), "true", "Whether it is hidden while it is typed."),
-    key("default", TEXT, Nothing, "\"none\"", "What it is if nothing is entered."),
-    key("choices", TEXTS, Default("[]"), "[\"eu\", \"us\"]", "What may be entered."),
+    key("description", TEXT, Nothing, "\"Your token\"", "The prompt."),
+    key("password", FLAG, Default("false"), "true", "Whether the input is hidden."),
+    key("default", TEXT, Nothing, "\"none\"", "The default value."),
+    key("choices", TEXTS, Default("[]"), "[\"eu\", \"us\"]", "The allowed values."),
 ];
 
 const FILE: &[Key] = &[key(
@@ -501,80 +471,68 @@ const FILE: &[Key] = &[key(
     "list of paths",
     Nothing,
     "[]",
-    "Files of any dialect to read before this one, which can adjust what they say.",
+    "Files of any format to load before this one, which can override them.",
 )];
 
 /// Every table of the file, in the order of the reference.
 pub const SECTIONS: &[Section] = &[
-    section("", "What stands before all tables.", FILE),
+    section("", "Keys before all tables.", FILE),
     Section {
         beside: "command = \"a\"\n",
         ..section(
             "[servers.NAME]",
-            "A server: how it is reached, which is said below, and how it is treated. An entry with neither `command` nor \
-             `url` adjusts the server of that name in another file.",
+            "A server. The next two sections describe how to reach it. An entry with neither `command` nor `url` overrides settings of \
+             the server of that name in another file.",
             SETTINGS,
         )
     },
     Section {
         condition: Some("with `command`"),
-        ..section(
-            "[servers.NAME]",
-            "A server that the host starts, and talks to over standard input and output.",
-            COMMAND,
-        )
+        ..section("[servers.NAME]", "A stdio server, which the host starts.", COMMAND)
     },
-    Section { condition: Some("with `url`"), ..section("[servers.NAME]", "A server on the network.", URL) },
+    Section { condition: Some("with `url`"), ..section("[servers.NAME]", "An HTTP server.", URL) },
     Section {
         beside: "[servers.NAME]\ncommand = \"a\"\n",
-        ..section("[[servers.NAME.roots]]", "A folder the server is told of, with a name.", ROOTS)
+        ..section("[[servers.NAME.roots]]", "A root to send to the server, with a name.", ROOTS)
     },
     Section {
         beside: "[servers.NAME]\ncommand = \"a\"\n",
-        ..section("[servers.NAME.limits]", "What the process of a server may use.", LIMITS)
+        ..section("[servers.NAME.limits]", "Resource limits of the server process.", LIMITS)
     },
     Section {
         beside: "[servers.NAME]\nurl = \"https://a.example\"\n",
-        ..section(
-            "[servers.NAME.oauth]",
-            "What is known beforehand for signing in at a server. It is read and checked, but has no effect yet.",
-            OAUTH,
-        )
+        ..section("[servers.NAME.oauth]", "OAuth settings. They are validated but have no effect yet.", OAUTH)
     },
-    section(
-        "[inputs.NAME]",
-        "A value to ask the user for, which other values name as `${input:NAME}`.",
-        INPUTS,
-    ),
-    section("[gateway]", "How clients reach the host. Only in your own files.", GATEWAY),
+    section("[inputs.NAME]", "A value that the user is asked for, used as `${input:NAME}`.", INPUTS),
+    section("[gateway]", "How clients connect to the gateway. Only in your own files.", GATEWAY),
     section(
         "[[rules]]",
-        "What may happen. The first rule that matches decides; a condition that is absent matches everything. A file of a \
-         project may only deny.",
+        "The policy. The first matching rule decides; a missing condition matches everything. Rules in project files can \
+         only deny.",
         RULES,
     ),
     Section {
         beside: "[[rules]]\neffect = \"ask\"\n",
         ..section(
             "[rules.annotations]",
-            "What a server has to say about a tool for the rule to match.",
+            "The annotations that a tool must have for the rule to match.",
             ANNOTATIONS,
         )
     },
-    section("[sampling]", "Which models answer servers that ask for one. Only in your own files.", SAMPLING),
+    section("[sampling]", "The models for sampling requests of servers. Only in your own files.", SAMPLING),
     section(
         "[sampling.providers.NAME]",
-        "Somebody who runs models. A key is never in the file itself.",
+        "A model provider. API keys are never stored in this file.",
         PROVIDERS,
     ),
     Section {
         beside: "[sampling.providers.cloud]\nkind = \"openai\"\n",
-        ..section("[[sampling.models]]", "A model to choose.", MODELS)
+        ..section("[[sampling.models]]", "A model.", MODELS)
     },
-    section("[audit]", "Where decisions and calls are written down. Only in your own files.", AUDIT),
+    section("[audit]", "The audit log of decisions and calls. Only in your own files.", AUDIT),
     section(
         "[disclosure]",
-        "When tools are searched for instead of listed. Only in your own files.",
+        "When clients get a tool search instead of a list of all tools. Only in your own files.",
         DISCLOSURE,
     ),
 ];

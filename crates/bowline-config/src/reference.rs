@@ -7,12 +7,12 @@ use super::keys::{Absent, SECTIONS, Section};
 const INTRO: &str = "\
 # Configuration
 
-The keys of `bowline.toml`, table by table. The page is made from the table that the tests hold against the parser: every key
-the parser asks for is here, every example is accepted, and every default is what holds when the key is absent.
+The keys of `bowline.toml`, table by table. This page is generated from a table that the tests compare with the parser: it is
+complete, every example is valid, and every default is the real one.
 
-Any text may hold variables: `${NAME}` and `${env:NAME}` are of the environment, `${NAME:-text}` has a default, and
-`${input:NAME}` is asked for. In a pattern `*` stands for anything. What is not known is kept and told, not refused, except in
-rules, where a misspelled condition would match too much.
+Strings can contain variables: `${NAME}` and `${env:NAME}` are environment variables, `${NAME:-text}` has a default, and the user is
+asked for `${input:NAME}`. In a pattern, `*` matches anything. Unknown keys are reported and ignored, except in rules, where a
+misspelled condition would match too much.
 ";
 
 /// The page, in Markdown.
@@ -25,12 +25,12 @@ pub fn reference() -> String {
     let mut page = INTRO.to_owned();
     for section in SECTIONS {
         let heading = match (section.header, section.condition) {
-            ("", _) => "The file".to_owned(),
+            ("", _) => "Top level".to_owned(),
             (header, None) => format!("`{header}`"),
             (header, Some(condition)) => format!("`{header}` {condition}"),
         };
         let _ = writeln!(page, "\n## {heading}\n\n{}\n", section.about);
-        page.push_str("| key | value | without it | what it means |\n| --- | --- | --- | --- |\n");
+        page.push_str("| key | value | default | description |\n| --- | --- | --- | --- |\n");
         for key in section.keys {
             let absent = match key.absent {
                 Absent::Required => "required".to_owned(),
