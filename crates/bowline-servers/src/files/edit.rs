@@ -30,8 +30,8 @@ pub(super) fn apply(text: &str, replacements: &[Replacement<'_>]) -> Result<Stri
             [_, _, ..] if !all => {
                 let places: Vec<_> = lines.iter().take(10).map(ToString::to_string).collect();
                 return Err(Error::tool(format!(
-                    "edit {number}: expected `old_text` once, found it {} times (lines {}): give more of what is around \
-                     it, or set `replace_all`",
+                    "edit {number}: `old_text` occurs {} times (lines {}); include more context to make \
+                     it unique, or set `replace_all`",
                     lines.len(),
                     places.join(", ")
                 )));
@@ -81,7 +81,7 @@ mod tests {
             "a\nb\na\n",
             &[("a", "c", false)],
             &expect![
-                "error: edit 1: expected `old_text` once, found it 2 times (lines 1, 3): give more of what is around it, or set `replace_all`"
+                "error: edit 1: `old_text` occurs 2 times (lines 1, 3); include more context to make it unique, or set `replace_all`"
             ],
         );
     }

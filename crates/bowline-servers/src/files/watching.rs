@@ -219,17 +219,17 @@ mod tests {
             sender.send(Message::Watch(name.into(), Watched::new(jail.place(name).unwrap()))).unwrap();
         }
         std::fs::write(folder.path().join("a"), "changed").unwrap();
-        let (told, tellings) = mpsc::channel();
+        let (report, reported) = mpsc::channel();
         let worker = std::thread::spawn(move || {
             let mut watch = Watch { watcher: None, files: BTreeMap::new(), folders: BTreeMap::new() };
-            run(&receiver, &mut watch, |uri| told.send(uri.to_owned()).unwrap());
+            run(&receiver, &mut watch, |uri| report.send(uri.to_owned()).unwrap());
         });
-        assert_eq!(tellings.recv().unwrap(), "a");
+        assert_eq!(reported.recv().unwrap(), "a");
         std::fs::write(folder.path().join("b"), "new").unwrap();
         sender.send(Message::Hint).unwrap();
-        assert_eq!(tellings.recv().unwrap(), "b");
+        assert_eq!(reported.recv().unwrap(), "b");
         sender.send(Message::End).unwrap();
         worker.join().unwrap();
-        assert!(tellings.recv().is_err(), "nothing else is told");
+        assert!(reported.recv().is_err(), "nothing else is reported");
     }
 }

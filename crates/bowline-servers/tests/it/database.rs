@@ -1,4 +1,4 @@
-//! The server of a database of SQLite.
+//! The database server with SQLite.
 
 use crate::support::alone;
 use bowline::prelude::{Revision, Server};
@@ -7,7 +7,7 @@ use bowline_testing::{Peer, Result};
 use serde_json::{Value, json};
 use std::{fs, path::PathBuf, time::Duration};
 
-/// A file in a folder of its own, which goes with it.
+/// A file in its own temporary directory.
 struct Shop {
     _folder: tempfile::TempDir,
     path: PathBuf,
@@ -35,7 +35,7 @@ async fn call(peer: &mut Peer, tool: &str, arguments: Value) -> Result<Value> {
     Ok(answer["result"].clone())
 }
 
-/// What a tool gives as structured content.
+/// Returns the structured content of a result.
 async fn given(server: Server, tool: &str, arguments: Value) -> Value {
     let mut peer = Peer::memory(server).unwrap();
     let result = call(&mut peer, tool, arguments).await.unwrap();
@@ -47,7 +47,7 @@ async fn query(server: Server, sql: &str) -> Value {
     given(server, "query", json!({ "sql": sql })).await
 }
 
-/// What a tool says of its failure.
+/// Returns the error of a tool.
 async fn refusal(server: Server, tool: &str, arguments: Value) -> String {
     let mut peer = Peer::memory(server).unwrap();
     let result = call(&mut peer, tool, arguments).await.unwrap();
@@ -86,7 +86,7 @@ async fn values_of_every_kind_are_shown() {
     assert_eq!(found["rows"], json!([[null, 9_007_199_254_740_993_i64, 0.5, "ä", binary, "inf"]]));
 }
 
-/// What `query` refuses.
+/// Statements that `query` refuses.
 const WRITES: [&str; 27] = [
     "INSERT INTO customers VALUES (1000, 'x', 'x', 'x')",
     "INSERT INTO customers VALUES (1000, 'x', 'x', 'x') RETURNING id",
@@ -198,12 +198,12 @@ async fn an_endless_query_times_out() -> Result {
 
 #[tokio::test]
 async fn a_cancelled_call_cancels_its_query() -> Result {
-    // The database in memory has one connection: were the first query still at work, the second would wait for it.
+    // The in-memory database has one connection: if the first query were still running, the second would wait.
     let mut peer = Peer::memory(sample().time_limit(Duration::from_secs(3600)).server())?;
     peer.initialize(Revision::V2025_11_25).await?;
     let endless = json!({ "name": "query", "arguments": { "sql": ENDLESS[0] } });
     let id = peer.start("tools/call", endless).await?;
-    // Others are served meanwhile, on one thread.
+    // Other calls are served at the same time, on one thread.
     assert!(peer.request("ping", json!({})).await?["result"].is_object());
     peer.notify("notifications/cancelled", json!({ "requestId": id })).await?;
     let next = json!({ "name": "query", "arguments": { "sql": "SELECT 1" } });
@@ -244,7 +244,7 @@ async fn huge_values_are_refused_or_cut() {
     assert!(found.to_string().len() < 2000);
 }
 
-/// The most memory that this process had, in MiB.
+/// Returns the peak memory of this process in MiB.
 fn peak_memory() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -274,7 +274,7 @@ fn a_row_of_many_long_values_is_limited() {
                 let told = refusal(database.clone().server(), "query", json!({ "sql": sql })).await;
                 assert!(told.contains("too much memory") || told.contains("too big"), "{told}");
             }
-            // The memory is free again, and a long row is cut, not refused.
+            // The memory is released, and a long row is cut, not refused.
             let found = query(database.server(), &format!("SELECT {}", values(10, 10_000_000))).await;
             assert_eq!((&found["truncated"], found["rows"][0].as_array().unwrap().len()), (&json!(true), 10));
             assert!(found.to_string().len() < 1_100_000);
@@ -306,7 +306,7 @@ async fn statements_beyond_the_queue_are_refused() -> Result {
     }
     let next = json!({ "name": "query", "arguments": { "sql": "SELECT 1" } });
     loop {
-        // Those that were given up leave the queue a moment later.
+        // Cancelled statements leave the queue a moment later.
         let answer = peer.request("tools/call", next.clone()).await?["result"].clone();
         if answer["isError"] != true {
             assert_eq!(answer["structuredContent"]["rows"], json!([[1]]));
@@ -317,7 +317,7 @@ async fn statements_beyond_the_queue_are_refused() -> Result {
 
 #[test]
 fn waiting_statements_leave_threads_to_other_servers() -> Result {
-    // With a thread for each of them, the statements would have all eight, and the file would never be read.
+    // With one thread each, the statements would occupy all eight threads, and the file would never be read.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(8).build();
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.txt"), "read").unwrap();
@@ -369,7 +369,7 @@ async fn explain_does_not_run_the_statement() -> Result {
     let shop = Shop::new();
     let before = fs::read(&shop.path).unwrap();
     let mut peer = Peer::memory(shop.database().without_consent().server())?;
-    // Some settings are made while a statement is compiled, in a plan too.
+    // Some settings take effect when a statement is compiled, even in a plan.
     for sql in [
         "PRAGMA journal_mode = WAL",
         "PRAGMA user_version = 5",
@@ -384,7 +384,7 @@ async fn explain_does_not_run_the_statement() -> Result {
         let result = call(&mut peer, "explain", json!({ "sql": sql })).await?;
         assert_eq!(result["isError"], true, "{sql}: {result}");
     }
-    // It would not end if it were run.
+    // Running it would never end.
     let result = call(&mut peer, "explain", json!({ "sql": ENDLESS[0] })).await?;
     assert_ne!(result["isError"], true, "{result}");
     assert_eq!(fs::read(&shop.path).unwrap(), before);
@@ -398,7 +398,7 @@ async fn a_missing_database_is_created_on_request() -> Result {
     let mut peer = Peer::memory(Database::sqlite_or_create(&path).unwrap().without_consent().server())?;
     let made = call(&mut peer, "execute", json!({ "sql": "CREATE TABLE notes (text TEXT)" })).await?;
     assert_ne!(made["isError"], true, "{made}");
-    // A second time, what is there stays.
+    // An existing file is not changed.
     let tables = given(Database::sqlite_or_create(&path).unwrap().server(), "tables", json!({})).await;
     assert_eq!(tables["tables"][0]["name"], "notes");
     let told = Database::sqlite_or_create(folder.path().join("none/new.db")).unwrap_err().to_string();

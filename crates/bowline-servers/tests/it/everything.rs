@@ -1,4 +1,4 @@
-//! The server `everything`: what it offers, over every revision, and what its own entries do.
+//! The server `everything` in every revision.
 
 use bowline::{
     client::memory,
@@ -12,7 +12,7 @@ use bowline_servers::everything;
 use expect_test::{Expect, expect};
 use serde_json::Value;
 
-/// A client of one revision that accepts whatever it is asked.
+/// A client of one revision that accepts every question.
 async fn client(revision: Revision) -> Client {
     let (near, far) = memory();
     tokio::spawn(everything::server().serve(far.read, far.write));
@@ -27,7 +27,7 @@ async fn client(revision: Revision) -> Client {
         .expect("the server answers")
 }
 
-/// A model that wants a tool at first, and then has what it needs.
+/// A model that first calls a tool and then responds.
 fn model(request: &CreateMessageParams) -> CreateMessageResult {
     let last = request.messages.last().map(|message| message.content.as_slice()).unwrap_or_default();
     if let [Content::ToolResult(result)] = last {
@@ -44,7 +44,7 @@ async fn check(tool: &str, arguments: Value, revision: Revision, expected: Expec
     expected.assert_eq(&json!(called.content).to_string());
 }
 
-/// The names of everything there is.
+/// Returns the names of everything that the server offers.
 async fn names(revision: Revision) -> Vec<String> {
     let client = client(revision).await;
     let tools = client.tools().await.expect("tools are listed").into_iter().map(|tool| tool.name);

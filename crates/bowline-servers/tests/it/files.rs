@@ -1,4 +1,4 @@
-//! What the tools of the files server do.
+//! The tools of the file server.
 
 use crate::support::{Folder, REVISIONS, call, connect, refused, text, tools};
 use bowline::prelude::*;
@@ -120,7 +120,7 @@ async fn several_files_are_read_at_once() {
         refused(&client, "read_files", json!({ "paths": [] })).await;
         refused(&client, "read_files", json!({ "paths": vec!["a.txt"; 101] })).await;
     }
-    // All together have the limit of one.
+    // All files together share the limit of one call.
     let small = Files::new([&folder.top]).unwrap().max_bytes(120).server();
     let client = connect(small, Revision::V2026_07_28).await;
     let content =
@@ -163,7 +163,7 @@ async fn a_directory_is_shown_as_a_tree() {
     let few = call(&client, "directory_tree", json!({ "limit": 2 })).await;
     assert_eq!((&few["more"], few["entries"].as_array().unwrap().len()), (&json!(true), 3));
     refused(&client, "directory_tree", json!({ "path": "../root-evil" })).await;
-    // Of several folders, all are shown.
+    // All directories are shown.
     let both = Files::new([folder.top.join("sub"), folder.top.join(".git")]).unwrap().server();
     let client = connect(both, Revision::V2026_07_28).await;
     let drawn = text(&client, "directory_tree", json!({})).await;

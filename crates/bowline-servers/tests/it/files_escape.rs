@@ -1,4 +1,4 @@
-//! Ways out of the folders that are served, none of which leads out.
+//! Attempts to escape from the served directories.
 #![cfg(unix)]
 
 use crate::support::{Folder, SECRET, call, connect, names, refused, text};
@@ -21,7 +21,7 @@ async fn client(folder: &Folder) -> Client {
     .await
 }
 
-/// Every tool that takes a path refuses this one, and nothing outside is seen or changed.
+/// Checks that every tool refuses this path, and that nothing outside is read or changed.
 async fn check_refused(folder: &Folder, client: &Client, path: &str) {
     folder.write("inside.txt", "inside");
     for (tool, arguments) in [
@@ -50,7 +50,7 @@ async fn paths_that_leave_the_root_are_refused() {
     let client = client(&folder).await;
     let top = folder.top.to_str().unwrap();
     for path in [
-        // A folder whose name begins like that of the one served.
+        // A directory whose name starts like the served one.
         format!("{top}-evil"),
         format!("{top}-evil/secret.txt"),
         format!("{top}/../root-evil/secret.txt"),
@@ -63,7 +63,7 @@ async fn paths_that_leave_the_root_are_refused() {
         "/proc/self/root/etc/passwd".into(),
         "/proc/self/cwd".into(),
         format!("/proc/self/root{top}-evil/secret.txt"),
-        // No other spelling of the folder's path is that path.
+        // Other spellings of the directory's path are refused.
         format!("{}/../root-evil/secret.txt", top.to_uppercase()),
         format!("{}/a.txt", top.replace("root", "ROOT")),
         format!("{}/a.txt", top.replace("root", "r\u{6f}\u{308}ot")),
@@ -97,13 +97,13 @@ async fn links_that_leave_the_root_are_refused() {
     {
         check_refused(&folder, &client, path).await;
     }
-    // They are seen as the links they are, and a search passes them by.
+    // They are listed as links, and a search skips them.
     let listed = call(&client, "list_directory", json!({})).await;
     let kinds = listed["entries"].as_array().unwrap().iter().filter(|entry| entry["kind"] == "link").count();
     assert_eq!(kinds, 6);
     let found = call(&client, "search_files", json!({ "content": SECRET })).await;
     assert_eq!(found["matches"], json!([]));
-    // What is deleted is the link.
+    // Deleting removes the link, not the target.
     call(&client, "delete_file", json!({ "path": "file" })).await;
     assert_eq!(std::fs::read_to_string(folder.outside.join("secret.txt")).unwrap(), SECRET);
 }
@@ -170,7 +170,7 @@ async fn pipes_sockets_and_devices_are_refused_without_blocking() {
     );
 }
 
-/// Swaps what `folder/door` is, between a folder of ours and a link that leads out, until told to end.
+/// Swaps `folder/door` between a directory and a link that leads outside, until stopped.
 fn swap(folder: &Folder, ended: &Arc<AtomicBool>) -> std::thread::JoinHandle<u64> {
     let (door, real) = (folder.top.join("door"), folder.top.join("real"));
     let link = folder.top.join("link");
@@ -179,7 +179,7 @@ fn swap(folder: &Folder, ended: &Arc<AtomicBool>) -> std::thread::JoinHandle<u64
     std::thread::spawn(move || {
         let mut swaps = 0;
         while !ended.load(Ordering::Relaxed) {
-            // The folder is at the door, then the link, each put there by a rename.
+            // First the directory, then the link, each by a rename.
             std::fs::rename(&real, &door).unwrap();
             std::fs::rename(&door, &real).unwrap();
             std::fs::rename(&link, &door).unwrap();
@@ -207,7 +207,7 @@ async fn a_directory_swapped_for_a_link_cannot_escape() {
             assert!(!found.text().contains(SECRET), "round {round}: {}", found.text());
             let listed = client.call("list_directory", json!({ "path": "door" })).await.unwrap();
             assert!(listed.is_error() || !listed.text().contains(r#""total":1"#), "{}", listed.text());
-            // Both may succeed, when it is the folder's turn; then it is put back.
+            // Both can succeed while the directory is in place; then it is restored.
             let write = json!({ "path": "door/planted.txt", "content": "x" });
             drop(client.call("write_file", write).await.unwrap());
             let away = json!({ "source": "door/more.txt", "destination": "door/less.txt" });

@@ -1,4 +1,4 @@
-//! Files as resources, and the folders a client works in.
+//! Files as resources, and roots of the client.
 
 use crate::support::{Folder, REVISIONS, SECRET, call, connect, connect_with, refused, text};
 use bowline::{
@@ -18,7 +18,7 @@ async fn files_at_the_top_are_listed_and_all_can_be_read() {
     for revision in REVISIONS {
         let client = connect(server(&folder), revision).await;
         let listed = client.resources().await.unwrap();
-        // A folder is told from a file by its type.
+        // Directories have their own MIME type.
         let is_folder = |file: &&types::Resource| file.mime_type.as_deref() == Some("inode/directory");
         let folders: Vec<_> = listed.iter().filter(is_folder).map(|file| file.uri.clone()).collect();
         assert_eq!(folders, [folder.uri("deep")]);
@@ -109,12 +109,12 @@ async fn subscribers_are_notified_of_changes() {
         folder.write("a.txt", "changed");
         let heard = format!("{:?}", changes.next().await.unwrap());
         assert!(heard.contains(&folder.uri("a.txt")), "{heard}");
-        // By a tool, which puts another file in its place, and for one that was not there.
+        // Changed by a tool, which replaces the file, and for a new file.
         call(&client, "write_file", json!({ "path": "later.txt", "content": "new" })).await;
         let heard = format!("{:?}", changes.next().await.unwrap());
         assert!(heard.contains(&folder.uri("later.txt")), "{heard}");
         drop(changes);
-        // A later subscription is watched anew.
+        // A later subscription is watched again.
         let filter = SubscriptionFilter::new().resource_subscriptions(vec![folder.uri("b.txt")]);
         let mut changes = client.listen(filter).await.unwrap();
         std::fs::remove_file(folder.top.join("b.txt")).unwrap();
@@ -141,10 +141,10 @@ async fn roots_of_the_client_restrict_access() {
         let listed = call(&client, "list_directory", json!({})).await;
         assert_eq!(listed["path"], folder.path("one"));
 
-        // What the client changes holds from the next call on.
+        // Changed roots take effect with the next call.
         client.set_roots([Root::new(folder.uri("two")), Root::new(folder.uri("one"))]).unwrap();
         assert_eq!(text(&client, "read_file", json!({ "path": folder.path("two/b") })).await, "2");
-        // A root around the folder that is served leaves all of it, and no more.
+        // A root that contains the served directory allows all of it, and nothing else.
         let around = folder.top.parent().unwrap().to_str().unwrap();
         client.set_roots([Root::new(format!("file://{around}"))]).unwrap();
         assert_eq!(text(&client, "read_file", json!({ "path": "c" })).await, "3");

@@ -1,4 +1,4 @@
-//! What the tools of the git server do.
+//! The tools of the git server.
 
 use crate::support::{
     Folder, REVISIONS, call, connect, connect_with, git, has_git, refused, repository, text, tools,
@@ -136,7 +136,7 @@ async fn a_repository_is_committed_to() {
         assert_eq!(folder.read("a.txt"), "one\ntwo\n");
         let log = call(&client, "git_log", json!({ "revision": "topic..main" })).await;
         assert_eq!(log["commits"].as_array().unwrap().len(), 1);
-        // What would be lost is not.
+        // Changes are not lost.
         folder.write("b.txt", "mine");
         assert!(refused(&client, "git_switch", json!({ "name": "main" })).await.contains("git failed"));
         assert_eq!(folder.read("b.txt"), "mine");
@@ -162,7 +162,7 @@ async fn staged_files_are_unstaged() {
         refused(&client, "git_unstage", json!({ "paths": [] })).await;
         refused(&client, "git_unstage", json!({ "paths": ["../root-evil"] })).await;
 
-        // Before the first commit, too.
+        // Also before the first commit.
         let fresh = Folder::with(&[("c.txt", "c")]);
         git(&fresh.top, &["init", "-q", "-b", "main"]);
         let client = connect(server(&fresh), revision).await;

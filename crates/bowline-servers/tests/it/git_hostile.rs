@@ -1,4 +1,4 @@
-//! Repositories and callers that mean harm: no program runs, nothing outside is read or written.
+//! Hostile repositories and callers: no program runs, nothing outside is read or written.
 #![cfg(unix)]
 
 use crate::support::{Folder, alone, connect, git, has_git, names, refused, repository};
@@ -11,7 +11,7 @@ fn server(folder: &Folder) -> Server {
     Git::at(&folder.top).unwrap().writable(true).server()
 }
 
-/// Calls of every tool, to be made one after the other.
+/// Calls of every tool, in order.
 fn calls() -> Vec<(&'static str, Value)> {
     vec![
         ("git_status", json!({})),
@@ -33,7 +33,7 @@ fn calls() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Makes all calls, whatever comes of them.
+/// Makes all calls, and returns the errors.
 async fn call_all(client: &Client) -> Vec<String> {
     let mut failed = Vec::new();
     for (tool, arguments) in calls() {
@@ -45,7 +45,7 @@ async fn call_all(client: &Client) -> Vec<String> {
     failed
 }
 
-/// A program that leaves a mark when it runs.
+/// A program that creates a file when it runs.
 fn marker(folder: &Folder) -> (String, impl Fn() -> bool) {
     use std::os::unix::fs::PermissionsExt as _;
     let (mark, program) = (folder.outside.join("mark"), folder.outside.join("program"));
@@ -90,7 +90,7 @@ async fn programs_named_by_the_repository_are_not_run() {
     ] {
         git(&folder.top, &["config", name, &program]);
     }
-    // A name that an argument `name=value` could not carry.
+    // A name that `-c name=value` could not pass.
     for name in ["filter.evil", "filter.x=y"] {
         for end in ["clean", "smudge"] {
             git(&folder.top, &["config", &format!("{name}.{end}"), &program]);
@@ -121,13 +121,13 @@ async fn programs_named_by_the_repository_are_not_run() {
     let client = connect(server(&folder), Revision::V2026_07_28).await;
     let failed = call_all(&client).await;
     assert!(!ran(), "a program ran");
-    // What would have to go through filters is left to the user, and nothing else.
+    // Only files that need filters are refused.
     assert_eq!(failed.len(), 3, "{failed:#?}");
     for told in failed {
         assert!(told.contains("programs of a repository are not run here"), "{told}");
     }
 
-    // Without filters everything works, and still nothing runs.
+    // Without filters everything works, and no program runs.
     for name in ["filter.evil", "filter.x=y"] {
         git(&folder.top, &["config", "--remove-section", name]);
     }
@@ -171,8 +171,7 @@ fn the_hostile_programs_of_these_tests_do_run_in_plain_git() {
     }
 }
 
-/// A filter of the user, such as that of git-lfs, takes settings from the repository: it must not run for a repository
-/// nobody vouches for.
+/// A filter of the user, such as git-lfs, reads settings from the repository, so it must not run for an untrusted repository.
 // V-91
 #[test]
 fn filters_of_the_user_are_not_run() {
@@ -198,7 +197,7 @@ fn filters_of_the_user_are_not_run() {
     git(&folder.top, &["commit", "-q", "-m", "Attributes"]);
     folder.write("a.txt", "one\nTWO\n");
     folder.write("b.txt", "b");
-    // Git by itself runs it.
+    // Plain git runs it.
     let status = std::process::Command::new("git").arg("status").current_dir(&folder.top).output().unwrap();
     assert!(mark.exists(), "{status:?}");
     std::fs::remove_file(&mark).unwrap();
@@ -207,7 +206,7 @@ fn filters_of_the_user_are_not_run() {
         let client = connect(server(&folder), Revision::V2026_07_28).await;
         let failed = call_all(&client).await;
         assert!(!mark.exists(), "the filter ran");
-        // What needs the filter is left to the user, and nothing else.
+        // Only files that need the filter are refused.
         assert_eq!(
             failed,
             ["git_add: `a.txt` uses the filter `global`, and filters are not run here; use git directly"]
@@ -306,7 +305,7 @@ async fn arguments_are_never_parsed_as_options() {
             let told = refused(&client, tool, arguments).await;
             assert!(!told.contains("outside-content"), "{tool} {option}: {told}");
         }
-        // As a path or a name it means itself, and nothing of that name is there.
+        // It is interpreted literally as a path or name, which does not exist.
         for (tool, arguments) in [
             ("git_log", json!({ "paths": [option] })),
             ("git_log", json!({ "author": option })),
@@ -325,7 +324,7 @@ async fn arguments_are_never_parsed_as_options() {
     assert_eq!(names(&folder.top), [".git", "a.txt"]);
     assert_eq!(git(&folder.top, &["rev-parse", "HEAD"]), head);
     assert_eq!(git(&folder.top, &["branch", "--list"]).trim(), "* main");
-    // A message is fed, not passed.
+    // The message is passed on standard input, not as an argument.
     folder.write("b.txt", "b");
     let commit = json!({ "message": options[0], "paths": ["b.txt"] });
     assert!(!client.call("git_commit", commit).await.unwrap().is_error());
@@ -361,12 +360,12 @@ async fn paths_outside_of_the_repository_are_refused() {
         }
         if path != "link/secret.txt" {
             refused(&client, "git_log", json!({ "paths": [path] })).await;
-            // Two paths, of which one is outside, would be compared with each other.
+            // Git would compare two paths if one of them is outside.
             refused(&client, "git_diff", json!({ "paths": ["a.txt", path] })).await;
         }
     }
     assert_eq!(git(&folder.top, &["ls-files"]), "a.txt\n");
-    // What is written like a pattern is a name.
+    // Patterns are interpreted literally.
     for pattern in ["*", ":/", ":(top)", ":!a.txt", "a.???"] {
         refused(&client, "git_add", json!({ "paths": [pattern] })).await;
     }
@@ -386,11 +385,11 @@ fn a_directory_cannot_expose_another_repository() {
     let git_dir = victim.top.join(".git");
     thief.write(".git", format!("gitdir: {}\n", git_dir.display()));
     assert!(refused_at(&thief.top).contains("which does not refer back to it"));
-    // A repository that claims another folder is not served as if it were that folder.
+    // A repository that claims another directory is not served from there.
     let liar = repository();
     git(&liar.top, &["config", "core.worktree", victim.top.to_str().unwrap()]);
     assert!(refused_at(&liar.top).contains("its repository has the top"));
-    // Nor as if it were the folder around it.
+    // Nor from its parent directory.
     let around = Folder::new();
     around.write("liar/secret", "");
     let within = around.top.join("liar");
@@ -435,6 +434,6 @@ async fn a_submodule_with_programs_of_its_own_runs_none() {
     let client = connect(server(&folder), Revision::V2026_07_28).await;
     assert_eq!(call_all(&client).await, [""; 0]);
     assert!(!ran(), "a program ran");
-    // The submodule is itself a work tree that can be served.
+    // The submodule itself can be served.
     assert!(Git::at(&sub).is_ok());
 }

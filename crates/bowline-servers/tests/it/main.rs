@@ -1,4 +1,4 @@
-//! The servers as their clients see them.
+//! Tests of the built-in servers through a client.
 
 mod database;
 mod everything;

@@ -1,4 +1,4 @@
-//! The server of a database of PostgreSQL, where there is one: `BOWLINE_POSTGRES` names it, as `tests/postgres/run` does.
+//! The database server with PostgreSQL, if `BOWLINE_POSTGRES` names one, as `tests/postgres/run` does.
 
 use bowline_servers::database::Database;
 use bowline_testing::{Peer, Result};
@@ -101,7 +101,7 @@ async fn queries_only_read(database: &Database) -> Result {
     Ok(())
 }
 
-/// A statement that is explained is planned and not run, however the options are spelled.
+/// An explained statement is planned and not run, however the options are spelled.
 async fn plans_run_nothing(database: &Database) -> Result {
     const SLOW: &str = "SELECT pg_sleep(3600)";
     let mut peer = Peer::memory(database.clone().time_limit(Duration::from_secs(60)).server())?;
@@ -137,7 +137,7 @@ async fn plans_run_nothing(database: &Database) -> Result {
     Ok(())
 }
 
-/// A row may have a gigabyte on its way; it is not kept until it is whole.
+/// A row can have a gigabyte; it is not buffered as a whole.
 async fn long_rows_are_refused(database: &Database) -> Result {
     let database = &database.clone().time_limit(Duration::from_secs(60));
     let mut peer = Peer::memory(database.clone().server())?;
@@ -149,13 +149,13 @@ async fn long_rows_are_refused(database: &Database) -> Result {
         let told = call(&mut peer, "query", json!({ "sql": sql })).await?["content"][0]["text"].clone();
         assert!(told.as_str().unwrap().starts_with("the result is too large"), "{told}");
     }
-    // What fits is cut without being decoded.
+    // Long values are cut without being decoded.
     let cut = "SELECT repeat('x', 5000000), array_fill(1, ARRAY[500000]), to_json(repeat('j', 3000000))";
     let found = call(&mut peer, "query", json!({ "sql": cut })).await?["structuredContent"].clone();
     assert_eq!(found["truncated"], true, "{found}");
     assert_eq!(found["rows"][0][1], "… (too long)");
     assert!(found.to_string().len() < 1_000_000);
-    // Each row on its own is short enough, and all are written.
+    // Each row is short enough, and all are written.
     let mut peer = Peer::memory(database.clone().without_consent().server())?;
     let many = "UPDATE bowline.people SET name = name RETURNING repeat('x', 100000)";
     let done = call(&mut peer, "execute", json!({ "sql": many })).await?["structuredContent"].clone();
@@ -183,7 +183,7 @@ async fn connections_are_bounded(database: &Database) -> Result {
         peer.notify("notifications/cancelled", json!({ "requestId": id })).await?;
     }
     let next = json!({ "name": "query", "arguments": { "sql": "SELECT 1" } });
-    // Until the statements that were given up are canceled.
+    // Until the cancelled statements are gone.
     while peer.request("tools/call", next.clone()).await?["result"]["isError"] == true {}
     Ok(())
 }
@@ -235,7 +235,7 @@ async fn statements_end(database: &Database) -> Result {
     let active = json!({ "name": "query", "arguments": {
         "sql": "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%/* given ' || 'up */' AND state = 'active'",
     } });
-    // Asked until it is there, and then until it is gone: the test would not end if one of both did not happen.
+    // Polled until it appears and then until it is gone; the test would hang if either did not happen.
     for wanted in [json!([[1]]), json!([[0]])] {
         loop {
             let answer = peer.request("tools/call", active.clone()).await?;

@@ -1,4 +1,4 @@
-//! A client in front of a server, a folder to serve, and a repository in it.
+//! Helpers: a client connected to a server, a directory to serve, and a repository.
 
 use bowline::{
     client::{Called, Client, memory},
@@ -12,7 +12,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// The revisions every test of a whole server runs over: the last with sessions and the first without.
+/// The revisions that tests of a whole server use: the last one with sessions and the first one without.
 pub(crate) const REVISIONS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_07_28];
 
 pub(crate) async fn connect(server: Server, revision: Revision) -> Client {
@@ -31,21 +31,21 @@ pub(crate) async fn connect_with(server: Server, revision: Revision, roots: Opti
     client
 }
 
-/// The structured result of a call that has to succeed.
+/// Returns the structured result of a call that must succeed.
 pub(crate) async fn call(client: &Client, tool: &str, arguments: Value) -> Value {
     let called = client.call(tool, arguments).await.unwrap();
     assert!(!called.is_error(), "{}", called.text());
     called.json().unwrap()
 }
 
-/// The text of a call that has to succeed.
+/// Returns the text of a call that must succeed.
 pub(crate) async fn text(client: &Client, tool: &str, arguments: Value) -> String {
     let called: Called = client.call(tool, arguments).await.unwrap();
     assert!(!called.is_error(), "{}", called.text());
     called.text()
 }
 
-/// What the model reads of a call that has to fail.
+/// Returns the error text of a call that must fail.
 pub(crate) async fn refused(client: &Client, tool: &str, arguments: Value) -> String {
     let shown = arguments.to_string();
     match client.call(tool, arguments).await {
@@ -61,7 +61,7 @@ pub(crate) async fn tools(client: &Client) -> Vec<String> {
     client.tools().await.unwrap().into_iter().map(|tool| tool.name).collect()
 }
 
-/// A folder with some files, and something outside of it that must stay unseen.
+/// A directory with some files, and a secret outside of it.
 pub(crate) struct Folder {
     pub(crate) top: PathBuf,
     pub(crate) outside: PathBuf,
@@ -108,7 +108,7 @@ impl Folder {
         format!("file://{}", self.path(name))
     }
 
-    /// The names in the folder.
+    /// Returns the names in the directory.
     pub(crate) fn names(&self) -> Vec<String> {
         names(&self.top)
     }
@@ -121,8 +121,7 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Runs one test of this program alone in a process, for what belongs to the whole process: its environment, its memory.
-/// True in that process.
+/// Runs one test in its own process, for state of the whole process such as environment and memory. Returns true in that process.
 pub(crate) fn alone(name: &str, environment: &[(&str, &Path)]) -> bool {
     const ALONE: &str = "BOWLINE_TEST_ALONE";
     if std::env::var_os(ALONE).is_some() {
@@ -136,7 +135,7 @@ pub(crate) fn alone(name: &str, environment: &[(&str, &Path)]) -> bool {
     false
 }
 
-/// Whether there is a git to test with. If not, the test counts as skipped.
+/// Returns whether git is installed. Otherwise the test is skipped.
 pub(crate) fn has_git() -> bool {
     let found = Command::new("git").arg("--version").output().is_ok_and(|output| output.status.success());
     if !found {
@@ -145,7 +144,7 @@ pub(crate) fn has_git() -> bool {
     found
 }
 
-/// Runs git in a folder, without the settings of whoever runs the tests.
+/// Runs git in a directory, without the settings of the user.
 pub(crate) fn git(folder: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
         .args(arguments)

@@ -1,4 +1,4 @@
-//! Dates and times of PostgreSQL, which counts from the beginning of 2000, in the words of ISO 8601.
+//! Formats PostgreSQL dates and times, which count from 2000, as ISO 8601.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ const EPOCH_DAYS: i64 = 10_957;
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
 
-/// A date, by the days since 2000-01-01.
+/// Formats a date from the days since 2000-01-01.
 pub(super) fn date(days: i32) -> String {
     match days {
         i32::MAX => "infinity".into(),
@@ -16,9 +16,9 @@ pub(super) fn date(days: i32) -> String {
     }
 }
 
-/// The time of a day, by microseconds; `None` for what is not within one.
+/// Formats a time of day from microseconds; `None` if it is out of range.
 pub(super) fn time(microseconds: i64) -> Option<String> {
-    // Midnight at the end of a day is 24:00.
+    // PostgreSQL allows 24:00.
     if !(0..=DAY).contains(&microseconds) {
         return None;
     }
@@ -31,7 +31,7 @@ pub(super) fn time(microseconds: i64) -> Option<String> {
     })
 }
 
-/// The time of a day somewhere, by microseconds and the seconds west of Greenwich.
+/// Formats a time of day with a time zone, from microseconds and the seconds west of UTC.
 pub(super) fn time_with_zone(microseconds: i64, west: i32) -> Option<String> {
     let east = west.checked_neg()?;
     let sign = if east < 0 { '-' } else { '+' };
@@ -39,7 +39,7 @@ pub(super) fn time_with_zone(microseconds: i64, west: i32) -> Option<String> {
     Some(format!("{}{sign}{:02}:{:02}", time(microseconds)?, minutes / 60, minutes % 60))
 }
 
-/// A point in time, by microseconds since the beginning of 2000.
+/// Formats a timestamp from the microseconds since 2000.
 pub(super) fn timestamp(microseconds: i64) -> Option<String> {
     match microseconds {
         i64::MAX => Some("infinity".into()),
@@ -51,13 +51,13 @@ pub(super) fn timestamp(microseconds: i64) -> Option<String> {
     }
 }
 
-/// The same, at Greenwich.
+/// Formats a timestamp in UTC.
 pub(super) fn timestamp_with_zone(microseconds: i64) -> Option<String> {
     let timestamp = timestamp(microseconds)?;
     Some(if timestamp.ends_with("infinity") { timestamp } else { format!("{timestamp}Z") })
 }
 
-/// A span, whose months, days and microseconds are counted apart.
+/// Formats an interval of months, days and microseconds.
 pub(super) fn interval(microseconds: i64, days: i32, months: i32) -> String {
     // Writing to a string does not fail.
     let mut text = String::from("P");
@@ -77,7 +77,7 @@ pub(super) fn interval(microseconds: i64, days: i32, months: i32) -> String {
     if text == "P" { "PT0S".into() } else { text }
 }
 
-/// The date of a day since 2000-01-01, in the calendar of Gregory, by counting eras of 400 years from the first of March.
+/// Converts days since 2000-01-01 to a Gregorian date, by counting eras of 400 years from the first of March.
 fn civil(days: i64) -> String {
     let days = days + EPOCH_DAYS + 719_468;
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));

@@ -1,4 +1,4 @@
-//! Values of PostgreSQL as JSON, and JSON as parameters.
+//! Converts PostgreSQL values to JSON, and JSON to parameters.
 
 use super::times;
 use crate::database::{
@@ -12,11 +12,11 @@ use tokio_postgres::types::{Format, FromSql, IsNull, Kind, ToSql, Type, to_sql_c
 
 type BoxError = Box<dyn StdError + Sync + Send>;
 
-/// A value as it was received, to be decoded when it is known how much of it is wanted.
+/// A received value, decoded once the size limit is known.
 #[derive(Clone, Debug)]
 pub(super) struct Raw<'a> {
     kind: Type,
-    /// None for NULL.
+    /// `None` for NULL.
     bytes: Option<&'a [u8]>,
 }
 
@@ -35,7 +35,7 @@ impl<'a> FromSql<'a> for Raw<'a> {
 }
 
 impl Raw<'_> {
-    /// About as many bytes as the value takes in JSON.
+    /// Returns the approximate size of the value as JSON.
     pub(super) fn size(&self) -> usize {
         match self.bytes {
             None => 8,
@@ -44,18 +44,18 @@ impl Raw<'_> {
         }
     }
 
-    /// The value as JSON, of which no more than `max` bytes are shown.
+    /// Returns the value as JSON, cut to `max` bytes.
     pub(super) fn value(&self, max: usize) -> Result<Value, Error> {
         let Some(raw) = self.bytes else { return Ok(Value::Null) };
         if raw.len() > max {
             return Ok(shortened(&self.kind, raw, max));
         }
-        let unreadable = || Error::new(format!("a value of type `{}` cannot be read", self.kind));
+        let unreadable = || Error::new(format!("cannot decode a value of type `{}`", self.kind));
         decode(&self.kind, raw).ok_or_else(unreadable)
     }
 }
 
-/// A value that is too long to be decoded.
+/// Returns the placeholder for a value that is too long to decode.
 fn shortened(kind: &Type, raw: &[u8], max: usize) -> Value {
     match kind.kind() {
         Kind::Domain(base) => return shortened(base, raw, max),
@@ -69,7 +69,7 @@ fn shortened(kind: &Type, raw: &[u8], max: usize) -> Value {
     }
 }
 
-/// Reads numbers off the front of a value.
+/// Reads numbers from the start of a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Front<'a>(pub(super) &'a [u8]);
 
@@ -99,7 +99,7 @@ impl<'a> Front<'a> {
     }
 }
 
-/// A value in the binary format of its type; `None` when the bytes are not of it. Types that are not known are binary.
+/// Decodes the binary format of a type; `None` if the bytes are invalid. Unknown types are returned as binary.
 fn decode(kind: &Type, raw: &[u8]) -> Option<Value> {
     match kind.kind() {
         Kind::Array(element) => return array(element, raw),
@@ -137,7 +137,7 @@ fn decode(kind: &Type, raw: &[u8]) -> Option<Value> {
         | Type::XML
         | Type::UNKNOWN
         | Type::VOID => text(raw)?,
-        // What extensions add, such as `citext`, is text more often than not.
+        // Types of extensions, such as `citext`, are usually text.
         _ => match std::str::from_utf8(raw) {
             Ok(text) if !text.is_empty() && !text.contains(char::is_control) => text.into(),
             _ => binary(raw),
@@ -149,7 +149,7 @@ fn text(raw: &[u8]) -> Option<Value> {
     std::str::from_utf8(raw).ok().map(Value::from)
 }
 
-/// The size of every dimension, then the elements, row by row.
+/// Decodes an array: the size of every dimension, then the elements in row-major order.
 fn array(element: &Type, raw: &[u8]) -> Option<Value> {
     let mut front = Front(raw);
     let dimensions = usize::try_from(front.int()?).ok().filter(|count| *count <= 6)?;
@@ -170,15 +170,15 @@ fn nested(element: &Type, front: &mut Front<'_>, sizes: &[usize]) -> Option<Valu
         let Ok(length) = usize::try_from(front.int()?) else { return Some(Value::Null) };
         return decode(element, front.bytes(length)?);
     };
-    // Every element takes at least the four bytes of its length.
+    // Every element needs at least the four bytes of its length.
     if *size > front.0.len() / 4 {
         return None;
     }
     (0..*size).map(|_| nested(element, front, inner)).collect::<Option<Vec<_>>>().map(Value::Array)
 }
 
-/// A number of any length, as text so that no digit is lost: groups of four digits, the weight of the first, the sign, and
-/// how many digits follow the point.
+/// Decodes a `numeric` as text, so that no digit is lost: groups of four digits, the weight of the first group, the sign, and the
+/// number of decimal places.
 fn numeric(front: &mut Front<'_>) -> Option<String> {
     let (count, weight) = (front.short()?, i32::from(front.short()?));
     let sign = match u16::from_be_bytes(front.take()?) {
@@ -222,7 +222,7 @@ fn uuid(bytes: [u8; 16]) -> String {
     [part(0..8), part(8..12), part(12..16), part(16..20), part(20..32)].join("-")
 }
 
-/// The family, the bits of the mask, whether it is a network, the length, the address.
+/// Decodes an address: family, mask bits, network flag, length, bytes.
 fn network(front: &mut Front<'_>) -> Option<String> {
     let [_family, bits, is_network, length] = front.take()?;
     let (address, whole) = match length {
@@ -233,7 +233,7 @@ fn network(front: &mut Front<'_>) -> Option<String> {
     Some(if is_network == 0 && bits == whole { address.to_string() } else { format!("{address}/{bits}") })
 }
 
-/// A JSON value as a parameter. It travels as text, which the server reads as the type the statement wants.
+/// Encodes a JSON value as a text parameter, which the server converts to the type of the placeholder.
 #[derive(Debug)]
 pub(super) struct Parameter<'a>(pub(super) &'a Value);
 
@@ -260,7 +260,7 @@ impl ToSql for Parameter<'_> {
     to_sql_checked!();
 }
 
-/// An array as its type is written in SQL.
+/// Formats an array literal.
 fn list(items: &[Value]) -> String {
     let written = items.iter().map(|item| match item {
         Value::Null => "NULL".to_owned(),

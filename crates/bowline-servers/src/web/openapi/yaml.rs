@@ -1,20 +1,20 @@
-//! YAML as JSON: one document, with anchors, by the core schema of YAML 1.2.
+//! Parses YAML as JSON: one document, with anchors, by the core schema of YAML 1.2.
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Map, Number, Value};
 use std::collections::HashMap;
 
 const MAX_DEPTH: usize = 128;
-/// How many values there may be once aliases are written out; a few short lines could ask for billions.
+/// The maximum number of values after expanding aliases. A few short lines could expand to billions.
 const MAX_VALUES: usize = 1_000_000;
 
-/// A collection that is still open.
+/// An open collection.
 enum Open {
     Sequence(Vec<Value>, usize),
     Mapping(Map<String, Value>, Option<String>, usize),
 }
 
-/// Reads one document. The reason of a failure names the line.
+/// Parses one document. Errors contain the line.
 pub(super) fn parse(text: &str) -> Result<Value, String> {
     let mut builder = Builder { stack: Vec::new(), anchors: HashMap::new(), left: MAX_VALUES, root: None };
     for event in Parser::new_from_str(text) {
@@ -27,7 +27,7 @@ pub(super) fn parse(text: &str) -> Result<Value, String> {
 
 struct Builder {
     stack: Vec<Open>,
-    /// What was named, and how many values it holds.
+    /// The anchors, with the number of values in each.
     anchors: HashMap<usize, Value>,
     left: usize,
     root: Option<Value>,
@@ -36,9 +36,7 @@ struct Builder {
 impl Builder {
     fn event(&mut self, event: Event<'_>) -> Result<(), String> {
         match event {
-            Event::DocumentStart(_) if self.root.is_some() => {
-                Err("expected one document, got a second one".into())
-            }
+            Event::DocumentStart(_) if self.root.is_some() => Err("expected a single document".into()),
             Event::Nothing
             | Event::StreamStart
             | Event::StreamEnd
@@ -51,7 +49,7 @@ impl Builder {
             }
             Event::Alias(anchor) => {
                 let known = self.anchors.get(&anchor).cloned();
-                let value = known.ok_or("expected an alias of an anchor that is complete before it")?;
+                let value = known.ok_or("alias of an undefined or incomplete anchor")?;
                 if self.stack.len() + self.spend(&value)? > MAX_DEPTH {
                     return Err(too_deep());
                 }
@@ -75,7 +73,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Counts what an alias stands for, and gives how deep it is.
+    /// Counts the values of an alias, and returns its depth.
     fn spend(&mut self, value: &Value) -> Result<usize, String> {
         self.left = self.left.checked_sub(1).ok_or_else(too_many)?;
         let mut below = 0;
@@ -95,7 +93,7 @@ impl Builder {
         Ok(below + 1)
     }
 
-    /// Puts a finished value where the document has it.
+    /// Adds a finished value to the open collection.
     fn place(&mut self, value: Value, anchor: usize) -> Result<(), String> {
         self.left = self.left.checked_sub(1).ok_or_else(too_many)?;
         if anchor > 0 {
@@ -112,7 +110,7 @@ impl Builder {
                         Value::String(text) => text,
                         Value::Bool(_) | Value::Number(_) => value.to_string(),
                         Value::Array(_) | Value::Object(_) => {
-                            return Err("expected a name, got a collection".into());
+                            return Err("expected a scalar key, got a collection".into());
                         }
                     });
                 }
@@ -123,14 +121,14 @@ impl Builder {
 }
 
 fn too_deep() -> String {
-    format!("expected at most {MAX_DEPTH} levels of nesting")
+    format!("more than {MAX_DEPTH} levels of nesting")
 }
 
 fn too_many() -> String {
-    format!("expected at most {MAX_VALUES} values, aliases written out")
+    format!("more than {MAX_VALUES} values with aliases expanded")
 }
 
-/// The value of a scalar without quotes.
+/// Converts a plain scalar.
 fn plain(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
@@ -173,7 +171,7 @@ mod tests {
             let below = level - 1;
             bomb = format!("{bomb}a{level}: &a{level} [*a{below}, *a{below}]\n");
         }
-        assert!(parse(&bomb).unwrap_err().contains("aliases written out"));
+        assert!(parse(&bomb).unwrap_err().contains("aliases expanded"));
         assert!(parse(&"[".repeat(100_000)).is_err());
         assert!(parse(&format!("{}x", "- ".repeat(MAX_DEPTH + 1))).unwrap_err().contains("nesting"));
         assert!(parse(&format!("{}x", "- ".repeat(MAX_DEPTH))).is_ok());

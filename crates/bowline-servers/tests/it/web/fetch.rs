@@ -1,4 +1,4 @@
-//! Pages.
+//! Fetching pages.
 
 use super::{call, refusal, site::Site};
 use bowline::prelude::Server;
@@ -185,7 +185,7 @@ async fn responses_are_limited() {
     assert_eq!(exact["structuredContent"]["length"], 1000);
     let told = refusal(small(), "fetch", json!({ "url": site.url("/large") })).await;
     assert_eq!(told, "the answer is longer than 1000 bytes");
-    // Nobody answers here, though there is a connection.
+    // The site accepts the connection and never responds.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", silent.local_addr().unwrap());
     let hasty = Web::new().allow_private(true).time_limit(Duration::from_millis(50)).server().unwrap();

@@ -1,4 +1,4 @@
-//! The server of the web.
+//! The web server.
 
 mod fetch;
 mod openapi;
@@ -8,14 +8,14 @@ use bowline::prelude::Server;
 use bowline_testing::Peer;
 use serde_json::{Value, json};
 
-/// What a tool gives.
+/// Returns the result of a tool.
 async fn call(server: Server, tool: &str, arguments: Value) -> Value {
     let mut peer = Peer::memory(server).unwrap();
     let answer = peer.modern("tools/call", json!({ "name": tool, "arguments": arguments })).await.unwrap();
     answer.get("result").cloned().unwrap_or(answer)
 }
 
-/// What a tool says of its failure.
+/// Returns the error of a tool.
 async fn refusal(server: Server, tool: &str, arguments: Value) -> String {
     let result = call(server, tool, arguments).await;
     assert_eq!(result["isError"], true, "{result}");

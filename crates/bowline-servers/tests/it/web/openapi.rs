@@ -1,4 +1,4 @@
-//! Interfaces.
+//! HTTP APIs described by OpenAPI.
 
 use super::{call, refusal, site::Site};
 use bowline::prelude::Server;
@@ -229,7 +229,7 @@ async fn nothing_is_sent_to_another_origin() {
     let (site, other) = (site().await, site().await);
     let told = refusal(server(&site), "open", json!({})).await;
     assert!(told.contains("redirect to another origin"), "{told}");
-    // An operation with a server of its own gets no credentials of the document's.
+    // An operation with its own server does not get the credentials of the document.
     let text = SHOP
         .replace("https://shop.example.com/{version}", &site.url("/v1"))
         .replace("https://other.example.com", &other.url(""));
@@ -337,7 +337,7 @@ async fn names_are_valid_and_differ() -> Result {
 
 #[test]
 fn schemas_of_any_size_become_tools() {
-    // A schema of schemas, each of which refers to all the others.
+    // Schemas that all refer to each other.
     let all: Vec<Value> =
         (0..300).map(|number| json!({ "$ref": format!("#/components/schemas/S{number}") })).collect();
     let schemas: serde_json::Map<String, Value> = (0..300)

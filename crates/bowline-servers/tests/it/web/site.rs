@@ -1,4 +1,4 @@
-//! A site of our own: answers by path, and remembers what it was asked.
+//! A test site that responds by path and records the requests.
 
 use std::sync::{Arc, Mutex};
 use tokio::{
@@ -22,7 +22,7 @@ impl Drop for Site {
 }
 
 impl Site {
-    /// Serves what `answer` gives for a path: a whole answer of HTTP, without the length.
+    /// Serves the responses of `answer`: a whole HTTP response without the length.
     pub(super) async fn start(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -40,7 +40,7 @@ impl Site {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    /// The requests so far, head and body.
+    /// Returns the requests so far, with head and body.
     pub(super) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
