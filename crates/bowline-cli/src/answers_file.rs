@@ -165,8 +165,8 @@ mod tests {
     #[test]
     fn errors_in_the_file_are_found_when_it_is_read() {
         let check = |text: &str, reason: &str| {
-            let told = AnswersFile::parse(text).unwrap_err();
-            assert!(told.contains(reason), "{told}");
+            let error = AnswersFile::parse(text).unwrap_err();
+            assert!(error.contains(reason), "{error}");
         };
         check("[]", "expected a JSON object");
         check(r#"{"elicit": []}"#, "unknown field `elicit`");

@@ -5,8 +5,8 @@ use crate::{
     screen::Screen,
 };
 use bowline_client::{Client, ClientBuilder, Direction};
-use bowline_testing::transcript::Side;
 use bowline_text::visible;
+use bowline_transcript::Side;
 use bowline_types::Revision;
 use std::{path::Path, sync::Arc, time::SystemTime};
 

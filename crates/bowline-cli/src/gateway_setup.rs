@@ -134,40 +134,41 @@ impl GatewaySetup {
     /// Returns problems of the configuration and warnings about the address.
     pub(crate) fn warnings(&self, listen: SocketAddr) -> Vec<String> {
         let config = self.gateway.config();
-        let mut told: Vec<String> = self.gateway.problems().iter().map(ToString::to_string).collect();
-        let is_told = config.gateway.listen.ip() == listen.ip();
-        if !listen.ip().is_loopback() && !self.gateway.has_token() && !is_told {
-            told.push(format!(
+        let mut warnings: Vec<String> = self.gateway.problems().iter().map(ToString::to_string).collect();
+        let is_configured = config.gateway.listen.ip() == listen.ip();
+        if !listen.ip().is_loopback() && !self.gateway.has_token() && !is_configured {
+            warnings.push(format!(
                 "other machines can connect to {listen} without a token; remove `--no-token`, or set `token_env` in `[gateway]`"
             ));
         }
         if listen.ip().is_unspecified() && config.gateway.allowed_hosts.is_empty() {
-            told.push(format!(
+            warnings.push(format!(
                 "listening on {listen}, but only requests for `localhost` are allowed; add the host names and addresses that \
                  clients use to `gateway.allowed_hosts`"
             ));
         }
-        told
+        warnings
     }
 
     /// Returns a warning for each server that needs approval.
     pub(crate) fn unapproved(&self) -> Vec<String> {
         let entries = self.gateway.status().into_iter();
-        let told = entries.filter_map(|EntryStatus { name, standing, .. }| match standing {
+        let warnings = entries.filter_map(|EntryStatus { name, standing, .. }| match standing {
             Standing::NeedsApproval(candidate) => Some(format!(
                 "{}: server `{name}` is defined by the project and needs your approval; run `bowline up` in a terminal to approve it",
                 candidate.origin(),
             )),
             _ => None,
         });
-        told.collect()
+        warnings.collect()
     }
 
     /// Returns the notices of the configuration that the user should see.
     pub(crate) fn notices(&self) -> Vec<String> {
         let config = self.gateway.config();
-        let is_told = |kind| matches!(kind, NoticeKind::Danger | NoticeKind::Ignored | NoticeKind::Replaced);
-        config.notices.iter().filter(|notice| is_told(notice.kind)).map(ToString::to_string).collect()
+        let is_configured =
+            |kind| matches!(kind, NoticeKind::Danger | NoticeKind::Ignored | NoticeKind::Replaced);
+        config.notices.iter().filter(|notice| is_configured(notice.kind)).map(ToString::to_string).collect()
     }
 }
 

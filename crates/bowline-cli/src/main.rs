@@ -29,6 +29,7 @@ mod schema;
 mod screen;
 mod session;
 mod signals;
+mod stdio_peer;
 mod table;
 mod target;
 mod token;

@@ -4,8 +4,8 @@ use crate::{
     failure::{Code, Failure},
     paths,
 };
-use bowline_testing::transcript::{Recorder, Side};
 use bowline_text::is_secret_name;
+use bowline_transcript::{Recorder, Side};
 use serde_json::Value;
 use std::{
     fs::{File, OpenOptions},

@@ -271,14 +271,14 @@ fn all(environment: &ProcessEnvironment, kinds: &[Kind]) -> Vec<(SystemTime, Run
 
 fn all_in(folder: &Path, kinds: &[Kind]) -> Vec<(SystemTime, RunningGateway)> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let told = entries.filter_map(|entry| {
+    let gateways = entries.filter_map(|entry| {
         let entry = entry.ok()?;
         let file = entry.file_name();
         Kind::of_file(file.to_str()?).filter(|kind| kinds.contains(kind))?;
         let since = entry.metadata().ok()?.modified().ok()?;
         Some((since, read(&entry.path())?))
     });
-    told.collect()
+    gateways.collect()
 }
 
 /// Reads a file, if the process that wrote it is still running.
@@ -370,18 +370,18 @@ mod tests {
         assert_eq!(RunningGateway::at(&environment, PORT), None);
         assert_eq!(RunningGateway::find(&environment), None);
         assert_eq!(RunningGateway::at_url(&environment, &running.url), None);
-        // The next one takes its file.
-        let told =
+        // The next gateway replaces the files.
+        let announcement =
             running.clone().announce(&environment, Kind::Gateway, PORT).expect("nobody holds the lock");
         assert_eq!(RunningGateway::at_url(&environment, "http://localhost:7337/mcp"), Some(running.clone()));
         assert!(running.announce(&environment, Kind::Gateway, PORT).is_err(), "one holds it");
-        drop(told);
+        drop(announcement);
     }
 
     #[test]
     fn a_gateway_is_found_through_any_of_its_directories() {
         let folder = tempfile::tempdir().expect("there is a folder for temporary files");
-        let _told = at(PORT, 1)
+        let _announcement = at(PORT, 1)
             .announce(&environment(folder.path()), Kind::Gateway, PORT)
             .expect("the folder can be written");
         let without_login = ProcessEnvironment::for_test(folder.path(), &[]);
@@ -394,7 +394,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().expect("there is a folder for temporary files");
         let environment = environment(folder.path());
-        let _told =
+        let _announcement =
             at(PORT, 1).announce(&environment, Kind::Gateway, PORT).expect("the folder can be written");
         let file = folder.path().join("login/bowline").join(Kind::Gateway.file(PORT));
         let mode = fs::metadata(&file).expect("it was written").permissions().mode();

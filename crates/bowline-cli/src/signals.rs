@@ -12,14 +12,14 @@ use tokio::sync::watch;
 /// Counts shutdown signals. Clones share the count.
 #[derive(Clone, Debug)]
 pub(crate) struct ShutdownSignals {
-    told: watch::Receiver<u32>,
+    count: watch::Receiver<u32>,
     terminated: Arc<AtomicBool>,
 }
 
 impl ShutdownSignals {
     /// Installs the signal handlers. From now on, signals no longer terminate the process by themselves.
     pub(crate) fn listen() -> io::Result<Self> {
-        let (tell, told) = watch::channel(0_u32);
+        let (sender, count) = watch::channel(0_u32);
         let mut signals = SignalStream::new()?;
         let terminated = Arc::new(AtomicBool::new(false));
         let by_supervisor = Arc::clone(&terminated);
@@ -27,10 +27,10 @@ impl ShutdownSignals {
             loop {
                 let is_interrupt = signals.next().await == Signal::Interrupt;
                 by_supervisor.fetch_or(!is_interrupt, Ordering::Relaxed);
-                tell.send_modify(|count| *count = count.saturating_add(1));
+                sender.send_modify(|count| *count = count.saturating_add(1));
             }
         });
-        Ok(Self { told, terminated })
+        Ok(Self { count, terminated })
     }
 
     /// Returns whether SIGTERM was received, which supervisors send.
@@ -40,8 +40,8 @@ impl ShutdownSignals {
 
     /// Completes when this many signals were received.
     pub(crate) async fn received(&self, count: u32) {
-        let mut told = self.told.clone();
-        if told.wait_for(|so_far| *so_far >= count).await.is_err() {
+        let mut so_far = self.count.clone();
+        if so_far.wait_for(|so_far| *so_far >= count).await.is_err() {
             std::future::pending::<()>().await;
         }
     }

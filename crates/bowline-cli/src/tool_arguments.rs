@@ -172,8 +172,8 @@ mod tests {
             ("n:=x", "n: invalid JSON"),
             ("a=@/no/such/file", "cannot read `/no/such/file`"),
         ] {
-            let told = read_all(&[word]).unwrap_err();
-            assert!(told.starts_with(reason), "{told}");
+            let error = read_all(&[word]).unwrap_err();
+            assert!(error.starts_with(reason), "{error}");
         }
     }
 }

@@ -26,7 +26,6 @@
 //! ```
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod error;
 pub mod fault;
 mod log;
 pub mod oracle;
@@ -34,7 +33,7 @@ mod peer;
 mod skip;
 pub mod transcript;
 
-pub use error::Error;
+pub use bowline_transcript::Error;
 pub use fault::{Fault, FaultProxy};
 pub use log::{Log, LogGuard};
 pub use oracle::Oracle;

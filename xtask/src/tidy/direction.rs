@@ -30,7 +30,8 @@ const TABLE: &[(&str, May)] = &[
             TYPES, PROTO, SERVER, CLIENT, HTTP, AUTH, STORE, TEXT, CONFIG, POLICY, MODELS, TELEMETRY, SEARCH,
         ]),
     ),
-    (TESTING, May::Use(&[TYPES, PROTO, SERVER, CLIENT, HTTP])),
+    (TRANSCRIPT, May::Use(&[TYPES])),
+    (TESTING, May::Use(&[TYPES, PROTO, SERVER, CLIENT, HTTP, TRANSCRIPT])),
     (FACADE, May::UseAll),
     // The built-in servers are written the way a user writes one.
     (SERVERS, May::Use(&[TYPES, PROTO, SERVER, HTTP, STORE, FACADE])),
@@ -39,7 +40,7 @@ const TABLE: &[(&str, May)] = &[
         CLI,
         May::Use(&[
             TYPES, PROTO, SERVER, CLIENT, HTTP, TEXT, CONFIG, POLICY, MODELS, TELEMETRY, SEARCH, HOST,
-            SERVERS, TESTING,
+            SERVERS, TRANSCRIPT,
         ]),
     ),
 ];
@@ -67,6 +68,7 @@ const MODELS: &str = "bowline-models";
 const TELEMETRY: &str = "bowline-telemetry";
 const HOST: &str = "bowline-host";
 const TESTING: &str = "bowline-testing";
+const TRANSCRIPT: &str = "bowline-transcript";
 const FACADE: &str = "bowline";
 const SERVERS: &str = "bowline-servers";
 const INSPECTOR: &str = "bowline-inspector";
@@ -169,6 +171,8 @@ mod tests {
         assert!(!may("bowline-testing", "bowline-host"));
         assert!(may("bowline", "bowline-testing"));
         assert!(may("bowline-cli", "bowline-host"));
+        assert!(!may("bowline-cli", "bowline-testing"));
+        assert!(may("bowline-cli", "bowline-transcript"));
         assert!(!may("bowline-host", "bowline-cli"));
         for leaf in ["config", "policy", "models", "telemetry", "search", "text"] {
             let leaf = format!("bowline-{leaf}");

@@ -545,7 +545,7 @@ impl Received {
         }
     }
 
-    /// Delivers a response to whoever waits for it.
+    /// Delivers a response to its waiter.
     fn settle(&self, id: &Id, frame: &Bytes, result: Option<&RawJson>) {
         let (waiting, revision) = {
             let mut state = self.state();

@@ -134,7 +134,7 @@ async fn serve(
             end.await;
             drop(announcement);
             gateway.announce_end();
-            // Load balancers need time to notice `/readyz`. After Ctrl-C nobody wants to wait.
+            // Load balancers need time to notice `/readyz`. Ctrl-C does not wait.
             if signals.is_terminated() {
                 let delay = gateway.config().gateway.shutdown_delay;
                 tracing::info!(?delay, "shutting down; `/readyz` returns 503");

@@ -8,7 +8,7 @@ use crate::{
 };
 use bowline_client::{Child, Command, Environment, Exit, StderrMode};
 use bowline_proto::lines::{Line, Lines};
-use bowline_testing::transcript::Side;
+use bowline_transcript::Side;
 use bytes::BytesMut;
 use clap::Args;
 use std::{ffi::OsString, io, path::PathBuf};

@@ -4,14 +4,12 @@ use crate::{
     context::Context,
     failure::{Code, Failure},
     screen::Tone,
+    stdio_peer::StdioPeer,
     target::{Target, duration},
 };
 use bowline_client::Command;
 use bowline_proto::lines::{Line, Lines};
-use bowline_testing::{
-    Peer, Transcript,
-    transcript::{Difference, Ignore, Mock},
-};
+use bowline_transcript::{Difference, Ignore, Mock, Transcript};
 use bowline_types::error_code;
 use clap::Args;
 use serde_json::{Value, json};
@@ -129,7 +127,7 @@ async fn compare(
     let (Some(write), Some(read)) = (child.take_stdin(), child.take_stdout()) else {
         return Err(unreachable("cannot open pipes to the program".into()));
     };
-    let peer = Peer::over(read, write).deadline(timeout);
+    let peer = StdioPeer::new(read, write, timeout);
     let found = transcript.replay(peer, ignore).await;
     child.shutdown().await;
     found.map_err(|error| {

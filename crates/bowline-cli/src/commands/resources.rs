@@ -1,4 +1,4 @@
-//! `bowline resources` and `bowline templates`: list what a server has to read.
+//! `bowline resources` and `bowline templates`: list the resources and templates of a server.
 
 use crate::{cache, context::Context, failure::Failure, session::Session, table, target::TargetArguments};
 use clap::Args;

@@ -40,14 +40,14 @@ impl Schema {
             let kinds = self.kinds(branch);
             kinds.is_empty() || kinds.iter().any(|kind| is_of(value, kind))
         };
-        let mut told = Ok(());
+        let mut result = Ok(());
         for branch in branches.iter().filter(is_for_it) {
             match self.fits(branch, value, place, look) {
                 Ok(()) => return Ok(()),
-                Err(reason) => told = told.and(Err(reason)),
+                Err(reason) => result = result.and(Err(reason)),
             }
         }
-        told
+        result
     }
 
     /// Checks the members of an object or array.
@@ -121,10 +121,10 @@ mod tests {
         });
         let schema = Schema::new(&schema.into());
         let check = |given: Value| {
-            let told = schema.check(given.as_object().unwrap());
-            told.map_or_else(|reason| reason, |()| "right".to_owned())
+            let result = schema.check(given.as_object().unwrap());
+            result.map_or_else(|reason| reason, |()| "right".to_owned())
         };
-        let told = [
+        let result = [
             json!({ "people": [{ "name": "a", "friends": [{ "name": "b" }] }], "either": null }),
             json!({ "open": { "x": 1, "y": [] }, "either": { "name": "a" } }),
             json!({ "people": [{ "name": "a" }, {}] }),
@@ -146,6 +146,6 @@ mod tests {
             either: missing required member `name`
             either: expected null or object, got `7`
             open.x: expected number, got `"1"`"#]]
-        .assert_eq(&told.join("\n"));
+        .assert_eq(&result.join("\n"));
     }
 }

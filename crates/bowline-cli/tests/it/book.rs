@@ -1,4 +1,4 @@
-//! The book: the commands it shows are run, and its reference is the program's own.
+//! Runs the console examples of the book, and checks that its reference is current.
 
 use crate::program;
 use expect_test::expect_file;
@@ -11,14 +11,14 @@ use std::{
 
 const BOOK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
 
-/// A command of a terminal, and what it is said to print.
+/// A command and its documented output.
 struct Shown {
     line: usize,
     command: String,
     printed: String,
 }
 
-/// The commands in the blocks marked `console`.
+/// Returns the commands in `console` blocks.
 fn shown(page: &str) -> Vec<Shown> {
     let mut all: Vec<Shown> = Vec::new();
     let mut inside = false;
@@ -36,7 +36,7 @@ fn shown(page: &str) -> Vec<Shown> {
     all
 }
 
-/// The words of a command, in which quotes keep words together.
+/// Splits a command into words; quotes group words.
 fn words(command: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quote = None;
@@ -52,7 +52,7 @@ fn words(command: &str) -> Vec<String> {
     words
 }
 
-/// Whether a line that came fits one that is shown, in which `…` stands for anything.
+/// Returns whether an actual line matches a documented one, in which `…` matches anything.
 fn fits(shown: &str, came: &str) -> bool {
     let (shown, came) = (shown.trim_end(), came.trim_end());
     let mut parts = shown.split('…');
@@ -68,12 +68,12 @@ fn fits(shown: &str, came: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// What a command prints, on both streams, as a terminal shows it.
+/// Returns the combined output of a command.
 fn run(command: &mut Command) -> String {
     let (mut reader, writer) = io::pipe().expect("there is a pipe");
     let also = writer.try_clone().expect("a pipe has room for two");
     let mut child = command.stdout(writer).stderr(also).spawn().expect("the program starts");
-    // The command would keep its ends of the pipe open.
+    // Otherwise the command would keep its ends of the pipe open.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut came = String::new();
     reader.read_to_string(&mut came).expect("the program prints text");
@@ -85,7 +85,7 @@ fn check(path: &Path) -> usize {
     let page = fs::read_to_string(path).expect("the page can be read");
     let folder = tempfile::tempdir().expect("there is room for a folder");
     fs::write(folder.path().join("notes.txt"), "milk\nbread\n").expect("there is room for a file");
-    // The program may name itself as a server to start.
+    // Examples can start the program itself as a server.
     let own =
         Path::new(env!("CARGO_BIN_EXE_bowline")).parent().expect("the program is in a folder").to_owned();
     let commands = shown(&page);

@@ -1,4 +1,4 @@
-//! Calls of tools: what is sent for the words of a line, and what comes back.
+//! Tool calls: arguments, results, errors and exit codes.
 
 use crate::place::Place;
 use expect_test::expect;
@@ -106,7 +106,7 @@ fn results_in_json_use_the_protocol_format() {
     );
 }
 
-/// Runs the program with a text on standard input: what it writes to both, and its exit code.
+/// Runs the program with standard input, and returns the output of both streams and the exit code.
 fn with_input(place: &Place, words: &[&str], text: &str) -> (String, Option<i32>) {
     let mut child = place
         .program(words)
@@ -168,7 +168,7 @@ fn failures_are_json_with_the_json_flag() {
             {"error":{"exitCode":3,"code":null,"message":"unknown server `nobody`","data":null,"advice":["no servers are configured","built-in servers: files, git, database, web, everything","to start a program, put it after `--`: `bowline tools -- nobody`"]}}
         "#]],
     );
-    // A command line that cannot be understood, too.
+    // Also for an invalid command line.
     place.check(
         &["tools", "--json", "--timeout", "soon"],
         2,
@@ -248,7 +248,7 @@ fn metadata_is_sent_with_a_request() {
 #[test]
 fn arguments_can_be_sent_unchecked() {
     let place = Place::new();
-    // The server says what is wrong, not the program.
+    // The error comes from the server, not from the program.
     for words in [
         &["sum", "numbers=many"][..],
         &["sum"],
@@ -261,7 +261,7 @@ fn arguments_can_be_sent_unchecked() {
         let (told, code) = place.run(&[&["call", "everything", "--unchecked"], words].concat());
         assert!(code == Some(1) || code == Some(5), "{code:?} {told}");
     }
-    // Values still have the types of the schema where they fit.
+    // Valid values are still converted by the schema.
     assert_eq!(
         place.run(&["call", "everything", "--unchecked", "echo", "message=5"]),
         ("5\n".to_owned(), Some(0))
@@ -304,7 +304,7 @@ fn questions_are_answered_from_a_file() {
         assert!(told.contains("a model said this"), "{told}");
         assert_eq!(code, Some(0));
     }
-    // What is not answered is cancelled, and said.
+    // A question without an answer is cancelled with a warning.
     place.put("here/few.json", r#"{"elicitation": [{"match": "another question", "action": "decline"}]}"#);
     let (told, _) =
         place.run(&["call", "everything", "test_elicitation", "message=Who?", "--answers", "few.json"]);
@@ -339,7 +339,7 @@ fn a_timeout_exits_with_6() {
         assert_eq!(code, Some(6), "{words:?} {told}");
         assert!(told.contains("no answer within 300ms"), "{told}");
     }
-    // A port that accepts connections and never answers.
+    // A port that accepts connections and never responds.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     let url = format!("http://{}/mcp", listener.local_addr().expect("it is bound"));
     let (told, code) = place.run(&["tools", &url, "--timeout", "300ms"]);
@@ -500,7 +500,7 @@ fn progress_is_printed_to_standard_error() {
 
 #[test]
 fn a_built_in_server_that_cannot_start_is_unreachable() {
-    // There is no repository, or no git.
+    // There is no repository here.
     let (_, code) = Place::new().run(&["call", "git", "git_status"]);
     assert_eq!(code, Some(4));
 }

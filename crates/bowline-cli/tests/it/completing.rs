@@ -1,4 +1,4 @@
-//! Completion in shells: what is offered, and from where.
+//! Completion candidates and their sources.
 
 use crate::place::Place;
 use expect_test::expect;
@@ -61,7 +61,7 @@ fn commands_options_and_servers_are_completed() {
 fn only_cached_names_are_completed() {
     let place = Place::new();
     let words = ["__complete", "--", "call", "everything", "su"];
-    // Nobody has looked at the server, and completion does not.
+    // The names of the server are not cached, and completion does not fetch them.
     place.check(&words, 0, &expect![[""]]);
     assert_eq!(place.run(&["tools", "everything"]).1, Some(0));
     assert_eq!(place.run(&["prompts", "everything"]).1, Some(0));
@@ -94,7 +94,7 @@ fn only_cached_names_are_completed() {
         test://planets/earth
     "]],
     );
-    // One shell replaces only what stands behind the last of some signs.
+    // Bash replaces only the part after the last break character.
     place.check(
         &["__complete", "--line", "bowline read everything test://planets/e"],
         0,

@@ -1,4 +1,4 @@
-//! `bowline config`: what it says, what it finds, and what it takes over.
+//! `bowline config`: explain, check and import.
 
 use crate::place::Place;
 use expect_test::expect;
@@ -312,7 +312,7 @@ fn an_endless_git_configuration_is_an_error() {
     let check = || {
         for words in [&["tools", "everything"][..], &["__complete", "--", "tools", ""], &["config", "check"]]
         {
-            // It ends.
+            // The command terminates.
             let (told, code) = place.run(words);
             if words[0] == "config" {
                 assert_eq!(code, Some(8), "{told}");
@@ -410,7 +410,7 @@ fn a_literal_dollar_brace_stays_one_when_a_server_is_imported() {
 fn files_of_the_program_are_private() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
-    // A shell with the widest mask.
+    // Run with the widest umask.
     let (told, code) =
         place.output(place.shell("umask 000; bowline tools everything > /dev/null && bowline token show"));
     assert_eq!(code, Some(0), "{told}");

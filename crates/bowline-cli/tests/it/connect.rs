@@ -1,4 +1,4 @@
-//! `bowline connect` between a client that starts its servers and the gateway of the user.
+//! `bowline connect` between a stdio client and the user's gateway.
 
 use crate::place::{Background, Place};
 use expect_test::expect;
@@ -31,7 +31,7 @@ fn up(place: &Place) -> Background {
     up
 }
 
-/// A client of a legacy revision that has opened its session.
+/// A legacy client with an open session.
 fn legacy(place: &Place, revision: &str) -> Background {
     let mut client = Background::start(place.program(&["connect"]));
     client.say(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
@@ -45,7 +45,7 @@ fn legacy(place: &Place, revision: &str) -> Background {
 }
 
 impl Background {
-    /// The first message of its output that is wanted; the others are passed over.
+    /// Returns the first message that is wanted, and skips the others.
     fn hear(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
             let line = self.line();
@@ -141,7 +141,7 @@ fn a_session_survives_a_restart_of_the_gateway() {
     let list = |id: u32| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" });
     client.say(&list(1));
     let before = client.hear(|message| message["id"] == 1);
-    // A call that is under way fails, and says why.
+    // A running call fails with a reason.
     client.say(&json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
         "name": "mine__wait", "arguments": { "seconds": 3600 }, "_meta": { "progressToken": "p" },
     } }));

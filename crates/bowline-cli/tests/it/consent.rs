@@ -1,16 +1,16 @@
-//! Consent without a terminal: `bowline gateway`, `bowline pins` and `bowline answers`, with a client of another make.
+//! Consent without a terminal: `bowline gateway`, `bowline pins` and `bowline answers`, with an independent client.
 
 use crate::place::{Background, Place};
 use expect_test::expect;
 use serde_json::{Value, json};
 
-/// Two servers as other programs write them down. Nothing is approved.
+/// Two servers in the format of other clients. Nothing is approved.
 const SERVERS: &str = r#"{ "mcpServers": {
     "shop": { "command": "bowline", "args": ["serve", "database", "--sample", "--write"] },
     "files": { "command": "bowline", "args": ["serve", "files", "--write", "."] }
 } }"#;
 
-/// A server with one tool, which says what is in a file.
+/// A server with one tool whose definition is read from a file.
 const GREETER: &str = r#"
 while read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([^,}]*\).*/\1/p')
@@ -24,13 +24,13 @@ while read -r line; do
 done
 "#;
 
-/// A client over standard streams that knows the protocol and nothing of Bowline.
+/// A stdio client that does not use Bowline.
 struct Client {
     gateway: Background,
     next: u64,
-    /// How its user answers every form; without, it cannot show any.
+    /// The answer to every form; `None` if the client does not support elicitation.
     answer: Option<Value>,
-    /// What its user was asked.
+    /// The questions so far.
     asked: Vec<Value>,
 }
 
@@ -68,7 +68,7 @@ impl Client {
         }
     }
 
-    /// The text of a result, and whether the tool failed.
+    /// Returns the text of a result, and whether it is an error.
     fn call(&mut self, name: &str, arguments: &Value) -> (String, bool) {
         let result = self.request("tools/call", &json!({ "name": name, "arguments": arguments }));
         let text = result["content"][0]["text"].as_str().unwrap_or_default().to_owned();
@@ -149,7 +149,7 @@ fn consent_through_the_client_can_be_revoked() {
         answers revoked: 1
     "#]],
     );
-    // A gateway that runs asks again.
+    // A running gateway asks again.
     assert_eq!(client.call("greeter__greet", &json!({})), ("hello".to_owned(), false));
     assert_eq!(client.asked.len(), 2);
     client.end();

@@ -1,4 +1,4 @@
-//! The doctor, with servers that are well and servers that are not.
+//! `bowline doctor`, with correct and faulty servers.
 
 use crate::program;
 use bowline_http::HttpService;
@@ -18,7 +18,7 @@ fn doctor(options: &[&str], name: &str, variables: &[(&str, &str)]) -> Output {
     program(&words).envs(variables.iter().copied()).output().expect("the program ends")
 }
 
-/// What was printed, with all times the same.
+/// Masks times in the output.
 fn told(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stdout);
     let mut steady = String::new();

@@ -1,4 +1,4 @@
-//! What the program shows of a server: help, tables, JSON, and what it says when there is nothing to show.
+//! Help, lists, JSON output, and errors of the commands that inspect a server.
 
 use crate::{place::Place, program};
 use expect_test::{expect, expect_file};
@@ -7,7 +7,7 @@ use std::{
     process::Stdio,
 };
 
-/// The commands about one server.
+/// The commands that address one server.
 const COMMANDS: [&str; 19] = [
     "call",
     "complete",
@@ -68,7 +68,7 @@ fn each_command_has_a_manual_page() {
     assert!(!place.path("here/pages/bowline-__complete.1").exists());
 }
 
-/// What is shown, without how long it took and which version it was.
+/// Masks times and versions.
 fn untimed(text: &str) -> String {
     let lines = text.lines().map(|line| match line.split_once(" ms") {
         Some((before, after)) => {
@@ -487,7 +487,7 @@ fn changes_of_a_server_are_watched() {
         .stderr(Stdio::piped())
         .spawn();
     let mut watch = watch.expect("the program can be started");
-    // It is not told when the watch has begun, so there is news until it ends.
+    // The start of the watch is not observable, so events are sent until it ends.
     while watch.try_wait().expect("it is our child").is_none() {
         let (told, code) = place.run(&["call", url.trim(), "test_trigger_tool_change"]);
         assert_eq!(code, Some(0), "{told}");

@@ -1,4 +1,4 @@
-//! A home and a folder to work in that are a test's own, and the program in them.
+//! A temporary home and working directory for a test, and the program in them.
 
 use crate::program;
 use expect_test::Expect;
@@ -10,7 +10,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// An empty home, an empty folder to work in, and a folder of the login.
+/// An empty home, an empty working directory, and a runtime directory.
 pub(crate) struct Place(TempDir);
 
 impl Place {
@@ -36,12 +36,12 @@ impl Place {
         fs::read_to_string(self.path(name)).expect("it was written")
     }
 
-    /// The program in the folder to work in.
+    /// Returns the program in the working directory.
     pub(crate) fn program(&self, words: &[&str]) -> Command {
         self.here(program(words))
     }
 
-    /// A command line, as the program tells its users to type it.
+    /// Returns a shell command line, as the program suggests it to users.
     pub(crate) fn shell(&self, line: &str) -> Command {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", line]).env_clear().stdin(Stdio::null());
@@ -60,7 +60,7 @@ impl Place {
         command
     }
 
-    /// What a command writes to both, and its exit code.
+    /// Runs a command and returns the output of both streams and the exit code.
     pub(crate) fn run(&self, words: &[&str]) -> (String, Option<i32>) {
         self.output(self.program(words))
     }
@@ -72,7 +72,7 @@ impl Place {
         (self.masked(&told), output.status.code())
     }
 
-    /// Without what differs from run to run.
+    /// Masks everything that differs from run to run.
     pub(crate) fn masked(&self, text: &str) -> String {
         let real = fs::canonicalize(self.0.path()).expect("it is there");
         let place = |path: &Path| path.display().to_string();
@@ -87,7 +87,7 @@ impl Place {
     }
 }
 
-/// The text with every token of a gateway masked.
+/// Masks the tokens of a gateway.
 fn without_tokens(text: &str) -> String {
     let mut parts = text.split("bowline_");
     let first = parts.next().unwrap_or_default().to_owned();
@@ -97,7 +97,7 @@ fn without_tokens(text: &str) -> String {
     })
 }
 
-/// A program that runs in the background. It is killed if the test fails.
+/// A background program. It is killed if the test fails.
 pub(crate) struct Background {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -111,7 +111,7 @@ impl Background {
         Self { child, output }
     }
 
-    /// The next line of its results.
+    /// Returns the next line of its standard output.
     pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("it is text");
@@ -135,7 +135,7 @@ impl Background {
         drop(self.child.stdin.take());
     }
 
-    /// The first line of its messages in which something stands.
+    /// Returns the first line of its standard error that contains a text.
     pub(crate) fn message(&mut self, wanted: &str) -> String {
         let mut messages = BufReader::new(self.child.stderr.as_mut().expect("it is a pipe"));
         loop {
@@ -153,7 +153,7 @@ impl Background {
         crate::place::signal(self.child.id(), signal);
     }
 
-    /// Waits for its end: its exit code, and the messages that were not read.
+    /// Waits for its end, and returns the exit code and the unread messages.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let mut messages = String::new();
         let unread = self.child.stderr.as_mut().expect("it is a pipe");

@@ -1,4 +1,4 @@
-//! Recordings: made between a client and a server, served again, and said again.
+//! Recordings: recorded, served and replayed.
 
 use crate::program;
 use expect_test::expect;
@@ -11,7 +11,7 @@ use std::{
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/servers/asking.sh");
 
-/// What a client says, and how many frames it waits for each time.
+/// The frames that a client sends, and how many frames it waits for each time.
 const CONVERSATION: [(&str, usize); 4] = [
     (
         r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{}},"clientInfo":{"name":"c","version":"1"}}}"#,
@@ -32,7 +32,7 @@ fn start(words: &[&str], variables: &[(&str, &str)]) -> Child {
     command.spawn().expect("the program can be started")
 }
 
-/// Says the conversation, and gives every frame that came back and how the program ended.
+/// Runs the conversation, and returns the received frames and the exit code.
 fn converse(mut child: Child, conversation: &[(&str, usize)]) -> (Vec<String>, Output) {
     let mut to = child.stdin.take().expect("it is a pipe");
     let mut from = BufReader::new(child.stdout.take().expect("it is a pipe"));
@@ -66,7 +66,7 @@ fn replayed_to_server(path: &Path, variables: &[(&str, &str)], options: &[&str])
     command.envs(variables.iter().copied()).output().expect("the program ends")
 }
 
-/// A recording without its times, which are others each time.
+/// Removes the times from a recording.
 fn without_times(path: &Path) -> String {
     let text = fs::read_to_string(path).expect("the recording is there");
     let is_time = |line: &&str| line.starts_with("# ") && line.ends_with(" s");

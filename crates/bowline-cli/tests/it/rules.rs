@@ -1,4 +1,4 @@
-//! Rules of the host in front of the servers of the program.
+//! Rules of the host in front of built-in servers.
 
 use bowline_host::Host;
 use bowline_policy::{Action, Guard, Policy, Rule};

@@ -1,4 +1,4 @@
-//! `bowline gateway` and `bowline serve`: what other programs start.
+//! `bowline gateway` and `bowline serve`.
 
 use crate::{
     place::{Background, Place},
@@ -16,7 +16,7 @@ command = "bowline"
 args = ["serve", "database", "--max-rows", "2"]
 "#;
 
-/// The address that a log tells, as a URL.
+/// Returns the address in a log line as a URL.
 fn url(message: &str) -> String {
     let (_, address) = message.split_once("address=").expect("the log names an address");
     format!("http://{}/mcp", address.trim())
@@ -68,7 +68,7 @@ fn an_http_gateway_shuts_down_on_signal() {
     let message: serde_json::Value =
         serde_json::from_str(&gateway.message("listening")).expect("each line is JSON");
     let url = format!("http://{}/mcp", message["address"].as_str().expect("it is told"));
-    // The user's own commands know the token; those of somebody else do not.
+    // The user's own commands know the token; those of another user do not.
     let other = Place::new();
     let (told, code) = other.run(&["ping", &url]);
     assert_ne!(code, Some(0), "{told}");
@@ -82,7 +82,7 @@ fn an_http_gateway_shuts_down_on_signal() {
     assert!(!messages.contains("s3cret-token"), "{messages}");
 }
 
-/// The reply to a GET, to its end.
+/// Returns the response to a GET request.
 fn get(address: &str, path: &str, host: &str) -> String {
     use std::io::{Read, Write};
     let mut stream = std::net::TcpStream::connect(address).expect("somebody listens");
@@ -106,7 +106,7 @@ fn a_terminating_gateway_is_not_ready() {
     gateway.message("shutting down");
     assert!(get(address, "/readyz", "anything").starts_with("HTTP/1.1 503"));
     assert!(get(address, "/healthz", "anything").starts_with("HTTP/1.1 200"));
-    // Told again, it does not wait.
+    // A second signal does not wait.
     gateway.signal(Signal::TERM);
     gateway.end();
 }
@@ -222,7 +222,7 @@ fn built_in_servers_are_served() {
     let outside = ["call", "read_file", "path=../README.md", "--", "bowline", "serve", "files", "below"];
     let (told, code) = place.run(&outside);
     assert_eq!(code, Some(1), "{told}");
-    // They are targets by their names, too.
+    // The names are also targets.
     let (told, code) = place.run(&["call", "files", "read_file", "path=README.md"]);
     assert_eq!((told.trim_end(), code), ("Hello", Some(0)));
 
@@ -251,7 +251,7 @@ fn a_home_directory_is_served_only_on_request() {
     assert_eq!(code, Some(2), "{told}");
     assert!(told.contains("the root of the file system") && told.contains("`--root /`"), "{told}");
 
-    // At a terminal there is a question.
+    // At a terminal the user is asked.
     for (answer, expected) in [("n", "refusing to serve"), ("y", "serving MCP")] {
         let mut command = place.program(&["serve", "files"]);
         command.current_dir(place.path("user"));
@@ -259,7 +259,7 @@ fn a_home_directory_is_served_only_on_request() {
         pty.expect("[y/N]").enter(answer).expect(expected);
     }
 
-    // Whoever names it, gets it.
+    // A named directory is served.
     let home = place.path("user").display().to_string();
     let words = ["call", "read_file", "path=notes.txt", "--", "bowline", "serve", "files", "--root", &home];
     let (text, code) = place.run(&words);

@@ -1,9 +1,9 @@
-//! Completion in real shells, with a server that names its tools after commands.
+//! Completion in real shells, with a server whose tool names contain shell commands.
 
 use crate::{place::Place, pty::Pty};
 use std::{path::Path, process::Command};
 
-/// What each name begins with, which no other does, and the name.
+/// A unique prefix of each name, and the name.
 const HOSTILE: [(&str, &str); 13] = [
     ("a", "a$(touch pwned)"),
     ("b", "b`touch pwned`"),
@@ -20,7 +20,7 @@ const HOSTILE: [(&str, &str); 13] = [
     ("\\~", "~root"),
 ];
 
-/// A place in whose configuration the hostile server is, and whose names completion knows.
+/// Returns a place with the hostile server configured and its names cached.
 fn place() -> Place {
     let place = Place::new();
     let server = format!("{}/tests/it/servers/hostile_names.sh", env!("CARGO_MANIFEST_DIR"));
@@ -38,7 +38,7 @@ fn place() -> Place {
     place
 }
 
-/// Whether a program is there. A test that needs it is skipped otherwise.
+/// Returns whether a program is installed. Otherwise the test is skipped.
 fn is_installed(program: &str) -> bool {
     let is_there = ["/usr/bin", "/bin"].iter().any(|folder| Path::new(folder).join(program).exists());
     if !is_there {
@@ -47,10 +47,10 @@ fn is_installed(program: &str) -> bool {
     is_there
 }
 
-/// A shell at a terminal of its own, after the completion script was loaded.
+/// Starts a shell at its own terminal and loads the completion script.
 fn start(place: &Place, shell: &[&str], prompt: &str, load: &str) -> Pty {
     let program = Path::new(env!("CARGO_BIN_EXE_bowline")).parent().expect("it is in a folder");
-    // The shell needs a controlling terminal, and must not take that of whoever runs the tests.
+    // The shell needs a controlling terminal, and must not take the one of the test runner.
     let mut command = Command::new("/usr/bin/setsid");
     command.args(["--ctty", "--wait"]).args(shell).env_clear();
     command
@@ -102,7 +102,7 @@ fn bash_does_not_interpret_names() {
     let place = place();
     let shell = ["bash", "--noprofile", "--norc", "-i"];
     check(&place, start(&place, &shell, "prompt$", r#"eval "$(bowline completions bash)""#), &HOSTILE, None);
-    // Inside quotes the name is not offered, as it would be run there or could close them.
+    // Inside quotes the name is not completed: it would be run there, or could close them.
     for quote in ['"', '\''] {
         let mut pty = start(&place, &shell, "prompt$", r#"eval "$(bowline completions bash)""#);
         for (start, _) in &HOSTILE[..11] {
@@ -141,7 +141,7 @@ fn elvish_does_not_interpret_names() {
     }
     let place = place();
     let load = "eval (bowline completions elvish | slurp)";
-    // It has no backslashes to type the last two names with.
+    // PowerShell cannot type the last two names, because it has no backslash escapes.
     check(&place, start(&place, &["elvish", "-norc"], "here", load), &HOSTILE[..11], Some("COMPLETING"));
 }
 

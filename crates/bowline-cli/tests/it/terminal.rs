@@ -1,4 +1,4 @@
-//! The program with a person before it: questions, progress, approval.
+//! The program at a terminal: questions, progress, approval.
 
 use crate::{
     place::{Place, signal},
@@ -112,7 +112,7 @@ fn the_startup_time_of_a_server_is_shown() {
     signal(pty.id(), rustix::process::Signal::INT);
     let (code, screen) = pty.finish();
     assert_eq!((code, screen.as_str()), (Some(130), "error: interrupted"));
-    // Nothing of it is left when the server answers.
+    // The line disappears when the server responds.
     let slow = format!("sleep 2; exec {} serve everything", env!("CARGO_BIN_EXE_bowline"));
     let mut pty = start(&place, &["ping", "--", "/bin/sh", "-c", &slow]);
     pty.expect("starting /bin/sh -c sleep 2; exec");
@@ -176,7 +176,7 @@ fn lists_of_objects_are_shown_as_tables() {
         1   Ann   likes long walks and much else that does not fit into a narrow termin…
         20  Bo"#]]
     .assert_eq(&screen);
-    // Elsewhere it is what the server sent.
+    // Without a terminal the text is unchanged.
     assert_eq!(place.run(&words).0.trim_end(), rows);
 }
 

@@ -1,4 +1,4 @@
-//! `bowline up` as its users meet it: at a terminal and without one, the first time and the second.
+//! `bowline up`: at a terminal and without one.
 
 use crate::{
     place::{Background, Place, signal},
@@ -8,7 +8,7 @@ use expect_test::expect;
 use rustix::process::Signal;
 use std::{fs, net::TcpListener};
 
-/// The text with the port of this machine that was taken in it masked.
+/// Masks the port in a text.
 fn without_port(text: &str) -> String {
     let mut parts = text.split("127.0.0.1:");
     let first = parts.next().unwrap_or_default().to_owned();
@@ -17,7 +17,7 @@ fn without_port(text: &str) -> String {
     })
 }
 
-/// The words of the line of a server in the table.
+/// Returns the cells of a server's row.
 fn row<'a>(screen: &'a str, server: &str) -> Vec<&'a str> {
     let words = screen.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     words.filter(|words| words.len() == 7).find(|words| words[0] == server).unwrap_or_default()
@@ -180,7 +180,7 @@ fn claude_desktop_gets_a_working_connect_command() {
         let line = screen.lines().find(|line| line.contains("Claude Desktop")).expect("it is told").trim();
         line.to_owned()
     };
-    // A port that the system chose is another one in the next run.
+    // A port chosen by the system differs in the next run.
     assert!(shown("0").contains(r#""args":["connect"]"#));
     assert!(shown(&port).contains(&format!(r#"["connect","--port","{port}"]"#)));
 }
@@ -210,7 +210,7 @@ fn consent_is_requested_above_the_table() {
         matches!(row(screen, "mine")[..], [_, "ready", "2026-07-28", tools, "1", "0", "0"] if tools != "-")
     });
 
-    // What is added while it runs is there a moment later.
+    // A server that is added at run time appears.
     place.put(
         "user/.config/bowline/bowline.toml",
         &format!("[servers.mine]\n{server}[servers.more]\n{server}"),
@@ -229,7 +229,7 @@ fn tools_that_the_gateway_hides_can_be_shown_and_called() {
     let (_up, _) = start(&place, &["up", "--port", "0"]);
     let (listed, _) = place.run(&["tools", "up"]);
     assert!(listed.contains("search_tools") && !listed.contains("mine__echo"), "{listed}");
-    // The text would be a number if the schema were not known.
+    // Without the schema the text would be sent as a number.
     place.check(
         &["call", "up", "mine__echo", "message=5"],
         0,
@@ -258,7 +258,7 @@ fn a_denied_call_exits_with_7() {
     assert_eq!(code, Some(7), "{told}");
     let (told, code) = place.run(&["read", "up", "test://static-text"]);
     assert_eq!(code, Some(7), "{told}");
-    // A tool that fails by itself is still told apart.
+    // An error of the tool itself has another exit code.
     assert_eq!(place.run(&["call", "up", "mine__test_error_handling"]).1, Some(1));
 }
 
@@ -298,7 +298,7 @@ fn an_unsafe_configuration_prevents_startup() {
     assert_eq!(code, Some(3));
 }
 
-/// The status that a gateway answers with, to a client that sends these headers.
+/// Returns the HTTP status for a request with these headers.
 fn status(url: &str, headers: &str) -> String {
     use std::io::{Read as _, Write as _};
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", port(url).parse().expect("it is a port")))
@@ -330,7 +330,7 @@ fn another_user_without_the_token_is_refused() {
         assert_eq!(status(&url, ""), "401");
         assert_eq!(status(&url, "Authorization: Bearer bowline_0\r\n"), "401");
         assert_ne!(status(&url, &format!("Authorization: Bearer {token}\r\n")), "401");
-        // Our own commands send it, whatever they call the gateway.
+        // The user's own commands send the token, however they address the gateway.
         for target in ["up", &url, &url.replace("127.0.0.1", "localhost")] {
             let (told, code) = place.run(&["tools", target]);
             assert_eq!(code, Some(0), "{target}: {told}");
@@ -395,7 +395,7 @@ fn a_process_that_took_over_the_port_gets_no_token() {
     let other =
         TcpListener::bind(("127.0.0.1", port(&url).parse().expect("it is a port"))).expect("it is free");
     other.set_nonblocking(true).expect("it can be set");
-    // Its files are still there; the process is not.
+    // The files of the killed process are still there.
     assert_ne!(fs::read_dir(place.path("login/bowline")).expect("it was made").count(), 0);
     place.check(
         &["tools"],

@@ -11,10 +11,11 @@ pub use behind::IntoHandle;
 
 use crate::{Error, Result};
 use behind::Behind;
-use bowline_types::{Revision, meta};
+use bowline_transcript::matching::describe;
+use bowline_types::Revision;
 use history::History;
 use link::{Arrived, Link};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::{ffi::OsStr, fmt, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite, DuplexStream, duplex, split},
@@ -288,18 +289,6 @@ impl Peer {
     fn tell(&self, reason: &str) -> String {
         format!("{reason}\n{}{}", self.history, self.behind.last_words())
     }
-}
-
-/// Adds to `params._meta` what 2026-07-28 asks of every request and is not there yet.
-pub(crate) fn describe(params: &mut Value, capabilities: &Value) {
-    if params.is_null() {
-        *params = json!({});
-    }
-    let Some(params) = params.as_object_mut() else { return };
-    let meta = params.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
-    let Some(meta) = meta.as_object_mut() else { return };
-    meta.entry(meta::key::PROTOCOL_VERSION).or_insert_with(|| Revision::V2026_07_28.as_str().into());
-    meta.entry(meta::key::CLIENT_CAPABILITIES).or_insert_with(|| capabilities.clone());
 }
 
 impl fmt::Debug for Peer {

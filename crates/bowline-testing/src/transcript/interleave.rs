@@ -1,6 +1,6 @@
 //! Whether the frames of several streams are what was written, each stream in its own order.
 
-use super::matching::{Kept, compare};
+use bowline_transcript::matching::{Kept, compare};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -1,14 +1,14 @@
-//! Holding the conversation of a transcript with a peer.
+//! Runs a transcript with a peer.
 
-use super::{
-    Frame, Order, Step, Transcript,
-    interleave::{Streams, interleave},
-    matching::{Kept, compare, fill},
-};
+use super::interleave::{Streams, interleave};
 use crate::{
     Error, Result,
     oracle::{Conversation, Oracle},
-    peer::{Peer, describe},
+    peer::Peer,
+};
+use bowline_transcript::{
+    Frame, Order, Step, Transcript,
+    matching::{Kept, compare, describe, fill},
 };
 use bowline_types::Revision;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ pub(super) async fn run(
     if let Some(revision) = revision.filter(|revision| revision.is_legacy()) {
         run.open(revision).await?;
     }
-    for step in &transcript.steps {
+    for step in transcript.steps() {
         run.step(step).await?;
     }
     run.end().await
@@ -49,7 +49,7 @@ impl Run<'_> {
             "method": "initialize",
             "params": {
                 "protocolVersion": revision.as_str(),
-                "capabilities": self.transcript.capabilities,
+                "capabilities": self.transcript.capabilities(),
                 "clientInfo": { "name": "transcript", "version": "1" },
             },
         });
@@ -111,7 +111,7 @@ impl Run<'_> {
             (is_request, self.revision, frame.as_object_mut())
         {
             let params = members.entry("params").or_insert_with(|| json!({}));
-            describe(params, &self.transcript.capabilities);
+            describe(params, self.transcript.capabilities());
         }
     }
 
@@ -213,12 +213,13 @@ impl Run<'_> {
     }
 
     fn place(&self, line: usize, error: Error) -> Error {
-        error.map(|message| format!("{}:{line}: {}{message}", self.transcript.name, self.told_revision()))
+        error.map(|message| format!("{}:{line}: {}{message}", self.transcript.name(), self.told_revision()))
     }
 
     fn place_at_end(&self, error: Error) -> Error {
-        error
-            .map(|message| format!("{}: {}at the end: {message}", self.transcript.name, self.told_revision()))
+        error.map(|message| {
+            format!("{}: {}at the end: {message}", self.transcript.name(), self.told_revision())
+        })
     }
 
     fn told_revision(&self) -> String {

@@ -61,8 +61,8 @@ fn take_over(arguments: &Arguments, context: &Context) -> Result<usize, Failure>
         return Err(Failure::new(Code::Config, format!("your configuration has an error: {error}"))
             .advise("run `bowline config check` to see all errors"));
     }
-    let (found, told, unreadable) = search(context, &chosen(&known, &arguments.from)?, &own_config);
-    for line in &told {
+    let (found, warnings, unreadable) = search(context, &chosen(&known, &arguments.from)?, &own_config);
+    for line in &warnings {
         context.screen.warn(line);
     }
 
@@ -147,13 +147,14 @@ fn load(context: &Context, source: Source) -> Config {
 /// Returns the new servers of these files, warnings about the rest, and the number of files with errors.
 fn search(context: &Context, files: &[&KnownFile], own: &Config) -> (Vec<Found>, Vec<String>, usize) {
     let mut found: Vec<Found> = Vec::new();
-    let (mut told, mut unreadable) = (Vec::new(), 0);
+    let (mut warnings, mut unreadable) = (Vec::new(), 0);
     for file in files {
         let config = load(context, Source::from((*file).clone()));
         unreadable += usize::from(!config.errors.is_empty());
-        told.extend(config.errors.iter().map(ToString::to_string));
-        let is_told = |kind| matches!(kind, NoticeKind::Skipped | NoticeKind::Ignored);
-        told.extend(config.notices.iter().filter(|notice| is_told(notice.kind)).map(ToString::to_string));
+        warnings.extend(config.errors.iter().map(ToString::to_string));
+        let is_relevant = |kind| matches!(kind, NoticeKind::Skipped | NoticeKind::Ignored);
+        warnings
+            .extend(config.notices.iter().filter(|notice| is_relevant(notice.kind)).map(ToString::to_string));
         for entry in config.upstreams {
             let present: Vec<(&str, &Launch)> = own
                 .upstreams
@@ -164,28 +165,29 @@ fn search(context: &Context, files: &[&KnownFile], own: &Config) -> (Vec<Found>,
             let is_there = present.iter().any(|(_, launch)| toml_entry::is_same(launch, &entry.launch));
             let at = format!("{}: `{}` of {}", entry.origin.short(), entry.name, file.client);
             if is_there {
-                told.push(format!("{at} skipped: your configuration already has this server"));
+                warnings.push(format!("{at} skipped: your configuration already has this server"));
                 continue;
             }
             if is_this_program(&entry.launch) {
-                told.push(format!("{at} skipped: it is this gateway"));
+                warnings.push(format!("{at} skipped: it is this gateway"));
                 continue;
             }
             if !entry.settings.auto_approve.is_empty() {
-                told.push(format!("{at}: auto-approved tools are not imported; add an `allow` rule instead"));
+                warnings
+                    .push(format!("{at}: auto-approved tools are not imported; add an `allow` rule instead"));
             }
             let is_taken = |name: &str| present.iter().any(|(present, _)| *present == name);
             let suffix = file.client.to_lowercase().replace(' ', "-");
             let other = format!("{}-{suffix}", entry.name);
             let name = if is_taken(&entry.name) { other } else { entry.name.clone() };
             if is_taken(&name) {
-                told.push(format!("`{name}` already exists and was not changed"));
+                warnings.push(format!("`{name}` already exists and was not changed"));
                 continue;
             }
             found.push(Found { client: file.client, name, entry });
         }
     }
-    (found, told, unreadable)
+    (found, warnings, unreadable)
 }
 
 /// Returns whether an entry is this gateway, which would then call itself.

@@ -235,13 +235,13 @@ mod tests {
 
     #[test]
     fn session_ids_are_checked() {
-        let told_of = |session: &str| {
+        let findings_for = |session: &str| {
             let mut facts = Facts::quiet();
             facts.http = vec![HttpFacts { local: true, session: Some(session.into()), probes: Vec::new() }];
             summary_lines(&check(&facts))
         };
-        assert_eq!(told_of("0123456789abcdef"), "");
-        assert_eq!(told_of("7"), "warning http-session-name: session id is short []");
-        assert!(told_of("a b").starts_with("error http-session-name"));
+        assert_eq!(findings_for("0123456789abcdef"), "");
+        assert_eq!(findings_for("7"), "warning http-session-name: session id is short []");
+        assert!(findings_for("a b").starts_with("error http-session-name"));
     }
 }

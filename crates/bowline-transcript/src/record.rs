@@ -167,10 +167,8 @@ mod tests {
         let transcript = Transcript::parse("t", &text).unwrap();
         assert_eq!(transcript.said().count(), 3);
         let raw = transcript.steps.iter().find_map(|step| match step {
-            super::super::Step::SendRaw(bytes) => Some(bytes.as_slice()),
-            super::super::Step::Send(_) | super::super::Step::Close | super::super::Step::Expect { .. } => {
-                None
-            }
+            crate::Step::SendRaw(bytes) => Some(bytes.as_slice()),
+            crate::Step::Send(_) | crate::Step::Close | crate::Step::Expect { .. } => None,
         });
         assert_eq!(raw, Some(&b"#\\oops\n"[..]));
     }

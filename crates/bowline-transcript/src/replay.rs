@@ -1,25 +1,48 @@
-//! The client's side of a recording, said again to a server: where its answers differ.
+//! Replays the client's side of a recording against a server and compares the responses.
 
 use super::{
     Frame, Side, Step, Transcript,
     matching::{Kept, compare},
 };
-use crate::{Error, Result, peer::Peer};
+use crate::{Error, Result};
 use serde_json::Value;
 use std::{collections::HashMap, fmt};
 
-/// Where a server's frames are other than recorded.
+/// The client's end of a connection, for [`Transcript::replay`].
+///
+/// Frames that are not asked for are kept in order. Every wait needs a deadline.
+pub trait ReplayPeer: Send {
+    /// Sends bytes, including line breaks.
+    fn send_raw(&mut self, bytes: &[u8]) -> impl Future<Output = Result> + Send;
+
+    /// Returns the next frame.
+    fn recv(&mut self) -> impl Future<Output = Result<Value>> + Send;
+
+    /// Returns the next request or notification of this method.
+    fn recv_method(&mut self, method: &str) -> impl Future<Output = Result<Value>> + Send;
+
+    /// Returns the response to the request with this id.
+    fn response(&mut self, id: &Value) -> impl Future<Output = Result<Value>> + Send;
+
+    /// Closes the sending side.
+    fn close_sending(&mut self) -> impl Future<Output = ()> + Send;
+
+    /// Closes the sending side, and returns the frames that were not taken once the server has closed its side.
+    fn close(&mut self) -> impl Future<Output = Result<Vec<Value>>> + Send;
+}
+
+/// A server frame that differs from the recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// The line of the recorded frame; the last one for frames that were not recorded.
     pub line: usize,
-    /// The method that was called, asked for or told.
+    /// The method of the request or notification.
     pub about: String,
     /// The recorded frame; `None` for one that was not recorded.
     pub recorded: Option<Value>,
-    /// What came in its place, if anything did.
+    /// The actual frame, if any.
     pub came: Option<Value>,
-    /// What is different, each with its place in the frame.
+    /// The differences, each with its position in the frame.
     pub places: Vec<String>,
 }
 
@@ -27,19 +50,19 @@ impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.recorded, &self.came) {
             (Some(_), Some(_)) => write!(f, "`{}` differs", self.about)?,
-            (Some(_), None) => write!(f, "`{}` does not come", self.about)?,
+            (Some(_), None) => write!(f, "`{}` is missing", self.about)?,
             (None, _) => write!(f, "`{}` was not recorded", self.about)?,
         }
         self.places.iter().try_for_each(|place| write!(f, "\n  {place}"))
     }
 }
 
-/// Parts of frames that are not compared: JSON pointers, in which `*` stands for any member or element.
+/// Parts of frames that are not compared: JSON pointers, with `*` for any member or element.
 #[derive(Clone, Debug, Default)]
 pub struct Ignore(Vec<Vec<String>>);
 
 impl Ignore {
-    /// Reads pointers. Fails with the first that does not begin with `/`.
+    /// Parses pointers. Fails with the first one that does not start with `/`.
     pub fn parse(pointers: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, String> {
         let read = |pointer: &str| {
             let Some(path) = pointer.strip_prefix('/') else {
@@ -66,7 +89,7 @@ fn blank(value: &mut Value, path: &[String]) {
     };
     match value {
         Value::Object(members) if step == "*" => members.values_mut().for_each(|value| blank(value, rest)),
-        // What is ignored may also be missing.
+        // An ignored member may also be missing.
         Value::Object(members) if rest.is_empty() => {
             members.remove(step);
         }
@@ -86,10 +109,14 @@ fn blank(value: &mut Value, path: &[String]) {
     }
 }
 
-/// What only the server understands and the client gives back: it is another each time.
+/// Opaque values that the client returns to the server. They differ each time.
 const OPAQUE: [&str; 3] = ["/result/requestState", "/result/nextCursor", "/result/task/taskId"];
 
-pub(super) async fn replay(transcript: &Transcript, peer: Peer, ignore: &Ignore) -> Result<Vec<Difference>> {
+pub(super) async fn replay(
+    transcript: &Transcript,
+    peer: impl ReplayPeer,
+    ignore: &Ignore,
+) -> Result<Vec<Difference>> {
     let last = transcript.said().map(|(_, frame, _)| frame.line).last().unwrap_or(1);
     let mut replay = Replay {
         peer,
@@ -129,19 +156,19 @@ fn methods(transcript: &Transcript) -> HashMap<String, String> {
     transcript.said().filter_map(named).collect()
 }
 
-struct Replay<'a> {
-    peer: Peer,
+struct Replay<'a, P> {
+    peer: P,
     ignore: &'a Ignore,
     methods: HashMap<String, String>,
-    /// The ids of the server's questions, by those recorded.
+    /// The ids of the server's requests, by the recorded ids.
     asked: HashMap<String, Value>,
-    /// What the server gave that only it understands, by what it gave when this was recorded.
+    /// The opaque values of the server, by the recorded values.
     opaque: HashMap<String, Value>,
     closed: bool,
     found: Vec<Difference>,
 }
 
-impl Replay<'_> {
+impl<P: ReplayPeer> Replay<'_, P> {
     async fn send(&mut self, frames: &[Frame]) -> Result {
         for frame in frames {
             let mut value = frame.value.clone();
@@ -149,13 +176,13 @@ impl Replay<'_> {
             let is_answer = value.get("method").is_none() && value.is_object();
             if is_answer {
                 let id = value.get("id").map(Value::to_string).unwrap_or_default();
-                // Who asks no question gets no answer.
+                // Without the request there is nothing to respond to.
                 let Some(sent) = self.asked.get(&id) else { continue };
                 if let Some(id) = value.get_mut("id") {
                     *id = sent.clone();
                 }
             }
-            match self.peer.send(value).await {
+            match self.peer.send_raw(format!("{value}\n").as_bytes()).await {
                 Err(error) if error.is_closed() => self.closed = true,
                 sent => sent?,
             }
@@ -201,7 +228,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// The frame that stands where this one did: the answer to the same request, the next message of the same method.
+    /// Returns the matching frame: the response to the same request, or the next message of the same method.
     async fn take(&mut self, recorded: &Value) -> Result<Option<Value>, Error> {
         match (recorded.get("method").and_then(Value::as_str), recorded.get("id")) {
             (Some(method), _) => self.peer.recv_method(method).await.map(Some),

@@ -1,17 +1,17 @@
-//! Placeholders: where a server's frame may differ, and what a client's frame takes from earlier ones.
+//! Placeholders: compares server frames with expectations, and fills in client frames.
 
-use crate::peer::describe;
+use bowline_types::{Revision, meta};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// What stands in a recording for a secret.
-pub(super) const MASKED: &str = "<masked>";
+pub(crate) const MASKED: &str = "<masked>";
 
-/// The values kept by name.
-pub(super) type Kept = BTreeMap<String, Value>;
+/// The captured values by name.
+pub type Kept = BTreeMap<String, Value>;
 
-/// Holds a frame against what was expected. Fails with the differences, one per entry, each with its place.
-pub(super) fn compare(expected: &Value, actual: &Value, kept: &mut Kept) -> Result<(), Vec<String>> {
+/// Compares a frame with the expected one. Fails with the differences, each with its position.
+pub fn compare(expected: &Value, actual: &Value, kept: &mut Kept) -> Result<(), Vec<String>> {
     let mut differences = Vec::new();
     differ("", expected, actual, kept, &mut differences);
     if differences.is_empty() { Ok(()) } else { Err(differences) }
@@ -103,7 +103,7 @@ fn lookup<'a>(name: &str, kept: &'a Kept) -> Result<&'a Value, String> {
 }
 
 /// A frame of the client with everything in it that stands for something else replaced.
-pub(super) fn fill(value: &Value, kept: &Kept) -> Result<Value, String> {
+pub fn fill(value: &Value, kept: &Kept) -> Result<Value, String> {
     Ok(match value {
         Value::String(text) => fill_text(text, kept)?,
         Value::Array(items) => {
@@ -178,6 +178,18 @@ fn tampered(text: &str) -> Result<String, String> {
     }
     let change = |(position, character)| if position == middle { other(character) } else { character };
     Ok(text.chars().enumerate().map(change).collect())
+}
+
+/// Adds the `_meta` members that 2026-07-28 requires of every request, unless they are present.
+pub fn describe(params: &mut Value, capabilities: &Value) {
+    if params.is_null() {
+        *params = json!({});
+    }
+    let Some(params) = params.as_object_mut() else { return };
+    let meta = params.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
+    let Some(meta) = meta.as_object_mut() else { return };
+    meta.entry(meta::key::PROTOCOL_VERSION).or_insert_with(|| Revision::V2026_07_28.as_str().into());
+    meta.entry(meta::key::CLIENT_CAPABILITIES).or_insert_with(|| capabilities.clone());
 }
 
 #[cfg(test)]
