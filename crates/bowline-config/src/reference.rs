@@ -159,6 +159,6 @@ mod tests {
 
     #[test]
     fn the_page_is_the_one_in_the_book() {
-        expect_file!["../../../../docs/reference/configuration.md"].assert_eq(&reference());
+        expect_file!["../../../docs/reference/configuration.md"].assert_eq(&reference());
     }
 }

@@ -145,7 +145,7 @@ async fn a_recording_is_said_again_with_the_ids_and_states_of_this_conversation(
     expect_test::expect![[r#"
         16: `b` differs
           /result: expected 1, got 2
-        17: `gone` does not come
+        17: `gone` is missing
           the connection is closed
         17: `new` was not recorded
           {"method":"new"}"#]]
