@@ -77,6 +77,12 @@ impl Extensions {
         Self { values: None, request: Some(Arc::new(request)) }
     }
 
+    /// Adds headers, as if the call had come with them.
+    pub fn with_headers(mut self, headers: http::HeaderMap) -> Self {
+        self.request = Some(Arc::new(HttpRequest { headers, ..HttpRequest::default() }));
+        self
+    }
+
     /// Returns the headers of the HTTP request; none when the call did not come over HTTP.
     pub fn headers(&self) -> &http::HeaderMap {
         static NONE: LazyLock<http::HeaderMap> = LazyLock::new(http::HeaderMap::new);

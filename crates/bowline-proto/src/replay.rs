@@ -5,7 +5,7 @@
 //! handler asks something else with the same key, the answer is not used. Only a question whose key the author chose
 //! can be answered in advance, by a client that sends answers without a state.
 
-use crate::seal::{KeyRing, SealError, digest};
+use crate::seal::{KeyRing, SealError, digest, sealed_len};
 use bowline_json::canonical;
 use bowline_types::{InputRequest, Method, RawJson, RpcError};
 use serde::{Deserialize, Serialize};
@@ -91,6 +91,12 @@ impl Replay {
 
     fn learned(&mut self) -> &mut Learned {
         self.0.get_or_insert_default()
+    }
+
+    /// Iterates over the digests of the questions that were answered under `key`.
+    pub fn fingerprints<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a Fingerprint> {
+        let answers = self.0.iter().flat_map(|learned| &learned.answers);
+        answers.filter(move |known| known.key == key).map(|known| &known.fingerprint)
     }
 
     /// Uses an answer that was sent in advance for `question`, and for no other question.
@@ -214,6 +220,17 @@ pub fn seal(
 ) -> Result<String, RpcError> {
     let mut id = [0; 16];
     id.copy_from_slice(&random[..16]);
+    let plain = written(asked, id, expires)?;
+    Ok(keys.seal(random, &binding.0, &plain))
+}
+
+/// Fails when what a call knows between two rounds is more than [`MAX_STATE`] when it is sealed. Revisions that do not
+/// seal it have the same limit, so that a handler works in all of them or in none.
+pub fn check_size(asked: &Asked) -> Result<(), RpcError> {
+    written(asked, [0; 16], u64::MAX).map(drop)
+}
+
+fn written(asked: &Asked, id: [u8; 16], expires: u64) -> Result<Vec<u8>, RpcError> {
     let replay = &asked.replay;
     let learned = replay.0.iter();
     let sealed = Sealed {
@@ -228,14 +245,14 @@ pub fn seal(
         kept: replay.0.as_ref().map(|learned| learned.kept.clone()).unwrap_or_default(),
     };
     let plain = serde_json::to_vec(&sealed).map_err(|error| RpcError::internal(error.to_string()))?;
-    let state = keys.seal(random, &binding.0, &plain);
-    if state.len() > MAX_STATE {
+    let length = sealed_len(plain.len());
+    if length > MAX_STATE {
         return Err(RpcError::internal(format!(
-            "the state between two questions takes {} bytes, more than the {MAX_STATE} allowed",
-            state.len()
+            "the state between two questions takes {length} bytes, more than the {MAX_STATE} allowed; keep less with \
+             `ctx.once`, such as a key to what is stored elsewhere",
         )));
     }
-    Ok(state)
+    Ok(plain)
 }
 
 /// Opens a state that came back with the answers of the client, and adds them to its log. It is used up by

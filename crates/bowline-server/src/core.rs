@@ -17,7 +17,7 @@ use crate::{
     visit,
 };
 use bowline_proto::{
-    replay::Asked,
+    replay::{Asked, check_size},
     server::{CacheHint, Profile},
     service::{BoxFuture, Call, Chain, ClientView, MethodName, Notifier, Outcome, Reply, Service},
 };
@@ -289,7 +289,7 @@ impl Core {
         match Round::new(future, ctx.log_of_round()).await {
             Ended::Done(done) => Ok(Finished::Done(done)),
             Ended::Panicked => Err(panicked(name)),
-            Ended::Asks(asked) => self.asks(asked, name),
+            Ended::Asks(asked) => self.asks(asked, name, ctx.client()),
         }
     }
 
@@ -298,19 +298,23 @@ impl Core {
         let Err(error) = done else { return Ok(Finished::Done(done)) };
         match error.into_kind() {
             Kind::Visit(pages) => match visit::required(pages, ctx.client(), ctx.log_of_round()) {
-                Ok(asked) => self.asks(asked, name),
+                Ok(asked) => self.asks(asked, name, ctx.client()),
                 Err(error) => Ok(Finished::Done(Err(error))),
             },
             kind => Ok(Finished::Done(Err(kind.into()))),
         }
     }
 
-    fn asks<T>(&self, asked: Asked, name: &str) -> Result<Finished<T>, RpcError> {
+    fn asks<T>(&self, asked: Asked, name: &str, client: &ClientView) -> Result<Finished<T>, RpcError> {
         let limit = self.limits.rounds;
         if asked.replay.rounds() > limit {
             return Err(RpcError::internal(format!(
-                "`{name}` asked in more than {limit} rounds; it never comes to an end"
+                "`{name}` asked in more than {limit} rounds, so it never finishes"
             )));
+        }
+        // What is not sealed has the same limit.
+        if client.revision.era() == Era::Legacy {
+            check_size(&asked)?;
         }
         Ok(Finished::Asks(asked))
     }

@@ -83,6 +83,10 @@ impl Ctx {
 
     /// Asks the user to fill in `T`, a flat struct of text, numbers, booleans and enums.
     ///
+    /// Consent is bound to the text: an answer counts only for exactly the message and form that the user was shown. A
+    /// message that differs each time the handler runs, such as one with the time in it, is asked twice and then fails; keep
+    /// what differs with [`Ctx::once`].
+    ///
     /// Fails when the client cannot ask its user, or answers with something else than `T`.
     pub fn ask<T: FromJson>(
         &self,
@@ -225,7 +229,8 @@ impl Ctx {
 
     /// Runs `work` once per call, however often the handler runs again: its value is kept across questions.
     ///
-    /// An error is not kept. The value travels through the client, sealed, so it should be small.
+    /// An error is not kept. The value travels through the client, sealed, so it should be small: all values and answers of
+    /// a call together take at most 16 KiB, in every revision.
     pub async fn once<T: Serialize + DeserializeOwned>(
         &self,
         key: &str,
@@ -280,7 +285,9 @@ impl Ctx {
     /// Fails for a name that the protocol reserves, and for parameters that are not an object.
     pub fn notify(&self, method: &str, params: impl Serialize) -> Result<(), HandlerError> {
         let params = custom_params(method, &params)?;
-        self.inner.notifier.emit(Notice::Custom { method: method.into(), params });
+        if self.inner.log.is_new_notice() {
+            self.inner.notifier.emit(Notice::Custom { method: method.into(), params });
+        }
         Ok(())
     }
 
@@ -321,6 +328,8 @@ impl Ctx {
     }
 
     /// Sends a log message to the client, if it wants this level. Never put secrets in one.
+    ///
+    /// What a handler logs before a question is sent once, although the handler runs again.
     pub fn log(&self, level: LoggingLevel, data: impl Serialize) {
         self.log_as(level, None, data);
     }
@@ -352,7 +361,9 @@ impl Ctx {
 
     /// Sends a log message in the name of a part of the server.
     pub fn log_as(&self, level: LoggingLevel, logger: impl Into<Option<String>>, data: impl Serialize) {
-        if let Ok(data) = RawJson::of(&data) {
+        if let Ok(data) = RawJson::of(&data)
+            && self.inner.log.is_new_notice()
+        {
             self.inner.notifier.emit(Notice::Log { level, logger: logger.into(), data });
         }
     }

@@ -59,6 +59,7 @@ mod server;
 mod simple;
 mod stdio;
 mod strings;
+pub mod testing;
 mod tool;
 mod toolset;
 pub mod transport;

@@ -2,9 +2,10 @@
 
 use crate::error::{Error, Kind};
 use bowline_proto::{
-    replay::{Answer, Asked, Question, Replay},
+    replay::{Answer, Asked, Fingerprint, Question, Replay},
     service::BoxFuture,
 };
+use bowline_types::{ElicitParams, InputRequest, RawJson};
 use std::{
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -14,8 +15,14 @@ use std::{
 };
 
 /// What a call knows and asks, shared by the handler's context and the round that polls the handler.
-#[derive(Debug, Default)]
-pub(crate) struct Log(Mutex<State>);
+pub(crate) struct Log {
+    state: Mutex<State>,
+    /// Answers questions at once, in unit tests of handlers.
+    script: Option<Script>,
+}
+
+/// Answers a question of a handler that runs without a server.
+pub(crate) type Script = Box<dyn Fn(&Question) -> Result<Answer, Error> + Send + Sync>;
 
 #[derive(Debug, Default)]
 struct State {
@@ -23,6 +30,10 @@ struct State {
     /// How many questions without a name were asked so far.
     position: usize,
     asked: Vec<Question>,
+    /// The questions of this round that were answered in an earlier one.
+    answered: Vec<(String, Fingerprint)>,
+    /// How many notices the handler has sent in this round.
+    notices: u32,
     /// Wakes the round, for questions asked from other tasks.
     round: Option<Waker>,
     /// Wakes those who wait for an answer that only the next round will have.
@@ -32,11 +43,16 @@ struct State {
 
 impl Log {
     pub(crate) fn new(replay: Replay) -> Self {
-        Self(Mutex::new(State { replay, ..State::default() }))
+        Self { state: Mutex::new(State { replay, ..State::default() }), script: None }
+    }
+
+    /// A log whose questions are answered by `script`.
+    pub(crate) fn scripted(script: Script) -> Self {
+        Self { state: Mutex::default(), script: Some(script) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The key of the next question without a name.
@@ -49,12 +65,17 @@ impl Log {
 
     /// The answer, or the end of the round.
     pub(crate) async fn answer(&self, question: Question) -> Result<Answer, Error> {
+        if let Some(script) = &self.script {
+            return script(&question);
+        }
         let round = {
             let mut state = self.state();
             state.replay.claim(&question);
-            if let Some(answer) = state.replay.answer(&question) {
-                return Ok(answer.clone());
+            if let Some(answer) = state.replay.answer(&question).cloned() {
+                state.answered.push((question.key, question.fingerprint));
+                return Ok(answer);
             }
+            state.note_change(&question)?;
             if state.asked.iter().any(|asked| asked.key == question.key) {
                 return Err(Error::internal(format!("two questions have the key `{}`", question.key)));
             }
@@ -78,11 +99,18 @@ impl Log {
         Err(Error::suspended())
     }
 
-    pub(crate) fn kept(&self, key: &str) -> Option<bowline_types::RawJson> {
+    /// Counts a notice of the handler. False when an earlier round has sent it.
+    pub(crate) fn is_new_notice(&self) -> bool {
+        let mut state = self.state();
+        state.notices = state.notices.saturating_add(1);
+        state.notices > sent_before(&state.replay)
+    }
+
+    pub(crate) fn kept(&self, key: &str) -> Option<RawJson> {
         self.state().replay.kept(key).cloned()
     }
 
-    pub(crate) fn keep(&self, key: &str, value: bowline_types::RawJson) {
+    pub(crate) fn keep(&self, key: &str, value: RawJson) {
         self.state().replay.keep(key, value);
     }
 
@@ -93,8 +121,7 @@ impl Log {
             return None;
         }
         let questions = std::mem::take(&mut state.asked);
-        let mut replay = state.replay.clone();
-        replay.advance();
+        let replay = state.next_replay();
         let waiting = state.end();
         drop(state);
         waiting.into_iter().for_each(Waker::wake);
@@ -103,8 +130,7 @@ impl Log {
 
     /// Ends the round with questions the handler did not put itself.
     pub(crate) fn ask(&self, questions: Vec<Question>) -> Asked {
-        let mut replay = self.state().replay.clone();
-        replay.advance();
+        let replay = self.state().next_replay();
         Asked { questions, replay }
     }
 
@@ -119,11 +145,73 @@ impl Log {
     }
 }
 
+/// Where a call keeps how many notices its handler has sent.
+const NOTICES: &str = "bowline/notices";
+
+/// How many characters of a question are quoted in an error.
+const MAX_QUOTE: usize = 200;
+
 impl State {
+    /// What the next round starts with.
+    fn next_replay(&self) -> Replay {
+        let mut replay = self.replay.clone();
+        if self.notices > 0
+            && let Ok(count) = RawJson::of(&self.notices.max(sent_before(&self.replay)))
+        {
+            replay.keep(NOTICES, count);
+        }
+        replay.advance();
+        replay
+    }
+
+    /// Looks for a question whose text differs each time the handler runs: no answer would ever count for it.
+    ///
+    /// It may change once, for what it asks about may have changed. The second time is an error.
+    fn note_change(&mut self, question: &Question) -> Result<(), Error> {
+        let key = &question.key;
+        let is_known = |fingerprint: &Fingerprint| {
+            self.answered.iter().any(|(known, pinned)| known == key && pinned == fingerprint)
+        };
+        let changes = self.replay.fingerprints(key).filter(|fingerprint| !is_known(fingerprint)).count();
+        if changes == 0 {
+            return Ok(());
+        }
+        let (slot, now) = (format!("bowline/asked/{key}"), quote(question));
+        let before = self.replay.kept(&slot).and_then(|kept| kept.decode::<String>().ok());
+        if changes > 1
+            && let Some(before) = before
+        {
+            return Err(Error::internal(format!(
+                "question `{key}` has another text each time the handler runs: first \"{before}\", then \"{now}\"; an \
+                 answer counts only for the text that was shown, so keep what differs with `ctx.once`"
+            )));
+        }
+        self.replay.keep(&slot, RawJson::of(&now)?);
+        Ok(())
+    }
+
     fn end(&mut self) -> Vec<Waker> {
         self.over = true;
         std::mem::take(&mut self.waiting)
     }
+}
+
+/// How many notices earlier rounds have sent.
+fn sent_before(replay: &Replay) -> u32 {
+    replay.kept(NOTICES).and_then(|count| count.decode().ok()).unwrap_or(0)
+}
+
+/// The beginning of what the user is asked.
+fn quote(question: &Question) -> String {
+    let text = match &question.request {
+        InputRequest::Elicit(ElicitParams::Form(form)) => form.message.clone(),
+        InputRequest::Elicit(ElicitParams::Url(page)) => format!("{} {}", page.message, page.url),
+        InputRequest::CreateMessage(params) => {
+            RawJson::of(&params.messages).map(|messages| messages.as_str().to_owned()).unwrap_or_default()
+        }
+        InputRequest::ListRoots => "roots".into(),
+    };
+    text.chars().take(MAX_QUOTE).collect()
 }
 
 /// How a round ended.

@@ -43,3 +43,6 @@ pub use transcript::Transcript;
 
 /// The result of talking to a peer.
 pub type Result<T = (), E = Error> = std::result::Result<T, E>;
+
+// A context with scripted answers, for unit tests of handlers.
+pub use bowline_server::testing::{CtxBuilder, CtxRecord, ctx};

@@ -2,6 +2,8 @@
 
 mod function;
 mod limit;
+#[cfg(feature = "tracing")]
+mod log_events;
 mod rate;
 mod timeout;
 #[cfg(feature = "tracing")]
@@ -9,6 +11,8 @@ mod trace;
 
 pub use function::{FromFn, from_fn};
 pub use limit::ConcurrencyLimit;
+#[cfg(feature = "tracing")]
+pub use log_events::LogEvents;
 pub use rate::RateLimit;
 pub use timeout::Timeout;
 #[cfg(feature = "tracing")]

@@ -6,6 +6,8 @@ mod calls;
 mod changes;
 mod custom;
 mod endings;
+mod functions;
 mod layers;
 mod offers;
+mod rounds;
 mod wire;

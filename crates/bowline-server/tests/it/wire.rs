@@ -84,6 +84,15 @@ impl Peer {
         reply
     }
 
+    /// Calls a tool, as a modern client or in the session.
+    pub(crate) async fn call(&mut self, modern: bool, params: Value) -> Value {
+        if modern {
+            self.modern("tools/call", params).await
+        } else {
+            self.request("tools/call", params).await
+        }
+    }
+
     /// A self-describing request.
     pub(crate) async fn modern(&mut self, method: &str, mut params: Value) -> Value {
         params["_meta"] = json!({

@@ -4,4 +4,5 @@ mod fault;
 #[cfg(feature = "http")]
 mod http;
 mod peer;
+mod traced;
 mod transcript;
