@@ -1,7 +1,7 @@
 //! How a client is set up before it connects.
 
 use crate::{
-    Answer, Client, Connect, Error, ListLimits, Relay, Restart, Result,
+    Answer, Client, Connect, Error, IntoConnect, ListLimits, Relay, Restart, Result,
     handlers::{Ask, AskUrl, Direction, Handlers, IntoAnswer, Notification, rpc_error},
     web,
 };
@@ -361,9 +361,14 @@ impl ClientBuilder {
     /// Connects to a server: finds its era, agrees on a revision, and is ready for requests.
     ///
     /// Fails when something was set up wrong, the server cannot be reached, or there is no revision in common.
-    pub async fn connect(self, target: impl Connect) -> Result<Client> {
-        let profile = self.profile()?;
-        Client::start(self, profile, Box::new(target)).await
+    pub fn connect(self, target: impl IntoConnect) -> BoxFuture<'static, Result<Client>> {
+        let ready = self.profile().and_then(|profile| Ok((profile, target.into_connect()?)));
+        // Concrete from here on, so that the future is the same type for every target.
+        let ready = ready.map(|(profile, target)| (profile, Box::new(target) as Box<dyn Connect>));
+        Box::pin(async move {
+            let (profile, target) = ready?;
+            Client::start(self, profile, target).await
+        })
     }
 
     /// A relay handles everything or nothing, and only a relay can answer for what is declared without handlers.

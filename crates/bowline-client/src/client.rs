@@ -1,7 +1,7 @@
 //! `Client`: one server, and everything it can be asked.
 
 use crate::{
-    Connect, Error, Listen, Noise, Request, Result,
+    Connect, Error, IntoConnect, Listen, Noise, Request, Result,
     builder::{self, ClientBuilder},
     called::Called,
     core::{Core, State, about},
@@ -10,7 +10,10 @@ use crate::{
     shared::{Shared, lock},
     subscriptions,
 };
-use bowline_proto::client::{ClientProfile, Negotiated};
+use bowline_proto::{
+    client::{ClientProfile, Negotiated},
+    service::BoxFuture,
+};
 use bowline_types::{
     Adapt, CallToolResult, Capability, CompleteArgument, CompleteContext, CompleteParams, CompleteResult,
     Completion, DiscoverResult, GetPromptResult, LoggingLevel, Method, OrderedMap, RawJson, RawMap,
@@ -53,9 +56,10 @@ impl Drop for Inner {
 
 impl Client {
     /// Connects to a server with the default settings: a [`Command`](crate::Command), a [`Stream`](crate::Stream), or
-    /// whatever else implements [`Connect`].
-    pub async fn connect(target: impl Connect) -> Result<Self> {
-        Self::builder().connect(target).await
+    /// whatever else implements [`Connect`]. With the feature `in-process` it can be a `Server` in the same process, as for
+    /// tests.
+    pub fn connect(target: impl IntoConnect) -> BoxFuture<'static, Result<Self>> {
+        Self::builder().connect(target)
     }
 
     /// Sets up a client.

@@ -76,7 +76,7 @@ pub use request::Request;
 pub use shared::Noise;
 pub use subscriptions::Listen;
 pub use transport::{
-    CancelWay, ClientEnd, Connect, Inbox, Outgoing, OutgoingKind, Receive, ServerEnd, Stream, Transport,
-    memory,
+    CancelWay, ClientEnd, Connect, Inbox, IntoConnect, Outgoing, OutgoingKind, Receive, ServerEnd, Stream,
+    Transport, memory,
 };
 pub use web::is_accessible as is_accessible_root;

@@ -15,7 +15,8 @@ const TABLE: &[(&str, May)] = &[
     (STORE, May::Use(&[TYPES, PROTO])),
     (AUTH, May::Use(&[TYPES, PROTO])),
     (SERVER, May::Use(&[TYPES, PROTO, MACROS, STORE])),
-    (CLIENT, May::Use(&[TYPES, PROTO])),
+    // Only to connect to a server in the same process, behind a feature.
+    (CLIENT, May::Use(&[TYPES, PROTO, SERVER])),
     (HTTP, May::Use(&[TYPES, PROTO, SERVER, CLIENT, AUTH, STORE])),
     (TEXT, May::Use(&[])),
     (SEARCH, May::Use(&[TYPES, TEXT])),
@@ -159,7 +160,7 @@ mod tests {
         assert!(may("bowline-proto", "bowline-types"));
         assert!(!may("bowline-types", "bowline-proto"));
         assert!(!may("bowline-server", "bowline-client"));
-        assert!(!may("bowline-client", "bowline-server"));
+        assert!(may("bowline-client", "bowline-server"));
         assert!(may("bowline-http", "bowline-auth"));
         assert!(!may("bowline-server", "bowline-auth"));
         assert!(may("bowline-server", "bowline-store"));

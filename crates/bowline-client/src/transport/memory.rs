@@ -6,7 +6,7 @@ use bowline_proto::service::BoxFuture;
 use tokio::io::{DuplexStream, duplex};
 
 /// How many bytes one side may be ahead of the other.
-const BUFFER: usize = 64 * 1024;
+pub(super) const BUFFER: usize = 64 * 1024;
 
 /// A pair of connected ends: one for a client, one for a server.
 ///

@@ -4,6 +4,8 @@
 //! [`Inbox`], which takes frames in. Neither knows what the frames mean; [`Outgoing`] says as much as a transport may
 //! need to route them.
 
+#[cfg(feature = "in-process")]
+mod in_process;
 mod lines;
 mod memory;
 mod outbox;
@@ -35,6 +37,24 @@ pub trait Connect: Send + Sync + 'static {
     /// The era of the server, where it is known from elsewhere. By default it is not.
     fn known_era(&self) -> Option<Era> {
         None
+    }
+}
+
+/// What [`Client::connect`](crate::Client::connect) takes: a way to reach a server, or, with the feature `in-process`, a
+/// `Server` itself.
+pub trait IntoConnect {
+    /// The way to reach it.
+    type Target: Connect;
+
+    /// Makes a way to reach the server. Fails when the server cannot be built.
+    fn into_connect(self) -> Result<Self::Target>;
+}
+
+impl<C: Connect> IntoConnect for C {
+    type Target = C;
+
+    fn into_connect(self) -> Result<C> {
+        Ok(self)
     }
 }
 

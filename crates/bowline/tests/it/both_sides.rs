@@ -42,3 +42,23 @@ async fn what_is_derived_serves_both_sides() {
         assert!(refused.to_string().contains("not wanted"), "{refused}");
     }
 }
+
+#[tokio::test]
+async fn a_client_connects_to_a_server_in_the_same_process() {
+    for revision in bowline::types::Revision::ALL {
+        let server = Server::new("inside").tool(Tool::new("hello").handler(|| "hello"));
+        let client = Client::builder().revisions([revision]).connect(server).await.unwrap();
+        assert_eq!(client.call("hello", ()).await.unwrap().text(), "hello", "{revision}");
+        client.close().await;
+    }
+    // A handle can be connected to more than once.
+    let server = Server::new("inside").tool(Tool::new("hello").handler(|| "hello")).build().unwrap();
+    for _ in 0..2 {
+        let client = Client::connect(server.clone()).await.unwrap();
+        assert_eq!(client.call("hello", ()).await.unwrap().text(), "hello");
+    }
+    let broken = Server::new("broken").tool(Tool::new("no name")).build().map(drop);
+    assert!(broken.is_err());
+    let refused = Client::connect(Server::new("broken").tool(Tool::new("no name"))).await.unwrap_err();
+    assert!(refused.to_string().contains("no name"), "{refused}");
+}
