@@ -210,11 +210,14 @@ async fn relay(
     with.client_info = leg.client_info;
     // The host has a clock of its own, which stands still while a user thinks.
     with.timeout = Some(FOREVER);
+    let is_custom = leg.method.known().is_none();
     let relayed = client.relay(leg.method, leg.params, with).await;
     fill(&slot, None);
     aloft.answered = relayed.as_ref().err().is_none_or(|error| error.as_rpc().is_some());
     instance.count(relayed.is_err());
     relayed.map_err(|error| match error.as_rpc() {
+        // Whether there is such a method is for the server to say.
+        Some(error) if is_custom && error.code == error_code::METHOD_NOT_FOUND => error.clone(),
         Some(error) => foreign(&instance.name, error),
         None => RpcError::internal(format!("the server `{}`: {error}", instance.name)),
     })

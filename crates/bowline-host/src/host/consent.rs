@@ -76,6 +76,8 @@ async fn approve(pending: &Arc<dyn PendingServers>, question: PolicyQuestion) ->
 impl Inner {
     /// Has the server approved that a tool or prompt would be of; `None` if it waits for no approval.
     pub(super) async fn approve_owner(&self, call: &Call) -> Option<Approval> {
+        // A custom method names no tool.
+        call.method.known()?;
         let pending = self.pending.get()?;
         let shown = call.params.name().ok()?;
         let server = pending.names().into_iter().find(|server| may_be_of(self.max_name, server, &shown))?;

@@ -5,6 +5,7 @@ use super::{
     answers::{Answerer, abilities, with_origin},
     completion::TemplateCompletion,
     consent::{Approval, CallerGate},
+    custom::own_result,
     disclosure::Disclosed,
     telemetry::Account,
     visits::{Visits, unwilling},
@@ -67,8 +68,8 @@ impl Stage {
 pub(super) struct Route {
     pub(super) instance: Arc<Instance>,
     /// As the server knows them, without `_meta` and what belongs to a retry.
-    params: RawJson,
-    catalog: Arc<Catalog>,
+    pub(super) params: RawJson,
+    pub(super) catalog: Arc<Catalog>,
     pub(super) subject: Subject,
     /// The variable of a template that is being completed.
     pub(super) completion: Option<TemplateCompletion>,
@@ -91,6 +92,8 @@ pub(super) enum Subject {
     Tool(Definition),
     Resource(String),
     Prompt(String),
+    /// A custom method, as its server knows it.
+    Method(String),
 }
 
 impl Subject {
@@ -100,6 +103,7 @@ impl Subject {
             Self::Tool(definition) => format!("tool {}", definition.name()).into(),
             Self::Resource(_) => "resource".into(),
             Self::Prompt(name) => format!("prompt {name}").into(),
+            Self::Method(name) => format!("method {name}").into(),
         }
     }
 }
@@ -109,7 +113,7 @@ impl Route {
     fn target(&self) -> String {
         let subject = match &self.subject {
             Subject::Tool(definition) => definition.digest().as_str(),
-            Subject::Resource(name) | Subject::Prompt(name) => name,
+            Subject::Resource(name) | Subject::Prompt(name) | Subject::Method(name) => name,
         };
         format!("{} {subject}", self.instance.name)
     }
@@ -327,13 +331,22 @@ impl Inner {
         account: &mut Account<'_>,
     ) -> Result<Flight, RpcError> {
         let mut meta = meta_of(call)?;
+        let mut capabilities = abilities(self, &route.instance, &call.client);
+        let method = match &route.subject {
+            Subject::Method(name) => {
+                // What comes back is passed on as it is, so the extensions are between the caller and the server.
+                capabilities.extensions.clone_from(&call.client.capabilities().extensions);
+                MethodName::Custom(name.as_str().into())
+            }
+            Subject::Tool(_) | Subject::Resource(_) | Subject::Prompt(_) => call.method.clone(),
+        };
         account.depart(route, &mut meta, params.as_bytes().len());
         let leg = Leg {
-            method: call.method.clone(),
+            method,
             subject: route.subject.kind(),
             params,
             meta,
-            capabilities: abilities(self, &route.instance, &call.client),
+            capabilities,
             client_info: call.client.info().cloned(),
         };
         Ok(Flight::new(&route.instance, call, notifier.clone(), leg))
@@ -342,6 +355,9 @@ impl Inner {
     /// Finds whose the call is. A server that told of a change is asked for its list first, and nobody else is waited for;
     /// what is not known is looked for once more in fresh lists.
     async fn route(&self, call: &Call) -> Result<Route, RpcError> {
+        if let MethodName::Custom(name) = &call.method {
+            return self.route_custom(name, call).await;
+        }
         let tenant = CallerKey::tenant(call);
         let name = match call.method.known() {
             Some(Method::CallTool | Method::GetPrompt) => Some(call.params.name()?),
@@ -382,7 +398,12 @@ impl Inner {
         owners.find_map(|member| member.instance(tenant).failure()).unwrap_or_else(unknown)
     }
 
-    async fn permit(&self, route: &Route, call: &Call, gate: Option<&dyn Gate>) -> Result<Permit, Refusal> {
+    pub(super) async fn permit(
+        &self,
+        route: &Route,
+        call: &Call,
+        gate: Option<&dyn Gate>,
+    ) -> Result<Permit, Refusal> {
         let decided = self.decide(route, call, gate).await;
         self.count_consent(&route.instance, &decided);
         decided
@@ -398,6 +419,7 @@ impl Inner {
             }
             Subject::Resource(uri) => self.guard.access(&facts, Action::Read, uri).await,
             Subject::Prompt(name) => self.guard.access(&facts, Action::Prompt, name).await,
+            Subject::Method(name) => self.guard.access(&facts, Action::Call, name).await,
         }
     }
 }
@@ -453,14 +475,28 @@ fn route_in(catalog: &Arc<Catalog>, call: &Call) -> Result<Option<Route>, RpcErr
 
 /// The parameters of a call with a member replaced, and without what is not for the server.
 fn with(call: &Call, member: &str, value: &str) -> Result<RawJson, RpcError> {
-    let invalid = |error: serde_json::Error| RpcError::invalid_params(error.to_string());
+    let mut members = own_members(call)?;
+    members.insert(member, RawJson::of(value).map_err(invalid)?);
+    RawJson::of(&members).map_err(invalid)
+}
+
+/// The parameters of a call without what is not for the server.
+pub(super) fn own_params(call: &Call) -> Result<RawJson, RpcError> {
+    RawJson::of(&own_members(call)?).map_err(invalid)
+}
+
+fn own_members(call: &Call) -> Result<RawMap, RpcError> {
     let mut members = call.params.raw().members().map_err(invalid)?;
-    // Tasks are no part of what the host declares.
+    // Tasks are not part of what the host declares.
     for own in ["_meta", "inputResponses", "requestState", "task"] {
         members.remove(own);
     }
-    members.insert(member, RawJson::of(value).map_err(invalid)?);
-    RawJson::of(&members).map_err(invalid)
+    Ok(members)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is passed to `map_err`")]
+fn invalid(error: serde_json::Error) -> RpcError {
+    RpcError::invalid_params(error.to_string())
 }
 
 /// The parameters of a retry.
@@ -532,7 +568,8 @@ fn arrive(route: &Route, method: &MethodName, result: &RawJson) -> Outcome {
             }
             Some(Method::GetPrompt) => Reply::Prompt(Box::new(result.decode()?)),
             Some(Method::Complete) => Reply::Completion(Box::new(result.decode()?)),
-            _ => Reply::Raw(result.clone()),
+            None => own_result(result)?,
+            Some(_) => Reply::Raw(result.clone()),
         })
     };
     match read(result) {

@@ -4,6 +4,7 @@ mod answers;
 mod builder;
 mod completion;
 mod consent;
+mod custom;
 mod disclosure;
 mod journey;
 mod lists;
@@ -661,10 +662,10 @@ fn last(shelf: &Shelf) -> Option<Lists> {
 impl Service for Host {
     fn call(&self, call: Call, notifier: Notifier) -> BoxFuture<'_, Outcome> {
         let inner = &self.inner;
-        let Some(method) = call.method.known() else {
-            let unknown = RpcError::method_not_found(&call.method);
-            return Box::pin(std::future::ready(Outcome::Failed(unknown)));
-        };
+        if call.is_notification {
+            return Box::pin(inner.pass_notification(call));
+        }
+        let Some(method) = call.method.known() else { return Box::pin(inner.travel(call, notifier)) };
         match method {
             Method::ListTools
             | Method::ListPrompts

@@ -62,7 +62,7 @@ impl<'a> Account<'a> {
         };
         let tool = match &route.subject {
             Subject::Tool(definition) => Some(definition.name().to_owned()),
-            Subject::Resource(_) | Subject::Prompt(_) => None,
+            Subject::Resource(_) | Subject::Prompt(_) | Subject::Method(_) => None,
         };
         self.entry = Some(Entry {
             metrics: self.telemetry.metrics.upstream(&route.instance.name),
@@ -89,7 +89,7 @@ impl<'a> Account<'a> {
             (Subject::Tool(definition), _) => operation.tool(definition.name()),
             (Subject::Prompt(name), Method::GetPrompt) => operation.prompt(name),
             (Subject::Resource(uri), Method::ReadResource) => operation.resource(uri),
-            (Subject::Prompt(_) | Subject::Resource(_), _) => operation,
+            (Subject::Prompt(_) | Subject::Resource(_) | Subject::Method(_), _) => operation,
         };
         let span = entry.server.client(operation);
         if let Some(context) = span.context() {

@@ -10,6 +10,7 @@ mod catalog;
 mod channel;
 mod collector;
 mod config;
+mod custom;
 mod fairness;
 mod gateway;
 #[cfg(target_os = "linux")]

@@ -27,12 +27,14 @@ impl Guard {
         }
     }
 
-    /// Decides whether a resource may be read ([`Action::Read`], by its URI) or a prompt be fetched
-    /// ([`Action::Prompt`], by its name). The other actions have ways of their own and are refused.
+    /// Decides whether a resource may be read ([`Action::Read`], by its URI), a prompt be fetched ([`Action::Prompt`], by
+    /// its name) or a custom method be called ([`Action::Call`], by its name). The other actions are refused here.
+    ///
+    /// To rules, a custom method is a tool of its name that gives no hints, so it may change things.
     pub async fn access(&self, facts: &Facts<'_>, action: Action, name: &str) -> Result<Permit, Refusal> {
         self.audit_ready(facts, action, name).await?;
         let trail = Trail::begin(self, facts, action, name, None);
-        if !matches!(action, Action::Read | Action::Prompt) {
+        if !matches!(action, Action::Read | Action::Prompt | Action::Call) {
             let reason = format!("`{}` is no access", action.as_str());
             return Err(trail.refused(Refusal::new(RefusalKind::Unsafe, DecidedBy::Check, reason)));
         }

@@ -156,6 +156,7 @@ pub(super) fn question(question: &Question) -> (Shown, Vec<Scope>, Vec<Covers>) 
         Question::Access { server, action, name, client, why, scopes } => {
             let (what, kind) = match action {
                 Action::Prompt => ("May this prompt be fetched?", "prompt"),
+                Action::Call => ("May this method be called?", "method"),
                 _ => ("May this resource be read?", "resource"),
             };
             shown.head(server, what);
