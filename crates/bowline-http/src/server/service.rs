@@ -108,6 +108,28 @@ impl HttpService {
         self.shared.ending.send_replace(true);
     }
 
+    /// Waits for `signal`, then ends the endpoint. This is what graceful shutdown of axum and hyper waits for; without it, an
+    /// open stream of changes keeps them waiting for ever.
+    ///
+    /// ```no_run
+    /// # async fn shutdown_signal() {}
+    /// # async fn run(service: bowline_http::HttpService) -> std::io::Result<()> {
+    /// let app = axum::Router::new().nest_service("/mcp", service.clone());
+    /// let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
+    /// axum::serve(listener, app).with_graceful_shutdown(service.end_after(shutdown_signal())).await
+    /// # }
+    /// ```
+    pub fn end_after<F>(&self, signal: F) -> impl Future<Output = ()> + use<F>
+    where
+        F: Future<Output = ()>,
+    {
+        let service = self.clone();
+        async move {
+            signal.await;
+            service.end();
+        }
+    }
+
     /// How many sessions of the legacy revisions are open.
     pub fn sessions(&self) -> usize {
         self.shared.sessions.len()

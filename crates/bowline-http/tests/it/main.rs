@@ -25,5 +25,6 @@ mod legacy;
 mod modern;
 mod principals;
 mod retention;
+mod shutdown;
 mod socket;
 mod wire;
