@@ -247,7 +247,8 @@ fn stateful_completer(completer: &Completer, methods: &[Signature]) -> Result<Op
     let (Some(first), Some(last), 2) = (segments.first(), segments.last(), segments.len()) else {
         return Ok(None);
     };
-    let Some(method) = methods.iter().find(|method| first.ident == "Self" && method.ident == last.ident) else {
+    let Some(method) = methods.iter().find(|method| first.ident == "Self" && method.ident == last.ident)
+    else {
         return Ok(None);
     };
     let receiver = receiver(Kind::Prompt, method)?;
@@ -299,7 +300,9 @@ fn receiver(kind: Kind, signature: &Signature) -> Result<Receiver> {
         _ => {}
     }
     let kind = kind.attribute();
-    let reason = format!("a {kind} takes `&self` or `self: Arc<Self>`: calls that run at the same time share the state");
+    let reason = format!(
+        "a {kind} takes `&self` or `self: Arc<Self>`: calls that run at the same time share the state"
+    );
     Err(Error::new_spanned(receiver, reason))
 }
 

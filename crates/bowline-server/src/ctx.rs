@@ -1,8 +1,8 @@
 //! What a handler can do besides returning: ask, report, remember, look at its caller.
 
 use crate::{
-    Error, FromJson, HandlerError, ProgressTotal, ProgressValue, Registry, Result, elicit, round::Log, schema,
-    visit,
+    Error, FromJson, HandlerError, ProgressTotal, ProgressValue, Registry, Result, elicit, round::Log,
+    schema, visit,
 };
 use bowline_proto::{
     custom::check_custom_name,

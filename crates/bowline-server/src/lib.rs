@@ -78,7 +78,8 @@ pub use contents::IntoContents;
 pub use ctx::{Ctx, Visit};
 pub use error::{BoxError, Error, HandlerError, IntoError, Result};
 pub use handler::{
-    Args, Arguments, CtxArgs, CtxOnly, Immediate, Nothing, PromptHandler, ResourceHandler, Running, ToolHandler,
+    Args, Arguments, CtxArgs, CtxOnly, Immediate, Nothing, PromptHandler, ResourceHandler, Running,
+    ToolHandler,
 };
 pub use hub::Updates;
 pub use limits::Limits;

@@ -169,9 +169,10 @@ fn unsendable(schema: &RawJson) -> Option<String> {
     let schema = schema.to_value().ok()?;
     let definitions = schema.get("$defs");
     let is_composite = |property: &Value| {
-        let target = property.get("$ref").and_then(Value::as_str).and_then(|reference| {
-            definitions?.get(reference.strip_prefix("#/$defs/")?)
-        });
+        let target = property
+            .get("$ref")
+            .and_then(Value::as_str)
+            .and_then(|reference| definitions?.get(reference.strip_prefix("#/$defs/")?));
         let kind = target.unwrap_or(property).get("type").and_then(Value::as_str);
         matches!(kind, Some("array" | "object"))
     };

@@ -12,7 +12,9 @@ use bowline_proto::{
     service::{BoxFuture, ClientView},
     uri::{self, UriTemplate},
 };
-use bowline_types::{self as types, Annotations, CacheScope, Icon, Meta, ReadResourceResult, ResourceContents};
+use bowline_types::{
+    self as types, Annotations, CacheScope, Icon, Meta, ReadResourceResult, ResourceContents,
+};
 use std::{fmt, sync::Arc, time::Duration};
 
 type Run = Arc<dyn Fn(Ctx, &Arguments) -> Running<ReadResourceResult> + Send + Sync>;

@@ -155,16 +155,16 @@ pub use bowline_search as search;
 pub use bowline_telemetry as telemetry;
 pub use bowline_types as types;
 
-#[cfg(all(feature = "client", not(feature = "server")))]
-pub use bowline_client::{Error, Result};
 #[cfg(feature = "client")]
 pub use bowline_client::{Client, ClientBuilder};
+#[cfg(all(feature = "client", not(feature = "server")))]
+pub use bowline_client::{Error, Result};
 #[cfg(feature = "host")]
 pub use bowline_host::{Gateway, Host};
 #[cfg(feature = "server")]
 pub use bowline_server::{
-    BoxError, BuildError, CompletionRequest, Ctx, Error, HandlerError, Json, Prompt, Registry, Resource, Result,
-    ServeError, Server, ServerHandle, Tool,
+    BoxError, BuildError, CompletionRequest, Ctx, Error, HandlerError, Json, Prompt, Registry, Resource,
+    Result, ServeError, Server, ServerHandle, Tool,
 };
 
 #[cfg(feature = "macros")]
@@ -182,12 +182,12 @@ pub mod prelude;
 pub mod server {
     pub use bowline_server::{
         Announcer, Answer, Arguments, BoxError, BoxFuture, BuildError, Call, ClientView, Completer,
-        CompletionRequest, Ctx, Entries, Error, Extensions, FromJson, HandlerError, IntoCompletion, IntoContents,
-        IntoError, IntoOutput, IntoPrompt, IntoPromptEntry, IntoResource, IntoTool, Json, Key, KeyRing, Limits,
-        MethodHandler, MethodName, Middleware, Next, NextCall, Notice, NotificationHandler, Notifier, Outcome,
-        OutcomeKind, ProgressTotal, ProgressValue, Prompt, PromptHandler, Registry, Reply, Resource,
-        ResourceHandler, ResourceSource, Result, Running, ServeError, Server, ServerHandle, Service, ToJson, Tool,
-        ToolHandler, Toolset, Updates, Visit, middleware,
+        CompletionRequest, Ctx, Entries, Error, Extensions, FromJson, HandlerError, IntoCompletion,
+        IntoContents, IntoError, IntoOutput, IntoPrompt, IntoPromptEntry, IntoResource, IntoTool, Json, Key,
+        KeyRing, Limits, MethodHandler, MethodName, Middleware, Next, NextCall, Notice, NotificationHandler,
+        Notifier, Outcome, OutcomeKind, ProgressTotal, ProgressValue, Prompt, PromptHandler, Registry, Reply,
+        Resource, ResourceHandler, ResourceSource, Result, Running, ServeError, Server, ServerHandle,
+        Service, ToJson, Tool, ToolHandler, Toolset, Updates, Visit, middleware,
     };
 }
 
@@ -195,10 +195,11 @@ pub mod server {
 #[cfg(feature = "client")]
 pub mod client {
     pub use bowline_client::{
-        Answer, Ask, AskUrl, Backoff, BoxFuture, Called, Change, Child, Client, ClientBuilder, ClientEnd, Command,
-        Connect, Direction, Environment, Error, Exit, IntoAnswer, Items, Limits, ListBudget, ListLimits, Listen,
-        Negotiated, Notification, OpenError, Page, ProcessError, Request, Restart, Result, Retry, ServerEnd,
-        Stderr, StderrMode, Stream, check_field, check_form, choose_model, command, is_accessible_root, memory,
+        Answer, Ask, AskUrl, Backoff, BoxFuture, Called, Change, Child, Client, ClientBuilder, ClientEnd,
+        Command, Connect, Direction, Environment, Error, Exit, IntoAnswer, Items, Limits, ListBudget,
+        ListLimits, Listen, Negotiated, Notification, OpenError, Page, ProcessError, Request, Restart,
+        Result, Retry, ServerEnd, Stderr, StderrMode, Stream, check_field, check_form, choose_model, command,
+        is_accessible_root, memory,
     };
 }
 

@@ -1,6 +1,6 @@
 //! What takes several connections, many calls or every revision to show: what servers declare, list and leave behind.
 
-use bowline_server::{Ctx, Error, Prompt, Server, ServerHandle, Tool, CompletionRequest};
+use bowline_server::{CompletionRequest, Ctx, Error, Prompt, Server, ServerHandle, Tool};
 use bowline_testing::{Peer, Result};
 use bowline_types::{PromptArgument, Revision};
 use schemars::JsonSchema;
@@ -104,8 +104,9 @@ async fn lists_are_the_same_on_every_connection_whatever_happened_there() -> Res
 #[tokio::test]
 async fn completion_is_declared_and_bounded() -> Result {
     // proves: COMP-01, COMP-06, COMP-07
-    let count =
-        |number: usize| move |_: CompletionRequest| (0..number).map(|value| value.to_string()).collect::<Vec<_>>();
+    let count = |number: usize| {
+        move |_: CompletionRequest| (0..number).map(|value| value.to_string()).collect::<Vec<_>>()
+    };
     for revision in Revision::ALL {
         let prompt = Prompt::new("count")
             .argument(PromptArgument::new("most"))

@@ -2,7 +2,7 @@
 
 use crate::support::both;
 use bowline_client::{Answer, Change, Client, ClientBuilder, memory};
-use bowline_server::{Ctx, Json, Prompt, Resource, Server, Tool, CompletionRequest};
+use bowline_server::{CompletionRequest, Ctx, Json, Prompt, Resource, Server, Tool};
 use bowline_types::{
     CreateMessageParams, CreateMessageResult, LoggingLevel, PromptArgument, Reference, Revision, Role,
     SamplingMessage, SubscriptionFilter,

@@ -4,7 +4,7 @@ use super::wired::Wired;
 use bowline_host::{Host, Upstream};
 use bowline_policy::{Action, ArgumentTest, Caller, Effect, Guard, Policy, Request, Rule, Trust};
 use bowline_proto::subscribe::Change;
-use bowline_server::{Resource, Server, ServerHandle, CompletionRequest};
+use bowline_server::{CompletionRequest, Resource, Server, ServerHandle};
 use bowline_testing::Peer;
 use bowline_types::{Completion, RawJson, Revision};
 use serde_json::{Value, json};

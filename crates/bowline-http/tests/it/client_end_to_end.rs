@@ -2,7 +2,7 @@
 
 use bowline_client::{Answer, Change, Client, ClientBuilder};
 use bowline_http::{HttpOptions, HttpService, http};
-use bowline_server::{Ctx, Json, Prompt, Registry, Resource, Server, Tool, CompletionRequest};
+use bowline_server::{CompletionRequest, Ctx, Json, Prompt, Registry, Resource, Server, Tool};
 use bowline_types::{
     CreateMessageParams, CreateMessageResult, LoggingLevel, PromptArgument, Reference, Revision, Role, Root,
     SamplingMessage, SubscriptionFilter,

@@ -2,7 +2,7 @@
 
 use crate::wire::Peer;
 use bowline_server::{
-    BoxFuture, Call, Middleware, Next, Notifier, Outcome, Prompt, Reply, Server, Tool, CompletionRequest,
+    BoxFuture, Call, CompletionRequest, Middleware, Next, Notifier, Outcome, Prompt, Reply, Server, Tool,
     middleware::{ConcurrencyLimit, RateLimit, Timeout},
 };
 use bowline_types::{ContentBlock, Method, RpcError};

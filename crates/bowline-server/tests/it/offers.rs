@@ -1,7 +1,9 @@
 //! What a server offers: lists and their pages, resources, prompts, completion, validation.
 
 use crate::wire::Peer;
-use bowline_server::{BoxFuture, Ctx, Json, Prompt, Resource, ResourceSource, Result, Server, Tool, CompletionRequest};
+use bowline_server::{
+    BoxFuture, CompletionRequest, Ctx, Json, Prompt, Resource, ResourceSource, Result, Server, Tool,
+};
 use bowline_types::{self as types, CacheScope, RawJson, ReadResourceResult, ResourceContents};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

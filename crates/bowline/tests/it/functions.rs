@@ -301,7 +301,8 @@ async fn functions_without_arguments_take_none() {
 
 #[tokio::test]
 async fn arguments_reach_the_function() {
-    let mut peer = Peer::of(Server::new("t").tool(add::tool()).tool(forecast::tool()).tool(echo::tool())).await;
+    let mut peer =
+        Peer::of(Server::new("t").tool(add::tool()).tool(forecast::tool()).tool(echo::tool())).await;
     assert_eq!(peer.call("add", json!({ "a": 2, "b": -5 })).await, "-3");
     assert_eq!(peer.call("weather.forecast", json!({ "city": "Oslo" })).await, r#"{"high":20.0}"#);
     let all = json!({ "city": "Oslo", "days": 2, "unit": "fahrenheit" });

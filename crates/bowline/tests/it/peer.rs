@@ -24,7 +24,8 @@ impl Peer {
         let (read, write) = tokio::io::split(far);
         let served = tokio::spawn(server.serve(read, write));
         let (read, write) = tokio::io::split(near);
-        let mut peer = Self { write, lines: BufReader::new(read).lines(), served, id: 0, notifications: Vec::new() };
+        let mut peer =
+            Self { write, lines: BufReader::new(read).lines(), served, id: 0, notifications: Vec::new() };
         let hello = json!({
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "peer", "version": "1" }
         });

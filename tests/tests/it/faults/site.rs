@@ -2,7 +2,7 @@
 
 use bowline_client::{Answer, Client, ClientBuilder};
 use bowline_http::{HttpOptions, HttpService, http};
-use bowline_server::{Ctx, Error, Prompt, Registry, Resource, Server, Tool, CompletionRequest};
+use bowline_server::{CompletionRequest, Ctx, Error, Prompt, Registry, Resource, Server, Tool};
 use bowline_testing::fault::FaultProxy;
 use bowline_types::{PromptArgument, Revision};
 use schemars::JsonSchema;
