@@ -1,4 +1,4 @@
-//! Prompts: messages a user may choose to start with.
+//! Prompts: messages that a user can start with.
 
 use crate::{
     BuildError, Ctx, Error, Result,
@@ -13,7 +13,7 @@ use std::{fmt, sync::Arc};
 
 type Run = Arc<dyn Fn(Ctx, &Arguments) -> Running<GetPromptResult> + Send + Sync>;
 
-/// A prompt: what the user is told of it, and the function that fills it.
+/// A prompt: its definition, which the user sees, and the function that writes its messages.
 ///
 /// ```
 /// use bowline_server::{Prompt, CompletionRequest};
@@ -43,19 +43,19 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// A prompt of this name.
+    /// A prompt with this name.
     pub fn new(name: impl Into<String>) -> Self {
         let definition = types::Prompt::new(name.into());
         Self { definition, guard: None, completers: Completers::default(), run: None, unsendable: None }
     }
 
-    /// The name for people.
+    /// Sets the name that people see.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.definition.title = Some(title.into());
         self
     }
 
-    /// What the prompt is for.
+    /// Sets the description.
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.definition.description = Some(description.into());
         self
@@ -80,19 +80,20 @@ impl Prompt {
         self
     }
 
-    /// Suggests values for an argument while the user types it.
+    /// Suggests values for an argument while the user types it. See [`Completer`].
+    #[doc(alias = "completion/complete")]
     pub fn complete<M>(mut self, argument: impl Into<String>, completer: impl Completer<M>) -> Self {
         self.completers.insert(argument.into(), completer);
         self
     }
 
-    /// Shows and offers the prompt only to callers for whom `guard` says yes.
+    /// Offers the prompt only to clients for which `guard` returns true.
     pub fn guard(mut self, guard: impl Fn(&ClientView) -> bool + Send + Sync + 'static) -> Self {
         self.guard = Some(Arc::new(guard));
         self
     }
 
-    /// The function that fills the prompt: `fn(Ctx, Args) -> Messages`, either parameter optional, async or not.
+    /// Sets the function that writes the messages: `fn(Ctx, Args) -> Messages`, with either parameter optional, async or not.
     ///
     /// The fields of `Args` become the prompt's arguments.
     pub fn handler<M, H: PromptHandler<M>>(mut self, handler: H) -> Self {
@@ -104,7 +105,7 @@ impl Prompt {
         self
     }
 
-    /// What the user is told.
+    /// Returns the definition, which the user sees.
     pub fn definition(&self) -> &types::Prompt {
         &self.definition
     }
@@ -131,7 +132,7 @@ impl Prompt {
         }
     }
 
-    /// Fills the prompt.
+    /// Runs the handler.
     pub(crate) fn call(&self, ctx: Ctx, given: Vec<(String, String)>) -> Running<GetPromptResult> {
         let missing = self.definition.arguments.iter().find(|argument| {
             argument.required == Some(true) && !given.iter().any(|(name, _)| *name == argument.name)

@@ -124,7 +124,7 @@ impl Snapshot {
     }
 }
 
-/// What an edit came to.
+/// The result of an edit.
 trait Edited {
     fn is_change(&self) -> bool;
 }
@@ -149,7 +149,7 @@ impl Edited for Result<(), BuildError> {
 
 /// A handle to change what a server offers while it serves.
 ///
-/// Every change reaches the clients that listen; changes made close together reach them as one.
+/// Clients that listen are notified of every change; changes made close together are reported once.
 ///
 /// ```
 /// use bowline_server::{Server, Tool};
@@ -187,7 +187,7 @@ impl Registry {
         &self.shared.hub
     }
 
-    /// Notes that somebody holds a handle, so lists may change.
+    /// Notes that lists may change.
     pub(crate) fn set_dynamic(&self) {
         self.shared.dynamic.store(true, Ordering::Relaxed);
     }
@@ -196,7 +196,7 @@ impl Registry {
         self.shared.dynamic.load(Ordering::Relaxed)
     }
 
-    /// Edits what is offered; clients hear of it when `edit` says that something changed.
+    /// Edits what is offered, and notifies clients if `edit` reports a change.
     fn change<T: Edited>(&self, change: &Change, edit: impl FnOnce(&mut Snapshot) -> T) -> T {
         let result = {
             let mut current = self.shared.snapshot.write().unwrap_or_else(PoisonError::into_inner);
@@ -249,7 +249,7 @@ impl Registry {
         self.change(&Change::Tools, |next| next.tools.insert(&name, tool))
     }
 
-    /// Removes a tool; false when there was none of this name.
+    /// Removes a tool. Returns whether there was one with this name.
     pub fn remove_tool(&self, name: &str) -> bool {
         self.change(&Change::Tools, |next| next.tools.remove(name))
     }
@@ -262,7 +262,7 @@ impl Registry {
         self.change(&Change::Prompts, |next| next.prompts.insert(&name, prompt))
     }
 
-    /// Removes a prompt; false when there was none of this name.
+    /// Removes a prompt. Returns whether there was one with this name.
     pub fn remove_prompt(&self, name: &str) -> bool {
         self.change(&Change::Prompts, |next| next.prompts.remove(name))
     }
@@ -278,22 +278,24 @@ impl Registry {
         })
     }
 
-    /// Removes a resource or template; false when there was none of this URI.
+    /// Removes a resource or template. Returns whether there was one with this URI.
     pub fn remove_resource(&self, uri: &str) -> bool {
         self.change(&Change::Resources, |next| next.resources.remove(uri) || next.templates.remove(uri))
     }
 
-    /// Adds resources that are listed on the spot.
+    /// Adds resources that are listed on request.
     pub fn add_source(&self, source: impl ResourceSource) {
         self.change(&Change::Resources, |next| next.sources.push(Arc::new(source)));
     }
 
-    /// Tells subscribers that a resource has changed.
+    /// Notifies subscribers that a resource has changed.
+    #[doc(alias = "notifications/resources/updated")]
     pub fn resource_updated(&self, uri: impl Into<String>) {
         self.shared.hub.publish(&Change::Resource(uri.into()));
     }
 
-    /// Tells clients that a [`ResourceSource`] lists something else than before.
+    /// Notifies clients that the list of a [`ResourceSource`] has changed.
+    #[doc(alias = "notifications/resources/list_changed")]
     pub fn resources_changed(&self) {
         self.change(&Change::Resources, |_| ());
     }

@@ -1,4 +1,4 @@
-//! Resources: data a client may read, fixed, by template, or listed on the spot.
+//! Resources: data that a client can read; fixed, by template, or listed on request.
 
 use crate::{
     BuildError, Ctx, Error, Result,
@@ -44,7 +44,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A resource with this URI, or, when the URI has variables like `{id}`, with all URIs of that form.
+    /// A resource with this URI. If the URI has variables such as `{id}`, it stands for all URIs of that form.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         let uri = uri.into();
         let template = uri
@@ -54,31 +54,31 @@ impl Resource {
         Self { definition, template, guard: None, completers: Completers::default(), cache: None, run: None }
     }
 
-    /// The name for people.
+    /// Sets the name that people see.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.definition.title = Some(title.into());
         self
     }
 
-    /// What the resource holds.
+    /// Sets the description.
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.definition.description = Some(description.into());
         self
     }
 
-    /// The type of its contents.
+    /// Sets the MIME type of the contents.
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.definition.mime_type = Some(mime_type.into());
         self
     }
 
-    /// The size of its contents in bytes.
+    /// Sets the size of the contents in bytes.
     pub fn size(mut self, size: u64) -> Self {
         self.definition.size = Some(size);
         self
     }
 
-    /// For whom it is and how much it matters.
+    /// Sets the intended audience and the priority.
     pub fn annotations(mut self, annotations: Annotations) -> Self {
         self.definition.annotations = Some(annotations);
         self
@@ -97,31 +97,32 @@ impl Resource {
         self
     }
 
-    /// For how long, and by whom, what is read may be cached.
+    /// Sets for how long, and by whom, the contents may be cached.
     pub fn cache(mut self, ttl: Duration, scope: CacheScope) -> Self {
         self.cache = Some(hint(ttl, scope));
         self
     }
 
-    /// Suggests values for a variable of the template while the user types it.
+    /// Suggests values for a variable of the template while the user types it. See [`Completer`].
+    #[doc(alias = "completion/complete")]
     pub fn complete<M>(mut self, variable: impl Into<String>, completer: impl Completer<M>) -> Self {
         self.completers.insert(variable.into(), completer);
         self
     }
 
-    /// Shows and offers the resource only to callers for whom `guard` says yes.
+    /// Offers the resource only to clients for which `guard` returns true.
     pub fn guard(mut self, guard: impl Fn(&ClientView) -> bool + Send + Sync + 'static) -> Self {
         self.guard = Some(Arc::new(guard));
         self
     }
 
-    /// Contents that never change.
+    /// Sets contents that never change.
     pub fn text(self, text: impl Into<String>) -> Self {
         let text = text.into();
         self.handler(move || text.clone())
     }
 
-    /// The function that reads it: `fn(Ctx, Args) -> Contents`, either parameter optional, async or not.
+    /// Sets the function that reads it: `fn(Ctx, Args) -> Contents`, with either parameter optional, async or not.
     ///
     /// The fields of `Args` are the variables of the template.
     pub fn handler<M, H: ResourceHandler<M>>(mut self, handler: H) -> Self {
@@ -129,7 +130,7 @@ impl Resource {
         self
     }
 
-    /// The URI or template.
+    /// Returns the URI or template.
     pub fn uri(&self) -> &str {
         &self.definition.uri
     }
@@ -138,12 +139,12 @@ impl Resource {
         self.template.is_some()
     }
 
-    /// What a client is told of a fixed resource.
+    /// The definition of a fixed resource.
     pub(crate) fn definition(&self) -> &types::Resource {
         &self.definition
     }
 
-    /// What a client is told of a template.
+    /// The definition of a template.
     pub(crate) fn template_definition(&self) -> types::ResourceTemplate {
         let resource = &self.definition;
         types::ResourceTemplate {
@@ -180,7 +181,7 @@ impl Resource {
         }
     }
 
-    /// The variables of `uri`, when this is a template that covers it.
+    /// The variables of `uri`, if this is a template that matches it.
     pub(crate) fn matches(&self, uri: &str) -> Option<Vec<(String, String)>> {
         match &self.template {
             Some(Ok(template)) => template.match_uri(uri),
@@ -188,7 +189,7 @@ impl Resource {
         }
     }
 
-    /// Reads it.
+    /// Runs the handler.
     pub(crate) fn read(&self, ctx: Ctx, variables: Vec<(String, String)>) -> Running<ReadResourceResult> {
         match &self.run {
             Some(run) => run(ctx, &Arguments::Strings(variables)),
@@ -196,7 +197,7 @@ impl Resource {
         }
     }
 
-    /// Fills in what the handler left to the definition.
+    /// Fills in what the handler left out from the definition.
     pub(crate) fn complete_result(&self, uri: &str, result: &mut ReadResourceResult) {
         for contents in &mut result.contents {
             fill_in(contents, uri, self.definition.mime_type.as_deref());
@@ -231,12 +232,12 @@ impl fmt::Debug for Resource {
     }
 }
 
-/// Resources that are found on the spot: the rows of a table, the files of a folder.
+/// Resources that are listed on request, such as the rows of a table or the files of a directory.
 pub trait ResourceSource: Send + Sync + 'static {
-    /// The resources there are for this caller.
+    /// Lists the resources that this client can read.
     fn list(&self, ctx: Ctx) -> BoxFuture<'_, Result<Vec<types::Resource>>>;
 
-    /// Reads one; `None` when the URI is not this source's or nothing is there.
+    /// Reads one. `None` means that the URI does not belong to this source or that nothing is there.
     fn read(&self, ctx: Ctx, uri: String) -> BoxFuture<'_, Result<Option<ReadResourceResult>>>;
 }
 

@@ -78,7 +78,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server of this name.
+    /// A server with this name.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             info: Implementation::new(name.into(), "0.0.0"),
@@ -101,25 +101,25 @@ impl Server {
         }
     }
 
-    /// The server's own version, usually `env!("CARGO_PKG_VERSION")`. Default: `0.0.0`.
+    /// Sets the version of the server, usually `env!("CARGO_PKG_VERSION")`. Default: `0.0.0`.
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.info.version = version.into();
         self
     }
 
-    /// The name for people.
+    /// Sets the name that people see.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.info.title = Some(title.into());
         self
     }
 
-    /// What the server is for.
+    /// Sets the description.
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.info.description = Some(description.into());
         self
     }
 
-    /// Where to read more.
+    /// Sets the address of a page about the server.
     pub fn website(mut self, url: impl Into<String>) -> Self {
         self.info.website_url = Some(url.into());
         self
@@ -131,7 +131,7 @@ impl Server {
         self
     }
 
-    /// How to use the server, told to the model.
+    /// Sets the instructions, which tell the model how to use the server.
     pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
         self.instructions = Some(instructions.into());
         self
@@ -201,7 +201,7 @@ impl Server {
         self
     }
 
-    /// Adds resources that are listed on the spot.
+    /// Adds resources that are listed on request.
     pub fn resources(self, source: impl ResourceSource) -> Self {
         self.registry.add_source(source);
         self
@@ -219,7 +219,7 @@ impl Server {
         self
     }
 
-    /// Builders do not fail; the first thing that was wrong is told when the server is to serve.
+    /// Keeps the first error until the server is built, so that builder methods need not fail.
     fn note(&mut self, added: Result<(), BuildError>) {
         if let Err(error) = added {
             self.problem.get_or_insert(error);
@@ -238,32 +238,34 @@ impl Server {
         self
     }
 
-    /// Restricts the revisions the server speaks.
+    /// Restricts the revisions that the server speaks.
     pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
         self.revisions = revisions.into_iter().collect();
         self
     }
 
-    /// For how long, and by whom, lists may be cached. Default: not at all.
+    /// Sets for how long, and by whom, lists may be cached. Default: not at all.
     pub fn cache_lists(mut self, ttl: Duration, scope: CacheScope) -> Self {
         self.list_cache = hint(ttl, scope);
         self
     }
 
-    /// For how long, and by whom, what the server says of itself may be cached. Default: not at all.
+    /// Sets for how long, and by whom, the result of `server/discover` may be cached. Default: not at all.
+    #[doc(alias = "server/discover")]
     pub fn cache_discovery(mut self, ttl: Duration, scope: CacheScope) -> Self {
         self.discovery_cache = hint(ttl, scope);
         self
     }
 
-    /// How many entries one page of a list holds. Default: all of them.
+    /// Sets how many entries one page of a list has. Default: all of them.
     pub fn page_size(mut self, size: usize) -> Self {
         self.page_size = size.max(1);
         self
     }
 
-    /// The keys that seal what travels through clients. Default: a random one, so that what one process sealed no
-    /// other opens. Instances that share the work need the same keys.
+    /// Sets the keys that seal the state that clients carry. Default: a random key, so only this process can open what it
+    /// sealed. Instances behind one address need the same keys.
+    #[doc(alias = "requestState")]
     pub fn keys(mut self, keys: KeyRing) -> Self {
         self.keys = Some(keys);
         self
@@ -380,7 +382,7 @@ impl Server {
         self
     }
 
-    /// What the server declares, instead of what follows from what was added.
+    /// Sets the declared capabilities, instead of those that follow from what was added.
     pub fn capabilities(mut self, capabilities: ServerCapabilities) -> Self {
         self.capabilities = Some(capabilities);
         self
@@ -404,7 +406,7 @@ impl Server {
 
     /// Prepares the server for any number of connections.
     ///
-    /// Fails with the first thing that was wrong with what it offers.
+    /// Fails with the first mistake in what the server offers.
     pub fn build(self) -> Result<ServerHandle, BuildError> {
         if let Some(problem) = self.problem {
             return Err(problem);
@@ -458,7 +460,7 @@ impl Server {
     }
 }
 
-/// Two entries of one name in the same source are a mistake; at run time a later one replaces the earlier.
+/// Two entries with one name are a mistake while the server is built. At run time a later one replaces the earlier.
 fn free(taken: bool, kind: &str, key: &str) -> Result<(), BuildError> {
     if taken { Err(BuildError::new(format!("two {kind} are called `{key}`"))) } else { Ok(()) }
 }
@@ -503,17 +505,17 @@ pub struct ServerHandle {
 }
 
 impl ServerHandle {
-    /// What the server says of itself.
+    /// Returns what the server declares about itself.
     pub fn profile(&self) -> &Arc<Profile> {
         &self.core.profile
     }
 
-    /// How much the server takes before it says no.
+    /// Returns the limits.
     pub fn limits(&self) -> &Limits {
         &self.core.limits
     }
 
-    /// The calls behind the protocol, middleware included.
+    /// Returns the service that answers calls, with its middleware.
     pub fn service(&self) -> &Arc<dyn Service> {
         &self.service
     }
@@ -575,7 +577,7 @@ impl ServerHandle {
         self.serve_as(None, read, write).await
     }
 
-    /// Serves one client whose user is known.
+    /// Serves one client whose principal is known.
     pub async fn serve_as(
         &self,
         principal: Option<Arc<str>>,
@@ -586,24 +588,24 @@ impl ServerHandle {
     }
 }
 
-/// Tells the clients of a server what changes behind it.
+/// Notifies the clients of a server of changes in its backend.
 #[derive(Clone)]
 pub struct Announcer {
     core: Arc<Core>,
 }
 
 impl Announcer {
-    /// Tells every client that wants to hear of it that something changed.
+    /// Notifies every client that listens for this change.
     pub fn publish(&self, change: &Change) {
         self.core.registry.hub().publish(change);
     }
 
-    /// The resources whose changes some client wants to hear of, always as of now.
+    /// Returns the resources that some client subscribes to. The value is always current.
     pub fn wanted(&self) -> watch::Receiver<Arc<BTreeSet<String>>> {
         self.core.registry.hub().wanted()
     }
 
-    /// Changes how to use the server, for whoever asks from now on.
+    /// Changes the instructions for clients that connect from now on.
     pub fn set_instructions(&self, instructions: Option<String>) {
         self.core.profile.set_instructions(instructions);
     }

@@ -19,7 +19,7 @@ use std::{
 type Run = Arc<dyn Fn(Ctx, &Arguments) -> Running<CallToolResult> + Send + Sync>;
 pub(crate) type Guard = Arc<dyn Fn(&ClientView) -> bool + Send + Sync>;
 
-/// A tool: what the model is told of it, and the function behind it.
+/// A tool: its definition, which the model reads, and the function that runs.
 ///
 /// ```
 /// use bowline_server::Tool;
@@ -48,7 +48,7 @@ pub struct Tool {
 /// Where a schema comes from.
 #[derive(Clone, Debug)]
 enum Schema {
-    /// From a type of the handler. Deriving takes a while, so it waits until someone wants to know.
+    /// From a type of the handler. It is derived when it is first needed, because deriving takes a while.
     Derived(fn() -> Option<RawJson>),
     /// From the author.
     Given(RawJson),
@@ -68,50 +68,54 @@ impl Schema {
 }
 
 impl Tool {
-    /// A tool of this name. Names are unique in a server, at most 128 characters of letters, digits, `_`, `-`, `.`.
+    /// A tool with this name. Names are unique in a server and have at most 128 characters: letters, digits, `_`, `-`, `.`.
     pub fn new(name: impl Into<String>) -> Self {
         let definition = types::Tool::new(name.into(), RawJson::empty_object());
         let (input, output) = (Schema::Derived(|| None), Schema::Derived(|| None));
         Self { definition, guard: None, layers: Vec::new(), run: None, blocking: false, input, output }
     }
 
-    /// The name for people.
+    /// Sets the name that people see.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.definition.title = Some(title.into());
         self
     }
 
-    /// What the tool does, told to the model.
+    /// Sets the description, which the model reads.
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.definition.description = Some(description.into());
         self
     }
 
-    /// Hints on what the tool does to the world.
+    /// Sets the hints about what the tool does.
     pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
         self.definition.annotations = Some(annotations);
         self
     }
 
-    /// Hints that the tool changes nothing.
+    /// Declares that the tool changes nothing.
+    #[doc(alias = "readOnlyHint")]
     pub fn read_only(mut self) -> Self {
         self.definition.annotations.get_or_insert_default().read_only_hint = Some(true);
         self
     }
 
-    /// Hints whether the tool may destroy something.
+    /// Declares whether the tool may destroy something.
+    #[doc(alias = "destructiveHint")]
     pub fn destructive(mut self, destructive: bool) -> Self {
         self.definition.annotations.get_or_insert_default().destructive_hint = Some(destructive);
         self
     }
 
-    /// Hints that calling the tool twice is like calling it once.
+    /// Declares that calling the tool twice has the same effect as calling it once.
+    #[doc(alias = "idempotentHint")]
     pub fn idempotent(mut self) -> Self {
         self.definition.annotations.get_or_insert_default().idempotent_hint = Some(true);
         self
     }
 
-    /// Hints whether the tool deals with a world beyond the server, such as the web.
+    /// Declares whether the tool reaches beyond the server, for example to the web.
+    #[doc(alias = "openWorldHint")]
     pub fn open_world(mut self, open_world: bool) -> Self {
         self.definition.annotations.get_or_insert_default().open_world_hint = Some(open_world);
         self
@@ -123,25 +127,25 @@ impl Tool {
         self
     }
 
-    /// Metadata of the definition.
+    /// Sets the metadata of the definition.
     pub fn meta(mut self, meta: Meta) -> Self {
         self.definition.meta = Some(meta);
         self
     }
 
-    /// Replaces the schema of the arguments. Every call is then held against it.
+    /// Replaces the schema of the arguments. Every call is validated against it.
     pub fn input_schema(mut self, schema: RawJson) -> Self {
         self.input = Schema::Given(schema);
         self
     }
 
-    /// Replaces the schema of the structured content. Every result is then held against it.
+    /// Replaces the schema of the structured content. Every result is validated against it.
     pub fn output_schema(mut self, schema: RawJson) -> Self {
         self.output = Schema::Given(schema);
         self
     }
 
-    /// Shows and offers the tool only to callers for whom `guard` says yes.
+    /// Offers the tool only to clients for which `guard` returns true.
     pub fn guard(mut self, guard: impl Fn(&ClientView) -> bool + Send + Sync + 'static) -> Self {
         self.guard = Some(Arc::new(guard));
         self
@@ -153,9 +157,9 @@ impl Tool {
         self
     }
 
-    /// The function behind the tool: `fn(Ctx, Args) -> Output`, either parameter optional, async or not.
+    /// Sets the function that runs: `fn(Ctx, Args) -> Output`, with either parameter optional, async or not.
     ///
-    /// A function that is not async runs on the connection's own task; it should be quick. See [`Tool::blocking`].
+    /// A function that is not async runs in the task of the connection and should return quickly. See [`Tool::blocking`].
     pub fn handler<M, H: ToolHandler<M>>(mut self, handler: H) -> Self {
         if self.input.is_derived() {
             self.input = Schema::Derived(H::input_schema);
@@ -167,18 +171,18 @@ impl Tool {
         self
     }
 
-    /// Runs the function on a thread of its own kind, for work that blocks or computes for long.
+    /// Runs the function on a thread for blocking work. Use it for functions that block or compute for long.
     pub fn blocking(mut self) -> Self {
         self.blocking = true;
         self
     }
 
-    /// What the model is told.
+    /// Returns the definition, which the model reads.
     pub fn definition(&self) -> types::Tool {
         self.define(self.input.get().as_ref(), self.output.get().as_ref())
     }
 
-    /// The definition with these schemas, those that were derived in the words a model is given.
+    /// The definition with these schemas. Derived ones are simplified for the model.
     fn define(&self, input: Option<&RawJson>, output: Option<&RawJson>) -> types::Tool {
         let shown = |schema: &RawJson, from: &Schema, side: Side| match from {
             Schema::Derived(_) => simple::shown(schema, side),
@@ -194,8 +198,8 @@ impl Tool {
 
     /// Checks the tool and prepares it for calls.
     ///
-    /// A schema the author gave is looked at now. What is derived from types can only be wrong in what kind of type it is,
-    /// and is looked at when it is first needed, unless debug assertions are on.
+    /// A schema that the author wrote is compiled now, so that its mistakes are reported at start-up. A derived schema waits
+    /// until it is needed, except in debug builds.
     pub(crate) fn ready(mut self) -> Result<ReadyTool, BuildError> {
         let name = self.definition.name.clone();
         let wrong = |reason: String| BuildError::new(format!("tool `{name}`: {reason}"));
@@ -232,7 +236,7 @@ fn on_a_thread(run: Run) -> Run {
             match started {
                 Ok(Running::Ready(result)) => result,
                 Ok(Running::Pending(future)) => future.await,
-                // A panic goes on here, where it is told under the name of the tool.
+                // The panic continues here, where it is reported with the name of the tool.
                 Err(error) => match error.try_into_panic() {
                     Ok(panic) => std::panic::resume_unwind(panic),
                     Err(_) => Err(Error::internal("the runtime is shutting down")),
@@ -263,7 +267,7 @@ pub(crate) struct ReadyTool {
     pub(crate) guard: Option<Guard>,
     run: Run,
     tool: Tool,
-    /// Apart, because it is large and most tools of a large server are never called.
+    /// Boxed, because it is large and most tools of a large server are never called.
     prepared: OnceLock<Result<Box<Prepared>, String>>,
 }
 
@@ -287,7 +291,7 @@ impl Prepared {
         if !is_object {
             return Err("the arguments must be an object: a struct with named fields".into());
         }
-        // Held against what was derived, which allows an explicit `null` where a member may be left out.
+        // Calls are checked against the derived schema, which allows `null` for an optional member.
         let input = Validator::new(input.as_ref().unwrap_or(schema), tool.input.is_derived())
             .map_err(|reason| format!("input schema: {reason}"))?;
         let output =
@@ -298,7 +302,7 @@ impl Prepared {
     }
 }
 
-/// Most tools mirror nothing, and are spared the look at their schema.
+/// Most tools have none, so a search for the keyword comes before parsing.
 fn param_headers(schema: &RawJson) -> Result<Option<Arc<ParamHeaders>>, String> {
     if memchr::memmem::find(schema.as_bytes(), b"x-mcp-header").is_none() {
         return Ok(None);
@@ -309,7 +313,7 @@ fn param_headers(schema: &RawJson) -> Result<Option<Arc<ParamHeaders>>, String> 
 }
 
 impl ReadyTool {
-    /// What follows from the schemas, found out when it is first asked for.
+    /// What follows from the schemas. It is computed on first use.
     pub(crate) fn prepared(&self) -> Result<&Prepared, BuildError> {
         let prepared = self.prepared.get_or_init(|| Prepared::of(&self.tool).map(Box::new));
         prepared
@@ -318,7 +322,7 @@ impl ReadyTool {
             .map_err(|reason| BuildError::new(format!("tool `{}`: {reason}", self.name)))
     }
 
-    /// Runs the handler. Arguments that do not fit are a failed result that names the place, not a failed request.
+    /// Runs the handler. Invalid arguments give a failed result that names the place; the request itself succeeds.
     pub(crate) fn call(&self, ctx: Ctx, arguments: RawJson) -> Running<CallToolResult> {
         let input = match self.prepared() {
             Ok(prepared) => &prepared.input,
@@ -341,7 +345,7 @@ impl ReadyTool {
         running
     }
 
-    /// Holds a result against the output schema.
+    /// Checks a result against the output schema.
     pub(crate) fn check_output(&self, result: &CallToolResult) -> Result<()> {
         let prepared = self.prepared().map_err(|error| Error::internal(error.to_string()))?;
         let Some(output) = &prepared.output else { return Ok(()) };
