@@ -393,9 +393,9 @@ fn what_cannot_work_is_told_before_serving() {
     // proves: TOOL-07, TOOL-08, RES-29, EXT-01
     let problem = |server: Server| server.build().unwrap_err().to_string();
     let schema = |value: Value| RawJson::of(&value).unwrap();
-    assert_eq!(problem(Server::new("s").tool(Tool::new("a"))), "tool `a`: has no handler (-32603)");
+    assert_eq!(problem(Server::new("s").tool(Tool::new("a"))), "tool `a`: has no handler");
     let twice = Server::new("s").tool(Tool::new("a").handler(|| "x")).tool(Tool::new("a").handler(|| "y"));
-    assert_eq!(problem(twice), "two tools are called `a` (-32603)");
+    assert_eq!(problem(twice), "two tools are called `a`");
     let spaced = problem(Server::new("s").tool(Tool::new("a b").handler(|| "x")));
     assert!(spaced.contains("the name holds ` `"), "{spaced}");
     let list = problem(

@@ -16,5 +16,5 @@ fn list() -> impl Iterator<Item = i64> {
 }
 
 fn main() {
-    Server::new("demo").tool(show).tool(print::tool()).tool(list::tool());
+    Server::new("demo").tool(show::tool()).tool(print::tool()).tool(list::tool());
 }
