@@ -262,11 +262,10 @@ impl From<Error> for BoxError {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0.0 {
-            Kind::Tool(message) => f.write_str(message),
+            Kind::Tool(message) | Kind::NotFound(Some(message)) => f.write_str(message),
             Kind::Other(error) => f.write_str(&with_sources(&**error)),
             Kind::Arguments(reason) => write!(f, "invalid arguments: {reason}"),
             Kind::Rpc(error) => error.fmt(f),
-            Kind::NotFound(Some(message)) => f.write_str(message),
             Kind::NotFound(None) => f.write_str("not found"),
             Kind::Visit(_) => f.write_str("the user has to visit a page first"),
             Kind::Missing { what, .. } => write!(f, "the client does not support {what}"),
