@@ -238,7 +238,7 @@ impl ClientBuilder {
             move |params: RawJson| match params.decode() {
                 Ok(params) => handler(params),
                 Err(error) => {
-                    tracing::debug!(%error, %name, "dropped a notification with invalid parameters")
+                    tracing::debug!(%error, %name, "dropped a notification with invalid parameters");
                 }
             }
         };
