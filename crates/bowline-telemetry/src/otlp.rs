@@ -21,7 +21,8 @@ pub(super) fn body(resource: &Resource, spans: &[Recorded]) -> serde_json::Resul
         resource_spans: [ResourceSpans {
             resource: Attributed { attributes },
             scope_spans: [ScopeSpans {
-                scope: Scope { name: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION") },
+                // Dashboards filter by this name, so it does not follow the name of the crate.
+                scope: Scope { name: "bowline-host", version: env!("CARGO_PKG_VERSION") },
                 spans: spans.iter().map(WrittenSpan::of).collect(),
             }],
         }],
