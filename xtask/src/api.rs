@@ -108,7 +108,8 @@ fn listing(root: &Path, library: &Package) -> Result<String, String> {
         .omit_auto_derived_impls(true)
         .build()
         .map_err(|error| format!("cannot list the API of `{}`: {error}", library.name))?;
-    Ok(api.items().map(|item| format!("{item}\n")).collect())
+    let lines: Vec<String> = api.items().map(ToString::to_string).collect();
+    Ok(lines.join("\n") + "\n")
 }
 
 /// Removes the listings of crates that no longer exist, or reports them. Returns whether there were none.
