@@ -10,6 +10,9 @@ use super::{
 use serde::{Serialize, Serializer};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// The instrumentation scope: the library that makes the spans.
+const SCOPE: &str = "bowline-host";
+
 /// Who the spans are from.
 #[derive(Clone, Debug)]
 pub(super) struct Resource(pub(super) Vec<(String, String)>);
@@ -21,8 +24,7 @@ pub(super) fn body(resource: &Resource, spans: &[Recorded]) -> serde_json::Resul
         resource_spans: [ResourceSpans {
             resource: Attributed { attributes },
             scope_spans: [ScopeSpans {
-                // Dashboards filter by this name, so it does not follow the name of the crate.
-                scope: Scope { name: "bowline-host", version: env!("CARGO_PKG_VERSION") },
+                scope: Scope { name: SCOPE, version: env!("CARGO_PKG_VERSION") },
                 spans: spans.iter().map(WrittenSpan::of).collect(),
             }],
         }],

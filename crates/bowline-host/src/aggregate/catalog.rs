@@ -1,4 +1,4 @@
-//! Everything that is offered to one caller, and whose it is.
+//! The tools, prompts and resources of all servers as one caller sees them, and the server that each belongs to.
 
 use super::{names, uris};
 use crate::upstream::Instance;
@@ -12,56 +12,75 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// What one server offers.
-pub(crate) struct Offer {
+/// The lists of one server.
+pub(crate) struct ServerLists {
     pub(crate) instance: Arc<Instance>,
     pub(crate) tools: Arc<Vec<Tool>>,
-    /// What is pinned of each tool.
+    /// The definition of each tool, which is pinned.
     pub(crate) definitions: Arc<Vec<Definition>>,
     pub(crate) prompts: Arc<Vec<Prompt>>,
     pub(crate) resources: Arc<Vec<Resource>>,
     pub(crate) templates: Arc<Vec<ResourceTemplate>>,
 }
 
-/// Something that is offered, and what its server calls it.
+impl ServerLists {
+    /// Returns the lists that a server last sent. `None` if it never listed its tools.
+    pub(crate) fn last_known(instance: &Arc<Instance>) -> Option<Self> {
+        let cache = &instance.lists;
+        let tools = cache.tools.last_known()?;
+        Some(Self {
+            instance: Arc::clone(instance),
+            definitions: cache.definitions(&tools),
+            tools,
+            prompts: cache.prompts.last_known().unwrap_or_default(),
+            resources: cache.resources.last_known().unwrap_or_default(),
+            templates: cache.templates.last_known().unwrap_or_default(),
+        })
+    }
+}
+
+/// An entry of the catalog.
 pub(crate) struct Entry<T> {
     pub(crate) instance: Arc<Instance>,
     /// The name or URI at its server.
     pub(crate) original: String,
-    /// As it is shown.
+    /// What callers see.
     pub(crate) shown: T,
 }
 
-/// A tool, with its definition as its server gives it: what is pinned.
+/// A tool with its definition as its server sent it.
 pub(crate) struct ToolEntry {
     pub(crate) entry: Entry<Tool>,
     pub(crate) definition: Definition,
 }
 
-/// What more than one server has: nobody's under its own name, so that no server takes what is another's.
+/// URIs that more than one server uses. They get a prefix, so that no server takes over what belongs to another.
 struct Shared<'a> {
     resources: HashSet<&'a str>,
     templates: HashSet<&'a str>,
 }
 
 impl<'a> Shared<'a> {
-    fn of(offers: &'a [Offer]) -> Self {
+    fn of(lists: &'a [ServerLists]) -> Self {
         let resources =
-            |offer: &'a Offer| offer.resources.iter().map(|resource| resource.uri.as_str()).collect();
-        let templates = |offer: &'a Offer| {
-            offer.templates.iter().map(|template| template.uri_template.as_str()).collect()
+            |lists: &'a ServerLists| lists.resources.iter().map(|resource| resource.uri.as_str()).collect();
+        let templates = |lists: &'a ServerLists| {
+            lists.templates.iter().map(|template| template.uri_template.as_str()).collect()
         };
-        Self { resources: several(offers, resources), templates: several(offers, templates) }
+        Self { resources: duplicates(lists, resources), templates: duplicates(lists, templates) }
     }
 }
 
-/// The names that more than one offer has.
-fn several<'a>(offers: &'a [Offer], names: impl Fn(&'a Offer) -> HashSet<&'a str>) -> HashSet<&'a str> {
+/// Returns the names that occur in the lists of more than one server.
+fn duplicates<'a>(
+    lists: &'a [ServerLists],
+    names: impl Fn(&'a ServerLists) -> HashSet<&'a str>,
+) -> HashSet<&'a str> {
     let mut seen = HashSet::new();
-    offers.iter().flat_map(names).filter(|name| !seen.insert(*name)).collect()
+    lists.iter().flat_map(names).filter(|name| !seen.insert(*name)).collect()
 }
 
-/// Everything that is offered.
+/// The tools, prompts and resources of all servers.
 #[derive(Default)]
 pub(crate) struct Catalog {
     pub(crate) tools: Vec<ToolEntry>,
@@ -71,18 +90,18 @@ pub(crate) struct Catalog {
     pub(crate) resources: Vec<Entry<Resource>>,
     resource_index: HashMap<String, usize>,
     pub(crate) templates: Vec<(Entry<ResourceTemplate>, Option<UriTemplate>)>,
-    /// The URIs of each server that are shown with a prefix, by instance.
+    /// The URIs of each server that are shown with a prefix, by instance id.
     prefixed: HashMap<u64, HashSet<String>>,
     /// The same for templates.
     prefixed_templates: Vec<(u64, UriTemplate)>,
-    /// Names that met although they follow the rule, and so had to be made longer.
+    /// Names that collided and had to be made longer.
     pub(crate) collisions: Vec<String>,
     max_name: usize,
     tokens: OnceLock<usize>,
     search: OnceLock<Search>,
 }
 
-/// The tools, ready to be searched.
+/// The tools with a search index.
 pub(crate) struct Search {
     /// In the order of the catalog.
     pub(crate) tools: Vec<Tool>,
@@ -90,21 +109,21 @@ pub(crate) struct Search {
 }
 
 impl Catalog {
-    /// Puts together what servers offer, in whatever order.
-    pub(crate) fn of(offers: &[Offer], max_name: usize) -> Self {
+    /// Combines the lists of servers.
+    pub(crate) fn of(lists: &[ServerLists], max_name: usize) -> Self {
         let mut catalog = Self { max_name, ..Self::default() };
-        let shared = Shared::of(offers);
-        for offer in offers {
-            catalog.add_tools(offer);
-            catalog.add_prompts(offer);
-            catalog.add_resources(offer, &shared);
-            catalog.add_templates(offer, &shared);
+        let shared = Shared::of(lists);
+        for lists in lists {
+            catalog.add_tools(lists);
+            catalog.add_prompts(lists);
+            catalog.add_resources(lists, &shared);
+            catalog.add_templates(lists, &shared);
         }
         catalog
     }
 
-    /// A free name, compared without case as some clients do.
-    fn name(&mut self, taken: fn(&Self, &str) -> bool, server: &str, name: &str) -> Option<String> {
+    /// Returns a name that is not taken. Names are compared without case, because some clients do so.
+    fn free_name(&mut self, taken: fn(&Self, &str) -> bool, server: &str, name: &str) -> Option<String> {
         let shown = names::name_within(self.max_name, server, name);
         if !taken(self, &shown) {
             return Some(shown);
@@ -114,17 +133,17 @@ impl Catalog {
         (!taken(self, &longer)).then_some(longer)
     }
 
-    fn add_tools(&mut self, offer: &Offer) {
-        let (instance, spec) = (&offer.instance, &offer.instance.spec);
+    fn add_tools(&mut self, lists: &ServerLists) {
+        let (instance, spec) = (&lists.instance, &lists.instance.spec);
         let mut seen = HashSet::new();
-        for (tool, definition) in offer.tools.iter().zip(&*offer.definitions) {
-            // Two tools of one name are a fault of their server: the first one counts.
+        for (tool, definition) in lists.tools.iter().zip(&*lists.definitions) {
+            // If a server lists a name twice, the first tool counts.
             if !spec.shows(&tool.name) || !seen.insert(&tool.name) {
                 continue;
             }
-            let called = spec.rename.get(&tool.name).unwrap_or(&tool.name);
+            let listed_name = spec.rename.get(&tool.name).unwrap_or(&tool.name);
             let taken = |catalog: &Self, name: &str| catalog.tool_index.contains_key(&name.to_lowercase());
-            let Some(name) = self.name(taken, &instance.name, called) else { continue };
+            let Some(name) = self.free_name(taken, &instance.name, listed_name) else { continue };
             let definition = definition.clone();
             let mut shown = Tool { name: name.clone(), ..tool.clone() };
             if let Some(description) = spec.describe.get(&tool.name) {
@@ -136,26 +155,26 @@ impl Catalog {
         }
     }
 
-    fn add_prompts(&mut self, offer: &Offer) {
-        let instance = &offer.instance;
-        for prompt in offer.prompts.iter().filter(|prompt| instance.spec.shows(&prompt.name)) {
+    fn add_prompts(&mut self, lists: &ServerLists) {
+        let instance = &lists.instance;
+        for prompt in lists.prompts.iter().filter(|prompt| instance.spec.shows(&prompt.name)) {
             let taken = |catalog: &Self, name: &str| catalog.prompt_index.contains_key(&name.to_lowercase());
-            let Some(name) = self.name(taken, &instance.name, &prompt.name) else { continue };
+            let Some(name) = self.free_name(taken, &instance.name, &prompt.name) else { continue };
             let shown = Prompt { name: name.clone(), ..prompt.clone() };
             self.prompt_index.insert(name.to_lowercase(), self.prompts.len());
             self.prompts.push(Entry { instance: Arc::clone(instance), original: prompt.name.clone(), shown });
         }
     }
 
-    fn add_resources(&mut self, offer: &Offer, shared: &Shared<'_>) {
-        let instance = &offer.instance;
-        for resource in offer.resources.iter().filter(|resource| instance.spec.shows_uri(&resource.uri)) {
+    fn add_resources(&mut self, lists: &ServerLists, shared: &Shared<'_>) {
+        let instance = &lists.instance;
+        for resource in lists.resources.iter().filter(|resource| instance.spec.shows_uri(&resource.uri)) {
             let mut uri = resource.uri.clone();
             if shared.resources.contains(&*uri) {
                 uri = uris::prefixed(&instance.name, &uri);
                 self.prefixed.entry(instance.id).or_default().insert(resource.uri.clone());
             }
-            // A server that lists one twice has it once.
+            // A server may list a resource twice.
             if self.resource_index.contains_key(&uri) {
                 continue;
             }
@@ -169,9 +188,9 @@ impl Catalog {
         }
     }
 
-    fn add_templates(&mut self, offer: &Offer, shared: &Shared<'_>) {
-        let instance = &offer.instance;
-        for template in offer.templates.iter().filter(|template| instance.spec.shows(&template.uri_template))
+    fn add_templates(&mut self, lists: &ServerLists, shared: &Shared<'_>) {
+        let instance = &lists.instance;
+        for template in lists.templates.iter().filter(|template| instance.spec.shows(&template.uri_template))
         {
             let uri_template = if shared.templates.contains(&*template.uri_template) {
                 uris::prefixed(&instance.name, &template.uri_template)
@@ -190,7 +209,7 @@ impl Catalog {
         }
     }
 
-    /// What the list of all tools costs a model, estimated.
+    /// Returns an estimate of the tokens that the list of all tools costs a model.
     pub(crate) fn tokens(&self) -> usize {
         let cost = |tool: &ToolEntry| {
             RawJson::of(&tool.entry.shown).map_or(0, |definition| estimate_tokens(definition.as_str()))
@@ -198,7 +217,7 @@ impl Catalog {
         *self.tokens.get_or_init(|| self.tools.iter().map(cost).sum())
     }
 
-    /// The tools, ready to be searched. Made when it is first needed, and gone with the catalog.
+    /// Returns the search index, which is built on first use.
     pub(crate) fn search(&self) -> &Search {
         self.search.get_or_init(|| {
             let tools: Vec<_> = self.tools.iter().map(|tool| tool.entry.shown.clone()).collect();
@@ -207,8 +226,8 @@ impl Catalog {
         })
     }
 
-    /// What is listed where tools are searched for: the means to search, and what is always to be listed.
-    pub(crate) fn for_search(&self) -> Vec<Tool> {
+    /// Returns what a client that searches is listed: the meta tools and the tools of servers that are always listed.
+    pub(crate) fn search_listing(&self) -> Vec<Tool> {
         let mut counts = BTreeMap::new();
         for tool in &self.tools {
             *counts.entry(&*tool.entry.instance.name).or_insert(0) += 1;
@@ -219,26 +238,26 @@ impl Catalog {
         MetaTool::ALL.into_iter().map(|tool| tool.definition(&sources)).chain(always).collect()
     }
 
-    /// The tool of this name.
+    /// Returns the tool of this name.
     pub(crate) fn tool(&self, name: &str) -> Option<&ToolEntry> {
         let found = self.tools.get(*self.tool_index.get(&name.to_lowercase())?)?;
         (found.entry.shown.name == name).then_some(found)
     }
 
-    /// The prompt of this name.
+    /// Returns the prompt of this name.
     pub(crate) fn prompt(&self, name: &str) -> Option<&Entry<Prompt>> {
         let found = self.prompts.get(*self.prompt_index.get(&name.to_lowercase())?)?;
         (found.shown.name == name).then_some(found)
     }
 
-    /// The template of this text.
+    /// Returns the template with exactly this text.
     pub(crate) fn template(&self, uri_template: &str) -> Option<&Entry<ResourceTemplate>> {
         let mut templates = self.templates.iter().map(|(entry, _)| entry);
         templates.find(|entry| entry.shown.uri_template == uri_template)
     }
 
-    /// Whose a URI is, and what its server calls it: by a resource that is listed, or a template that covers it. What a
-    /// server is told not to show is nobody's, by whatever way it is asked for.
+    /// Returns the server that a URI belongs to and the URI at that server: by a listed resource, or by a template that
+    /// matches it. A URI that the configuration of its server hides belongs to no server.
     pub(crate) fn owner(&self, uri: &str) -> Option<(Arc<Instance>, String)> {
         let shown = |instance: &Arc<Instance>, original: &str| {
             instance.spec.shows_uri(original).then(|| (Arc::clone(instance), original.to_owned()))
@@ -253,11 +272,11 @@ impl Catalog {
             shown(&entry.instance, original)
         });
         let first = covering.next()?;
-        // A template that covers what another server's covers as well does not take it: nobody knows whose it is.
+        // If the templates of two servers match, the owner is unknown.
         covering.all(|(instance, _)| Arc::ptr_eq(&instance, &first.0)).then_some(first)
     }
 
-    /// How a URI of a server is shown.
+    /// Returns the URI that callers see for a URI of a server.
     pub(crate) fn shown_uri(&self, instance: &Instance, uri: &str) -> String {
         let listed = self.prefixed.get(&instance.id).is_some_and(|uris| uris.contains(uri));
         let mut templates = self.prefixed_templates.iter().filter(|(id, _)| *id == instance.id);
@@ -265,7 +284,7 @@ impl Catalog {
         if is_prefixed { uris::prefixed(&instance.name, uri) } else { uri.to_owned() }
     }
 
-    /// Whether any URI of a server is shown otherwise than the server says it.
+    /// Whether any URI of a server is shown with a prefix.
     pub(crate) fn renames_uris(&self, instance: &Instance) -> bool {
         self.prefixed.contains_key(&instance.id)
             || self.prefixed_templates.iter().any(|(id, _)| *id == instance.id)

@@ -1,12 +1,10 @@
-//! The offers of many servers as one.
+//! Combines the lists of many servers into one catalog.
 
 mod catalog;
 mod names;
-mod shelf;
 mod uris;
 
-pub(crate) use catalog::{Catalog, Offer};
+pub(crate) use catalog::{Catalog, ServerLists};
 pub use names::{MAX_NAME, exposed_name};
 pub(crate) use names::{may_be_of, name_within};
-pub(crate) use shelf::Shelf;
 pub(crate) use uris::without_prefix;

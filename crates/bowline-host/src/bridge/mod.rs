@@ -1,15 +1,11 @@
-//! Calls on their way to a server of any revision, and what the server asks on the way back.
+//! Calls to servers of any revision, and what those servers ask during a call.
 //!
-//! A modern server that needs input answers so, and is called again: its questions and its state go to the caller, whose
-//! own retry brings both back. A legacy server asks while its call is under way: the call is then *parked*, and the
-//! caller's retry, or the session that asks a legacy caller, finds it again. To a caller both look the same.
+//! A modern server that needs input says so in its result and is called again: its questions and its state go to the caller,
+//! whose retry brings the answers and the state back. A legacy server asks while its call runs: the call is then *parked*
+//! until the retry of the caller, or the session of a legacy caller, resumes it. Callers see no difference.
 
-mod flight;
-mod parking;
-mod pilot;
-mod visitors;
+mod parked_calls;
+mod upstream_call;
 
-pub(crate) use flight::{Flight, Landing, Leg, unanswered};
-pub(crate) use parking::Parking;
-pub(crate) use pilot::Pilot;
-pub(crate) use visitors::Visitors;
+pub(crate) use parked_calls::ParkedCalls;
+pub(crate) use upstream_call::{Attempt, UpstreamCall, UpstreamReply, or_cancelled};

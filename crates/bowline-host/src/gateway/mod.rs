@@ -33,10 +33,7 @@ pub use models::broker;
 pub use problem::{GatewayError, Problem};
 pub use reload::{Applied, Standing};
 
-/// The key that marks what the host itself refused: in `_meta` of a tool result, and in `data` of an error.
-///
-/// Its value is `true`. A client tells by it a refusal from a tool that failed.
-pub const REFUSED: &str = "io.github.bowline-mcp/refused";
+pub use crate::host::REFUSED;
 
 use crate::{Host, UpstreamStatus};
 use approval::DigestCache;

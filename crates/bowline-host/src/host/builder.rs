@@ -1,23 +1,24 @@
-//! How a host is set up.
+//! Builds a host.
 
-use super::{Host, Inner, ListChanges, Telemetry};
+use super::{
+    Host, Inner, Telemetry, announcements::Announcements, asker::Asker, instance_events::InstanceEvents,
+    router::Router, tasks::Tasks,
+};
 use crate::{
     MAX_NAME,
-    bridge::Parking,
+    bridge::ParkedCalls,
     upstream::{InstanceLimit, InstanceQuota, Upstream},
 };
 use bowline_models::Broker;
 use bowline_policy::{Audience, Guard};
 use bowline_search::Disclosure;
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex, OnceLock, RwLock, atomic::AtomicU64},
+    sync::{Arc, Mutex, OnceLock, RwLock},
 };
 
-use tokio::sync::Notify;
-
-/// Sets a [`Host`] up.
+/// Builds a [`Host`].
 pub struct HostBuilder {
     upstreams: Vec<(String, Upstream)>,
     guard: Option<Guard>,
@@ -49,105 +50,113 @@ impl HostBuilder {
         }
     }
 
-    /// Adds a server under a name. A later one of the same name replaces the earlier.
+    /// Adds a server. A later one of the same name replaces an earlier one.
     pub fn add(mut self, name: impl Into<String>, upstream: impl Into<Upstream>) -> Self {
         self.upstreams.push((name.into(), upstream.into()));
         self
     }
 
-    /// Who decides what may happen. Default: the default policy, with nobody to ask.
+    /// Sets the guard, which decides what is allowed. Default: the default policy, and nobody is asked.
     pub fn guard(mut self, guard: Guard) -> Self {
         self.guard = Some(guard);
         self
     }
 
-    /// Someone sits at the guard's gate: questions of servers whose caller cannot be asked are put there.
+    /// Declares that a user can be asked through the gate of the guard. Requests of servers go there if the caller cannot
+    /// answer them.
     pub fn attended(mut self) -> Self {
         self.attended = true;
         self
     }
 
-    /// Puts what the policy asks about a call to the user of its caller, through elicitation, where nobody sits at the
-    /// guard's gate. The callers of a shared host cannot accept changed definitions, which would hold for all of them.
+    /// Sends questions of the policy about a call to its caller, through elicitation, unless the host is
+    /// [`attended`](Self::attended). Callers of a shared host cannot accept changed definitions, because that would apply to
+    /// all callers.
     pub fn ask_callers(mut self, audience: Audience) -> Self {
         self.ask_callers = Some(audience);
         self
     }
 
-    /// The models that answer for callers that have none. Without, sampling is the callers' own.
+    /// Sets the models that answer sampling requests for callers that have none.
     pub fn broker(mut self, broker: Broker) -> Self {
         self.broker = Some(broker);
         self
     }
 
-    /// The project that remembered answers may be bound to; usually the path of its folder.
+    /// Sets the project that remembered answers may be limited to; usually the path of its folder.
     pub fn project(mut self, project: impl Into<String>) -> Self {
         self.project = Some(project.into());
         self
     }
 
-    /// The longest name of a tool or prompt that clients are given; at least 16. Default: [`MAX_NAME`].
+    /// Sets the longest name of a tool or prompt that clients see; at least 16. Default: [`MAX_NAME`].
     pub fn max_name(mut self, characters: usize) -> Self {
         self.max_name = characters.max(16);
         self
     }
 
-    /// Where the host tells what it does. Default: it counts, and records no traces.
+    /// Sets where the host records what it does. Default: metrics without traces.
     pub fn telemetry(mut self, telemetry: Telemetry) -> Self {
         self.telemetry = telemetry;
         self
     }
 
-    /// Which clients search for tools instead of being listed them all. Default: those that would be listed very many and
-    /// do not search by themselves.
+    /// Sets which clients are listed the search tools in place of all tools. Default: clients that would be listed very many
+    /// tools and do not search by themselves.
     pub fn disclosure(mut self, disclosure: Disclosure) -> Self {
         self.disclosure = disclosure;
         self
     }
 
-    /// What models are told of the host, before what its servers say of themselves.
+    /// Sets the instructions of the host, which precede those of its servers.
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.preface = Some(text.into());
         self
     }
 
-    /// How many per-client servers run at a time, of all callers and of one authenticated user. A caller that needs another
-    /// one gets an error. Default: 256 and 64.
+    /// Limits how many per-client servers run, in total and per authenticated user. A caller that needs another one gets an
+    /// error. Default: 256 and 64.
     pub fn max_client_servers(mut self, total: usize, per_user: usize) -> Self {
         self.client_servers = InstanceLimit { total, per_user };
         self
     }
 
-    /// The host. Nothing is started yet.
+    /// Builds the host. Starts nothing.
     pub fn build(self) -> Host {
-        let inner = Arc::new_cyclic(|me| Inner {
-            me: me.clone(),
-            members: RwLock::new(BTreeMap::new()),
-            catalogs: Mutex::new(HashMap::new()),
-            epoch: AtomicU64::new(0),
-            parking: Parking::default(),
-            client_servers: InstanceQuota::new(self.client_servers),
-            list_changes: ListChanges::default(),
+        let tasks = Arc::new(Tasks::default());
+        let asker = Arc::new(Asker {
             guard: self.guard.unwrap_or_else(|| Guard::builder().build()),
             broker: self.broker,
             attended: self.attended,
             ask_callers: self.ask_callers.filter(|_| !self.attended),
-            pending: OnceLock::new(),
             project: self.project,
-            max_name: self.max_name,
-            telemetry: self.telemetry,
-            sampled: Mutex::default(),
-            sessions: Mutex::default(),
-            disclosure: RwLock::new(Arc::new(self.disclosure)),
-            preface: self.preface,
-            server: OnceLock::new(),
-            turned: Arc::new(Notify::new()),
-            tasks: Mutex::default(),
-            retired: Mutex::default(),
+            telemetry: self.telemetry.clone(),
+            pending: OnceLock::new(),
+            counted_tokens: Mutex::default(),
         });
-        for (name, upstream) in self.upstreams {
-            let member = inner.member(&name, upstream);
-            inner.write_members(|members| members.insert(name.into(), member));
+        let announcements = Announcements::new(self.preface, Arc::clone(&tasks));
+        let metrics = Arc::clone(&self.telemetry.metrics);
+        let inner = Arc::new_cyclic(|inner| Inner {
+            router: Router::new(
+                InstanceQuota::new(self.client_servers),
+                Arc::new(InstanceEvents(inner.clone())),
+                Arc::clone(&asker),
+                metrics,
+                self.max_name,
+                Arc::clone(&tasks),
+            ),
+            asker,
+            announcements,
+            parked_calls: ParkedCalls::default(),
+            disclosure: RwLock::new(Arc::new(self.disclosure)),
+            telemetry: self.telemetry,
+            sessions: Mutex::default(),
+            tasks,
+        });
+        // The last one of a name counts. Retiring the others in the router would need a runtime.
+        let upstreams: BTreeMap<_, _> = self.upstreams.into_iter().collect();
+        for (name, upstream) in upstreams {
+            inner.router.insert(&name, upstream);
         }
         Host { inner }
     }

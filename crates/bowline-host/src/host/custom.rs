@@ -1,8 +1,9 @@
 //! Methods and notifications outside of the protocol: which server they go to, and whether they may.
 
 use super::{
-    Inner, Wait,
-    journey::{Route, Subject, own_params},
+    Inner,
+    route::{Route, Subject, server_params},
+    router::{Router, Wait},
 };
 use crate::upstream::CallerKey;
 use bowline_policy::Ended;
@@ -12,7 +13,7 @@ use bowline_proto::{
 };
 use bowline_types::{RawJson, RpcError, meta};
 
-impl Inner {
+impl Router {
     /// Finds the server that a custom method is for: the one that its name starts with, as in `server/example.com/thing`,
     /// or else the only server there is.
     ///
@@ -38,13 +39,15 @@ impl Inner {
         let tenant = CallerKey::tenant(call);
         Ok(Route {
             instance: member.instance(&tenant),
-            params: own_params(call)?,
+            params: server_params(call)?,
             catalog: self.catalog(&tenant, Wait::Never).await,
             subject: Subject::Method(method.to_owned()),
             completion: None,
         })
     }
+}
 
+impl Inner {
     /// Passes a custom notification on to its server, if the policy lets it.
     pub(super) async fn pass_notification(&self, call: Call) -> Outcome {
         match self.notify_server(&call).await {
@@ -54,9 +57,9 @@ impl Inner {
     }
 
     async fn notify_server(&self, call: &Call) -> Result<(), RpcError> {
-        let route = self.route_custom(call.method.as_str(), call).await?;
+        let route = self.router.route_custom(call.method.as_str(), call).await?;
         let Subject::Method(method) = &route.subject else { return Ok(()) };
-        let permit = self.permit(&route, call, None).await;
+        let permit = self.asker.permit(&route, call, None).await;
         let permit = permit.map_err(|refusal| RpcError::internal(refusal.reason().to_owned()))?;
         let client = route.instance.client().await?;
         let sent = client.notify(method, &route.params).await;

@@ -1,6 +1,6 @@
-//! Lists of everything that is offered.
+//! Answers list requests.
 
-use super::{Inner, Wait};
+use super::{Inner, router::Wait};
 use crate::upstream::CallerKey;
 use bowline_proto::service::{Call, Outcome, Reply};
 use bowline_types::{
@@ -8,7 +8,7 @@ use bowline_types::{
     ListToolsResult, Meta, Method, RawJson, RawMap, RpcError,
 };
 
-/// The member of `_meta` that names the servers that are still starting.
+/// The `_meta` key for the names of servers that are still starting.
 const STARTING: &str = "bowline/starting";
 
 /// Builds a list result of the given type.
@@ -16,7 +16,7 @@ macro_rules! listing {
     ($Result:ident, $items:ident: $value:expr, $call:expr, $meta:expr) => {{
         let modern = $call.client.revision.era() == Era::Modern;
         let mut result = $Result { $items: $value, ..$Result::default() };
-        // What is offered depends on the caller, and may change at any time.
+        // Lists depend on the caller and may change at any time.
         result.meta = $meta;
         result.ttl_ms = modern.then_some(0);
         result.cache_scope = modern.then_some(CacheScope::Private);
@@ -26,27 +26,29 @@ macro_rules! listing {
 }
 
 impl Inner {
-    /// Answers a list request. All of it is one page. It is of the servers that are up: clients are told when there are more.
+    /// Answers a list request with one page. It covers the servers that are running; clients are notified when others follow.
     pub(super) async fn list(&self, call: Call) -> Outcome {
         match call.params.cursor() {
             Ok(None) => {}
             Ok(Some(_)) => {
-                return Outcome::Failed(RpcError::invalid_params("`cursor`: there is one page only"));
+                return Outcome::Failed(RpcError::invalid_params(
+                    "invalid `cursor`: lists of this host have one page",
+                ));
             }
             Err(error) => return Outcome::Failed(error),
         }
         let tenant = CallerKey::tenant(&call);
-        let catalog = self.catalog(&tenant, Wait::Briefly).await;
-        let starting = self.starting(&tenant);
+        let catalog = self.router.catalog(&tenant, Wait::Briefly).await;
+        let starting = self.router.starting(&tenant);
         if !starting.is_empty() {
             let servers = starting.join(", ");
-            tracing::debug!(servers, method = %call.method, "a list is incomplete: servers are still starting");
+            tracing::debug!(servers, method = %call.method, "a list is incomplete because servers are starting");
         }
         let meta = starting_meta(&starting);
         let result = match call.method.known() {
             Some(Method::ListTools) => {
-                let mut tools = self.listed(&call.client, &catalog);
-                tools.extend(self.pending_tools(&call.client));
+                let mut tools = self.listed_tools(&call.client, &catalog);
+                tools.extend(self.asker.pending_tools(&call.client, self.router.max_name));
                 listing!(ListToolsResult, tools: tools, call, meta)
             }
             Some(Method::ListPrompts) => {
@@ -69,7 +71,7 @@ impl Inner {
     }
 }
 
-/// Says in the metadata of a list which servers are still starting, so that a reader knows what is missing.
+/// Returns metadata that names the servers that are still starting, whose tools are missing.
 fn starting_meta(starting: &[String]) -> Option<Meta> {
     if starting.is_empty() {
         return None;

@@ -1,13 +1,9 @@
-//! One running instance of a server: connected when needed, watched, and stopped when nobody needs it.
+//! One running instance of a server: connected when needed, supervised, and stopped when unused.
 
 use super::{
-    CallerKey, Flights, Health, InstanceQuota, Upstream, UpstreamStatus,
-    attribution::Belongs,
+    CallHandle, CallerKey, Health, InstanceQuota, ListCache, Upstream, UpstreamStatus, UrlElicitations,
     quota::{CallQuota, InstanceSlot},
-};
-use crate::{
-    aggregate::Shelf,
-    bridge::{Pilot, Visitors},
+    running_calls::{Attribution, RunningCalls},
 };
 use bowline_client::{BoxFuture, CallKey, Client, Notification, Relay, is_accessible_root};
 use bowline_config::Share;
@@ -26,82 +22,82 @@ use std::{
 };
 use tokio::{sync::watch, task::AbortHandle};
 
-/// Why a server is not started that nobody wants any more.
-const REMOVED: &str = "it was removed, or the host ends";
-/// For how long a server that could not be started is left alone.
+/// Why a retired server is not started.
+const REMOVED: &str = "it was removed, or the host is shutting down";
+/// How long to wait before starting a server again that failed to start.
 const COOL_DOWN: Duration = Duration::from_secs(5);
 
-/// Whoever owns instances: hears what they say, and answers what they ask.
-pub(crate) trait Owner: Send + Sync + 'static {
-    /// A server asks its client something in the course of a call.
+/// Handles the requests and notifications of instances.
+pub(crate) trait InstanceOwner: Send + Sync + 'static {
+    /// Answers a request that a server sent during a call.
     fn ask(
         &self,
         instance: Arc<Instance>,
-        pilot: Pilot,
+        call: CallHandle,
         request: InputRequest,
     ) -> BoxFuture<'static, Result<RawJson, RpcError>>;
 
-    /// A server asks something of its own accord.
-    fn ask_aside(
+    /// Answers a request that a server sent outside of any call.
+    fn ask_outside_call(
         &self,
         instance: Arc<Instance>,
         request: InputRequest,
     ) -> BoxFuture<'static, Result<RawJson, RpcError>>;
 
-    /// A server tells that something changed.
-    fn changed(&self, instance: &Arc<Instance>, notification: Notification);
+    /// Handles a notification of a server.
+    fn notified(&self, instance: &Arc<Instance>, notification: Notification);
 
-    /// An instance was started or lost.
-    fn turned(&self, instance: &Arc<Instance>);
+    /// Handles that an instance was started, failed to start, or lost its connection.
+    fn state_changed(&self, instance: &Arc<Instance>);
 }
 
-/// One instance.
+/// One instance of a server.
 pub(crate) struct Instance {
     pub(crate) id: u64,
     pub(crate) name: Arc<str>,
     pub(crate) spec: Upstream,
-    pub(crate) flights: Flights<Pilot>,
-    /// How many calls each caller has here.
+    pub(crate) running_calls: RunningCalls<CallHandle>,
+    /// Limits how many calls each caller runs here.
     pub(crate) quota: CallQuota,
-    /// Whose it is, and what limits how many such there are; nobody's if it is shared.
-    holder: Option<(Arc<InstanceQuota>, CallerKey)>,
-    /// Who was sent to which pages.
-    pub(crate) visitors: Visitors,
-    pub(crate) shelf: Shelf,
-    /// The roots it was told last, if any.
-    told_roots: Mutex<Option<Vec<Root>>>,
-    owner: Arc<dyn Owner>,
+    /// The caller it belongs to and the limit on such instances; `None` if it is shared.
+    tenant: Option<(Arc<InstanceQuota>, CallerKey)>,
+    pub(crate) url_elicitations: UrlElicitations,
+    pub(crate) lists: ListCache,
+    /// The roots that it was sent last, if any.
+    sent_roots: Mutex<Option<Vec<Root>>>,
+    owner: Arc<dyn InstanceOwner>,
     metrics: Arc<UpstreamMetrics>,
     /// Held while the server is being started, so that it is started once.
     connecting: tokio::sync::Mutex<()>,
     state: Mutex<State>,
-    /// The most talkative level of log that was asked of a legacy server.
+    /// The lowest log level that a legacy server was asked for.
     level: Mutex<Option<LoggingLevel>>,
     calls: AtomicU64,
     errors: AtomicU64,
     starts: AtomicU64,
-    /// How many resources someone wants to hear of from it.
-    pub(crate) followed: AtomicUsize,
-    /// Set when it is not to be started any more, and a start under way is to be given up.
+    /// How many subscriptions the host holds at this instance.
+    pub(crate) subscriptions: AtomicUsize,
+    /// Set when it must not start any more. Aborts a start in progress.
     retired: watch::Sender<bool>,
 }
 
 struct State {
     phase: Phase,
-    /// Held while a per-client server starts and runs.
+    /// Counts a per-client server while it starts and runs.
     slot: Option<InstanceSlot>,
+    /// When it entered the phase.
     since: Instant,
-    used: Instant,
+    last_used: Instant,
 }
 
 enum Phase {
     Idle,
     Starting,
     Ready(Client, AbortHandle),
-    /// It could not be started, or was lost. Only the former is no reason to try again at once.
+    /// It failed to start, or its connection was lost. `cool_down` delays the next start in the former case.
     Failed {
         reason: String,
-        cools: bool,
+        cool_down: bool,
     },
 }
 
@@ -110,30 +106,30 @@ impl Instance {
         id: u64,
         name: Arc<str>,
         spec: Upstream,
-        owner: Arc<dyn Owner>,
+        owner: Arc<dyn InstanceOwner>,
         metrics: Arc<UpstreamMetrics>,
-        holder: Option<(Arc<InstanceQuota>, CallerKey)>,
+        tenant: Option<(Arc<InstanceQuota>, CallerKey)>,
     ) -> Arc<Self> {
         let now = Instant::now();
         Arc::new(Self {
             id,
             name,
             spec,
-            flights: Flights::default(),
+            running_calls: RunningCalls::default(),
             quota: CallQuota::default(),
-            holder,
-            visitors: Visitors::default(),
-            shelf: Shelf::default(),
-            told_roots: Mutex::default(),
+            tenant,
+            url_elicitations: UrlElicitations::default(),
+            lists: ListCache::default(),
+            sent_roots: Mutex::default(),
             owner,
             metrics,
             connecting: tokio::sync::Mutex::new(()),
-            state: Mutex::new(State { phase: Phase::Idle, slot: None, since: now, used: now }),
+            state: Mutex::new(State { phase: Phase::Idle, slot: None, since: now, last_used: now }),
             level: Mutex::default(),
             calls: AtomicU64::new(0),
             errors: AtomicU64::new(0),
             starts: AtomicU64::new(0),
-            followed: AtomicUsize::new(0),
+            subscriptions: AtomicUsize::new(0),
             retired: watch::Sender::new(false),
         })
     }
@@ -142,7 +138,7 @@ impl Instance {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enter(&self, phase: Phase) {
+    fn set_phase(&self, phase: Phase) {
         let mut state = self.state();
         if matches!(phase, Phase::Idle | Phase::Failed { .. }) {
             state.slot = None;
@@ -155,7 +151,7 @@ impl Instance {
         }
     }
 
-    /// The client, if the server runs.
+    /// Returns the client if the server runs.
     pub(crate) fn running(&self) -> Option<Client> {
         match &self.state().phase {
             Phase::Ready(client, _) => Some(client.clone()),
@@ -163,19 +159,19 @@ impl Instance {
         }
     }
 
-    /// The client, after the server was started if it was not. A server that could not be started is left alone for a
-    /// moment. The start goes on when whoever wanted it gives up.
+    /// Returns the client, starting the server if necessary. After a failed start, the next one is delayed. The start
+    /// continues if the caller gives up.
     pub(crate) async fn client(self: &Arc<Self>) -> Result<Client, RpcError> {
-        self.state().used = Instant::now();
+        self.state().last_used = Instant::now();
         if let Some(client) = self.running() {
             return Ok(client);
         }
-        let started = tokio::spawn(Arc::clone(self).started()).await;
+        let started = tokio::spawn(Arc::clone(self).start()).await;
         started.unwrap_or_else(|error| Err(error.to_string())).map_err(|reason| self.unavailable(&reason))
     }
 
-    /// Starts it if it does not run, and waits for that only so long, counted from when the start began. False when it is
-    /// still starting then.
+    /// Starts the server if necessary and waits until `grace` after the start began. Returns false if it is still starting
+    /// then.
     pub(crate) async fn is_up_within(self: &Arc<Self>, grace: Duration) -> bool {
         let starting = match &*self.state() {
             State { phase: Phase::Starting, since, .. } => since.elapsed(),
@@ -185,7 +181,7 @@ impl Instance {
         !left.is_zero() && tokio::time::timeout(left, self.client()).await.is_ok()
     }
 
-    async fn started(self: Arc<Self>) -> Result<Client, String> {
+    async fn start(self: Arc<Self>) -> Result<Client, String> {
         let _starting = self.connecting.lock().await;
         if let Some(client) = self.running() {
             return Ok(client);
@@ -193,21 +189,21 @@ impl Instance {
         if *self.retired.borrow() {
             return Err(REMOVED.into());
         }
-        if let State { phase: Phase::Failed { reason, cools: true }, since, .. } = &*self.state()
+        if let State { phase: Phase::Failed { reason, cool_down: true }, since, .. } = &*self.state()
             && since.elapsed() < COOL_DOWN
         {
             return Err(reason.clone());
         }
-        if let Some((quota, caller)) = &self.holder {
+        if let Some((quota, caller)) = &self.tenant {
             let slot = quota.take(caller)?;
             self.state().slot = Some(slot);
         }
-        self.enter(Phase::Starting);
+        self.set_phase(Phase::Starting);
         let mut retired = self.retired.subscribe();
         let result = tokio::select! {
             biased;
             _ = retired.wait_for(|retired| *retired) => {
-                self.enter(Phase::Idle);
+                self.set_phase(Phase::Idle);
                 return Err(REMOVED.into());
             }
             result = self.connect() => result,
@@ -215,20 +211,20 @@ impl Instance {
         match &result {
             Ok(client) => {
                 let start = self.starts();
-                let watch = tokio::spawn(look_after(Arc::downgrade(&self), client.clone(), start));
-                self.enter(Phase::Ready(client.clone(), watch.abort_handle()));
-                tracing::info!(server = &*self.name, revision = %client.revision(), "a server is ready");
+                let watch = tokio::spawn(watch_connection(Arc::downgrade(&self), client.clone(), start));
+                self.set_phase(Phase::Ready(client.clone(), watch.abort_handle()));
+                tracing::info!(server = &*self.name, revision = %client.revision(), "server is ready");
             }
             Err(reason) => {
-                tracing::warn!(server = &*self.name, reason, "a server could not be started");
-                self.enter(Phase::Failed { reason: reason.clone(), cools: true });
+                tracing::warn!(server = &*self.name, reason, "server failed to start");
+                self.set_phase(Phase::Failed { reason: reason.clone(), cool_down: true });
             }
         }
-        self.owner.turned(&self);
+        self.owner.state_changed(&self);
         result
     }
 
-    /// How often it was started.
+    /// Returns how often it was started.
     pub(crate) fn starts(&self) -> u64 {
         self.starts.load(Ordering::Relaxed)
     }
@@ -238,19 +234,19 @@ impl Instance {
             self.metrics.restarted();
         }
         *self.level.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        let ear = Ear(Arc::downgrade(self));
+        let relay = InstanceRelay(Arc::downgrade(self));
         let mut builder = Client::builder()
             .name("bowline")
             .title("Bowline")
             .version(env!("CARGO_PKG_VERSION"))
-            .timeout(self.spec.silence)
-            .connect_timeout(self.spec.startup)
-            .relay(Arc::new(ear))
-            .capabilities(everything(!self.spec.roots.is_empty()));
+            .timeout(self.spec.timeout)
+            .connect_timeout(self.spec.startup_timeout)
+            .relay(Arc::new(relay))
+            .capabilities(capabilities(!self.spec.roots.is_empty()));
         if let Some(revision) = self.spec.revision {
             builder = builder.revisions([revision]);
         }
-        if let Some(interval) = self.spec.ping {
+        if let Some(interval) = self.spec.ping_interval {
             builder = builder.keep_alive(interval);
         }
         builder.connect(Arc::clone(&self.spec.target)).await.map_err(|error| error.to_string())
@@ -261,12 +257,12 @@ impl Instance {
         matches!(self.state().phase, Phase::Starting)
     }
 
-    /// Why it cannot be called, if it is known that it cannot.
+    /// Returns why it cannot be called, if that is known.
     pub(crate) fn failure(&self) -> Option<RpcError> {
         match &self.state().phase {
             Phase::Failed { reason, .. } => Some(self.unavailable(reason)),
             Phase::Idle | Phase::Starting if *self.retired.borrow() => Some(self.unavailable(REMOVED)),
-            Phase::Idle | Phase::Starting | Phase::Ready(..) => self.shelf.problem().map(RpcError::internal),
+            Phase::Idle | Phase::Starting | Phase::Ready(..) => self.lists.problem().map(RpcError::internal),
         }
     }
 
@@ -274,8 +270,8 @@ impl Instance {
         RpcError::internal(format!("the server `{}` is not available: {reason}", self.name))
     }
 
-    /// Has a legacy server send log messages from this level on, if it does not already.
-    pub(crate) async fn listen_to_logs(&self, client: &Client, level: LoggingLevel) {
+    /// Asks a legacy server for log messages from this level on, unless it sends them already.
+    pub(crate) async fn request_logs(&self, client: &Client, level: LoggingLevel) {
         {
             let mut known = self.level.lock().unwrap_or_else(PoisonError::into_inner);
             if known.is_some_and(|known| known <= level) {
@@ -283,60 +279,60 @@ impl Instance {
             }
             *known = Some(level);
         }
-        // A server without logging has none to send.
+        // An error means that the server has no logging.
         let _ = client.set_level(level).await;
     }
 
-    /// Whether it would take the folders of one caller for those of another: it is shared, and of a revision whose servers
-    /// keep what they were told.
+    /// Whether it could apply the roots of one caller to the calls of another: it is shared, and its revision lets servers
+    /// cache roots.
     pub(crate) fn mixes_roots(&self) -> bool {
         self.spec.share == Share::Shared
             && !self.spec.roots.is_empty()
             && self.running().is_some_and(|client| !client.revision().is_modern())
     }
 
-    /// The configured roots that are there and can be read now. From then on they are watched.
+    /// Returns the configured roots that exist and can be read. They are watched from then on.
     pub(crate) async fn accessible_roots(&self) -> Vec<Root> {
-        let roots = self.look_at_roots().await;
-        *self.told_roots.lock().unwrap_or_else(PoisonError::into_inner) = Some(roots.clone());
+        let roots = self.check_roots().await;
+        *self.sent_roots.lock().unwrap_or_else(PoisonError::into_inner) = Some(roots.clone());
         roots
     }
 
-    /// Tells a server that was told its roots when one of them has gone or come back.
+    /// Notifies a server that was sent its roots when one of them disappeared or came back.
     pub(crate) async fn watch_roots(&self) {
         if self.spec.roots.is_empty()
-            || self.told_roots.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+            || self.sent_roots.lock().unwrap_or_else(PoisonError::into_inner).is_none()
         {
             return;
         }
         let Some(client) = self.running() else { return };
-        let roots = self.look_at_roots().await;
-        let was = self.told_roots.lock().unwrap_or_else(PoisonError::into_inner).replace(roots.clone());
-        if was.is_some_and(|was| was != roots) {
+        let roots = self.check_roots().await;
+        let before = self.sent_roots.lock().unwrap_or_else(PoisonError::into_inner).replace(roots.clone());
+        if before.is_some_and(|before| before != roots) {
             tracing::info!(server = &*self.name, "the roots changed");
             client.notify_roots_changed();
         }
     }
 
-    async fn look_at_roots(&self) -> Vec<Root> {
+    async fn check_roots(&self) -> Vec<Root> {
         let mut roots = self.spec.roots.clone();
-        let looking = tokio::task::spawn_blocking(move || {
+        let checked = tokio::task::spawn_blocking(move || {
             roots.retain(is_accessible_root);
             roots
         });
-        looking.await.unwrap_or_default()
+        checked.await.unwrap_or_default()
     }
 
-    /// Counts a call that has ended.
+    /// Counts a finished call.
     pub(crate) fn count(&self, failed: bool) {
         self.calls.fetch_add(1, Ordering::Relaxed);
         if failed {
             self.errors.fetch_add(1, Ordering::Relaxed);
         }
-        self.state().used = Instant::now();
+        self.state().last_used = Instant::now();
     }
 
-    /// How it is doing.
+    /// Returns its present status.
     pub(crate) fn status(&self) -> UpstreamStatus {
         let state = self.state();
         let (health, revision) = match &state.phase {
@@ -345,22 +341,22 @@ impl Instance {
             Phase::Ready(client, _) => (Health::Ready, Some(client.revision())),
             Phase::Failed { reason, .. } => (Health::Failed(reason.clone()), None),
         };
-        let tools = self.shelf.tools.last();
+        let tools = self.lists.tools.last_known();
         UpstreamStatus {
             name: self.name.to_string(),
             health,
             revision,
-            list_problem: self.shelf.problem(),
+            list_problem: self.lists.problem(),
             tools: tools.map(|tools| tools.iter().filter(|tool| self.spec.shows(&tool.name)).count()),
             starts: self.starts(),
             calls: self.calls.load(Ordering::Relaxed),
             errors: self.errors.load(Ordering::Relaxed),
-            running: self.flights.len(),
+            running: self.running_calls.len(),
             since: state.since.elapsed(),
         }
     }
 
-    /// Whether its first start has come to an end, a good one or a bad one.
+    /// Whether its first start has succeeded or failed.
     pub(crate) fn is_settled(&self) -> bool {
         match self.starts.load(Ordering::Relaxed) {
             0 => false,
@@ -369,41 +365,41 @@ impl Instance {
         }
     }
 
-    /// Ends it when nobody has used it for as long as its user allows.
+    /// Stops it if it was unused for longer than its configured limit.
     pub(super) async fn stop_when_idle(&self) {
-        let Some(limit) = self.spec.idle else { return };
+        let Some(limit) = self.spec.idle_stop else { return };
         if !self.is_idle(limit) {
             return;
         }
         let _starting = self.connecting.lock().await;
         let Some(client) = self.running() else { return };
-        // A call is noted before it takes the client, so that none is on its way now.
+        // A call is registered before it takes the client, so none can be about to use it.
         if !self.is_idle(limit) {
             return;
         }
-        tracing::info!(server = &*self.name, "stopping a server that nobody uses");
-        self.enter(Phase::Idle);
+        tracing::info!(server = &*self.name, "stopping an unused server");
+        self.set_phase(Phase::Idle);
         client.close().await;
     }
 
-    /// Whether nobody has used it for so long.
+    /// Whether it was unused for this long.
     pub(super) fn is_idle(&self, limit: Duration) -> bool {
-        self.flights.len() == 0
-            && self.followed.load(Ordering::Relaxed) == 0
-            && self.state().used.elapsed() >= limit
+        self.running_calls.len() == 0
+            && self.subscriptions.load(Ordering::Relaxed) == 0
+            && self.state().last_used.elapsed() >= limit
     }
 
-    /// Has it not started any more. One that runs ends with whoever holds it.
+    /// Prevents further starts. A running server is not stopped.
     pub(crate) fn retire(&self) {
         self.retired.send_replace(true);
     }
 
-    /// Ends it for good.
+    /// Stops it and prevents further starts.
     pub(crate) async fn stop(&self) {
         self.retire();
         let _starting = self.connecting.lock().await;
         let client = self.running();
-        self.enter(Phase::Idle);
+        self.set_phase(Phase::Idle);
         if let Some(client) = client {
             client.close().await;
         }
@@ -412,33 +408,33 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // What watches the client holds it, and with it the server.
+        // The task holds the client, and thereby the server.
         if let Phase::Ready(_, watch) = &self.state.get_mut().unwrap_or_else(PoisonError::into_inner).phase {
             watch.abort();
         }
     }
 }
 
-/// Notes when a connection is gone for good.
-async fn look_after(instance: Weak<Instance>, client: Client, start: u64) {
+/// Records when a connection is lost.
+async fn watch_connection(instance: Weak<Instance>, client: Client, start: u64) {
     let reason = client.closed().await;
     let Some(instance) = instance.upgrade() else { return };
     {
         let mut state = instance.state();
-        // Another start may have followed.
+        // The server may have been started again meanwhile.
         if instance.starts() != start || !matches!(state.phase, Phase::Ready(..)) {
             return;
         }
-        state.phase = Phase::Failed { reason: reason.to_string(), cools: false };
+        state.phase = Phase::Failed { reason: reason.to_string(), cool_down: false };
         state.slot = None;
         state.since = Instant::now();
     }
-    tracing::warn!(server = &*instance.name, %reason, "a server was lost");
-    instance.owner.turned(&instance);
+    tracing::warn!(server = &*instance.name, %reason, "lost the connection to a server");
+    instance.owner.state_changed(&instance);
 }
 
-/// What a host can be asked on behalf of whoever calls. What the caller of a moment cannot do is refused at that moment.
-fn everything(has_roots: bool) -> ClientCapabilities {
+/// The capabilities that the host declares to servers. A request that the current caller cannot answer is refused.
+fn capabilities(has_roots: bool) -> ClientCapabilities {
     let roots = RootsCapability::new();
     ClientCapabilities {
         elicitation: Some(ElicitationCapability {
@@ -447,7 +443,7 @@ fn everything(has_roots: bool) -> ClientCapabilities {
             ..ElicitationCapability::default()
         }),
         sampling: Some(SamplingCapability { tools: Some(RawMap::new()), ..SamplingCapability::default() }),
-        // Roots that were configured are watched; those of callers come and go with their calls.
+        // Only configured roots are watched; those of callers belong to their calls.
         roots: Some(if has_roots { roots.list_changed(true) } else { roots }),
         ..ClientCapabilities::default()
     }
@@ -459,35 +455,34 @@ impl fmt::Debug for Instance {
     }
 }
 
-/// Hears for an instance.
-struct Ear(Weak<Instance>);
+/// Receives the messages of a server.
+struct InstanceRelay(Weak<Instance>);
 
-impl Relay for Ear {
+impl Relay for InstanceRelay {
     fn ask(
         &self,
         call: Option<CallKey>,
         request: InputRequest,
     ) -> BoxFuture<'static, Result<RawJson, RpcError>> {
         let Some(instance) = self.0.upgrade() else {
-            return Box::pin(std::future::ready(Err(RpcError::internal("the host has ended"))));
+            return Box::pin(std::future::ready(Err(RpcError::internal("the host has shut down"))));
         };
         let owner = Arc::clone(&instance.owner);
-        match instance.flights.find(call) {
-            Belongs::To(_, pilot) if call.is_some() => owner.ask(instance, pilot, request),
-            Belongs::To(key, pilot) => {
-                instance.flights.note_asking();
-                let answer = owner.ask(Arc::clone(&instance), pilot.clone(), request);
+        match instance.running_calls.find(call) {
+            Attribution::Call(_, handle) if call.is_some() => owner.ask(instance, handle, request),
+            Attribution::Call(key, handle) => {
+                instance.running_calls.note_asking();
+                let answer = owner.ask(Arc::clone(&instance), handle.clone(), request);
                 Box::pin(async move {
-                    // That others are waited for is not the server's silence.
-                    let answer = async { (answer.await, pilot.pause()) };
-                    instance.flights.answered(key, answer).await.0
+                    // Waiting for other calls must not count as the server's time.
+                    let answer = async { (answer.await, handle.pause_timeout()) };
+                    instance.running_calls.answered(key, answer).await.0
                 })
             }
-            Belongs::ToNone => owner.ask_aside(instance, request),
-            Belongs::Unclear => {
-                instance.flights.note_asking();
-                let reason =
-                    "nobody can tell on whose behalf this is asked: several clients have calls under way";
+            Attribution::NoCall => owner.ask_outside_call(instance, request),
+            Attribution::Ambiguous => {
+                instance.running_calls.note_asking();
+                let reason = "several clients have running calls, so it is unknown which of them to ask";
                 Box::pin(std::future::ready(Err(RpcError::internal(reason))))
             }
         }
@@ -495,17 +490,17 @@ impl Relay for Ear {
 
     fn log(&self, call: Option<CallKey>, message: LogMessageParams) {
         let Some(instance) = self.0.upgrade() else { return };
-        match instance.flights.find(call) {
-            Belongs::To(_, pilot) => pilot.log(&instance.name, message),
-            Belongs::ToNone | Belongs::Unclear => {
-                tracing::debug!(server = &*instance.name, "a log message belongs to no call");
+        match instance.running_calls.find(call) {
+            Attribution::Call(_, handle) => handle.log(&instance.name, message),
+            Attribution::NoCall | Attribution::Ambiguous => {
+                tracing::debug!(server = &*instance.name, "dropped a log message that belongs to no call");
             }
         }
     }
 
     fn notify(&self, notification: Notification) {
         if let Some(instance) = self.0.upgrade() {
-            instance.owner.changed(&instance, notification);
+            instance.owner.notified(&instance, notification);
         }
     }
 }

@@ -1,20 +1,27 @@
-//! The servers behind the host: how each is reached, started, watched and stopped.
+//! The servers behind the host: how each is reached, started, supervised and stopped.
 
-mod attribution;
+mod call_handle;
+mod caller_key;
 mod instance;
 mod launch;
+mod list_cache;
 mod page;
 mod quota;
+mod running_calls;
 mod spec;
 mod status;
+mod url_elicitations;
 
-pub(crate) use attribution::{CallerKey, Flights};
-pub(crate) use instance::{Instance, Owner};
+pub(crate) use call_handle::{CallHandle, PendingQuestion};
+pub(crate) use caller_key::CallerKey;
+pub(crate) use instance::{Instance, InstanceOwner};
 pub use launch::{LaunchError, Reach};
+pub(crate) use list_cache::ListCache;
 pub use page::Page;
 pub(crate) use quota::{InstanceLimit, InstanceQuota};
 pub use spec::{InProcess, Upstream};
 pub use status::{Health, UpstreamStatus};
+pub(crate) use url_elicitations::UrlElicitations;
 
 use bowline_config::Share;
 use bowline_telemetry::UpstreamMetrics;
@@ -27,27 +34,27 @@ use std::{
     time::Duration,
 };
 
-/// One server by its name, with the processes or connections that stand for it.
+/// A server of the host with its instances: one, or one per client.
 pub(crate) struct Member {
     pub(crate) name: Arc<str>,
     pub(crate) spec: Upstream,
-    owner: Arc<dyn Owner>,
+    owner: Arc<dyn InstanceOwner>,
     metrics: Arc<UpstreamMetrics>,
     quota: Arc<InstanceQuota>,
     instances: Mutex<HashMap<Option<CallerKey>, Arc<Instance>>>,
 }
 
-/// For how long the instance of a client that is not heard of is kept where its user set no limit.
-const KEPT: Duration = Duration::from_secs(3600);
+/// How long the instance of an inactive client is kept if no limit is configured.
+const IDLE_CLIENT: Duration = Duration::from_secs(3600);
 
-/// Tells every instance from every other, also from those that are gone.
-static NEXT: AtomicU64 = AtomicU64::new(1);
+/// The id of the next instance. Ids are never reused.
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 impl Member {
     pub(crate) fn new(
         name: Arc<str>,
         spec: Upstream,
-        owner: Arc<dyn Owner>,
+        owner: Arc<dyn InstanceOwner>,
         metrics: Arc<UpstreamMetrics>,
         quota: Arc<InstanceQuota>,
     ) -> Self {
@@ -58,34 +65,34 @@ impl Member {
         self.instances.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether every caller gets an instance of its own.
+    /// Whether each client has its own instance.
     pub(crate) fn is_per_client(&self) -> bool {
         self.spec.share == Share::PerClient
     }
 
-    /// The instance that answers this tenant. It is not started by that.
+    /// Returns the instance for a tenant. Does not start it.
     pub(crate) fn instance(&self, tenant: &CallerKey) -> Arc<Instance> {
         let key = self.is_per_client().then(|| tenant.clone());
         let mut instances = self.instances();
-        if let Some(known) = instances.get(&key) {
-            return Arc::clone(known);
+        if let Some(existing) = instances.get(&key) {
+            return Arc::clone(existing);
         }
-        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let (owner, metrics) = (Arc::clone(&self.owner), Arc::clone(&self.metrics));
-        let holder = key.clone().map(|key| (Arc::clone(&self.quota), key));
-        let made = Instance::new(id, Arc::clone(&self.name), self.spec.clone(), owner, metrics, holder);
-        instances.insert(key, Arc::clone(&made));
-        made
+        let tenant = key.clone().map(|key| (Arc::clone(&self.quota), key));
+        let instance = Instance::new(id, Arc::clone(&self.name), self.spec.clone(), owner, metrics, tenant);
+        instances.insert(key, Arc::clone(&instance));
+        instance
     }
 
-    /// The instances there are.
+    /// Returns all instances.
     pub(crate) fn all(&self) -> Vec<Arc<Instance>> {
         self.instances().values().cloned().collect()
     }
 
-    /// Stops what nobody has used for a while, and what belonged to callers that are gone or have been quiet for long.
+    /// Stops unused instances, and those of clients that have gone or have been inactive for long.
     pub(crate) async fn sweep(&self) {
-        let limit = self.spec.idle.unwrap_or(KEPT);
+        let limit = self.spec.idle_stop.unwrap_or(IDLE_CLIENT);
         let orphaned: Vec<_> = {
             let mut instances = self.instances();
             let is_orphaned = |(key, instance): &(&Option<CallerKey>, &Arc<Instance>)| {
@@ -103,7 +110,7 @@ impl Member {
         }
     }
 
-    /// Ends every instance.
+    /// Stops all instances.
     pub(crate) async fn stop(&self) {
         let all: Vec<_> = self.instances().drain().map(|(_, instance)| instance).collect();
         for instance in all {

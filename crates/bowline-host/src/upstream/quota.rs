@@ -34,7 +34,7 @@ impl CallQuota {
         if callers.len() >= CROWD {
             callers.retain(|_, slots| slots.strong_count() > 0);
         }
-        let count = if caller.is_anybody() { MAX_CALLS_OF_ANYBODY } else { MAX_CALLS };
+        let count = if caller.is_anonymous() { MAX_CALLS_OF_ANYBODY } else { MAX_CALLS };
         let slots = Arc::new(Semaphore::new(count));
         callers.insert(caller.clone(), Arc::downgrade(&slots));
         slots

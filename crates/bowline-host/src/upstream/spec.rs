@@ -22,9 +22,9 @@ pub struct Upstream {
     pub(crate) target: Arc<dyn Connect>,
     pub(crate) start: Start,
     pub(crate) share: Share,
-    pub(crate) startup: Duration,
-    pub(crate) silence: Duration,
-    pub(crate) idle: Option<Duration>,
+    pub(crate) startup_timeout: Duration,
+    pub(crate) timeout: Duration,
+    pub(crate) idle_stop: Option<Duration>,
     pub(crate) trusted: bool,
     pub(crate) revision: Option<Revision>,
     pub(crate) allow: Vec<Pattern>,
@@ -34,8 +34,8 @@ pub struct Upstream {
     pub(crate) roots: Vec<Root>,
     pub(crate) always_listed: bool,
     pub(crate) identity: Option<Arc<str>>,
-    pub(crate) lists: ListLimits,
-    pub(crate) ping: Option<Duration>,
+    pub(crate) list_limits: ListLimits,
+    pub(crate) ping_interval: Option<Duration>,
 }
 
 impl Upstream {
@@ -45,9 +45,9 @@ impl Upstream {
             target: Arc::new(target),
             start: Start::default(),
             share: Share::default(),
-            startup: Duration::from_secs(30),
-            silence: Duration::from_secs(60),
-            idle: Some(Duration::from_secs(600)),
+            startup_timeout: Duration::from_secs(30),
+            timeout: Duration::from_secs(60),
+            idle_stop: Some(Duration::from_secs(600)),
             trusted: false,
             revision: None,
             allow: Vec::new(),
@@ -57,21 +57,21 @@ impl Upstream {
             roots: Vec::new(),
             always_listed: false,
             identity: None,
-            lists: ListLimits::default(),
-            ping: Some(Duration::from_secs(60)),
+            list_limits: ListLimits::default(),
+            ping_interval: Some(Duration::from_secs(60)),
         }
     }
 
     /// How large each of its lists may be. A server has four, so that it can make the host keep four times as much.
     pub fn list_limits(mut self, limits: ListLimits) -> Self {
-        self.lists = limits;
+        self.list_limits = limits;
         self
     }
 
     /// How often it is pinged while it works on nothing, if it speaks a revision that has pings; `None` for never.
     /// Default: 60 s. A server that does not answer is stopped, and started again when it is needed.
     pub fn ping_interval(mut self, interval: Option<Duration>) -> Self {
-        self.ping = interval;
+        self.ping_interval = interval;
         self
     }
 
@@ -90,19 +90,19 @@ impl Upstream {
 
     /// How long it may take to start. Default: 30 s.
     pub fn startup_timeout(mut self, limit: Duration) -> Self {
-        self.startup = limit;
+        self.startup_timeout = limit;
         self
     }
 
     /// How long a call may go without an answer or progress. Default: 60 s.
-    pub fn timeout(mut self, silence: Duration) -> Self {
-        self.silence = silence;
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = limit;
         self
     }
 
     /// After how long without a call it is stopped; `None` for never. Default: 10 min.
-    pub fn idle_stop(mut self, idle: Option<Duration>) -> Self {
-        self.idle = idle;
+    pub fn idle_stop(mut self, limit: Option<Duration>) -> Self {
+        self.idle_stop = limit;
         self
     }
 
@@ -175,7 +175,7 @@ impl Upstream {
     }
 
     /// Whether no pattern hides a URI that may go on behind its end, as that of a folder does.
-    pub(crate) fn hides_no(&self, uri: &str) -> bool {
+    pub(crate) fn may_show_below(&self, uri: &str) -> bool {
         !self.deny.iter().any(|pattern| pattern.matches_spelled(uri, Readings::Any))
     }
 

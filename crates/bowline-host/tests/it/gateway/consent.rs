@@ -317,7 +317,7 @@ async fn a_server_of_the_project_is_approved_through_the_client() {
         assert_eq!(text(&caller.call("far__fast").await), "the server `far` was not approved");
         let mut caller = Caller::new(&gateway, revision, yes).await;
         let answer = caller.call("far__approve_server").await;
-        assert_eq!(text(&answer), "the server `far` is approved, and its tools are listed now", "{revision}");
+        assert_eq!(text(&answer), "the server `far` is approved; its tools are now listed", "{revision}");
         let message = caller.asked[0]["message"].as_str().unwrap();
         assert!(message.contains("[far] This server comes with the project."), "{message}");
         assert!(message.contains(&far.url), "{message}");

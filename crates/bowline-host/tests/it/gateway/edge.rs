@@ -226,7 +226,7 @@ async fn a_call_that_waits_for_a_start_is_answered_when_the_gateway_ends() {
     check(
         &calling.await.unwrap(),
         "",
-        "the server `mute` is not available: it was removed, or the host ends",
+        "the server `mute` is not available: it was removed, or the host is shutting down",
     );
     task.await.unwrap();
     gateway.close().await;

@@ -1,9 +1,9 @@
-//! Tools that are searched for instead of listed: who is listed what, and what the three tools for it do.
+//! The meta tools: which clients are listed them, and what they do.
 //!
-//! They open no second way: what is found is what would be listed, and what is called by `call_tool` is from here on a
-//! call like any other, with the same rules, pins and questions.
+//! They bypass nothing: a search finds only what would be listed, and a call through `call_tool` continues as a normal call,
+//! with the same rules, pins and questions.
 
-use super::{Inner, Wait};
+use super::{Inner, router::Wait};
 use crate::{aggregate::Catalog, upstream::CallerKey};
 use bowline_proto::{
     params::Params,
@@ -15,20 +15,20 @@ use bowline_search::{
 use bowline_types::{CallToolResult, Method, RawJson, RpcError, Tool};
 use std::sync::{Arc, PoisonError};
 
-/// What becomes of a call once the three tools were looked for.
-pub(super) enum Disclosed {
-    /// It goes on its way; what was wrapped in `call_tool` is unwrapped.
+/// A call after meta tools were resolved.
+pub(super) enum Resolved {
+    /// The call to make. A call of `call_tool` is unwrapped.
     Call(Call),
-    /// It is answered.
+    /// The call was of a meta tool and is answered.
     Answered(Outcome),
 }
 
 impl Inner {
-    /// What a client is listed of a catalog.
-    pub(super) fn listed(&self, client: &ClientView, catalog: &Catalog) -> Vec<Tool> {
+    /// Returns the tools that a client is listed.
+    pub(super) fn listed_tools(&self, client: &ClientView, catalog: &Catalog) -> Vec<Tool> {
         match self.listing(client, catalog).listing {
             Listing::Whole => catalog.tools.iter().map(|tool| tool.entry.shown.clone()).collect(),
-            Listing::Search => catalog.for_search(),
+            Listing::Search => catalog.search_listing(),
         }
     }
 
@@ -37,48 +37,48 @@ impl Inner {
         disclosure.decide(client.info().map(|info| info.name.as_str()), catalog.tokens())
     }
 
-    /// Answers the tools for searching, and unwraps what is called through them.
-    pub(super) async fn disclosed(&self, mut call: Call) -> Disclosed {
-        match self.try_disclose(&call).await {
-            Ok(None) => Disclosed::Call(call),
+    /// Answers calls of the meta tools, and unwraps calls of `call_tool`.
+    pub(super) async fn resolve_meta_tool(&self, mut call: Call) -> Resolved {
+        match self.try_resolve(&call).await {
+            Ok(None) => Resolved::Call(call),
             Ok(Some(Step::Answer(result))) => {
-                Disclosed::Answered(Outcome::Complete(Reply::Tool(Box::new(result))))
+                Resolved::Answered(Outcome::Complete(Reply::Tool(Box::new(result))))
             }
             Ok(Some(Step::Call(params))) => {
                 call.params = params;
-                Disclosed::Call(call)
+                Resolved::Call(call)
             }
-            Err(error) => Disclosed::Answered(Outcome::Failed(error)),
+            Err(error) => Resolved::Answered(Outcome::Failed(error)),
         }
     }
 
-    async fn try_disclose(&self, call: &Call) -> Result<Option<Step>, RpcError> {
+    async fn try_resolve(&self, call: &Call) -> Result<Option<Step>, RpcError> {
         if call.method != Method::CallTool {
             return Ok(None);
         }
-        // Names of servers' tools have the name of their server in front, so none of them is meant.
+        // Tools of servers are prefixed with the name of their server, so there is no ambiguity.
         let Some(tool) = MetaTool::parse(&call.params.name()?) else { return Ok(None) };
         let tenant = CallerKey::tenant(call);
-        let mut catalog = self.catalog(&tenant, Wait::Nobody).await;
+        let mut catalog = self.router.catalog(&tenant, Wait::IfIncomplete).await;
         let decision = self.listing(&call.client, &catalog);
-        // Whoever was listed them before the tools became few may still use them.
+        // A client that was listed the meta tools may use them after the number of tools has shrunk.
         if decision.listing == Listing::Whole && decision.reason != Reason::Small {
             return Ok(None);
         }
         let arguments = call.params.arguments()?;
-        let asked = match MetaCall::parse(tool, arguments.as_ref()) {
-            Ok(asked) => asked,
+        let meta_call = match MetaCall::parse(tool, arguments.as_ref()) {
+            Ok(meta_call) => meta_call,
             Err(error) => return Ok(Some(Step::Answer(error.into()))),
         };
-        if let MetaCall::Describe { name } | MetaCall::Call { name, .. } = &asked
+        if let MetaCall::Describe { name } | MetaCall::Call { name, .. } = &meta_call
             && catalog.tool(name).is_none()
         {
-            // A name tells whose it is, so that others need not be there.
-            catalog = self.catalog(&tenant, Wait::Owners(name)).await;
+            // A name contains the name of its server, so other servers need not be running.
+            catalog = self.router.catalog(&tenant, Wait::Owners(name)).await;
         }
         let unknown =
             |name: &str| Step::Answer(no_such_tool(name, &catalog.search().tools, &catalog.search().index));
-        Ok(Some(match asked {
+        Ok(Some(match meta_call {
             MetaCall::Search { query, limit } => {
                 let search = catalog.search();
                 Step::Answer(search_result(&search.tools, &search.index.search(&query, limit)))
@@ -100,7 +100,7 @@ enum Step {
     Call(Params),
 }
 
-/// The parameters of the call that was meant.
+/// Returns the parameters of the wrapped call.
 fn unwrapped(call: &Call, name: &str, arguments: RawJson) -> Result<Params, RpcError> {
     let invalid = |error: serde_json::Error| RpcError::invalid_params(error.to_string());
     let mut members = call.params.raw().members().map_err(invalid)?;

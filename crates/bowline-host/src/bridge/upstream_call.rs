@@ -1,0 +1,266 @@
+//! One call to a server, over all its rounds.
+
+use crate::upstream::{CallHandle, CallerKey, Instance, PendingQuestion};
+use bowline_client::{CallKey, RelayWith, Relayed};
+use bowline_config::Share;
+use bowline_proto::{
+    replay::{Answer, Question},
+    service::{BoxFuture, Call, MethodName, Notifier},
+};
+use bowline_types::{
+    ClientCapabilities, ElicitResult, ElicitUrlParams, Implementation, InputRequest, InputRequests,
+    LoggingLevel, Meta, RawJson, RpcError, error_code,
+};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+
+/// The client's own timeout for a call. The timeout that applies is the one in [`UpstreamCall::next`], which pauses while a
+/// user decides.
+const ONE_HOUR: Duration = Duration::from_secs(3600);
+
+/// What is sent to the server in one attempt.
+pub(crate) struct Attempt {
+    pub(crate) method: MethodName,
+    /// What is called, such as a tool. Used to attribute questions.
+    pub(crate) subject: Box<str>,
+    /// The parameters with the names that the server uses, without `_meta`.
+    pub(crate) params: RawJson,
+    /// The caller's metadata.
+    pub(crate) meta: Meta,
+    /// What the caller or the host can answer.
+    pub(crate) capabilities: ClientCapabilities,
+    pub(crate) client_info: Option<Implementation>,
+}
+
+/// What a server replied in one round of a call.
+pub(crate) enum UpstreamReply {
+    /// The result.
+    Complete(RawJson),
+    /// A modern server needs input and has to be called again with it.
+    InputRequired { requests: InputRequests, state: Option<String> },
+    /// A legacy server asks during the call, which can be resumed with the answers.
+    Asks(Vec<Question>),
+    /// The call fails until the user has visited these URLs.
+    UrlElicitationRequired(Vec<ElicitUrlParams>),
+    /// An error.
+    Failed(RpcError),
+    /// No reply or progress within the timeout.
+    TimedOut(RpcError),
+}
+
+/// A running call. Dropping it cancels it at the server.
+pub(crate) struct UpstreamCall {
+    pub(crate) instance: Arc<Instance>,
+    relay: BoxFuture<'static, Result<Relayed, RpcError>>,
+    handle: CallHandle,
+    questions: mpsc::Receiver<PendingQuestion>,
+    /// Questions that wait for an answer of the caller, by key.
+    open: Vec<(String, InputRequest, oneshot::Sender<Answer>)>,
+    /// How many questions were asked so far.
+    asked: usize,
+    slot: Slot,
+}
+
+/// The permit that a call holds in the quota of its caller at a shared server. Released while the call waits for a user.
+type Slot = Arc<Mutex<Option<OwnedSemaphorePermit>>>;
+
+fn set_slot(slot: &Slot, permit: Option<OwnedSemaphorePermit>) {
+    *slot.lock().unwrap_or_else(PoisonError::into_inner) = permit;
+}
+
+impl UpstreamCall {
+    /// Prepares a call. It is sent when [`next`](Self::next) is first polled.
+    pub(crate) fn new(instance: &Arc<Instance>, call: &Call, notifier: Notifier, attempt: Attempt) -> Self {
+        let (handle, questions) = CallHandle::new(Arc::clone(&call.client), notifier);
+        let wants_progress = call.progress_token.is_some();
+        let slot = Slot::default();
+        let relay = relay(
+            Arc::clone(&slot),
+            Arc::clone(instance),
+            CallerKey::of(call),
+            handle.clone(),
+            attempt,
+            call.log_level,
+            wants_progress,
+        );
+        Self {
+            instance: Arc::clone(instance),
+            relay: Box::pin(relay),
+            handle,
+            questions,
+            open: Vec::new(),
+            asked: 0,
+            slot,
+        }
+    }
+
+    /// Whether its caller cancelled it or disconnected.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.handle.notifier().is_cancelled()
+    }
+
+    /// Continues with the answers of the caller.
+    pub(crate) fn resume<'a>(
+        &mut self,
+        notifier: Notifier,
+        answers: impl Iterator<Item = (&'a str, &'a Answer)>,
+    ) {
+        self.handle.set_notifier(notifier);
+        for (key, answer) in answers {
+            let Some(place) = self.open.iter().position(|(known, ..)| known == key) else { continue };
+            let (_, request, reply) = self.open.swap_remove(place);
+            // Fails if the server has withdrawn its question.
+            let _ = reply.send(for_server(&request, answer.clone()));
+        }
+        for (_, request, reply) in self.open.drain(..) {
+            let _ = reply.send(for_server(&request, Err(RpcError::internal("the client did not answer"))));
+        }
+    }
+
+    /// Waits for the reply of the server, a question, or the timeout.
+    pub(crate) async fn next(&mut self) -> UpstreamReply {
+        let timeout = self.instance.spec.timeout;
+        loop {
+            let deadline = self.handle.last_activity() + timeout;
+            tokio::select! {
+                biased;
+                relayed = &mut self.relay => return match relayed {
+                    Ok(Relayed::Complete(result)) => UpstreamReply::Complete(result),
+                    Ok(Relayed::InputRequired { requests, state }) => UpstreamReply::InputRequired { requests, state },
+                    Err(error) => match error.url_elicitations() {
+                        Some(urls) => UpstreamReply::UrlElicitationRequired(urls),
+                        None => UpstreamReply::Failed(error),
+                    },
+                },
+                Some(first) = self.questions.recv() => {
+                    self.open(first);
+                    // Questions that arrived together are asked together.
+                    while let Ok(more) = self.questions.try_recv() {
+                        self.open(more);
+                    }
+                    let questions =
+                        self.open.iter().map(|(key, request, _)| Question::new(key.clone(), request.clone()));
+                    let questions = questions.collect();
+                    set_slot(&self.slot, None);
+                    return UpstreamReply::Asks(questions);
+                }
+                () = tokio::time::sleep_until(deadline.into()) => {
+                    if Instant::now() >= self.handle.last_activity() + timeout {
+                        let name = &self.instance.name;
+                        let reason = format!("the server `{name}` timed out: no reply or progress for {timeout:?}");
+                        return UpstreamReply::TimedOut(RpcError::internal(reason));
+                    }
+                }
+            }
+        }
+    }
+
+    fn open(&mut self, PendingQuestion { request, reply }: PendingQuestion) {
+        let key = format!("b{}", self.asked);
+        self.asked += 1;
+        self.open.push((key, request, reply));
+    }
+}
+
+/// Converts the answer of a caller to what the server receives.
+fn for_server(request: &InputRequest, answer: Answer) -> Answer {
+    match request {
+        InputRequest::Elicit(_) => answer.or_else(or_cancelled),
+        InputRequest::CreateMessage(_) | InputRequest::ListRoots => answer,
+    }
+}
+
+/// Turns an elicitation that could not be answered into a cancelled one, which every server can handle.
+#[expect(clippy::needless_pass_by_value, reason = "the signature that `or_else` needs")]
+pub(crate) fn or_cancelled(error: RpcError) -> Answer {
+    tracing::debug!(%error, "an elicitation was not answered and counts as cancelled");
+    RawJson::of(&ElicitResult::cancel()).map_err(|error| RpcError::internal(error.to_string()))
+}
+
+async fn relay(
+    slot: Slot,
+    instance: Arc<Instance>,
+    caller: CallerKey,
+    handle: CallHandle,
+    attempt: Attempt,
+    log_level: Option<LoggingLevel>,
+    wants_progress: bool,
+) -> Result<Relayed, RpcError> {
+    let starting = handle.pause_timeout();
+    // A per-client server has a single caller.
+    if instance.spec.share == Share::Shared {
+        let permit = instance.quota.enter(&CallerKey::quota(handle.client())).await;
+        set_slot(&slot, permit);
+    }
+    let key = instance.running_calls.begin(caller, attempt.subject, handle.clone()).await;
+    let mut call_guard = CallGuard { instance: &instance, key, answered: false };
+    let client = instance.client().await?;
+    drop(starting);
+    let legacy = !client.revision().is_modern();
+    if let Some(level) = log_level.filter(|_| legacy) {
+        instance.request_logs(&client, level).await;
+    }
+    let mut with = RelayWith::default();
+    with.key = Some(key);
+    with.progress = wants_progress.then(|| {
+        let handle = handle.clone();
+        Arc::new(move |progress| handle.progress(progress)) as _
+    });
+    with.log_level = log_level.filter(|_| !legacy);
+    with.meta = attempt.meta;
+    with.capabilities = Some(attempt.capabilities);
+    with.client_info = attempt.client_info;
+    with.timeout = Some(ONE_HOUR);
+    let is_custom = attempt.method.known().is_none();
+    let relayed = client.relay(attempt.method, attempt.params, with).await;
+    set_slot(&slot, None);
+    call_guard.answered = relayed.as_ref().err().is_none_or(|error| error.as_rpc().is_some());
+    instance.count(relayed.is_err());
+    relayed.map_err(|error| match error.as_rpc() {
+        // Only the server knows whether a custom method exists.
+        Some(error) if is_custom && error.code == error_code::METHOD_NOT_FOUND => error.clone(),
+        Some(error) => for_caller(&instance.name, error),
+        None => RpcError::internal(format!("the server `{}`: {error}", instance.name)),
+    })
+}
+
+/// Converts an error of a server to one of the host. Codes about connections and versions concern the connection of the
+/// server, not that of the caller.
+fn for_caller(server: &str, error: &RpcError) -> RpcError {
+    let about_the_connection = matches!(
+        error.code,
+        error_code::PARSE_ERROR
+            | error_code::INVALID_REQUEST
+            | error_code::METHOD_NOT_FOUND
+            | error_code::HEADER_MISMATCH
+            | error_code::MISSING_CLIENT_CAPABILITY
+            | error_code::UNSUPPORTED_PROTOCOL_VERSION
+    );
+    if about_the_connection {
+        return RpcError::internal(format!("the server `{server}`: {}", error.message));
+    }
+    error.clone()
+}
+
+/// Removes a call from the running ones when dropped.
+struct CallGuard<'a> {
+    instance: &'a Instance,
+    key: CallKey,
+    answered: bool,
+}
+
+impl Drop for CallGuard<'_> {
+    fn drop(&mut self) {
+        self.instance.running_calls.end(self.key, self.answered);
+    }
+}
+
+impl fmt::Debug for UpstreamCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UpstreamCall").field("instance", &self.instance).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,152 @@
+//! Sends questions of the policy about a call to its caller, through elicitation.
+
+use super::asker::Asker;
+use bowline_policy::{
+    Audience, Covers, Gate, Granted, Headless, Question as PolicyQuestion, Scope, Verdict, describe_question,
+};
+use bowline_proto::{
+    replay::{Answer, Question},
+    service::{BoxFuture, Call},
+};
+use bowline_types::{
+    ElicitAction, ElicitParams, ElicitResult, ElicitSchema, EnumSchema, InputRequest, Method,
+};
+use std::sync::{Mutex, PoisonError};
+
+/// The key of the question in its call.
+const KEY: &str = "bowline-consent";
+/// The form field that says how long a permission lasts.
+const REMEMBER: &str = "remember";
+
+/// Asks the user of a caller. A question is first deferred: the caller makes the call again with the answer, and the gate then
+/// takes the answer from the call.
+pub(super) struct CallerGate<'a> {
+    call: &'a Call,
+    audience: Audience,
+    deferred: Mutex<Option<Question>>,
+}
+
+impl Asker {
+    /// Returns the gate that asks the caller, if questions about this call go there.
+    pub(super) fn caller_gate<'a>(&self, call: &'a Call) -> Option<CallerGate<'a>> {
+        let audience = self.ask_callers?;
+        // The protocol allows no other request to ask for input.
+        let can_wait =
+            matches!(call.method.known(), Some(Method::CallTool | Method::ReadResource | Method::GetPrompt));
+        let can_ask = can_wait && call.client.capabilities().has_form_elicitation();
+        can_ask.then(|| CallerGate { call, audience, deferred: Mutex::default() })
+    }
+}
+
+impl CallerGate<'_> {
+    /// Returns the question that has to be answered before the call can continue.
+    pub(super) fn into_question(self) -> Option<Question> {
+        self.deferred.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn decide(&self, question: &PolicyQuestion) -> Option<Verdict> {
+        let choices = self.choices(question)?;
+        let message = describe_question(question)?;
+        let mut schema = ElicitSchema::new();
+        if let Some(first) = choices.first() {
+            let titled = choices.iter().map(|choice| (choice.value, choice.title));
+            let field = EnumSchema::titled(titled).title("Remember this answer").with_default(first.value);
+            schema = schema.field(REMEMBER, field);
+        }
+        let request = InputRequest::Elicit(ElicitParams::form(message, schema));
+        let question = Question::new(KEY, request);
+        if let Some(answer) = self.call.replay.answer(&question) {
+            return Some(verdict(answer, &choices));
+        }
+        *self.deferred.lock().unwrap_or_else(PoisonError::into_inner) = Some(question);
+        Some(Verdict::Deferred)
+    }
+
+    /// Returns the answers to choose from; `None` if this caller may not answer the question.
+    fn choices(&self, question: &PolicyQuestion) -> Option<Vec<Choice>> {
+        let (scopes, covers): (&[Scope], &[Covers]) = match question {
+            PolicyQuestion::Call { scopes, covers, .. } => (scopes, covers),
+            PolicyQuestion::Access { scopes, .. } => (scopes, &[]),
+            // An accepted definition applies to all callers, so one of many must not accept it.
+            PolicyQuestion::Changed { .. } | PolicyQuestion::New { .. } | PolicyQuestion::Start { .. } => {
+                return (self.audience == Audience::SingleUser).then(Vec::new);
+            }
+            // Requests of servers are not about the call.
+            _ => return None,
+        };
+        let is_known = self.audience == Audience::SingleUser || self.call.client.principal.is_some();
+        // The answer of an anonymous caller must not apply to the next one.
+        let is_offered = |choice: &&Choice| {
+            let in_scope = scopes.contains(&choice.scope) && (is_known || choice.scope == Scope::Once);
+            in_scope && (choice.covers == Covers::Tool || covers.contains(&choice.covers))
+        };
+        Some(CHOICES.iter().filter(is_offered).copied().collect())
+    }
+}
+
+impl Gate for CallerGate<'_> {
+    fn ask(&self, question: PolicyQuestion) -> BoxFuture<'_, Verdict> {
+        match self.decide(&question) {
+            Some(verdict) => Box::pin(std::future::ready(verdict)),
+            None => Headless.ask(question),
+        }
+    }
+}
+
+/// One way to allow a call.
+#[derive(Clone, Copy, Debug)]
+struct Choice {
+    value: &'static str,
+    title: &'static str,
+    scope: Scope,
+    covers: Covers,
+}
+
+const fn choice(value: &'static str, title: &'static str, scope: Scope, covers: Covers) -> Choice {
+    Choice { value, title, scope, covers }
+}
+
+const CHOICES: [Choice; 6] = [
+    choice("once", "Allow this once", Scope::Once, Covers::Tool),
+    choice("run", "Allow until the gateway stops", Scope::Run, Covers::Tool),
+    choice("project", "Allow always in this project", Scope::Project, Covers::Tool),
+    choice("always", "Allow always", Scope::Always, Covers::Tool),
+    choice(
+        "read_only_tools",
+        "Allow all read-only tools of this server, always",
+        Scope::Always,
+        Covers::ReadOnlyTools,
+    ),
+    choice("server", "Allow everything from this server, always", Scope::Always, Covers::Server),
+];
+
+fn verdict(answer: &Answer, choices: &[Choice]) -> Verdict {
+    let failed = |why: &dyn std::fmt::Display| {
+        let reason = Some(format!("the client could not ask its user: {why}"));
+        Verdict::Decline { scope: Scope::Once, reason }
+    };
+    let result = match answer {
+        Ok(result) => result,
+        Err(error) => return failed(&error.message),
+    };
+    let result: ElicitResult = match result.decode() {
+        Ok(result) => result,
+        Err(error) => return failed(&error),
+    };
+    match result.action {
+        ElicitAction::Accept => {}
+        ElicitAction::Decline => return Verdict::decline(),
+        ElicitAction::Cancel => return Verdict::Cancel,
+    }
+    let chosen = match result.content.unwrap_or_default().decode::<String>(REMEMBER) {
+        Ok(chosen) => chosen,
+        Err(error) => return failed(&error),
+    };
+    let Some(chosen) = chosen else { return Verdict::allow() };
+    match choices.iter().find(|choice| choice.value == chosen) {
+        Some(Choice { scope, covers, .. }) => {
+            Verdict::Allow(Granted { scope: *scope, covers: *covers, ..Granted::default() })
+        }
+        None => failed(&format!("`{chosen}` is not one of the choices")),
+    }
+}

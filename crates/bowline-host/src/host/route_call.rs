@@ -1,0 +1,394 @@
+//! A call through the host: finds its server, checks whether it is allowed, and runs its rounds.
+
+use super::{
+    Inner,
+    asker::{Answerer, with_origin},
+    call_record::CallRecord,
+    caller_gate::CallerGate,
+    meta_tools::Resolved,
+    pending_servers::Approval,
+    result,
+    route::{Route, Subject},
+    url_elicitation::{self, UrlElicitation},
+};
+use crate::bridge::{Attempt, UpstreamCall, UpstreamReply, or_cancelled};
+use bowline_policy::{Ended, Gate, Permit};
+use bowline_proto::{
+    replay::{Asked, Question, Replay},
+    service::{Call, MethodName, Notifier, Outcome, Reply},
+};
+use bowline_types::{CallToolResult, InputRequest, InputRequests, Meta, RawJson, RawMap, RpcError};
+use serde::{Deserialize, Serialize};
+
+/// How often a call may ask before it fails.
+const MAX_ROUNDS: u32 = 10;
+/// The key of the round state in the replay of a call.
+const ROUND_STATE: &str = "host";
+
+/// State of a call between two rounds. The client carries it, sealed, so only this host can read or forge it.
+#[derive(Debug, Serialize, Deserialize)]
+struct RoundState {
+    completed_rounds: u32,
+    /// Key of the call in `ParkedCalls` if a legacy upstream is waiting for the answer.
+    parked_call: Option<String>,
+    /// The `requestState` of a modern server, which is called again with it.
+    upstream_state: Option<String>,
+    /// What the host has already answered itself.
+    answers: RawMap,
+    /// Keys of the questions that are elicitations.
+    elicitations: Vec<String>,
+    /// The questions are URLs to visit. Their answers are not sent to the server.
+    is_url_elicitation: bool,
+    /// The host asks whether the call is allowed. Nothing was sent to the server.
+    is_consent: bool,
+    /// The [`Route::target`] of the call. A retry must have the same.
+    target: String,
+}
+
+impl RoundState {
+    fn new(completed_rounds: u32, target: String) -> Self {
+        Self {
+            completed_rounds,
+            parked_call: None,
+            upstream_state: None,
+            answers: RawMap::new(),
+            elicitations: Vec::new(),
+            is_url_elicitation: false,
+            is_consent: false,
+            target,
+        }
+    }
+}
+
+/// What belongs to a running or parked call.
+pub(super) struct CallContext {
+    route: Route,
+    permit: Option<Permit>,
+}
+
+/// What a round begins with.
+enum Beginning {
+    /// A call that runs, or is about to.
+    Running { call: UpstreamCall, completed_rounds: u32, context: CallContext },
+    /// The outcome is known without calling the server.
+    Ended(Outcome),
+}
+
+impl Inner {
+    /// Makes a call, or continues one.
+    pub(super) async fn route_call(&self, call: Call, notifier: Notifier) -> Outcome {
+        let call = match self.resolve_meta_tool(call).await {
+            Resolved::Call(call) => call,
+            Resolved::Answered(outcome) => return outcome,
+        };
+        let mut record = CallRecord::new(&self.telemetry);
+        let outcome = self.round(&call, notifier, &mut record).await.unwrap_or_else(Outcome::Failed);
+        record.ended(&outcome);
+        outcome
+    }
+
+    async fn round(
+        &self,
+        call: &Call,
+        notifier: Notifier,
+        record: &mut CallRecord<'_>,
+    ) -> Result<Outcome, RpcError> {
+        let state: Option<RoundState> = call.replay.kept(ROUND_STATE).and_then(|state| state.decode().ok());
+        let beginning = match state {
+            Some(state) if state.is_consent => {
+                // The call starts from the beginning, now with the answer.
+                self.begin(call, &notifier, state.completed_rounds, record).await?
+            }
+            Some(state) => self.resume(call, &notifier, state, record).await?,
+            None => self.begin(call, &notifier, 0, record).await?,
+        };
+        match beginning {
+            Beginning::Running { call: upstream_call, completed_rounds, context } => {
+                self.run(call, &notifier, upstream_call, completed_rounds, context, record).await
+            }
+            Beginning::Ended(outcome) => Ok(outcome),
+        }
+    }
+
+    /// Begins a call: finds its server and asks the policy.
+    async fn begin(
+        &self,
+        call: &Call,
+        notifier: &Notifier,
+        consent_rounds: u32,
+        record: &mut CallRecord<'_>,
+    ) -> Result<Beginning, RpcError> {
+        let may_ask = consent_rounds < MAX_ROUNDS;
+        let consent =
+            |target: String| RoundState { is_consent: true, ..RoundState::new(consent_rounds + 1, target) };
+        let route = match self.router.route(call).await {
+            Ok(route) => route,
+            Err(unknown) => match self.asker.approve_owner(call, self.router.max_name).await {
+                Some(Approval::Approved) => self.router.route(call).await?,
+                Some(Approval::ApprovedByTool(text)) => {
+                    let result = CallToolResult::text(text);
+                    return Ok(Beginning::Ended(Outcome::Complete(Reply::Tool(Box::new(result)))));
+                }
+                Some(Approval::Asks(question)) if may_ask => {
+                    return ask(vec![*question], &consent(String::new())).map(Beginning::Ended);
+                }
+                Some(Approval::Asks(_)) | None => return Err(unknown),
+                Some(Approval::Refused(reason)) => {
+                    return Ok(Beginning::Ended(result::refused(&call.method, &reason)));
+                }
+            },
+        };
+        record.routed(&route, call);
+        let gate = self.asker.caller_gate(call);
+        let permit = self.asker.permit(&route, call, gate.as_ref().map(|gate| gate as &dyn Gate)).await;
+        let permit = match (permit, gate.and_then(CallerGate::into_question)) {
+            (Ok(permit), _) => permit,
+            (Err(_), Some(question)) if may_ask => {
+                return ask(vec![question], &consent(route.target())).map(Beginning::Ended);
+            }
+            (Err(refusal), _) => {
+                record.denied(&refusal);
+                return Ok(Beginning::Ended(result::refused(&call.method, refusal.reason())));
+            }
+        };
+        let upstream_call = self.upstream_call(&route, call, notifier, route.params.clone(), record)?;
+        let context = CallContext { route, permit: Some(permit) };
+        Ok(Beginning::Running { call: upstream_call, completed_rounds: consent_rounds, context })
+    }
+
+    /// Continues a call with the answers of its caller.
+    async fn resume(
+        &self,
+        call: &Call,
+        notifier: &Notifier,
+        state: RoundState,
+        record: &mut CallRecord<'_>,
+    ) -> Result<Beginning, RpcError> {
+        let completed_rounds = state.completed_rounds;
+        if let Some(key) = state.parked_call {
+            let ended = || RpcError::invalid_params("the call that this answers has ended; start it again");
+            let (mut upstream_call, context) = self.parked_calls.take(&key).ok_or_else(ended)?;
+            upstream_call.resume(notifier.clone(), call.replay.answers());
+            record.routed(&context.route, call);
+            return Ok(Beginning::Running { call: upstream_call, completed_rounds, context });
+        }
+        let route = self.router.route(call).await?;
+        if route.target() != state.target {
+            return Err(RpcError::invalid_params(
+                "the tool, resource or prompt changed since this question was asked; start the call again",
+            ));
+        }
+        record.routed(&route, call);
+        let mut answers = state.answers;
+        for (key, answer) in call.replay.answers() {
+            let answer = answer.clone();
+            let is_elicitation = state.elicitations.iter().any(|elicitation| elicitation == key);
+            answers.insert(key, if is_elicitation { answer.or_else(or_cancelled)? } else { answer? });
+        }
+        if state.is_url_elicitation {
+            if let Some(reason) = url_elicitation::refusal(&answers) {
+                return Ok(Beginning::Ended(result::refused(&call.method, reason)));
+            }
+            answers = RawMap::new();
+        }
+        let params = retry_params(&route.params, &answers, state.upstream_state.as_deref())?;
+        let upstream_call = self.upstream_call(&route, call, notifier, params, record)?;
+        let context = CallContext { route, permit: None };
+        Ok(Beginning::Running { call: upstream_call, completed_rounds, context })
+    }
+
+    /// Runs a call until it ends or its caller has to be asked.
+    async fn run(
+        &self,
+        call: &Call,
+        notifier: &Notifier,
+        mut upstream_call: UpstreamCall,
+        mut rounds: u32,
+        mut context: CallContext,
+        record: &mut CallRecord<'_>,
+    ) -> Result<Outcome, RpcError> {
+        loop {
+            let reply = upstream_call.next().await;
+            let route = &context.route;
+            if asks(&reply) {
+                rounds += 1;
+                if rounds > MAX_ROUNDS {
+                    let name = &route.instance.name;
+                    let reason = format!("the server `{name}` asked in more than {MAX_ROUNDS} rounds");
+                    return Err(RpcError::internal(reason));
+                }
+            }
+            match reply {
+                UpstreamReply::Complete(json) => {
+                    let bytes = json.as_bytes().len();
+                    let mut outcome = result::outcome(route, &call.method, &json);
+                    if let (Outcome::Complete(Reply::Completion(completions)), Some(completion)) =
+                        (&mut outcome, &route.completion)
+                    {
+                        self.asker.remove_denied(&route.instance, &call.client, completion, completions);
+                    }
+                    record.received(bytes);
+                    finish(context.permit, &outcome, bytes);
+                    return Ok(outcome);
+                }
+                UpstreamReply::UrlElicitationRequired(urls) => {
+                    match self.asker.url_elicitation(route, &call.client, urls).await {
+                        UrlElicitation::Ask(questions) => {
+                            let elicitations =
+                                questions.iter().map(|question| question.key.clone()).collect();
+                            let state = RoundState::new(rounds, route.target());
+                            let state = RoundState { elicitations, is_url_elicitation: true, ..state };
+                            finish_round(context.permit);
+                            return ask(questions, &state);
+                        }
+                        UrlElicitation::Fail(error) => return Ok(failed(context.permit, error)),
+                    }
+                }
+                UpstreamReply::Failed(error) => return Ok(failed(context.permit, error)),
+                UpstreamReply::TimedOut(error) => {
+                    record.timed_out(&error);
+                    return Ok(failed(context.permit, error));
+                }
+                UpstreamReply::Asks(questions) => {
+                    let state = RoundState::new(rounds, route.target());
+                    match self.parked_calls.park(upstream_call, context, &call.client) {
+                        Ok(key) => return ask(questions, &RoundState { parked_call: Some(key), ..state }),
+                        Err(rejected) => {
+                            tracing::warn!("too many calls wait for answers; the question is not asked");
+                            (upstream_call, context) = *rejected;
+                            upstream_call.resume(notifier.clone(), std::iter::empty());
+                        }
+                    }
+                }
+                UpstreamReply::InputRequired { requests, state: upstream_state } => {
+                    let (answers, elicitations, questions) =
+                        self.answer_requests(route, call, &requests).await?;
+                    if !questions.is_empty() {
+                        let state = RoundState::new(rounds, route.target());
+                        let state = RoundState { upstream_state, answers, elicitations, ..state };
+                        finish_round(context.permit);
+                        return ask(questions, &state);
+                    }
+                    let params = retry_params(&route.params, &answers, upstream_state.as_deref())?;
+                    upstream_call = self.upstream_call(route, call, notifier, params, record)?;
+                }
+            }
+        }
+    }
+
+    /// Answers the requests that the host can answer. Returns these answers, the keys of elicitations among the rest, and the
+    /// questions for the caller.
+    async fn answer_requests(
+        &self,
+        route: &Route,
+        call: &Call,
+        requests: &InputRequests,
+    ) -> Result<(RawMap, Vec<String>, Vec<Question>), RpcError> {
+        let (mut answers, mut elicitations, mut questions) = (RawMap::new(), Vec::new(), Vec::new());
+        for (key, request) in requests {
+            let is_elicitation = matches!(request, InputRequest::Elicit(_));
+            let answer = match self.asker.answerer(&route.instance, &call.client, request) {
+                Answerer::Caller => {
+                    let request = with_origin(&route.instance, request.clone());
+                    questions.push(Question::new(key.to_owned(), request));
+                    elicitations.extend(is_elicitation.then(|| key.to_owned()));
+                    continue;
+                }
+                Answerer::Host => self.asker.answer(&route.instance, &call.client, request.clone()).await,
+                Answerer::Nobody(error) => Err(error),
+            };
+            answers.insert(key, if is_elicitation { answer.or_else(or_cancelled)? } else { answer? });
+        }
+        Ok((answers, elicitations, questions))
+    }
+
+    fn upstream_call(
+        &self,
+        route: &Route,
+        call: &Call,
+        notifier: &Notifier,
+        params: RawJson,
+        record: &mut CallRecord<'_>,
+    ) -> Result<UpstreamCall, RpcError> {
+        let mut meta = meta_of(call)?;
+        let mut capabilities = self.asker.capabilities(&route.instance, &call.client);
+        let method = match &route.subject {
+            Subject::Method(name) => {
+                // The result is passed on unchanged, so extensions concern only the caller and the server.
+                capabilities.extensions.clone_from(&call.client.capabilities().extensions);
+                MethodName::Custom(name.as_str().into())
+            }
+            Subject::Tool(_) | Subject::Resource(_) | Subject::Prompt(_) => call.method.clone(),
+        };
+        record.sent(route, &mut meta, params.as_bytes().len());
+        let attempt = Attempt {
+            method,
+            subject: route.subject.attribution_name(),
+            params,
+            meta,
+            capabilities,
+            client_info: call.client.info().cloned(),
+        };
+        Ok(UpstreamCall::new(&route.instance, call, notifier.clone(), attempt))
+    }
+}
+
+fn asks(reply: &UpstreamReply) -> bool {
+    matches!(
+        reply,
+        UpstreamReply::Asks(_)
+            | UpstreamReply::InputRequired { .. }
+            | UpstreamReply::UrlElicitationRequired(_)
+    )
+}
+
+/// Returns the parameters of a retry.
+fn retry_params(params: &RawJson, answers: &RawMap, state: Option<&str>) -> Result<RawJson, RpcError> {
+    let invalid = |error: serde_json::Error| RpcError::internal(error.to_string());
+    let mut members = params.members().map_err(invalid)?;
+    if !answers.is_empty() {
+        members.insert("inputResponses", RawJson::of(answers).map_err(invalid)?);
+    }
+    if let Some(state) = state {
+        members.insert("requestState", RawJson::of(state).map_err(invalid)?);
+    }
+    RawJson::of(&members).map_err(invalid)
+}
+
+/// Returns the caller's metadata. The client that relays the call removes what describes the caller's own connection.
+fn meta_of(call: &Call) -> Result<Meta, RpcError> {
+    let Some(meta) = call.params.meta()? else { return Ok(Meta::new()) };
+    let members = meta.members().map_err(|error| RpcError::invalid_params(error.to_string()))?;
+    Ok(members.into())
+}
+
+/// Returns the outcome that asks the caller.
+fn ask(questions: Vec<Question>, state: &RoundState) -> Result<Outcome, RpcError> {
+    let mut replay = Replay::default();
+    replay.keep(ROUND_STATE, RawJson::of(state).map_err(|error| RpcError::internal(error.to_string()))?);
+    Ok(Outcome::NeedsInput(Box::new(Asked { questions, replay })))
+}
+
+fn failed(permit: Option<Permit>, error: RpcError) -> Outcome {
+    let outcome = Outcome::Failed(error);
+    finish(permit, &outcome, 0);
+    outcome
+}
+
+/// Writes the end of a call to the audit log.
+fn finish(permit: Option<Permit>, outcome: &Outcome, bytes: usize) {
+    let Some(permit) = permit else { return };
+    let ended = match outcome {
+        Outcome::Failed(error) => Ended::Failed { code: error.code, message: error.message.to_string() },
+        Outcome::Complete(Reply::Tool(result)) if result.failed() => Ended::ToolFailed,
+        Outcome::Complete(_) | Outcome::NeedsInput(_) => Ended::Completed,
+    };
+    permit.finish(ended, bytes as u64);
+}
+
+/// Writes the end of a round to the audit log. The caller's retry is another round.
+fn finish_round(permit: Option<Permit>) {
+    if let Some(permit) = permit {
+        permit.finish(Ended::Completed, 0);
+    }
+}
