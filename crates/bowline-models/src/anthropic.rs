@@ -154,7 +154,7 @@ fn messages(draft: &Draft<'_>, names: &mut Aliases) -> Result<Vec<Message>, Stri
     }
     out.retain(|message| !message.content.is_empty());
     if out.is_empty() {
-        return Err("there is nothing to give to the model".into());
+        return Err("there is no content to send to the model".into());
     }
     Ok(out)
 }
@@ -170,7 +170,7 @@ fn block(
         Part::Text(text) if text.trim().is_empty() => return Ok(None),
         Part::Text(text) => Block::Text { text },
         Part::Image(_) if role == "assistant" => {
-            return Err("the model cannot be given an image as its own words".into());
+            return Err("an assistant message cannot contain an image".into());
         }
         Part::Image(media) => image(&media)?,
         Part::Audio(_) => return Err("the model takes no audio".into()),
@@ -245,8 +245,8 @@ pub(super) fn read(body: &[u8], written: &Written) -> Result<Reading, String> {
             }
             // A call that the limit of tokens has cut in two is none.
             ("tool_use", _) if cut_off => {}
-            ("tool_use", _) => return Err("it holds a tool use without name, identifier or input".into()),
-            ("text", _) => return Err("it holds a text without words".into()),
+            ("tool_use", _) => return Err("it contains a tool use without name, id or input".into()),
+            ("text", _) => return Err("it contains an empty text block".into()),
             // Thoughts and whatever else there will be are not for the server.
             _ => {}
         }

@@ -149,7 +149,7 @@ impl Broker {
                     model = ready.model.name,
                     input_tokens = tokens.input,
                     output_tokens = tokens.output,
-                    "a model has answered a server"
+                    "a model answered a sampling request"
                 );
                 Ok(result(reading, &ready.model.name))
             }
@@ -171,7 +171,7 @@ impl Broker {
         let asker = asker.into();
         let server = asker.server.clone();
         self.sample(asker, params).await.map_err(|error| {
-            tracing::warn!(server, %error, "a server got no answer of a model");
+            tracing::warn!(server, %error, "a sampling request failed");
             error.to_rpc()
         })
     }
@@ -330,7 +330,7 @@ impl Shared {
                 tracing::debug!(
                     provider = ready.provider.name,
                     model = draft.model,
-                    "asking without what the model does not take"
+                    "retrying without a parameter that the model rejects"
                 );
                 *ready.quirks.lock().unwrap_or_else(PoisonError::into_inner) = draft.quirks;
                 continue;
@@ -346,7 +346,7 @@ impl Shared {
             if deadline.duration_since(Instant::now()) <= delay {
                 return Err(failure);
             }
-            tracing::debug!(error = %failure, ?delay, "asking a provider again");
+            tracing::debug!(error = %failure, ?delay, "retrying a model request");
             attempt += 1;
             sleep(delay).await;
         }

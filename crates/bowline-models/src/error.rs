@@ -84,7 +84,7 @@ impl SampleError {
     }
 
     pub(super) fn capped(cap: Cap, limit: u64) -> Self {
-        Self::new(SampleErrorKind::Capped(cap), format!("this server may use {limit} {cap}, and has"))
+        Self::new(SampleErrorKind::Capped(cap), format!("this server has reached its limit of {limit} {cap}"))
     }
 
     pub(super) fn asked(mut self, provider: &str, model: &str) -> Self {
@@ -126,27 +126,21 @@ impl SampleError {
                 (error_code::USER_REJECTED, format!("sampling refused: {}", self.detail).into())
             }
             SampleErrorKind::Refused => {
-                (error_code::INVALID_PARAMS, "the provider of the model refused the request as it is".into())
+                (error_code::INVALID_PARAMS, "the model provider rejected the request".into())
             }
-            SampleErrorKind::Unauthorized => {
-                internal("the provider of the model does not accept the client's credentials")
-            }
+            SampleErrorKind::Unauthorized => internal("the model provider rejected the client's credentials"),
             SampleErrorKind::NoModel => internal("the client's model is not available at its provider"),
             SampleErrorKind::Limited => {
-                internal("the provider of the model limits the client's requests; try again later")
+                internal("the model provider is rate limiting the client; try again later")
             }
-            SampleErrorKind::Overloaded => {
-                internal("the provider of the model is overloaded; try again later")
-            }
-            SampleErrorKind::Failed => internal("the provider of the model failed"),
-            SampleErrorKind::Redirected => internal("the provider of the model has moved"),
-            SampleErrorKind::TimedOut => internal("the model did not answer in time"),
-            SampleErrorKind::Unreachable => internal("the provider of the model cannot be reached"),
-            SampleErrorKind::Lost => internal("the connection to the provider of the model was lost"),
-            SampleErrorKind::Malformed => {
-                internal("the provider of the model gave an answer that makes no sense")
-            }
-            SampleErrorKind::TooLong => internal("the answer of the model is too long"),
+            SampleErrorKind::Overloaded => internal("the model provider is overloaded; try again later"),
+            SampleErrorKind::Failed => internal("the model provider failed"),
+            SampleErrorKind::Redirected => internal("the model provider sent a redirect"),
+            SampleErrorKind::TimedOut => internal("the model timed out"),
+            SampleErrorKind::Unreachable => internal("the model provider cannot be reached"),
+            SampleErrorKind::Lost => internal("the connection to the model provider was lost"),
+            SampleErrorKind::Malformed => internal("the model provider sent an invalid response"),
+            SampleErrorKind::TooLong => internal("the response of the model is too long"),
         };
         RpcError::new(code, message)
     }
@@ -163,18 +157,18 @@ impl fmt::Display for SampleError {
         }
         let what = match self.kind {
             SampleErrorKind::Invalid | SampleErrorKind::Capped(_) => return f.write_str(&self.detail),
-            SampleErrorKind::Unauthorized => "it does not accept the key",
-            SampleErrorKind::NoModel => "there is no such model, or nothing at the base URL",
+            SampleErrorKind::Unauthorized => "it rejected the key",
+            SampleErrorKind::NoModel => "the model or the base URL does not exist",
             SampleErrorKind::Limited => "it limits requests",
             SampleErrorKind::Overloaded => "it is overloaded",
             SampleErrorKind::Failed => "it failed",
-            SampleErrorKind::Refused => "it refuses the request",
-            SampleErrorKind::Redirected => "it leads elsewhere, which is not followed",
-            SampleErrorKind::TimedOut => "no answer in time",
+            SampleErrorKind::Refused => "it rejected the request",
+            SampleErrorKind::Redirected => "it sent a redirect, which is not followed",
+            SampleErrorKind::TimedOut => "timed out",
             SampleErrorKind::Unreachable | SampleErrorKind::Lost | SampleErrorKind::TooLong => {
                 return f.write_str(&self.detail);
             }
-            SampleErrorKind::Malformed => "its answer makes no sense",
+            SampleErrorKind::Malformed => "its response is invalid",
         };
         write!(f, "{what}: {}", self.detail)
     }

@@ -179,7 +179,7 @@ fn messages(draft: &Draft<'_>, names: &mut Aliases) -> Result<Vec<Message>, Stri
         }
     }
     if out.is_empty() {
-        return Err("there is nothing to give to the model".into());
+        return Err("there is no content to send to the model".into());
     }
     Ok(out)
 }
@@ -193,9 +193,9 @@ fn assistant(message: &SamplingMessage, names: &mut Aliases, ids: &mut Aliases) 
                 let function = Function { name: names.sent(name), arguments: input.as_str().to_owned() };
                 tool_calls.push(Call { id: ids.sent(id), r#type: "function", function });
             }
-            Part::Image(_) => return Err("the model cannot be given an image as its own words".into()),
-            Part::Audio(_) => return Err("the model cannot be given audio as its own words".into()),
-            Part::ToolResult(_) => return Err("tool results belong into a message of the user".into()),
+            Part::Image(_) => return Err("an assistant message cannot contain an image".into()),
+            Part::Audio(_) => return Err("an assistant message cannot contain audio".into()),
+            Part::ToolResult(_) => return Err("tool results are only allowed in user messages".into()),
         }
     }
     let content = if texts.is_empty() && !tool_calls.is_empty() { None } else { Some(texts.join("\n")) };
@@ -215,7 +215,7 @@ fn user(message: &SamplingMessage, ids: &mut Aliases, out: &mut Vec<Message>) ->
                 let id = ids.sent(&result.tool_use_id);
                 out.push(tool_result(result, id, &mut pieces)?);
             }
-            Part::ToolUse { .. } => return Err("tool uses belong into a message of the assistant".into()),
+            Part::ToolUse { .. } => return Err("tool uses are only allowed in assistant messages".into()),
         }
     }
     let content = match pieces.as_mut_slice() {
@@ -334,7 +334,7 @@ struct Usage {
 /// Reads an answer. Fails when it is none.
 pub(super) fn read(body: &[u8], written: &Written) -> Result<Reading, String> {
     let completion: Completion = serde_json::from_slice(body).map_err(|error| error.to_string())?;
-    let choice = completion.choices.into_iter().next().ok_or("there is no choice in it")?;
+    let choice = completion.choices.into_iter().next().ok_or("it contains no choices")?;
     let message = choice.message;
     let cut_off = choice.finish_reason.as_deref() == Some("length");
     let mut content: Vec<ContentBlock> = Vec::new();
@@ -353,7 +353,7 @@ pub(super) fn read(body: &[u8], written: &Written) -> Result<Reading, String> {
             if cut_off {
                 continue;
             }
-            return Err(format!("the arguments for `{}` are no object", shown(&call.function.name)));
+            return Err(format!("the arguments for `{}` are not an object", shown(&call.function.name)));
         };
         let id = if call.id.is_empty() { format!("unnamed_{place}") } else { call.id };
         content.push(ToolUseContent::new(id, written.tools.name(&call.function.name), input).into());

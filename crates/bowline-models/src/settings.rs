@@ -204,7 +204,7 @@ impl Provider {
         }
         let has_key = self.key.as_ref().is_some_and(|key| !key.is_empty());
         if has_key && uri.scheme_str() == Some("http") && !is_loopback(host) {
-            tracing::warn!(provider = self.name, "the key of this provider travels unencrypted");
+            tracing::warn!(provider = self.name, "the key of this provider is sent unencrypted");
         }
         self.headers().map(|_| ())
     }

@@ -73,7 +73,7 @@ pub enum Question {
         /// All that would be started or connected to, a line each.
         description: Vec<String>,
     },
-    /// May this tool be called?
+    /// Allow this tool call?
     Call {
         /// The server.
         server: String,
@@ -138,7 +138,7 @@ pub enum Question {
         /// The scopes an answer may have.
         scopes: Vec<Scope>,
     },
-    /// May the server have this answer of the model?
+    /// Allow sending this answer of the model to the server?
     SampleResult {
         /// The server.
         server: String,

@@ -112,7 +112,7 @@ mod tests {
              client does not support elicitation; start the gateway with `--allow 'files__wr\"ite'`, add a rule with \
              effect = \"allow\", server = \"files\", tool = \"wr\\\"ite\", or change that rule"
         );
-        let by_default = reason("write", "default: tools that may change something ask").await;
+        let by_default = reason("write", "no rule matches, and this tool may change things").await;
         assert!(by_default.ends_with("or set `consent = \"client\"` in `[gateway]`"), "{by_default}");
     }
 

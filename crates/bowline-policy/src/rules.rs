@@ -213,7 +213,8 @@ impl Policy {
         let is_call = matches!(request.action, Action::Call | Action::Read | Action::Prompt);
         match self.consent {
             Consent::Client if is_call && decision.by == DecidedBy::Default => {
-                let reason = "default: the client asks its own user (consent = \"client\")".to_owned();
+                let reason =
+                    "no rule matches, and the client asks its own user (consent = \"client\")".to_owned();
                 Decision { effect: Effect::Allow, reason, ..decision }
             }
             Consent::Deny if is_call => {
@@ -261,7 +262,7 @@ impl Policy {
             return Decision { effect, by: DecidedBy::Rule, reason: format!("rule: {rule}"), by_arguments };
         }
         let (effect, why) = default(request);
-        let reason = format!("default: {why}");
+        let reason = format!("no rule matches, and {why}");
         Decision { effect, by: DecidedBy::Default, reason, by_arguments: false }
     }
 }
@@ -275,15 +276,15 @@ fn default(request: &Request<'_>) -> (Effect, &'static str) {
             match (claims_read_only, request.trust) {
                 (true, Trust::Trusted) => (Effect::Allow, "read-only tools of trusted servers are allowed"),
                 (true, Trust::Untrusted) => {
-                    (Effect::Ask, "the server is not trusted to say what is read-only")
+                    (Effect::Ask, "the server is not trusted to declare tools read-only")
                 }
-                (false, _) => (Effect::Ask, "tools that may change something ask"),
+                (false, _) => (Effect::Ask, "this tool may change things"),
             }
         }
         Action::Read | Action::Prompt => (Effect::Allow, "resources and prompts are allowed"),
-        Action::Sample => (Effect::Ask, "use of the model asks"),
-        Action::Form | Action::Visit => (Effect::Ask, "questions to the user are asked"),
-        Action::Roots => (Effect::Ask, "disclosing roots asks"),
+        Action::Sample => (Effect::Ask, "the server wants to use the model"),
+        Action::Form | Action::Visit => (Effect::Ask, "questions to the user are always asked"),
+        Action::Roots => (Effect::Ask, "the server wants to see your folders"),
     }
 }
 

@@ -138,9 +138,9 @@ impl Store {
     fn check_mode(&self, file: &fs::File) -> Result<(), StoreError> {
         use std::os::unix::fs::PermissionsExt;
         let metadata =
-            file.metadata().map_err(|error| StoreError::io(&self.path, "cannot look at it", error))?;
+            file.metadata().map_err(|error| StoreError::io(&self.path, "cannot read its metadata", error))?;
         if self.others == Others::MustNotWrite && metadata.permissions().mode() & 0o022 != 0 {
-            let message = "expected that only its owner may write it, as after `chmod 600`";
+            let message = "it must be writable only by its owner; run `chmod 600` on it";
             return Err(StoreError::damaged(&self.path, None, message));
         }
         Ok(())
@@ -278,7 +278,7 @@ pub(crate) mod tests {
             fs::set_permissions(store.path(), fs::Permissions::from_mode(0o666)).unwrap();
             let error = store.read::<RawMap>().unwrap_err().to_string();
             assert!(
-                error.ends_with("expected that only its owner may write it, as after `chmod 600`"),
+                error.ends_with("it must be writable only by its owner; run `chmod 600` on it"),
                 "{error}"
             );
         }

@@ -94,7 +94,7 @@ impl MetaTool {
                         "minimum": 1,
                         "maximum": MAX_LIMIT,
                         "default": DEFAULT_LIMIT,
-                        "description": "How many tools to give.",
+                        "description": "How many tools to return.",
                     },
                 },
                 "required": ["query"],

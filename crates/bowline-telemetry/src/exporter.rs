@@ -184,7 +184,7 @@ fn headers(given: &[(String, String)]) -> Result<HeaderMap, TracesError> {
     Ok(headers)
 }
 
-/// Why traces cannot be exported.
+/// Why cannot export traces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracesError(String);
 

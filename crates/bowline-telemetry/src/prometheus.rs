@@ -17,25 +17,21 @@ pub(super) fn render(upstreams: Upstreams<'_>, sessions: u64, traces: Option<Exp
     let mut page = Page(String::new());
     page.family("bowline_build_info", "gauge", "The version that is running.");
     page.sample("bowline_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
-    page.family("bowline_sessions_active", "gauge", "Sessions of clients that are open.");
+    page.family("bowline_sessions_active", "gauge", "Open client sessions.");
     page.sample("bowline_sessions_active", &[], sessions);
     calls(&mut page, upstreams);
-    page.family(
-        "bowline_upstream_state",
-        "gauge",
-        "Whether an upstream is in a state: 1 for the one it is in.",
-    );
+    page.family("bowline_upstream_state", "gauge", "State of an upstream: 1 for the current state.");
     for (upstream, metrics) in upstreams {
         for (place, state) in UpstreamState::LABELS.iter().enumerate() {
             let labels = [("upstream", upstream.as_ref()), ("state", state)];
             page.sample("bowline_upstream_state", &labels, u64::from(metrics.state() == place));
         }
     }
-    page.family("bowline_upstream_restarts_total", "counter", "How often an upstream was started again.");
+    page.family("bowline_upstream_restarts_total", "counter", "Restarts of an upstream.");
     for (upstream, metrics) in upstreams {
         page.sample("bowline_upstream_restarts_total", &[("upstream", upstream)], metrics.restarts.value());
     }
-    page.family("bowline_consent_decisions_total", "counter", "What was decided when consent was needed.");
+    page.family("bowline_consent_decisions_total", "counter", "Consent decisions.");
     for (upstream, metrics) in upstreams {
         for (decision, count) in ConsentDecision::LABELS.iter().zip(&metrics.consent) {
             let labels = [("upstream", upstream.as_ref()), ("decision", decision)];
@@ -63,7 +59,7 @@ pub(super) fn render(upstreams: Upstreams<'_>, sessions: u64, traces: Option<Exp
         }
     }
     if let Some(ExportCounts { exported, dropped, failed }) = traces {
-        page.family("bowline_trace_spans_total", "counter", "What became of the spans of traces.");
+        page.family("bowline_trace_spans_total", "counter", "Spans by export result.");
         for (outcome, count) in [("exported", exported), ("dropped", dropped), ("failed", failed)] {
             page.sample("bowline_trace_spans_total", &[("outcome", outcome)], count);
         }
@@ -72,7 +68,7 @@ pub(super) fn render(upstreams: Upstreams<'_>, sessions: u64, traces: Option<Exp
 }
 
 fn calls(page: &mut Page, upstreams: Upstreams<'_>) {
-    page.family("bowline_calls_total", "counter", "Calls to an upstream, by how they ended.");
+    page.family("bowline_calls_total", "counter", "Calls to an upstream, by result.");
     for (upstream, metrics) in upstreams {
         for (method, cells) in metrics.methods() {
             for (outcome, count) in
@@ -84,14 +80,14 @@ fn calls(page: &mut Page, upstreams: Upstreams<'_>) {
             }
         }
     }
-    page.family("bowline_call_duration_seconds", "histogram", "How long calls to an upstream took.");
+    page.family("bowline_call_duration_seconds", "histogram", "Duration of calls to an upstream.");
     for (upstream, metrics) in upstreams {
         for (method, cells) in metrics.methods() {
             let labels = [("upstream", upstream.as_ref()), ("method", method.as_str())];
             page.histogram("bowline_call_duration_seconds", labels, &cells.duration);
         }
     }
-    page.family("bowline_tool_calls_total", "counter", "Calls of a tool, by how they ended.");
+    page.family("bowline_tool_calls_total", "counter", "Calls of a tool, by result.");
     for (upstream, metrics) in upstreams {
         for (tool, cells) in metrics.tools() {
             for (outcome, count) in
@@ -168,14 +164,14 @@ mod tests {
             # HELP bowline_build_info The version that is running.
             # TYPE bowline_build_info gauge
             bowline_build_info{version="VERSION"} 1
-            # HELP bowline_sessions_active Sessions of clients that are open.
+            # HELP bowline_sessions_active Open client sessions.
             # TYPE bowline_sessions_active gauge
             bowline_sessions_active 1
-            # HELP bowline_calls_total Calls to an upstream, by how they ended.
+            # HELP bowline_calls_total Calls to an upstream, by result.
             # TYPE bowline_calls_total counter
             bowline_calls_total{upstream="github",method="tools/call",outcome="ok"} 1
             bowline_calls_total{upstream="github",method="tools/call",outcome="tool_error"} 1
-            # HELP bowline_call_duration_seconds How long calls to an upstream took.
+            # HELP bowline_call_duration_seconds Duration of calls to an upstream.
             # TYPE bowline_call_duration_seconds histogram
             bowline_call_duration_seconds_bucket{upstream="github",method="tools/call",le="0.001"} 1
             bowline_call_duration_seconds_bucket{upstream="github",method="tools/call",le="0.002"} 1
@@ -197,20 +193,20 @@ mod tests {
             bowline_call_duration_seconds_bucket{upstream="github",method="tools/call",le="+Inf"} 2
             bowline_call_duration_seconds_sum{upstream="github",method="tools/call"} 0.0155
             bowline_call_duration_seconds_count{upstream="github",method="tools/call"} 2
-            # HELP bowline_tool_calls_total Calls of a tool, by how they ended.
+            # HELP bowline_tool_calls_total Calls of a tool, by result.
             # TYPE bowline_tool_calls_total counter
             bowline_tool_calls_total{upstream="github",tool="create_issue",outcome="ok"} 1
-            # HELP bowline_upstream_state Whether an upstream is in a state: 1 for the one it is in.
+            # HELP bowline_upstream_state State of an upstream: 1 for the current state.
             # TYPE bowline_upstream_state gauge
             bowline_upstream_state{upstream="github",state="stopped"} 0
             bowline_upstream_state{upstream="github",state="starting"} 0
             bowline_upstream_state{upstream="github",state="ready"} 1
             bowline_upstream_state{upstream="github",state="degraded"} 0
             bowline_upstream_state{upstream="github",state="failed"} 0
-            # HELP bowline_upstream_restarts_total How often an upstream was started again.
+            # HELP bowline_upstream_restarts_total Restarts of an upstream.
             # TYPE bowline_upstream_restarts_total counter
             bowline_upstream_restarts_total{upstream="github"} 1
-            # HELP bowline_consent_decisions_total What was decided when consent was needed.
+            # HELP bowline_consent_decisions_total Consent decisions.
             # TYPE bowline_consent_decisions_total counter
             bowline_consent_decisions_total{upstream="github",decision="allowed"} 0
             bowline_consent_decisions_total{upstream="github",decision="denied"} 1

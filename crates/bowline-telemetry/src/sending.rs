@@ -111,7 +111,7 @@ impl Sending {
                     self.counts.exported.fetch_add(count - rejected, Ordering::Relaxed);
                     self.counts.failed.fetch_add(rejected, Ordering::Relaxed);
                     if std::mem::take(&mut self.is_failing) {
-                        tracing::info!("traces are exported again");
+                        tracing::info!("trace export works again");
                     }
                     return;
                 }
@@ -154,7 +154,7 @@ impl Sending {
         self.counts.failed.fetch_add(count, Ordering::Relaxed);
         // A collector that is away for a day is worth one line.
         if !std::mem::replace(&mut self.is_failing, true) {
-            tracing::warn!(reason, "traces cannot be exported");
+            tracing::warn!(reason, "cannot export traces");
         }
     }
 
@@ -169,7 +169,7 @@ impl Sending {
 }
 
 fn judge(answer: &PostAnswer) -> Attempt {
-    let reason = format!("the collector answers {}", answer.status);
+    let reason = format!("the collector responded with {}", answer.status);
     match answer.status {
         status if status.is_success() => Attempt::Taken { rejected: rejected(&answer.body) },
         StatusCode::TOO_MANY_REQUESTS

@@ -78,7 +78,7 @@ labels! {
 }
 
 labels! {
-    /// What was decided when consent was needed.
+    /// Consent decisions.
     ConsentDecision {
         /// A person or a rule agreed.
         Allowed = "allowed",

@@ -69,7 +69,7 @@ fn a_url_is_shown_with_its_host_and_needs_consent() {
     let (code, screen) = pty.finish();
     expect![[r#"
 
-        [everything] The server asks you to visit a page. Open it?
+        [everything] The server asks you to open a URL. Open it?
           | Please sign in.
           host: example.com
           the whole URL: https://example.com/sign-in

@@ -195,14 +195,14 @@ fn consent_is_requested_above_the_table() {
     // V-70
     up.expect("theirs>");
     let screen = up.screen();
-    assert!(screen.contains("This server comes with the project. May it be used as it is now?"), "{screen}");
+    assert!(screen.contains("This server is defined by the project. Allow it to run?"), "{screen}");
     assert_eq!(row(&screen, "mine"), [""; 0], "the table is away while something is asked: {screen}");
     up.enter("y");
     up.wait("the approval", |screen| row(screen, "theirs").get(1) == Some(&"idle"));
 
     let mut call = Background::start(place.program(&["call", "up", "mine__echo", "message=hi there"]));
     up.expect("mine>");
-    assert!(up.screen().contains("May this tool be called?"), "{}", up.screen());
+    assert!(up.screen().contains("Allow this tool call?"), "{}", up.screen());
     up.enter("y");
     assert_eq!(call.line(), "hi there");
     assert_eq!(call.end().0, Some(0));

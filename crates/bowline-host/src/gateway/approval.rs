@@ -278,7 +278,7 @@ impl Content {
         let values = values.chain(&run.values).flat_map(|text| words(text.expose()));
         let words: Vec<&str> = values.take(MAX_WORDS + 1).collect();
         if words.len() > MAX_WORDS {
-            self.danger("it has too many words to look for files of the project in all of them");
+            self.danger("it has too many arguments to check all of them for project files");
         }
         // A word may be relative to a folder that another one names, as in `--directory folder run server.py`.
         let folders = words.iter().map(|word| base.join(word)).filter(|path| path.is_dir());
@@ -440,11 +440,11 @@ fn dangerous_pattern(word: &str) -> Option<&'static str> {
     let places =
         ["/.ssh", "/.aws", "/.gnupg", "/.kube", "/.config/gcloud", "/etc/shadow", "id_rsa", "id_ed25519"];
     if has("sudo") || has("doas") {
-        Some("asks for the rights of the administrator")
+        Some("asks for administrator rights")
     } else if word.contains("rm -rf") || word.contains("rm -fr") {
         Some("removes whole folders")
     } else if places.iter().any(|place| word.contains(place)) {
-        Some("names a place of keys and passwords")
+        Some("refers to a location of keys or passwords")
     } else {
         None
     }
@@ -547,7 +547,7 @@ impl Approve for Approvals {
                     .any(|known| known.server == candidate.server && known.digest == candidate.digest)
             }),
             Err(error) => {
-                tracing::warn!(%error, "nothing counts as approved");
+                tracing::warn!(%error, "cannot read the approvals; treating the server as not approved");
                 false
             }
         }
@@ -700,7 +700,7 @@ mod tests {
         assert!(!shown.contains("s3cret"), "{shown}");
         for line in [
             "DANGER: the variable `LD_PRELOAD` changes which code the program runs",
-            "DANGER: `sudo` asks for the rights of the administrator",
+            "DANGER: `sudo` asks for administrator rights",
             "argument: --token=abc",
             "variable LD_PRELOAD: ./evil.so",
             "variable MINE: ${TOKEN}",

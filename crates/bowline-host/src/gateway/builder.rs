@@ -310,7 +310,7 @@ impl GatewayBuilder {
             (None, Some(token)) => Some(token.as_str()),
             (None, None) => {
                 if !gateway.listen.ip().is_loopback() {
-                    let message = "others than this machine can connect, and nobody has to send a token";
+                    let message = "other machines can connect, and no token is required";
                     problems.push(Problem::new("gateway", message));
                 }
                 return (Ok(None), None);

@@ -56,7 +56,7 @@ pub(super) fn models(config: &SamplingConfig, environment: &Environment, post: &
         return models;
     }
     if count == 0 {
-        models.problems.push(Problem::new("sampling", "there is no model that could be asked"));
+        models.problems.push(Problem::new("sampling", "no usable model is configured"));
         return models;
     }
     match Broker::new(settings, Arc::clone(post)) {
@@ -99,15 +99,15 @@ fn key(config: &ProviderConfig, environment: &Environment) -> Result<Option<Secr
         None => return Ok(None),
         Some(KeySource::Env(name)) => {
             let value = environment.variable(name);
-            Secret::new(value.ok_or_else(|| format!("left out, because there is no variable `{name}`"))?)
+            Secret::new(value.ok_or_else(|| format!("skipped because there is no variable `{name}`"))?)
         }
         Some(KeySource::File(path)) => {
             let text = std::fs::read_to_string(path)
-                .map_err(|error| format!("left out, because `{}` cannot be read: {error}", path.display()))?;
+                .map_err(|error| format!("skipped because `{}` cannot be read: {error}", path.display()))?;
             Secret::new(text)
         }
     };
-    if key.is_empty() { Err("left out, because its key is empty".to_owned()) } else { Ok(Some(key)) }
+    if key.is_empty() { Err("skipped because its key is empty".to_owned()) } else { Ok(Some(key)) }
 }
 
 #[cfg(test)]
@@ -153,8 +153,8 @@ mod tests {
         assert_eq!(
             told,
             [
-                "sampling.providers.bad: left out, because there is no variable `NOT_THERE`",
-                "sampling.providers.empty: left out, because its key is empty",
+                "sampling.providers.bad: skipped because there is no variable `NOT_THERE`",
+                "sampling.providers.empty: skipped because its key is empty",
             ]
         );
     }

@@ -34,7 +34,7 @@ impl PendingServers for Pending {
         // What was shown to the user is what is approved, and nothing that came in its place meanwhile.
         let candidate = self.candidate(|candidate| candidate.question() == *question);
         let (Some(inner), Some(candidate)) = (self.0.upgrade(), candidate) else {
-            return Err("the server is not what it was; call it again".to_owned());
+            return Err("the server changed since the question was asked; call again".to_owned());
         };
         inner.approve.approve_for_client(&candidate)?;
         Gateway { inner }.review();

@@ -79,10 +79,12 @@ impl Gateway {
                 let changes = summary(&applied.diff);
                 tracing::info!(changes, problems = applied.problems.len(), "the configuration was reloaded");
                 for section in applied.restart {
-                    tracing::warn!(section, "a change of this section counts from the next start on");
+                    tracing::warn!(section, "a change in this section takes effect after a restart");
                 }
             }
-            Err(error) => tracing::warn!(%error, "the new configuration cannot be used; the old one stays"),
+            Err(error) => {
+                tracing::warn!(%error, "the new configuration is invalid; keeping the previous one")
+            }
         }
     }
 

@@ -31,7 +31,7 @@ impl Page {
             return Ok(self.target.clone());
         }
         let words: Vec<_> = self.helper.iter().map(|word| word.expose().to_owned()).collect();
-        let unknown = |reason: String| Error::unreachable(format!("its headers are not known: {reason}"));
+        let unknown = |reason: String| Error::unreachable(format!("cannot get its headers: {reason}"));
         let printed = tokio::task::spawn_blocking(move || ChildCommands::default().run(&words)).await;
         let printed = printed.map_err(|error| unknown(error.to_string()))?.map_err(unknown)?;
         let found = headers(&printed).map_err(unknown)?.into_iter();
@@ -62,7 +62,7 @@ impl Connect for Page {
 /// The headers in what a command printed. What it is instead is not told: it may hold a secret.
 fn headers(printed: &str) -> Result<BTreeMap<String, String>, String> {
     serde_json::from_str(printed)
-        .map_err(|_| "the command has to print a JSON object whose values are texts".to_owned())
+        .map_err(|_| "the command must print a JSON object whose values are strings".to_owned())
 }
 
 impl fmt::Debug for Page {

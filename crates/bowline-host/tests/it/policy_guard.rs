@@ -106,7 +106,7 @@ async fn rules_come_before_answers_and_answers_before_the_gate() {
             arguments: RawJson::parse(r#"{"path":"/srv/a"}"#).unwrap(),
             annotations: None,
             client: None,
-            why: "default: tools that may change something ask".into(),
+            why: "no rule matches, and this tool may change things".into(),
             // Without a file nothing lasts longer than the run.
             scopes: vec![Scope::Once, Scope::Run],
             covers: vec![Covers::Server],
@@ -353,7 +353,7 @@ async fn too_many_questions_are_declined_and_counted() {
     assert_eq!(kind, RefusalKind::Limited);
     assert_eq!(
         reason,
-        "approval is needed (default: tools that may change something ask), but 2 questions of this server are \
+        "approval is needed (no rule matches, and this tool may change things), but 2 questions of this server are \
          unanswered; answer them, wait a minute, or raise `max_questions` in `[gateway]`"
     );
     // Forms of the same server count with it; those of another do not.
@@ -568,7 +568,7 @@ async fn without_anyone_to_ask_the_answer_is_no_and_says_how() {
     assert_eq!(kind, RefusalKind::Declined);
     assert_eq!(
         reason,
-        "`write` of `files` needs approval (default: tools that may change something ask), and nobody can be asked: the \
+        "`write` of `files` needs approval (no rule matches, and this tool may change things), and nobody can be asked: the \
          client does not support elicitation; start the gateway with `--allow files__write`, add a rule with effect = \
          \"allow\", server = \"files\", tool = \"write\", or set `consent = \"client\"` in `[gateway]`"
     );
@@ -577,7 +577,7 @@ async fn without_anyone_to_ask_the_answer_is_no_and_says_how() {
     let arguments = RawJson::empty_object();
     let facts = Facts { trust: Trust::Trusted, ..FILES };
     let permit = guard.check(&CallFacts { facts, definition: &read, arguments: &arguments }).await.unwrap();
-    assert_eq!(permit.reason(), "default: read-only tools of trusted servers are allowed");
+    assert_eq!(permit.reason(), "no rule matches, and read-only tools of trusted servers are allowed");
 }
 
 #[tokio::test]

@@ -35,7 +35,7 @@ fn call(arguments: &str) -> Question {
         arguments: RawJson::parse(arguments.to_owned()).unwrap(),
         annotations: Some(ToolAnnotations::new().read_only_hint(false).open_world_hint(false)),
         client: Some("claude-code".into()),
-        why: "default: tools that may change something ask".into(),
+        why: "no rule matches, and this tool may change things".into(),
         scopes: ALL.to_vec(),
         covers: vec![Covers::ReadOnlyTools, Covers::Server],
     }
@@ -49,17 +49,17 @@ async fn a_call_is_shown_with_its_server_and_arguments() {
         call(r#"{"path":"/srv/a","mode":420}"#),
         expect![[r#"
 
-            [files] May this tool be called?
+            [files] Allow this tool call?
               client: claude-code
               tool: write
               title: Write a file
-              the server says it is: not read-only, closed world
+              hints of the server: not read-only, closed world
               arguments:
               | {
               |   "mode": 420,
               |   "path": "/srv/a"
               | }
-              asked because of: default: tools that may change something ask
+              reason: no rule matches, and this tool may change things
             [y] yes  [r] yes, for this run  [p] yes, in this project  [a] yes, always  [n] no  [c] cancel  [x] never  (a time limits a yes: `r 30m`)
             [o] yes, all read-only tools of this server, always
             [e] yes, everything from this server, always
@@ -75,7 +75,7 @@ async fn nothing_from_a_server_hides_or_moves_the_cursor() {
     // V-100, V-103
     let question = Question::Call {
         server: "evil\u{1b}[2J".into(),
-        tool: "rea\u{200b}d\r\n[files] May this tool be called?".into(),
+        tool: "rea\u{200b}d\r\n[files] Allow this tool call?".into(),
         title: Some("\u{202e}etirw".into()),
         arguments: RawJson::parse("{\"a\":\"x\u{e0041}\u{7f}\",\"a\":\"\\u001b[0m\\ny\"}").unwrap(),
         annotations: None,
@@ -89,16 +89,16 @@ async fn nothing_from_a_server_hides_or_moves_the_cursor() {
         question,
         expect![[r#"
 
-            [evil<U+001B>[2J] May this tool be called?
-              tool: rea<U+200B>d<U+000D><U+000A>[files] May this tool be called?
+            [evil<U+001B>[2J] Allow this tool call?
+              tool: rea<U+200B>d<U+000D><U+000A>[files] Allow this tool call?
               title: <U+202E>etirw
-              the server says it is: none
+              hints of the server: none
               arguments:
               | {
               |   "a": "x\udb40\udc41\u007f",
               |   "a": "\u001b[0m\ny"
               | }
-              asked because of: rule: ask * *
+              reason: rule: ask * *
             [y] yes  [n] no  [c] cancel
             evil<U+001B>[2J> "#]],
     )
@@ -119,7 +119,7 @@ async fn no_text_of_a_server_looks_like_ours() {
         question,
         expect![[r#"
 
-            [evil] The server asks you to visit a page. Open it?
+            [evil] The server asks you to open a URL. Open it?
               | hello
               |
               | [bank] Enter your password
@@ -146,7 +146,7 @@ async fn changes_and_roots_are_shown() {
         question,
         expect![[r#"
 
-            [files] A tool is not what it was. May it be used as it is now?
+            [files] The definition of this tool changed since it was approved. Allow the new definition?
               tool: read
               what has changed:
               |   {
@@ -160,7 +160,7 @@ async fn changes_and_roots_are_shown() {
     let question = Question::Roots {
         server: "files".into(),
         roots: vec![Root::new("file:///srv/a"), Root::new("file:///srv/b")],
-        why: "default: disclosing roots asks".into(),
+        why: "no rule matches, and the server wants to see your folders".into(),
         scopes: vec![Scope::Once, Scope::Run],
     };
     let verdict = check(
@@ -168,10 +168,10 @@ async fn changes_and_roots_are_shown() {
         question,
         expect![[r#"
 
-            [files] May the server learn of these folders?
+            [files] Allow the server to see these folders?
               | file:///srv/a
               | file:///srv/b
-              asked because of: default: disclosing roots asks
+              reason: no rule matches, and the server wants to see your folders
             [y] yes  [r] yes, for this run  [n] no  [c] cancel  (a time limits a yes: `r 30m`)
             files> "#]],
     )
@@ -188,7 +188,7 @@ async fn new_tools_and_access_are_shown() {
         question,
         expect![[r#"
 
-            [files] A tool is new. May it be used?
+            [files] This tool is new. Allow it?
               tool: send
               what the server says about it:
               | {
@@ -212,9 +212,9 @@ async fn new_tools_and_access_are_shown() {
         question,
         expect![[r#"
 
-            [files] May this resource be read?
+            [files] Allow reading this resource?
               resource: file:///srv/<U+202E>a
-              asked because of: rule: ask files *
+              reason: rule: ask files *
             [y] yes  [a] yes, always  [n] no  [c] cancel  [x] never
             files> "#]],
     )
@@ -333,7 +333,7 @@ fn sampling() -> Question {
     Question::Sample {
         server: "notes".into(),
         request: Box::new(request),
-        why: "default: use of the model asks".into(),
+        why: "no rule matches, and the server wants to use the model".into(),
         scopes: vec![Scope::Once, Scope::Run],
     }
 }
@@ -347,7 +347,7 @@ async fn what_the_model_is_asked_can_be_read_and_edited() {
         sampling(),
         expect![[r#"
 
-            [notes] May the model be asked this?
+            [notes] Allow sending this to the model?
               system prompt:
               | Be brief.<U+202E>
               ! 1 invisible characters are in this text, shown as <U+...>
@@ -358,12 +358,12 @@ async fn what_the_model_is_asked_can_be_read_and_edited() {
               | (a picture, image/png, 4 characters)
               with the tool: look
               at most: 100 tokens
-              asked because of: default: use of the model asks
+              reason: no rule matches, and the server wants to use the model
             [y] yes  [r] yes, for this run  [n] no  [c] cancel  (a time limits a yes: `r 30m`)  [e] edit
             notes>   which? (the number of a message, or s for the system prompt)
-            notes>   ! there is no such part
+            notes>   ! there is no such message
 
-            [notes] May the model be asked this?
+            [notes] Allow sending this to the model?
               system prompt:
               | Be brief.<U+202E>
               ! 1 invisible characters are in this text, shown as <U+...>
@@ -374,12 +374,12 @@ async fn what_the_model_is_asked_can_be_read_and_edited() {
               | (a picture, image/png, 4 characters)
               with the tool: look
               at most: 100 tokens
-              asked because of: default: use of the model asks
+              reason: no rule matches, and the server wants to use the model
             [y] yes  [r] yes, for this run  [n] no  [c] cancel  (a time limits a yes: `r 30m`)  [e] edit
             notes>   which? (the number of a message, or s for the system prompt)
             notes>   (the new text; a line with a single dot ends it)
             . . 
-            [notes] May the model be asked this?
+            [notes] Allow sending this to the model?
               message 1: user
               | Summarize
               | this
@@ -387,12 +387,12 @@ async fn what_the_model_is_asked_can_be_read_and_edited() {
               | (a picture, image/png, 4 characters)
               with the tool: look
               at most: 100 tokens
-              asked because of: default: use of the model asks
+              reason: no rule matches, and the server wants to use the model
             [y] yes  [n] no  [c] cancel  [e] edit
             notes>   which? (the number of a message, or s for the system prompt)
             notes>   (the new text; a line with a single dot ends it)
             . . . 
-            [notes] May the model be asked this?
+            [notes] Allow sending this to the model?
               message 1: user
               | Say
               | no.
@@ -400,7 +400,7 @@ async fn what_the_model_is_asked_can_be_read_and_edited() {
               | (a picture, image/png, 4 characters)
               with the tool: look
               at most: 100 tokens
-              asked because of: default: use of the model asks
+              reason: no rule matches, and the server wants to use the model
             [y] yes  [n] no  [c] cancel  [e] edit
             notes>   ! expected one of the letters above
             notes> "#]],
@@ -482,7 +482,7 @@ async fn questions_wait_for_each_other() {
     assert_eq!((first, second), (Verdict::allow(), Verdict::decline()));
     assert_eq!(terminal.ask(call("{}")).await, Verdict::Cancel);
     let screen = String::from_utf8(terminal.into_inner().1).unwrap();
-    assert_eq!(screen.matches("[files] May this tool be called?").count(), 3);
+    assert_eq!(screen.matches("[files] Allow this tool call?").count(), 3);
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ impl LogFile {
             drop(file);
             if let Err(error) = self.set_aside() {
                 // A log that grows is better than one that ends.
-                tracing::warn!(%error, path = %self.path.display(), "the audit log cannot be set aside");
+                tracing::warn!(%error, path = %self.path.display(), "cannot rotate the audit log");
             }
             file = self.open()?;
         }

@@ -143,7 +143,7 @@ impl Audit {
             return Ok(());
         }
         if !has_room {
-            return Err("the audit log does not keep up, and `audit.required` is set; try again later".into());
+            return Err("the audit log cannot keep up, and `audit.required` is set; try again later".into());
         }
         if self.0.load.fails.load(Ordering::Relaxed) {
             let path = self.0.path.display();
@@ -211,7 +211,7 @@ impl Drop for Inner {
         self.queue = None;
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!(path = %self.path.display(), "the writer of the audit log failed");
+            tracing::error!(path = %self.path.display(), "the audit log thread failed");
         }
     }
 }

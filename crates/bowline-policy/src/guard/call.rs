@@ -184,7 +184,7 @@ impl Guard {
         if what == tell(&DifferenceKind::New) && self.new_tools == NewTools::Accept {
             return;
         }
-        tracing::warn!(server, tool, what, "a tool is not what it was");
+        tracing::warn!(server, tool, what, "the definition of a tool changed since it was approved");
         if let Some(audit) = &self.audit {
             let mut entry = Entry::new(self.now(), Event::Pin, server, "tools/list");
             entry.name = Some(tool.to_owned());

@@ -25,7 +25,7 @@ pub enum Ended {
 }
 
 /// The permission for one call. Say how the call ended; a permit that is dropped tells the audit log that nobody knows.
-#[must_use = "the call's end is told through its permit"]
+#[must_use = "finish the permit to record the end of the call"]
 pub struct Permit {
     by: DecidedBy,
     reason: String,

@@ -182,7 +182,7 @@ fn read_choice(answer: &str, scopes: &[Scope], covers: &[Covers]) -> Result<Verd
     let word = words.next().unwrap_or_default().to_ascii_lowercase();
     let time = words.next();
     if words.next().is_some() {
-        return Err("expected one letter, and perhaps a time".to_owned());
+        return Err("expected one letter, optionally followed by a time".to_owned());
     }
     let (scope, wanted) = match word.as_str() {
         "y" | "yes" => (Scope::Once, Covers::Tool),
@@ -203,7 +203,7 @@ fn read_choice(answer: &str, scopes: &[Scope], covers: &[Covers]) -> Result<Verd
     }
     let lasts = match time {
         None => None,
-        Some(_) if scope == Scope::Once => return Err("a single yes has no time".to_owned()),
+        Some(_) if scope == Scope::Once => return Err("a one-time permission has no duration".to_owned()),
         Some(time) => Some(read_time(time).ok_or("expected a time such as 30m, 8h or 7d")?),
     };
     Ok(Verdict::Allow(Granted { scope, lasts, covers: wanted, edit: None }))

@@ -23,9 +23,9 @@ where
     let mut edited = false;
     loop {
         let mut shown = Shown::default();
-        shown.head(server, "May the model be asked this?");
+        shown.head(server, "Allow sending this to the model?");
         show_request(&mut shown, &request);
-        shown.field("asked because of", why);
+        shown.field("reason", why);
         shown.line(&format!("{}  [e] edit", menu(if edited { &[Scope::Once] } else { scopes })));
         desk.say(&shown).await?;
         loop {
@@ -57,7 +57,7 @@ where
     let mut edited = false;
     loop {
         let mut shown = Shown::default();
-        shown.head(server, "May the server have this answer of the model?");
+        shown.head(server, "Allow sending this answer of the model to the server?");
         shown.field("model", &result.model);
         for block in &result.content {
             shown.content(block);
@@ -118,7 +118,7 @@ where
     }
     let place = answer.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
     let Some(place) = place.filter(|place| *place < request.messages.len()) else {
-        desk.complain("there is no such part").await?;
+        desk.complain("there is no such message").await?;
         return Ok(false);
     };
     let content = new_text(desk).await?;

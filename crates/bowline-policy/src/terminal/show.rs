@@ -134,7 +134,7 @@ pub(super) fn question(question: &Question) -> (Shown, Vec<Scope>, Vec<Covers>) 
     let mut allowed = vec![Scope::Once];
     match question {
         Question::Call { server, tool, title, arguments, annotations, client, why, scopes, covers } => {
-            shown.head(server, "May this tool be called?");
+            shown.head(server, "Allow this tool call?");
             if let Some(client) = client {
                 shown.field("client", client);
             }
@@ -142,43 +142,43 @@ pub(super) fn question(question: &Question) -> (Shown, Vec<Scope>, Vec<Covers>) 
             if let Some(title) = title {
                 shown.field("title", title);
             }
-            shown.field("the server says it is", &hints(annotations.as_ref()));
+            shown.field("hints of the server", &hints(annotations.as_ref()));
             shown.named_block("arguments", &Tree::of(arguments).to_text(Layout::Pretty));
-            shown.field("asked because of", why);
+            shown.field("reason", why);
             allowed.clone_from(scopes);
             covered.clone_from(covers);
         }
         Question::Start { server, origin, description } => {
-            shown.head(server, "This server comes with the project. May it be used as it is now?");
+            shown.head(server, "This server is defined by the project. Allow it to run?");
             shown.field("configured in", origin);
             shown.named_block("what would be used", &description.join("\n"));
         }
         Question::Access { server, action, name, client, why, scopes } => {
             let (what, kind) = match action {
-                Action::Prompt => ("May this prompt be fetched?", "prompt"),
+                Action::Prompt => ("Allow fetching this prompt?", "prompt"),
                 Action::Call => ("May this method be called?", "method"),
-                _ => ("May this resource be read?", "resource"),
+                _ => ("Allow reading this resource?", "resource"),
             };
             shown.head(server, what);
             if let Some(client) = client {
                 shown.field("client", client);
             }
             shown.field(kind, name);
-            shown.field("asked because of", why);
+            shown.field("reason", why);
             allowed.clone_from(scopes);
         }
         Question::Changed { server, tool, diff } => {
-            shown.head(server, "A tool is not what it was. May it be used as it is now?");
+            shown.head(server, "The definition of this tool changed since it was approved. Allow the new definition?");
             shown.field("tool", tool);
             shown.named_block("what has changed", diff.trim_end());
         }
         Question::New { server, tool, definition } => {
-            shown.head(server, "A tool is new. May it be used?");
+            shown.head(server, "This tool is new. Allow it?");
             shown.field("tool", tool);
             shown.named_block("what the server says about it", definition);
         }
         Question::Visit { server, message, url } => {
-            shown.head(server, "The server asks you to visit a page. Open it?");
+            shown.head(server, "The server asks you to open a URL. Open it?");
             shown.block(message);
             shown.field("host", url.host());
             shown.field("the whole URL", url.as_str());
@@ -187,11 +187,11 @@ pub(super) fn question(question: &Question) -> (Shown, Vec<Scope>, Vec<Covers>) 
             }
         }
         Question::Roots { server, roots, why, scopes } => {
-            shown.head(server, "May the server learn of these folders?");
+            shown.head(server, "Allow the server to see these folders?");
             for root in roots {
                 shown.block(&root.uri);
             }
-            shown.field("asked because of", why);
+            shown.field("reason", why);
             allowed.clone_from(scopes);
         }
         Question::Form { .. } | Question::Sample { .. } | Question::SampleResult { .. } => {

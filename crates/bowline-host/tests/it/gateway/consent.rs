@@ -110,7 +110,7 @@ async fn what_a_rule_asks_is_put_to_the_callers_user_in_both_eras() {
         assert_eq!(text(&caller.call("far__fast").await), "fast is done", "{revision}");
         let [asked] = &caller.asked[..] else { panic!("{revision}: {:?}", caller.asked) };
         let message = asked["message"].as_str().unwrap();
-        assert!(message.contains("[far] May this tool be called?"), "{message}");
+        assert!(message.contains("[far] Allow this tool call?"), "{message}");
         assert!(message.contains("rule: ask * fast (bowline.toml:1: think first)"), "{message}");
         assert!(message.contains("\"path\": \"/srv\""), "{message}");
         // An answer for once holds for once.
@@ -273,7 +273,7 @@ async fn consent_can_be_denied_and_allowed_from_the_command_line() {
     let result = caller.call("far__fast").await;
     assert_eq!(
         text(&result),
-        "default: tools that may change something ask; consent = \"deny\" refuses what would be asked"
+        "no rule matches, and this tool may change things; consent = \"deny\" refuses what would be asked"
     );
     assert_eq!(caller.asked, [] as [Value; 0]);
     gateway.close().await;

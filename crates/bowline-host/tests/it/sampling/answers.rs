@@ -167,7 +167,7 @@ async fn a_client_of_any_revision_answers_its_server_with_the_broker() {
             Ok(called) => called.text(),
             Err(error) => error.to_string(),
         };
-        assert!(error.contains("the provider of the model failed"), "{revision}: {error}");
+        assert!(error.contains("the model provider failed"), "{revision}: {error}");
         assert_eq!(site.bodies()[0]["messages"], site.bodies()[1]["messages"]);
         client.close().await;
         serving.await.unwrap();

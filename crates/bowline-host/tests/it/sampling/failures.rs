@@ -53,8 +53,8 @@ async fn a_key_that_is_not_accepted() {
                 .header("x-request-id", "req_9"),
         ],
         expect![[r#"
-            provider `prov`, model `m-1`: it does not accept the key: 401 Unauthorized, invalid_api_key: Incorrect API key provided: *** You can find your API key at https://platform.openai.com/account/api-keys., request req_9
-            -32603 the provider of the model does not accept the client's credentials
+            provider `prov`, model `m-1`: it rejected the key: 401 Unauthorized, invalid_api_key: Incorrect API key provided: *** You can find your API key at https://platform.openai.com/account/api-keys., request req_9
+            -32603 the model provider rejected the client's credentials
         "#]],
     )
     .await;
@@ -62,8 +62,8 @@ async fn a_key_that_is_not_accepted() {
         Site::anthropic,
         vec![reply(401, anthropic_error("authentication_error", "invalid x-api-key"))],
         expect![[r#"
-            provider `prov`, model `m-1`: it does not accept the key: 401 Unauthorized, authentication_error: invalid x-api-key
-            -32603 the provider of the model does not accept the client's credentials
+            provider `prov`, model `m-1`: it rejected the key: 401 Unauthorized, authentication_error: invalid x-api-key
+            -32603 the model provider rejected the client's credentials
         "#]],
     )
     .await;
@@ -77,8 +77,8 @@ async fn a_key_that_is_not_accepted() {
             ),
         )],
         expect![[r#"
-            provider `prov`, model `m-1`: it does not accept the key: 403 Forbidden, permission_error: Your API key does not have permission to use the specified resource.
-            -32603 the provider of the model does not accept the client's credentials
+            provider `prov`, model `m-1`: it rejected the key: 403 Forbidden, permission_error: Your API key does not have permission to use the specified resource.
+            -32603 the model provider rejected the client's credentials
         "#]],
     )
     .await;
@@ -91,19 +91,19 @@ async fn a_model_that_is_not_there() {
         Site::open_ai,
         vec![reply(404, open_ai_error(missing, "invalid_request_error", "\"model_not_found\""))],
         expect![[r#"
-            provider `prov`, model `m-1`: there is no such model, or nothing at the base URL: 404 Not Found, model_not_found: The model `m-1` does not exist or you do not have access to it.
+            provider `prov`, model `m-1`: the model or the base URL does not exist: 404 Not Found, model_not_found: The model `m-1` does not exist or you do not have access to it.
             -32603 the client's model is not available at its provider
         "#]],
     )
     .await;
     fails(Site::anthropic, vec![reply(404, anthropic_error("not_found_error", "model: m-1"))], expect![[r#"
-        provider `prov`, model `m-1`: there is no such model, or nothing at the base URL: 404 Not Found, not_found_error: model: m-1
+        provider `prov`, model `m-1`: the model or the base URL does not exist: 404 Not Found, not_found_error: model: m-1
         -32603 the client's model is not available at its provider
     "#]])
         .await;
     // What a wrong base URL gives.
     fails(Site::open_ai, vec![reply(404, "404 page not found")], expect![[r#"
-        provider `prov`, model `m-1`: there is no such model, or nothing at the base URL: 404 Not Found, 404 page not found
+        provider `prov`, model `m-1`: the model or the base URL does not exist: 404 Not Found, 404 page not found
         -32603 the client's model is not available at its provider
     "#]]).await;
 }
@@ -121,8 +121,8 @@ async fn a_request_the_provider_does_not_want() {
             ),
         )],
         expect![[r#"
-            provider `prov`, model `m-1`: it refuses the request: 400 Bad Request, context_length_exceeded: This model's maximum context length is 8192 tokens.
-            -32602 the provider of the model refused the request as it is
+            provider `prov`, model `m-1`: it rejected the request: 400 Bad Request, context_length_exceeded: This model's maximum context length is 8192 tokens.
+            -32602 the model provider rejected the request
         "#]],
     )
     .await;
@@ -133,8 +133,8 @@ async fn a_request_the_provider_does_not_want() {
             anthropic_error("request_too_large", "Request exceeds the maximum allowed number of bytes."),
         )],
         expect![[r#"
-            provider `prov`, model `m-1`: it refuses the request: 413 Payload Too Large, request_too_large: Request exceeds the maximum allowed number of bytes.
-            -32602 the provider of the model refused the request as it is
+            provider `prov`, model `m-1`: it rejected the request: 413 Payload Too Large, request_too_large: Request exceeds the maximum allowed number of bytes.
+            -32602 the model provider rejected the request
         "#]],
     )
     .await;
@@ -150,14 +150,14 @@ async fn too_many_requests() {
         vec![limited().header("retry-after-ms", "1"), limited().header("retry-after-ms", "1")],
         expect![[r#"
             provider `prov`, model `m-1`: it limits requests: 429 Too Many Requests, rate_limit_error: This request would exceed your rate limit.
-            -32603 the provider of the model limits the client's requests; try again later
+            -32603 the model provider is rate limiting the client; try again later
         "#]],
     )
     .await;
     // Not for as long as that.
     fails(Site::anthropic, vec![limited().header("retry-after", "3600")], expect![[r#"
         provider `prov`, model `m-1`: it limits requests: 429 Too Many Requests, rate_limit_error: This request would exceed your rate limit.
-        -32603 the provider of the model limits the client's requests; try again later
+        -32603 the model provider is rate limiting the client; try again later
     "#]]).await;
     // Nor when it would not help.
     fails(
@@ -172,7 +172,7 @@ async fn too_many_requests() {
         )],
         expect![[r#"
             provider `prov`, model `m-1`: it limits requests: 429 Too Many Requests, insufficient_quota: You exceeded your current quota, please check your plan and billing details.
-            -32603 the provider of the model limits the client's requests; try again later
+            -32603 the model provider is rate limiting the client; try again later
         "#]],
     )
     .await;
@@ -191,14 +191,14 @@ async fn a_provider_that_fails() {
     };
     fails(Site::open_ai, vec![failed(), failed(), failed()], expect![[r#"
         provider `prov`, model `m-1`: it failed: 500 Internal Server Error, server_error: The server had an error while processing your request.
-        -32603 the provider of the model failed
+        -32603 the model provider failed
     "#]]).await;
     fails(
         Site::open_ai,
         vec![reply(502, "<html>\r\n<h1>502 Bad Gateway</h1></html>"); 3],
         expect![[r#"
             provider `prov`, model `m-1`: it failed: 502 Bad Gateway, <html> <h1>502 Bad Gateway</h1></html>
-            -32603 the provider of the model failed
+            -32603 the model provider failed
         "#]],
     )
     .await;
@@ -206,7 +206,7 @@ async fn a_provider_that_fails() {
     assert!(sample(&broker(site.open_ai()), hello()).await.is_ok());
     fails(Site::open_ai, vec![failed().header("x-should-retry", "false")], expect![[r#"
         provider `prov`, model `m-1`: it failed: 500 Internal Server Error, server_error: The server had an error while processing your request.
-        -32603 the provider of the model failed
+        -32603 the model provider failed
     "#]]).await;
 }
 
@@ -217,7 +217,7 @@ async fn a_provider_with_too_much_to_do() {
         vec![reply(529, anthropic_error("overloaded_error", "Overloaded")); 3],
         expect![[r#"
             provider `prov`, model `m-1`: it is overloaded: 529, overloaded_error: Overloaded
-            -32603 the provider of the model is overloaded; try again later
+            -32603 the model provider is overloaded; try again later
         "#]],
     )
     .await;
@@ -236,7 +236,7 @@ async fn a_provider_with_too_much_to_do() {
         ],
         expect![[r#"
             provider `prov`, model `m-1`: it is overloaded: 503 Service Unavailable, server_error: The engine is currently overloaded, please try again later
-            -32603 the provider of the model is overloaded; try again later
+            -32603 the model provider is overloaded; try again later
         "#]],
     )
     .await;
@@ -249,7 +249,7 @@ async fn an_error_that_comes_as_a_success() {
         vec![reply(200, r#"{"error":{"message":"Provider returned error","code":502}}"#)],
         expect![[r#"
             provider `prov`, model `m-1`: it failed: 200 OK, 502: Provider returned error
-            -32603 the provider of the model failed
+            -32603 the model provider failed
         "#]],
     )
     .await;
@@ -275,8 +275,8 @@ async fn an_answer_that_makes_no_sense() {
         Site::open_ai,
         vec![reply(200, "<html>")],
         expect![[r#"
-        provider `prov`, model `m-1`: its answer makes no sense: expected value at line 1 column 1
-        -32603 the provider of the model gave an answer that makes no sense
+        provider `prov`, model `m-1`: its response is invalid: expected value at line 1 column 1
+        -32603 the model provider sent an invalid response
     "#]],
     )
     .await;
@@ -284,36 +284,36 @@ async fn an_answer_that_makes_no_sense() {
         Site::open_ai,
         vec![reply(200, r#"{"choices":[]}"#)],
         expect![[r#"
-        provider `prov`, model `m-1`: its answer makes no sense: there is no choice in it
-        -32603 the provider of the model gave an answer that makes no sense
+        provider `prov`, model `m-1`: its response is invalid: it contains no choices
+        -32603 the model provider sent an invalid response
     "#]],
     )
     .await;
     fails(Site::open_ai, vec![reply(200, r#"{"choices":[{"message":{"content":7}}]}"#)], expect![[r#"
-        provider `prov`, model `m-1`: its answer makes no sense: data did not match any variant of untagged enum Said at line 1 column 36
-        -32603 the provider of the model gave an answer that makes no sense
+        provider `prov`, model `m-1`: its response is invalid: data did not match any variant of untagged enum Said at line 1 column 36
+        -32603 the model provider sent an invalid response
     "#]]).await;
     fails(
         Site::open_ai,
         vec![reply(204, "")],
         expect![[r#"
-            provider `prov`, model `m-1`: its answer makes no sense: 204 No Content
-            -32603 the provider of the model gave an answer that makes no sense
+            provider `prov`, model `m-1`: its response is invalid: 204 No Content
+            -32603 the model provider sent an invalid response
         "#]],
     )
     .await;
     fails(Site::anthropic, vec![reply(200, r#"{"content":[{"type":"tool_use","id":"1"}]}"#)], expect![[r#"
-        provider `prov`, model `m-1`: its answer makes no sense: it holds a tool use without name, identifier or input
-        -32603 the provider of the model gave an answer that makes no sense
+        provider `prov`, model `m-1`: its response is invalid: it contains a tool use without name, id or input
+        -32603 the model provider sent an invalid response
     "#]])
         .await;
     fails(Site::anthropic, vec![reply(200, r#"{"content":"text"}"#)], expect![[r#"
-        provider `prov`, model `m-1`: its answer makes no sense: invalid type: string "text", expected a sequence at line 1 column 17
-        -32603 the provider of the model gave an answer that makes no sense
+        provider `prov`, model `m-1`: its response is invalid: invalid type: string "text", expected a sequence at line 1 column 17
+        -32603 the model provider sent an invalid response
     "#]]).await;
     fails(Site::open_ai, vec![Reply::Bytes(b"SSH-2.0-OpenSSH_9.6\r\n".to_vec())], expect![[r#"
-        provider `prov`, model `m-1`: its answer makes no sense: http://HOST/v1/chat/completions: the answer cannot be read: client error (SendRequest): invalid HTTP version parsed
-        -32603 the provider of the model gave an answer that makes no sense
+        provider `prov`, model `m-1`: its response is invalid: http://HOST/v1/chat/completions: the answer cannot be read: client error (SendRequest): invalid HTTP version parsed
+        -32603 the model provider sent an invalid response
     "#]]).await;
 }
 
@@ -327,7 +327,7 @@ async fn an_answer_that_is_too_long() {
         vec![reply(200, "x".repeat(70_000))],
         expect![[r#"
         provider `prov`, model `m-1`: http://HOST/v1/chat/completions: the answer is longer than 65536 bytes
-        -32603 the answer of the model is too long
+        -32603 the response of the model is too long
     "#]],
     )
     .await;
@@ -339,7 +339,7 @@ async fn an_answer_that_is_too_long() {
         vec![Reply::Bytes(endless)],
         expect![[r#"
         provider `prov`, model `m-1`: http://HOST/v1/chat/completions: the answer is longer than 65536 bytes
-        -32603 the answer of the model is too long
+        -32603 the response of the model is too long
     "#]],
     )
     .await;
@@ -351,7 +351,7 @@ async fn a_connection_that_breaks_off() {
     let site = Site::new([Reply::Bytes(half)]).await;
     let error = sample(&broker(site.open_ai()), hello()).await.unwrap_err();
     assert_eq!(error.kind(), SampleErrorKind::Lost);
-    assert_eq!(error.to_rpc().message, "the connection to the provider of the model was lost");
+    assert_eq!(error.to_rpc().message, "the connection to the model provider was lost");
 }
 
 #[tokio::test]
@@ -363,7 +363,7 @@ async fn a_provider_that_is_not_there() {
     let error = sample(&broker(provider), hello()).await.unwrap_err();
     assert_eq!(error.kind(), SampleErrorKind::Unreachable);
     assert!(error.to_string().contains(&address.to_string()), "{error}");
-    assert_eq!(error.to_rpc().message, "the provider of the model cannot be reached");
+    assert_eq!(error.to_rpc().message, "the model provider cannot be reached");
 }
 
 #[tokio::test]
@@ -458,7 +458,7 @@ async fn a_provider_that_says_nothing() {
     assert_eq!((start.elapsed().as_secs(), post.asked.lock().unwrap().len()), (7, 2));
     assert_eq!(error.kind(), SampleErrorKind::TimedOut);
     assert!(error.to_string().contains("https://api.openai.com/v1/chat/completions: 7s"), "{error}");
-    assert_eq!(error.to_rpc().message, "the model did not answer in time");
+    assert_eq!(error.to_rpc().message, "the model timed out");
     // Nobody knows what it has cost, so it counts in full.
     assert_eq!(broker.usage("tickets").output_tokens, 100);
 }

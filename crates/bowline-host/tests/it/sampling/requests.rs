@@ -172,9 +172,9 @@ async fn what_no_model_takes_is_refused_with_the_reason() {
     let unknown = || Some(expect!["content of the type `video` is not known"]);
     unfit(&video, unknown(), unknown()).await;
     let own = r#"{"messages":[{"role":"assistant","content":{"type":"image","data":"SUkq","mimeType":"image/png"}}],"maxTokens":9}"#;
-    let words = || Some(expect!["the model cannot be given an image as its own words"]);
+    let words = || Some(expect!["an assistant message cannot contain an image"]);
     unfit(own, words(), words()).await;
-    let empty = || Some(expect!["there is nothing to give to the model"]);
+    let empty = || Some(expect!["there is no content to send to the model"]);
     unfit(r#"{"messages":[],"maxTokens":9}"#, empty(), empty()).await;
     let zero = || Some(expect!["expected `maxTokens` to be at least 1"]);
     unfit(

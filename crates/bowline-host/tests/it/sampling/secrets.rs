@@ -73,7 +73,7 @@ async fn no_error_and_no_log_holds_the_key() {
     }
     let lines = log.lines();
     assert!(lines.iter().any(|line| line.contains("WARN") && line.contains("got no answer of a model")));
-    assert!(lines.iter().any(|line| line.contains("asking a provider again")));
+    assert!(lines.iter().any(|line| line.contains("retrying a model request")));
     for line in &lines {
         assert!(!leaks(line), "{line}");
     }
@@ -88,7 +88,9 @@ async fn a_call_that_works_is_logged_without_the_key_or_the_conversation() {
     sample(&broker(site.open_ai()), request).await.unwrap();
     let lines = log.lines();
     assert!(
-        lines.iter().any(|line| line.contains("a model has answered a server") && line.contains("tickets"))
+        lines
+            .iter()
+            .any(|line| line.contains("a model answered a sampling request") && line.contains("tickets"))
     );
     for line in lines.iter().filter(|line| line.contains("model")) {
         assert!(!leaks(line) && !line.contains("in confidence"), "{line}");
