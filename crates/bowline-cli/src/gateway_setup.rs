@@ -8,7 +8,7 @@ use crate::{
 use bowline_config::{Config, Loader, NoticeKind};
 use bowline_host::{
     Gateway,
-    gateway::{Approvals, Approve, Candidate, EntryStatus, GatewayError, Standing},
+    gateway::{Approvals, Approve, Candidate, EntryState, EntryStatus, GatewayError},
 };
 use bowline_policy::{Audience, Consent, Gate, Pattern, Rule, StoreError, SystemOpener};
 use clap::Args;
@@ -153,8 +153,8 @@ impl GatewaySetup {
     /// Returns a warning for each server that needs approval.
     pub(crate) fn unapproved(&self) -> Vec<String> {
         let entries = self.gateway.status().into_iter();
-        let warnings = entries.filter_map(|EntryStatus { name, standing, .. }| match standing {
-            Standing::NeedsApproval(candidate) => Some(format!(
+        let warnings = entries.filter_map(|EntryStatus { name, state: standing, .. }| match standing {
+            EntryState::NeedsApproval(candidate) => Some(format!(
                 "{}: server `{name}` is defined by the project and needs your approval; run `bowline up` in a terminal to approve it",
                 candidate.origin(),
             )),

@@ -13,7 +13,7 @@ use bowline_client::{
     Client, ClientBuilder, Command, Connect, Environment, OpenError, Request, StderrMode, command,
 };
 use bowline_config::Config;
-use bowline_host::{InProcess, Page, Reach};
+use bowline_host::{HttpUpstream, InProcess, Reach};
 use bowline_http::HttpTarget;
 use bowline_text::{nearest, visible};
 use bowline_types::{LoggingLevel, Revision, Root, meta::validate_key};
@@ -222,7 +222,7 @@ pub(crate) struct Target {
 #[derive(Clone, Debug)]
 enum Endpoint {
     Program(Command),
-    Http(Page),
+    Http(HttpUpstream),
     InProcess(InProcess),
 }
 
@@ -275,7 +275,7 @@ impl Target {
     }
 
     /// Returns the HTTP target, if the server has a URL.
-    pub(crate) fn page(&self) -> Option<&Page> {
+    pub(crate) fn page(&self) -> Option<&HttpUpstream> {
         match &self.endpoint {
             Endpoint::Program(_) | Endpoint::InProcess(_) => None,
             Endpoint::Http(page) => Some(page),
@@ -418,7 +418,7 @@ fn configured(name: &str, context: &Context) -> Result<Target, Failure> {
         .map_err(|error| Failure::new(Code::Config, format!("{}: {error}", entry.origin.short())))?;
     let endpoint = match reach {
         Reach::Program(program) => Endpoint::Program(program),
-        Reach::Page(page) => Endpoint::Http(page),
+        Reach::Http(page) => Endpoint::Http(page),
     };
     Ok(Target {
         timeout: Some(entry.settings.request_timeout),

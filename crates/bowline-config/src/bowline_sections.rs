@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::entry::Context;
 use super::expand::absolute;
-use super::fields::{Fields, Null, Sited, Unit};
+use super::fields::{Fields, Located, Null, Unit};
 use super::model::Config;
 use super::node::Node;
 use super::report::{NoticeKind, Origin};
@@ -44,14 +44,14 @@ pub(crate) fn apply(context: &Context<'_>, root: &Node, config: &mut Config) {
         match name {
             "disclosure" => drop(reader.fields.finish()),
             // A token, a log or a limit that is spelled wrong would not be there.
-            _ => reader.fields.refuse_others(),
+            _ => reader.fields.reject_unknown(),
         }
     }
     let rules = fields.get("rules").map(|node| rules(context, node)).unwrap_or_default();
     // The rules of the stronger file are asked first.
     config.rules.splice(0..0, rules);
     if context.scope.is_own() {
-        fields.refuse_slips(&["rules", "gateway", "audit"]);
+        fields.reject_typos(&["rules", "gateway", "audit"]);
     }
     fields.finish();
 }
@@ -65,17 +65,17 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn set<T>(&mut self, name: &str, sited: Option<Sited<T>>, apply: impl FnOnce(T)) {
-        if let Some(sited) = sited {
-            self.origins.insert(self.fields.at(name), sited.origin);
-            apply(sited.value);
+    fn set<T>(&mut self, name: &str, located: Option<Located<T>>, apply: impl FnOnce(T)) {
+        if let Some(located) = located {
+            self.origins.insert(self.fields.at(name), located.origin);
+            apply(located.value);
         }
     }
 
-    fn strings(&self, name: &str, example: &str) -> Option<Sited<Vec<String>>> {
+    fn strings(&self, name: &str, example: &str) -> Option<Located<Vec<String>>> {
         let strings = self.fields.strings(name, &json!([example]))?;
         let value = strings.into_iter().map(|text| text.value).collect();
-        Some(Sited { value, origin: self.fields.name_origin(name).clone() })
+        Some(Located { value, origin: self.fields.name_origin(name).clone() })
     }
 
     /// Reports the elements of a list that are not what is expected; false if there is one.
@@ -92,10 +92,10 @@ impl Reader<'_> {
         all
     }
 
-    fn path(&self, fields: &Fields<'_>, name: &str, example: &str) -> Option<Sited<PathBuf>> {
+    fn path(&self, fields: &Fields<'_>, name: &str, example: &str) -> Option<Located<PathBuf>> {
         let text = fields.string(name, example)?;
         let path = absolute(&text.value, self.context.environment.home(), &self.context.base());
-        Some(Sited { value: PathBuf::from(path), origin: text.origin })
+        Some(Located { value: PathBuf::from(path), origin: text.origin })
     }
 }
 
@@ -110,7 +110,7 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
         if address.is_none() {
             reader.fields.wrong(node, "listen", "an address and a port", &json!("127.0.0.1:7337"));
         }
-        Some(Sited { value: address?, origin: node.origin.clone() })
+        Some(Located { value: address?, origin: node.origin.clone() })
     });
     reader.set("listen", listen, |value| gateway.listen = value);
     let path = reader.fields.get("path").and_then(|node| {
@@ -118,7 +118,7 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
         if path.is_none() {
             reader.fields.wrong(node, "path", "a path that begins with `/`", &json!("/mcp"));
         }
-        Some(Sited { value: path?.to_owned(), origin: node.origin.clone() })
+        Some(Located { value: path?.to_owned(), origin: node.origin.clone() })
     });
     reader.set("path", path, |value| gateway.path = value);
     let name = reader.fields.string("name", "bowline");
@@ -145,7 +145,7 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
         if value.is_none() {
             reader.fields.wrong(node, "max_name", "a length between 16 and 128", &json!(60));
         }
-        Some(Sited { value: value?, origin: count.origin })
+        Some(Located { value: value?, origin: count.origin })
     });
     reader.set("max_name", longest, |value| gateway.max_name = value);
     let consent = reader.fields.get("consent").and_then(|node| {
@@ -153,7 +153,7 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
         if consent.is_none() {
             reader.fields.wrong(node, "consent", "`client`, `ask` or `deny`", &json!("ask"));
         }
-        Some(Sited { value: consent?, origin: node.origin.clone() })
+        Some(Located { value: consent?, origin: node.origin.clone() })
     });
     reader.set("consent", consent, |value| gateway.consent = Some(value));
     let questions = reader.fields.get("max_questions").and_then(|node| {
@@ -162,7 +162,7 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
         if value.is_none() {
             reader.fields.wrong(node, "max_questions", "a number from 1 to 1000", &json!(10));
         }
-        Some(Sited { value: value?, origin: count.origin })
+        Some(Located { value: value?, origin: count.origin })
     });
     reader.set("max_questions", questions, |value| gateway.max_questions = value);
     let sessions = reader.fields.get("max_sessions").and_then(|node| {
@@ -171,7 +171,7 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
         if value.is_none() {
             reader.fields.wrong(node, "max_sessions", "at least one", &json!(1_000));
         }
-        Some(Sited { value: value?, origin: count.origin })
+        Some(Located { value: value?, origin: count.origin })
     });
     reader.set("max_sessions", sessions, |value| gateway.max_sessions = value);
     let idle = reader.fields.duration("session_idle", Unit::Seconds);
@@ -182,7 +182,7 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
         if value.is_none() {
             reader.fields.wrong(node, "max_connections", "at least one", &json!(10_000));
         }
-        Some(Sited { value: value?, origin: count.origin })
+        Some(Located { value: value?, origin: count.origin })
     });
     reader.set("max_connections", connections, |value| gateway.max_connections = value);
     let keep_alive = reader.fields.duration("keep_alive", Unit::Seconds);
@@ -191,7 +191,7 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
     reader.set("max_retained_bytes", retained, |value| gateway.max_retained_bytes = value);
     let delay = match reader.fields.get("shutdown_delay") {
         Some(node) if node.as_str() == Some("0s") => {
-            Some(Sited { value: Duration::ZERO, origin: node.origin.clone() })
+            Some(Located { value: Duration::ZERO, origin: node.origin.clone() })
         }
         _ => reader.fields.duration("shutdown_delay", Unit::Seconds),
     };
@@ -203,7 +203,7 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
             if value.is_none() {
                 reader.fields.wrong(node, name, "at least one", &json!(example));
             }
-            Some(Sited { value: value?, origin: count.origin })
+            Some(Located { value: value?, origin: count.origin })
         });
         reader.set(name, limit, |value| match name {
             "max_client_servers" => gateway.max_client_servers = value,
@@ -234,7 +234,7 @@ fn audit(reader: &mut Reader<'_>, audit: &mut super::sections::AuditConfig) {
         if value.is_none() {
             reader.fields.wrong(node, "keep", "at most 10000 files", &json!(5));
         }
-        Some(Sited { value: value?, origin: count.origin })
+        Some(Located { value: value?, origin: count.origin })
     });
     reader.set("keep", keep, |value| audit.keep = value);
     let required = reader.fields.boolean("required");
@@ -429,12 +429,12 @@ fn rule(context: &Context<'_>, node: &Node, index: usize) -> Option<RuleConfig> 
             idempotent: hint("idempotent"),
             open_world: hint("open_world"),
         };
-        fields.refuse_others();
+        fields.reject_unknown();
         Some(annotations)
     });
     let reason = fields.string("reason", "Why").map(|text| text.value);
     // A condition that is spelled wrong would make the rule match more than was meant.
-    fields.refuse_others();
+    fields.reject_unknown();
     if report.mark() > mark {
         return None;
     }

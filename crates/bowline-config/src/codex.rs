@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::entry::{Context, Draft, Entry, Names, WrittenCommand};
-use super::fields::{Null, Sited, Unit};
+use super::entry::{Context, Entry, EntryBuilder, Names, WrittenCommand};
+use super::fields::{Located, Null, Unit};
 use super::model::Launch;
 use super::node::{Member, Node};
 
@@ -20,21 +20,21 @@ pub(crate) fn read(context: &Context<'_>, root: &Node) -> Vec<Entry> {
 }
 
 fn entry(context: &Context<'_>, member: &Member) -> Option<Entry> {
-    let mut draft = Draft::begin(context, "mcp_servers", member)?;
-    let enabled = draft.fields.boolean("enabled");
-    draft.enable(enabled);
-    let seconds = draft.fields.duration("startup_timeout_sec", Unit::Seconds);
-    let startup = seconds.or_else(|| draft.fields.duration("startup_timeout_ms", Unit::Milliseconds));
-    draft.set("startup_timeout", startup, |settings, value| settings.startup_timeout = value);
-    let request = draft.fields.duration("tool_timeout_sec", Unit::Seconds);
-    draft.set("request_timeout", request, |settings, value| settings.request_timeout = value);
-    let allow = draft.patterns("enabled_tools");
-    draft.set("allow", allow, |settings, value| settings.allow = value);
-    let deny = draft.patterns("disabled_tools");
-    draft.set("deny", deny, |settings, value| settings.deny = value);
-    draft.unknown = draft.fields.raw(&["required", "scopes", "oauth_resource"]);
-    let launch = if draft.fields.has("url") { remote(&mut draft) } else { command(&mut draft) };
-    draft.finish(launch)
+    let mut builder = EntryBuilder::begin(context, "mcp_servers", member)?;
+    let enabled = builder.fields.boolean("enabled");
+    builder.enable(enabled);
+    let seconds = builder.fields.duration("startup_timeout_sec", Unit::Seconds);
+    let startup = seconds.or_else(|| builder.fields.duration("startup_timeout_ms", Unit::Milliseconds));
+    builder.set("startup_timeout", startup, |settings, value| settings.startup_timeout = value);
+    let request = builder.fields.duration("tool_timeout_sec", Unit::Seconds);
+    builder.set("request_timeout", request, |settings, value| settings.request_timeout = value);
+    let allow = builder.patterns("enabled_tools");
+    builder.set("allow", allow, |settings, value| settings.allow = value);
+    let deny = builder.patterns("disabled_tools");
+    builder.set("deny", deny, |settings, value| settings.deny = value);
+    builder.unknown = builder.fields.raw(&["required", "scopes", "oauth_resource"]);
+    let launch = if builder.fields.has("url") { remote(&mut builder) } else { command(&mut builder) };
+    builder.finish(launch)
 }
 
 /// A value that Codex takes as it is, since it replaces no variables.
@@ -42,15 +42,15 @@ fn literal(value: &str) -> String {
     value.replace("${", "$${")
 }
 
-fn command(draft: &mut Draft<'_>) -> Option<Launch> {
-    let fields = &draft.fields;
-    let mark = draft.report().mark();
+fn command(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
+    let fields = &builder.fields;
+    let mark = builder.report().mark();
     if !fields.has("command") {
-        let help = format!("write {}", draft.report().example("command", &json!("npx")));
+        let help = format!("write {}", builder.report().example("command", &json!("npx")));
         let message = "expected `command` or `url`, got neither";
-        draft.report().error_with(fields.origin, &fields.path, message, help);
+        builder.report().error_with(fields.origin, &fields.path, message, help);
     }
-    let plain = |text: Sited<String>| Sited { value: literal(&text.value), origin: text.origin };
+    let plain = |text: Located<String>| Located { value: literal(&text.value), origin: text.origin };
     let program = fields.string("command", "npx").map(plain);
     let args = fields.strings("args", &json!(["-y", "some-server"])).unwrap_or_default();
     let args = args.into_iter().map(plain).collect();
@@ -62,24 +62,24 @@ fn command(draft: &mut Draft<'_>) -> Option<Launch> {
     // Variables that are passed on by their names.
     for name in fields.strings("env_vars", &json!(["NAME"])).unwrap_or_default() {
         let value = Some(format!("${{{}:-}}", name.value));
-        env.entry(name.value).or_insert(Sited { value, origin: name.origin });
+        env.entry(name.value).or_insert(Located { value, origin: name.origin });
     }
     for name in ["command", "args", "env", "cwd"] {
         if fields.has(name) {
-            draft.origins.insert(name.to_owned(), fields.name_origin(name).clone());
+            builder.origins.insert(name.to_owned(), fields.name_origin(name).clone());
         }
     }
     let program = program?;
-    if draft.report().mark() > mark {
+    if builder.report().mark() > mark {
         return None;
     }
-    draft
+    builder
         .command(&WrittenCommand { names: NAMES, program, args, env, env_file: None, cwd })
         .map(Launch::Command)
 }
 
-fn remote(draft: &mut Draft<'_>) -> Option<Launch> {
-    let fields = &draft.fields;
+fn remote(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
+    let fields = &builder.fields;
     let url = fields.string("url", "https://example.com/mcp");
     let mut headers = fields.map("http_headers", Null::IsWrong).unwrap_or_default();
     for text in headers.values_mut() {
@@ -87,13 +87,13 @@ fn remote(draft: &mut Draft<'_>) -> Option<Launch> {
     }
     for (name, variable) in fields.map("env_http_headers", Null::IsWrong).unwrap_or_default() {
         let value = variable.value.map(|variable| format!("${{{variable}}}"));
-        headers.insert(name, Sited { value, origin: variable.origin });
+        headers.insert(name, Located { value, origin: variable.origin });
     }
     if let Some(variable) = fields.string("bearer_token_env_var", "TOKEN") {
         let value = Some(format!("Bearer ${{{}}}", variable.value));
-        headers.insert("Authorization".to_owned(), Sited { value, origin: variable.origin });
+        headers.insert("Authorization".to_owned(), Located { value, origin: variable.origin });
     }
     fields.keep(&["command", "args", "env", "env_vars", "cwd"]);
-    draft.origins.insert("url".to_owned(), fields.name_origin("url").clone());
-    draft.url("url", &url?, &headers, None).map(Launch::Url)
+    builder.origins.insert("url".to_owned(), fields.name_origin("url").clone());
+    builder.url("url", &url?, &headers, None).map(Launch::Url)
 }

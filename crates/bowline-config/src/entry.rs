@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json, json};
 use super::dialect::Dialect;
 use super::environment::{Environment, Input};
 use super::expand::{Class, Expander, Strictness};
-use super::fields::{Fields, Sited};
+use super::fields::{Fields, Located};
 use super::lint;
 use super::model::{
     CommandLaunch, Launch, Prefer, Scope, Unknown, UpstreamConfig, UpstreamSettings, UrlLaunch,
@@ -98,16 +98,16 @@ pub(crate) struct Names {
 #[derive(Debug)]
 pub(crate) struct WrittenCommand {
     pub(crate) names: Names,
-    pub(crate) program: Sited<String>,
-    pub(crate) args: Vec<Sited<String>>,
-    pub(crate) env: BTreeMap<String, Sited<Option<String>>>,
-    pub(crate) env_file: Option<Sited<String>>,
-    pub(crate) cwd: Option<Sited<String>>,
+    pub(crate) program: Located<String>,
+    pub(crate) args: Vec<Located<String>>,
+    pub(crate) env: BTreeMap<String, Located<Option<String>>>,
+    pub(crate) env_file: Option<Located<String>>,
+    pub(crate) cwd: Option<Located<String>>,
 }
 
 /// An entry that is being read.
 #[derive(Debug)]
-pub(crate) struct Draft<'a> {
+pub(crate) struct EntryBuilder<'a> {
     pub(crate) context: &'a Context<'a>,
     pub(crate) fields: Fields<'a>,
     pub(crate) expander: Expander<'a>,
@@ -119,7 +119,7 @@ pub(crate) struct Draft<'a> {
     mark: usize,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> EntryBuilder<'a> {
     /// Begins to read the entry of that member; `None` if it is no object or its name cannot be used.
     pub(crate) fn begin(context: &'a Context<'a>, parent: &str, member: &'a Member) -> Option<Self> {
         Self::named(context, format!("{parent}.{}", member.name), &member.name, &member.origin, &member.node)
@@ -159,38 +159,38 @@ impl<'a> Draft<'a> {
     pub(crate) fn set<T>(
         &mut self,
         name: &str,
-        sited: Option<Sited<T>>,
+        located: Option<Located<T>>,
         apply: impl FnOnce(&mut UpstreamSettings, T),
     ) {
-        if let Some(sited) = sited {
-            self.origins.insert(name.to_owned(), sited.origin);
-            apply(&mut self.settings, sited.value);
+        if let Some(located) = located {
+            self.origins.insert(name.to_owned(), located.origin);
+            apply(&mut self.settings, located.value);
         }
     }
 
     /// Sets whether the server is used. Variables of one that is not may be unset.
-    pub(crate) fn enable(&mut self, sited: Option<Sited<bool>>) {
-        self.set("enabled", sited, |settings, value| settings.enabled = value);
+    pub(crate) fn enable(&mut self, located: Option<Located<bool>>) {
+        self.set("enabled", located, |settings, value| settings.enabled = value);
         if !self.settings.enabled {
             self.expander.strictness = Strictness::Lenient;
         }
     }
 
     /// A list of patterns for the names of tools.
-    pub(crate) fn patterns(&self, name: &str) -> Option<Sited<Vec<Pattern>>> {
+    pub(crate) fn patterns(&self, name: &str) -> Option<Located<Vec<Pattern>>> {
         let strings = self.fields.strings(name, &json!(["read_*"]))?;
         let origin = self.fields.get(name)?.origin.clone();
-        Some(Sited { value: strings.into_iter().map(|text| Pattern::new(text.value)).collect(), origin })
+        Some(Located { value: strings.into_iter().map(|text| Pattern::new(text.value)).collect(), origin })
     }
 
     /// A setting that loosens something, which a project may not do to its user.
-    pub(crate) fn own<T>(&self, name: &str, sited: Option<Sited<T>>) -> Option<Sited<T>> {
-        let sited = sited?;
+    pub(crate) fn own<T>(&self, name: &str, located: Option<Located<T>>) -> Option<Located<T>> {
+        let located = located?;
         if self.context.scope.is_own() {
-            return Some(sited);
+            return Some(located);
         }
         self.report().notice(
-            &sited.origin,
+            &located.origin,
             &self.fields.at(name),
             NoticeKind::Ignored,
             "ignored, because a file of a project may not loosen what is asked; write it into your own configuration",
@@ -247,8 +247,10 @@ impl<'a> Draft<'a> {
             env.insert(name.clone(), text);
         }
         let base = self.context.base();
-        let path = |sited: &Option<Sited<String>>, name: &str| match sited {
-            Some(sited) => self.expander.path(&sited.value, &sited.origin, &field(name), &base).map(Some),
+        let path = |located: &Option<Located<String>>, name: &str| match located {
+            Some(located) => {
+                self.expander.path(&located.value, &located.origin, &field(name), &base).map(Some)
+            }
             None => Some(None),
         };
         let env_file = path(&written.env_file, names.env_file);
@@ -275,8 +277,8 @@ impl<'a> Draft<'a> {
     pub(crate) fn url(
         &self,
         name: &str,
-        url: &Sited<String>,
-        headers: &BTreeMap<String, Sited<Option<String>>>,
+        url: &Located<String>,
+        headers: &BTreeMap<String, Located<Option<String>>>,
         prefer: Option<Prefer>,
     ) -> Option<UrlLaunch> {
         let report = self.report();

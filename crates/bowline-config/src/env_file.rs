@@ -110,9 +110,11 @@ mod tests {
         // V-57
         let (variables, errors) = parse_env_file(Path::new(".env"), "A=1\nhunter2\nB=\"open\n1X=2\n");
         assert_eq!(variables.len(), 1);
-        let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        assert_eq!(told.len(), 3);
-        assert!(told.iter().all(|text| !text.contains("hunter2")), "{told:?}");
-        assert!(told.iter().any(|text| text.starts_with(".env:2:1: expected a line such as `NAME=value`")));
+        let reported: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(reported.len(), 3);
+        assert!(reported.iter().all(|text| !text.contains("hunter2")), "{reported:?}");
+        assert!(
+            reported.iter().any(|text| text.starts_with(".env:2:1: expected a line such as `NAME=value`"))
+        );
     }
 }

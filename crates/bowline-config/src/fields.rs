@@ -14,7 +14,7 @@ use bowline_text::nearest;
 
 /// A value and where it was written.
 #[derive(Debug, Clone)]
-pub(crate) struct Sited<T> {
+pub(crate) struct Located<T> {
     pub(crate) value: T,
     pub(crate) origin: Origin,
 }
@@ -34,7 +34,7 @@ impl<'n> Fields<'n> {
     pub(crate) fn new(node: &'n Node, path: impl Into<String>, report: &'n Report) -> Option<Self> {
         let path = path.into();
         let Some(members) = node.as_object() else {
-            if twice(node, &path, report) {
+            if reject_duplicates(node, &path, report) {
                 return None;
             }
             report.error_with(
@@ -69,7 +69,7 @@ impl<'n> Fields<'n> {
     /// Asks for members only to keep them.
     pub(crate) fn keep(&self, names: &[&str]) {
         #[cfg(test)]
-        asked::note(names.iter().map(|name| self.at(name)));
+        requested_keys::note(names.iter().map(|name| self.at(name)));
         self.asked.borrow_mut().extend(names.iter().map(|name| (*name).to_owned()));
     }
 
@@ -94,7 +94,7 @@ impl<'n> Fields<'n> {
     }
 
     pub(crate) fn wrong_with(&self, node: &Node, name: &str, expected: &str, help: impl Into<String>) {
-        if twice(node, &self.at(name), self.report) {
+        if reject_duplicates(node, &self.at(name), self.report) {
             return;
         }
         // Messages end in logs, where a secret that is in the wrong place must not follow.
@@ -110,26 +110,26 @@ impl<'n> Fields<'n> {
         self.report.error_with(&node.origin, &self.at(name), message, help);
     }
 
-    pub(crate) fn string(&self, name: &str, example: &str) -> Option<Sited<String>> {
+    pub(crate) fn string(&self, name: &str, example: &str) -> Option<Located<String>> {
         let node = self.get(name)?;
         let Some(text) = node.as_str() else {
             self.wrong(node, name, "a string", &json!(example));
             return None;
         };
-        Some(Sited { value: text.to_owned(), origin: node.origin.clone() })
+        Some(Located { value: text.to_owned(), origin: node.origin.clone() })
     }
 
-    pub(crate) fn boolean(&self, name: &str) -> Option<Sited<bool>> {
+    pub(crate) fn boolean(&self, name: &str) -> Option<Located<bool>> {
         let node = self.get(name)?;
         let Value::Bool(value) = node.value else {
             let meant = node.as_str() != Some("false");
             self.wrong(node, name, "`true` or `false` without quotes", &json!(meant));
             return None;
         };
-        Some(Sited { value, origin: node.origin.clone() })
+        Some(Located { value, origin: node.origin.clone() })
     }
 
-    pub(crate) fn count(&self, name: &str, example: u64) -> Option<Sited<u64>> {
+    pub(crate) fn count(&self, name: &str, example: u64) -> Option<Located<u64>> {
         let node = self.get(name)?;
         let value = match &node.value {
             Value::Number(number) => number.as_u64(),
@@ -139,7 +139,7 @@ impl<'n> Fields<'n> {
             self.wrong(node, name, "a whole number", &json!(example));
             return None;
         };
-        Some(Sited { value, origin: node.origin.clone() })
+        Some(Located { value, origin: node.origin.clone() })
     }
 
     /// A number between 0 and 1.
@@ -157,7 +157,7 @@ impl<'n> Fields<'n> {
     }
 
     /// A duration as text with a unit, or a number that `unit` gives its meaning.
-    pub(crate) fn duration(&self, name: &str, unit: Unit) -> Option<Sited<Duration>> {
+    pub(crate) fn duration(&self, name: &str, unit: Unit) -> Option<Located<Duration>> {
         let node = self.get(name)?;
         let value = match &node.value {
             Value::Number(number) => number.as_f64().and_then(|number| {
@@ -178,10 +178,10 @@ impl<'n> Fields<'n> {
             self.wrong(node, name, expected, &example);
             return None;
         };
-        Some(Sited { value, origin: node.origin.clone() })
+        Some(Located { value, origin: node.origin.clone() })
     }
 
-    pub(crate) fn bytes(&self, name: &str) -> Option<Sited<u64>> {
+    pub(crate) fn bytes(&self, name: &str) -> Option<Located<u64>> {
         let node = self.get(name)?;
         let value = match &node.value {
             Value::Number(number) => number.as_u64(),
@@ -192,11 +192,11 @@ impl<'n> Fields<'n> {
             self.wrong(node, name, "a size such as `512MiB` or a number of bytes", &json!("512MiB"));
             return None;
         };
-        Some(Sited { value, origin: node.origin.clone() })
+        Some(Located { value, origin: node.origin.clone() })
     }
 
     /// One of some words.
-    pub(crate) fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Option<Sited<T>> {
+    pub(crate) fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Option<Located<T>> {
         self.choice_among(name, choices, choices.len())
     }
 
@@ -206,11 +206,11 @@ impl<'n> Fields<'n> {
         name: &str,
         choices: &[(&str, T)],
         proposed: usize,
-    ) -> Option<Sited<T>> {
+    ) -> Option<Located<T>> {
         let node = self.get(name)?;
         let text = node.as_str();
         if let Some((_, value)) = choices.iter().find(|(word, _)| Some(*word) == text) {
-            return Some(Sited { value: *value, origin: node.origin.clone() });
+            return Some(Located { value: *value, origin: node.origin.clone() });
         }
         let words: Vec<&str> = choices.iter().take(proposed).map(|(word, _)| *word).collect();
         let meant = text.and_then(|text| nearest(text, words.iter().copied()));
@@ -220,7 +220,7 @@ impl<'n> Fields<'n> {
     }
 
     /// A list of strings.
-    pub(crate) fn strings(&self, name: &str, example: &Json) -> Option<Vec<Sited<String>>> {
+    pub(crate) fn strings(&self, name: &str, example: &Json) -> Option<Vec<Located<String>>> {
         let node = self.get(name)?;
         let Some(items) = node.as_array() else {
             // The commonest mistake is the list as one string; what was meant can be shown.
@@ -228,7 +228,7 @@ impl<'n> Fields<'n> {
                 Some(text) => json!(shown_words(text.split_whitespace())),
                 None => example.clone(),
             };
-            if !twice(node, &self.at(name), self.report) {
+            if !reject_duplicates(node, &self.at(name), self.report) {
                 let message = format!("expected an array of strings, got {}", node.kind());
                 let help = format!("write {}", self.report.example(name, &example));
                 self.report.error_with(&node.origin, &self.at(name), message, help);
@@ -239,7 +239,7 @@ impl<'n> Fields<'n> {
         let mut whole = true;
         for (index, item) in items.iter().enumerate() {
             if let Some(text) = item.as_str() {
-                strings.push(Sited { value: text.to_owned(), origin: item.origin.clone() });
+                strings.push(Located { value: text.to_owned(), origin: item.origin.clone() });
                 continue;
             }
             whole = false;
@@ -253,7 +253,7 @@ impl<'n> Fields<'n> {
     }
 
     /// A map to strings; numbers and booleans are taken as they are written, `null` as absence where it is allowed.
-    pub(crate) fn map(&self, name: &str, null: Null) -> Option<BTreeMap<String, Sited<Option<String>>>> {
+    pub(crate) fn map(&self, name: &str, null: Null) -> Option<BTreeMap<String, Located<Option<String>>>> {
         let node = self.get(name)?;
         let Some(members) = node.as_object() else {
             self.wrong(node, name, "an object with a string for each name", &json!({ "NAME": "value" }));
@@ -274,13 +274,13 @@ impl<'n> Fields<'n> {
                     continue;
                 }
             };
-            map.insert(member.name.clone(), Sited { value, origin: member.node.origin.clone() });
+            map.insert(member.name.clone(), Located { value, origin: member.node.origin.clone() });
         }
         whole.then_some(map)
     }
 
     /// Reports what was not asked for as mistakes, where keeping it would change the meaning of the rest.
-    pub(crate) fn refuse_others(&self) {
+    pub(crate) fn reject_unknown(&self) {
         let asked = self.asked.borrow();
         for member in self.members.iter().filter(|member| !asked.contains(&member.name)) {
             let free = asked.iter().map(String::as_str).filter(|name| !self.has(name));
@@ -295,7 +295,7 @@ impl<'n> Fields<'n> {
     }
 
     /// Reports what was not asked for as mistakes if it is nearly one of `names`: what was meant by it protects.
-    pub(crate) fn refuse_slips(&self, names: &[&str]) {
+    pub(crate) fn reject_typos(&self, names: &[&str]) {
         let mut asked = self.asked.borrow_mut();
         for member in self.members {
             if asked.contains(&member.name) {
@@ -347,7 +347,7 @@ impl<'n> Fields<'n> {
 }
 
 /// Reports a name that is there twice, if that is what the value is.
-fn twice(node: &Node, path: &str, report: &Report) -> bool {
+fn reject_duplicates(node: &Node, path: &str, report: &Report) -> bool {
     let Value::Twice(line) = node.value else { return false };
     let message = format!("expected each name once, this one is already at line {line}");
     report.error_with(&node.origin, path, message, "keep one of them");
@@ -370,25 +370,25 @@ pub(crate) enum Null {
 
 /// What was asked for since it was last forgotten, so that a test can hold it against the table of keys.
 #[cfg(test)]
-pub(crate) mod asked {
+pub(crate) mod requested_keys {
     use std::cell::RefCell;
     use std::collections::BTreeSet;
 
     thread_local! {
-        static ASKED: RefCell<BTreeSet<String>> = const { RefCell::new(BTreeSet::new()) };
+        static REQUESTED: RefCell<BTreeSet<String>> = const { RefCell::new(BTreeSet::new()) };
     }
 
     /// Notes paths, without the numbers of elements.
     pub(super) fn note(paths: impl Iterator<Item = String>) {
         let plain = paths.map(|path| path.split(['[', ']']).step_by(2).collect());
-        ASKED.with_borrow_mut(|asked| asked.extend(plain));
+        REQUESTED.with_borrow_mut(|asked| asked.extend(plain));
     }
 
     pub(crate) fn forget() {
-        ASKED.take();
+        REQUESTED.take();
     }
 
-    pub(crate) fn told() -> BTreeSet<String> {
-        ASKED.take()
+    pub(crate) fn all() -> BTreeSet<String> {
+        REQUESTED.take()
     }
 }

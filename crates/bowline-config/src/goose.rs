@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::entry::{Context, Draft, Entry, Names, WrittenCommand};
+use super::entry::{Context, Entry, EntryBuilder, Names, WrittenCommand};
 use super::environment::Input;
-use super::fields::{Null, Sited, Unit};
+use super::fields::{Located, Null, Unit};
 use super::model::{Launch, Prefer};
 use super::node::{Member, Node, Value};
 use super::report::NoticeKind;
@@ -48,8 +48,8 @@ pub(crate) fn read(context: &Context<'_>, root: &Node) -> Vec<Entry> {
 }
 
 fn entry(context: &Context<'_>, member: &Member) -> Option<Entry> {
-    let mut draft = Draft::begin(context, "extensions", member)?;
-    draft.fields.keep(&[
+    let mut builder = EntryBuilder::begin(context, "extensions", member)?;
+    builder.fields.keep(&[
         "type",
         "enabled",
         "description",
@@ -63,108 +63,113 @@ fn entry(context: &Context<'_>, member: &Member) -> Option<Entry> {
         "timeout",
         "available_tools",
     ]);
-    if !draft.fields.has("type") {
-        let help = format!("write {}", draft.report().example("type", &json!("stdio")));
-        draft.report().error_with(&member.node.origin, &draft.fields.path, "expected `type`, got none", help);
-        draft.fields.keep(&["name", "display_name", "bundled"]);
-        return draft.finish(None);
+    if !builder.fields.has("type") {
+        let help = format!("write {}", builder.report().example("type", &json!("stdio")));
+        builder.report().error_with(
+            &member.node.origin,
+            &builder.fields.path,
+            "expected `type`, got none",
+            help,
+        );
+        builder.fields.keep(&["name", "display_name", "bundled"]);
+        return builder.finish(None);
     }
-    let kind = draft.fields.choice("type", &KINDS)?;
+    let kind = builder.fields.choice("type", &KINDS)?;
     if kind.value == Kind::Inside {
-        let word = draft.fields.get("type").and_then(Node::as_str).unwrap_or_default();
-        draft.report().notice(
+        let word = builder.fields.get("type").and_then(Node::as_str).unwrap_or_default();
+        builder.report().notice(
             &member.origin,
-            &draft.fields.path,
+            &builder.fields.path,
             NoticeKind::Skipped,
             format!("`{}` is of the type `{word}`, which runs only inside of Goose", member.name),
         );
         return None;
     }
-    let enabled = draft.fields.boolean("enabled");
-    draft.enable(enabled);
-    let description = draft.fields.string("description", "What it is for");
-    draft.set("description", description, |settings, value| settings.description = Some(value));
-    let timeout = draft.fields.duration("timeout", Unit::Seconds);
-    draft.set("request_timeout", timeout, |settings, value| settings.request_timeout = value);
-    let allow = draft.fields.strings("available_tools", &json!(["read_file"])).map(|names| Sited {
+    let enabled = builder.fields.boolean("enabled");
+    builder.enable(enabled);
+    let description = builder.fields.string("description", "What it is for");
+    builder.set("description", description, |settings, value| settings.description = Some(value));
+    let timeout = builder.fields.duration("timeout", Unit::Seconds);
+    builder.set("request_timeout", timeout, |settings, value| settings.request_timeout = value);
+    let allow = builder.fields.strings("available_tools", &json!(["read_file"])).map(|names| Located {
         value: names.into_iter().map(|name| Pattern::new(name.value)).collect::<Vec<_>>(),
-        origin: draft.fields.name_origin("available_tools").clone(),
+        origin: builder.fields.name_origin("available_tools").clone(),
     });
-    draft.set("allow", allow, |settings, value| settings.allow = value);
-    draft.unknown = draft.fields.raw(&["name", "display_name", "bundled"]);
+    builder.set("allow", allow, |settings, value| settings.allow = value);
+    builder.unknown = builder.fields.raw(&["name", "display_name", "bundled"]);
     let launch = match kind.value {
-        Kind::Stdio => command(&mut draft),
-        Kind::StreamableHttp => remote(&mut draft, Prefer::Streamable),
-        Kind::Sse => remote(&mut draft, Prefer::Sse),
+        Kind::Stdio => command(&mut builder),
+        Kind::StreamableHttp => remote(&mut builder, Prefer::Streamable),
+        Kind::Sse => remote(&mut builder, Prefer::Sse),
         Kind::Inside => None,
     };
-    draft.finish(launch)
+    builder.finish(launch)
 }
 
-fn command(draft: &mut Draft<'_>) -> Option<Launch> {
-    let fields = &draft.fields;
-    let mark = draft.report().mark();
+fn command(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
+    let fields = &builder.fields;
+    let mark = builder.report().mark();
     let program = fields.string("cmd", "npx");
     if !fields.has("cmd") {
-        let help = format!("write {}", draft.report().example("cmd", &json!("npx")));
-        draft.report().error_with(
+        let help = format!("write {}", builder.report().example("cmd", &json!("npx")));
+        builder.report().error_with(
             fields.origin,
             &fields.path,
             "expected `cmd` because `type` is `stdio`, got none",
             help,
         );
     }
-    let args = arguments(draft);
+    let args = arguments(builder);
     let cwd = fields.string("cwd", ".");
     let mut env = fields.map("envs", Null::IsWrong).unwrap_or_default();
-    for (name, key) in keys(draft) {
+    for (name, key) in keys(builder) {
         // What the keyring gave is final text, in which nothing more is to be replaced.
         let value = key.value.map(|value| value.replace("${", "$${"));
-        env.entry(name).or_insert(Sited { value, origin: key.origin });
+        env.entry(name).or_insert(Located { value, origin: key.origin });
     }
     for (name, setting) in [("cmd", "command"), ("args", "args"), ("envs", "env"), ("cwd", "cwd")] {
         if fields.has(name) {
-            draft.origins.insert(setting.to_owned(), fields.name_origin(name).clone());
+            builder.origins.insert(setting.to_owned(), fields.name_origin(name).clone());
         }
     }
     let program = program?;
-    if draft.report().mark() > mark {
+    if builder.report().mark() > mark {
         return None;
     }
-    draft
+    builder
         .command(&WrittenCommand { names: NAMES, program, args, env, env_file: None, cwd })
         .map(Launch::Command)
 }
 
-fn remote(draft: &mut Draft<'_>, prefer: Prefer) -> Option<Launch> {
-    let url = draft.fields.string("uri", "https://example.com/mcp");
-    if !draft.fields.has("uri") {
-        let help = format!("write {}", draft.report().example("uri", &json!("https://example.com/mcp")));
-        let origin = draft.fields.origin;
-        draft.report().error_with(
+fn remote(builder: &mut EntryBuilder<'_>, prefer: Prefer) -> Option<Launch> {
+    let url = builder.fields.string("uri", "https://example.com/mcp");
+    if !builder.fields.has("uri") {
+        let help = format!("write {}", builder.report().example("uri", &json!("https://example.com/mcp")));
+        let origin = builder.fields.origin;
+        builder.report().error_with(
             origin,
-            &draft.fields.path,
+            &builder.fields.path,
             "expected `uri` because of `type`, got none",
             help,
         );
     }
-    let headers = draft.fields.map("headers", Null::IsWrong).unwrap_or_default();
+    let headers = builder.fields.map("headers", Null::IsWrong).unwrap_or_default();
     // Headers refer to the variables of the extension itself.
-    let own = draft.fields.map("envs", Null::IsWrong).unwrap_or_default();
-    let keys = keys(draft);
+    let own = builder.fields.map("envs", Null::IsWrong).unwrap_or_default();
+    let keys = keys(builder);
     let locals = own.into_iter().chain(keys).filter_map(|(name, value)| Some((name, value.value?)));
-    draft.expander.locals = locals.collect();
+    builder.expander.locals = locals.collect();
     for (name, setting) in [("uri", "url"), ("headers", "headers")] {
-        if draft.fields.has(name) {
-            draft.origins.insert(setting.to_owned(), draft.fields.name_origin(name).clone());
+        if builder.fields.has(name) {
+            builder.origins.insert(setting.to_owned(), builder.fields.name_origin(name).clone());
         }
     }
-    draft.url("uri", &url?, &headers, Some(prefer)).map(Launch::Url)
+    builder.url("uri", &url?, &headers, Some(prefer)).map(Launch::Url)
 }
 
 /// The arguments; YAML reads numbers and booleans without quotes, which Goose takes as text.
-fn arguments(draft: &Draft<'_>) -> Vec<Sited<String>> {
-    let Some(node) = draft.fields.get("args") else { return Vec::new() };
+fn arguments(builder: &EntryBuilder<'_>) -> Vec<Located<String>> {
+    let Some(node) = builder.fields.get("args") else { return Vec::new() };
     let text = |item: &Node| match &item.value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
@@ -172,20 +177,20 @@ fn arguments(draft: &Draft<'_>) -> Vec<Sited<String>> {
         Value::Null | Value::Array(_) | Value::Object(_) | Value::Twice(_) => None,
     };
     let scalars: Option<Vec<_>> = node.as_array().and_then(|items| {
-        let sited = |item: &Node| Some(Sited { value: text(item)?, origin: item.origin.clone() });
-        items.iter().map(sited).collect()
+        let located = |item: &Node| Some(Located { value: text(item)?, origin: item.origin.clone() });
+        items.iter().map(located).collect()
     });
-    scalars.or_else(|| draft.fields.strings("args", &json!(["-y", "some-server"]))).unwrap_or_default()
+    scalars.or_else(|| builder.fields.strings("args", &json!(["-y", "some-server"]))).unwrap_or_default()
 }
 
 /// The values of `env_keys`, which Goose has in its keyring: from the inputs, else from the environment.
-fn keys(draft: &Draft<'_>) -> BTreeMap<String, Sited<Option<String>>> {
-    let names = draft.fields.strings("env_keys", &json!(["API_KEY"])).unwrap_or_default();
-    let value = |name: Sited<String>| {
-        let file = Some(draft.context.path.to_path_buf());
+fn keys(builder: &EntryBuilder<'_>) -> BTreeMap<String, Located<Option<String>>> {
+    let names = builder.fields.strings("env_keys", &json!(["API_KEY"])).unwrap_or_default();
+    let value = |name: Located<String>| {
+        let file = Some(builder.context.path.to_path_buf());
         let input = Input { id: name.value.clone(), file, password: true, ..Input::default() };
-        let value = draft.expander.named_input(&input, &name.origin, &draft.fields.at("env_keys"))?;
-        Some((name.value, Sited { value: Some(value), origin: name.origin }))
+        let value = builder.expander.named_input(&input, &name.origin, &builder.fields.at("env_keys"))?;
+        Some((name.value, Located { value: Some(value), origin: name.origin }))
     };
     names.into_iter().filter_map(value).collect()
 }

@@ -5,9 +5,9 @@ use serde_json::{Map, Value as Json, json};
 
 use super::commands::split_words;
 use super::dialect::Dialect;
-use super::entry::{Context, Draft, Entry, Names, WrittenCommand};
+use super::entry::{Context, Entry, EntryBuilder, Names, WrittenCommand};
 use super::expand::Class;
-use super::fields::{Fields, Null, Sited, Unit};
+use super::fields::{Fields, Located, Null, Unit};
 use super::model::{Launch, OauthConfig, Prefer, RootConfig, Scope, UrlLaunch};
 use super::node::{Member, Node, Value};
 use super::report::NoticeKind;
@@ -111,17 +111,17 @@ const KINDS: [(&str, Kind); 10] = [
 ];
 
 fn entry(context: &Context<'_>, parent: &str, member: &Member) -> Option<Entry> {
-    let mut draft = Draft::begin(context, parent, member)?;
-    draft.unknown = draft.fields.raw(&KEPT);
-    draft.fields.keep(&LAUNCH);
-    read_settings(&mut draft);
-    let launch = read_launch(&mut draft);
-    draft.finish(launch)
+    let mut builder = EntryBuilder::begin(context, parent, member)?;
+    builder.unknown = builder.fields.raw(&KEPT);
+    builder.fields.keep(&LAUNCH);
+    read_settings(&mut builder);
+    let launch = read_launch(&mut builder);
+    builder.finish(launch)
 }
 
-fn read_launch(draft: &mut Draft<'_>) -> Option<Launch> {
-    let fields = &draft.fields;
-    let report = draft.report();
+fn read_launch(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
+    let fields = &builder.fields;
+    let report = builder.report();
     let kind = ["type", "transport", "transportType"]
         .into_iter()
         .find(|name| fields.has(name))
@@ -131,7 +131,7 @@ fn read_launch(draft: &mut Draft<'_>) -> Option<Launch> {
         Some(Some(kind)) => Some(kind),
         None => None,
     };
-    if let Some(Sited { value: Kind::WebSocket, origin }) = &kind {
+    if let Some(Located { value: Kind::WebSocket, origin }) = &kind {
         let help = format!("write {} if the server has it", report.example("type", &json!("http")));
         report.error_with(origin, &fields.at("type"), "WebSocket is no transport of the protocol", help);
         return None;
@@ -162,11 +162,11 @@ fn read_launch(draft: &mut Draft<'_>) -> Option<Launch> {
                 report.example("url", &json!("https://example.com/mcp"))
             ),
         };
-        report.error_with(draft.fields.origin, &fields.path, message, help);
+        report.error_with(builder.fields.origin, &fields.path, message, help);
         return None;
     }
     if wants_command {
-        return command(draft);
+        return command(builder);
     }
     let Some(url_name) = url_name else {
         let help = format!("write {}", report.example("url", &json!("https://example.com/mcp")));
@@ -174,12 +174,12 @@ fn read_launch(draft: &mut Draft<'_>) -> Option<Launch> {
         return None;
     };
     let prefer = kind.map(|kind| if kind.value == Kind::Sse { Prefer::Sse } else { Prefer::Streamable });
-    remote(draft, url_name, prefer)
+    remote(builder, url_name, prefer)
 }
 
-fn command(draft: &mut Draft<'_>) -> Option<Launch> {
-    let fields = &draft.fields;
-    let null = if draft.context.dialect == Dialect::VsCode { Null::Unsets } else { Null::IsWrong };
+fn command(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
+    let fields = &builder.fields;
+    let null = if builder.context.dialect == Dialect::VsCode { Null::Unsets } else { Null::IsWrong };
     let mark = fields.report.mark();
     let program = fields.string("command", "npx");
     let args = fields.strings("args", &json!(["-y", "some-server"])).unwrap_or_default();
@@ -189,32 +189,32 @@ fn command(draft: &mut Draft<'_>) -> Option<Launch> {
     let program = program?;
     for name in ["command", "args", "env", "envFile", "cwd"] {
         if fields.has(name) {
-            draft.origins.insert(name.to_owned(), fields.name_origin(name).clone());
+            builder.origins.insert(name.to_owned(), fields.name_origin(name).clone());
         }
     }
     if fields.report.mark() > mark {
         return None;
     }
-    draft.command(&WrittenCommand { names: NAMES, program, args, env, env_file, cwd }).map(Launch::Command)
+    builder.command(&WrittenCommand { names: NAMES, program, args, env, env_file, cwd }).map(Launch::Command)
 }
 
-fn remote(draft: &mut Draft<'_>, url_name: &str, prefer: Option<Prefer>) -> Option<Launch> {
-    let fields = &draft.fields;
+fn remote(builder: &mut EntryBuilder<'_>, url_name: &str, prefer: Option<Prefer>) -> Option<Launch> {
+    let fields = &builder.fields;
     let url = fields.string(url_name, "https://example.com/mcp");
     let headers = fields.map("headers", Null::IsWrong).unwrap_or_default();
     let helper = fields.string("headersHelper", "/opt/bin/print-headers");
     // Commands and their environment are for local servers; editors leave them behind when a type is changed.
     fields.keep(&["args", "env", "envFile", "cwd", "workingDirectory"]);
-    draft.origins.insert("url".to_owned(), fields.name_origin(url_name).clone());
+    builder.origins.insert("url".to_owned(), fields.name_origin(url_name).clone());
     for name in ["headers", "headersHelper", "oauth", "auth"] {
         if fields.has(name) {
-            draft.origins.insert(name.to_owned(), fields.name_origin(name).clone());
+            builder.origins.insert(name.to_owned(), fields.name_origin(name).clone());
         }
     }
-    let launch = draft.url(url_name, &url?, &headers, prefer);
-    let helper = helper.map(|helper| headers_helper(draft, &helper));
-    let oauth = read_oauth(draft);
-    let (oauth, bearer) = read_auth(draft, oauth);
+    let launch = builder.url(url_name, &url?, &headers, prefer);
+    let helper = helper.map(|helper| headers_helper(builder, &helper));
+    let oauth = read_oauth(builder);
+    let (oauth, bearer) = read_auth(builder, oauth);
     let mut launch = launch?;
     if let Some(bearer) = bearer {
         launch.headers.entry("Authorization".to_owned()).or_insert(bearer);
@@ -226,16 +226,16 @@ fn remote(draft: &mut Draft<'_>, url_name: &str, prefer: Option<Prefer>) -> Opti
     Some(Launch::Url(UrlLaunch { oauth, ..launch }))
 }
 
-fn headers_helper(draft: &Draft<'_>, helper: &Sited<String>) -> Option<Vec<Text>> {
-    let path = draft.fields.at("headersHelper");
+fn headers_helper(builder: &EntryBuilder<'_>, helper: &Located<String>) -> Option<Vec<Text>> {
+    let path = builder.fields.at("headersHelper");
     let words = match split_words(&helper.value) {
         Ok(words) if !words.is_empty() => words,
         Ok(_) => {
-            draft.report().error(&helper.origin, &path, "expected a command, got nothing");
+            builder.report().error(&helper.origin, &path, "expected a command, got nothing");
             return None;
         }
         Err(error) => {
-            draft.report().error(&helper.origin, &path, error);
+            builder.report().error(&helper.origin, &path, error);
             return None;
         }
     };
@@ -243,27 +243,27 @@ fn headers_helper(draft: &Draft<'_>, helper: &Sited<String>) -> Option<Vec<Text>
         .iter()
         .any(|word| word.contains(['|', ';', '>', '<', '`']) || word.contains("$(") || word == "&&")
     {
-        draft.report().notice(
+        builder.report().notice(
             &helper.origin,
             &path,
             NoticeKind::Advice,
             "the command is run without a shell; put pipes and the like into a script",
         );
     }
-    words.iter().map(|word| draft.expander.text(word, &helper.origin, &path, Class::Open)).collect()
+    words.iter().map(|word| builder.expander.text(word, &helper.origin, &path, Class::Open)).collect()
 }
 
-fn read_oauth(draft: &mut Draft<'_>) -> Option<OauthConfig> {
-    let node = draft.fields.get("oauth")?;
+fn read_oauth(builder: &mut EntryBuilder<'_>) -> Option<OauthConfig> {
+    let node = builder.fields.get("oauth")?;
     // Some clients write `false` or `true` for whether to sign in at all.
     if let Value::Bool(_) = node.value {
-        draft.unknown.insert("oauth".to_owned(), node.to_json());
+        builder.unknown.insert("oauth".to_owned(), node.to_json());
         return None;
     }
-    let fields = Fields::new(node, draft.fields.at("oauth"), draft.report())?;
+    let fields = Fields::new(node, builder.fields.at("oauth"), builder.report())?;
     let private = |name: &str, class| {
-        let sited = fields.string(name, "…")?;
-        draft.expander.text(&sited.value, &sited.origin, &fields.at(name), class)
+        let located = fields.string(name, "…")?;
+        builder.expander.text(&located.value, &located.origin, &fields.at(name), class)
     };
     let oauth = OauthConfig {
         client_id: private("clientId", Class::Open).or_else(|| private("client_id", Class::Open)),
@@ -284,19 +284,22 @@ fn read_oauth(draft: &mut Draft<'_>) -> Option<OauthConfig> {
     ]);
     let rest: Map<String, Json> = kept.into_iter().chain(fields.finish()).collect();
     if !rest.is_empty() {
-        draft.unknown.insert("oauth".to_owned(), rest.into());
+        builder.unknown.insert("oauth".to_owned(), rest.into());
     }
     Some(oauth)
 }
 
 /// Cursor's static client, or a token as a plain string.
-fn read_auth(draft: &mut Draft<'_>, oauth: Option<OauthConfig>) -> (Option<OauthConfig>, Option<Text>) {
-    let Some(node) = draft.fields.get("auth") else { return (oauth, None) };
-    let path = draft.fields.at("auth");
+fn read_auth(
+    builder: &mut EntryBuilder<'_>,
+    oauth: Option<OauthConfig>,
+) -> (Option<OauthConfig>, Option<Text>) {
+    let Some(node) = builder.fields.get("auth") else { return (oauth, None) };
+    let path = builder.fields.at("auth");
     match &node.value {
         Value::String(word) if word == "oauth" => (oauth, None),
         Value::String(token) => {
-            let token = draft.expander.text(token, &node.origin, &path, Class::Private);
+            let token = builder.expander.text(token, &node.origin, &path, Class::Private);
             let bearer = token.map(|token| {
                 let shown = format!("Bearer {}", token.shown());
                 Text::secret(format!("Bearer {}", token.expose()), shown, node.origin.clone())
@@ -304,10 +307,10 @@ fn read_auth(draft: &mut Draft<'_>, oauth: Option<OauthConfig>) -> (Option<Oauth
             (oauth, bearer)
         }
         _ => {
-            let Some(fields) = Fields::new(node, path, draft.report()) else { return (oauth, None) };
+            let Some(fields) = Fields::new(node, path, builder.report()) else { return (oauth, None) };
             let private = |name: &str, class| {
-                let sited = fields.string(name, "…")?;
-                draft.expander.text(&sited.value, &sited.origin, &fields.at(name), class)
+                let located = fields.string(name, "…")?;
+                builder.expander.text(&located.value, &located.origin, &fields.at(name), class)
             };
             let auth = OauthConfig {
                 client_id: private("CLIENT_ID", Class::Open),
@@ -317,7 +320,7 @@ fn read_auth(draft: &mut Draft<'_>, oauth: Option<OauthConfig>) -> (Option<Oauth
             };
             let rest = fields.finish();
             if !rest.is_empty() {
-                draft.unknown.insert("auth".to_owned(), rest.into());
+                builder.unknown.insert("auth".to_owned(), rest.into());
             }
             (Some(auth), None)
         }
@@ -354,63 +357,64 @@ pub(crate) fn port(fields: &Fields<'_>, name: &str) -> Option<u16> {
     port
 }
 
-fn read_settings(draft: &mut Draft<'_>) {
-    let enabled = draft.fields.boolean("enabled");
-    let disabled = draft.fields.boolean("disabled");
-    let enabled = disabled.map(|sited| Sited { value: !sited.value, origin: sited.origin }).or(enabled);
-    draft.enable(enabled);
+fn read_settings(builder: &mut EntryBuilder<'_>) {
+    let enabled = builder.fields.boolean("enabled");
+    let disabled = builder.fields.boolean("disabled");
+    let enabled =
+        disabled.map(|located| Located { value: !located.value, origin: located.origin }).or(enabled);
+    builder.enable(enabled);
 
-    let description = draft.fields.string("description", "What it is for");
-    draft.set("description", description, |settings, value| settings.description = Some(value));
-    let always = draft.fields.boolean("alwaysLoad");
-    draft.set("always_load", always, |settings, value| settings.always_load = value);
+    let description = builder.fields.string("description", "What it is for");
+    builder.set("description", description, |settings, value| settings.description = Some(value));
+    let always = builder.fields.boolean("alwaysLoad");
+    builder.set("always_load", always, |settings, value| settings.always_load = value);
 
     for name in ["tools", "includeTools", "enabledTools"] {
-        let patterns = draft.patterns(name);
-        draft.set("allow", patterns, |settings, value| settings.allow = value);
+        let patterns = builder.patterns(name);
+        builder.set("allow", patterns, |settings, value| settings.allow = value);
     }
     for name in ["excludeTools", "disabledTools"] {
-        let patterns = draft.patterns(name);
-        draft.set("deny", patterns, |settings, value| settings.deny = value);
+        let patterns = builder.patterns(name);
+        builder.set("deny", patterns, |settings, value| settings.deny = value);
     }
     for name in ["autoApprove", "alwaysAllow"] {
-        let patterns = draft.patterns(name);
-        let patterns = draft.own(name, patterns);
-        draft.set("auto_approve", patterns, |settings, value| settings.auto_approve.extend(value));
+        let patterns = builder.patterns(name);
+        let patterns = builder.own(name, patterns);
+        builder.set("auto_approve", patterns, |settings, value| settings.auto_approve.extend(value));
     }
-    let trust = draft.fields.boolean("trust");
-    let trust = draft.own("trust", trust);
-    draft.set("auto_approve", trust.filter(|trust| trust.value), |settings, _| {
+    let trust = builder.fields.boolean("trust");
+    let trust = builder.own("trust", trust);
+    builder.set("auto_approve", trust.filter(|trust| trust.value), |settings, _| {
         settings.auto_approve = vec![Pattern::new("*")];
     });
 
-    let unit = timeout_unit(draft);
-    let timeout = draft.fields.duration("timeout", unit);
-    draft.set("request_timeout", timeout, |settings, value| settings.request_timeout = value);
-    let request = draft.fields.duration("requestTimeout", Unit::Milliseconds);
-    draft.set("request_timeout", request, |settings, value| settings.request_timeout = value);
-    let connection = draft.fields.duration("connectionTimeout", Unit::Milliseconds);
-    draft.set("startup_timeout", connection, |settings, value| settings.startup_timeout = value);
+    let unit = timeout_unit(builder);
+    let timeout = builder.fields.duration("timeout", unit);
+    builder.set("request_timeout", timeout, |settings, value| settings.request_timeout = value);
+    let request = builder.fields.duration("requestTimeout", Unit::Milliseconds);
+    builder.set("request_timeout", request, |settings, value| settings.request_timeout = value);
+    let connection = builder.fields.duration("connectionTimeout", Unit::Milliseconds);
+    builder.set("startup_timeout", connection, |settings, value| settings.startup_timeout = value);
 
     let eras =
         [("auto", None), ("legacy", Some(Revision::V2025_11_25)), ("modern", Some(Revision::V2026_07_28))];
-    let era = draft.fields.choice("protocolEra", &eras);
-    draft.set("revision", era, |settings, value| settings.revision = value);
-    read_roots(draft);
+    let era = builder.fields.choice("protocolEra", &eras);
+    builder.set("revision", era, |settings, value| settings.revision = value);
+    read_roots(builder);
 }
 
 /// Cline counts seconds and the others milliseconds; a timeout below a second is neither's meaning.
-fn timeout_unit(draft: &Draft<'_>) -> Unit {
-    let file = draft.context.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+fn timeout_unit(builder: &EntryBuilder<'_>) -> Unit {
+    let file = builder.context.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if file.starts_with("cline") {
         return Unit::Seconds;
     }
-    let Some(node) = draft.fields.get("timeout") else { return Unit::Milliseconds };
+    let Some(node) = builder.fields.get("timeout") else { return Unit::Milliseconds };
     match &node.value {
         Value::Number(number) if number.as_f64().is_some_and(|number| number < 1000.0) => {
-            draft.report().notice(
+            builder.report().notice(
                 &node.origin,
-                &draft.fields.at("timeout"),
+                &builder.fields.at("timeout"),
                 NoticeKind::Advice,
                 format!("`{number}` is read as seconds; write milliseconds"),
             );
@@ -421,24 +425,25 @@ fn timeout_unit(draft: &Draft<'_>) -> Unit {
 }
 
 /// Roots as objects with a `uri`, or as plain strings.
-pub(crate) fn read_roots(draft: &mut Draft<'_>) {
-    let Some(node) = draft.fields.get("roots") else { return };
+pub(crate) fn read_roots(builder: &mut EntryBuilder<'_>) {
+    let Some(node) = builder.fields.get("roots") else { return };
     let example = json!([{ "uri": "file:///srv/project", "name": "project" }]);
     let Some(items) = node.as_array() else {
-        draft.fields.wrong(node, "roots", "an array of roots", &example);
+        builder.fields.wrong(node, "roots", "an array of roots", &example);
         return;
     };
     let mut roots = Vec::new();
     for (index, item) in items.iter().enumerate() {
-        let path = draft.fields.at(&format!("roots[{index}]"));
+        let path = builder.fields.at(&format!("roots[{index}]"));
         let mut name = None;
         let uri = if let Value::String(uri) = &item.value {
             uri.clone()
         } else {
-            let Some(fields) = Fields::new(item, path.clone(), draft.report()) else { continue };
+            let Some(fields) = Fields::new(item, path.clone(), builder.report()) else { continue };
             if !fields.has("uri") {
-                let help = format!("write {}", draft.report().example("uri", &json!("file:///srv/project")));
-                draft.report().error_with(&item.origin, &path, "expected `uri`, got none", help);
+                let help =
+                    format!("write {}", builder.report().example("uri", &json!("file:///srv/project")));
+                builder.report().error_with(&item.origin, &path, "expected `uri`, got none", help);
             }
             let uri = fields.string("uri", "file:///srv/project");
             name = fields.string("name", "project").map(|name| name.value);
@@ -448,13 +453,13 @@ pub(crate) fn read_roots(draft: &mut Draft<'_>) {
         };
         let origin = &item.origin;
         let text = if uri.starts_with("file:") {
-            draft.expander.text(&uri, origin, &path, Class::Open)
+            builder.expander.text(&uri, origin, &path, Class::Open)
         } else {
-            draft.expander.path(&uri, origin, &path, &draft.context.base())
+            builder.expander.path(&uri, origin, &path, &builder.context.base())
         };
         roots.extend(text.map(|uri| RootConfig { uri, name }));
     }
-    draft.set("roots", Some(Sited { value: roots, origin: node.origin.clone() }), |settings, value| {
+    builder.set("roots", Some(Located { value: roots, origin: node.origin.clone() }), |settings, value| {
         settings.roots = value;
     });
 }

@@ -58,7 +58,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
     use std::path::PathBuf;
 
-    use super::super::fields::asked;
+    use super::super::fields::requested_keys;
     use super::super::{Config, Environment, Loader, NoticeKind, Scope, Source};
     use super::*;
     use expect_test::expect_file;
@@ -96,7 +96,7 @@ mod tests {
     }
 
     /// What a configuration says, without where it says it.
-    fn said(config: &Config) -> String {
+    fn explained(config: &Config) -> String {
         let Config { gateway, rules, sampling, audit, disclosure, .. } = config;
         let upstreams: Vec<_> = config.upstreams.iter().map(|one| (&one.launch, &one.settings)).collect();
         format!("{gateway:?} {rules:?} {sampling:?} {audit:?} {disclosure:?} {upstreams:?}")
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_parser_asks_for_the_keys_of_the_table_and_no_others() {
-        asked::forget();
+        requested_keys::forget();
         let mut known: BTreeSet<String> =
             ["servers", "inputs", "gateway", "rules", "sampling", "audit", "disclosure"]
                 .map(Into::into)
@@ -121,7 +121,7 @@ mod tests {
                 load(&file(section, &[key.name]));
             }
         }
-        let mut asked = asked::told();
+        let mut asked = requested_keys::all();
         asked.retain(|path| !REFUSED.iter().any(|name| *path == format!("sampling.providers.NAME.{name}")));
         // A table inside of another is asked for where it has tables of its own as well.
         asked.retain(|path| {
@@ -138,7 +138,7 @@ mod tests {
                 let Absent::Default(value) = key.absent else { continue };
                 let without = file(section, &[]);
                 let with = format!("{without}{} = {value}\n", key.name);
-                assert_eq!(said(&load(&with)), said(&load(&without)), "{with}");
+                assert_eq!(explained(&load(&with)), explained(&load(&without)), "{with}");
             }
         }
     }
@@ -151,7 +151,7 @@ mod tests {
             {
                 let changed = load(&file(section, &[key.name]));
                 let before = load(&file(section, &[]));
-                let is_seen = said(&changed) != said(&before) || key.name == "enabled";
+                let is_seen = explained(&changed) != explained(&before) || key.name == "enabled";
                 assert!(is_seen, "{} of {}", key.name, section.header);
             }
         }

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::entry::{Context, Draft, Entry, Names, WrittenCommand};
-use super::fields::{Fields, Sited};
+use super::entry::{Context, Entry, EntryBuilder, Names, WrittenCommand};
+use super::fields::{Fields, Located};
 use super::lint;
 use super::model::{CommandLaunch, Launch, Prefer};
 use super::node::Node;
@@ -35,11 +35,11 @@ fn entry(context: &Context<'_>, root: &Node) -> Option<Entry> {
         report.error_with(&name.origin, "name", format!("expected a string, got {}", name.kind()), help);
         return None;
     };
-    let mut draft = Draft::named(context, String::new(), text, &name.origin, root)?;
-    let description = draft.fields.string("description", "What it is for");
-    draft.set("description", description, |settings, value| settings.description = Some(value));
-    draft.fields.keep(&["name"]);
-    draft.unknown = draft.fields.raw(&[
+    let mut builder = EntryBuilder::named(context, String::new(), text, &name.origin, root)?;
+    let description = builder.fields.string("description", "What it is for");
+    builder.set("description", description, |settings, value| settings.description = Some(value));
+    builder.fields.keep(&["name"]);
+    builder.unknown = builder.fields.raw(&[
         "title",
         "version",
         "version_detail",
@@ -51,8 +51,8 @@ fn entry(context: &Context<'_>, root: &Node) -> Option<Entry> {
         "postInstallInstructions",
     ]);
 
-    let remotes = list(&draft.fields, "remotes");
-    let packages = list(&draft.fields, "packages");
+    let remotes = list(&builder.fields, "remotes");
+    let packages = list(&builder.fields, "packages");
     if remotes.is_empty() && packages.is_empty() {
         let message = "expected `packages` or `remotes`, got neither";
         report.error_with(&root.origin, "", message, "add the package or the URL the server is published as");
@@ -63,10 +63,10 @@ fn entry(context: &Context<'_>, root: &Node) -> Option<Entry> {
     let launch = remotes
         .iter()
         .enumerate()
-        .find_map(|(index, node)| remote(&mut draft, node, format!("remotes[{index}]")))
+        .find_map(|(index, node)| remote(&mut builder, node, format!("remotes[{index}]")))
         .or_else(|| {
             let mut candidates = packages.iter().enumerate();
-            candidates.find_map(|(index, node)| package(&mut draft, node, &format!("packages[{index}]")))
+            candidates.find_map(|(index, node)| package(&mut builder, node, &format!("packages[{index}]")))
         });
     if launch.is_none() && report.mark() == mark {
         report.notice(
@@ -77,7 +77,7 @@ fn entry(context: &Context<'_>, root: &Node) -> Option<Entry> {
         );
         return None;
     }
-    draft.finish(launch)
+    builder.finish(launch)
 }
 
 fn list<'n>(fields: &Fields<'n>, name: &str) -> Vec<&'n Node> {
@@ -89,30 +89,30 @@ fn list<'n>(fields: &Fields<'n>, name: &str) -> Vec<&'n Node> {
     items.iter().collect()
 }
 
-fn remote(draft: &mut Draft<'_>, node: &Node, path: String) -> Option<Launch> {
-    let fields = Fields::new(node, path, draft.report())?;
+fn remote(builder: &mut EntryBuilder<'_>, node: &Node, path: String) -> Option<Launch> {
+    let fields = Fields::new(node, path, builder.report())?;
     let kinds = [("streamable-http", Prefer::Streamable), ("sse", Prefer::Sse), ("http", Prefer::Streamable)];
     let kind = fields.choice(either(&fields, "type", "transport_type"), &kinds);
     let url = fields.string("url", "https://example.com/mcp");
     if url.is_none() && !fields.has("url") {
-        let help = format!("write {}", draft.report().example("url", &json!("https://example.com/mcp")));
-        draft.report().error_with(&node.origin, &fields.path, "expected `url`, got none", help);
+        let help = format!("write {}", builder.report().example("url", &json!("https://example.com/mcp")));
+        builder.report().error_with(&node.origin, &fields.path, "expected `url`, got none", help);
     }
-    let server = draft.fields.get("name").and_then(Node::as_str);
-    let inputs = Inputs { expander: &draft.expander, server, fallback: Fallback::Nothing };
+    let server = builder.fields.get("name").and_then(Node::as_str);
+    let inputs = Inputs { expander: &builder.expander, server, fallback: Fallback::Nothing };
     let url = url.and_then(|url| Some((inputs.fill(&fields, "url", &url)?, url)));
     let headers = key_values(&inputs, &fields, "headers");
     fields.finish();
     let (filled, url) = url?;
     let prefer = kind?.value;
     // The text is final; what looks like a variable in it is none.
-    let literal = Sited { value: filled.expose().replace("${", "$${"), origin: url.origin };
-    let mut launch = draft.url("url", &literal, &BTreeMap::new(), Some(prefer))?;
+    let literal = Located { value: filled.expose().replace("${", "$${"), origin: url.origin };
+    let mut launch = builder.url("url", &literal, &BTreeMap::new(), Some(prefer))?;
     launch.headers = headers?;
     if filled.is_secret() {
         launch.url = filled;
     }
-    draft.origins.insert("url".to_owned(), node.origin.clone());
+    builder.origins.insert("url".to_owned(), node.origin.clone());
     Some(Launch::Url(launch))
 }
 
@@ -193,8 +193,8 @@ const TYPES: [(&str, Runtime); 6] = [
     ("mcpb", Runtime::Bundle),
 ];
 
-fn package(draft: &mut Draft<'_>, node: &Node, path: &str) -> Option<Launch> {
-    let report = draft.report();
+fn package(builder: &mut EntryBuilder<'_>, node: &Node, path: &str) -> Option<Launch> {
+    let report = builder.report();
     let fields = Fields::new(node, path, report)?;
     let mark = report.mark();
     let name = either(&fields, "registryType", "registry_type");
@@ -212,8 +212,8 @@ fn package(draft: &mut Draft<'_>, node: &Node, path: &str) -> Option<Launch> {
     let transport =
         fields.get("transport").and_then(|transport| transport.get("type")).and_then(Node::as_str);
 
-    let server = draft.fields.get("name").and_then(Node::as_str);
-    let inputs = Inputs { expander: &draft.expander, server, fallback: Fallback::Nothing };
+    let server = builder.fields.get("name").and_then(Node::as_str);
+    let inputs = Inputs { expander: &builder.expander, server, fallback: Fallback::Nothing };
     let runtime_args = arguments(&inputs, &fields, either(&fields, "runtimeArguments", "runtime_arguments"));
     let package_args = arguments(&inputs, &fields, either(&fields, "packageArguments", "package_arguments"));
     let inputs = Inputs { fallback: Fallback::Variable, ..inputs };
@@ -244,15 +244,15 @@ fn package(draft: &mut Draft<'_>, node: &Node, path: &str) -> Option<Launch> {
         origin: node,
     };
     let launch = plan.command();
-    announce(draft, &fields, &launch, &plan);
-    draft.origins.insert("command".to_owned(), node.origin.clone());
+    announce(builder, &fields, &launch, &plan);
+    builder.origins.insert("command".to_owned(), node.origin.clone());
     Some(Launch::Command(launch))
 }
 
 /// A name or version that becomes part of an argument: it can be no option, and nothing but one word.
 fn word(fields: &Fields<'_>, name: &str, example: &str) -> Option<String> {
-    let sited = fields.string(name, example);
-    let Some(sited) = sited else {
+    let located = fields.string(name, example);
+    let Some(located) = located else {
         if !fields.has(name) {
             let help = format!("write {}", fields.report.example(name, &json!(example)));
             fields.report.error_with(
@@ -264,19 +264,20 @@ fn word(fields: &Fields<'_>, name: &str, example: &str) -> Option<String> {
         }
         return None;
     };
-    let plain = sited.value.chars().all(|c| c.is_ascii_alphanumeric() || "@/._-+:~%".contains(c));
-    let exact = name != "version" || (sited.value != "latest" && !sited.value.contains(['/', '@', '~', ':']));
-    if sited.value.is_empty() || sited.value.starts_with('-') || !plain || !exact {
+    let plain = located.value.chars().all(|c| c.is_ascii_alphanumeric() || "@/._-+:~%".contains(c));
+    let exact =
+        name != "version" || (located.value != "latest" && !located.value.contains(['/', '@', '~', ':']));
+    if located.value.is_empty() || located.value.starts_with('-') || !plain || !exact {
         let what = if name == "version" { "one exact version" } else { "the name of a package" };
         fields.report.error_with(
-            &sited.origin,
+            &located.origin,
             &fields.at(name),
-            format!("expected {what}, got `{}`", sited.value),
+            format!("expected {what}, got `{}`", located.value),
             format!("write {}", fields.report.example(name, &json!(example))),
         );
         return None;
     }
-    Some(sited.value)
+    Some(located.value)
 }
 
 /// The arguments of a list that have a value.
@@ -458,17 +459,17 @@ impl Plan<'_> {
 }
 
 /// Shows the exact command, since nobody wrote it down before.
-fn announce(draft: &Draft<'_>, fields: &Fields<'_>, launch: &CommandLaunch, plan: &Plan<'_>) {
-    let report = draft.report();
-    let sited = |text: &Text| Sited { value: text.expose().to_owned(), origin: text.origin().clone() };
+fn announce(builder: &EntryBuilder<'_>, fields: &Fields<'_>, launch: &CommandLaunch, plan: &Plan<'_>) {
+    let report = builder.report();
+    let located = |text: &Text| Located { value: text.expose().to_owned(), origin: text.origin().clone() };
     let env = launch.env.iter().map(|(name, value)| {
         let origin = value.as_ref().map_or(&plan.origin.origin, Text::origin).clone();
-        (name.clone(), Sited { value: Some(String::new()), origin })
+        (name.clone(), Located { value: Some(String::new()), origin })
     });
     let written = WrittenCommand {
         names: NAMES,
-        program: sited(&launch.program),
-        args: launch.args.iter().map(sited).collect(),
+        program: located(&launch.program),
+        args: launch.args.iter().map(located).collect(),
         env: env.collect(),
         env_file: None,
         cwd: None,
@@ -484,7 +485,7 @@ fn announce(draft: &Draft<'_>, fields: &Fields<'_>, launch: &CommandLaunch, plan
         );
     }
     let words: Vec<&str> = std::iter::once(&launch.program).chain(&launch.args).map(Text::shown).collect();
-    let publisher = draft.fields.get("name").and_then(Node::as_str).and_then(|name| name.split_once('/'));
+    let publisher = builder.fields.get("name").and_then(Node::as_str).and_then(|name| name.split_once('/'));
     let publisher = publisher.map_or("an unnamed publisher", |(publisher, _)| publisher);
     report.notice(
         &plan.origin.origin,

@@ -2,7 +2,7 @@
 
 use super::environment::Input;
 use super::expand::{Expander, Strictness};
-use super::fields::{Fields, Sited};
+use super::fields::{Fields, Located};
 use super::node::{Node, Value};
 use super::report::Origin;
 use super::text::{Text, mask_url};
@@ -64,7 +64,7 @@ impl Inputs<'_> {
     }
 
     /// A text with its `{curly}` variables replaced by those of `variables`; others stay as they are.
-    pub(crate) fn fill(&self, item: &Fields<'_>, name: &str, text: &Sited<String>) -> Option<Text> {
+    pub(crate) fn fill(&self, item: &Fields<'_>, name: &str, text: &Located<String>) -> Option<Text> {
         let variables = item.get("variables");
         let (mut value, mut shown, mut secret, mut whole) = (String::new(), String::new(), false, true);
         let mut rest = text.value.as_str();

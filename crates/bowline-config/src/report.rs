@@ -136,12 +136,12 @@ pub(crate) struct Report {
     format: Format,
     errors: RefCell<Vec<ConfigError>>,
     notices: RefCell<Vec<Notice>>,
-    told: RefCell<BTreeSet<String>>,
+    reported: RefCell<BTreeSet<String>>,
 }
 
 impl Report {
     pub(crate) fn new(format: Format) -> Self {
-        Self { format, errors: RefCell::default(), notices: RefCell::default(), told: RefCell::default() }
+        Self { format, errors: RefCell::default(), notices: RefCell::default(), reported: RefCell::default() }
     }
 
     pub(crate) fn error(&self, origin: &Origin, field: &str, message: impl Into<String>) {
@@ -171,7 +171,7 @@ impl Report {
 
     /// Whether `what` is asked about for the first time, so that a thing is told once in a file.
     pub(crate) fn first(&self, what: &str) -> bool {
-        self.told.borrow_mut().insert(what.to_owned())
+        self.reported.borrow_mut().insert(what.to_owned())
     }
 
     /// How many errors there are so far; a part that adds none was read well.

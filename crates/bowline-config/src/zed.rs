@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::entry::{Context, Draft, Entry, Names, WrittenCommand};
+use super::entry::{Context, Entry, EntryBuilder, Names, WrittenCommand};
 use super::expand::Class;
 use super::fields::{Fields, Null, Unit};
 use super::model::{Launch, OauthConfig, UrlLaunch};
@@ -31,30 +31,30 @@ pub(crate) fn read(context: &Context<'_>, root: &Node) -> Vec<Entry> {
 }
 
 fn entry(context: &Context<'_>, member: &Member) -> Option<Entry> {
-    let mut draft = Draft::begin(context, "context_servers", member)?;
-    let enabled = draft.fields.boolean("enabled");
-    draft.enable(enabled);
-    let timeout = draft.fields.duration("timeout", Unit::Seconds);
-    draft.set("request_timeout", timeout, |settings, value| settings.request_timeout = value);
-    draft.unknown = draft.fields.raw(&["remote", "source", "settings"]);
+    let mut builder = EntryBuilder::begin(context, "context_servers", member)?;
+    let enabled = builder.fields.boolean("enabled");
+    builder.enable(enabled);
+    let timeout = builder.fields.duration("timeout", Unit::Seconds);
+    builder.set("request_timeout", timeout, |settings, value| settings.request_timeout = value);
+    builder.unknown = builder.fields.raw(&["remote", "source", "settings"]);
 
-    draft.fields.keep(&["command", "args", "env", "url", "headers", "oauth"]);
-    let has_command = draft.fields.has("command");
-    let has_url = draft.fields.has("url");
+    builder.fields.keep(&["command", "args", "env", "url", "headers", "oauth"]);
+    let has_command = builder.fields.has("command");
+    let has_url = builder.fields.has("url");
     if has_command && has_url {
         let message = "expected either `command` or `url`, got both";
-        let origin = draft.fields.name_origin("url");
-        draft.report().error_with(origin, &draft.fields.path, message, "keep the one that is meant");
-        return draft.finish(None);
+        let origin = builder.fields.name_origin("url");
+        builder.report().error_with(origin, &builder.fields.path, message, "keep the one that is meant");
+        return builder.finish(None);
     }
     if !has_command && !has_url {
         // An entry that only has settings belongs to an extension, which brings the command along.
-        if draft.fields.has("settings")
-            || draft.unknown.get("source").is_some_and(|source| source == "extension")
+        if builder.fields.has("settings")
+            || builder.unknown.get("source").is_some_and(|source| source == "extension")
         {
-            draft.report().notice(
+            builder.report().notice(
                 &member.origin,
-                &draft.fields.path,
+                &builder.fields.path,
                 NoticeKind::Skipped,
                 format!(
                     "`{}` is an extension of Zed, which only Zed can start; add its command to use it here",
@@ -63,7 +63,7 @@ fn entry(context: &Context<'_>, member: &Member) -> Option<Entry> {
             );
             return None;
         }
-        let report = draft.report();
+        let report = builder.report();
         let help = format!(
             "write {} and {}, or {}",
             report.example("command", &json!("npx")),
@@ -72,25 +72,25 @@ fn entry(context: &Context<'_>, member: &Member) -> Option<Entry> {
         );
         report.error_with(
             &member.node.origin,
-            &draft.fields.path,
+            &builder.fields.path,
             "expected `command` or `url`, got neither",
             help,
         );
-        return draft.finish(None);
+        return builder.finish(None);
     }
-    let launch = if has_command { command(&mut draft) } else { remote(&mut draft) };
-    draft.finish(launch)
+    let launch = if has_command { command(&mut builder) } else { remote(&mut builder) };
+    builder.finish(launch)
 }
 
-fn command(draft: &mut Draft<'_>) -> Option<Launch> {
-    let node = draft.fields.get("command")?;
-    draft.origins.insert("command".to_owned(), draft.fields.name_origin("command").clone());
-    let mark = draft.report().mark();
+fn command(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
+    let node = builder.fields.get("command")?;
+    builder.origins.insert("command".to_owned(), builder.fields.name_origin("command").clone());
+    let mark = builder.report().mark();
     let written = if let Value::Object(_) = node.value {
-        let nested = Fields::new(node, draft.fields.at("command"), draft.report())?;
+        let nested = Fields::new(node, builder.fields.at("command"), builder.report())?;
         if !nested.has("path") {
-            let help = format!("write {}", draft.report().example("path", &json!("npx")));
-            draft.report().error_with(&node.origin, &nested.path, "expected `path`, got none", help);
+            let help = format!("write {}", builder.report().example("path", &json!("npx")));
+            builder.report().error_with(&node.origin, &nested.path, "expected `path`, got none", help);
         }
         let program = nested.string("path", "npx");
         let args = nested.strings("args", &json!(["-y", "some-server"])).unwrap_or_default();
@@ -98,36 +98,36 @@ fn command(draft: &mut Draft<'_>) -> Option<Launch> {
         nested.finish();
         WrittenCommand { names: NESTED, program: program?, args, env, env_file: None, cwd: None }
     } else {
-        let program = draft.fields.string("command", "npx");
-        let args = draft.fields.strings("args", &json!(["-y", "some-server"])).unwrap_or_default();
-        let env = draft.fields.map("env", Null::IsWrong).unwrap_or_default();
+        let program = builder.fields.string("command", "npx");
+        let args = builder.fields.strings("args", &json!(["-y", "some-server"])).unwrap_or_default();
+        let env = builder.fields.map("env", Null::IsWrong).unwrap_or_default();
         WrittenCommand { names: FLAT, program: program?, args, env, env_file: None, cwd: None }
     };
     for name in ["args", "env"] {
-        if draft.fields.has(name) {
-            draft.origins.insert(name.to_owned(), draft.fields.name_origin(name).clone());
+        if builder.fields.has(name) {
+            builder.origins.insert(name.to_owned(), builder.fields.name_origin(name).clone());
         }
     }
-    if draft.report().mark() > mark {
+    if builder.report().mark() > mark {
         return None;
     }
-    draft.command(&written).map(Launch::Command)
+    builder.command(&written).map(Launch::Command)
 }
 
-fn remote(draft: &mut Draft<'_>) -> Option<Launch> {
-    let url = draft.fields.string("url", "https://example.com/mcp");
-    let headers = draft.fields.map("headers", Null::IsWrong).unwrap_or_default();
+fn remote(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
+    let url = builder.fields.string("url", "https://example.com/mcp");
+    let headers = builder.fields.map("headers", Null::IsWrong).unwrap_or_default();
     for name in ["url", "headers", "oauth"] {
-        if draft.fields.has(name) {
-            draft.origins.insert(name.to_owned(), draft.fields.name_origin(name).clone());
+        if builder.fields.has(name) {
+            builder.origins.insert(name.to_owned(), builder.fields.name_origin(name).clone());
         }
     }
-    let launch = draft.url("url", &url?, &headers, None);
-    let oauth = draft.fields.get("oauth").and_then(|node| {
-        let fields = Fields::new(node, draft.fields.at("oauth"), draft.report())?;
+    let launch = builder.url("url", &url?, &headers, None);
+    let oauth = builder.fields.get("oauth").and_then(|node| {
+        let fields = Fields::new(node, builder.fields.at("oauth"), builder.report())?;
         let private = |name: &str, class| {
-            let sited = fields.string(name, "…")?;
-            draft.expander.text(&sited.value, &sited.origin, &fields.at(name), class)
+            let located = fields.string(name, "…")?;
+            builder.expander.text(&located.value, &located.origin, &fields.at(name), class)
         };
         let oauth = OauthConfig {
             client_id: private("client_id", Class::Open),

@@ -2,10 +2,13 @@
 
 use super::{
     alias::Aliases,
-    draft::{Draft, Media, Mode, Part, Reading, Written, number, part, result_parts, shown, tools},
-    ledger::Tokens,
     metadata::{self, Known},
-    stops::Stops,
+    request::{
+        EncodedRequest, Media, Mode, ModelRequest, ModelResponse, Part, number, part, result_parts, shown,
+        tools,
+    },
+    stop_sequences::StopSequences,
+    usage::Tokens,
 };
 use bowline_types::{ContentBlock, RawJson, Role, StopReason, ToolUseContent};
 use serde::{Deserialize, Serialize};
@@ -88,8 +91,8 @@ const KNOWN_METADATA: &[(&str, Known)] = &[("user_id", Known::Text)];
 const KNOWN_PARAMETERS: &[(&str, Known)] = &[("top_k", Known::Whole), ("top_p", Known::Number)];
 
 /// Writes a request. Fails when the content cannot be given to such a provider.
-pub(super) fn write(draft: &Draft<'_>) -> Result<Written, String> {
-    let params = draft.params;
+pub(super) fn write(request: &ModelRequest<'_>) -> Result<EncodedRequest, String> {
+    let params = request.params;
     let mut names = Aliases::new(NAME);
     let (offered, tool_choice) = match tools(params)? {
         None => (Vec::new(), None),
@@ -107,16 +110,16 @@ pub(super) fn write(draft: &Draft<'_>) -> Result<Written, String> {
         }
     };
     let sequences = params.stop_sequences.as_deref().unwrap_or_default();
-    let most = if draft.quirks.no_stops { 0 } else { usize::MAX };
+    let most = if request.quirks.no_stops { 0 } else { usize::MAX };
     // The API refuses sequences of nothing but blanks.
-    let stops = Stops::new(sequences, most, |sequence| !sequence.trim().is_empty());
+    let stops = StopSequences::new(sequences, most, |sequence| !sequence.trim().is_empty());
     let temperature = number(params.temperature.map(|value| value.clamp(0.0, 1.0)));
     let request = Request {
-        model: draft.model,
-        max_tokens: draft.max_tokens,
-        system: draft.system.as_deref(),
-        messages: messages(draft, &mut names)?,
-        temperature: temperature.filter(|_| !draft.quirks.no_temperature),
+        model: request.model,
+        max_tokens: request.max_tokens,
+        system: request.system.as_deref(),
+        messages: messages(request, &mut names)?,
+        temperature: temperature.filter(|_| !request.quirks.no_temperature),
         stop_sequences: &stops.sent,
         tools: offered,
         tool_choice,
@@ -124,14 +127,14 @@ pub(super) fn write(draft: &Draft<'_>) -> Result<Written, String> {
         parameters: metadata::known(params.metadata.as_ref(), KNOWN_PARAMETERS),
     };
     let body = serde_json::to_vec(&request).map_err(|error| error.to_string())?;
-    Ok(Written { body: body.into(), tools: names, stops })
+    Ok(EncodedRequest { body: body.into(), tools: names, stops })
 }
 
 /// The messages, with those in a row of one role as one, since the API wants roles to alternate.
-fn messages(draft: &Draft<'_>, names: &mut Aliases) -> Result<Vec<Message>, String> {
+fn messages(request: &ModelRequest<'_>, names: &mut Aliases) -> Result<Vec<Message>, String> {
     let mut ids = Aliases::new(NAME);
     let mut out: Vec<Message> = Vec::new();
-    for message in &draft.params.messages {
+    for message in &request.params.messages {
         let role = if message.role == Role::Assistant { "assistant" } else { "user" };
         let mut content = Vec::new();
         for found in &message.content {
@@ -202,14 +205,14 @@ fn image(media: &Media<'_>) -> Result<Block, String> {
 #[derive(Deserialize)]
 struct Answer {
     model: Option<String>,
-    content: Vec<Said>,
+    content: Vec<ResponseBlock>,
     stop_reason: Option<String>,
     usage: Option<Usage>,
 }
 
 /// A block of an answer. It is read as one struct, so that the input of a call stays as it was written.
 #[derive(Deserialize)]
-struct Said {
+struct ResponseBlock {
     r#type: String,
     text: Option<String>,
     id: Option<String>,
@@ -230,15 +233,15 @@ struct Usage {
 }
 
 /// Reads an answer. Fails when it is none.
-pub(super) fn read(body: &[u8], written: &Written) -> Result<Reading, String> {
+pub(super) fn read(body: &[u8], written: &EncodedRequest) -> Result<ModelResponse, String> {
     let answer: Answer = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let cut_off = answer.stop_reason.as_deref() == Some("max_tokens");
     let mut content: Vec<ContentBlock> = Vec::new();
-    for said in answer.content {
-        let kind = said.r#type.clone();
-        match (kind.as_str(), said) {
-            ("text", Said { text: Some(text), .. }) => content.push(text.into()),
-            ("tool_use", Said { id: Some(id), name: Some(name), input: Some(input), .. })
+    for block in answer.content {
+        let kind = block.r#type.clone();
+        match (kind.as_str(), block) {
+            ("text", ResponseBlock { text: Some(text), .. }) => content.push(text.into()),
+            ("tool_use", ResponseBlock { id: Some(id), name: Some(name), input: Some(input), .. })
                 if input.is_object() =>
             {
                 content.push(ToolUseContent::new(id, written.tools.name(&name), input).into());
@@ -263,5 +266,5 @@ pub(super) fn read(body: &[u8], written: &Written) -> Result<Reading, String> {
         let input = cached.into_iter().flatten().fold(usage.input, u64::saturating_add);
         Tokens { input, output: usage.output }
     });
-    Ok(Reading { content, model: answer.model, stop_reason, tokens })
+    Ok(ModelResponse { content, model: answer.model, stop_reason, tokens })
 }

@@ -3,13 +3,13 @@
 use super::{
     anthropic,
     choice::choose,
-    draft::{Draft, Reading, Written, estimate, shown},
     error::{SampleError, SampleErrorKind, SettingsError},
-    ledger::{Ledger, Tokens, Usage},
     openai,
+    provider_error::{ProviderError, Retry, error_kind, one_line, retry},
     quirks::Quirks,
-    said::{Again, Said, again, one_line, verdict},
-    settings::{Api, Model, Pace, Provider, Settings},
+    request::{EncodedRequest, ModelRequest, ModelResponse, estimate, shown},
+    settings::{Api, Model, Provider, RequestSettings, Settings},
+    usage::{Tokens, Usage, UsageTracker},
 };
 use bowline_client::BoxFuture;
 use bowline_http::{Post, PostAnswer, PostError};
@@ -28,7 +28,7 @@ use std::{
 use tokio::time::{Instant, sleep, timeout_at};
 
 /// As good as no end.
-const ENDLESS: Duration = Duration::from_secs(365 * 24 * 3600);
+const ONE_YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Answers what servers ask of a model. Clones share their accounts.
 #[derive(Clone)]
@@ -36,8 +36,8 @@ pub struct Broker(Arc<Shared>);
 
 struct Shared {
     models: Vec<Ready>,
-    ledger: Arc<Ledger>,
-    pace: Pace,
+    tracker: Arc<UsageTracker>,
+    request_settings: RequestSettings,
     post: Box<dyn Post>,
     random: Box<dyn Fn() -> u64 + Send + Sync>,
 }
@@ -97,7 +97,7 @@ impl Broker {
             return Ok(None);
         }
         settings.check()?;
-        let Settings { providers, models, caps, pace } = settings;
+        let Settings { providers, models, caps, request_settings } = settings;
         let mut ready = Vec::with_capacity(models.len());
         for model in models {
             let provider = providers.iter().find(|provider| provider.name == model.provider).cloned();
@@ -106,8 +106,8 @@ impl Broker {
             let quirks = Mutex::new(Quirks::expected(&provider));
             ready.push(Ready { provider, url, headers, quirks, model });
         }
-        let (ledger, post, random) = (Ledger::new(caps), Box::new(post), Box::new(random));
-        Ok(Some(Self(Arc::new(Shared { models: ready, ledger, pace, post, random }))))
+        let (tracker, post, random) = (UsageTracker::new(caps), Box::new(post), Box::new(random));
+        Ok(Some(Self(Arc::new(Shared { models: ready, tracker, request_settings, post, random }))))
     }
 
     /// Asks a model what a server wants to know.
@@ -130,18 +130,18 @@ impl Broker {
         let system = system(&asker, &params);
         let input = estimate(&params, system.as_deref());
         let wanted = params.max_tokens.min(ready.model.max_tokens.unwrap_or(u64::MAX));
-        let reservation = shared.ledger.reserve(&asker.server, Instant::now(), input, wanted)?;
-        let draft = Draft {
+        let reservation = shared.tracker.reserve(&asker.server, Instant::now(), input, wanted)?;
+        let request = ModelRequest {
             params: &params,
             model: &ready.model.name,
             max_tokens: reservation.output(),
             system,
             quirks: ready.quirks(),
         };
-        match shared.ask(ready, draft).await {
-            Ok(reading) => {
-                let tokens = reading.tokens.filter(|tokens| *tokens != Tokens::default());
-                let tokens = tokens.unwrap_or_else(|| Tokens { input, output: written(&reading.content) });
+        match shared.ask(ready, request).await {
+            Ok(response) => {
+                let tokens = response.tokens.filter(|tokens| *tokens != Tokens::default());
+                let tokens = tokens.unwrap_or_else(|| Tokens { input, output: written(&response.content) });
                 reservation.settle(tokens);
                 tracing::info!(
                     server = asker.server,
@@ -151,7 +151,7 @@ impl Broker {
                     output_tokens = tokens.output,
                     "a model answered a sampling request"
                 );
-                Ok(result(reading, &ready.model.name))
+                Ok(result(response, &ready.model.name))
             }
             Err(error) => {
                 if !error.may_have_cost() {
@@ -193,14 +193,17 @@ impl Broker {
 
     /// What a server has used so far.
     pub fn usage(&self, server: &str) -> Usage {
-        self.0.ledger.usage(server, Instant::now())
+        self.0.tracker.usage(server, Instant::now())
     }
 }
 
 impl fmt::Debug for Broker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let models: Vec<_> = self.0.models.iter().map(|ready| &ready.model).collect();
-        f.debug_struct("Broker").field("models", &models).field("pace", &self.0.pace).finish_non_exhaustive()
+        f.debug_struct("Broker")
+            .field("models", &models)
+            .field("pace", &self.0.request_settings)
+            .finish_non_exhaustive()
     }
 }
 
@@ -227,8 +230,8 @@ fn written(content: &[ContentBlock]) -> u64 {
     u64::try_from(letters.fold(0, usize::saturating_add) / 4).unwrap_or(u64::MAX)
 }
 
-fn result(reading: Reading, asked: &str) -> CreateMessageResult {
-    let mut blocks = reading.content;
+fn result(response: ModelResponse, asked: &str) -> CreateMessageResult {
+    let mut blocks = response.content;
     // One block goes alone, which is all that older revisions know. A model may have nothing to say.
     let content = match blocks.pop() {
         None => OneOrMany::from(""),
@@ -238,10 +241,10 @@ fn result(reading: Reading, asked: &str) -> CreateMessageResult {
             OneOrMany::Many(blocks)
         }
     };
-    let model = reading.model.as_deref().map(shown).filter(|name| !name.is_empty());
+    let model = response.model.as_deref().map(shown).filter(|name| !name.is_empty());
     let model = model.unwrap_or_else(|| asked.to_owned());
     let mut result = CreateMessageResult::new(Role::Assistant, content, model);
-    result.stop_reason = reading.stop_reason;
+    result.stop_reason = response.stop_reason;
     result
 }
 
@@ -250,27 +253,27 @@ impl Ready {
         *self.quirks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self, draft: &Draft<'_>) -> Result<Written, SampleError> {
+    fn write(&self, request: &ModelRequest<'_>) -> Result<EncodedRequest, SampleError> {
         let written = match self.provider.api {
-            Api::OpenAi => openai::write(draft),
-            Api::Anthropic { .. } => anthropic::write(draft),
+            Api::OpenAi => openai::write(request),
+            Api::Anthropic { .. } => anthropic::write(request),
         };
         written.map_err(SampleError::invalid)
     }
 
-    fn read(&self, answer: &PostAnswer, written: &Written) -> Result<Reading, SampleError> {
-        let reading = match self.provider.api {
+    fn read(&self, answer: &PostAnswer, written: &EncodedRequest) -> Result<ModelResponse, SampleError> {
+        let response = match self.provider.api {
             Api::OpenAi => openai::read(&answer.body, written),
             Api::Anthropic { .. } => anthropic::read(&answer.body, written),
         };
-        let mut reading = reading.map_err(|reason| match Said::in_success(&answer.body) {
-            Some(said) => self.failure(SampleErrorKind::Failed, answer, &said),
+        let mut response = response.map_err(|reason| match ProviderError::in_success(&answer.body) {
+            Some(provider_error) => self.failure(SampleErrorKind::Failed, answer, &provider_error),
             None => SampleError::new(SampleErrorKind::Malformed, self.line(&reason)),
         })?;
-        if written.stops.cut(&mut reading.content) {
-            reading.stop_reason = Some(StopReason::StopSequence);
+        if written.stops.cut(&mut response.content) {
+            response.stop_reason = Some(StopReason::StopSequence);
         }
-        Ok(reading)
+        Ok(response)
     }
 
     /// A text fit to be shown.
@@ -279,12 +282,17 @@ impl Ready {
     }
 
     /// All that the user should know of a refusal.
-    fn failure(&self, kind: SampleErrorKind, answer: &PostAnswer, said: &Said) -> SampleError {
+    fn failure(
+        &self,
+        kind: SampleErrorKind,
+        answer: &PostAnswer,
+        provider_error: &ProviderError,
+    ) -> SampleError {
         let header = |name: &str| answer.headers.get(name)?.to_str().ok();
         let location = header(header::LOCATION.as_str()).filter(|_| kind == SampleErrorKind::Redirected);
         let words = match location {
             Some(to) => format!("to {}", self.line(to)),
-            None => said.line(|text| self.provider.scrub(text)),
+            None => provider_error.line(|text| self.provider.scrub(text)),
         };
         let request = header("x-request-id").or_else(|| header("request-id"));
         let request = request.map(|id| format!("request {}", self.line(id))).unwrap_or_default();
@@ -311,38 +319,46 @@ impl Ready {
 
 impl Shared {
     /// Asks until there is an answer, or no sense in asking again.
-    async fn ask(&self, ready: &Ready, mut draft: Draft<'_>) -> Result<Reading, SampleError> {
+    async fn ask(&self, ready: &Ready, mut request: ModelRequest<'_>) -> Result<ModelResponse, SampleError> {
         let now = Instant::now();
-        let deadline = now.checked_add(self.pace.timeout).unwrap_or(now + ENDLESS);
+        let deadline = now.checked_add(self.request_settings.timeout).unwrap_or(now + ONE_YEAR);
         let mut attempt = 0;
         loop {
-            let written = ready.write(&draft)?;
+            let written = ready.write(&request)?;
             let posted = self.post.post(&ready.url, ready.headers.clone(), written.body.clone());
             let answer = timeout_at(deadline, posted).await.map_err(|_| {
-                SampleError::new(SampleErrorKind::TimedOut, format!("{}: {:?}", ready.url, self.pace.timeout))
+                SampleError::new(
+                    SampleErrorKind::TimedOut,
+                    format!("{}: {:?}", ready.url, self.request_settings.timeout),
+                )
             })?;
             let answer = answer.map_err(|error| ready.no_answer(&error))?;
             if answer.status.is_success() && answer.status != StatusCode::NO_CONTENT {
                 return ready.read(&answer, &written);
             }
-            let said = Said::read(&answer.body);
-            if draft.quirks.learn(answer.status, &said) {
+            let provider_error = ProviderError::read(&answer.body);
+            if request.quirks.learn(answer.status, &provider_error) {
                 tracing::debug!(
                     provider = ready.provider.name,
-                    model = draft.model,
+                    model = request.model,
                     "retrying without a parameter that the model rejects"
                 );
-                *ready.quirks.lock().unwrap_or_else(PoisonError::into_inner) = draft.quirks;
+                *ready.quirks.lock().unwrap_or_else(PoisonError::into_inner) = request.quirks;
                 continue;
             }
-            let kind = verdict(answer.status, &said);
-            let failure = ready.failure(kind, &answer, &said);
-            let delay = match again(kind, &said, &answer.headers, attempt, self.pace.retries) {
-                Again::Never => return Err(failure),
-                Again::Soon => self.share(self.growing(attempt)),
-                Again::After(asked) if asked > self.pace.longest_delay => return Err(failure),
-                Again::After(asked) => asked.saturating_add(self.share(self.pace.first_delay)),
-            };
+            let kind = error_kind(answer.status, &provider_error);
+            let failure = ready.failure(kind, &answer, &provider_error);
+            let delay =
+                match retry(kind, &provider_error, &answer.headers, attempt, self.request_settings.retries) {
+                    Retry::Never => return Err(failure),
+                    Retry::Soon => self.share(self.backoff(attempt)),
+                    Retry::After(asked) if asked > self.request_settings.longest_delay => {
+                        return Err(failure);
+                    }
+                    Retry::After(asked) => {
+                        asked.saturating_add(self.share(self.request_settings.first_delay))
+                    }
+                };
             if deadline.duration_since(Instant::now()) <= delay {
                 return Err(failure);
             }
@@ -352,9 +368,9 @@ impl Shared {
         }
     }
 
-    fn growing(&self, attempt: u32) -> Duration {
+    fn backoff(&self, attempt: u32) -> Duration {
         let factor = 2_u32.checked_pow(attempt).unwrap_or(u32::MAX);
-        self.pace.first_delay.saturating_mul(factor).min(self.pace.longest_delay)
+        self.request_settings.first_delay.saturating_mul(factor).min(self.request_settings.longest_delay)
     }
 
     /// A random share of a delay, so that many who failed together do not come back together.

@@ -2,11 +2,14 @@
 
 use super::{
     alias::Aliases,
-    draft::{Draft, Media, Mode, Part, Reading, Written, number, part, result_parts, shown, tools},
-    ledger::Tokens,
     metadata::{self, Known},
     quirks::Limit,
-    stops::Stops,
+    request::{
+        EncodedRequest, Media, Mode, ModelRequest, ModelResponse, Part, number, part, result_parts, shown,
+        tools,
+    },
+    stop_sequences::StopSequences,
+    usage::Tokens,
 };
 use bowline_types::{
     ContentBlock, RawJson, Role, SamplingMessage, StopReason, ToolResultContent, ToolUseContent,
@@ -125,8 +128,8 @@ const KNOWN: &[(&str, Known)] = &[
 ];
 
 /// Writes a request. Fails when the content cannot be given to such a provider.
-pub(super) fn write(draft: &Draft<'_>) -> Result<Written, String> {
-    let params = draft.params;
+pub(super) fn write(request: &ModelRequest<'_>) -> Result<EncodedRequest, String> {
+    let params = request.params;
     let mut names = Aliases::new(NAME);
     let (offered, tool_choice) = match tools(params)? {
         None => (Vec::new(), None),
@@ -148,30 +151,30 @@ pub(super) fn write(draft: &Draft<'_>) -> Result<Written, String> {
         }
     };
     let stops = params.stop_sequences.as_deref().unwrap_or_default();
-    let stops = Stops::new(stops, if draft.quirks.no_stops { 0 } else { STOPS }, |_| true);
-    let limit = Some(draft.max_tokens);
-    let named = draft.quirks.limit;
+    let stops = StopSequences::new(stops, if request.quirks.no_stops { 0 } else { STOPS }, |_| true);
+    let limit = Some(request.max_tokens);
+    let named = request.quirks.limit;
     let request = Request {
-        model: draft.model,
-        messages: messages(draft, &mut names)?,
+        model: request.model,
+        messages: messages(request, &mut names)?,
         max_tokens: limit.filter(|_| named == Limit::Tokens),
         max_completion_tokens: limit.filter(|_| named == Limit::CompletionTokens),
         temperature: number(params.temperature.map(|value| value.clamp(0.0, 2.0)))
-            .filter(|_| !draft.quirks.no_temperature),
+            .filter(|_| !request.quirks.no_temperature),
         stop: &stops.sent,
         tools: offered,
         tool_choice,
         metadata: metadata::known(params.metadata.as_ref(), KNOWN),
     };
     let body = serde_json::to_vec(&request).map_err(|error| error.to_string())?;
-    Ok(Written { body: body.into(), tools: names, stops })
+    Ok(EncodedRequest { body: body.into(), tools: names, stops })
 }
 
-fn messages(draft: &Draft<'_>, names: &mut Aliases) -> Result<Vec<Message>, String> {
+fn messages(request: &ModelRequest<'_>, names: &mut Aliases) -> Result<Vec<Message>, String> {
     let mut ids = Aliases::new(ID);
     let mut out = Vec::new();
-    out.extend(draft.system.clone().map(|content| Message::System { content }));
-    for message in &draft.params.messages {
+    out.extend(request.system.clone().map(|content| Message::System { content }));
+    for message in &request.params.messages {
         if message.role == Role::Assistant {
             out.push(assistant(message, names, &mut ids)?);
         } else {
@@ -291,34 +294,34 @@ struct Choice {
 
 #[derive(Deserialize)]
 struct Answer {
-    content: Option<Said>,
+    content: Option<ResponseContent>,
     refusal: Option<String>,
-    tool_calls: Option<Vec<Called>>,
+    tool_calls: Option<Vec<ResponseCall>>,
 }
 
 /// Some providers answer in pieces.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Said {
+enum ResponseContent {
     Text(String),
-    Pieces(Vec<SaidPiece>),
+    Pieces(Vec<ResponsePart>),
 }
 
 #[derive(Deserialize)]
-struct SaidPiece {
+struct ResponsePart {
     #[serde(default)]
     text: String,
 }
 
 #[derive(Deserialize)]
-struct Called {
+struct ResponseCall {
     #[serde(default)]
     id: String,
-    function: CalledFunction,
+    function: ResponseFunction,
 }
 
 #[derive(Deserialize)]
-struct CalledFunction {
+struct ResponseFunction {
     name: String,
     arguments: Option<RawJson>,
 }
@@ -332,15 +335,15 @@ struct Usage {
 }
 
 /// Reads an answer. Fails when it is none.
-pub(super) fn read(body: &[u8], written: &Written) -> Result<Reading, String> {
+pub(super) fn read(body: &[u8], written: &EncodedRequest) -> Result<ModelResponse, String> {
     let completion: Completion = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let choice = completion.choices.into_iter().next().ok_or("it contains no choices")?;
     let message = choice.message;
     let cut_off = choice.finish_reason.as_deref() == Some("length");
     let mut content: Vec<ContentBlock> = Vec::new();
     let text = match message.content {
-        Some(Said::Text(text)) => text,
-        Some(Said::Pieces(pieces)) => pieces.into_iter().map(|piece| piece.text).collect(),
+        Some(ResponseContent::Text(text)) => text,
+        Some(ResponseContent::Pieces(pieces)) => pieces.into_iter().map(|piece| piece.text).collect(),
         None => String::new(),
     };
     let refusal = message.refusal.filter(|refusal| !refusal.is_empty() && text.is_empty());
@@ -371,7 +374,7 @@ pub(super) fn read(body: &[u8], written: &Written) -> Result<Reading, String> {
     });
     let tokens =
         completion.usage.map(|usage| Tokens { input: usage.prompt_tokens, output: usage.completion_tokens });
-    Ok(Reading { content, model: completion.model, stop_reason, tokens })
+    Ok(ModelResponse { content, model: completion.model, stop_reason, tokens })
 }
 
 /// The arguments of a call, which are an object in a string. No arguments may come as an empty string; some providers send

@@ -1,6 +1,6 @@
 //! What a model does not take although its API has it. Nobody publishes that, but providers say it when it comes up.
 
-use super::{said::Said, settings::Provider};
+use super::{provider_error::ProviderError, settings::Provider};
 use http::StatusCode;
 
 /// What is left out or named otherwise for a model. The protocol lets a client ignore all of it but the limit of tokens.
@@ -59,17 +59,17 @@ impl Quirks {
 
     /// Learns from a refusal, and says whether there was something to learn. The same thing is never learned twice, so
     /// asking again comes to an end.
-    pub(super) fn learn(&mut self, status: StatusCode, said: &Said) -> bool {
+    pub(super) fn learn(&mut self, status: StatusCode, provider_error: &ProviderError) -> bool {
         if !matches!(status, StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY) {
             return false;
         }
         let before = *self;
-        if !self.knows_limit && said.rejects(self.limit.name()) {
+        if !self.knows_limit && provider_error.rejects(self.limit.name()) {
             self.limit = self.limit.other();
             self.knows_limit = true;
-        } else if said.rejects("temperature") {
+        } else if provider_error.rejects("temperature") {
             self.no_temperature = true;
-        } else if said.rejects("stop") {
+        } else if provider_error.rejects("stop") {
             self.no_stops = true;
         }
         *self != before
@@ -80,8 +80,8 @@ impl Quirks {
 mod tests {
     use super::*;
 
-    fn said(param: &str, code: &str, message: &str) -> Said {
-        Said::read(
+    fn provider_error(param: &str, code: &str, message: &str) -> ProviderError {
+        ProviderError::read(
             format!(r#"{{"error":{{"message":"{message}","param":{param},"code":{code},"type":"invalid_request_error"}}}}"#)
                 .as_bytes(),
         )
@@ -102,30 +102,31 @@ mod tests {
     fn a_refused_parameter_is_learned_once() {
         let mut quirks = Quirks::default();
         let bad = StatusCode::BAD_REQUEST;
-        let limit = said(
+        let limit = provider_error(
             r#""max_tokens""#,
             r#""unsupported_parameter""#,
             "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
         );
         assert!(!quirks.learn(StatusCode::INTERNAL_SERVER_ERROR, &limit));
         assert!(quirks.learn(bad, &limit) && quirks.limit == Limit::CompletionTokens);
-        let back = said("null", "null", "Unrecognized parameter `max_completion_tokens`");
+        let back = provider_error("null", "null", "Unrecognized parameter `max_completion_tokens`");
         assert!(!quirks.learn(bad, &back) && quirks.limit == Limit::CompletionTokens);
-        let temperature = said(
+        let temperature = provider_error(
             r#""temperature""#,
             r#""unsupported_value""#,
             "Unsupported value: 'temperature' does not support 0.1 with this model. Only the default (1) value is supported.",
         );
         assert!(quirks.learn(bad, &temperature) && quirks.no_temperature);
         assert!(!quirks.learn(bad, &temperature));
-        let stop = said("null", "null", "Unsupported parameter: 'stop' is not supported with this model.");
+        let stop =
+            provider_error("null", "null", "Unsupported parameter: 'stop' is not supported with this model.");
         assert!(quirks.learn(bad, &stop) && quirks.no_stops);
-        let other = said("null", "null", "`temperature` is deprecated for this model.");
+        let other = provider_error("null", "null", "`temperature` is deprecated for this model.");
         let mut quirks = Quirks::default();
         assert!(quirks.learn(bad, &other) && quirks.no_temperature);
         for message in ["max_tokens is too large: 100000", "messages: text is not supported here", "stop it"]
         {
-            assert!(!quirks.learn(bad, &said("null", "null", message)), "{message}");
+            assert!(!quirks.learn(bad, &provider_error("null", "null", message)), "{message}");
         }
     }
 }

@@ -22,7 +22,7 @@ pub struct Settings {
     pub(super) providers: Vec<Provider>,
     pub(super) models: Vec<Model>,
     pub(super) caps: Caps,
-    pub(super) pace: Pace,
+    pub(super) request_settings: RequestSettings,
 }
 
 impl Settings {
@@ -50,8 +50,8 @@ impl Settings {
     }
 
     /// How long a provider is waited for.
-    pub fn pace(mut self, pace: Pace) -> Self {
-        self.pace = pace;
+    pub fn request_settings(mut self, request_settings: RequestSettings) -> Self {
+        self.request_settings = request_settings;
         self
     }
 
@@ -350,14 +350,14 @@ impl Caps {
 
 /// How long a provider is waited for, and how often it is asked again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pace {
+pub struct RequestSettings {
     pub(super) timeout: Duration,
     pub(super) retries: u32,
     pub(super) first_delay: Duration,
     pub(super) longest_delay: Duration,
 }
 
-impl Default for Pace {
+impl Default for RequestSettings {
     fn default() -> Self {
         Self {
             timeout: Duration::from_secs(120),
@@ -368,7 +368,7 @@ impl Default for Pace {
     }
 }
 
-impl Pace {
+impl RequestSettings {
     /// The pace that goes when nothing else is set.
     pub fn new() -> Self {
         Self::default()

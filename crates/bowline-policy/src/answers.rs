@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use super::definition::Digest;
 use super::gate::{Covers, Scope};
 use super::rules::Action;
-use super::store::{Document, Others, Store, StoreError, VERSION};
+use super::store::{Document, Store, StoreError, VERSION, Writers};
 use super::time::{parse_rfc3339, rfc3339};
 
 /// What an answer is about. An answer holds for exactly this and nothing near it.
@@ -179,7 +179,7 @@ impl Answers {
 
     /// Answers in a file, which need not be there yet. Fails when it is there and cannot be understood.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
-        let answers = Self { file: Some(Store::new(path, Others::MustNotWrite)), run: Arc::default() };
+        let answers = Self { file: Some(Store::new(path, Writers::OwnerOnly)), run: Arc::default() };
         answers.kept()?;
         Ok(answers)
     }

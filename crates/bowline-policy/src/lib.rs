@@ -38,14 +38,14 @@ pub use headless::Headless;
 pub use limit::QuestionLimit;
 pub use opener::{Opener, SystemOpener};
 pub use pattern::Pattern;
-pub use pins::{Difference, DifferenceKind, PinKey, PinnedServer, Pins, Standing};
+pub use pins::{Difference, DifferenceKind, PinKey, PinStatus, PinnedServer, Pins};
 pub use rule::{ArgumentTest, Effect, Rule};
 pub use rules::{Action, Caller, DecidedBy, Decision, Policy, Request, Trust};
 pub use scripted::Scripted;
 pub use spelling::ambiguity;
 #[cfg(test)]
 pub(crate) use store::tests::Folder;
-pub use store::{Document, Others, Store, StoreError, VERSION};
+pub use store::{Document, Store, StoreError, VERSION, Writers};
 pub(crate) use store::{create_private_folder, private};
 pub use terminal::{Terminal, describe_question, hints};
 pub(crate) use time::rfc3339;

@@ -9,7 +9,7 @@ use tokio::process::Command;
 use super::url::ShownUrl;
 
 /// How long the desktop's program may take to say that it failed.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Opens pages. It is called after consent only.
 pub trait Opener: Send + Sync {
@@ -40,7 +40,7 @@ async fn start(words: Vec<String>) -> io::Result<()> {
         .stderr(Stdio::null())
         .spawn()
         .map_err(|error| io::Error::new(error.kind(), format!("cannot start `{program}`: {error}")))?;
-    let Ok(status) = tokio::time::timeout(PATIENCE, child.wait()).await else { return Ok(()) };
+    let Ok(status) = tokio::time::timeout(TIMEOUT, child.wait()).await else { return Ok(()) };
     let status = status?;
     if status.success() {
         return Ok(());

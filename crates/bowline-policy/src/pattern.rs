@@ -75,7 +75,7 @@ impl Pattern {
 
     /// Whether a URI, a path or another text matches, whichever way it is written: in any form that a reader may take it
     /// for, or in every form of its notation.
-    pub fn matches_spelled(&self, text: &str, readings: Readings) -> bool {
+    pub fn matches_spellings(&self, text: &str, readings: Readings) -> bool {
         let fits =
             |form: &str| self.matches(form) || self.plain.as_ref().is_some_and(|plain| fits(plain, form));
         match readings {

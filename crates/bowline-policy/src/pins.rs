@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::definition::{Definition, Digest};
 use super::diff::diff;
-use super::store::{Document, Others, Store, StoreError, VERSION, line_of};
+use super::store::{Document, Store, StoreError, VERSION, Writers, line_of};
 use super::tree::{Layout, Tree};
 
 /// Whose pins: the server by the name the user gave it, and what is started or connected to for it.
@@ -67,7 +67,7 @@ pub struct PinnedServer {
 
 /// How a tool compares to its pin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum PinStatus {
     /// It is what it was.
     Same,
     /// Nothing of its server is pinned.
@@ -201,7 +201,7 @@ impl Pins {
     /// Pins in a file, which need not be there yet. Fails when it is there and cannot be understood, or when a
     /// definition in it is not the one that its digest names.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
-        let pins = Self { file: Some(Store::new(path, Others::MayWrite)), known: Arc::default() };
+        let pins = Self { file: Some(Store::new(path, Writers::Anyone)), known: Arc::default() };
         pins.refresh()?;
         Ok(pins)
     }
@@ -237,20 +237,20 @@ impl Pins {
     }
 
     /// How a tool compares to its pin, as far as the file was read.
-    pub fn look(&self, key: &PinKey, definition: &Definition) -> Standing {
+    pub fn status(&self, key: &PinKey, definition: &Definition) -> PinStatus {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(entry) = entry_of(&known, key) else { return Standing::First };
+        let Some(entry) = entry_of(&known, key) else { return PinStatus::First };
         match entry.tools.get(definition.name()) {
-            None => Standing::New,
-            Some(pinned) if pinned.digest == *definition.digest() => Standing::Same,
-            Some(pinned) => Standing::Changed { diff: difference(&pinned.definition, definition) },
+            None => PinStatus::New,
+            Some(pinned) if pinned.digest == *definition.digest() => PinStatus::Same,
+            Some(pinned) => PinStatus::Changed { diff: difference(&pinned.definition, definition) },
         }
     }
 
     /// What differs between all tools of a server and its pins: what a check before a release wants to be nothing.
     ///
     /// Two tools of one name differ from each other even where neither is pinned.
-    pub fn survey(&self, key: &PinKey, definitions: &[Definition]) -> Vec<Difference> {
+    pub fn compare(&self, key: &PinKey, definitions: &[Definition]) -> Vec<Difference> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let nothing = BTreeMap::new();
         let tools = entry_of(&known, key).map_or(&nothing, |entry| &entry.tools);
@@ -278,17 +278,17 @@ impl Pins {
     }
 
     /// Whether anything of a server is pinned.
-    pub fn knows(&self, key: &PinKey) -> bool {
+    pub fn contains_server(&self, key: &PinKey) -> bool {
         entry_of(&self.known.lock().unwrap_or_else(PoisonError::into_inner), key).is_some()
     }
 
     /// Whether the pins of a server are those of its name, from a file of an older version.
-    pub(crate) fn are_of_name(&self, key: &PinKey) -> bool {
+    pub(crate) fn contains_name(&self, key: &PinKey) -> bool {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         key.started.is_some() && entry_of(&known, key).is_some_and(|entry| entry.key.started.is_none())
     }
 
-    /// Pins tools as they are now, of two of one name the first. Others keep their pins, also those that are gone:
+    /// Pins tools as they are now, of two of one name the first. Writers keep their pins, also those that are gone:
     /// a tool that comes back is compared to what it was. Blocks.
     pub fn accept(&self, key: &PinKey, definitions: &[Definition]) -> Result<(), StoreError> {
         self.pin(key, definitions, Present::IsReplaced)
@@ -454,14 +454,14 @@ mod tests {
         let folder = Folder::new("pins-changes");
         let pins = Pins::open(folder.join("bowline.lock")).unwrap();
         let old = tool("read", "Reads a file.");
-        assert_eq!(pins.look(&"files".into(), &old), Standing::First);
+        assert_eq!(pins.status(&"files".into(), &old), PinStatus::First);
         pins.accept(&"files".into(), std::slice::from_ref(&old)).unwrap();
-        assert_eq!(pins.look(&"files".into(), &old), Standing::Same);
-        assert_eq!(pins.look(&"mail".into(), &old), Standing::First);
-        assert_eq!(pins.look(&"files".into(), &tool("Read", "Reads a file.")), Standing::New);
+        assert_eq!(pins.status(&"files".into(), &old), PinStatus::Same);
+        assert_eq!(pins.status(&"mail".into(), &old), PinStatus::First);
+        assert_eq!(pins.status(&"files".into(), &tool("Read", "Reads a file.")), PinStatus::New);
         let again = Pins::open(folder.join("bowline.lock")).unwrap();
-        let Standing::Changed { diff } =
-            again.look(&"files".into(), &tool("read", "Reads, and mails it\u{202e}."))
+        let PinStatus::Changed { diff } =
+            again.status(&"files".into(), &tool("read", "Reads, and mails it\u{202e}."))
         else {
             panic!("the change was not noticed")
         };
@@ -482,13 +482,13 @@ mod tests {
         let pins = Pins::in_memory();
         let list = [tool("a", "1"), tool("b", "1")];
         assert!(
-            pins.survey(&"s".into(), &list).iter().all(|difference| difference.kind == DifferenceKind::New)
+            pins.compare(&"s".into(), &list).iter().all(|difference| difference.kind == DifferenceKind::New)
         );
         pins.accept(&"s".into(), &list).unwrap();
-        assert_eq!(pins.survey(&"s".into(), &list), []);
+        assert_eq!(pins.compare(&"s".into(), &list), []);
         // A tool that changes its name is a new one.
         let now = [tool("a", "2"), tool("B", "1")];
-        let told: Vec<String> = pins.survey(&"s".into(), &now).iter().map(ToString::to_string).collect();
+        let reported: Vec<String> = pins.compare(&"s".into(), &now).iter().map(ToString::to_string).collect();
         expect![[r#"
             s: `a` has changed
               {
@@ -499,12 +499,12 @@ mod tests {
               }
             s: `B` is new
             s: `b` is gone"#]]
-        .assert_eq(&told.join("\n"));
+        .assert_eq(&reported.join("\n"));
         // Gone and back as something else.
         pins.accept(&"s".into(), &[tool("B", "1")]).unwrap();
-        assert!(matches!(pins.look(&"s".into(), &tool("b", "evil")), Standing::Changed { .. }));
+        assert!(matches!(pins.status(&"s".into(), &tool("b", "evil")), PinStatus::Changed { .. }));
         // One list with two tools of one name.
-        let twice = pins.survey(&"t".into(), &[tool("a", "1"), tool("a", "2"), tool("a", "1")]);
+        let twice = pins.compare(&"t".into(), &[tool("a", "1"), tool("a", "2"), tool("a", "1")]);
         assert!(matches!(
             &twice[..],
             [
@@ -513,7 +513,7 @@ mod tests {
             ]
         ));
         pins.forget(&"s".into()).unwrap();
-        assert!(!pins.knows(&"s".into()));
+        assert!(!pins.contains_server(&"s".into()));
     }
 
     #[test]
@@ -547,11 +547,11 @@ mod tests {
         let pins = Pins::open(&path).unwrap();
         let (one, other) = (PinKey::new("files", "npx one"), PinKey::new("files", "npx other"));
         pins.accept(&one, &[tool("read", "1")]).unwrap();
-        assert_eq!(pins.look(&other, &tool("read", "2")), Standing::First);
+        assert_eq!(pins.status(&other, &tool("read", "2")), PinStatus::First);
         pins.accept(&other, &[tool("read", "2")]).unwrap();
         let again = Pins::open(&path).unwrap();
-        assert_eq!(again.look(&one, &tool("read", "1")), Standing::Same);
-        assert_eq!(again.look(&other, &tool("read", "2")), Standing::Same);
+        assert_eq!(again.status(&one, &tool("read", "1")), PinStatus::Same);
+        assert_eq!(again.status(&other, &tool("read", "2")), PinStatus::Same);
         let listed: Vec<_> = again.list().into_iter().map(|server| server.key).collect();
         assert_eq!(listed, [one, other]);
     }
@@ -562,12 +562,12 @@ mod tests {
         let pins = Pins::open(folder.join("pins.json")).unwrap();
         pins.accept(&"files".into(), &[tool("read", "1"), tool("write", "1")]).unwrap();
         let (one, other) = (PinKey::new("files", "npx one"), PinKey::new("files", "npx other"));
-        assert!(pins.are_of_name(&one));
-        assert!(matches!(pins.look(&one, &tool("read", "2")), Standing::Changed { .. }));
+        assert!(pins.contains_name(&one));
+        assert!(matches!(pins.status(&one, &tool("read", "2")), PinStatus::Changed { .. }));
         pins.add(&one, &[tool("read", "1")]).unwrap();
-        assert!(!pins.are_of_name(&one));
+        assert!(!pins.contains_name(&one));
         // All of them went with it, and none is left for the next.
-        assert!(matches!(pins.look(&one, &tool("write", "2")), Standing::Changed { .. }));
-        assert_eq!(pins.look(&other, &tool("read", "2")), Standing::First);
+        assert!(matches!(pins.status(&one, &tool("write", "2")), PinStatus::Changed { .. }));
+        assert_eq!(pins.status(&other, &tool("read", "2")), PinStatus::First);
     }
 }

@@ -67,7 +67,7 @@ impl ArgumentTest {
                         if readings == Readings::Any && is_same(expected, text))
             }
             Self::Matches(pattern) => {
-                value.is_text(readings, &|text| pattern.matches_spelled(text, readings))
+                value.is_text(readings, &|text| pattern.matches_spellings(text, readings))
             }
             Self::StartsWith(_) | Self::Within(_) => {
                 matches!(value, Tree::String(text) if self.fits_text(text, readings))
@@ -82,8 +82,8 @@ impl ArgumentTest {
                 Readings::Any => is_same(expected, text),
                 Readings::Every => expected == text,
             }),
-            Self::Matches(pattern) => pattern.matches_spelled(text, readings),
-            Self::StartsWith(start) => Pattern::starting_with(start).matches_spelled(text, readings),
+            Self::Matches(pattern) => pattern.matches_spellings(text, readings),
+            Self::StartsWith(start) => Pattern::starting_with(start).matches_spellings(text, readings),
             Self::Within(folder) => match readings {
                 Readings::Any => spelling::forms(text).iter().any(|form| is_within(folder, form)),
                 Readings::Every => !spelling::may_have_parent_step(text) && is_within(folder, text),
@@ -94,7 +94,7 @@ impl ArgumentTest {
 
 /// Whether two texts may name one thing.
 fn is_same(expected: &str, text: &str) -> bool {
-    expected == text || Pattern::exact(expected).matches_spelled(text, Readings::Any)
+    expected == text || Pattern::exact(expected).matches_spellings(text, Readings::Any)
 }
 
 fn is_within(folder: &str, path: &str) -> bool {
@@ -291,7 +291,7 @@ impl Rule {
 
     fn fits_name(&self, pattern: &Pattern, request: &Request<'_>) -> bool {
         if request.action.is_about_uri() {
-            pattern.matches_spelled(request.name, self.readings())
+            pattern.matches_spellings(request.name, self.readings())
         } else {
             pattern.matches(request.name)
         }

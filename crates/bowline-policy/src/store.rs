@@ -82,24 +82,24 @@ pub const VERSION: u32 = 1;
 
 /// Whether others than the owner may be able to write a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Others {
+pub enum Writers {
     /// It is under version control, or the like.
-    MayWrite,
+    Anyone,
     /// What it says is permission.
-    MustNotWrite,
+    OwnerOnly,
 }
 
 /// A file that holds one document.
 #[derive(Clone, Debug)]
 pub struct Store {
     path: PathBuf,
-    others: Others,
+    writers: Writers,
 }
 
 impl Store {
     /// Names the file. It is opened by each read and update.
-    pub fn new(path: impl Into<PathBuf>, others: Others) -> Self {
-        Self { path: path.into(), others }
+    pub fn new(path: impl Into<PathBuf>, writers: Writers) -> Self {
+        Self { path: path.into(), writers }
     }
 
     /// Returns the path of the file.
@@ -139,7 +139,7 @@ impl Store {
         use std::os::unix::fs::PermissionsExt;
         let metadata =
             file.metadata().map_err(|error| StoreError::io(&self.path, "cannot read its metadata", error))?;
-        if self.others == Others::MustNotWrite && metadata.permissions().mode() & 0o022 != 0 {
+        if self.writers == Writers::OwnerOnly && metadata.permissions().mode() & 0o022 != 0 {
             let message = "it must be writable only by its owner; run `chmod 600` on it";
             return Err(StoreError::damaged(&self.path, None, message));
         }
@@ -257,7 +257,7 @@ pub(crate) mod tests {
     }
 
     fn store(folder: &Folder) -> Store {
-        Store::new(folder.join("deep/file.json"), Others::MustNotWrite)
+        Store::new(folder.join("deep/file.json"), Writers::OwnerOnly)
     }
 
     #[test]
@@ -290,7 +290,7 @@ pub(crate) mod tests {
     #[test]
     fn a_damaged_file_is_an_error_and_stays() {
         let folder = Folder::new("store-damaged");
-        let store = Store::new(folder.join("file.json"), Others::MayWrite);
+        let store = Store::new(folder.join("file.json"), Writers::Anyone);
         for (text, line) in [("", 1), ("{\n\"a\": 1,\n", 3), ("{\"a\":1,\n\"a\":1}", 2), ("[]", 1)] {
             fs::write(store.path(), text).unwrap();
             let error = store.read::<RawMap>().unwrap_err();
@@ -330,7 +330,7 @@ pub(crate) mod tests {
         let folder = Folder::new("store-link");
         fs::write(folder.join("real.json"), "{}").unwrap();
         std::os::unix::fs::symlink(folder.join("real.json"), folder.join("link.json")).unwrap();
-        let store = Store::new(folder.join("link.json"), Others::MayWrite);
+        let store = Store::new(folder.join("link.json"), Writers::Anyone);
         store.update(|map: &mut RawMap| map.insert("a", RawJson::null())).unwrap();
         assert!(fs::symlink_metadata(store.path()).unwrap().is_symlink());
         assert!(fs::read_to_string(folder.join("real.json")).unwrap().contains("\"a\""));

@@ -7,8 +7,8 @@
 //! What a tool contributes to a word's score is computed when the index is built, so a search only adds up.
 
 use super::{
-    asking::{Asked, asked},
     counts::Counts,
+    query::{QueryTerm, query_terms},
 };
 use bowline_types::{RawJson, Tool};
 use std::{cmp::Ordering, fmt};
@@ -115,7 +115,7 @@ impl Index {
     /// A tool whose name is the question comes first. Tools that share no word with the question are not found.
     pub fn search(&self, query: &str, limit: usize) -> Vec<Hit> {
         let mut scores = vec![0.0_f32; self.names.len()];
-        for Asked { term, weight } in asked(query, &self.words) {
+        for QueryTerm { term, weight } in query_terms(query, &self.words) {
             let Some(term) = self.terms.get(term) else { continue };
             for (tool, count) in &term.tools {
                 if let Some(score) = scores.get_mut(*tool) {

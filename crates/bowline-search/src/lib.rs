@@ -4,21 +4,21 @@
 //! Where it is, a client is listed the three [`MetaTool`]s in place of everything else, and what they answer is made
 //! here. All of it is pure: whoever owns the tools makes the calls.
 
-mod answer;
-mod asking;
 mod counts;
 mod disclosure;
 mod index;
-mod kindred;
 mod meta;
-mod plain;
+mod normalize;
+mod query;
+mod results;
 mod schema;
 mod stem;
+mod synonyms;
 mod tokens;
 mod words;
 
-pub use answer::{describe_tool, no_such_tool, search_result};
 pub use disclosure::{Decision, Disclosure, DisclosureMode, Listing, Reason};
 pub use index::{Entry, Hit, Index};
 pub use meta::{MetaCall, MetaCallError, MetaTool, Source};
+pub use results::{describe_tool, no_such_tool, search_result};
 pub use tokens::estimate_tokens;

@@ -1,6 +1,6 @@
 //! The three tools that stand for all others, and what calls of them ask for.
 
-use super::plain::one_line;
+use super::normalize::one_line;
 use bowline_types::{CallToolResult, RawJson, RawMap, Tool, ToolAnnotations};
 use serde_json::json;
 use std::{

@@ -32,7 +32,7 @@ fn each_part(run: &str, lower: &mut String, word: &mut impl FnMut(&str)) {
     }
     emit(run, lower, word);
     let mut rest = run;
-    while let Some(end) = first_seam(rest) {
+    while let Some(end) = first_boundary(rest) {
         let (part, after) = rest.split_at(end);
         emit_part(part, lower, word);
         rest = after;
@@ -41,7 +41,7 @@ fn each_part(run: &str, lower: &mut String, word: &mut impl FnMut(&str)) {
         emit_part(rest, lower, word);
     }
     let letters = run.trim_end_matches(|char: char| char.is_ascii_digit());
-    if letters.len() < run.len() && letters.chars().count() >= 3 && first_seam(letters).is_none() {
+    if letters.len() < run.len() && letters.chars().count() >= 3 && first_boundary(letters).is_none() {
         emit(letters, lower, word);
     }
 }
@@ -61,7 +61,7 @@ fn emit(text: &str, lower: &mut String, word: &mut impl FnMut(&str)) {
 }
 
 /// Where the first part of a run ends: `create|Issue`, `HTTP|Server`. Digits stay with the letters before them.
-fn first_seam(run: &str) -> Option<usize> {
+fn first_boundary(run: &str) -> Option<usize> {
     let mut before: Option<char> = None;
     let mut chars = run.char_indices().peekable();
     while let Some((at, char)) = chars.next() {
@@ -84,12 +84,12 @@ fn is_ideograph(char: char) -> bool {
 }
 
 /// Whether a word of a question carries the sentence rather than its meaning.
-pub(super) fn is_filler(word: &str) -> bool {
-    FILLERS.binary_search(&word).is_ok()
+pub(super) fn is_stop_word(word: &str) -> bool {
+    STOP_WORDS.binary_search(&word).is_ok()
 }
 
 /// Sorted, and as they are after [`stem`].
-const FILLERS: [&str; 99] = [
+const STOP_WORDS: [&str; 99] = [
     "a", "about", "all", "am", "an", "and", "any", "anyth", "are", "as", "at", "be", "been", "but", "by",
     "can", "could", "did", "do", "doe", "don't", "for", "from", "had", "has", "hav", "he", "help", "her",
     "hey", "hi", "him", "his", "how", "i", "i'd", "i'm", "i'v", "if", "in", "into", "is", "it", "its",
@@ -156,9 +156,9 @@ mod tests {
 
     #[test]
     fn fillers_are_known_in_the_form_words_have() {
-        assert!(FILLERS.is_sorted());
+        assert!(STOP_WORDS.is_sorted());
         let question = "Hi, could you please help me with these things? I'd like to have all of those that they were using";
-        assert_eq!(words(question).iter().find(|word| !is_filler(word)), None);
-        assert!(!is_filler("issue") && !is_filler("list"));
+        assert_eq!(words(question).iter().find(|word| !is_stop_word(word)), None);
+        assert!(!is_stop_word("issue") && !is_stop_word("list"));
     }
 }

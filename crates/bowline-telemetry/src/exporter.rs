@@ -1,8 +1,8 @@
 //! How spans leave the machine: collected in a bounded queue, and sent in batches by a task of its own.
 
 use super::{
+    export_task::ExportTask,
     otlp::Resource,
-    sending::Sending,
     span::{Recorded, Recorder, Sources, Tracer},
 };
 use bowline_http::Post;
@@ -134,7 +134,7 @@ impl Traces {
         let counts = Arc::new(Counts::default());
         let (sender, receiver) = mpsc::channel(self.queue.max(1));
         let (stop, stopped) = watch::channel(false);
-        let sending = Sending {
+        let sending = ExportTask {
             post,
             url: format!("{}/v1/traces", self.endpoint.trim_end_matches('/')),
             headers,
@@ -234,7 +234,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) fn offer(&self, span: Recorded) {
+    pub(super) fn push(&self, span: Recorded) {
         let counter = match self.sender.try_send(span) {
             Ok(()) => &self.counts.queued,
             Err(_) => &self.counts.dropped,

@@ -4,12 +4,12 @@
 const LONGEST: usize = 128;
 
 /// The name, shortened, and with `\u{fffd}` for characters that are none of print.
-pub(super) fn tame(name: &str) -> String {
-    let tamed = name.chars().take(LONGEST).map(|char| if is_unfit(char) { '\u{fffd}' } else { char });
+pub(super) fn sanitize(name: &str) -> String {
+    let tamed = name.chars().take(LONGEST).map(|char| if is_forbidden(char) { '\u{fffd}' } else { char });
     tamed.collect()
 }
 
-fn is_unfit(char: char) -> bool {
+fn is_forbidden(char: char) -> bool {
     char.is_control() || matches!(char, '\u{2028}' | '\u{2029}')
 }
 
@@ -32,11 +32,11 @@ mod tests {
     #[test]
     fn names_stay_on_one_line_and_short() {
         assert_eq!(
-            tame("a\nb\r\u{0}\u{1b}c\u{85}\u{2028}"),
+            sanitize("a\nb\r\u{0}\u{1b}c\u{85}\u{2028}"),
             "a\u{fffd}b\u{fffd}\u{fffd}\u{fffd}c\u{fffd}\u{fffd}"
         );
-        assert_eq!(tame(&"é".repeat(500)).chars().count(), LONGEST);
-        assert_eq!(tame("github"), "github");
+        assert_eq!(sanitize(&"é".repeat(500)).chars().count(), LONGEST);
+        assert_eq!(sanitize("github"), "github");
     }
 
     #[test]

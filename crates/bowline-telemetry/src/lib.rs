@@ -4,21 +4,21 @@
 //! message belongs to; an [`Exporter`] sends them in batches. Neither ever makes a call wait, and nothing leaves the
 //! machine unless an exporter is started.
 
-mod cells;
+mod counters;
+mod export_task;
 mod exporter;
 mod label;
 mod metrics;
 mod operation;
 mod otlp;
-mod position;
 mod prometheus;
-mod sending;
 mod span;
+mod span_context;
 mod upstream;
 
 pub use exporter::{ExportCounts, Exporter, Traces, TracesError};
 pub use metrics::{ActiveSession, MetricLimits, Metrics};
-pub use operation::{Operation, Wire};
+pub use operation::{Operation, Transport};
 pub use prometheus::CONTENT_TYPE;
 pub use span::{Random, Sources, Span, SpanEnd, Tracer};
 pub use upstream::{CallEnd, ConsentDecision, UpstreamMetrics, UpstreamState};

@@ -2,7 +2,7 @@
 
 use super::{
     exporter::{Counts, Exporter},
-    label::tame,
+    label::sanitize,
     prometheus,
     upstream::{OTHER, UpstreamMetrics},
 };
@@ -64,7 +64,7 @@ impl Metrics {
 
     /// The numbers of an upstream. Whoever deals with it should ask once, and keep what comes back.
     pub fn upstream(&self, name: &str) -> Arc<UpstreamMetrics> {
-        let name = tame(name);
+        let name = sanitize(name);
         let upstreams = self.upstreams.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(metrics) = upstreams.get(name.as_str()) {
             return Arc::clone(metrics);
@@ -80,7 +80,7 @@ impl Metrics {
 
     /// Forgets the numbers of an upstream that is no longer configured.
     pub fn forget(&self, name: &str) {
-        self.upstreams.write().unwrap_or_else(PoisonError::into_inner).remove(tame(name).as_str());
+        self.upstreams.write().unwrap_or_else(PoisonError::into_inner).remove(sanitize(name).as_str());
     }
 
     /// A session was opened; it counts as active until what comes back is dropped.

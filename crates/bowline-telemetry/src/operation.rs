@@ -7,7 +7,7 @@ const LONGEST: usize = 256;
 
 /// How messages travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wire {
+pub enum Transport {
     /// By the standard streams of a process.
     Pipe,
     /// By HTTP.
@@ -38,10 +38,10 @@ pub(super) type Attributes = Vec<(&'static str, Value)>;
 /// A call, as a span describes it.
 ///
 /// ```
-/// use bowline_telemetry::{Operation, Wire};
+/// use bowline_telemetry::{Operation, Transport};
 /// use bowline_types::{Method, Revision};
 ///
-/// let operation = Operation::new(Method::CallTool).tool("create_issue").upstream("github").wire(Wire::Pipe);
+/// let operation = Operation::new(Method::CallTool).tool("create_issue").upstream("github").wire(Transport::Pipe);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Operation {
@@ -94,11 +94,11 @@ impl Operation {
     }
 
     /// How the messages travel.
-    pub fn wire(self, wire: Wire) -> Self {
-        let transport = match wire {
-            Wire::Pipe => "pipe",
-            Wire::Tcp => "tcp",
-            Wire::Unix => "unix",
+    pub fn transport(self, transport: Transport) -> Self {
+        let transport = match transport {
+            Transport::Pipe => "pipe",
+            Transport::Tcp => "tcp",
+            Transport::Unix => "unix",
         };
         self.with("network.transport", Value::Static(transport))
     }
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn no_key_of_a_resource_is_told() {
         // V-57
-        for (uri, told) in [
+        for (uri, reported) in [
             ("https://ada:s3cret@shop.example/a?key=s3cret#s3cret", "https://shop.example/a"),
             ("https://s3cret@shop.example", "https://shop.example"),
             ("https://shop.example/@a", "https://shop.example/@a"),
@@ -145,7 +145,7 @@ mod tests {
         ] {
             let operation = Operation::new(Method::ReadResource).resource(uri);
             let value = operation.attributes.last().map(|(_, value)| value.as_str().to_owned());
-            assert_eq!(value.as_deref(), Some(told));
+            assert_eq!(value.as_deref(), Some(reported));
         }
     }
 }

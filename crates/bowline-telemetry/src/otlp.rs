@@ -4,8 +4,8 @@
 
 use super::{
     operation::Value,
-    position::hex,
     span::{Kind, Recorded},
+    span_context::hex,
 };
 use serde::{Serialize, Serializer};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -25,7 +25,7 @@ pub(super) fn body(resource: &Resource, spans: &[Recorded]) -> serde_json::Resul
             resource: Attributed { attributes },
             scope_spans: [ScopeSpans {
                 scope: Scope { name: SCOPE, version: env!("CARGO_PKG_VERSION") },
-                spans: spans.iter().map(WrittenSpan::of).collect(),
+                spans: spans.iter().map(OtlpSpan::of).collect(),
             }],
         }],
     })
@@ -52,7 +52,7 @@ struct Attributed<'a> {
 #[derive(Serialize)]
 struct ScopeSpans<'a> {
     scope: Scope,
-    spans: Vec<WrittenSpan<'a>>,
+    spans: Vec<OtlpSpan<'a>>,
 }
 
 #[derive(Serialize)]
@@ -79,7 +79,7 @@ fn attribute<'a>(key: &'a str, value: &'a str) -> Attribute<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct WrittenSpan<'a> {
+struct OtlpSpan<'a> {
     trace_id: String,
     span_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,7 +111,7 @@ const ERROR: u8 = 2;
 const KNOWS_REMOTE: u32 = 0x100;
 const IS_REMOTE: u32 = 0x200;
 
-impl<'a> WrittenSpan<'a> {
+impl<'a> OtlpSpan<'a> {
     fn of(span: &'a Recorded) -> Self {
         let remote = if span.parent.is_some_and(|parent| parent.is_remote) { IS_REMOTE } else { 0 };
         Self {

@@ -1,7 +1,7 @@
 //! How numbers are written for Prometheus: text format 0.0.4.
 
 use super::{
-    cells::{BOUNDS, Histogram},
+    counters::{BOUNDS, Histogram},
     exporter::ExportCounts,
     label::escape,
     upstream::{CallEnd, ConsentDecision, UpstreamMetrics, UpstreamState},
@@ -14,7 +14,7 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 type Upstreams<'a> = &'a [(Arc<str>, Arc<UpstreamMetrics>)];
 
 pub(super) fn render(upstreams: Upstreams<'_>, sessions: u64, traces: Option<ExportCounts>) -> String {
-    let mut page = Page(String::new());
+    let mut page = Output(String::new());
     page.family("bowline_build_info", "gauge", "The version that is running.");
     page.sample("bowline_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
     page.family("bowline_sessions_active", "gauge", "Open client sessions.");
@@ -67,7 +67,7 @@ pub(super) fn render(upstreams: Upstreams<'_>, sessions: u64, traces: Option<Exp
     page.0
 }
 
-fn calls(page: &mut Page, upstreams: Upstreams<'_>) {
+fn calls(page: &mut Output, upstreams: Upstreams<'_>) {
     page.family("bowline_calls_total", "counter", "Calls to an upstream, by result.");
     for (upstream, metrics) in upstreams {
         for (method, cells) in metrics.methods() {
@@ -100,9 +100,9 @@ fn calls(page: &mut Page, upstreams: Upstreams<'_>) {
     }
 }
 
-struct Page(String);
+struct Output(String);
 
-impl Page {
+impl Output {
     fn family(&mut self, name: &str, kind: &str, help: &str) {
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
@@ -151,7 +151,7 @@ mod tests {
         let _session = metrics.session();
         drop(metrics.session());
         let github = metrics.upstream("github");
-        github.is_now(UpstreamState::Ready);
+        github.set_state(UpstreamState::Ready);
         github.called(Method::CallTool, CallEnd::Ok, Duration::from_millis(15));
         github.called(Method::CallTool, CallEnd::ToolError, Duration::from_micros(500));
         github.called_tool("create_issue", CallEnd::Ok);

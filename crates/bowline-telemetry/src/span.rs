@@ -6,7 +6,7 @@
 use super::{
     exporter::Queue,
     operation::{Attributes, Operation, Value, short},
-    position::{Position, flags, id},
+    span_context::{SpanContext, flags, id},
 };
 use bowline_types::TraceContext;
 use std::{fmt, sync::Arc, time::SystemTime};
@@ -85,10 +85,10 @@ impl Tracer {
     /// A span for a call that a client makes of the host, in the trace that came with it.
     pub fn server(&self, operation: Operation, caller: Option<TraceContext>) -> Span {
         let Some(recorder) = &self.0 else { return Span { context: caller, record: None } };
-        let from = caller.as_ref().and_then(Position::of);
+        let from = caller.as_ref().and_then(SpanContext::of);
         let random = recorder.sources.random.as_ref();
         let position = match from {
-            Some(from) => Position { span: id(random), ..from },
+            Some(from) => SpanContext { span: id(random), ..from },
             None => recorder.root(),
         };
         let remote = from.map(|from| Parent { span: from.span, is_remote: true });
@@ -97,19 +97,19 @@ impl Tracer {
 }
 
 impl Recorder {
-    fn root(&self) -> Position {
+    fn root(&self) -> SpanContext {
         let random = self.sources.random.as_ref();
         let trace: [u8; 16] = id(random);
         let [.., a, b, c, d] = trace;
         let is_sampled = u32::from_be_bytes([a, b, c, d]).is_multiple_of(self.one_in.max(1));
-        Position { trace, span: id(random), flags: flags(is_sampled) }
+        SpanContext { trace, span: id(random), flags: flags(is_sampled) }
     }
 
     fn begin(
         self: &Arc<Self>,
         kind: Kind,
         operation: Operation,
-        position: Position,
+        position: SpanContext,
         parent: Option<Parent>,
         caller: Option<TraceContext>,
     ) -> Span {
@@ -131,7 +131,7 @@ impl Recorder {
                 failure: None,
             }),
         });
-        Span { context, record: Some(Standing { recorder: Arc::clone(self), position, record }) }
+        Span { context, record: Some(ActiveSpan { recorder: Arc::clone(self), position, record }) }
     }
 }
 
@@ -139,14 +139,14 @@ impl Recorder {
 #[derive(Debug)]
 pub struct Span {
     context: Option<TraceContext>,
-    record: Option<Standing>,
+    record: Option<ActiveSpan>,
 }
 
 /// A span that has a place of its own, recorded or not.
 #[derive(Debug)]
-struct Standing {
+struct ActiveSpan {
     recorder: Arc<Recorder>,
-    position: Position,
+    position: SpanContext,
     record: Option<Record>,
 }
 
@@ -167,7 +167,7 @@ pub(super) struct Parent {
 /// A span as it is exported.
 #[derive(Debug)]
 pub(super) struct Recorded {
-    pub(super) position: Position,
+    pub(super) position: SpanContext,
     pub(super) parent: Option<Parent>,
     pub(super) tracestate: Option<String>,
     pub(super) kind: Kind,
@@ -187,17 +187,17 @@ impl Span {
 
     /// A span for a call that the host makes of an upstream, because of this one.
     pub fn client(&self, operation: Operation) -> Self {
-        let Some(Standing { recorder, position, .. }) = &self.record else {
+        let Some(ActiveSpan { recorder, position, .. }) = &self.record else {
             return Self { context: self.context.clone(), record: None };
         };
         let parent = Parent { span: position.span, is_remote: false };
-        let position = Position { span: id(recorder.sources.random.as_ref()), ..*position };
+        let position = SpanContext { span: id(recorder.sources.random.as_ref()), ..*position };
         recorder.begin(Kind::Client, operation, position, Some(parent), self.context.clone())
     }
 
     /// The call has ended.
     pub fn finish(self, end: SpanEnd) {
-        if let Some(record) = self.record.and_then(|standing| standing.record) {
+        if let Some(record) = self.record.and_then(|active| active.record) {
             record.finish(end);
         }
     }
@@ -223,7 +223,7 @@ impl Record {
         span.attributes.extend(kind.map(|kind| ("error.type", kind)));
         span.failure = message.map(|message| short(&message));
         span.ended = (self.recorder.sources.now)().max(span.started);
-        self.recorder.queue.offer(span);
+        self.recorder.queue.push(span);
     }
 }
 

@@ -1,8 +1,8 @@
 //! What is counted about one upstream.
 
 use super::{
-    cells::{Counter, Histogram},
-    label::tame,
+    counters::{Counter, Histogram},
+    label::sanitize,
 };
 use bowline_types::Method;
 use std::{
@@ -95,8 +95,8 @@ labels! {
 #[derive(Debug)]
 pub struct UpstreamMetrics {
     /// By method; most are never called.
-    methods: Vec<OnceLock<Box<MethodCells>>>,
-    tools: RwLock<HashMap<Box<str>, Arc<ToolCells>>>,
+    methods: Vec<OnceLock<Box<MethodCounters>>>,
+    tools: RwLock<HashMap<Box<str>, Arc<ToolCounters>>>,
     max_tools: usize,
     state: AtomicUsize,
     pub(super) restarts: Counter,
@@ -109,14 +109,14 @@ pub struct UpstreamMetrics {
 
 /// The numbers of one method.
 #[derive(Debug, Default)]
-pub(super) struct MethodCells {
+pub(super) struct MethodCounters {
     pub(super) ends: [Counter; CallEnd::LABELS.len()],
     pub(super) duration: Histogram,
 }
 
 /// The numbers of one tool.
 #[derive(Debug, Default)]
-pub(super) struct ToolCells {
+pub(super) struct ToolCounters {
     pub(super) ends: [Counter; CallEnd::LABELS.len()],
 }
 
@@ -137,10 +137,10 @@ impl UpstreamMetrics {
     }
 
     /// A call ended.
-    pub fn called(&self, method: Method, end: CallEnd, took: Duration) {
+    pub fn called(&self, method: Method, end: CallEnd, duration: Duration) {
         let Some(cells) = self.methods.get(method as usize) else { return };
         let cells = cells.get_or_init(Box::default);
-        cells.duration.record(took);
+        cells.duration.record(duration);
         if let Some(counter) = cells.ends.get(end.place()) {
             counter.add(1);
         }
@@ -154,16 +154,16 @@ impl UpstreamMetrics {
         }
     }
 
-    fn tool(&self, name: &str) -> Arc<ToolCells> {
+    fn tool(&self, name: &str) -> Arc<ToolCounters> {
         let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(cells) = tools.get(name) {
             return Arc::clone(cells);
         }
         drop(tools);
-        let tame = tame(name);
+        let label = sanitize(name);
         let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
         let is_full = tools.len() >= self.max_tools;
-        let name = if is_full && !tools.contains_key(tame.as_str()) { OTHER } else { tame.as_str() };
+        let name = if is_full && !tools.contains_key(label.as_str()) { OTHER } else { label.as_str() };
         if let Some(cells) = tools.get(name) {
             return Arc::clone(cells);
         }
@@ -171,7 +171,7 @@ impl UpstreamMetrics {
     }
 
     /// What the upstream is doing from now on.
-    pub fn is_now(&self, state: UpstreamState) {
+    pub fn set_state(&self, state: UpstreamState) {
         self.state.store(state.place(), Ordering::Relaxed);
     }
 
@@ -208,7 +208,7 @@ impl UpstreamMetrics {
     }
 
     /// The methods that were called, in order.
-    pub(super) fn methods(&self) -> impl Iterator<Item = (Method, &MethodCells)> {
+    pub(super) fn methods(&self) -> impl Iterator<Item = (Method, &MethodCounters)> {
         Method::ALL
             .iter()
             .zip(&self.methods)
@@ -216,7 +216,7 @@ impl UpstreamMetrics {
     }
 
     /// The tools that were called, in order.
-    pub(super) fn tools(&self) -> Vec<(Box<str>, Arc<ToolCells>)> {
+    pub(super) fn tools(&self) -> Vec<(Box<str>, Arc<ToolCounters>)> {
         let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
         let mut tools: Vec<_> = tools.iter().map(|(name, cells)| (name.clone(), Arc::clone(cells))).collect();
         tools.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));

@@ -133,7 +133,7 @@ async fn serve(
         let ends = async move {
             end.await;
             drop(announcement);
-            gateway.announce_end();
+            gateway.announce_shutdown();
             // Load balancers need time to notice `/readyz`. Ctrl-C does not wait.
             if signals.is_terminated() {
                 let delay = gateway.config().gateway.shutdown_delay;

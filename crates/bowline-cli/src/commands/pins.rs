@@ -101,12 +101,12 @@ async fn diff(pins: &Pins, names: &[String], context: &Context) -> Result<(), Fa
     let mut failed = None;
     for entry in entries {
         let key = PinKey::new(&entry.name, entry.identity());
-        if !pins.knows(&key) {
+        if !pins.contains_server(&key) {
             context.screen.note(&format!("{}: no tool definitions have been accepted", visible(&entry.name)));
             continue;
         }
         match definitions(entry, context).await {
-            Ok(definitions) => differences.extend(pins.survey(&key, &definitions)),
+            Ok(definitions) => differences.extend(pins.compare(&key, &definitions)),
             // Continue with the other servers.
             Err(failure) if names.is_empty() => {
                 context.screen.warn(&format!("{}: {}", visible(&entry.name), failure.sentence));

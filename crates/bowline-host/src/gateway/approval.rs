@@ -10,7 +10,7 @@ use bowline_config::{
     CommandLaunch, Environment, Launch, Prefer, Text, UpstreamConfig, UpstreamSettings, UrlLaunch,
     decides_code, names_a_secret, open_regular, parse_env_file, read_env_file, runs_arguments,
 };
-use bowline_policy::{Document, Others, Question, Store, StoreError, VERSION};
+use bowline_policy::{Document, Question, Store, StoreError, VERSION, Writers};
 use bowline_proto::seal::digest;
 use bowline_text::visible;
 use serde::{Deserialize, Serialize};
@@ -513,7 +513,7 @@ impl Approvals {
     /// Approvals in this file, which need not be there yet. Fails when it is there and cannot be understood, or when others
     /// may write it.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
-        let approvals = Self { file: Store::new(path, Others::MustNotWrite) };
+        let approvals = Self { file: Store::new(path, Writers::OwnerOnly) };
         approvals.file.read::<File>()?;
         Ok(approvals)
     }

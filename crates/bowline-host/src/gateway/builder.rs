@@ -8,7 +8,7 @@ use super::{
     pending::Pending,
     problem::{self, GatewayError, Problem},
     reload::{self, State},
-    rules::{self, Consenting},
+    rules::{self, ConsentSettings},
     secrets::secrets,
 };
 use crate::{Host, Telemetry};
@@ -198,7 +198,7 @@ impl GatewayBuilder {
             Some(Serves::Http(_)) | None => Audience::Shared,
         };
         let consent = self.consent.or(self.config.gateway.consent);
-        let consent = Consenting {
+        let consent = ConsentSettings {
             consent: consent.unwrap_or_else(|| default_consent(audience, self.attended)),
             audience,
             without_asking: std::mem::take(&mut self.without_asking),
@@ -272,7 +272,7 @@ impl GatewayBuilder {
             approve: approve.unwrap_or(nobody),
             token,
             consent,
-            ending: Arc::new(AtomicBool::new(false)),
+            shutting_down: Arc::new(AtomicBool::new(false)),
             made_once,
             applying: Mutex::default(),
             state: Mutex::default(),
@@ -284,12 +284,12 @@ impl GatewayBuilder {
         let problems = self.config.errors.iter().map(Problem::from).collect();
         let mut state = State { problems, ..State::default() };
         for entry in &self.config.upstreams {
-            let (standing, upstream) = inner.judge(&self.config, entry, inner.candidate(entry));
+            let (entry_state, upstream) = inner.evaluate(&self.config, entry, inner.candidate(entry));
             if let Some(upstream) = upstream {
                 inner.host.add(&entry.name, upstream);
             }
-            state.problems.extend(reload::complaints(entry, &standing));
-            state.standing.insert(entry.name.clone(), standing);
+            state.problems.extend(reload::problems_of(entry, &entry_state));
+            state.entry_states.insert(entry.name.clone(), entry_state);
         }
         state.config = Arc::new(self.config);
         *inner.state() = state;

@@ -70,7 +70,7 @@ pub(super) struct Edge {
     /// Counts the sessions of the endpoint, once there is one.
     pub(super) sessions: Arc<OnceLock<Counter>>,
     /// Whether the socket is about to be closed.
-    pub(super) ending: Arc<AtomicBool>,
+    pub(super) shutting_down: Arc<AtomicBool>,
 }
 
 /// `allowed_hosts = ["*"]` without a token: any web page could call the gateway by pointing a name at it.
@@ -91,7 +91,7 @@ impl RequestFilter for Edge {
     fn check_any_host(&self, request: &Parts) -> Option<Response<Body>> {
         match self.page(request)? {
             "/healthz" => Some(plain(StatusCode::OK, "ok\n")),
-            "/readyz" if self.ending.load(Ordering::Relaxed) => {
+            "/readyz" if self.shutting_down.load(Ordering::Relaxed) => {
                 Some(plain(StatusCode::SERVICE_UNAVAILABLE, "ending\n"))
             }
             "/readyz" if self.host.is_ready() => Some(plain(StatusCode::OK, "ready\n")),

@@ -31,7 +31,7 @@ pub use builder::GatewayBuilder;
 pub use edge::{RequireToken, random_token};
 pub use models::broker;
 pub use problem::{GatewayError, Problem};
-pub use reload::{Applied, Standing};
+pub use reload::{Applied, EntryState};
 
 pub use crate::host::REFUSED;
 
@@ -64,7 +64,7 @@ const MAX_SESSIONS: usize = 10_000;
 const SSE_PATH: &str = "/sse";
 
 /// How long traces may take to be sent at the end.
-const FAREWELL: Duration = Duration::from_secs(5);
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A host as a configuration describes it. Clones share everything.
 #[derive(Clone)]
@@ -78,8 +78,8 @@ struct Inner {
     workspace: Option<PathBuf>,
     approve: Arc<dyn Approve>,
     token: Result<Option<Token>, Problem>,
-    consent: rules::Consenting,
-    ending: Arc<AtomicBool>,
+    consent: rules::ConsentSettings,
+    shutting_down: Arc<AtomicBool>,
     /// What is wrong with what is made once.
     made_once: Vec<Problem>,
     applying: Mutex<()>,
@@ -97,7 +97,7 @@ pub struct EntryStatus {
     /// The name the user gave it.
     pub name: String,
     /// Whether it is used, and why not.
-    pub standing: Standing,
+    pub state: EntryState,
     /// Its instances.
     pub instances: Vec<UpstreamStatus>,
 }
@@ -145,9 +145,9 @@ impl Gateway {
         let running = self.inner.host.status();
         let of = |name: &str| running.iter().filter(|status| status.name == name).cloned().collect();
         let state = self.inner.state();
-        let entries = state.standing.iter().map(|(name, standing)| EntryStatus {
+        let entries = state.entry_states.iter().map(|(name, entry_state)| EntryStatus {
             name: name.clone(),
-            standing: standing.clone(),
+            state: entry_state.clone(),
             instances: of(name),
         });
         entries.collect()
@@ -195,7 +195,7 @@ impl Gateway {
             endpoint: gateway.path.clone(),
             token,
             sessions: Arc::clone(&sessions),
-            ending: Arc::clone(&self.inner.ending),
+            shutting_down: Arc::clone(&self.inner.shutting_down),
         };
         let mut settings = HttpOptions::new()
             .path(&gateway.path)
@@ -227,8 +227,8 @@ impl Gateway {
     }
 
     /// Makes `/readyz` answer 503, so that load balancers send no more requests. Everything else goes on.
-    pub fn announce_end(&self) {
-        self.inner.ending.store(true, Ordering::Relaxed);
+    pub fn announce_shutdown(&self) {
+        self.inner.shutting_down.store(true, Ordering::Relaxed);
     }
 
     /// Serves HTTP on a socket until `end` completes, then lets calls that run at a server finish. Those that wait for an
@@ -240,8 +240,8 @@ impl Gateway {
     ) -> Result<(), GatewayError> {
         let end = async {
             end.await;
-            self.announce_end();
-            self.inner.host.end_waiting();
+            self.announce_shutdown();
+            self.inner.host.cancel_waiting();
         };
         let service = self.http_on(listener.local_addr().ok())?;
         let served = service.serve(listener, end).await;
@@ -256,7 +256,7 @@ impl Gateway {
         self.inner.host.close().await;
         let exporter = self.inner.exporter.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(exporter) = exporter {
-            exporter.shutdown(FAREWELL).await;
+            exporter.shutdown(EXPORT_TIMEOUT).await;
         }
     }
 }

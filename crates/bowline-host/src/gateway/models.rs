@@ -3,7 +3,7 @@
 use super::problem::Problem;
 use bowline_config::{Environment, KeySource, ProviderConfig, ProviderKind, SamplingConfig};
 use bowline_http::{Post, Poster};
-use bowline_models::{Broker, Caps, Model, Pace, Provider, Secret, Settings};
+use bowline_models::{Broker, Caps, Model, Provider, RequestSettings, Secret, Settings};
 use std::{collections::BTreeSet, sync::Arc};
 
 /// What came of the models of a configuration.
@@ -28,7 +28,7 @@ pub(super) fn models(config: &SamplingConfig, environment: &Environment, post: &
     let mut models = Models::default();
     let mut settings = Settings::new().caps(caps(config));
     if let Some(timeout) = config.timeout {
-        settings = settings.pace(Pace::new().timeout(timeout));
+        settings = settings.request_settings(RequestSettings::new().timeout(timeout));
     }
     let mut known = BTreeSet::new();
     for (name, provider) in &config.providers {

@@ -1,6 +1,6 @@
 //! Servers that wait for an approval, as the host asks about them when a client calls them.
 
-use super::{Gateway, Inner, approval::Candidate, reload::Standing};
+use super::{Gateway, Inner, approval::Candidate, reload::EntryState};
 use crate::host::PendingServers;
 use bowline_policy::Question;
 use std::sync::Weak;
@@ -11,8 +11,8 @@ impl Pending {
     fn candidate(&self, is_meant: impl Fn(&Candidate) -> bool) -> Option<Candidate> {
         let inner = self.0.upgrade()?;
         let state = inner.state();
-        state.standing.values().find_map(|standing| match standing {
-            Standing::NeedsApproval(candidate) if is_meant(candidate) => Some(candidate.clone()),
+        state.entry_states.values().find_map(|entry_state| match entry_state {
+            EntryState::NeedsApproval(candidate) if is_meant(candidate) => Some(candidate.clone()),
             _ => None,
         })
     }
@@ -22,8 +22,13 @@ impl PendingServers for Pending {
     fn names(&self) -> Vec<String> {
         let Some(inner) = self.0.upgrade() else { return Vec::new() };
         let state = inner.state();
-        let waits = |standing: &Standing| matches!(standing, Standing::NeedsApproval(_));
-        state.standing.iter().filter(|(_, standing)| waits(standing)).map(|(name, _)| name.clone()).collect()
+        let waits = |entry_state: &EntryState| matches!(entry_state, EntryState::NeedsApproval(_));
+        state
+            .entry_states
+            .iter()
+            .filter(|(_, entry_state)| waits(entry_state))
+            .map(|(name, _)| name.clone())
+            .collect()
     }
 
     fn question(&self, server: &str) -> Option<Question> {

@@ -22,7 +22,7 @@ use std::{
 /// How a server of the configuration stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Standing {
+pub enum EntryState {
     /// It is used.
     Active,
     /// The user has turned it off.
@@ -52,7 +52,7 @@ const MADE_ONCE: [&str; 3] = ["gateway", "sampling", "audit"];
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) config: Arc<Config>,
-    pub(super) standing: BTreeMap<String, Standing>,
+    pub(super) entry_states: BTreeMap<String, EntryState>,
     /// What is wrong with the servers.
     pub(super) problems: Vec<Problem>,
     /// What was wrong with a configuration that was not taken.
@@ -84,22 +84,22 @@ impl Inner {
     }
 
     /// How a server stands, and what to reach it by if it is to be used.
-    pub(super) fn judge(
+    pub(super) fn evaluate(
         &self,
         config: &Config,
         entry: &UpstreamConfig,
         candidate: Option<Candidate>,
-    ) -> (Standing, Option<Upstream>) {
+    ) -> (EntryState, Option<Upstream>) {
         if !entry.settings.enabled {
-            return (Standing::Disabled, None);
+            return (EntryState::Disabled, None);
         }
         if let Some(error) = problem::about_server(config, &entry.name) {
-            return (Standing::Broken(error.to_string()), None);
+            return (EntryState::Broken(error.to_string()), None);
         }
         let mut approved = None;
         if let Some(candidate) = candidate {
             if !self.approve.is_approved(&candidate) {
-                return (Standing::NeedsApproval(candidate), None);
+                return (EntryState::NeedsApproval(candidate), None);
             }
             let (environment, workspace) = (self.environment.clone(), self.workspace.clone());
             let digest = candidate.digest().to_owned();
@@ -108,11 +108,11 @@ impl Inner {
         match Upstream::from_config(entry, self.workspace.as_deref()) {
             Ok(mut upstream) => {
                 if let Some(approved) = approved {
-                    upstream.target = Arc::new(Checked { target: upstream.target, approved });
+                    upstream.target = Arc::new(ApprovedTarget { target: upstream.target, approved });
                 }
-                (Standing::Active, Some(upstream))
+                (EntryState::Active, Some(upstream))
             }
-            Err(error) => (Standing::Broken(error.to_string()), None),
+            Err(error) => (EntryState::Broken(error.to_string()), None),
         }
     }
 }
@@ -127,12 +127,12 @@ struct Approved {
 }
 
 /// A server that was approved. It is started only while it is what was approved: its files may change at any time.
-struct Checked {
+struct ApprovedTarget {
     target: Arc<dyn Connect>,
     approved: Approved,
 }
 
-impl Connect for Checked {
+impl Connect for ApprovedTarget {
     fn connect(&self, inbox: Inbox) -> BoxFuture<'_, bowline_client::Result<Box<dyn Transport>>> {
         let Approved { entry, environment, workspace, digest } = self.approved.clone();
         let looking = tokio::task::spawn_blocking(move || {
@@ -198,7 +198,7 @@ impl Gateway {
     ) -> Applied {
         let inner = &self.inner;
         let mut problems: Vec<_> = config.errors.iter().map(Problem::from).collect();
-        keep_wronged(state, &mut config);
+        keep_active_entries(state, &mut config);
         let diff = diff(&state.config, &config);
 
         if let Some(audit) = inner.host.guard().audit() {
@@ -208,23 +208,23 @@ impl Gateway {
         inner.host.guard().set_policy(rules::policy(&config, &inner.consent));
         for name in &diff.removed {
             inner.host.remove(name);
-            state.standing.remove(name);
+            state.entry_states.remove(name);
         }
         for entry in &config.upstreams {
             let name = &entry.name;
-            let was_active = state.standing.get(name) == Some(&Standing::Active);
+            let was_active = state.entry_states.get(name) == Some(&EntryState::Active);
             if was_active && problem::about_server(&config, name).is_some() {
                 continue;
             }
             let is_touched = diff.added.contains(name) || diff.changed.contains(name);
-            let (standing, upstream) = inner.judge(&config, entry, candidates.remove(name));
+            let (entry_state, upstream) = inner.evaluate(&config, entry, candidates.remove(name));
             match upstream {
                 Some(upstream) if is_touched || !was_active => inner.host.add(name, upstream),
                 None if was_active => drop(inner.host.remove(name)),
                 Some(_) | None => {}
             }
-            problems.extend(complaints(entry, &standing));
-            state.standing.insert(name.clone(), standing);
+            problems.extend(problems_of(entry, &entry_state));
+            state.entry_states.insert(name.clone(), entry_state);
         }
         if diff.sections.contains(&"disclosure") {
             inner.host.set_disclosure(disclosure(&config.disclosure));
@@ -237,9 +237,9 @@ impl Gateway {
 }
 
 /// Keeps what was said before of servers that are active and whose entries have become wrong.
-fn keep_wronged(state: &State, config: &mut Config) {
-    for (name, standing) in &state.standing {
-        if *standing != Standing::Active || problem::about_server(config, name).is_none() {
+fn keep_active_entries(state: &State, config: &mut Config) {
+    for (name, entry_state) in &state.entry_states {
+        if *entry_state != EntryState::Active || problem::about_server(config, name).is_none() {
             continue;
         }
         let Some(before) = state.config.upstream(name) else { continue };
@@ -251,12 +251,12 @@ fn keep_wronged(state: &State, config: &mut Config) {
 }
 
 /// What is to be told of a server: why it cannot be used, and what of its settings has no effect.
-pub(super) fn complaints(entry: &UpstreamConfig, standing: &Standing) -> Vec<Problem> {
+pub(super) fn problems_of(entry: &UpstreamConfig, entry_state: &EntryState) -> Vec<Problem> {
     let tell = |message: &str| Problem::server(&entry.name, message);
-    match standing {
-        Standing::Broken(reason) => return vec![tell(reason)],
-        Standing::Disabled | Standing::NeedsApproval(_) => return Vec::new(),
-        Standing::Active => {}
+    match entry_state {
+        EntryState::Broken(reason) => return vec![tell(reason)],
+        EntryState::Disabled | EntryState::NeedsApproval(_) => return Vec::new(),
+        EntryState::Active => {}
     }
     let mut told = Vec::new();
     if !Limits::SUPPORTED && entry.settings.limits != LimitsConfig::default() {

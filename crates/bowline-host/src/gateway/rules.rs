@@ -5,7 +5,7 @@ use bowline_policy::{ArgumentTest, Audience, Consent, Pattern, Policy, Rule};
 
 /// What decides about consent beside the rules. It stays the same while the gateway runs.
 #[derive(Debug, Default)]
-pub(super) struct Consenting {
+pub(super) struct ConsentSettings {
     pub(super) consent: Consent,
     pub(super) audience: Audience,
     pub(super) without_asking: Vec<Rule>,
@@ -13,7 +13,7 @@ pub(super) struct Consenting {
 
 /// The policy that a configuration describes: its rules in order, and behind them the tools of servers that need no
 /// question.
-pub(super) fn policy(config: &Config, consenting: &Consenting) -> Policy {
+pub(super) fn policy(config: &Config, consenting: &ConsentSettings) -> Policy {
     let own = config.rules.iter().map(rule);
     let approved = config.upstreams.iter().flat_map(|entry| {
         let origin = entry.origins.get("auto_approve").unwrap_or(&entry.origin).short();
@@ -76,7 +76,7 @@ mod tests {
         let loader = Loader::new(Environment::new([("HOME", "/")]));
         let config = loader.source(Source::new("bowline.toml", Scope::User)).load(&files);
         assert_eq!(config.errors, []);
-        policy(&config, &Consenting::default())
+        policy(&config, &ConsentSettings::default())
     }
 
     fn decide(

@@ -193,7 +193,7 @@ impl Host {
 
     /// Cancels open questions and prevents further starts of servers. Running calls continue; [`close`](Self::close) ends
     /// them.
-    pub fn end_waiting(&self) {
+    pub fn cancel_waiting(&self) {
         self.inner.asker.guard.withdraw_questions();
         for instance in self.inner.router.members().iter().flat_map(|member| member.all()) {
             instance.retire();
@@ -269,7 +269,7 @@ impl Inner {
             } else {
                 UpstreamState::Stopped
             };
-            metrics.upstream(&member.name).is_now(state);
+            metrics.upstream(&member.name).set_state(state);
         }
         metrics.render()
     }

@@ -1,6 +1,6 @@
 //! From configuration to something that can be connected to.
 
-use super::{Page, Upstream};
+use super::{HttpUpstream, Upstream};
 use bowline_client::{Command, Environment, Limits, ListLimits};
 use bowline_config::{CommandLaunch, InheritEnv, Launch, LimitsConfig, Text, UpstreamConfig, UrlLaunch};
 use bowline_types::Root;
@@ -24,7 +24,7 @@ pub enum Reach {
     /// By starting a program.
     Program(Command),
     /// By HTTP.
-    Page(Page),
+    Http(HttpUpstream),
 }
 
 impl Reach {
@@ -43,7 +43,7 @@ impl Reach {
                     InheritEnv::Matching(patterns) => program.inherit_env(patterns.iter().cloned()),
                 }))
             }
-            Launch::Url(launch) => Ok(Self::Page(page(launch))),
+            Launch::Url(launch) => Ok(Self::Http(http_upstream(launch))),
         }
     }
 }
@@ -59,7 +59,7 @@ impl Upstream {
 fn from_config(entry: &UpstreamConfig, workspace: Option<&Path>) -> Result<Upstream, LaunchError> {
     let upstream = match Reach::from_config(entry, workspace)? {
         Reach::Program(command) => Upstream::to(command),
-        Reach::Page(page) => Upstream::to(page),
+        Reach::Http(http) => Upstream::to(http),
     };
     let settings = &entry.settings;
     let mut upstream = upstream
@@ -122,10 +122,10 @@ fn limits(config: &LimitsConfig) -> Limits {
     limits
 }
 
-fn page(launch: &UrlLaunch) -> Page {
+fn http_upstream(launch: &UrlLaunch) -> HttpUpstream {
     let target =
         launch.headers.iter().fold(bowline_http::http(launch.url.expose()), |target, (name, value)| {
             target.header(name, value.expose())
         });
-    Page::new(target, launch.headers_helper.as_deref().unwrap_or_default())
+    HttpUpstream::new(target, launch.headers_helper.as_deref().unwrap_or_default())
 }

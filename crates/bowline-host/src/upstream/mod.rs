@@ -2,10 +2,10 @@
 
 mod call_handle;
 mod caller_key;
+mod http_upstream;
 mod instance;
 mod launch;
 mod list_cache;
-mod page;
 mod quota;
 mod running_calls;
 mod spec;
@@ -14,10 +14,10 @@ mod url_elicitations;
 
 pub(crate) use call_handle::{CallHandle, PendingQuestion};
 pub(crate) use caller_key::CallerKey;
+pub use http_upstream::HttpUpstream;
 pub(crate) use instance::{Instance, InstanceOwner};
 pub use launch::{LaunchError, Reach};
 pub(crate) use list_cache::ListCache;
-pub use page::Page;
 pub(crate) use quota::{InstanceLimit, InstanceQuota};
 pub use spec::{InProcess, Upstream};
 pub use status::{Health, UpstreamStatus};

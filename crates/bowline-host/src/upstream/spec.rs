@@ -167,7 +167,7 @@ impl Upstream {
             return true;
         }
         let fits = |patterns: &[Pattern], readings| {
-            patterns.iter().any(|pattern| pattern.matches_spelled(uri, readings))
+            patterns.iter().any(|pattern| pattern.matches_spellings(uri, readings))
         };
         ambiguity(uri).is_none()
             && (self.allow.is_empty() || fits(&self.allow, Readings::Every))
@@ -176,7 +176,7 @@ impl Upstream {
 
     /// Whether no pattern hides a URI that may go on behind its end, as that of a folder does.
     pub(crate) fn may_show_below(&self, uri: &str) -> bool {
-        !self.deny.iter().any(|pattern| pattern.matches_spelled(uri, Readings::Any))
+        !self.deny.iter().any(|pattern| pattern.matches_spellings(uri, Readings::Any))
     }
 
     /// Whether something of this name is shown.

@@ -225,7 +225,7 @@ async fn a_changed_tool_is_not_called_before_its_change_is_accepted() {
     assert_eq!(gate.take_asked(), []);
     // It holds in the next run too.
     let again = Pins::open(folder.join("bowline.lock")).unwrap();
-    assert_eq!(again.survey(&"files".into(), &[new]), []);
+    assert_eq!(again.compare(&"files".into(), &[new]), []);
 }
 
 #[tokio::test]
@@ -269,7 +269,7 @@ async fn a_server_that_another_process_has_met_is_not_new() {
     Guard::builder().pins(pins()).build().listed(&FILES, std::slice::from_ref(&old)).await.unwrap();
     let differences = late.listed(&FILES, std::slice::from_ref(&new)).await.unwrap();
     assert!(matches!(differences[..], [ref only] if matches!(only.kind, DifferenceKind::Changed { .. })));
-    assert_eq!(pins().look(&"files".into(), &old), bowline_policy::Standing::Same);
+    assert_eq!(pins().status(&"files".into(), &old), bowline_policy::PinStatus::Same);
 }
 
 #[tokio::test]

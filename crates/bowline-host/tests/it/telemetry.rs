@@ -3,7 +3,9 @@
 use crate::collector::{Collector, answer};
 use bowline_client::BoxFuture;
 use bowline_http::{Post, PostAnswer, PostError, Poster};
-use bowline_telemetry::{ExportCounts, Metrics, Operation, Sources, Span, SpanEnd, Tracer, Traces, Wire};
+use bowline_telemetry::{
+    ExportCounts, Metrics, Operation, Sources, Span, SpanEnd, Tracer, Traces, Transport,
+};
 use bowline_types::{Id, Method, Revision, TraceContext};
 use bytes::Bytes;
 use expect_test::expect;
@@ -127,10 +129,11 @@ async fn spans_arrive_as_otlp_has_them() {
         .request(&Id::Number(7))
         .session("s-1")
         .revision(Revision::V2025_06_18)
-        .wire(Wire::Tcp);
+        .transport(Transport::Tcp);
     let server = tracer.server(operation, Some(parent()));
-    let client = server
-        .client(Operation::new(Method::CallTool).tool("create_issue").upstream("github").wire(Wire::Pipe));
+    let client = server.client(
+        Operation::new(Method::CallTool).tool("create_issue").upstream("github").transport(Transport::Pipe),
+    );
     client.finish(SpanEnd::Rpc { code: -32602, message: "no \"repo\"".into() });
     server.finish(SpanEnd::ToolError);
     let counts = exporter.shutdown(LONG).await;

@@ -29,7 +29,7 @@ impl LogFile {
         let new = u64::try_from(lines.len()).unwrap_or(u64::MAX);
         if length > 0 && length.saturating_add(new) > self.max_bytes {
             drop(file);
-            if let Err(error) = self.set_aside() {
+            if let Err(error) = self.rotate() {
                 // A log that grows is better than one that ends.
                 tracing::warn!(%error, path = %self.path.display(), "cannot rotate the audit log");
             }
@@ -54,7 +54,7 @@ impl LogFile {
         private(OpenOptions::new().read(true).append(true).create(true)).open(&self.path)
     }
 
-    fn set_aside(&self) -> io::Result<()> {
+    fn rotate(&self) -> io::Result<()> {
         if self.keep == 0 {
             return remove(&self.path);
         }

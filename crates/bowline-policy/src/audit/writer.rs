@@ -19,7 +19,7 @@ use crate::rfc3339;
 /// How much memory queued entries may hold on to.
 const MAX_QUEUED_BYTES: usize = 16 << 20;
 /// How long a decision waits for room in the queue.
-const PATIENCE: Duration = Duration::from_secs(5);
+const MAX_WAIT: Duration = Duration::from_secs(5);
 /// From which weight on an entry is turned into its line before it is queued: a line is short, however large the arguments.
 const HEAVY: usize = 16 << 10;
 /// How much is written at once.
@@ -138,11 +138,11 @@ impl Audit {
     /// reason when that takes too long or the file could not be written, and [`AuditSettings::required`] says that nothing
     /// may be allowed then.
     pub async fn ready(&self) -> Result<(), String> {
-        let has_room = self.has_room(PATIENCE).await;
+        let has_space = self.wait_for_space(MAX_WAIT).await;
         if !self.0.required {
             return Ok(());
         }
-        if !has_room {
+        if !has_space {
             return Err("the audit log cannot keep up, and `audit.required` is set; try again later".into());
         }
         if self.0.load.fails.load(Ordering::Relaxed) {
@@ -152,7 +152,7 @@ impl Audit {
         Ok(())
     }
 
-    async fn has_room(&self, patience: Duration) -> bool {
+    async fn wait_for_space(&self, timeout: Duration) -> bool {
         let load = &self.0.load;
         let is_free = || {
             load.waiting.load(Ordering::Relaxed) <= self.0.capacity / 2
@@ -170,7 +170,7 @@ impl Audit {
                 written.await;
             }
         };
-        tokio::time::timeout(patience, freed).await.is_ok()
+        tokio::time::timeout(timeout, freed).await.is_ok()
     }
 
     /// Never writes these values from now on, as those that [`AuditSettings::secret`] names.
@@ -418,14 +418,14 @@ mod tests {
         lock.unlock().unwrap();
         drop(audit);
         let text = fs::read_to_string(&path).unwrap();
-        let told: u64 = text
+        let reported: u64 = text
             .lines()
             .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
             .filter(|line| line["event"] == "dropped")
             .map(|line| line["count"].as_u64().unwrap())
             .sum();
         let written = ids(&text).iter().filter(|id| *id != "-").count();
-        assert_eq!((told, written), (dropped, usize::try_from(count - dropped).unwrap()));
+        assert_eq!((reported, written), (dropped, usize::try_from(count - dropped).unwrap()));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::answers::Topic;
 use crate::audit::{Entry, Event};
 use crate::definition::{Definition, Digest};
 use crate::gate::{Covers, Question, Verdict};
-use crate::pins::{Difference, DifferenceKind, PinKey, Pins, Standing};
+use crate::pins::{Difference, DifferenceKind, PinKey, PinStatus, Pins};
 use crate::rule::Effect;
 use crate::rules::{Action, DecidedBy, Request};
 
@@ -83,17 +83,17 @@ impl Guard {
         let server = facts.server;
         // Another process may have met the server before.
         refresh(pins).await?;
-        let first = !pins.knows(&key);
-        let differences = if first { Vec::new() } else { pins.survey(&key, definitions) };
+        let first = !pins.contains_server(&key);
+        let differences = if first { Vec::new() } else { pins.compare(&key, definitions) };
         for difference in &differences {
             self.tell_pin(server, &difference.tool, tell(&difference.kind));
         }
         let is_new = |definition: &&Definition| {
-            first || (self.new_tools != NewTools::Ask && pins.look(&key, definition) == Standing::New)
+            first || (self.new_tools != NewTools::Ask && pins.status(&key, definition) == PinStatus::New)
         };
         let new: Vec<Definition> = definitions.iter().filter(is_new).cloned().collect();
         let has_changed = |difference: &Difference| matches!(difference.kind, DifferenceKind::Changed { .. });
-        let takes_over = pins.are_of_name(&key) && !differences.iter().any(has_changed);
+        let takes_over = pins.contains_name(&key) && !differences.iter().any(has_changed);
         if first || takes_over || !new.is_empty() {
             add(pins, &key, new).await?;
         }
@@ -140,29 +140,29 @@ impl Guard {
     async fn check_pin(&self, facts: &Facts<'_>, definition: &Definition) -> Result<(), Refusal> {
         let Some(pins) = &self.pins else { return Ok(()) };
         let (server, tool, key) = (facts.server, definition.name(), PinKey::of(facts));
-        if pins.look(&key, definition) == Standing::Same {
+        if pins.status(&key, definition) == PinStatus::Same {
             return Ok(());
         }
-        let turn = self.turn(Action::Call, server, tool);
-        let _turn = turn.lock().await;
+        let lock = self.question_lock(Action::Call, server, tool);
+        let _lock = lock.lock().await;
         // Another process, or whoever had the turn before, may have accepted it.
         refresh(pins).await?;
-        let mut standing = pins.look(&key, definition);
-        if standing == Standing::New {
+        let mut status = pins.status(&key, definition);
+        if status == PinStatus::New {
             self.tell_pin(server, tool, tell(&DifferenceKind::New));
         }
-        if standing == Standing::First || (standing == Standing::New && self.new_tools != NewTools::Ask) {
+        if status == PinStatus::First || (status == PinStatus::New && self.new_tools != NewTools::Ask) {
             add(pins, &key, vec![definition.clone()]).await?;
-            standing = pins.look(&key, definition);
+            status = pins.status(&key, definition);
         }
-        let question = match standing {
-            Standing::Same => return Ok(()),
-            Standing::First | Standing::New => Question::New {
+        let question = match status {
+            PinStatus::Same => return Ok(()),
+            PinStatus::First | PinStatus::New => Question::New {
                 server: server.to_owned(),
                 tool: tool.to_owned(),
                 definition: definition.pretty().to_owned(),
             },
-            Standing::Changed { diff } => {
+            PinStatus::Changed { diff } => {
                 self.tell_pin(server, tool, "its definition has changed");
                 Question::Changed { server: server.to_owned(), tool: tool.to_owned(), diff }
             }

@@ -97,12 +97,12 @@ pub struct Guard {
     opener: Option<Arc<dyn Opener>>,
     clock: Clock,
     /// Those who would ask the same wait for the first of them.
-    turns: Mutex<HashMap<TurnKey, Weak<tokio::sync::Mutex<()>>>>,
+    question_locks: Mutex<HashMap<QuestionKey, Weak<tokio::sync::Mutex<()>>>>,
     /// Set when nobody is to be asked any more.
     withdrawn: watch::Sender<bool>,
 }
 
-type TurnKey = (Action, String, String);
+type QuestionKey = (Action, String, String);
 
 impl Guard {
     /// A guard to be set up.
@@ -149,16 +149,16 @@ impl Guard {
     }
 
     /// The lock that those who would ask the same share.
-    fn turn(&self, action: Action, server: &str, name: &str) -> Arc<tokio::sync::Mutex<()>> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        turns.retain(|_, turn| turn.strong_count() > 0);
+    fn question_lock(&self, action: Action, server: &str, name: &str) -> Arc<tokio::sync::Mutex<()>> {
+        let mut question_locks = self.question_locks.lock().unwrap_or_else(PoisonError::into_inner);
+        question_locks.retain(|_, lock| lock.strong_count() > 0);
         let key = (action, server.to_owned(), name.to_owned());
-        if let Some(turn) = turns.get(&key).and_then(Weak::upgrade) {
-            return turn;
+        if let Some(lock) = question_locks.get(&key).and_then(Weak::upgrade) {
+            return lock;
         }
-        let turn = Arc::default();
-        turns.insert(key, Arc::downgrade(&turn));
-        turn
+        let lock = Arc::default();
+        question_locks.insert(key, Arc::downgrade(&lock));
+        lock
     }
 }
 
@@ -254,7 +254,7 @@ impl GuardBuilder {
             audit: self.audit,
             opener: self.opener,
             clock: self.clock,
-            turns: Mutex::default(),
+            question_locks: Mutex::default(),
             withdrawn: watch::Sender::new(false),
         }
     }

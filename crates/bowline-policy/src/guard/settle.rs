@@ -46,8 +46,8 @@ impl Guard {
         if let Some(settled) = self.remembered(facts, &topic, wider).await {
             return settled;
         }
-        let turn = self.turn(topic.action, &topic.server, topic.name.as_deref().unwrap_or_default());
-        let _turn = turn.lock().await;
+        let lock = self.question_lock(topic.action, &topic.server, topic.name.as_deref().unwrap_or_default());
+        let _lock = lock.lock().await;
         // Whoever had the turn before may have settled it.
         if let Some(settled) = self.remembered(facts, &topic, wider).await {
             return settled;

@@ -41,12 +41,12 @@ impl Trail {
     fn decided(&mut self, decision: &'static str, by: DecidedBy, reason: &str) -> Option<Box<Entry>> {
         let entry = self.entry.take()?;
         if let Some(audit) = &self.audit {
-            let mut told = (*entry).clone();
-            told.time = (self.clock)();
-            told.decision = Some(decision);
-            told.by = Some(by);
-            told.reason = Some(reason.to_owned());
-            audit.write(told);
+            let mut reported = (*entry).clone();
+            reported.time = (self.clock)();
+            reported.decision = Some(decision);
+            reported.by = Some(by);
+            reported.reason = Some(reason.to_owned());
+            audit.write(reported);
         }
         Some(entry)
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::io;
 use tokio::io::{AsyncBufRead, AsyncWrite};
 
-use super::desk::Desk;
+use super::console::Console;
 use super::show::Shown;
 use crate::gate::{Edit, Verdict};
 use bowline_text::visible;
@@ -20,7 +20,7 @@ enum Entered {
 }
 
 pub(super) async fn ask<R, W>(
-    desk: &mut Desk<R, W>,
+    console: &mut Console<R, W>,
     server: &str,
     message: &str,
     schema: &ElicitSchema,
@@ -35,9 +35,9 @@ where
     shown.line(
         "  (Enter alone takes the default or skips; \"\" is the empty text; :decline says no; :cancel stops)",
     );
-    desk.say(&shown).await?;
+    console.show(&shown).await?;
     loop {
-        let content = match fill(desk, schema).await? {
+        let content = match fill(console, schema).await? {
             Ok(content) => content,
             Err(verdict) => return Ok(verdict),
         };
@@ -51,20 +51,20 @@ where
             shown.block(&format!("{}: {value}", visible(name)));
         }
         shown.line("[s] send  [e] fill in again  [n] no  [c] cancel");
-        desk.say(&shown).await?;
+        console.show(&shown).await?;
         loop {
-            match desk.prompt().await?.to_ascii_lowercase().as_str() {
+            match console.prompt().await?.to_ascii_lowercase().as_str() {
                 "s" => return Ok(Verdict::edited(Edit::Form(content))),
                 "e" => break,
                 "n" => return Ok(Verdict::decline()),
                 "c" => return Ok(Verdict::Cancel),
-                _ => desk.complain("expected one of the letters above").await?,
+                _ => console.show_error("expected one of the letters above").await?,
             }
         }
     }
 }
 
-async fn fill<R, W>(desk: &mut Desk<R, W>, schema: &ElicitSchema) -> io::Result<Result<RawMap, Verdict>>
+async fn fill<R, W>(console: &mut Console<R, W>, schema: &ElicitSchema) -> io::Result<Result<RawMap, Verdict>>
 where
     R: AsyncBufRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send,
@@ -73,9 +73,9 @@ where
     let count = schema.properties.len();
     for (place, (name, field)) in schema.properties.iter().enumerate() {
         let required = schema.required.iter().any(|required| required == name);
-        desk.say(&describe(place + 1, count, name, field, required)).await?;
+        console.show(&describe(place + 1, count, name, field, required)).await?;
         loop {
-            let line = desk.prompt().await?;
+            let line = console.prompt().await?;
             match read(&line, field, required) {
                 Ok(Entered::Value(value)) => {
                     content.insert(name, RawJson::from(value));
@@ -84,7 +84,7 @@ where
                 Ok(Entered::Skipped) => break,
                 Ok(Entered::Declined) => return Ok(Err(Verdict::decline())),
                 Ok(Entered::Cancelled) => return Ok(Err(Verdict::Cancel)),
-                Err(reason) => desk.complain(&reason).await?,
+                Err(reason) => console.show_error(&reason).await?,
             }
         }
     }

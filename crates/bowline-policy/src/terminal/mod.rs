@@ -1,6 +1,6 @@
 //! The gate in a terminal: questions as lines of text, one at a time.
 
-mod desk;
+mod console;
 mod form;
 mod sample;
 mod show;
@@ -13,7 +13,7 @@ use tokio::io::{AsyncBufRead, AsyncWrite};
 use tokio::sync::Mutex;
 
 use super::gate::{Covers, Gate, Granted, Question, Scope, Verdict};
-use desk::Desk;
+use console::Console;
 use show::Shown;
 
 pub use show::hints;
@@ -30,13 +30,13 @@ pub use show::hints;
 /// `Terminal::new(BufReader::new(tokio::io::stdin()), tokio::io::stderr())` asks where a person is; stdout may belong to
 /// the protocol.
 pub struct Terminal<R, W> {
-    desk: Mutex<Desk<R, W>>,
+    console: Mutex<Console<R, W>>,
 }
 
 impl<R, W> Terminal<R, W> {
     /// A gate that reads answers from `input` and writes questions to `output`.
     pub fn new(input: R, output: W) -> Self {
-        Self { desk: Mutex::new(Desk::new(input, output)) }
+        Self { console: Mutex::new(Console::new(input, output)) }
     }
 
     /// Puts a question of the program itself, `prompt`, and gives the line that was typed, without blanks around it.
@@ -47,16 +47,16 @@ impl<R, W> Terminal<R, W> {
         R: AsyncBufRead + Unpin + Send,
         W: AsyncWrite + Unpin + Send,
     {
-        let mut desk = self.desk.lock().await;
-        desk.open_with(prompt).await?;
-        let line = desk.prompt().await?;
-        desk.close();
+        let mut console = self.console.lock().await;
+        console.open_with(prompt).await?;
+        let line = console.prompt().await?;
+        console.close();
         Ok(line)
     }
 
     /// The input and the output.
     pub fn into_inner(self) -> (R, W) {
-        self.desk.into_inner().into_inner()
+        self.console.into_inner().into_inner()
     }
 }
 
@@ -73,8 +73,8 @@ where
 {
     fn ask(&self, question: Question) -> BoxFuture<'_, Verdict> {
         Box::pin(async move {
-            let mut desk = self.desk.lock().await;
-            match ask(&mut desk, question).await {
+            let mut console = self.console.lock().await;
+            match ask(&mut console, question).await {
                 Ok(verdict) => verdict,
                 Err(error) => {
                     if error.kind() != io::ErrorKind::UnexpectedEof {
@@ -95,30 +95,30 @@ pub fn describe_question(question: &Question) -> Option<String> {
 }
 
 /// The end of the input is an error of the kind `UnexpectedEof`.
-async fn ask<R, W>(desk: &mut Desk<R, W>, question: Question) -> io::Result<Verdict>
+async fn ask<R, W>(console: &mut Console<R, W>, question: Question) -> io::Result<Verdict>
 where
     R: AsyncBufRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send,
 {
-    desk.open(question.server()).await?;
+    console.open(question.server()).await?;
     let verdict = match question {
-        Question::Form { server, message, schema } => form::ask(desk, &server, &message, &schema).await?,
+        Question::Form { server, message, schema } => form::ask(console, &server, &message, &schema).await?,
         Question::Sample { server, request, why, scopes } => {
-            sample::request(desk, &server, *request, &why, &scopes).await?
+            sample::request(console, &server, *request, &why, &scopes).await?
         }
-        Question::SampleResult { server, result } => sample::result(desk, &server, *result).await?,
+        Question::SampleResult { server, result } => sample::result(console, &server, *result).await?,
         simple => {
             let (shown, scopes, covers) = show::question(&simple);
-            desk.say(&shown).await?;
-            choose(desk, &scopes, &covers).await?
+            console.show(&shown).await?;
+            choose(console, &scopes, &covers).await?
         }
     };
-    desk.close();
+    console.close();
     Ok(verdict)
 }
 
 /// Lets one of the answers be chosen that fit these scopes.
-async fn choose<R, W>(desk: &mut Desk<R, W>, scopes: &[Scope], covers: &[Covers]) -> io::Result<Verdict>
+async fn choose<R, W>(console: &mut Console<R, W>, scopes: &[Scope], covers: &[Covers]) -> io::Result<Verdict>
 where
     R: AsyncBufRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send,
@@ -128,12 +128,12 @@ where
     for line in wider(scopes, covers) {
         shown.line(&line);
     }
-    desk.say(&shown).await?;
+    console.show(&shown).await?;
     loop {
-        let answer = desk.prompt().await?;
+        let answer = console.prompt().await?;
         match read_choice(&answer, scopes, covers) {
             Ok(verdict) => return Ok(verdict),
-            Err(reason) => desk.complain(&reason).await?,
+            Err(reason) => console.show_error(&reason).await?,
         }
     }
 }

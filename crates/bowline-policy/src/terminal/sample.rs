@@ -4,13 +4,13 @@ use bowline_types::{ContentBlock, CreateMessageParams, CreateMessageResult, OneO
 use std::io;
 use tokio::io::{AsyncBufRead, AsyncWrite};
 
-use super::desk::Desk;
+use super::console::Console;
 use super::show::Shown;
 use super::{menu, read_choice};
 use crate::gate::{Edit, Scope, Verdict};
 
 pub(super) async fn request<R, W>(
-    desk: &mut Desk<R, W>,
+    console: &mut Console<R, W>,
     server: &str,
     mut request: CreateMessageParams,
     why: &str,
@@ -27,11 +27,11 @@ where
         show_request(&mut shown, &request);
         shown.field("reason", why);
         shown.line(&format!("{}  [e] edit", menu(if edited { &[Scope::Once] } else { scopes })));
-        desk.say(&shown).await?;
+        console.show(&shown).await?;
         loop {
-            let answer = desk.prompt().await?;
+            let answer = console.prompt().await?;
             if answer.eq_ignore_ascii_case("e") {
-                edited |= edit_request(desk, &mut request).await?;
+                edited |= edit_request(console, &mut request).await?;
                 break;
             }
             match read_choice(&answer, if edited { &[Scope::Once] } else { scopes }, &[]) {
@@ -39,14 +39,14 @@ where
                     return Ok(Verdict::edited(Edit::Request(Box::new(request))));
                 }
                 Ok(verdict) => return Ok(verdict),
-                Err(reason) => desk.complain(&reason).await?,
+                Err(reason) => console.show_error(&reason).await?,
             }
         }
     }
 }
 
 pub(super) async fn result<R, W>(
-    desk: &mut Desk<R, W>,
+    console: &mut Console<R, W>,
     server: &str,
     mut result: CreateMessageResult,
 ) -> io::Result<Verdict>
@@ -63,11 +63,11 @@ where
             shown.content(block);
         }
         shown.line(&format!("{}  [e] edit", menu(&[Scope::Once])));
-        desk.say(&shown).await?;
+        console.show(&shown).await?;
         loop {
-            let answer = desk.prompt().await?;
+            let answer = console.prompt().await?;
             if answer.eq_ignore_ascii_case("e") {
-                result.content = new_text(desk).await?;
+                result.content = new_text(console).await?;
                 edited = true;
                 break;
             }
@@ -76,7 +76,7 @@ where
                     return Ok(Verdict::edited(Edit::Result(Box::new(result))));
                 }
                 Ok(verdict) => return Ok(verdict),
-                Err(reason) => desk.complain(&reason).await?,
+                Err(reason) => console.show_error(&reason).await?,
             }
         }
     }
@@ -102,47 +102,50 @@ fn show_request(shown: &mut Shown, request: &CreateMessageParams) {
 }
 
 /// Replaces one part of a request; whether something was replaced.
-async fn edit_request<R, W>(desk: &mut Desk<R, W>, request: &mut CreateMessageParams) -> io::Result<bool>
+async fn edit_request<R, W>(
+    console: &mut Console<R, W>,
+    request: &mut CreateMessageParams,
+) -> io::Result<bool>
 where
     R: AsyncBufRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send,
 {
     let mut shown = Shown::default();
     shown.line("  which? (the number of a message, or s for the system prompt)");
-    desk.say(&shown).await?;
-    let answer = desk.prompt().await?;
+    console.show(&shown).await?;
+    let answer = console.prompt().await?;
     if answer.eq_ignore_ascii_case("s") {
-        let text = text(desk).await?;
+        let text = text(console).await?;
         request.system_prompt = (!text.is_empty()).then_some(text);
         return Ok(true);
     }
     let place = answer.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
     let Some(place) = place.filter(|place| *place < request.messages.len()) else {
-        desk.complain("there is no such message").await?;
+        console.show_error("there is no such message").await?;
         return Ok(false);
     };
-    let content = new_text(desk).await?;
+    let content = new_text(console).await?;
     if let Some(message) = request.messages.get_mut(place) {
         *message = SamplingMessage::new(message.role.clone(), content);
     }
     Ok(true)
 }
 
-async fn new_text<R, W>(desk: &mut Desk<R, W>) -> io::Result<OneOrMany<ContentBlock>>
+async fn new_text<R, W>(console: &mut Console<R, W>) -> io::Result<OneOrMany<ContentBlock>>
 where
     R: AsyncBufRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send,
 {
-    Ok(OneOrMany::One(ContentBlock::text(text(desk).await?)))
+    Ok(OneOrMany::One(ContentBlock::text(text(console).await?)))
 }
 
-async fn text<R, W>(desk: &mut Desk<R, W>) -> io::Result<String>
+async fn text<R, W>(console: &mut Console<R, W>) -> io::Result<String>
 where
     R: AsyncBufRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send,
 {
     let mut shown = Shown::default();
     shown.line("  (the new text; a line with a single dot ends it)");
-    desk.say(&shown).await?;
-    desk.text().await
+    console.show(&shown).await?;
+    console.text().await
 }

@@ -116,15 +116,17 @@ fn halves(text: &str) -> (&str, Option<(usize, &str)>) {
 /// What a server claims of a tool, in words.
 pub fn hints(annotations: Option<&ToolAnnotations>) -> String {
     let Some(hints) = annotations else { return "none".to_owned() };
-    let said = [
+    let hints_given = [
         (hints.read_only_hint, "read-only", "not read-only"),
         (hints.destructive_hint, "destructive", "not destructive"),
         (hints.idempotent_hint, "idempotent", "not idempotent"),
         (hints.open_world_hint, "open world", "closed world"),
     ];
-    let said: Vec<&str> =
-        said.iter().filter_map(|(hint, yes, no)| hint.map(|hint| if hint { *yes } else { *no })).collect();
-    if said.is_empty() { "none".to_owned() } else { said.join(", ") }
+    let hints_given: Vec<&str> = hints_given
+        .iter()
+        .filter_map(|(hint, yes, no)| hint.map(|hint| if hint { *yes } else { *no }))
+        .collect();
+    if hints_given.is_empty() { "none".to_owned() } else { hints_given.join(", ") }
 }
 
 /// A question that is answered by one letter, with the scopes an answer may have and what it may cover.
@@ -156,7 +158,7 @@ pub(super) fn question(question: &Question) -> (Shown, Vec<Scope>, Vec<Covers>) 
         Question::Access { server, action, name, client, why, scopes } => {
             let (what, kind) = match action {
                 Action::Prompt => ("Allow fetching this prompt?", "prompt"),
-                Action::Call => ("May this method be called?", "method"),
+                Action::Call => ("Allow this method call?", "method"),
                 _ => ("Allow reading this resource?", "resource"),
             };
             shown.head(server, what);
@@ -168,7 +170,10 @@ pub(super) fn question(question: &Question) -> (Shown, Vec<Scope>, Vec<Covers>) 
             allowed.clone_from(scopes);
         }
         Question::Changed { server, tool, diff } => {
-            shown.head(server, "The definition of this tool changed since it was approved. Allow the new definition?");
+            shown.head(
+                server,
+                "The definition of this tool changed since it was approved. Allow the new definition?",
+            );
             shown.field("tool", tool);
             shown.named_block("what has changed", diff.trim_end());
         }

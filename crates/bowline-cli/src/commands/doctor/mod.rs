@@ -51,7 +51,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     let options = gather::GatherOptions { timeout: timeout, call: arguments.call };
     let mut facts = gather::gather(&target, context, options).await?;
     if let Some(page) = target.page() {
-        facts.http = http_probe::gather(&page.dressed().await?, &facts.spoken(), timeout).await;
+        facts.http = http_probe::gather(&page.resolve_headers().await?, &facts.spoken(), timeout).await;
     }
     let findings = judge(&facts);
     report::tell(&target.name, &facts, &findings, context)?;

@@ -15,7 +15,7 @@ use crate::{
     signals::ShutdownSignals,
     token::Access,
 };
-use bowline_host::gateway::{Candidate, Standing};
+use bowline_host::gateway::{Candidate, EntryState};
 use bowline_policy::{Gate, Verdict};
 use clap::Args;
 use status_area::{Size, StatusArea};
@@ -168,7 +168,7 @@ impl Up<'_> {
             lines.push((String::new(), 0));
             area.show(lines, size);
             for entry in self.setup.gateway.status() {
-                if let (Standing::NeedsApproval(candidate), Some(gate)) = (entry.standing, &gate)
+                if let (EntryState::NeedsApproval(candidate), Some(gate)) = (entry.state, &gate)
                     && asked.insert(candidate.digest().to_owned())
                 {
                     self.approve(&**gate, &candidate).await;

@@ -3,7 +3,7 @@
 use crate::screen::{Screen, Tone};
 use bowline_host::{
     Gateway, Health, UpstreamStatus,
-    gateway::{EntryStatus, Standing},
+    gateway::{EntryState, EntryStatus},
 };
 use bowline_text::visible;
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ impl State {
 /// Returns the rows of a gateway by name: configured servers and in-process servers.
 pub(super) fn rows(gateway: &Gateway) -> Vec<Row> {
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
-    for EntryStatus { name, standing, instances, .. } in gateway.status() {
+    for EntryStatus { name, state: standing, instances, .. } in gateway.status() {
         let row = row(&name, Some(&standing), &instances);
         rows.insert(name, row);
     }
@@ -78,7 +78,7 @@ pub(super) fn rows(gateway: &Gateway) -> Vec<Row> {
     rows.into_values().collect()
 }
 
-fn row(name: &str, standing: Option<&Standing>, instances: &[UpstreamStatus]) -> Row {
+fn row(name: &str, standing: Option<&EntryState>, instances: &[UpstreamStatus]) -> Row {
     let health = || {
         let of = |wanted: fn(&Health) -> bool| instances.iter().find(|status| wanted(&status.health));
         // Show the best instance: the next caller uses it.
@@ -95,9 +95,9 @@ fn row(name: &str, standing: Option<&Standing>, instances: &[UpstreamStatus]) ->
         }
     };
     let state = match standing {
-        Some(Standing::Disabled) => State::Disabled,
-        Some(Standing::NeedsApproval(_)) => State::NeedsApproval,
-        Some(Standing::Broken(reason)) => State::Broken(reason.clone()),
+        Some(EntryState::Disabled) => State::Disabled,
+        Some(EntryState::NeedsApproval(_)) => State::NeedsApproval,
+        Some(EntryState::Broken(reason)) => State::Broken(reason.clone()),
         Some(_) | None => health(),
     };
     Row {

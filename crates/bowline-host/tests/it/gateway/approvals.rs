@@ -4,7 +4,7 @@ use super::{Far, Folder, call, client, config_of, environment, text, tools};
 use bowline_config::{Config, Scope};
 use bowline_host::{
     Gateway,
-    gateway::{Approvals, Candidate, Standing},
+    gateway::{Approvals, Candidate, EntryState},
 };
 use serde_json::json;
 
@@ -16,8 +16,8 @@ fn project(far: &Far, header: &str) -> Config {
 }
 
 fn waiting(gateway: &Gateway) -> Option<Candidate> {
-    gateway.status().into_iter().find_map(|status| match status.standing {
-        Standing::NeedsApproval(candidate) => Some(candidate),
+    gateway.status().into_iter().find_map(|status| match status.state {
+        EntryState::NeedsApproval(candidate) => Some(candidate),
         _ => None,
     })
 }

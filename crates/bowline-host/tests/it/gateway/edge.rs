@@ -366,7 +366,7 @@ async fn a_gateway_about_to_end_is_not_ready_and_still_answers() {
     let gateway = gateway(&format!("[gateway]\npath = \"/gate\"\n{}", open_file(&far)));
     let served = serve(&gateway).await;
     check(&served.get("/readyz", "").await, "200", "ready");
-    gateway.announce_end();
+    gateway.announce_shutdown();
     check(&served.get("/readyz", "").await, "503", "ending");
     check(&served.get("/healthz", "").await, "200", "ok");
     check(&served.call("far__fast", "").await, "200", "fast is done");

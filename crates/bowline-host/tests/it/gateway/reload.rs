@@ -2,7 +2,7 @@
 
 use super::{Far, Folder, call, client, config, config_of, environment, gateway, open_file, text, tools};
 use bowline_config::{Disk, Loader, Scope, Source};
-use bowline_host::{Gateway, gateway::Standing};
+use bowline_host::{Gateway, gateway::EntryState};
 use serde_json::json;
 use std::time::Duration;
 
@@ -96,8 +96,8 @@ async fn a_server_whose_entry_became_wrong_goes_on_with_what_it_had() {
     // A gateway that begins with it does not use the server: what was meant to be denied would not be.
     let config = config(&wrong);
     let fresh = Gateway::builder(config).build().unwrap();
-    let standing: Vec<_> = fresh.status().into_iter().map(|status| (status.name, status.standing)).collect();
-    assert_eq!(standing, [("more".to_owned(), Standing::Active)]);
+    let states: Vec<_> = fresh.status().into_iter().map(|status| (status.name, status.state)).collect();
+    assert_eq!(states, [("more".to_owned(), EntryState::Active)]);
     gateway.close().await;
 }
 

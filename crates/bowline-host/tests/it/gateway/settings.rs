@@ -4,7 +4,7 @@ use super::{
     Far, Folder, Headers, call, client, config, config_of, environment, gateway, open_file, text, tools,
 };
 use bowline_config::Scope;
-use bowline_host::{Gateway, gateway::Standing};
+use bowline_host::{Gateway, gateway::EntryState};
 use bowline_http::HttpOptions;
 use bowline_server::Server;
 use bowline_testing::Peer;
@@ -21,11 +21,11 @@ async fn one_bad_entry_costs_itself_and_nothing_else() {
         open_file(&far)
     );
     let gateway = gateway(&file);
-    let standing: Vec<_> = gateway.status().into_iter().map(|status| status.standing).collect();
+    let states: Vec<_> = gateway.status().into_iter().map(|status| status.state).collect();
     assert!(
-        matches!(&standing[..], [Standing::Broken(reason), Standing::Active, Standing::Disabled]
+        matches!(&states[..], [EntryState::Broken(reason), EntryState::Active, EntryState::Disabled]
             if reason.contains("/nowhere/.env")),
-        "{standing:?}"
+        "{states:?}"
     );
     let signed =
         format!("{file}[servers.slim]\nurl = \"https://slim.example\"\noauth = {{ client_id = \"c\" }}\n");

@@ -172,7 +172,7 @@ async fn what_only_waits_is_ended_and_what_runs_comes_to_its_end() {
     })
     .await;
 
-    host.end_waiting();
+    host.cancel_waiting();
     for id in &ids[1..3] {
         let refused = peer.response(id).await.unwrap();
         assert_eq!(refused["result"]["isError"], true, "{refused}");

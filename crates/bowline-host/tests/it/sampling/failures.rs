@@ -2,7 +2,7 @@
 
 use super::site::*;
 use bowline_http::{Post, PostAnswer, PostError};
-use bowline_models::{Broker, Model, Pace, Provider, SampleError, SampleErrorKind, Settings};
+use bowline_models::{Broker, Model, Provider, RequestSettings, SampleError, SampleErrorKind, Settings};
 use bowline_proto::service::BoxFuture;
 use bytes::Bytes;
 use expect_test::{Expect, expect};
@@ -409,10 +409,16 @@ impl Post for Timed {
     }
 }
 
-async fn waits(answers: &[(u16, &'static str)], random: u64, pace: Pace) -> (Vec<u128>, bool) {
+async fn waits(
+    answers: &[(u16, &'static str)],
+    random: u64,
+    request_settings: RequestSettings,
+) -> (Vec<u128>, bool) {
     let post = Timed { answers: Arc::new(Mutex::new(answers.iter().copied().collect())), ..Timed::default() };
-    let settings =
-        Settings::new().provider(Provider::open_ai("prov")).model(Model::new("prov", "m-1")).pace(pace);
+    let settings = Settings::new()
+        .provider(Provider::open_ai("prov"))
+        .model(Model::new("prov", "m-1"))
+        .request_settings(request_settings);
     let broker = Broker::with_random(settings, post.clone(), move || random).unwrap().unwrap();
     let done = sample(&broker, hello()).await.is_ok();
     let asked = post.asked.lock().unwrap();
@@ -423,24 +429,27 @@ async fn waits(answers: &[(u16, &'static str)], random: u64, pace: Pace) -> (Vec
 #[tokio::test(start_paused = true)]
 async fn delays_grow_by_chance_and_keep_to_what_is_asked() {
     let half = 1 << 63;
-    let pace = Pace::new;
+    let request_settings = RequestSettings::new;
     let failures = [(500, ""), (502, ""), (200, "")];
     // Timers fire at the next millisecond.
-    assert_eq!(waits(&failures, 0, pace()).await, (vec![0, 0], true));
-    assert_eq!(waits(&failures, half, pace()).await, (vec![250, 500], true));
-    assert_eq!(waits(&failures, u64::MAX, pace()).await, (vec![500, 1000], true));
+    assert_eq!(waits(&failures, 0, request_settings()).await, (vec![0, 0], true));
+    assert_eq!(waits(&failures, half, request_settings()).await, (vec![250, 500], true));
+    assert_eq!(waits(&failures, u64::MAX, request_settings()).await, (vec![500, 1000], true));
     assert_eq!(
-        waits(&failures, u64::MAX, pace().longest_delay(Duration::from_millis(600))).await,
+        waits(&failures, u64::MAX, request_settings().longest_delay(Duration::from_millis(600))).await,
         (vec![500, 600], true)
     );
-    assert_eq!(waits(&failures, half, pace().retries(1)).await, (vec![250], false));
-    assert_eq!(waits(&[(500, "")], half, pace().retries(0)).await, (vec![], false));
-    assert_eq!(waits(&[(429, "7"), (200, "")], half, pace()).await, (vec![7_250], true));
-    assert_eq!(waits(&[(429, "20"), (200, "")], 0, pace()).await, (vec![20_000], true));
-    assert_eq!(waits(&[(429, "21")], 0, pace()).await, (vec![], false));
+    assert_eq!(waits(&failures, half, request_settings().retries(1)).await, (vec![250], false));
+    assert_eq!(waits(&[(500, "")], half, request_settings().retries(0)).await, (vec![], false));
+    assert_eq!(waits(&[(429, "7"), (200, "")], half, request_settings()).await, (vec![7_250], true));
+    assert_eq!(waits(&[(429, "20"), (200, "")], 0, request_settings()).await, (vec![20_000], true));
+    assert_eq!(waits(&[(429, "21")], 0, request_settings()).await, (vec![], false));
     // A delay beyond the end of the call is not begun.
-    assert_eq!(waits(&[(503, "10")], 0, pace().timeout(Duration::from_secs(10))).await, (vec![], false));
-    assert_eq!(waits(&failures, 0, pace().timeout(Duration::MAX)).await, (vec![0, 0], true));
+    assert_eq!(
+        waits(&[(503, "10")], 0, request_settings().timeout(Duration::from_secs(10))).await,
+        (vec![], false)
+    );
+    assert_eq!(waits(&failures, 0, request_settings().timeout(Duration::MAX)).await, (vec![0, 0], true));
 }
 
 #[tokio::test(start_paused = true)]
@@ -448,7 +457,7 @@ async fn a_provider_that_says_nothing() {
     let settings = Settings::new()
         .provider(Provider::open_ai("prov"))
         .model(Model::new("prov", "m-1"))
-        .pace(Pace::new().timeout(Duration::from_secs(7)));
+        .request_settings(RequestSettings::new().timeout(Duration::from_secs(7)));
     let post = Timed::default();
     post.answers.lock().unwrap().push_back((500, "2"));
     let broker = Broker::with_random(settings, post.clone(), || 0).unwrap().unwrap();

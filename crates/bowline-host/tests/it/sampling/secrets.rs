@@ -2,7 +2,7 @@
 
 use super::site::*;
 use bowline_http::Poster;
-use bowline_models::{Broker, Model, Pace, SampleError, Settings};
+use bowline_models::{Broker, Model, RequestSettings, SampleError, Settings};
 use bowline_testing::Log;
 use std::time::Duration;
 
@@ -103,7 +103,7 @@ async fn a_time_out_does_not_tell_the_key() {
     let settings = Settings::new()
         .provider(site.open_ai())
         .model(Model::new("prov", "m-1"))
-        .pace(Pace::new().timeout(Duration::from_millis(20)));
+        .request_settings(RequestSettings::new().timeout(Duration::from_millis(20)));
     let broker = Broker::new(settings, Poster::new()).unwrap().unwrap();
     let error = sample(&broker, hello()).await.unwrap_err();
     assert!(!leaks(&shown(&error)), "{error}");

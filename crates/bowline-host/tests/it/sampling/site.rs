@@ -1,7 +1,7 @@
 //! A provider that answers as a test tells it, on a socket.
 
 use bowline_http::Poster;
-use bowline_models::{Broker, Model, Pace, Provider, SampleError, Secret, Settings};
+use bowline_models::{Broker, Model, Provider, RequestSettings, SampleError, Secret, Settings};
 use bowline_types::{CreateMessageParams, CreateMessageResult};
 use serde_json::Value;
 use std::{
@@ -189,7 +189,7 @@ pub(crate) fn broker(provider: Provider) -> Broker {
 }
 
 pub(crate) fn with(settings: Settings) -> Broker {
-    let settings = settings.pace(Pace::new().timeout(Duration::from_secs(30)));
+    let settings = settings.request_settings(RequestSettings::new().timeout(Duration::from_secs(30)));
     Broker::with_random(settings, Poster::new().max_answer(64 * 1024), || 0).unwrap().unwrap()
 }
 

@@ -9,12 +9,12 @@ use std::{collections::BTreeMap, fmt};
 
 /// A server that has a URL, with the command that knows its headers, if there is one.
 #[derive(Clone)]
-pub struct Page {
+pub struct HttpUpstream {
     target: HttpTarget,
     helper: Vec<Text>,
 }
 
-impl Page {
+impl HttpUpstream {
     /// What the command prints comes after the headers of the target, and overrides them.
     pub(super) fn new(target: HttpTarget, helper: &[Text]) -> Self {
         Self { target, helper: helper.to_vec() }
@@ -26,7 +26,7 @@ impl Page {
     }
 
     /// The target with the headers that the command prints now. Fails when the command does.
-    pub async fn dressed(&self) -> Result<HttpTarget> {
+    pub async fn resolve_headers(&self) -> Result<HttpTarget> {
         if self.helper.is_empty() {
             return Ok(self.target.clone());
         }
@@ -39,15 +39,15 @@ impl Page {
     }
 }
 
-impl From<HttpTarget> for Page {
+impl From<HttpTarget> for HttpUpstream {
     fn from(target: HttpTarget) -> Self {
         Self::new(target, &[])
     }
 }
 
-impl Connect for Page {
+impl Connect for HttpUpstream {
     fn connect(&self, inbox: Inbox) -> BoxFuture<'_, Result<Box<dyn Transport>>> {
-        Box::pin(async move { self.dressed().await?.connect(inbox).await })
+        Box::pin(async move { self.resolve_headers().await?.connect(inbox).await })
     }
 
     fn restart(&self) -> Restart {
@@ -65,9 +65,9 @@ fn headers(printed: &str) -> Result<BTreeMap<String, String>, String> {
         .map_err(|_| "the command must print a JSON object whose values are strings".to_owned())
 }
 
-impl fmt::Debug for Page {
+impl fmt::Debug for HttpUpstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Page").field("target", &self.target).field("helper", &self.helper).finish()
+        f.debug_struct("HttpUpstream").field("target", &self.target).field("helper", &self.helper).finish()
     }
 }
 

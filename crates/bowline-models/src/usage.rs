@@ -44,13 +44,13 @@ pub struct Usage {
 }
 
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(super) struct UsageTracker {
     caps: Caps,
-    accounts: Mutex<HashMap<String, Account>>,
+    servers: Mutex<HashMap<String, ServerUsage>>,
 }
 
 #[derive(Debug, Default)]
-struct Account {
+struct ServerUsage {
     calls: u64,
     used: Tokens,
     /// What the calls under way may come to.
@@ -66,7 +66,7 @@ struct Minute {
     calls: u64,
 }
 
-impl Account {
+impl ServerUsage {
     fn forget_before(&mut self, now: Instant) {
         while self.minutes.front().is_some_and(|minute| now.duration_since(minute.start) >= KEPT) {
             self.minutes.pop_front();
@@ -94,9 +94,9 @@ impl Account {
     }
 }
 
-impl Ledger {
+impl UsageTracker {
     pub(super) fn new(caps: Caps) -> Arc<Self> {
-        Arc::new(Self { caps, accounts: Mutex::default() })
+        Arc::new(Self { caps, servers: Mutex::default() })
     }
 
     /// Sets aside what a call may come to: the tokens it is guessed to read, and those it may write. The latter may be fewer
@@ -108,8 +108,8 @@ impl Ledger {
         input: u64,
         wanted: u64,
     ) -> Result<Reservation, SampleError> {
-        let mut accounts = self.accounts();
-        let account = accounts.entry(server.to_owned()).or_default();
+        let mut servers = self.servers();
+        let account = servers.entry(server.to_owned()).or_default();
         account.forget_before(now);
         let caps = &self.caps;
         if account.under_way >= caps.calls_at_once {
@@ -136,12 +136,18 @@ impl Ledger {
         let tokens = Tokens { input, output };
         account.reserved = account.reserved.saturating_add(tokens.total());
         account.begin(now);
-        Ok(Reservation { ledger: Arc::clone(self), server: server.to_owned(), at: now, tokens, used: tokens })
+        Ok(Reservation {
+            tracker: Arc::clone(self),
+            server: server.to_owned(),
+            at: now,
+            tokens,
+            used: tokens,
+        })
     }
 
     pub(super) fn usage(&self, server: &str, now: Instant) -> Usage {
-        let mut accounts = self.accounts();
-        let Some(account) = accounts.get_mut(server) else { return Usage::default() };
+        let mut servers = self.servers();
+        let Some(account) = servers.get_mut(server) else { return Usage::default() };
         account.forget_before(now);
         Usage {
             calls: account.calls,
@@ -151,8 +157,8 @@ impl Ledger {
         }
     }
 
-    fn accounts(&self) -> MutexGuard<'_, HashMap<String, Account>> {
-        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn servers(&self) -> MutexGuard<'_, HashMap<String, ServerUsage>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -160,7 +166,7 @@ impl Ledger {
 /// what a call that was broken off has cost.
 #[derive(Debug)]
 pub(super) struct Reservation {
-    ledger: Arc<Ledger>,
+    tracker: Arc<UsageTracker>,
     server: String,
     at: Instant,
     tokens: Tokens,
@@ -181,8 +187,8 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let mut accounts = self.ledger.accounts();
-        let Some(account) = accounts.get_mut(&self.server) else { return };
+        let mut servers = self.tracker.servers();
+        let Some(account) = servers.get_mut(&self.server) else { return };
         account.under_way = account.under_way.saturating_sub(1);
         account.reserved = account.reserved.saturating_sub(self.tokens.total());
         account.used.input = account.used.input.saturating_add(self.used.input);
@@ -202,8 +208,8 @@ mod tests {
         Tokens { input, output }
     }
 
-    fn refused(ledger: &Arc<Ledger>, now: Instant, input: u64) -> Cap {
-        match ledger.reserve("s", now, input, 100).unwrap_err().kind() {
+    fn refused(tracker: &Arc<UsageTracker>, now: Instant, input: u64) -> Cap {
+        match tracker.reserve("s", now, input, 100).unwrap_err().kind() {
             SampleErrorKind::Capped(cap) => cap,
             other => panic!("{other:?}"),
         }
@@ -211,78 +217,78 @@ mod tests {
 
     #[test]
     fn a_call_gets_at_most_what_a_call_may_have() {
-        let ledger = Ledger::new(Caps::new().tokens_per_call(50));
+        let tracker = UsageTracker::new(Caps::new().tokens_per_call(50));
         let now = Instant::now();
-        assert_eq!(ledger.reserve("s", now, 1, 49).unwrap().output(), 49);
-        assert_eq!(ledger.reserve("s", now, 1, 50).unwrap().output(), 50);
-        assert_eq!(ledger.reserve("s", now, 1, 51).unwrap().output(), 50);
+        assert_eq!(tracker.reserve("s", now, 1, 49).unwrap().output(), 49);
+        assert_eq!(tracker.reserve("s", now, 1, 50).unwrap().output(), 50);
+        assert_eq!(tracker.reserve("s", now, 1, 51).unwrap().output(), 50);
     }
 
     #[test]
     fn the_cap_of_a_run_is_kept_before_and_after_calls() {
         // V-103
-        let ledger = Ledger::new(Caps::new().tokens_per_run(100));
+        let tracker = UsageTracker::new(Caps::new().tokens_per_run(100));
         let now = Instant::now();
-        ledger.reserve("s", now, 10, 50).unwrap().settle(used(20, 50));
+        tracker.reserve("s", now, 10, 50).unwrap().settle(used(20, 50));
         // 30 are left, of which 10 are read.
-        let second = ledger.reserve("s", now, 10, 50).unwrap();
+        let second = tracker.reserve("s", now, 10, 50).unwrap();
         assert_eq!(second.output(), 20);
-        assert_eq!(refused(&ledger, now, 1), Cap::TokensPerRun);
+        assert_eq!(refused(&tracker, now, 1), Cap::TokensPerRun);
         second.settle(used(10, 19));
-        assert_eq!(refused(&ledger, now, 1), Cap::TokensPerRun);
-        assert_eq!(ledger.reserve("s", now, 0, 50).unwrap().output(), 1);
+        assert_eq!(refused(&tracker, now, 1), Cap::TokensPerRun);
+        assert_eq!(tracker.reserve("s", now, 0, 50).unwrap().output(), 1);
         // Another server has its own.
-        assert_eq!(ledger.reserve("other", now, 10, 50).unwrap().output(), 50);
+        assert_eq!(tracker.reserve("other", now, 10, 50).unwrap().output(), 50);
     }
 
     #[test]
     fn what_is_used_beyond_the_cap_counts_too() {
-        let ledger = Ledger::new(Caps::new().tokens_per_run(100));
+        let tracker = UsageTracker::new(Caps::new().tokens_per_run(100));
         let now = Instant::now();
-        ledger.reserve("s", now, 1, 10).unwrap().settle(used(u64::MAX, u64::MAX));
-        assert_eq!(refused(&ledger, now, 0), Cap::TokensPerRun);
-        assert_eq!(ledger.usage("s", now).input_tokens, u64::MAX);
+        tracker.reserve("s", now, 1, 10).unwrap().settle(used(u64::MAX, u64::MAX));
+        assert_eq!(refused(&tracker, now, 0), Cap::TokensPerRun);
+        assert_eq!(tracker.usage("s", now).input_tokens, u64::MAX);
     }
 
     #[test]
     fn an_hour_ends() {
-        let ledger = Ledger::new(Caps::new().tokens_per_hour(100));
+        let tracker = UsageTracker::new(Caps::new().tokens_per_hour(100));
         let start = Instant::now();
-        ledger.reserve("s", start, 1, 10).unwrap().settle(used(50, 40));
+        tracker.reserve("s", start, 1, 10).unwrap().settle(used(50, 40));
         let soon = start + Duration::from_secs(59);
-        ledger.reserve("s", soon, 1, 5).unwrap().settle(used(5, 5));
-        assert_eq!(refused(&ledger, soon, 1), Cap::TokensPerHour);
+        tracker.reserve("s", soon, 1, 5).unwrap().settle(used(5, 5));
+        assert_eq!(refused(&tracker, soon, 1), Cap::TokensPerHour);
         // An hour after the last call, nothing of the first minute is forgotten too early.
-        assert_eq!(refused(&ledger, soon + Duration::from_secs(3600), 1), Cap::TokensPerHour);
+        assert_eq!(refused(&tracker, soon + Duration::from_secs(3600), 1), Cap::TokensPerHour);
         let later = start + Duration::from_secs(3660);
-        assert_eq!(ledger.usage("s", later).tokens_in_hour, 0);
-        assert_eq!(ledger.reserve("s", later, 1, 10).unwrap().output(), 10);
-        assert_eq!(ledger.usage("s", later).calls, 3);
+        assert_eq!(tracker.usage("s", later).tokens_in_hour, 0);
+        assert_eq!(tracker.reserve("s", later, 1, 10).unwrap().output(), 10);
+        assert_eq!(tracker.usage("s", later).calls, 3);
     }
 
     #[test]
     fn calls_are_counted_by_the_hour_and_at_once() {
         // V-103
         // proves: SAMP-35
-        let ledger = Ledger::new(Caps::new().calls_per_hour(3).calls_at_once(2));
+        let tracker = UsageTracker::new(Caps::new().calls_per_hour(3).calls_at_once(2));
         let now = Instant::now();
-        let first = ledger.reserve("s", now, 0, 1).unwrap();
-        let second = ledger.reserve("s", now, 0, 1).unwrap();
-        assert_eq!(refused(&ledger, now, 0), Cap::CallsAtOnce);
+        let first = tracker.reserve("s", now, 0, 1).unwrap();
+        let second = tracker.reserve("s", now, 0, 1).unwrap();
+        assert_eq!(refused(&tracker, now, 0), Cap::CallsAtOnce);
         drop(first);
-        ledger.reserve("s", now, 0, 1).unwrap().settle(used(0, 0));
-        assert_eq!(refused(&ledger, now, 0), Cap::CallsPerHour);
+        tracker.reserve("s", now, 0, 1).unwrap().settle(used(0, 0));
+        assert_eq!(refused(&tracker, now, 0), Cap::CallsPerHour);
         drop(second);
-        assert!(ledger.reserve("s", now + KEPT, 0, 1).is_ok());
+        assert!(tracker.reserve("s", now + KEPT, 0, 1).is_ok());
     }
 
     #[test]
     fn a_call_that_was_broken_off_counts_in_full() {
-        let ledger = Ledger::new(Caps::new());
+        let tracker = UsageTracker::new(Caps::new());
         let now = Instant::now();
-        drop(ledger.reserve("s", now, 7, 30).unwrap());
+        drop(tracker.reserve("s", now, 7, 30).unwrap());
         let usage = Usage { calls: 1, input_tokens: 7, output_tokens: 30, tokens_in_hour: 37 };
-        assert_eq!(ledger.usage("s", now), usage);
-        assert_eq!(ledger.usage("nobody", now), Usage::default());
+        assert_eq!(tracker.usage("s", now), usage);
+        assert_eq!(tracker.usage("nobody", now), Usage::default());
     }
 }

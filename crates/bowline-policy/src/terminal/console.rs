@@ -9,7 +9,7 @@ use super::show::Shown;
 const MAX_LINE: usize = 1 << 20;
 
 /// Where one question at a time is asked.
-pub(super) struct Desk<R, W> {
+pub(super) struct Console<R, W> {
     input: R,
     output: W,
     /// What was read of a line that is not at its end.
@@ -20,7 +20,7 @@ pub(super) struct Desk<R, W> {
     prompt: String,
 }
 
-impl<R, W> Desk<R, W> {
+impl<R, W> Console<R, W> {
     pub(super) fn new(input: R, output: W) -> Self {
         Self { input, output, line: Vec::new(), is_open: false, prompt: String::new() }
     }
@@ -34,7 +34,7 @@ impl<R, W> Desk<R, W> {
     }
 }
 
-impl<R, W> Desk<R, W>
+impl<R, W> Console<R, W>
 where
     R: AsyncBufRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send,
@@ -55,14 +55,14 @@ where
         Ok(())
     }
 
-    pub(super) async fn say(&mut self, shown: &Shown) -> io::Result<()> {
+    pub(super) async fn show(&mut self, shown: &Shown) -> io::Result<()> {
         self.write(shown.as_str()).await
     }
 
-    pub(super) async fn complain(&mut self, reason: &str) -> io::Result<()> {
+    pub(super) async fn show_error(&mut self, reason: &str) -> io::Result<()> {
         let mut shown = Shown::default();
         shown.line(&format!("  ! {}", bowline_text::visible(reason)));
-        self.say(&shown).await
+        self.show(&shown).await
     }
 
     /// Asks for a line, and gives it without blanks around it.

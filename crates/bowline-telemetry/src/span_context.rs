@@ -8,13 +8,13 @@ const SAMPLED: u8 = 1;
 
 /// A place in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Position {
+pub(super) struct SpanContext {
     pub(super) trace: [u8; 16],
     pub(super) span: [u8; 8],
     pub(super) flags: u8,
 }
 
-impl Position {
+impl SpanContext {
     /// The place that a context names. Versions to come keep the parts of the first one.
     pub(super) fn of(context: &TraceContext) -> Option<Self> {
         let mut parts = context.traceparent.split('-').skip(1);
@@ -77,12 +77,12 @@ mod tests {
     #[test]
     fn a_context_becomes_a_place_and_back() {
         let text = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
-        let position = Position::of(&TraceContext::new(text).unwrap()).unwrap();
+        let position = SpanContext::of(&TraceContext::new(text).unwrap()).unwrap();
         assert!(position.is_sampled());
         assert_eq!(position.span, [0x00, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0xb7]);
         assert_eq!(position.traceparent(), text);
         let later = "cc-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-fc-later";
-        let position = Position::of(&TraceContext::new(later).unwrap()).unwrap();
+        let position = SpanContext::of(&TraceContext::new(later).unwrap()).unwrap();
         assert_eq!(position.traceparent(), "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-00");
     }
 

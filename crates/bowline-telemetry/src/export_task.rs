@@ -21,7 +21,7 @@ use tokio::{
 /// How long the first repetition waits when the collector does not say.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 
-pub(super) struct Sending {
+pub(super) struct ExportTask {
     pub(super) post: Arc<dyn Post>,
     pub(super) url: String,
     pub(super) headers: HeaderMap,
@@ -47,7 +47,7 @@ enum Attempt {
     Never { reason: String },
 }
 
-impl Sending {
+impl ExportTask {
     pub(super) async fn run(mut self, mut spans: mpsc::Receiver<Recorded>) {
         let mut batch = Vec::new();
         loop {
@@ -101,7 +101,7 @@ impl Sending {
         let count = u64::try_from(batch.len()).unwrap_or(u64::MAX);
         let body = match body(&self.resource, batch) {
             Ok(body) => Bytes::from(body),
-            Err(error) => return self.give_up(count, &error.to_string()),
+            Err(error) => return self.drop_batch(count, &error.to_string()),
         };
         let mut wait = FIRST_WAIT;
         for attempt in 1..=self.attempts {
@@ -115,13 +115,13 @@ impl Sending {
                     }
                     return;
                 }
-                Attempt::Never { reason } => return self.give_up(count, &reason),
+                Attempt::Never { reason } => return self.drop_batch(count, &reason),
                 Attempt::Later { reason, .. } if attempt == self.attempts => {
-                    return self.give_up(count, &reason);
+                    return self.drop_batch(count, &reason);
                 }
                 // There is no later when the host stops: one more attempt at once, and no other.
                 Attempt::Later { reason, .. } if self.is_stopped() && attempt > 1 => {
-                    return self.give_up(count, &reason);
+                    return self.drop_batch(count, &reason);
                 }
                 Attempt::Later { wait: asked, .. } => {
                     let pause = asked.unwrap_or_else(|| self.jittered(wait)).min(self.max_wait);
@@ -150,7 +150,7 @@ impl Sending {
         wait / 2 + wait / 2 * u32::from(share) / u32::from(u8::MAX)
     }
 
-    fn give_up(&mut self, count: u64, reason: &str) {
+    fn drop_batch(&mut self, count: u64, reason: &str) {
         self.counts.failed.fetch_add(count, Ordering::Relaxed);
         // A collector that is away for a day is worth one line.
         if !std::mem::replace(&mut self.is_failing, true) {
@@ -161,14 +161,14 @@ impl Sending {
     async fn attempt(&self, body: Bytes) -> Attempt {
         let later = |reason: String| Attempt::Later { reason, wait: None };
         match timeout(self.timeout, self.post.post(&self.url, self.headers.clone(), body)).await {
-            Ok(Ok(answer)) => judge(&answer),
+            Ok(Ok(answer)) => classify(&answer),
             Ok(Err(error)) => later(error.to_string()),
             Err(_) => later(format!("no answer within {:?}", self.timeout)),
         }
     }
 }
 
-fn judge(answer: &PostAnswer) -> Attempt {
+fn classify(answer: &PostAnswer) -> Attempt {
     let reason = format!("the collector responded with {}", answer.status);
     match answer.status {
         status if status.is_success() => Attempt::Taken { rejected: rejected(&answer.body) },

@@ -50,13 +50,13 @@ pub(super) struct Histogram {
 }
 
 impl Histogram {
-    pub(super) fn record(&self, took: Duration) {
-        let seconds = took.as_secs_f64();
+    pub(super) fn record(&self, duration: Duration) {
+        let seconds = duration.as_secs_f64();
         let bucket = BOUNDS.partition_point(|(bound, _)| *bound < seconds);
         if let Some(bucket) = self.buckets.get(bucket) {
             bucket.add(1);
         }
-        self.nanoseconds.add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        self.nanoseconds.add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
     }
 
     /// How many there were up to each bound, and in all.

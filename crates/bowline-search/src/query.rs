@@ -1,63 +1,63 @@
 //! Which words of an index a question asks for: those it has, and those it may mean.
 
 use super::{
-    kindred,
-    words::{each_word, is_filler},
+    synonyms,
+    words::{each_word, is_stop_word},
 };
 use std::collections::HashMap;
 
 /// How much a word counts that only means about the same as the one asked for.
-const KINDRED: f32 = 0.5;
+const SYNONYM_WEIGHT: f32 = 0.5;
 /// How much a word counts that begins with the one asked for: `azure` in `azureblob`.
-const BEGINNING: f32 = 0.2;
+const PREFIX_WEIGHT: f32 = 0.2;
 /// The shortest beginning.
 const SHORTEST: usize = 4;
 /// How many words of a question are looked at.
 const MAX_WORDS: usize = 64;
 
 /// A word of the index, by its place, and how much it counts.
-pub(super) struct Asked {
+pub(super) struct QueryTerm {
     pub(super) term: usize,
     pub(super) weight: f32,
 }
 
 /// What `query` asks for among `words`, which are in order.
-pub(super) fn asked(query: &str, words: &[(Box<str>, usize)]) -> Vec<Asked> {
+pub(super) fn query_terms(query: &str, words: &[(Box<str>, usize)]) -> Vec<QueryTerm> {
     let mut wanted: Vec<String> = Vec::new();
     each_word(query, |word| {
         if wanted.len() < MAX_WORDS {
             wanted.push(word.to_owned());
         }
     });
-    let mut asking = Asking { words, weights: HashMap::new() };
+    let mut parser = QueryParser { words, weights: HashMap::new() };
     for pair in wanted.windows(2) {
         // `web hook` finds `webhook`.
-        asking.ask(&pair.concat(), 1.0);
+        parser.ask(&pair.concat(), 1.0);
     }
-    if wanted.iter().any(|word| !is_filler(word)) {
+    if wanted.iter().any(|word| !is_stop_word(word)) {
         // The few descriptions that hold a `my` or a `please` are no better for it.
-        wanted.retain(|word| !is_filler(word));
+        wanted.retain(|word| !is_stop_word(word));
     }
     for word in &wanted {
-        asking.ask(word, 1.0);
-        asking.ask_relatives(word);
-        for kindred in kindred::of(word) {
-            asking.ask(kindred, KINDRED);
+        parser.ask(word, 1.0);
+        parser.add_inflections(word);
+        for synonym in synonyms::of(word) {
+            parser.ask(synonym, SYNONYM_WEIGHT);
         }
     }
-    let mut asked: Vec<Asked> =
-        asking.weights.into_iter().map(|(term, weight)| Asked { term, weight }).collect();
+    let mut query_terms: Vec<QueryTerm> =
+        parser.weights.into_iter().map(|(term, weight)| QueryTerm { term, weight }).collect();
     // Sums of fractions depend on their order, and results must not.
-    asked.sort_unstable_by_key(|asked| asked.term);
-    asked
+    query_terms.sort_unstable_by_key(|term| term.term);
+    query_terms
 }
 
-struct Asking<'a> {
+struct QueryParser<'a> {
     words: &'a [(Box<str>, usize)],
     weights: HashMap<usize, f32>,
 }
 
-impl Asking<'_> {
+impl QueryParser<'_> {
     fn ask(&mut self, word: &str, weight: f32) {
         if let Ok(place) = self.words.binary_search_by(|(known, _)| known.as_ref().cmp(word)) {
             self.add(place, weight);
@@ -72,14 +72,14 @@ impl Asking<'_> {
     }
 
     /// Asks for what was derived from a word, or what it was derived from, and for longer words that begin with it.
-    fn ask_relatives(&mut self, word: &str) {
+    fn add_inflections(&mut self, word: &str) {
         if word.len() < SHORTEST {
             return;
         }
         let first = self.words.partition_point(|(known, _)| known.as_ref() <= word);
         for (offset, (known, _)) in self.words.iter().skip(first).enumerate() {
             let Some(ending) = known.strip_prefix(word) else { break };
-            self.add(first + offset, if is_ending(ending) { 1.0 } else { BEGINNING });
+            self.add(first + offset, if is_ending(ending) { 1.0 } else { PREFIX_WEIGHT });
         }
         for (end, _) in word.char_indices().skip(SHORTEST) {
             if let Some((beginning, ending)) = word.split_at_checked(end)
@@ -111,8 +111,9 @@ mod tests {
         let mut words: Vec<(Box<str>, usize)> =
             known.iter().enumerate().map(|(term, word)| ((*word).into(), term)).collect();
         words.sort_unstable();
-        let asked = asked(query, &words);
-        let found: Vec<(&str, f32)> = asked.iter().map(|asked| (known[asked.term], asked.weight)).collect();
+        let query_terms = query_terms(query, &words);
+        let found: Vec<(&str, f32)> =
+            query_terms.iter().map(|term| (known[term.term], term.weight)).collect();
         assert_eq!(found, expected);
     }
 
@@ -123,7 +124,7 @@ mod tests {
             &["attach", "attachment", "attack", "invit"],
             &[("attach", 1.0), ("attachment", 1.0), ("invit", 1.0)],
         );
-        check("azure", &["azureblob", "azur"], &[("azureblob", BEGINNING), ("azur", 1.0)]);
+        check("azure", &["azureblob", "azur"], &[("azureblob", PREFIX_WEIGHT), ("azur", 1.0)]);
         check("log", &["logic", "log"], &[("log", 1.0)]);
     }
 
@@ -140,7 +141,7 @@ mod tests {
 
     #[test]
     fn kindred_words_count_for_less() {
-        check("remove", &["remov", "delet"], &[("remov", 1.0), ("delet", KINDRED)]);
+        check("remove", &["remov", "delet"], &[("remov", 1.0), ("delet", SYNONYM_WEIGHT)]);
         check("remove or delete", &["remov", "delet"], &[("remov", 1.0), ("delet", 1.0)]);
     }
 }

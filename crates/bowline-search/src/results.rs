@@ -3,7 +3,7 @@
 use super::{
     index::{Hit, Index},
     meta::MetaTool,
-    plain::one_line,
+    normalize::one_line,
     schema::{Parameter, parameters},
 };
 use bowline_text::nearest_few;
@@ -18,7 +18,7 @@ const MAX_PARAMETERS: usize = 24;
 /// How many characters of a name it shows in text.
 const MAX_NAME: usize = 128;
 /// How many names are offered in place of one that does not exist.
-const OFFERED: usize = 3;
+const MAX_SUGGESTIONS: usize = 3;
 
 #[derive(Serialize)]
 struct Found<'a> {
@@ -72,10 +72,11 @@ pub fn describe_tool(tool: &Tool) -> CallToolResult {
 
 /// That there is no tool of a name, with the names that may have been meant.
 pub fn no_such_tool(name: &str, tools: &[Tool], index: &Index) -> CallToolResult {
-    let mut offered: Vec<&str> = nearest_few(name, tools.iter().map(|tool| tool.name.as_str()), OFFERED);
-    for hit in index.search(name, OFFERED) {
+    let mut offered: Vec<&str> =
+        nearest_few(name, tools.iter().map(|tool| tool.name.as_str()), MAX_SUGGESTIONS);
+    for hit in index.search(name, MAX_SUGGESTIONS) {
         let found = tools.get(hit.position).map(|tool| tool.name.as_str());
-        offered.extend(found.filter(|found| offered.len() < OFFERED && !offered.contains(found)));
+        offered.extend(found.filter(|found| offered.len() < MAX_SUGGESTIONS && !offered.contains(found)));
     }
     let mut text = format!("There is no tool `{}`.", one_line(name, MAX_NAME));
     if offered.is_empty() {

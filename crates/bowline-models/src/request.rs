@@ -1,6 +1,6 @@
 //! What the APIs of all providers have in common: what is to be sent, what came back, and how content is looked at.
 
-use super::{alias::Aliases, ledger::Tokens, quirks::Quirks, stops::Stops};
+use super::{alias::Aliases, quirks::Quirks, stop_sequences::StopSequences, usage::Tokens};
 use bowline_types::{
     ContentBlock, CreateMessageParams, RawJson, ResourceContents, StopReason, Tool, ToolChoiceMode,
     ToolResultContent,
@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 /// What is to be sent to a model.
 #[derive(Debug)]
-pub(super) struct Draft<'a> {
+pub(super) struct ModelRequest<'a> {
     pub(super) params: &'a CreateMessageParams,
     pub(super) model: &'a str,
     pub(super) max_tokens: u64,
@@ -20,15 +20,15 @@ pub(super) struct Draft<'a> {
 
 /// A request as it goes out, and what is needed to understand the answer to it.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(super) struct EncodedRequest {
     pub(super) body: Bytes,
     pub(super) tools: Aliases,
-    pub(super) stops: Stops,
+    pub(super) stops: StopSequences,
 }
 
 /// What the model said.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(super) struct ModelResponse {
     pub(super) content: Vec<ContentBlock>,
     /// The model that said it, where the provider tells.
     pub(super) model: Option<String>,

@@ -4,14 +4,14 @@ use bowline_types::ContentBlock;
 
 /// Stop sequences, sorted by who looks for them.
 #[derive(Debug, Default)]
-pub(super) struct Stops {
+pub(super) struct StopSequences {
     /// Those the provider looks for.
     pub(super) sent: Vec<String>,
     /// Those that are looked for here, in what the model has written.
     kept: Vec<String>,
 }
 
-impl Stops {
+impl StopSequences {
     /// Sends those that the provider takes, up to a number.
     pub(super) fn new(sequences: &[String], most: usize, takes: impl Fn(&str) -> bool) -> Self {
         let mut stops = Self::default();
@@ -44,9 +44,9 @@ impl Stops {
 mod tests {
     use super::*;
 
-    fn stops(sequences: &[&str]) -> Stops {
+    fn stops(sequences: &[&str]) -> StopSequences {
         let sequences: Vec<String> = sequences.iter().map(|sequence| (*sequence).to_owned()).collect();
-        Stops::new(&sequences, 2, |sequence| !sequence.trim().is_empty())
+        StopSequences::new(&sequences, 2, |sequence| !sequence.trim().is_empty())
     }
 
     #[test]

@@ -8,10 +8,10 @@ use std::{collections::HashMap, sync::LazyLock};
 
 /// The other words that a tool may use for `word`; all in the form of [`stem`].
 pub(super) fn of(word: &str) -> &'static [String] {
-    KIN.get(word).map_or(&[], Vec::as_slice)
+    SYNONYMS.get(word).map_or(&[], Vec::as_slice)
 }
 
-static KIN: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
+static SYNONYMS: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
     let mut kin: HashMap<String, Vec<String>> = HashMap::new();
     for group in GROUPS {
         let group: Vec<String> = group.split(' ').map(stemmed).collect();
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn no_word_is_its_own_kin() {
-        for (word, kin) in KIN.iter() {
+        for (word, kin) in SYNONYMS.iter() {
             assert!(!kin.contains(word), "{word}");
         }
     }

@@ -12,14 +12,14 @@ const READ: usize = 4_096;
 
 /// The error that the body of an answer holds, in any of the forms that are about.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct ProviderError {
     message: String,
     kind: Option<String>,
     code: Option<String>,
     param: Option<String>,
 }
 
-impl Said {
+impl ProviderError {
     /// Reads a body. What is no error of a known form is taken as words.
     pub(super) fn read(body: &[u8]) -> Self {
         match serde_json::from_slice::<Value>(body) {
@@ -102,14 +102,14 @@ pub(super) fn one_line(text: &str, scrub: impl Fn(&str) -> String) -> String {
 }
 
 /// What a status means that is no success.
-pub(super) fn verdict(status: StatusCode, said: &Said) -> SampleErrorKind {
+pub(super) fn error_kind(status: StatusCode, provider_error: &ProviderError) -> SampleErrorKind {
     match status.as_u16() {
         300..=399 => SampleErrorKind::Redirected,
         401 | 403 => SampleErrorKind::Unauthorized,
         404 => SampleErrorKind::NoModel,
         429 => SampleErrorKind::Limited,
         503 | 529 => SampleErrorKind::Overloaded,
-        _ if said.kind.as_deref() == Some("overloaded_error") => SampleErrorKind::Overloaded,
+        _ if provider_error.kind.as_deref() == Some("overloaded_error") => SampleErrorKind::Overloaded,
         408 | 500..=599 => SampleErrorKind::Failed,
         400..=499 => SampleErrorKind::Refused,
         _ => SampleErrorKind::Malformed,
@@ -117,7 +117,7 @@ pub(super) fn verdict(status: StatusCode, said: &Said) -> SampleErrorKind {
 }
 
 /// How long the provider wants to be left alone, in any of the forms that are about. A date counts as nothing.
-fn asked_delay(headers: &HeaderMap) -> Option<Duration> {
+fn requested_delay(headers: &HeaderMap) -> Option<Duration> {
     let number = |name: &str| -> Option<f64> { headers.get(name)?.to_str().ok()?.trim().parse().ok() };
     let delay = number("retry-after-ms").map(|value| value / 1000.0).or_else(|| number("retry-after"))?;
     // What does not fit into a duration is too long to wait for anyhow.
@@ -126,7 +126,7 @@ fn asked_delay(headers: &HeaderMap) -> Option<Duration> {
 
 /// Whether and when to ask again after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Again {
+pub(super) enum Retry {
     /// Not at all.
     Never,
     /// After a delay of one's own choice.
@@ -136,24 +136,24 @@ pub(super) enum Again {
 }
 
 /// What is to be done after a failure that was the `attempt`th, counted from 0.
-pub(super) fn again(
+pub(super) fn retry(
     kind: SampleErrorKind,
-    said: &Said,
+    provider_error: &ProviderError,
     headers: &HeaderMap,
     attempt: u32,
     retries: u32,
-) -> Again {
+) -> Retry {
     let most = match kind {
-        SampleErrorKind::Limited if said.is_out_of_credit() => 0,
+        SampleErrorKind::Limited if provider_error.is_out_of_credit() => 0,
         SampleErrorKind::Limited => retries.min(1),
         SampleErrorKind::Overloaded | SampleErrorKind::Failed => retries,
         _ => 0,
     };
     let forbidden = headers.get("x-should-retry").is_some_and(|value| value == "false");
     if attempt >= most || forbidden {
-        return Again::Never;
+        return Retry::Never;
     }
-    asked_delay(headers).map_or(Again::Soon, Again::After)
+    requested_delay(headers).map_or(Retry::Soon, Retry::After)
 }
 
 #[cfg(test)]
@@ -181,17 +181,17 @@ mod tests {
             ("<h1>\r\n Bad\tGateway</h1>\u{7}", "<h1> Bad Gateway</h1>"),
             ("", ""),
         ] {
-            assert_eq!(Said::read(body.as_bytes()).line(str::to_owned), line);
+            assert_eq!(ProviderError::read(body.as_bytes()).line(str::to_owned), line);
         }
-        let long = Said::read("ü".repeat(1000).as_bytes()).line(str::to_owned);
+        let long = ProviderError::read("ü".repeat(1000).as_bytes()).line(str::to_owned);
         assert_eq!(long.chars().count(), SHOWN + 1);
     }
 
     #[test]
     fn an_error_in_a_success_is_found() {
-        assert!(Said::in_success(br#"{"error":{"message":"no","code":502}}"#).is_some());
-        assert!(Said::in_success(br#"{"choices":[],"error":null}"#).is_none());
-        assert!(Said::in_success(b"{}").is_none());
+        assert!(ProviderError::in_success(br#"{"error":{"message":"no","code":502}}"#).is_some());
+        assert!(ProviderError::in_success(br#"{"choices":[],"error":null}"#).is_none());
+        assert!(ProviderError::in_success(b"{}").is_none());
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
         let check = |name: &'static str, value: &str, expected: Option<Duration>| {
             let mut headers = HeaderMap::new();
             headers.insert(name, value.parse().unwrap());
-            assert_eq!(asked_delay(&headers), expected, "{name}: {value}");
+            assert_eq!(requested_delay(&headers), expected, "{name}: {value}");
         };
         check("retry-after", "3", Some(Duration::from_secs(3)));
         check("retry-after", " 0.5 ", Some(Duration::from_millis(500)));
@@ -213,24 +213,28 @@ mod tests {
 
     #[test]
     fn only_what_may_pass_is_tried_again() {
-        let check = |status: u16, body: &str, attempt: u32, expected: Again| {
-            let said = Said::read(body.as_bytes());
-            let kind = verdict(StatusCode::from_u16(status).unwrap(), &said);
-            assert_eq!(again(kind, &said, &HeaderMap::new(), attempt, 2), expected, "{status} {attempt}");
+        let check = |status: u16, body: &str, attempt: u32, expected: Retry| {
+            let provider_error = ProviderError::read(body.as_bytes());
+            let kind = error_kind(StatusCode::from_u16(status).unwrap(), &provider_error);
+            assert_eq!(
+                retry(kind, &provider_error, &HeaderMap::new(), attempt, 2),
+                expected,
+                "{status} {attempt}"
+            );
         };
         for status in [500, 502, 503, 504, 529, 408] {
-            check(status, "", 0, Again::Soon);
-            check(status, "", 1, Again::Soon);
-            check(status, "", 2, Again::Never);
+            check(status, "", 0, Retry::Soon);
+            check(status, "", 1, Retry::Soon);
+            check(status, "", 2, Retry::Never);
         }
-        check(429, "", 0, Again::Soon);
-        check(429, "", 1, Again::Never);
-        check(429, r#"{"error":{"message":"no credit","code":"insufficient_quota"}}"#, 0, Again::Never);
+        check(429, "", 0, Retry::Soon);
+        check(429, "", 1, Retry::Never);
+        check(429, r#"{"error":{"message":"no credit","code":"insufficient_quota"}}"#, 0, Retry::Never);
         for status in [302, 400, 401, 403, 404, 413, 422] {
-            check(status, "", 0, Again::Never);
+            check(status, "", 0, Retry::Never);
         }
         let headers = HeaderMap::from_iter([("x-should-retry".parse().unwrap(), "false".parse().unwrap())]);
         let kind = SampleErrorKind::Failed;
-        assert_eq!(again(kind, &Said::default(), &headers, 0, 2), Again::Never);
+        assert_eq!(retry(kind, &ProviderError::default(), &headers, 0, 2), Retry::Never);
     }
 }
