@@ -1,4 +1,4 @@
-//! The host's own dialect: the servers of `bowline.toml`, where every setting can be written.
+//! Reads the servers of `bowline.toml`, the host's own dialect, which has every setting.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The dialect of Codex: `[mcp_servers.NAME]` in its TOML file.
+//! Reads the dialect of Codex: `[mcp_servers.NAME]` in its TOML file.
 
 use serde_json::json;
 

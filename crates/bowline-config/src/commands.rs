@@ -1,4 +1,4 @@
-//! Commands of `${cmd:…}` variables: how they are split into words and run without a shell.
+//! Splits the commands of `${cmd:…}` variables into words and runs them without a shell.
 
 use std::io::{self, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};

@@ -1,4 +1,4 @@
-//! Which dialect a file is written in.
+//! Recognizes the dialect of a file.
 
 use std::fmt;
 use std::path::Path;

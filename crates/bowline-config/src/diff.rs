@@ -1,4 +1,4 @@
-//! What a new configuration changes, so that only that is started and stopped.
+//! Compares two configurations, so that a reload touches only what changed.
 
 use super::model::Config;
 

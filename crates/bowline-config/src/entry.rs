@@ -1,4 +1,4 @@
-//! One entry while it is read: what all dialects share about commands, URLs and settings.
+//! Builds one entry: commands, URLs and settings that all dialects share.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

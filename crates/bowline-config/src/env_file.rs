@@ -1,4 +1,4 @@
-//! Files of variables, as `envFile` names them.
+//! Reads files of variables, as named by `envFile`.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What variables stand for: everything from outside that a configuration may refer to.
+//! The values that a configuration can refer to: variables, inputs and commands.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Variables in strings: all the syntaxes of all the dialects, the same in every field.
+//! Expands variables in strings, in the syntaxes of all dialects.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! The merged configuration for people: every value with where it comes from, and no secrets.
+//! Prints the merged configuration with the origin of every value and without secrets.
 
 use std::collections::BTreeMap;
 

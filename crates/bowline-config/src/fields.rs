@@ -1,4 +1,4 @@
-//! Reading the members of an object: each as the type it has to be, with a message where it is not.
+//! Reads the members of an object with their expected types, and reports mismatches.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

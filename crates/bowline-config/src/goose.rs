@@ -1,4 +1,4 @@
-//! The dialect of Goose: `extensions` in its YAML file.
+//! Reads the dialect of Goose: `extensions` in its YAML file.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! JSON with comments and trailing commas, read into the common tree.
+//! Parses JSON with comments and trailing commas into nodes.
 
 use std::path::Path;
 use std::sync::Arc;

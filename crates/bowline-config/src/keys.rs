@@ -1,4 +1,4 @@
-//! Every key of `bowline.toml`, with what it means: the table behind the reference.
+//! Describes every key of `bowline.toml`; the reference page is generated from this table.
 
 /// A table of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

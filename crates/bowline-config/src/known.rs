@@ -1,4 +1,4 @@
-//! Where the clients of this world keep their configuration.
+//! The paths where known clients keep their configuration.
 
 use std::path::{Path, PathBuf};
 

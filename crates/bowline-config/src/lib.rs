@@ -1,8 +1,8 @@
-//! Configuration: files of all dialects in, one [`Config`] with the origin of every value out.
+//! Reads the configuration files of MCP clients into one [`Config`] that keeps the origin of every value.
 //!
-//! A [`Loader`] takes [`Source`]s, reads each into a tree with places, recognizes its [`Dialect`], replaces variables by
-//! what the [`Environment`] says, and merges by precedence. Mistakes are collected, never fatal: one bad entry loses
-//! itself and nothing else. [`explain`] shows the result with secrets masked, [`diff`] says what a new one changes.
+//! A [`Loader`] reads [`Source`]s: it parses each file into nodes with positions, recognizes its [`Dialect`], expands
+//! variables with the [`Environment`], and merges the entries by precedence. Errors are collected: an invalid entry is
+//! dropped and does not affect others. [`explain`] prints the result with secrets masked; [`diff`] compares two results.
 
 mod bowline;
 mod bowline_sections;

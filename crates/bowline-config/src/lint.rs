@@ -1,4 +1,4 @@
-//! Commands that will not do what was meant, or more than that.
+//! Finds commands that will not work as written, or that do more than they seem to.
 
 use serde_json::json;
 

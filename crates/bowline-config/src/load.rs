@@ -1,4 +1,4 @@
-//! Loading: which files are read, in which order, and how what they say becomes one configuration.
+//! Loads files in order and merges them into one configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -1,4 +1,4 @@
-//! The `mcpServers` dialect with what each client adds to it, and the entries of VS Code, which are nearly the same.
+//! Reads the `mcpServers` dialect with the extensions of each client, and the similar entries of VS Code.
 
 use bowline_types::Revision;
 use serde_json::{Map, Value as Json, json};

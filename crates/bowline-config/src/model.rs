@@ -1,4 +1,4 @@
-//! What a configuration says once it is read: the servers and the sections.
+//! The data model: servers and their settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

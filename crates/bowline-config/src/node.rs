@@ -1,4 +1,4 @@
-//! The one tree all notations are read into: values with the place each was written at.
+//! The tree that all file formats are parsed into: values with their positions.
 
 use std::cell::Cell;
 use std::collections::HashMap;

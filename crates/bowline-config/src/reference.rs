@@ -1,4 +1,4 @@
-//! The reference of `bowline.toml` as a page, and the proof that it says what the parser does.
+//! Generates the reference page of `bowline.toml` and tests it against the parser.
 
 use std::fmt::Write as _;
 

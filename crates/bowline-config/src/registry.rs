@@ -1,4 +1,4 @@
-//! The registry's `server.json`: which package or remote to use, and the command it leads to.
+//! Reads the registry's `server.json`: chooses a package or remote and builds its command.
 //!
 //! The file is written by the publisher of a server. Nothing of it is expanded against the environment but the
 //! variables it declares, and what it leads to is shown before it is used for the first time.

@@ -1,4 +1,4 @@
-//! The inputs of a `server.json`: fixed values, `{curly}` variables, and what has to be asked for.
+//! Resolves the inputs of a `server.json`: fixed values, `{curly}` variables, and values to ask for.
 
 use super::environment::Input;
 use super::expand::{Expander, Strictness};

@@ -1,4 +1,4 @@
-//! What a file got wrong and what deserves a word, each with the place it comes from.
+//! Errors and notices about a file, each with its position.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! The sections of `bowline.toml` beside the servers, as plain data.
+//! The data model: the sections of `bowline.toml` other than servers.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

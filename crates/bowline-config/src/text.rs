@@ -1,4 +1,4 @@
-//! Text of the configuration after its variables are replaced: what it is, and what of it may be shown.
+//! Text after variables are expanded: its value, and what of it may be shown.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! TOML, read into the common tree.
+//! Parses TOML into nodes.
 
 use std::path::Path;
 use std::sync::Arc;

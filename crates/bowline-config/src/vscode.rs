@@ -1,4 +1,4 @@
-//! The dialect of VS Code: `servers` and the `inputs` they refer to.
+//! Reads the dialect of VS Code: `servers` and the `inputs` they refer to.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! YAML, read into the common tree: the JSON-like part of it, with anchors.
+//! Parses the JSON-like part of YAML, with anchors, into nodes.
 
 use std::collections::HashMap;
 use std::path::Path;

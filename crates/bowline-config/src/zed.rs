@@ -1,4 +1,4 @@
-//! The dialect of Zed: `context_servers` in its settings.
+//! Reads the dialect of Zed: `context_servers` in its settings.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What tools and calls are named towards a provider whose rules for names are stricter than the protocol's.
+//! Shortens and replaces tool names and ids for providers that are stricter than the protocol.
 
 use std::collections::HashMap;
 

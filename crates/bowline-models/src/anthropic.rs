@@ -1,4 +1,4 @@
-//! The messages of Anthropic: what is asked, and what is answered.
+//! The Anthropic messages API.
 
 use super::{
     alias::Aliases,

@@ -1,4 +1,4 @@
-//! How a server's question gets to a model and back.
+//! Sends sampling requests of servers to a model.
 
 use super::{
     anthropic,

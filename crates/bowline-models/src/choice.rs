@@ -1,4 +1,4 @@
-//! Which of the user's models a server gets.
+//! Chooses a model for a request.
 
 use super::settings::Model;
 use bowline_client::choose_model;

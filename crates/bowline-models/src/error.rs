@@ -1,4 +1,4 @@
-//! Why a server got no words of a model: in short for the server, in full for the user.
+//! Errors of sampling: a short text for the server, details for the user.
 
 use bowline_types::{RpcError, error_code};
 use std::{borrow::Cow, error::Error, fmt};

@@ -1,7 +1,7 @@
-//! Sampling: what a server asks of a model is asked of the provider that the user has set.
+//! Answers sampling requests of servers with the models that the user configured.
 //!
-//! [`Settings`] name providers, models and caps; a [`Broker`] made of them answers `sampling/createMessage` of every
-//! revision. Without a provider there is no broker, and sampling is not to be offered.
+//! [`Settings`] name providers, models and limits. A [`Broker`] built from them answers `sampling/createMessage` of every
+//! revision. Without a provider there is no broker, and sampling must not be declared.
 //!
 //! ```
 //! use bowline_models::{Broker, Model, Provider, Settings};
@@ -17,10 +17,9 @@
 //! # Ok::<(), bowline_models::SettingsError>(())
 //! ```
 //!
-//! The way of a call: the messages are checked, a model is chosen ([`ModelPreferences`](bowline_types::ModelPreferences)),
-//! tokens are set aside, the request is written in the language of the provider, sent, and the answer read. What goes wrong
-//! is a [`SampleError`], which says one thing to the user and less to the server. Asking the user whether a server may
-//! sample at all comes before all this and is done elsewhere.
+//! A request is validated, a model is chosen ([`ModelPreferences`](bowline_types::ModelPreferences)), tokens are reserved, and
+//! the request is encoded for the API of the provider and sent. A failure is a [`SampleError`], which has details for the user
+//! and a short text for the server. Whether a server may use models at all is decided before, by the policy.
 
 mod alias;
 mod anthropic;

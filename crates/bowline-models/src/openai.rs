@@ -1,4 +1,4 @@
-//! The chat completions of OpenAI, which many other providers speak: what is asked, and what is answered.
+//! The OpenAI chat completions API, which many providers implement.
 
 use super::{
     alias::Aliases,

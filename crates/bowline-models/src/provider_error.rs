@@ -1,4 +1,4 @@
-//! What a provider says about a failure: its words, and what follows from its status.
+//! Reads errors of providers, and decides whether to retry.
 
 use super::error::SampleErrorKind;
 use http::{HeaderMap, StatusCode};

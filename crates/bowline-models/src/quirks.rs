@@ -1,4 +1,4 @@
-//! What a model does not take although its API has it. Nobody publishes that, but providers say it when it comes up.
+//! Parameters that a model rejects although its API has them, learned from its errors.
 
 use super::{provider_error::ProviderError, settings::Provider};
 use http::StatusCode;

@@ -1,4 +1,4 @@
-//! What the APIs of all providers have in common: what is to be sent, what came back, and how content is looked at.
+//! The parts of a model request and response that all providers share.
 
 use super::{alias::Aliases, quirks::Quirks, stop_sequences::StopSequences, usage::Tokens};
 use bowline_types::{

@@ -1,4 +1,4 @@
-//! How a key is kept so that it is shown to its provider and to nobody else.
+//! A provider key that is sent to its provider and never printed.
 
 use std::{fmt, sync::Arc};
 

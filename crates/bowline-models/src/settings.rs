@@ -1,4 +1,4 @@
-//! What the user sets: the providers, their models, and how much servers may use of them.
+//! The settings: providers, models, and limits for servers.
 
 use super::{error::SettingsError, secret::Secret};
 use http::{HeaderMap, HeaderValue, Uri, header};

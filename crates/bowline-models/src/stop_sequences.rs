@@ -1,4 +1,4 @@
-//! Which stop sequences a provider takes, and what is done about the others.
+//! Stop sequences: those that the provider supports, and those that are applied here.
 
 use bowline_types::ContentBlock;
 

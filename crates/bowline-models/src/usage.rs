@@ -1,4 +1,4 @@
-//! How much every server has used, and whether it may use more.
+//! Counts the usage of each server and enforces limits.
 
 use super::{
     error::{Cap, SampleError},

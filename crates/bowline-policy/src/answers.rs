@@ -1,4 +1,4 @@
-//! What is remembered of the answers given: in memory for a run, in a file for longer.
+//! Remembers answers of the user: in memory for a run, in a file for longer.
 //!
 //! The file is read whenever a question would be asked, so what another process wrote, or a person took out, counts at
 //! once.

@@ -1,4 +1,4 @@
-//! What a server says about a tool, with the digest by which a change is noticed.
+//! The definition of a tool, and the digest that detects changes.
 
 use bowline_types::{RawJson, Tool, ToolAnnotations};
 use ring::digest::{SHA256, digest};

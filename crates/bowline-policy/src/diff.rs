@@ -1,4 +1,4 @@
-//! What is different between two texts, line by line.
+//! Compares two texts line by line.
 
 /// How many unchanged lines are shown around a change.
 const CONTEXT: usize = 3;

@@ -1,4 +1,4 @@
-//! The gate: what is asked of a person, and what can be answered.
+//! The gate: the questions that a user is asked, and the possible answers.
 
 use bowline_proto::service::BoxFuture;
 use bowline_types::{

@@ -1,4 +1,4 @@
-//! The gate where nobody can be asked: it refuses, and names the rule, the setting and the command that allow it.
+//! The gate without a user: refuses, and names the rule, setting or command that would allow the request.
 
 use bowline_proto::service::BoxFuture;
 

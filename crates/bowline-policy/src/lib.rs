@@ -1,9 +1,8 @@
-//! Consent and policy: what a server may do, who is asked, and what is remembered of the answer.
+//! Policy and consent: decides what servers may do, asks the user, and remembers the answers.
 //!
-//! [`Guard`] is the one way through: a call passes the pins of its tool's definition, the rules of the [`Policy`], the
-//! remembered [`Answers`], the limit on questions and at last the [`Gate`] behind which a person sits. What servers ask
-//! of the host (sampling, forms, pages to visit, roots) takes the same way. Every decision is written to the
-//! [audit log](audit).
+//! [`Guard`] is the entry point. It checks a call against the pinned definition of its tool, the rules of the [`Policy`], the
+//! remembered [`Answers`] and the limit on questions, and asks the user through a [`Gate`] if none of them decides. Requests
+//! of servers (sampling, elicitation, roots) are checked the same way. Every decision is written to the [audit log](audit).
 
 mod answers;
 pub mod audit;

@@ -1,4 +1,4 @@
-//! How many questions of one server may be unanswered.
+//! Limits how many questions of one server may be open.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};

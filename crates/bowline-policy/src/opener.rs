@@ -1,4 +1,4 @@
-//! How a page is opened, after the user has agreed: by the desktop, without a shell.
+//! Opens a URL in the user's browser, without a shell.
 
 use bowline_proto::service::BoxFuture;
 use std::io;

@@ -1,4 +1,4 @@
-//! How names and arguments are matched: by globs with one wildcard.
+//! Matches names and arguments by globs with one wildcard.
 
 use super::{spelling, tree::Readings};
 use std::fmt;

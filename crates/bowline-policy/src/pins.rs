@@ -1,4 +1,4 @@
-//! What every tool was when it was first seen, so that a change is noticed and shown.
+//! Pins the definition of every tool when it is first seen, to detect changes.
 //!
 //! The file is a lock file: the same tools give the same bytes, so it can be kept under version control and checked.
 //! Pins belong to a server by its name and by what is started for it, so that two configurations can use one name for

@@ -1,4 +1,4 @@
-//! One rule of the policy: what it is about, and what it says.
+//! One rule: its conditions and its effect.
 
 use bowline_types::{RawJson, ToolAnnotations};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What the policy says about a request: the first rule that holds, or the default.
+//! Decides a request by the first matching rule, or by default.
 
 use bowline_types::{RawJson, ToolAnnotations};
 use serde::{Deserialize, Serialize};

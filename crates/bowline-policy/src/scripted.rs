@@ -1,4 +1,4 @@
-//! The gate of tests: it answers from a script and keeps what it was asked.
+//! A gate for tests, which answers from a script and records the questions.
 
 use bowline_proto::service::BoxFuture;
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! The ways to write one URI or one path, so that a rule holds however a caller writes it.
+//! The different spellings of a URI or path, so that a rule applies however a caller writes it.
 //!
 //! `file:///srv/secret`, `FILE://localhost/srv//%73ecret`, `file:/srv/./secret/` and `/srv/secret` name one file. A rule
 //! that restricts is compared with every form that some server could take the text for; a rule that allows has to fit the

@@ -1,4 +1,4 @@
-//! How answers and pins are kept in files: readable, whole at every moment, and shared between processes.
+//! Stores answers and pins in files that several processes share. A reader never sees a partial file.
 //!
 //! A file is JSON with sorted members. It is changed under a lock that all processes take (`.name.lock` beside it):
 //! read, changed, written to a new file, and put in the place of the old one. Who reads takes no lock and sees the old

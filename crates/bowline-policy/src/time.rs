@@ -1,4 +1,4 @@
-//! How moments are written: RFC 3339 in UTC.
+//! Formats and parses RFC 3339 timestamps in UTC.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,4 @@
-//! How a JSON value is taken apart without losing anything: members of one name, numbers as written, broken strings.
+//! A lossless JSON tree: keeps duplicate members, numbers as written, and invalid strings.
 //!
 //! What is decided about, pinned or shown must be what the server will read. Trees that keep the last of two members or
 //! round numbers let one text mean two things; this one does not.

@@ -1,4 +1,4 @@
-//! How a page a server wants visited is shown, and which are not shown at all.
+//! Checks URLs that a server asks to open, and warns about what is easy to misread.
 
 use bowline_proto::uri::is_safe_page;
 use std::fmt;

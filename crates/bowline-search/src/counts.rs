@@ -1,4 +1,4 @@
-//! How much every word counts for every tool: what an index is built from.
+//! Weights every word for every tool, to build an index.
 
 use super::{
     index::{Entry, Term},

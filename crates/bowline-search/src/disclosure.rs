@@ -1,4 +1,4 @@
-//! Whether a client is listed every tool, or only the means to search them.
+//! Decides whether a client is listed all tools or the meta tools.
 //!
 //! Searching costs a model an extra round for every tool it needs. That pays when the list would fill its context, and
 //! only where the client does not keep it out of there by itself: many do by now, and to such a client three tools that

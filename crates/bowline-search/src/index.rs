@@ -1,4 +1,4 @@
-//! Which tools answer a question best: BM25 over the words of their names, titles, descriptions and parameters.
+//! Ranks tools for a query: BM25 over names, titles, descriptions and parameters.
 //!
 //! Fields count together, as in BM25F: each gives a word's frequency, tempered by the field's own length and weighted;
 //! the sum is what saturates. So a word in the name outweighs one in a long description, and a description cannot win by

@@ -1,8 +1,8 @@
-//! Progressive disclosure: how a model finds the right tool among thousands without being shown them all.
+//! Progressive disclosure: lets a model find tools among thousands without listing them all.
 //!
-//! An [`Index`] ranks tools for a question. [`Disclosure`] decides for which clients that is worth a detour at all.
-//! Where it is, a client is listed the three [`MetaTool`]s in place of everything else, and what they answer is made
-//! here. All of it is pure: whoever owns the tools makes the calls.
+//! An [`Index`] ranks tools for a query. [`Disclosure`] decides for which clients that is worthwhile. Such a client is listed
+//! the three [`MetaTool`]s in place of all tools; their results are made here. The crate does no IO: the owner of the tools
+//! makes the calls.
 
 mod counts;
 mod disclosure;

@@ -1,4 +1,4 @@
-//! The three tools that stand for all others, and what calls of them ask for.
+//! The three meta tools: their definitions, and parsing of calls to them.
 
 use super::normalize::one_line;
 use bowline_types::{CallToolResult, RawJson, RawMap, Tool, ToolAnnotations};

@@ -1,4 +1,4 @@
-//! How the words of an upstream are put on one line: nothing hidden in them, nothing that starts another line.
+//! Puts text of a server on one line and removes hidden characters.
 
 use bowline_text::is_hidden;
 use std::fmt::Write as _;

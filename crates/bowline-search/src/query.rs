@@ -1,4 +1,4 @@
-//! Which words of an index a question asks for: those it has, and those it may mean.
+//! Converts a query to weighted index terms, including synonyms and inflections.
 
 use super::{
     synonyms,

@@ -1,4 +1,4 @@
-//! What the tools that stand for others answer.
+//! The results of the meta tools.
 
 use super::{
     index::{Hit, Index},

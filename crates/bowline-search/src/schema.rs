@@ -1,4 +1,4 @@
-//! What a tool's schema says about its parameters, as far as finding and showing the tool needs it.
+//! Reads the parameters of a tool from its input schema.
 //!
 //! The schema is another's: whatever it holds in place of what one expects reads as nothing there.
 

@@ -1,4 +1,4 @@
-//! Endings that do not change what a word is about: plurals, `-ing` and `-ed`.
+//! Removes endings that do not change the meaning of a word: plurals, `-ing` and `-ed`.
 //!
 //! It is lighter than Porter's: an ending goes only where what is left is still the same word, so that `string`, `need`
 //! and `status` stay whole. Both sides of a search pass through here, so a stem need not be a word.

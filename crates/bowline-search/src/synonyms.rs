@@ -1,4 +1,4 @@
-//! Words that mean about the same where tools are concerned: one says `delete`, another `remove`.
+//! Synonyms in the context of tools, such as `delete` and `remove`.
 //!
 //! Here is only what most software has in common: what tools do, what offices and shops deal with, and how people
 //! shorten their words. A word that means something else as often as not does more harm than good.

@@ -1,4 +1,4 @@
-//! How much of a model's context a text takes, without the model's own tokenizer.
+//! Estimates how many tokens a text costs, without a tokenizer.
 
 /// The letters of a word that one token holds.
 const WORD: usize = 12;

@@ -1,4 +1,4 @@
-//! What the words of a text are, whether it is prose or the name of a tool.
+//! Splits prose and tool names into words.
 //!
 //! Names are split where their writers would: at `snake_case`, `kebab-case`, `camelCase` and `HTTPServer`. What was
 //! split is kept whole besides, so that `GitHub` is found by `github`, and `oauth2` by `oauth`.

@@ -1,4 +1,4 @@
-//! The numbers themselves: counters and histograms that many threads add to without waiting for each other.
+//! Lock-free counters and histograms.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},

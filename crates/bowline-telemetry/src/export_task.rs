@@ -1,4 +1,4 @@
-//! The task that sends spans: how they are gathered, and what is done when a collector does not take them.
+//! The task that sends spans in batches, and retries.
 
 use super::{
     exporter::Counts,

@@ -1,4 +1,4 @@
-//! How spans leave the machine: collected in a bounded queue, and sent in batches by a task of its own.
+//! Exports spans over OTLP: a bounded queue, and a task that sends batches.
 
 use super::{
     export_task::ExportTask,

@@ -1,4 +1,4 @@
-//! How names that others chose are made fit to be labels.
+//! Makes names safe to use as label values.
 
 /// The most characters of a name that are kept.
 const LONGEST: usize = 128;

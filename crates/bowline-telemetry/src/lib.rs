@@ -1,8 +1,7 @@
-//! What a host tells about itself: numbers for Prometheus, and traces for OpenTelemetry.
+//! Metrics for Prometheus and traces for OpenTelemetry.
 //!
-//! [`Metrics`] counts, and is rendered when somebody asks. A [`Tracer`] makes [`Span`]s, which join the trace that a
-//! message belongs to; an [`Exporter`] sends them in batches. Neither ever makes a call wait, and nothing leaves the
-//! machine unless an exporter is started.
+//! [`Metrics`] counts, and is rendered on request. A [`Tracer`] creates [`Span`]s that join the trace of a message; an
+//! [`Exporter`] sends them in batches. Neither delays a call, and nothing leaves the machine unless an exporter is started.
 
 mod counters;
 mod export_task;

@@ -1,4 +1,4 @@
-//! The numbers of a host: who keeps them, and how many there may be.
+//! The metrics of a host, with limits on their number.
 
 use super::{
     exporter::{Counts, Exporter},

@@ -1,4 +1,4 @@
-//! What a span says about the call it covers, in the words of OpenTelemetry's conventions for MCP.
+//! The attributes of a span, following the OpenTelemetry conventions for MCP.
 
 use bowline_types::{Id, Method, Revision};
 

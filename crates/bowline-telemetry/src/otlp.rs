@@ -1,4 +1,4 @@
-//! How spans are written for OpenTelemetry: OTLP as JSON.
+//! Encodes spans as OTLP JSON.
 //!
 //! Ids are in hexadecimal, numbers of 64 bits in strings and enums as numbers, as that format has it.
 

@@ -1,4 +1,4 @@
-//! How numbers are written for Prometheus: text format 0.0.4.
+//! Renders metrics in the Prometheus text format 0.0.4.
 
 use super::{
     counters::{BOUNDS, Histogram},

@@ -1,4 +1,4 @@
-//! Spans: from when to when a call was under way, within which trace.
+//! Spans: when a call started and ended, and its trace.
 //!
 //! The caller's trace comes with the message, and goes on with what is sent upstream, so that one trace leads through
 //! the host. A trace that its caller does not record is not recorded here either.

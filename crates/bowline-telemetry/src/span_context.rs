@@ -1,4 +1,4 @@
-//! Where a span stands in a trace: the ids of W3C Trace Context.
+//! The trace and span ids of W3C Trace Context.
 
 use bowline_types::TraceContext;
 use std::fmt::Write as _;

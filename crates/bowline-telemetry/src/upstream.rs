@@ -1,4 +1,4 @@
-//! What is counted about one upstream.
+//! The metrics of one upstream.
 
 use super::{
     counters::{Counter, Histogram},

@@ -1,4 +1,4 @@
-//! How text from a server is shown to a person: nothing in it can hide, reorder lines or move the cursor.
+//! Makes text of a server safe to show: nothing can hide, reorder lines or move the cursor.
 
 /// Whether a character cannot be seen, or changes how its neighbors are seen.
 pub fn is_hidden(character: char) -> bool {

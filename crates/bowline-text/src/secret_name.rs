@@ -1,4 +1,4 @@
-//! Which names mean secrets.
+//! Recognizes names of secrets.
 
 /// What a name for a secret has in it, in one word or over several.
 const PARTS: [&str; 14] = [

@@ -1,4 +1,4 @@
-//! Which names somebody may have meant by one that does not exist.
+//! Suggests names that are similar to one that does not exist.
 
 use std::cmp::Ordering;
 

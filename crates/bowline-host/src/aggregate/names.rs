@@ -1,18 +1,18 @@
-//! Under which names the tools and prompts of many servers are shown as one.
+//! The names under which callers see the tools and prompts of all servers.
 //!
 //! A name depends on its server and itself and on nothing else: adding a server renames nothing. `server__tool` where that
 //! is a name every client takes; where it is not, what has to go is replaced and a digest of the original added.
 
 use bowline_proto::seal::digest;
 
-/// The longest name shown, unless a host is told otherwise. Some clients cut or refuse longer ones.
+/// The default limit of the length of names. Some clients cut or reject longer ones.
 pub const MAX_NAME: usize = 60;
-/// Between server and name. It never stands in a server's part, so the two can be told apart.
+/// Separates server and name. It never occurs in the part of the server.
 const SEPARATOR: &str = "__";
-/// How many characters of a digest are added to a name that had to be changed.
+/// How many characters of a digest are appended to a name that had to be changed.
 const DIGEST: usize = 8;
 
-/// The name under which `name` of `server` is shown.
+/// Returns the name under which callers see `name` of `server`.
 ///
 /// ```
 /// use bowline_host::exposed_name;
@@ -24,7 +24,7 @@ pub fn exposed_name(server: &str, name: &str) -> String {
     name_within(MAX_NAME, server, name)
 }
 
-/// The same, with another longest name; from 16 characters on all of it fits.
+/// Does the same with another limit, which must be at least 16.
 pub(crate) fn name_within(max: usize, server: &str, name: &str) -> String {
     let plain = format!("{server}{SEPARATOR}{name}");
     if plain.len() <= max && is_plain_server(server) && is_plain_name(name) {
@@ -33,7 +33,7 @@ pub(crate) fn name_within(max: usize, server: &str, name: &str) -> String {
     marked(max, server, name, DIGEST)
 }
 
-/// The name for one that collides with another although both follow the rule.
+/// Returns a longer name for one that collides with another.
 pub(crate) fn longer_name(max: usize, server: &str, name: &str) -> String {
     marked(max, server, name, (2 * DIGEST).min(max / 2))
 }
@@ -49,13 +49,13 @@ fn marked(max: usize, server: &str, name: &str, characters: usize) -> String {
     format!("{server}{SEPARATOR}{name}_{mark}")
 }
 
-/// Whether something shown under this name may be of this server.
+/// Whether something with this name may belong to this server.
 pub(crate) fn may_be_of(max: usize, server: &str, shown: &str) -> bool {
     let is_before = |part: &str| shown.strip_prefix(part).is_some_and(|rest| rest.starts_with(SEPARATOR));
     is_before(server) || is_before(&short(max, server))
 }
 
-/// The server's part of a name that had to be changed.
+/// Returns the part of the server of a name that had to be changed.
 fn short(max: usize, server: &str) -> String {
     let server = cut(&tame(server).replace(SEPARATOR, "_"), (max / 3).min(20));
     server.trim_end_matches('_').to_owned()
@@ -69,7 +69,7 @@ fn is_plain_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_taken_everywhere) && !looks_marked(name)
 }
 
-/// Letters, digits, `_` and `-`: what no known client refuses.
+/// Whether a character is a letter, digit, `_` or `-`, which all known clients accept.
 fn is_taken_everywhere(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }

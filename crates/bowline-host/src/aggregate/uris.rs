@@ -1,16 +1,16 @@
-//! Under which URIs the resources of many servers are shown as one.
+//! The URIs under which callers see the resources of all servers.
 //!
 //! A URI stays as it is, unless two servers have it. Then each of them is shown with its server's name before the scheme:
 //! `notes+file:///a.txt`. So no server takes a URI from another by listing it.
 
 use std::fmt::Write as _;
 
-/// The URI with its server's name before the scheme.
+/// Prefixes the scheme of a URI with the name of its server.
 pub(crate) fn prefixed(server: &str, uri: &str) -> String {
     format!("{}+{uri}", scheme_part(server))
 }
 
-/// The original of a URI that was shown with the name of `server`.
+/// Returns the original of a URI that was prefixed with the name of `server`.
 pub(crate) fn without_prefix<'a>(server: &str, uri: &'a str) -> Option<&'a str> {
     uri.strip_prefix(&*scheme_part(server))?.strip_prefix('+')
 }

@@ -1,4 +1,4 @@
-//! Servers that somebody else wrote into the configuration: what has to be looked at before they are used.
+//! Approval of servers that a project defines: what would run, and whether the user approved exactly that.
 //!
 //! An approval is for content, not for a name: the program and where it was found, every argument, the variables, the
 //! folder, and the content of the files of the project that these name; or the URL and its headers; and what is told of its
@@ -22,7 +22,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// A server that waits to be approved.
+/// A server that waits for an approval.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Candidate {
     server: String,
@@ -33,7 +33,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// What an entry of the configuration would start or connect to.
+    /// Describes what an entry of the configuration would start or connect to.
     ///
     /// Reads the files that the entry names, so it must not run on a thread of an async runtime.
     pub fn of(entry: &UpstreamConfig, environment: &Environment, workspace: Option<&Path>) -> Self {
@@ -74,22 +74,22 @@ impl Candidate {
         }
     }
 
-    /// The name of the server.
+    /// Returns the name of the server.
     pub fn server(&self) -> &str {
         &self.server
     }
 
-    /// Where it is configured.
+    /// Returns where it is configured.
     pub fn origin(&self) -> &str {
         &self.origin
     }
 
-    /// Stands for all that is approved.
+    /// Returns a digest of everything that is approved.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// What to ask whoever may approve it.
+    /// Returns the question for the user who may approve it.
     pub fn question(&self) -> Question {
         // Hidden values are in the digest too, so an answer is for these values and no others.
         let fingerprint = format!("fingerprint: {}", self.digest.get(..16).unwrap_or_default());
@@ -100,12 +100,12 @@ impl Candidate {
         }
     }
 
-    /// The files whose content is part of what is approved.
+    /// Returns the files whose content is part of the approval.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
 
-    /// What is approved, line by line and complete, for people: what is dangerous first, nothing hidden in it, and no
+    /// Returns a complete description of what is approved, line by line: dangers first, without hidden characters and without
     /// secrets of the user.
     pub fn description(&self) -> &[String] {
         &self.description
@@ -121,13 +121,13 @@ impl fmt::Debug for Candidate {
     }
 }
 
-/// Knows what was approved.
+/// Knows which servers are approved.
 pub trait Approve: Send + Sync + 'static {
-    /// Whether exactly this was approved. Asked whenever the configuration is read; it must not take long, and must not turn
-    /// to the gateway itself.
+    /// Whether exactly this candidate is approved. Called whenever the configuration is read; it must be quick and must not call
+    /// the gateway.
     fn is_approved(&self, candidate: &Candidate) -> bool;
 
-    /// Approves a candidate because the user of a client did. Default: nobody can approve this way.
+    /// Approves a candidate on behalf of the user of a client. Default: this is refused.
     fn approve_for_client(&self, candidate: &Candidate) -> Result<(), String> {
         Err(format!("`{}` cannot be approved through a client", visible(candidate.server())))
     }
@@ -510,15 +510,14 @@ impl Document for File {
 }
 
 impl Approvals {
-    /// Approvals in this file, which need not be there yet. Fails when it is there and cannot be understood, or when others
-    /// may write it.
+    /// Opens a file of approvals, which need not exist yet. Fails if it is damaged, or writable by others.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let approvals = Self { file: Store::new(path, Writers::OwnerOnly) };
         approvals.file.read::<File>()?;
         Ok(approvals)
     }
 
-    /// Approves a candidate, in place of what was approved under its name. Blocks.
+    /// Approves a candidate, replacing an earlier approval of its name. Blocks.
     pub fn approve(&self, candidate: &Candidate) -> Result<(), StoreError> {
         self.file.update(|file: &mut File| {
             file.approvals.retain(|known| known.server != candidate.server);
@@ -528,7 +527,7 @@ impl Approvals {
         })
     }
 
-    /// Takes back what was approved under this name. Blocks.
+    /// Revokes the approval of this name. Blocks.
     pub fn revoke(&self, server: &str) -> Result<(), StoreError> {
         self.file.update(|file: &mut File| file.approvals.retain(|known| known.server != server))
     }

@@ -1,4 +1,4 @@
-//! How a gateway is set up: a configuration, and what no configuration can say.
+//! Builds a gateway from a configuration.
 
 use super::{
     Gateway, Inner,
@@ -29,7 +29,7 @@ use std::{
     time::SystemTime,
 };
 
-/// How clients reach the gateway.
+/// How clients connect to the gateway.
 #[derive(Clone, Copy)]
 enum Serves {
     Stdio,
@@ -47,7 +47,7 @@ fn is_published(allowed_hosts: &[String]) -> bool {
     !allowed_hosts.iter().all(is_local)
 }
 
-/// Sets a [`Gateway`] up.
+/// Builds a [`Gateway`].
 pub struct GatewayBuilder {
     config: Config,
     environment: Environment,
@@ -85,98 +85,98 @@ impl GatewayBuilder {
         }
     }
 
-    /// Where keys and tokens are found that the configuration names. Default: nowhere.
+    /// Sets the environment in which keys and tokens named by the configuration are looked up. Default: empty.
     pub fn environment(mut self, environment: Environment) -> Self {
         self.environment = environment;
         self
     }
 
-    /// The folder that is worked in: programs start there, and remembered answers may be bound to it.
+    /// Sets the project folder: programs start there, and remembered answers may be limited to it.
     pub fn workspace(mut self, folder: impl Into<PathBuf>) -> Self {
         self.workspace = Some(folder.into());
         self
     }
 
-    /// The folder of remembered answers, pinned tools and approvals. Default: they are forgotten at the end, and nothing is
-    /// approved.
+    /// Sets the folder of remembered answers, pinned tools and approvals. Default: none; answers and pins last until the
+    /// gateway stops, and nothing is approved.
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
     }
 
-    /// Where questions about calls go. Default: nowhere, which declines them.
+    /// Sets the gate that asks about calls. Default: none, and questions are declined.
     pub fn gate(mut self, gate: impl Gate + 'static) -> Self {
         self.guard = self.guard.gate(gate);
         self
     }
 
-    /// Someone sits at the gate: questions of servers whose caller cannot be asked are put there.
+    /// Declares that a user can be asked through the gate. Requests of servers go there if the caller cannot answer them.
     pub fn attended(mut self) -> Self {
         self.attended = true;
         self
     }
 
-    /// How pages are opened that servers send the user to. Default: not at all.
+    /// Sets how URLs are opened that servers send the user to. Default: they are not.
     pub fn opener(mut self, opener: impl Opener + 'static) -> Self {
         self.guard = self.guard.opener(opener);
         self
     }
 
-    /// Who knows which servers of others were approved. Default: the [`Approvals`] in the folder.
+    /// Sets who knows which project servers are approved. Default: the [`Approvals`] in the folder.
     pub fn approve(mut self, approve: impl Approve) -> Self {
         self.approve = Some(Arc::new(approve));
         self
     }
 
-    /// How providers of models and collectors of traces are reached. Default: by HTTP, as servers are.
+    /// Sets the HTTP client for model providers and trace collectors.
     pub fn post(mut self, post: Arc<dyn Post>) -> Self {
         self.post = Some(post);
         self
     }
 
-    /// Where the gateway tells what it does. Default: it counts, and records no traces.
+    /// Sets where the gateway records what it does. Default: metrics without traces.
     pub fn telemetry(mut self, telemetry: Telemetry) -> Self {
         self.telemetry = telemetry;
         self
     }
 
-    /// Sends traces to a collector, from when the gateway is built until it is closed.
+    /// Exports traces to a collector while the gateway runs.
     pub fn traces(mut self, traces: Traces) -> Self {
         self.traces = Some(traces);
         self
     }
 
-    /// The token that clients have to send over HTTP. A token that the configuration names (`gateway.token_env`) is used
-    /// instead of this one. Default: clients need none.
+    /// Sets the token that HTTP clients must send. A token that the configuration names (`gateway.token_env`) takes
+    /// precedence. Default: none.
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(token.into());
         self
     }
 
-    /// Who consents to calls that no rule decides, instead of what the configuration says.
+    /// Sets who consents to calls that no rule decides. Overrides the configuration.
     pub fn consent(mut self, consent: Consent) -> Self {
         self.consent = Some(consent);
         self
     }
 
-    /// Where clients connect: at this address, or over standard streams only. A gateway of a single user (standard streams,
-    /// or a loopback address with a token) leaves consent to its client by default. Default: several users may connect.
+    /// Sets where clients connect: at this address, or over stdio only. A gateway of a single user (stdio, or a loopback
+    /// address with a token) leaves consent to its client by default. Default: several users may connect.
     pub fn serves(mut self, listen: Option<SocketAddr>) -> Self {
         self.audience = Some(listen.map_or(Serves::Stdio, Serves::Http));
         self
     }
 
-    /// Allows what these rules match where it would otherwise be asked about. What the configuration denies stays denied.
+    /// Allows what these rules match instead of asking. What the configuration denies stays denied.
     pub fn without_asking(mut self, rules: impl IntoIterator<Item = Rule>) -> Self {
         self.without_asking = rules.into_iter().collect();
         self
     }
 
-    /// The gateway. No server is started yet.
+    /// Builds the gateway. Starts no server.
     ///
-    /// Fails when it would protect less than was meant: a rule that cannot be read, an audit log that cannot be written,
-    /// files of answers or pins that are damaged. Whatever else is wrong costs the server or model that it is about, and is
-    /// told in [`Gateway::problems`].
+    /// Fails if it would protect less than intended: an invalid rule, an audit log that cannot be written, damaged files of
+    /// answers or pins. Other problems disable only the server or model that they concern, and are reported by
+    /// [`Gateway::problems`].
     ///
     /// Needs a tokio runtime if traces are sent.
     pub fn build(mut self) -> Result<Gateway, GatewayError> {
@@ -298,7 +298,7 @@ impl GatewayBuilder {
         Ok(Gateway { inner })
     }
 
-    /// The token that clients have to send. One that is configured and cannot be had lets nobody in.
+    /// Returns the token that clients must send. If the configured token is unavailable, nobody is let in.
     fn access(&self, problems: &mut Vec<Problem>) -> (Result<Option<Token>, Problem>, Option<String>) {
         let gateway = &self.config.gateway;
         let missing = || match &gateway.token_env {

@@ -1,4 +1,4 @@
-//! What stands before the endpoint on its socket: the token, and what operators look at.
+//! Checks the token of HTTP requests, and serves health, readiness and metrics.
 //!
 //! `/healthz` tells that the process is alive and `/readyz` whether its servers are up; whoever watches over processes may
 //! ask both without a token. `/metrics` names servers and tools, and wants one.
@@ -21,8 +21,8 @@ use std::{
     },
 };
 
-/// What clients have to send. It is kept as a tag under a key of this process, so that comparing takes as long whatever
-/// is sent.
+/// The token that clients must send. It is stored as a MAC under a key of this process, so that comparisons take constant
+/// time.
 #[derive(Clone)]
 pub(super) struct Token {
     key: Arc<hmac::Key>,
@@ -30,7 +30,7 @@ pub(super) struct Token {
 }
 
 impl Token {
-    /// A token; `None` without randomness.
+    /// Returns `None` if there is no randomness.
     pub(super) fn new(token: &str) -> Option<Self> {
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).ok()?;
         let tag = hmac::sign(&key, token.as_bytes());
@@ -48,7 +48,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Returns a new token that nobody can guess: 192 random bits. `None` without randomness.
+/// Returns a new token of 192 random bits; `None` if there is no randomness.
 pub fn random_token() -> Option<String> {
     let mut bytes = [0; 24];
     SystemRandom::new().fill(&mut bytes).ok()?;
@@ -59,10 +59,10 @@ pub fn random_token() -> Option<String> {
     }))
 }
 
-/// Counts something when it is asked.
+/// Returns the number of open sessions.
 pub(super) type Counter = Box<dyn Fn() -> usize + Send + Sync>;
 
-/// What stands before the endpoint.
+/// Filters requests before they reach the endpoint.
 pub(super) struct Edge {
     pub(super) host: Host,
     pub(super) endpoint: String,

@@ -1,4 +1,4 @@
-//! The gateway: a host as a configuration describes it, kept in step with its files and served to whoever may call.
+//! The gateway: a host that is built from configuration files, follows their changes, and is served over stdio or HTTP.
 //!
 //! ```no_run
 //! use bowline_config::{Disk, Environment, Loader, Scope, Source};
@@ -57,16 +57,16 @@ use std::{
 };
 use tokio::{net::TcpListener, task::AbortHandle};
 
-/// How many sessions there may be of all callers, unless one of them may have more.
+/// How many sessions all callers may have, unless a single caller may have more.
 const MAX_SESSIONS: usize = 10_000;
 
-/// Where clients of 2024-11-05 open their stream, unless the endpoint itself is there.
+/// The path where clients of 2024-11-05 open their stream, unless it is the endpoint itself.
 const SSE_PATH: &str = "/sse";
 
-/// How long traces may take to be sent at the end.
+/// How long the export of remaining traces may take at shutdown.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A host as a configuration describes it. Clones share everything.
+/// A host that is built from a configuration. Clones share everything.
 #[derive(Clone)]
 pub struct Gateway {
     inner: Arc<Inner>,
@@ -80,7 +80,7 @@ struct Inner {
     token: Result<Option<Token>, Problem>,
     consent: rules::ConsentSettings,
     shutting_down: Arc<AtomicBool>,
-    /// What is wrong with what is made once.
+    /// Problems of the sections that apply at start only.
     made_once: Vec<Problem>,
     applying: Mutex<()>,
     state: Mutex<State>,
@@ -90,57 +90,57 @@ struct Inner {
     exporter: Mutex<Option<Exporter>>,
 }
 
-/// How one server of the configuration is doing.
+/// The status of one server of the configuration.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EntryStatus {
-    /// The name the user gave it.
+    /// Its name in the configuration.
     pub name: String,
-    /// Whether it is used, and why not.
+    /// Whether it is used, or why not.
     pub state: EntryState,
     /// Its instances.
     pub instances: Vec<UpstreamStatus>,
 }
 
 impl Gateway {
-    /// Sets up what a configuration describes.
+    /// Returns a builder for a configuration.
     pub fn builder(config: Config) -> GatewayBuilder {
         GatewayBuilder::new(config)
     }
 
-    /// The configuration that holds.
+    /// Returns the current configuration.
     pub fn config(&self) -> Arc<Config> {
         Arc::clone(&self.inner.state().config)
     }
 
-    /// The host behind it. What is added to it by hand is not in the configuration, and goes when that names it.
+    /// Returns the host. A server that is added to it directly is replaced if the configuration defines one of its name.
     pub fn host(&self) -> &Host {
         &self.inner.host
     }
 
-    /// Whether clients have to send a token over HTTP.
+    /// Whether HTTP clients must send a token.
     pub fn has_token(&self) -> bool {
-        // A token that cannot be had lets nobody in.
+        // If the configured token is unavailable, nobody is let in.
         !matches!(self.inner.token, Ok(None))
     }
 
-    /// Who consents to calls that no rule decides.
+    /// Returns who consents to calls that no rule decides.
     pub fn consent(&self) -> Consent {
         self.inner.consent.consent
     }
 
-    /// Who can call it.
+    /// Returns who can call it.
     pub fn audience(&self) -> Audience {
         self.inner.consent.audience
     }
 
-    /// What could not be done as it is configured: in the configuration that holds, and in a later one that was not taken.
+    /// Returns the problems of the current configuration, and of a later one that was rejected.
     pub fn problems(&self) -> Vec<Problem> {
         let state = self.inner.state();
         self.inner.made_once.iter().chain(&state.problems).chain(&state.refused).cloned().collect()
     }
 
-    /// How the servers of the configuration are doing, by name.
+    /// Returns the status of the configured servers, ordered by name.
     pub fn status(&self) -> Vec<EntryStatus> {
         let running = self.inner.host.status();
         let of = |name: &str| running.iter().filter(|status| status.name == name).cloned().collect();
@@ -153,10 +153,9 @@ impl Gateway {
         entries.collect()
     }
 
-    /// The server that stands for all servers of the configuration. Those that start with the host are started when it is
-    /// asked for first.
+    /// Returns the server that serves all configured servers. The first call starts those that start with the host.
     ///
-    /// It is one server however often it is asked for, so it can be served over standard streams and over HTTP at once.
+    /// Later calls return the same server, so it can be served over stdio and HTTP at once.
     ///
     /// Needs a tokio runtime.
     pub fn open(&self) -> Result<ServerHandle, bowline_server::BuildError> {
@@ -169,17 +168,16 @@ impl Gateway {
         Ok(opened.insert(handle).clone())
     }
 
-    /// The endpoint of HTTP, with the token before it, and `/healthz`, `/readyz` and `/metrics`
-    /// beside it.
+    /// Returns the HTTP endpoint, protected by the token, with `/healthz`, `/readyz` and `/metrics`.
     ///
-    /// Fails when a token is configured that cannot be had.
+    /// Fails if the configured token is unavailable.
     ///
     /// Needs a tokio runtime.
     pub fn http(&self) -> Result<HttpService, GatewayError> {
         self.http_on(None)
     }
 
-    /// The endpoint, reached at the address of a socket as well if there is one.
+    /// Returns the endpoint, which also accepts the address of a socket as host.
     fn http_on(&self, address: Option<SocketAddr>) -> Result<HttpService, GatewayError> {
         let token = self.inner.token.clone().map_err(|problem| GatewayError::new(vec![problem]))?;
         let handle = self.open().map_err(|error| GatewayError::of("gateway", error))?;
@@ -226,13 +224,13 @@ impl Gateway {
         Ok(service)
     }
 
-    /// Makes `/readyz` answer 503, so that load balancers send no more requests. Everything else goes on.
+    /// Makes `/readyz` answer 503, so that load balancers send no more requests. Everything else continues.
     pub fn announce_shutdown(&self) {
         self.inner.shutting_down.store(true, Ordering::Relaxed);
     }
 
-    /// Serves HTTP on a socket until `end` completes, then lets calls that run at a server finish. Those that wait for an
-    /// answer of a person, or for a server to start, are refused then.
+    /// Serves HTTP on a socket until `end` completes, then lets running calls finish. Calls that wait for an answer of a user,
+    /// or for a server to start, are refused.
     pub async fn serve_http(
         &self,
         listener: TcpListener,
@@ -248,7 +246,7 @@ impl Gateway {
         served.map_err(|error| GatewayError::of("gateway", error))
     }
 
-    /// Ends every server and whatever else runs for the gateway, in good order.
+    /// Shuts down all servers and background tasks.
     pub async fn close(&self) {
         if let Some(watcher) = self.inner.watcher.lock().unwrap_or_else(PoisonError::into_inner).take() {
             watcher.abort();

@@ -1,4 +1,4 @@
-//! From the models of a configuration to who answers servers that ask for one.
+//! Builds the sampling broker from the configured models.
 
 use super::problem::Problem;
 use bowline_config::{Environment, KeySource, ProviderConfig, ProviderKind, SamplingConfig};
@@ -6,24 +6,23 @@ use bowline_http::{Post, Poster};
 use bowline_models::{Broker, Caps, Model, Provider, RequestSettings, Secret, Settings};
 use std::{collections::BTreeSet, sync::Arc};
 
-/// What came of the models of a configuration.
+/// The broker built from a configuration.
 #[derive(Debug, Default)]
 pub(super) struct Models {
     pub(super) broker: Option<Broker>,
-    /// The keys, which nobody is to see.
+    /// The keys, which must not be shown.
     pub(super) keys: Vec<Secret>,
     pub(super) problems: Vec<Problem>,
 }
 
-/// Who answers servers that ask for a model, as a configuration describes it, and what is wrong with the description. The
-/// providers are reached by HTTP.
+/// Builds the broker that answers sampling requests from a configuration. Returns it with the problems that were found.
 pub fn broker(config: &SamplingConfig, environment: &Environment) -> (Option<Broker>, Vec<Problem>) {
     let post: Arc<dyn Post> = Arc::new(Poster::new());
     let models = models(config, environment, &post);
     (models.broker, models.problems)
 }
 
-/// The broker that a configuration describes. A provider whose key cannot be had is left out, with its models.
+/// Builds the broker. A provider whose key is unavailable is skipped with its models.
 pub(super) fn models(config: &SamplingConfig, environment: &Environment, post: &Arc<dyn Post>) -> Models {
     let mut models = Models::default();
     let mut settings = Settings::new().caps(caps(config));

@@ -1,4 +1,4 @@
-//! Servers that wait for an approval, as the host asks about them when a client calls them.
+//! The servers that wait for an approval, for the host to ask about.
 
 use super::{Gateway, Inner, approval::Candidate, reload::EntryState};
 use crate::host::PendingServers;
@@ -36,7 +36,7 @@ impl PendingServers for Pending {
     }
 
     fn approve(&self, question: &Question) -> Result<(), String> {
-        // What was shown to the user is what is approved, and nothing that came in its place meanwhile.
+        // Only what was shown to the user is approved, not what replaced it meanwhile.
         let candidate = self.candidate(|candidate| candidate.question() == *question);
         let (Some(inner), Some(candidate)) = (self.0.upgrade(), candidate) else {
             return Err("the server changed since the question was asked; call again".to_owned());

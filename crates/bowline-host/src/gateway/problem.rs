@@ -1,14 +1,14 @@
-//! What is wrong with a configuration: what costs one server, and what costs everything.
+//! Problems of a configuration: those that disable one server, and those that prevent a start.
 
 use bowline_config::{Config, ConfigError};
 use std::fmt;
 
-/// Something that could not be done as it is configured.
+/// A part of the configuration that has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// What it is about, such as `servers.files` or `audit`.
+    /// The part of the configuration, such as `servers.files` or `audit`.
     pub about: String,
-    /// What is wrong and with what, for people.
+    /// What is wrong.
     pub message: String,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Why there is no gateway, or no new configuration for the one there is.
+/// Why a gateway cannot be built, or a new configuration cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewayError {
     problems: Vec<Problem>,
@@ -50,7 +50,7 @@ impl GatewayError {
         Self::new(vec![Problem::new(about, message)])
     }
 
-    /// Everything that is wrong.
+    /// Returns all problems.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
@@ -67,7 +67,7 @@ impl fmt::Display for GatewayError {
 
 impl std::error::Error for GatewayError {}
 
-/// The mistakes that may have lost a rule, the token or the audit log. With less protection than was meant nothing is
+/// Returns the errors that may have lost a rule, the token or the audit log. With less protection than intended, nothing is
 /// started.
 pub(super) fn fatal(config: &Config) -> Vec<Problem> {
     config.errors.iter().filter(|error| may_lose_protection(error)).map(Problem::from).collect()

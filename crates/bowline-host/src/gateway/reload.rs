@@ -1,4 +1,4 @@
-//! A new configuration in the place of the old one, while everything runs.
+//! Replaces the configuration of a running gateway.
 
 use super::{
     Gateway, Inner,
@@ -19,7 +19,7 @@ use std::{
     sync::{Arc, MutexGuard, PoisonError},
 };
 
-/// How a server of the configuration stands.
+/// Whether a server of the configuration is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EntryState {
@@ -27,35 +27,35 @@ pub enum EntryState {
     Active,
     /// The user has turned it off.
     Disabled,
-    /// It is not used before somebody has approved it.
+    /// It is not used until the user approves it.
     NeedsApproval(Candidate),
-    /// It cannot be used: why.
+    /// It cannot be used, for this reason.
     Broken(String),
 }
 
-/// What came of a new configuration.
+/// The effect of a new configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Applied {
-    /// What is different.
+    /// The differences to the previous one.
     pub diff: Diff,
-    /// The sections whose changes count from the next start on.
+    /// The sections whose changes take effect after a restart.
     pub restart: Vec<&'static str>,
-    /// What could not be done as it is configured.
+    /// The problems of the new configuration.
     pub problems: Vec<Problem>,
 }
 
-/// The sections that are made once.
+/// The sections that apply at start only.
 const MADE_ONCE: [&str; 3] = ["gateway", "sampling", "audit"];
 
-/// What holds now.
+/// The present state of the gateway.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) config: Arc<Config>,
     pub(super) entry_states: BTreeMap<String, EntryState>,
-    /// What is wrong with the servers.
+    /// Problems of servers.
     pub(super) problems: Vec<Problem>,
-    /// What was wrong with a configuration that was not taken.
+    /// Problems of the last configuration that was rejected.
     pub(super) refused: Vec<Problem>,
 }
 
@@ -83,7 +83,7 @@ impl Inner {
         config.upstreams.iter().filter_map(named).collect()
     }
 
-    /// How a server stands, and what to reach it by if it is to be used.
+    /// Decides whether an entry is used. Returns the upstream if it is.
     pub(super) fn evaluate(
         &self,
         config: &Config,
@@ -117,7 +117,7 @@ impl Inner {
     }
 }
 
-/// What was approved of a server.
+/// The approved state of a server.
 #[derive(Clone)]
 struct Approved {
     entry: Arc<UpstreamConfig>,
@@ -126,7 +126,7 @@ struct Approved {
     digest: String,
 }
 
-/// A server that was approved. It is started only while it is what was approved: its files may change at any time.
+/// A server that was approved. Before each start, its files are compared with the approval, because they may change.
 struct ApprovedTarget {
     target: Arc<dyn Connect>,
     approved: Approved,
@@ -158,11 +158,11 @@ impl Connect for ApprovedTarget {
 }
 
 impl Gateway {
-    /// Puts a new configuration in the place of the old one. Only what is different is touched: other servers go on as they
-    /// are, and calls at a server that is replaced come to their end there.
+    /// Applies a new configuration. Only what changed is touched: other servers continue, and calls at a replaced server are
+    /// finished there.
     ///
-    /// Fails, and changes nothing, when a file cannot be read as a whole or when a rule, the token or the audit log may be
-    /// lost. A server whose entry has become wrong goes on with what it had.
+    /// Fails and changes nothing if a file cannot be read, or if a rule, the token or the audit log may be lost. A server whose
+    /// entry has become invalid keeps its previous settings.
     ///
     /// Needs a tokio runtime. Reads the files of servers that have to be approved, so run it with
     /// [`spawn_blocking`](tokio::task::spawn_blocking) where other tasks must not wait.
@@ -179,7 +179,7 @@ impl Gateway {
         Ok(self.replace(&mut state, config, candidates))
     }
 
-    /// Looks at the present configuration again: for servers that were approved meanwhile, or whose files are there now.
+    /// Applies the present configuration again, to use servers that were approved, or whose files appeared, meanwhile.
     ///
     /// Needs a tokio runtime. Reads the files of servers that have to be approved, so run it with
     /// [`spawn_blocking`](tokio::task::spawn_blocking) where other tasks must not wait.
@@ -204,7 +204,7 @@ impl Gateway {
         if let Some(audit) = inner.host.guard().audit() {
             audit.hide(secrets(&config.upstreams));
         }
-        // A new server must not run under the old rules.
+        // Set before servers are added, so that a new server never runs under the old rules.
         inner.host.guard().set_policy(rules::policy(&config, &inner.consent));
         for name in &diff.removed {
             inner.host.remove(name);
@@ -236,7 +236,7 @@ impl Gateway {
     }
 }
 
-/// Keeps what was said before of servers that are active and whose entries have become wrong.
+/// Keeps the previous entries of active servers whose new entries are invalid.
 fn keep_active_entries(state: &State, config: &mut Config) {
     for (name, entry_state) in &state.entry_states {
         if *entry_state != EntryState::Active || problem::about_server(config, name).is_none() {
@@ -250,7 +250,7 @@ fn keep_active_entries(state: &State, config: &mut Config) {
     }
 }
 
-/// What is to be told of a server: why it cannot be used, and what of its settings has no effect.
+/// Returns the problems of a server: why it cannot be used, or which settings have no effect.
 pub(super) fn problems_of(entry: &UpstreamConfig, entry_state: &EntryState) -> Vec<Problem> {
     let tell = |message: &str| Problem::server(&entry.name, message);
     match entry_state {
@@ -265,7 +265,7 @@ pub(super) fn problems_of(entry: &UpstreamConfig, entry_state: &EntryState) -> V
     told
 }
 
-/// Which clients search for tools, as it is configured.
+/// Builds the disclosure settings from the configuration.
 pub(super) fn disclosure(config: &DisclosureConfig) -> Disclosure {
     Disclosure::new()
         .mode(config.mode)

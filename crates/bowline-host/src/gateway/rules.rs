@@ -1,4 +1,4 @@
-//! From the rules of a configuration to the policy.
+//! Builds the policy from the configured rules.
 
 use bowline_config::{Config, RuleConfig};
 use bowline_policy::{ArgumentTest, Audience, Consent, Pattern, Policy, Rule};

@@ -1,4 +1,4 @@
-//! What must not be written down of how servers are reached.
+//! Collects the secrets that must not appear in the audit log.
 
 use bowline_config::{Launch, Text, UpstreamConfig, parse_env_file, read_env_file};
 use std::path::Path;

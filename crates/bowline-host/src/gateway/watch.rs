@@ -1,4 +1,4 @@
-//! When the files of a configuration have changed.
+//! Watches the configuration files and reloads them.
 //!
 //! Files are looked at once a second, which works on every system and for files that editors replace. A change counts once
 //! nothing has changed for another second, so that nobody reads what is half written.
@@ -15,14 +15,14 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// How often files are looked at.
+/// How often files are checked.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// A file that was changed so lately may be changed again without looking different.
 const FRESH: Duration = Duration::from_secs(3);
 
 impl Gateway {
-    /// Reads the configuration anew whenever one of its files changes, and applies it. One that cannot be used is told in
-    /// the log and in [`problems`](Self::problems), and the old one stays. Ends with the gateway.
+    /// Reloads the configuration whenever one of its files changes. An invalid one is reported in the log and by
+    /// [`problems`](Self::problems), and the previous one is kept. Ends with the gateway.
     ///
     /// Needs a tokio runtime.
     pub fn watch(&self, loader: Loader) {
@@ -61,8 +61,8 @@ async fn watch(gateway: Weak<Inner>, loader: Loader, files: Vec<PathBuf>) {
 }
 
 impl Gateway {
-    /// Reads the configuration anew, whether a file has changed or not, and applies it. What comes of it is logged, and
-    /// the old configuration stays if the new one cannot be used.
+    /// Reloads the configuration, whether or not a file changed. The result is logged; if the new configuration is invalid, the
+    /// previous one is kept.
     ///
     /// Needs a tokio runtime.
     pub async fn reload(&self, loader: &Loader) {

@@ -1,4 +1,4 @@
-//! Servers that have a URL, and headers that a command prints, anew for every connection.
+//! Servers with a URL, whose headers may come from a command that runs for each connection.
 
 use bowline_client::{Connect, Error, Inbox, Restart, Result, Transport};
 use bowline_config::{ChildCommands, Commands, Text};
@@ -7,7 +7,7 @@ use bowline_proto::service::BoxFuture;
 use bowline_types::Era;
 use std::{collections::BTreeMap, fmt};
 
-/// A server that has a URL, with the command that knows its headers, if there is one.
+/// A server with a URL, and optionally a command that prints its headers.
 #[derive(Clone)]
 pub struct HttpUpstream {
     target: HttpTarget,
@@ -15,17 +15,17 @@ pub struct HttpUpstream {
 }
 
 impl HttpUpstream {
-    /// What the command prints comes after the headers of the target, and overrides them.
+    /// Headers that the command prints override those of the target.
     pub(super) fn new(target: HttpTarget, helper: &[Text]) -> Self {
         Self { target, helper: helper.to_vec() }
     }
 
-    /// Sends a header.
+    /// Adds a header.
     pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         Self { target: self.target.header(name, value), helper: self.helper }
     }
 
-    /// The target with the headers that the command prints now. Fails when the command does.
+    /// Runs the command and returns the target with the headers that it printed. Fails if the command fails.
     pub async fn resolve_headers(&self) -> Result<HttpTarget> {
         if self.helper.is_empty() {
             return Ok(self.target.clone());
@@ -59,7 +59,7 @@ impl Connect for HttpUpstream {
     }
 }
 
-/// The headers in what a command printed. What it is instead is not told: it may hold a secret.
+/// Parses the output of the command. An error does not contain the output, which may hold a secret.
 fn headers(printed: &str) -> Result<BTreeMap<String, String>, String> {
     serde_json::from_str(printed)
         .map_err(|_| "the command must print a JSON object whose values are strings".to_owned())

@@ -1,4 +1,4 @@
-//! From configuration to something that can be connected to.
+//! Converts a configured server to something to connect to.
 
 use super::{HttpUpstream, Upstream};
 use bowline_client::{Command, Environment, Limits, ListLimits};
@@ -6,7 +6,7 @@ use bowline_config::{CommandLaunch, InheritEnv, Launch, LimitsConfig, Text, Upst
 use bowline_types::Root;
 use std::{fmt, path::Path};
 
-/// Why a server of the configuration cannot be launched.
+/// Why a configured server cannot be launched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaunchError(String);
 
@@ -18,7 +18,7 @@ impl fmt::Display for LaunchError {
 
 impl std::error::Error for LaunchError {}
 
-/// How a server of the configuration is reached, for those who connect to it themselves.
+/// How to reach a configured server, for callers that connect to it themselves.
 #[derive(Clone, Debug)]
 pub enum Reach {
     /// By starting a program.
@@ -28,10 +28,10 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// How to reach the server that an entry describes. Reads its file of variables, if it names one; programs start in
-    /// `workspace` unless the entry says otherwise.
+    /// Returns how to reach the server of an entry. Reads its file of variables, if it has one; programs start in `workspace`
+    /// unless the entry says otherwise.
     ///
-    /// Whether the entry [needs an approval](UpstreamConfig::needs_approval) is for the caller to find out first.
+    /// The caller must check first whether the entry [needs an approval](UpstreamConfig::needs_approval).
     pub fn from_config(entry: &UpstreamConfig, workspace: Option<&Path>) -> Result<Self, LaunchError> {
         match &entry.launch {
             Launch::Command(launch) => {
@@ -49,8 +49,8 @@ impl Reach {
 }
 
 impl Upstream {
-    /// The server that an entry of the configuration describes. Reads its file of variables, if it names one; programs
-    /// start in `workspace` unless the entry says otherwise.
+    /// Builds the upstream of an entry. Reads its file of variables, if it has one; programs start in `workspace` unless the
+    /// entry says otherwise.
     pub fn from_config(entry: &UpstreamConfig, workspace: Option<&Path>) -> Result<Self, LaunchError> {
         from_config(entry, workspace)
     }
@@ -113,7 +113,7 @@ fn program(launch: &CommandLaunch, workspace: Option<&Path>) -> Result<Command, 
     Ok(command)
 }
 
-/// What the process may use; nothing where the system cannot see to it, which the configuration is told.
+/// Returns the limits of the process; none on systems that do not support them.
 fn limits(config: &LimitsConfig) -> Limits {
     let mut limits = Limits::new();
     if Limits::SUPPORTED {

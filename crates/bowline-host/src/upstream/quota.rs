@@ -1,4 +1,4 @@
-//! Limits that keep one caller from taking what others need: calls at a server, and processes of its own.
+//! Limits calls per caller at a server, and per-client servers per user.
 
 use super::CallerKey;
 use std::{
@@ -8,19 +8,19 @@ use std::{
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How many calls of one caller run at one server at a time. Further ones wait, and hold up nobody else.
+/// How many calls of one caller run at one server. Further calls wait and do not block other callers.
 pub(crate) const MAX_CALLS: usize = 16;
-/// The same for all callers together that cannot be told apart.
+/// The same for all anonymous callers together.
 const MAX_CALLS_OF_ANYBODY: usize = 64;
-/// From how many callers on those are forgotten that have no calls.
+/// The number of callers from which those without calls are removed.
 const CROWD: usize = 64;
 
-/// The calls that each caller has at one server.
+/// Limits the calls of each caller at one server.
 #[derive(Debug, Default)]
 pub(crate) struct CallQuota(Mutex<HashMap<CallerKey, Weak<Semaphore>>>);
 
 impl CallQuota {
-    /// Waits until the caller has fewer calls running than it may have. The slot is free again when it is dropped.
+    /// Waits until the caller is below its limit. Dropping the permit releases it.
     pub(crate) async fn enter(&self, caller: &CallerKey) -> Option<OwnedSemaphorePermit> {
         // Fails only if the semaphore is closed, which it never is.
         self.slots(caller).acquire_owned().await.ok()
@@ -41,12 +41,12 @@ impl CallQuota {
     }
 }
 
-/// How many per-client servers may run at a time.
+/// How many per-client servers may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InstanceLimit {
-    /// Of all callers.
+    /// In total.
     pub(crate) total: usize,
-    /// Of one authenticated user, over all sessions.
+    /// Per authenticated user, over all sessions.
     pub(crate) per_user: usize,
 }
 
@@ -56,7 +56,7 @@ impl Default for InstanceLimit {
     }
 }
 
-/// The per-client servers that run.
+/// Counts the per-client servers that run.
 #[derive(Default)]
 pub(crate) struct InstanceQuota {
     limit: InstanceLimit,
@@ -74,7 +74,7 @@ impl InstanceQuota {
         Arc::new(Self { limit, running: Mutex::default() })
     }
 
-    /// Takes the place of one more server; the reason if there is none.
+    /// Counts one more server. Returns the reason if the limit is reached.
     pub(crate) fn take(self: &Arc<Self>, caller: &CallerKey) -> Result<InstanceSlot, String> {
         let InstanceLimit { total, per_user } = self.limit;
         let user = caller.user();
@@ -106,7 +106,7 @@ impl fmt::Debug for InstanceQuota {
     }
 }
 
-/// The place of one per-client server. It is free again when it is dropped.
+/// Counts one per-client server until it is dropped.
 #[derive(Debug)]
 pub(crate) struct InstanceSlot {
     quota: Arc<InstanceQuota>,

@@ -1,4 +1,4 @@
-//! What the user says of one server: where it is, and how it is to be treated.
+//! The settings of one server: how to reach it, and how to treat it.
 
 use bowline_client::{Command, Connect, Inbox, ListLimits, Stream, Transport};
 use bowline_config::{Share, Start};
@@ -9,7 +9,7 @@ use bowline_server::ServerHandle;
 use bowline_types::{Revision, Root};
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-/// A server behind the host: a command, a URL or a server in this process, and how it is to be treated.
+/// A server behind the host: a command, a URL or a server in this process, with its settings.
 ///
 /// ```
 /// use bowline_client::command;
@@ -39,7 +39,7 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// A server that is reached in this way.
+    /// Creates an upstream for a connection target.
     pub fn to(target: impl Connect) -> Self {
         Self {
             target: Arc::new(target),
@@ -62,69 +62,69 @@ impl Upstream {
         }
     }
 
-    /// How large each of its lists may be. A server has four, so that it can make the host keep four times as much.
+    /// Limits the size of each of its four lists.
     pub fn list_limits(mut self, limits: ListLimits) -> Self {
         self.list_limits = limits;
         self
     }
 
-    /// How often it is pinged while it works on nothing, if it speaks a revision that has pings; `None` for never.
-    /// Default: 60 s. A server that does not answer is stopped, and started again when it is needed.
+    /// Sets how often it is pinged while idle, if its revision has pings; `None` for never. Default: 60 s. A server that does not
+    /// answer is stopped, and started again when needed.
     pub fn ping_interval(mut self, interval: Option<Duration>) -> Self {
         self.ping_interval = interval;
         self
     }
 
-    /// When it is started. Default: when it is first needed.
+    /// Sets when it is started. Default: on first use.
     pub fn start(mut self, start: Start) -> Self {
         self.start = start;
         self
     }
 
-    /// Whether its clients share one instance, as by default, or each has its own. Clients of 2026-07-28, which have no
-    /// session, are told apart by their user.
+    /// Sets whether clients share one instance or have their own. Default: shared. Clients of 2026-07-28 have no session and are
+    /// distinguished by user.
     pub fn share(mut self, share: Share) -> Self {
         self.share = share;
         self
     }
 
-    /// How long it may take to start. Default: 30 s.
+    /// Limits how long it may take to start. Default: 30 s.
     pub fn startup_timeout(mut self, limit: Duration) -> Self {
         self.startup_timeout = limit;
         self
     }
 
-    /// How long a call may go without an answer or progress. Default: 60 s.
+    /// Limits how long a call may take without a reply or progress. Default: 60 s.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = limit;
         self
     }
 
-    /// After how long without a call it is stopped; `None` for never. Default: 10 min.
+    /// Sets after how long without a call it is stopped; `None` for never. Default: 10 min.
     pub fn idle_stop(mut self, limit: Option<Duration>) -> Self {
         self.idle_stop = limit;
         self
     }
 
-    /// The user trusts what it says of its tools: those it calls read-only may be called without asking.
+    /// Trusts the annotations of its tools: those declared read-only are allowed without asking.
     pub fn trusted(mut self) -> Self {
         self.trusted = true;
         self
     }
 
-    /// Speaks this revision with it and no other.
+    /// Uses only this protocol revision.
     pub fn revision(mut self, revision: Revision) -> Self {
         self.revision = Some(revision);
         self
     }
 
-    /// Shows only tools, prompts and resources whose names fit one of the patterns given. `*` stands for anything.
+    /// Shows only tools, prompts and resources whose names match one of the patterns. `*` matches anything.
     pub fn allow(mut self, pattern: &str) -> Self {
         self.allow.push(Pattern::new(pattern));
         self
     }
 
-    /// Hides those whose names fit, allowed or not.
+    /// Hides tools, prompts and resources whose names match, even if allowed.
     pub fn deny(mut self, pattern: &str) -> Self {
         self.deny.push(Pattern::new(pattern));
         self
@@ -136,32 +136,32 @@ impl Upstream {
         self
     }
 
-    /// Tells models something else of a tool than its server does.
+    /// Replaces the description of a tool.
     pub fn describe(mut self, tool: impl Into<String>, description: impl Into<String>) -> Self {
         self.describe.insert(tool.into(), description.into());
         self
     }
 
-    /// The folders it may know of when its caller has none to show.
+    /// Sets the roots that it gets if its caller has none.
     pub fn roots(mut self, roots: impl IntoIterator<Item = Root>) -> Self {
         self.roots = roots.into_iter().collect();
         self
     }
 
-    /// What is started or connected to, as text without secrets. Accepted definitions belong to it, so that another
-    /// server under the same name has its own. Default: they belong to the name.
+    /// Sets a text that identifies what is started or connected to, without secrets. Accepted definitions belong to it, so that
+    /// another server of the same name has its own. Default: they belong to the name.
     pub fn identity(mut self, text: impl Into<Arc<str>>) -> Self {
         self.identity = Some(text.into());
         self
     }
 
-    /// Lists its tools even to clients that search for tools.
+    /// Lists its tools also to clients that are listed the meta tools.
     pub fn always_listed(mut self) -> Self {
         self.always_listed = true;
         self
     }
 
-    /// Whether a resource of this URI is shown, whichever way it is written.
+    /// Whether a resource is shown, however its URI is spelled.
     pub(crate) fn shows_uri(&self, uri: &str) -> bool {
         if self.allow.is_empty() && self.deny.is_empty() {
             return true;
@@ -174,12 +174,12 @@ impl Upstream {
             && !fits(&self.deny, Readings::Any)
     }
 
-    /// Whether no pattern hides a URI that may go on behind its end, as that of a folder does.
+    /// Whether no pattern hides a URI that may be a prefix, such as that of a folder.
     pub(crate) fn may_show_below(&self, uri: &str) -> bool {
         !self.deny.iter().any(|pattern| pattern.matches_spellings(uri, Readings::Any))
     }
 
-    /// Whether something of this name is shown.
+    /// Whether a tool or prompt of this name is shown.
     pub(crate) fn shows(&self, name: &str) -> bool {
         let fits = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(name));
         (self.allow.is_empty() || fits(&self.allow)) && !fits(&self.deny)

@@ -1,4 +1,4 @@
-//! How a server behind the host is doing.
+//! The status of a server.
 
 use bowline_types::Revision;
 use std::time::Duration;
@@ -6,38 +6,38 @@ use std::time::Duration;
 /// Whether a server can be called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// Nobody has needed it yet, or not for a while.
+    /// It is not running, because nobody has used it recently.
     Idle,
-    /// It is being started.
+    /// It is starting.
     Starting,
-    /// It answers.
+    /// It is running.
     Ready,
-    /// It could not be started, or was lost: why, with its exit and its last words where it is a program.
+    /// It failed to start, or the connection was lost. Contains the reason, with exit status and last output of a program.
     Failed(String),
 }
 
-/// What there is to say of one instance of a server.
+/// The status of one instance of a server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct UpstreamStatus {
-    /// The name the user gave it.
+    /// The name of the server.
     pub name: String,
     /// Whether it can be called.
     pub health: Health,
-    /// The revision both sides agreed on.
+    /// The negotiated revision.
     pub revision: Option<Revision>,
-    /// Why what it offers could not be listed, if it could not.
+    /// Why its lists could not be read, if so.
     pub list_problem: Option<String>,
-    /// How many tools it offers, once they were asked for.
+    /// How many tools it has, once they were listed.
     pub tools: Option<usize>,
     /// How often it was started.
     pub starts: u64,
-    /// How many calls went to it.
+    /// How many calls it received.
     pub calls: u64,
     /// How many of them failed.
     pub errors: u64,
-    /// How many run now.
+    /// How many calls are running.
     pub running: usize,
-    /// For how long it has been in this state.
+    /// How long it has been in this state.
     pub since: Duration,
 }

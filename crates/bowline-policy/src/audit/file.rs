@@ -1,4 +1,4 @@
-//! The file of the audit log: whole lines at its end, set aside when it is large.
+//! Appends whole lines to the log file and rotates it.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};

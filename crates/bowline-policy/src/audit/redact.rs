@@ -1,4 +1,4 @@
-//! How secrets are kept out of the audit log.
+//! Removes secrets from audit entries.
 
 use crate::tree::Tree;
 use bowline_text::is_secret_name;

@@ -1,4 +1,4 @@
-//! How the audit log is kept.
+//! The settings of the audit log.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Whether a tool may be called, a resource read, a prompt fetched.
+//! Decides about calling tools, reading resources and fetching prompts.
 
 use super::permit::{Permit, Refusal, RefusalKind};
 use super::settle::{Settled, blocking, cancelled, declined, deferred};

@@ -1,4 +1,4 @@
-//! The one way through: pins, policy, remembered answers, limits, the gate, the audit log.
+//! The guard: checks pins, rules, remembered answers and limits, asks the user, and writes the audit log.
 
 mod call;
 mod permit;

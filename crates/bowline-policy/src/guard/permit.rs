@@ -1,4 +1,4 @@
-//! What comes out of the guard: a permit, or a refusal.
+//! The result of a check: a permit or a refusal.
 
 use std::fmt;
 use std::time::SystemTime;

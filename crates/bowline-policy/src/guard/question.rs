@@ -1,4 +1,4 @@
-//! What servers ask of the host: the model, the user, the roots.
+//! Decides about requests of servers: sampling, elicitation, roots.
 
 use bowline_types::{
     CreateMessageParams, CreateMessageResult, ElicitFormParams, ElicitParams, ElicitResult, ElicitSchema,

@@ -1,4 +1,4 @@
-//! How a decision is come to: rules, answers given before, limits, and the gate at last.
+//! Settles a decision: rules, remembered answers, limits, then the gate.
 
 use std::time::Duration;
 

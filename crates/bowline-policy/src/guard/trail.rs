@@ -1,4 +1,4 @@
-//! What the audit log is told of one decision, whatever becomes of it.
+//! Writes one decision to the audit log, also when it is abandoned.
 
 use bowline_types::RawJson;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! The lines between the terminal and a question.
+//! Reads and writes lines of the terminal.
 
 use std::io;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};

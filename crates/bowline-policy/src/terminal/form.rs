@@ -1,4 +1,4 @@
-//! Forms in a terminal: field by field, checked as they are filled in, and shown before they are sent.
+//! Forms in a terminal: asks field by field, validates, and shows the result before it is sent.
 
 use bowline_client::check_field;
 use bowline_types::{ElicitSchema, NumberKind, PrimitiveSchema, RawJson, RawMap, StringFormat, StringSchema};

@@ -1,4 +1,4 @@
-//! The gate in a terminal: questions as lines of text, one at a time.
+//! The gate in a terminal: asks one question at a time.
 
 mod console;
 mod form;

@@ -1,4 +1,4 @@
-//! Sampling in a terminal: what the model is asked and what it said, to be read, edited and let through.
+//! Sampling in a terminal: shows requests and responses of the model to be edited and approved.
 
 use bowline_types::{ContentBlock, CreateMessageParams, CreateMessageResult, OneOrMany, SamplingMessage};
 use std::io;

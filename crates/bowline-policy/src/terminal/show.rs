@@ -1,4 +1,4 @@
-//! What is shown of a question.
+//! Formats questions for the terminal.
 
 use bowline_types::{ContentBlock, RawJson, ToolAnnotations};
 
