@@ -6,7 +6,7 @@ use crate::{
     web,
 };
 use bowline_proto::{
-    client::ClientProfile, custom::check_custom_name, pending::Patience, server::RevisionSet,
+    client::ClientProfile, custom::check_custom_name, pending::Timeouts, server::RevisionSet,
     service::BoxFuture,
 };
 use bowline_types::{
@@ -20,7 +20,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 /// What holds for a client whatever it is connected to.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    pub(crate) patience: Patience,
+    pub(crate) timeouts: Timeouts,
     pub(crate) probe: Duration,
     /// How long a connection may take to open.
     pub(crate) connect: Option<Duration>,
@@ -66,7 +66,7 @@ impl ClientBuilder {
             extensions: RawMap::new(),
             experimental: RawMap::new(),
             settings: Settings {
-                patience: Patience::default(),
+                timeouts: Timeouts::default(),
                 probe: Duration::from_secs(5),
                 connect: None,
                 keep_alive: None,
@@ -270,13 +270,13 @@ impl ClientBuilder {
 
     /// How long a request may go without an answer or progress. Default: 60 s.
     pub fn timeout(mut self, silence: Duration) -> Self {
-        self.settings.patience.silence = silence;
+        self.settings.timeouts.silence = silence;
         self
     }
 
     /// How long a request may take altogether, whatever progress is reported. Default: 1 h.
     pub fn max_total(mut self, total: Duration) -> Self {
-        self.settings.patience.total = total;
+        self.settings.timeouts.total = total;
         self
     }
 

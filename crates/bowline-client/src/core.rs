@@ -69,12 +69,12 @@ impl Core {
             return found;
         }
         let mut state = self.state.subscribe();
-        let patience = self.shared.settings.patience.silence;
-        let waited = timeout(patience, state.wait_for(|state| open(state).is_some())).await;
+        let silence = self.shared.settings.timeouts.silence;
+        let waited = timeout(silence, state.wait_for(|state| open(state).is_some())).await;
         match waited {
             Ok(Ok(state)) => open(&state).unwrap_or_else(|| Err(Error::closed("it was lost again"))),
             Ok(Err(_)) => Err(Error::closed("the client is gone")),
-            Err(_) => Err(Error::timeout("reconnecting", patience)),
+            Err(_) => Err(Error::timeout("reconnecting", silence)),
         }
     }
 

@@ -156,7 +156,7 @@ async fn keep_alive(core: &Core, connection: &Arc<Connection>, interval: Duratio
             continue;
         }
         let mut options = Options::new(&core.shared);
-        options.patience.silence = options.patience.silence.min(interval);
+        options.timeouts.silence = options.timeouts.silence.min(interval);
         let pong = core.send_on(connection, Method::Ping.as_str(), &RawJson::empty_object(), options).await;
         match pong {
             Err(error) if !error.is_rpc() => {
@@ -233,7 +233,7 @@ async fn open(core: &Core, connection: &Arc<Connection>, known: Option<Era>) -> 
                 let is_question_of_era = opening.is_era_open();
                 let answer = if is_question_of_era {
                     let mut probe = ask(connection, method, params);
-                    let wait = shared.settings.probe.min(shared.settings.patience.silence);
+                    let wait = shared.settings.probe.min(shared.settings.timeouts.silence);
                     if let Ok(answer) = timeout(wait, &mut probe).await {
                         answer
                     } else {
@@ -286,8 +286,8 @@ type Asked = BoxFuture<'static, Result<RawJson>>;
 fn ask(connection: &Arc<Connection>, method: Method, params: RawJson) -> Asked {
     let connection = Arc::clone(connection);
     Box::pin(async move {
-        let patience = connection.shared.settings.patience;
-        let ticket = Ticket { patience, progress: None, key: None, is_opening: true };
+        let timeouts = connection.shared.settings.timeouts;
+        let ticket = Ticket { timeouts, progress: None, key: None, is_opening: true };
         connection.request(method.as_str(), |_| params, ticket).await
     })
 }

@@ -74,8 +74,8 @@ impl RelayWith {
         options.key = self.key;
         options.progress = self.progress.or(options.progress);
         options.log_level = self.log_level.or(options.log_level);
-        options.patience.silence = self.timeout.unwrap_or(options.patience.silence);
-        options.patience.total = self.max_total.unwrap_or(options.patience.total);
+        options.timeouts.silence = self.timeout.unwrap_or(options.timeouts.silence);
+        options.timeouts.total = self.max_total.unwrap_or(options.timeouts.total);
         if self.capabilities.is_some() || self.client_info.is_some() {
             let own = &shared.profile;
             options.profile = Some(Arc::new(ClientProfile {

@@ -12,7 +12,7 @@ use crate::{
 };
 use bowline_proto::{
     client::{ClientProfile, Fulfilled, Negotiated, RequestOptions, classify},
-    pending::Patience,
+    pending::Timeouts,
     service::BoxFuture,
 };
 use bowline_types::{Id, LoggingLevel, Meta, Method, ProgressParams, RawJson, RawMap, TASKS_EXTENSION, meta};
@@ -31,7 +31,7 @@ const MAX_ROUNDS: u32 = 10;
 /// What goes along with a request.
 #[derive(Clone)]
 pub(crate) struct Options {
-    pub(crate) patience: Patience,
+    pub(crate) timeouts: Timeouts,
     pub(crate) progress: Option<OnProgress>,
     pub(crate) log_level: Option<LoggingLevel>,
     pub(crate) meta: Meta,
@@ -45,7 +45,7 @@ impl Options {
     /// What holds unless a request says otherwise.
     pub(crate) fn new(shared: &Shared) -> Self {
         Self {
-            patience: shared.settings.patience,
+            timeouts: shared.settings.timeouts,
             progress: shared.handlers.progress.clone(),
             log_level: shared.log_level(),
             meta: Meta::new(),
@@ -72,7 +72,7 @@ impl Options {
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
-            .field("patience", &self.patience)
+            .field("timeouts", &self.timeouts)
             .field("meta", &self.meta)
             .finish_non_exhaustive()
     }
@@ -140,12 +140,12 @@ impl<T: 'static> Request<T> {
 
     /// How long this request may go without an answer or progress.
     pub fn timeout(self, silence: Duration) -> Self {
-        self.with(|options| options.patience.silence = silence)
+        self.with(|options| options.timeouts.silence = silence)
     }
 
     /// How long this request may take altogether, whatever progress is reported.
     pub fn max_total(self, total: Duration) -> Self {
-        self.with(|options| options.patience.total = total)
+        self.with(|options| options.timeouts.total = total)
     }
 
     /// Hears of the progress of this request. Must not block.
@@ -299,7 +299,7 @@ impl Core {
         let fill = |id: &Id| profile.params(revision, object.as_bytes(), options.for_proto(Some(id)));
         tracing::debug!(method, %revision, "sending a request");
         let ticket = Ticket {
-            patience: options.patience,
+            timeouts: options.timeouts,
             progress: options.progress.clone(),
             key: options.key,
             is_opening: false,

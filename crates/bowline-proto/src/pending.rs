@@ -8,14 +8,14 @@ use std::{
 
 /// Timeouts of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct Timeouts {
     /// Maximum time without a response or progress.
     pub silence: Duration,
     /// Maximum total time, regardless of progress.
     pub total: Duration,
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
         Self { silence: Duration::from_secs(60), total: Duration::from_secs(3600) }
     }
@@ -24,7 +24,7 @@ impl Default for Patience {
 #[derive(Debug)]
 struct Entry<T> {
     waiter: T,
-    patience: Patience,
+    timeouts: Timeouts,
     quiet_until: Instant,
     end: Instant,
 }
@@ -54,10 +54,10 @@ impl<T> Pending<T> {
     }
 
     /// Starts waiting for the response to `id`.
-    pub fn insert(&mut self, id: Id, waiter: T, patience: Patience, now: Instant) {
-        let end = after(now, patience.total);
-        let quiet_until = after(now, patience.silence).min(end);
-        self.entries.insert(id, Entry { waiter, patience, quiet_until, end });
+    pub fn insert(&mut self, id: Id, waiter: T, timeouts: Timeouts, now: Instant) {
+        let end = after(now, timeouts.total);
+        let quiet_until = after(now, timeouts.silence).min(end);
+        self.entries.insert(id, Entry { waiter, timeouts, quiet_until, end });
     }
 
     /// Settles `id` and returns its waiter; `None` if it is not waiting.
@@ -78,7 +78,7 @@ impl<T> Pending<T> {
     /// Restarts the idle timeout of a request; its total timeout continues.
     pub fn touch(&mut self, id: &Id, now: Instant) {
         if let Some(entry) = self.entries.get_mut(id) {
-            entry.quiet_until = after(now, entry.patience.silence).min(entry.end);
+            entry.quiet_until = after(now, entry.timeouts.silence).min(entry.end);
         }
     }
 
@@ -126,7 +126,7 @@ fn after(now: Instant, duration: Duration) -> Instant {
 mod tests {
     use super::*;
 
-    const PATIENCE: Patience = Patience { silence: Duration::from_secs(10), total: Duration::from_secs(25) };
+    const PATIENCE: Timeouts = Timeouts { silence: Duration::from_secs(10), total: Duration::from_secs(25) };
 
     #[test]
     fn ids_are_never_used_twice() {
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn no_patience_is_too_long() {
         let mut pending = Pending::default();
-        let endless = Patience { silence: Duration::MAX, total: Duration::MAX };
+        let endless = Timeouts { silence: Duration::MAX, total: Duration::MAX };
         pending.insert(Id::Number(1), (), endless, Instant::now());
         pending.touch(&Id::Number(1), Instant::now());
         assert!(pending.deadline() > Some(Instant::now()));

@@ -173,7 +173,7 @@ impl Learned {
 
 /// The questions of a call that needs input, and its state.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct OpenQuestions {
     /// The questions of this round; never empty.
     pub questions: Vec<Question>,
     /// Answers and values of the rounds so far.
@@ -215,7 +215,7 @@ pub fn seal(
     keys: &KeyRing,
     random: &[u8; 32],
     binding: &Binding,
-    asked: &Asked,
+    asked: &OpenQuestions,
     expires: u64,
 ) -> Result<String, RpcError> {
     let mut id = [0; 16];
@@ -226,11 +226,11 @@ pub fn seal(
 
 /// Fails when what a call knows between two rounds is more than [`MAX_STATE`] when it is sealed. Revisions that do not
 /// seal it have the same limit, so that a handler works in all of them or in none.
-pub fn check_size(asked: &Asked) -> Result<(), RpcError> {
+pub fn check_size(asked: &OpenQuestions) -> Result<(), RpcError> {
     written(asked, [0; 16], u64::MAX).map(drop)
 }
 
-fn written(asked: &Asked, id: [u8; 16], expires: u64) -> Result<Vec<u8>, RpcError> {
+fn written(asked: &OpenQuestions, id: [u8; 16], expires: u64) -> Result<Vec<u8>, RpcError> {
     let replay = &asked.replay;
     let learned = replay.0.iter();
     let sealed = Sealed {
@@ -359,10 +359,10 @@ mod tests {
         Binding::new(principal, Method::CallTool, "pay", Some(&RawJson::parse(arguments).unwrap()))
     }
 
-    fn asked() -> Asked {
+    fn asked() -> OpenQuestions {
         let mut replay = Replay::default();
         replay.keep("order", RawJson::parse("42").unwrap());
-        Asked { questions: vec![Question::new("q0", InputRequest::ListRoots)], replay }
+        OpenQuestions { questions: vec![Question::new("q0", InputRequest::ListRoots)], replay }
     }
 
     fn open_with(state: &str, binding: &Binding, now: u64) -> Result<Replay, RpcError> {

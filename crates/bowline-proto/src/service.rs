@@ -9,7 +9,7 @@ pub use crate::{envelope::MethodName, extensions::Extensions};
 
 use crate::{
     params::Params,
-    replay::{Asked, Replay},
+    replay::{OpenQuestions, Replay},
 };
 use bowline_types::{
     CallToolResult, ClientCapabilities, CompleteResult, GetPromptResult, Implementation, LoggingLevel,
@@ -119,7 +119,7 @@ pub enum Outcome {
     /// The call completed.
     Complete(Reply),
     /// The client has to answer questions; the call is then repeated with the answers.
-    NeedsInput(Box<Asked>),
+    NeedsInput(Box<OpenQuestions>),
     /// The call failed.
     Failed(RpcError),
 }
@@ -193,7 +193,7 @@ pub enum Reply {
 
 /// A notification of a running call for its caller.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Notice {
+pub enum CallNotification {
     /// Progress.
     Progress {
         /// Progress so far; has to increase.
@@ -213,7 +213,7 @@ pub enum Notice {
         data: RawJson,
     },
     /// Closes the stream; the caller reconnects for the rest, if its revision supports that.
-    HangUp,
+    CloseStream,
     /// A URL elicitation completed.
     ElicitationComplete {
         /// Its id.
@@ -229,9 +229,9 @@ pub enum Notice {
 }
 
 /// Receives the notifications of one call: the writer of a connection, or the stream of one POST.
-pub trait Emit: Send + Sync {
+pub trait NotificationSink: Send + Sync {
     /// Sends a notification, if the caller and its revision support it.
-    fn emit(&self, notice: Notice);
+    fn emit(&self, notice: CallNotification);
 
     /// Returns whether the caller cancelled the call.
     fn is_cancelled(&self) -> bool;
@@ -250,11 +250,11 @@ pub trait Emit: Send + Sync {
 
 /// Sends the notifications of a call.
 #[derive(Clone)]
-pub struct Notifier(Option<Arc<dyn Emit>>);
+pub struct Notifier(Option<Arc<dyn NotificationSink>>);
 
 impl Notifier {
     /// Creates a notifier that sends to `sink`.
-    pub fn new(sink: Arc<dyn Emit>) -> Self {
+    pub fn new(sink: Arc<dyn NotificationSink>) -> Self {
         Self(Some(sink))
     }
 
@@ -264,7 +264,7 @@ impl Notifier {
     }
 
     /// Sends a notification.
-    pub fn emit(&self, notice: Notice) {
+    pub fn emit(&self, notice: CallNotification) {
         if let Some(sink) = &self.0 {
             sink.emit(notice);
         }
@@ -283,7 +283,7 @@ impl Notifier {
         }
     }
 
-    /// Sends a custom request to the client and waits for its result. See [`Emit::request`].
+    /// Sends a custom request to the client and waits for its result. See [`NotificationSink::request`].
     pub async fn request(&self, method: &str, params: Option<RawJson>) -> Result<RawJson, RpcError> {
         match &self.0 {
             Some(sink) => sink.request(method, params).await,

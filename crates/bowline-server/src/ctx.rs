@@ -2,7 +2,7 @@
 
 use crate::{
     Error, FromJson, HandlerError, ProgressTotal, ProgressValue, Registry, Result, elicit, round::Log,
-    schema, visit,
+    schema, url_elicitation,
 };
 use bowline_proto::{
     custom::check_custom_name,
@@ -10,7 +10,7 @@ use bowline_proto::{
     replay::Question,
     sampling,
     server::missing_capability,
-    service::{BoxFuture, ClientView, Extensions, Notice, Notifier},
+    service::{BoxFuture, CallNotification, ClientView, Extensions, Notifier},
     subscribe::Change,
 };
 use bowline_types::{
@@ -152,7 +152,7 @@ impl Ctx {
         url: impl Into<String>,
     ) -> Result<Answer<Visit>, HandlerError> {
         let url = url.into();
-        visit::check_url(&url)?;
+        url_elicitation::check_url(&url)?;
         let key = self.inner.log.next_key();
         let id = self.visit_id(&key)?;
         let page =
@@ -183,7 +183,7 @@ impl Ctx {
     /// Tells the client that what the user was sent to do is done, in revisions that know of it.
     pub fn visit_done(&self, visit: &Visit) {
         if let Some(elicitation_id) = visit.id.clone() {
-            self.inner.notifier.emit(Notice::ElicitationComplete { elicitation_id });
+            self.inner.notifier.emit(CallNotification::ElicitationComplete { elicitation_id });
         }
     }
 
@@ -286,7 +286,7 @@ impl Ctx {
     pub fn notify(&self, method: &str, params: impl Serialize) -> Result<(), HandlerError> {
         let params = custom_params(method, &params)?;
         if self.inner.log.is_new_notice() {
-            self.inner.notifier.emit(Notice::Custom { method: method.into(), params });
+            self.inner.notifier.emit(CallNotification::Custom { method: method.into(), params });
         }
         Ok(())
     }
@@ -313,7 +313,7 @@ impl Ctx {
     #[doc(alias = "notifications/progress")]
     pub fn progress(&self, done: impl ProgressValue, total: impl ProgressTotal) {
         let (progress, total) = (done.into_f64(), total.into_total());
-        self.inner.notifier.emit(Notice::Progress { progress, total, message: None });
+        self.inner.notifier.emit(CallNotification::Progress { progress, total, message: None });
     }
 
     /// Reports how far the work has come, with a word on what is being done.
@@ -324,7 +324,7 @@ impl Ctx {
         message: impl Into<String>,
     ) {
         let (progress, total, message) = (done.into_f64(), total.into_total(), Some(message.into()));
-        self.inner.notifier.emit(Notice::Progress { progress, total, message });
+        self.inner.notifier.emit(CallNotification::Progress { progress, total, message });
     }
 
     /// Sends a log message to the client, if it wants this level. Never put secrets in one.
@@ -364,7 +364,7 @@ impl Ctx {
         if let Ok(data) = RawJson::of(&data)
             && self.inner.log.is_new_notice()
         {
-            self.inner.notifier.emit(Notice::Log { level, logger: logger.into(), data });
+            self.inner.notifier.emit(CallNotification::Log { level, logger: logger.into(), data });
         }
     }
 
@@ -373,7 +373,7 @@ impl Ctx {
     ///
     /// Only HTTP in 2025-11-25 has this; elsewhere nothing happens.
     pub fn hang_up(&self) {
-        self.inner.notifier.emit(Notice::HangUp);
+        self.inner.notifier.emit(CallNotification::CloseStream);
     }
 
     /// Tells subscribers that a resource has changed.

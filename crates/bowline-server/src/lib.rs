@@ -34,11 +34,10 @@
 mod complete;
 mod connection;
 mod contents;
-mod core;
 mod ctx;
+mod dispatch;
 mod elicit;
 mod error;
-mod exact;
 mod handler;
 mod hub;
 mod limits;
@@ -46,30 +45,31 @@ mod lists;
 mod messages;
 mod method;
 pub mod middleware;
+mod model_schema;
 mod output;
 mod progress;
 mod prompt;
 mod random;
 mod registry;
 mod resource;
+mod result_check;
 mod round;
 mod schema;
 mod serve_error;
 mod server;
-mod simple;
 mod stdio;
 mod strings;
 pub mod testing;
 mod tool;
 mod toolset;
 pub mod transport;
-mod visit;
+mod url_elicitation;
 
 pub use bowline_proto::{
     seal::{Key, KeyRing},
     service::{
-        BoxFuture, Call, ClientView, Extensions, MethodName, Middleware, Next, NextCall, Notice, Notifier,
-        Outcome, OutcomeKind, Reply, Service,
+        BoxFuture, Call, CallNotification, ClientView, Extensions, MethodName, Middleware, Next, NextCall,
+        Notifier, Outcome, OutcomeKind, Reply, Service,
     },
 };
 pub use bowline_types::Answer;

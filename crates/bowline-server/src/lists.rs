@@ -2,7 +2,7 @@
 
 use crate::{
     Ctx,
-    core::Core,
+    dispatch::Core,
     registry::{Encoded, Snapshot},
     tool::Guard,
 };

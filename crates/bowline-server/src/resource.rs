@@ -3,8 +3,8 @@
 use crate::{
     BuildError, Ctx, Error, Result,
     complete::{Completer, Completers},
-    exact,
     handler::{Arguments, ResourceHandler, Running},
+    result_check,
     tool::Guard,
 };
 use bowline_proto::{
@@ -165,7 +165,7 @@ impl Resource {
         if self.run.is_none() {
             return Err(wrong("has no handler".into()));
         }
-        exact::annotations(self.definition.annotations.as_ref()).map_err(wrong)?;
+        result_check::annotations(self.definition.annotations.as_ref()).map_err(wrong)?;
         match &self.template {
             None => uri::validate_uri(uri).map_err(|error| wrong(error.to_string())),
             Some(Err(reason)) => Err(wrong(reason.clone())),

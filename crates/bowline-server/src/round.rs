@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Kind};
 use bowline_proto::{
-    replay::{Answer, Asked, Fingerprint, Question, Replay},
+    replay::{Answer, Fingerprint, OpenQuestions, Question, Replay},
     service::BoxFuture,
 };
 use bowline_types::{ElicitParams, InputRequest, RawJson};
@@ -115,7 +115,7 @@ impl Log {
     }
 
     /// Ends the round with the open questions, if there are any.
-    fn take_questions(&self) -> Option<Asked> {
+    fn take_questions(&self) -> Option<OpenQuestions> {
         let mut state = self.state();
         if state.asked.is_empty() {
             return None;
@@ -125,13 +125,13 @@ impl Log {
         let waiting = state.end();
         drop(state);
         waiting.into_iter().for_each(Waker::wake);
-        Some(Asked { questions, replay })
+        Some(OpenQuestions { questions, replay })
     }
 
     /// Ends the round with questions the handler did not put itself.
-    pub(crate) fn ask(&self, questions: Vec<Question>) -> Asked {
+    pub(crate) fn ask(&self, questions: Vec<Question>) -> OpenQuestions {
         let replay = self.state().next_replay();
-        Asked { questions, replay }
+        OpenQuestions { questions, replay }
     }
 
     /// What an earlier round got as answer to `question`.
@@ -220,7 +220,7 @@ pub(crate) enum Ended<T> {
     /// The handler is done.
     Done(Result<T, Error>),
     /// The handler asks.
-    Asks(Asked),
+    Asks(OpenQuestions),
     /// The handler panicked.
     Panicked,
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     BuildError, Result, ServeError, connection,
-    core::{Backend, Core, Dispatch, Layered},
+    dispatch::{Backend, Core, Dispatch, Layered},
     hub::Updates,
     limits::Limits,
     method::{CustomHandlers, MethodHandler, NotificationHandler},

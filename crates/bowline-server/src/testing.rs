@@ -4,7 +4,7 @@ use crate::{Ctx, Error, Registry, round::Log};
 use bowline_proto::{
     params::Params,
     replay::{Answer, Question},
-    service::{BoxFuture, ClientView, Emit, Extensions, Notice, Notifier},
+    service::{BoxFuture, CallNotification, ClientView, Extensions, NotificationSink, Notifier},
 };
 use bowline_types::{
     CreateMessageResult, ElicitParams, ElicitResult, InputRequest, ListRootsResult, RawJson, RawMap,
@@ -188,7 +188,7 @@ impl CtxBuilder {
             answers.lock().unwrap_or_else(PoisonError::into_inner).next(&question.request)
         };
         let log = Log::scripted(Box::new(script));
-        let notifier = Notifier::new(Arc::clone(&record.0) as Arc<dyn Emit>);
+        let notifier = Notifier::new(Arc::clone(&record.0) as Arc<dyn NotificationSink>);
         let extensions = self.extensions;
         #[cfg(feature = "http")]
         let extensions = extensions.with_headers(self.headers);
@@ -232,7 +232,7 @@ struct Recorder {
 #[derive(Default)]
 struct Seen {
     questions: Vec<InputRequest>,
-    notices: Vec<Notice>,
+    notices: Vec<CallNotification>,
 }
 
 impl CtxRecord {
@@ -251,14 +251,14 @@ impl CtxRecord {
     }
 
     /// Returns what was sent: progress, log messages, custom notifications.
-    pub fn notices(&self) -> Vec<Notice> {
+    pub fn notices(&self) -> Vec<CallNotification> {
         self.lock().notices.clone()
     }
 
     /// Returns the log messages, each as `level: text`.
     pub fn logs(&self) -> Vec<String> {
-        let line = |notice: &Notice| match notice {
-            Notice::Log { level, data, .. } => {
+        let line = |notice: &CallNotification| match notice {
+            CallNotification::Log { level, data, .. } => {
                 let text = data.decode::<String>().unwrap_or_else(|_| data.as_str().to_owned());
                 Some(format!("{level}: {text}"))
             }
@@ -280,8 +280,8 @@ impl fmt::Debug for CtxRecord {
     }
 }
 
-impl Emit for Recorder {
-    fn emit(&self, notice: Notice) {
+impl NotificationSink for Recorder {
+    fn emit(&self, notice: CallNotification) {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).notices.push(notice);
     }
 

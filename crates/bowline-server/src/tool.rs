@@ -3,8 +3,8 @@
 use crate::{
     BuildError, Ctx, Error, Result,
     handler::{Arguments, Running, ToolHandler},
+    model_schema::{self, Side},
     schema::{self, Validator},
-    simple::{self, Side},
 };
 use bowline_proto::{
     header::ParamHeaders,
@@ -185,7 +185,7 @@ impl Tool {
     /// The definition with these schemas. Derived ones are simplified for the model.
     fn define(&self, input: Option<&RawJson>, output: Option<&RawJson>) -> types::Tool {
         let shown = |schema: &RawJson, from: &Schema, side: Side| match from {
-            Schema::Derived(_) => simple::shown(schema, side),
+            Schema::Derived(_) => model_schema::shown(schema, side),
             Schema::Given(_) => schema.clone(),
         };
         types::Tool {

@@ -181,13 +181,14 @@ pub mod prelude;
 #[cfg(feature = "server")]
 pub mod server {
     pub use bowline_server::{
-        Announcer, Answer, Arguments, BoxError, BoxFuture, BuildError, Call, ClientView, Completer,
-        CompletionRequest, Ctx, Entries, Error, Extensions, FromJson, HandlerError, IntoCompletion,
-        IntoContents, IntoError, IntoOutput, IntoPrompt, IntoPromptEntry, IntoResource, IntoTool, Json, Key,
-        KeyRing, Limits, MethodHandler, MethodName, Middleware, Next, NextCall, Notice, NotificationHandler,
-        Notifier, Outcome, OutcomeKind, ProgressTotal, ProgressValue, Prompt, PromptHandler, Registry, Reply,
-        Resource, ResourceHandler, ResourceSource, Result, Running, ServeError, Server, ServerHandle,
-        Service, ToJson, Tool, ToolHandler, Toolset, Updates, Visit, middleware,
+        Announcer, Answer, Arguments, BoxError, BoxFuture, BuildError, Call, CallNotification, ClientView,
+        Completer, CompletionRequest, Ctx, Entries, Error, Extensions, FromJson, HandlerError,
+        IntoCompletion, IntoContents, IntoError, IntoOutput, IntoPrompt, IntoPromptEntry, IntoResource,
+        IntoTool, Json, Key, KeyRing, Limits, MethodHandler, MethodName, Middleware, Next, NextCall,
+        NotificationHandler, Notifier, Outcome, OutcomeKind, ProgressTotal, ProgressValue, Prompt,
+        PromptHandler, Registry, Reply, Resource, ResourceHandler, ResourceSource, Result, Running,
+        ServeError, Server, ServerHandle, Service, ToJson, Tool, ToolHandler, Toolset, Updates, Visit,
+        middleware,
     };
 }
 

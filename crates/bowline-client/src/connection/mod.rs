@@ -17,7 +17,7 @@ use crate::{
 };
 use bowline_proto::{
     client::Negotiated,
-    pending::{Patience, Pending},
+    pending::{Pending, Timeouts},
 };
 use bowline_types::{CancelledParams, Era, Id, Method, RawJson, Revision};
 use std::{
@@ -35,7 +35,7 @@ use tokio::{
 };
 
 /// As good as forever, for requests that end when someone wants them to.
-const ENDLESS: Patience = Patience { silence: Duration::MAX, total: Duration::MAX };
+const ENDLESS: Timeouts = Timeouts { silence: Duration::MAX, total: Duration::MAX };
 /// How many pages a user may be visiting at once before the oldest is forgotten.
 const MAX_VISITS: usize = 1000;
 
@@ -72,7 +72,7 @@ struct Answering {
 struct Waiter {
     method: Box<str>,
     started: Instant,
-    patience: Patience,
+    timeouts: Timeouts,
     /// Whether giving up is told to the server.
     tells: bool,
     kind: WaiterKind,
@@ -85,7 +85,7 @@ enum WaiterKind {
 
 /// What a request needs besides its parameters.
 pub(crate) struct Ticket {
-    pub(crate) patience: Patience,
+    pub(crate) timeouts: Timeouts,
     pub(crate) progress: Option<OnProgress>,
     /// What a relay knows the request by.
     pub(crate) key: Option<CallKey>,
@@ -206,11 +206,11 @@ impl Connection {
         fill: impl FnOnce(&Id) -> RawJson,
         ticket: Ticket,
     ) -> Result<RawJson> {
-        self.room(method, ticket.patience).await?;
+        self.room(method, ticket.timeouts).await?;
         let (reply, answer) = oneshot::channel();
         let tells = !ticket.is_opening;
         let kind = WaiterKind::Call { reply, progress: ticket.progress };
-        let in_flight = self.start(method, fill, ticket.patience, tells, |id| {
+        let in_flight = self.start(method, fill, ticket.timeouts, tells, |id| {
             if let Some(key) = ticket.key {
                 lock(&self.calls).insert(id.clone(), key);
             }
@@ -225,13 +225,13 @@ impl Connection {
     }
 
     /// Waits until the transport can take a request, but no longer than for its answer.
-    async fn room(&self, method: &str, patience: Patience) -> Result<()> {
+    async fn room(&self, method: &str, timeouts: Timeouts) -> Result<()> {
         let Some(transport) = self.transport() else { return Ok(()) };
         tokio::select! {
             biased;
             () = transport.ready() => Ok(()),
             reason = self.gone() => Err(reason),
-            () = tokio::time::sleep(patience.silence) => Err(Error::timeout(method, patience.silence)),
+            () = tokio::time::sleep(timeouts.silence) => Err(Error::timeout(method, timeouts.silence)),
         }
     }
 
@@ -242,8 +242,8 @@ impl Connection {
         route: Arc<Route>,
         granted: oneshot::Receiver<Result<bowline_types::SubscriptionFilter>>,
     ) -> Result<(InFlight, bowline_types::SubscriptionFilter)> {
-        let patience = self.shared.settings.patience;
-        let in_flight = self.start(Method::Listen.as_str(), fill, patience, true, |id| {
+        let timeouts = self.shared.settings.timeouts;
+        let in_flight = self.start(Method::Listen.as_str(), fill, timeouts, true, |id| {
             lock(&self.routes).insert(id.clone(), Arc::clone(&route));
             WaiterKind::Listen(route)
         })?;
@@ -255,7 +255,7 @@ impl Connection {
     pub(crate) fn fire(self: &Arc<Self>, method: &str, params: RawJson) {
         let (reply, _) = oneshot::channel();
         let kind = WaiterKind::Call { reply, progress: None };
-        let started = self.start(method, |_| params, self.shared.settings.patience, false, |_| kind);
+        let started = self.start(method, |_| params, self.shared.settings.timeouts, false, |_| kind);
         if let Ok(mut in_flight) = started {
             in_flight.connection = Weak::new();
         }
@@ -265,7 +265,7 @@ impl Connection {
         self: &Arc<Self>,
         method: &str,
         fill: impl FnOnce(&Id) -> RawJson,
-        patience: Patience,
+        timeouts: Timeouts,
         tells: bool,
         kind: impl FnOnce(&Id) -> WaiterKind,
     ) -> Result<InFlight> {
@@ -279,8 +279,8 @@ impl Connection {
         let kind = kind(&id);
         pending.insert(
             id.clone(),
-            Waiter { method: method.into(), started, patience, tells, kind },
-            patience,
+            Waiter { method: method.into(), started, timeouts, tells, kind },
+            timeouts,
             started,
         );
         let deadline = pending.deadline_of(&id);
@@ -380,7 +380,7 @@ impl Connection {
             if waiter.tells {
                 self.cancel(&id, "no answer in time");
             }
-            let Patience { silence, total } = waiter.patience;
+            let Timeouts { silence, total } = waiter.timeouts;
             let after = if now.duration_since(waiter.started) >= total { total } else { silence };
             let error = Error::timeout(&*waiter.method, after);
             match waiter.kind {

@@ -14,7 +14,7 @@ use super::{
 use crate::bridge::{Attempt, UpstreamCall, UpstreamReply, or_cancelled};
 use bowline_policy::{Ended, Gate, Permit};
 use bowline_proto::{
-    replay::{Asked, Question, Replay},
+    replay::{OpenQuestions, Question, Replay},
     service::{Call, MethodName, Notifier, Outcome, Reply},
 };
 use bowline_types::{CallToolResult, InputRequest, InputRequests, Meta, RawJson, RawMap, RpcError};
@@ -366,7 +366,7 @@ fn meta_of(call: &Call) -> Result<Meta, RpcError> {
 fn ask(questions: Vec<Question>, state: &RoundState) -> Result<Outcome, RpcError> {
     let mut replay = Replay::default();
     replay.keep(ROUND_STATE, RawJson::of(state).map_err(|error| RpcError::internal(error.to_string()))?);
-    Ok(Outcome::NeedsInput(Box::new(Asked { questions, replay })))
+    Ok(Outcome::NeedsInput(Box::new(OpenQuestions { questions, replay })))
 }
 
 fn failed(permit: Option<Permit>, error: RpcError) -> Outcome {

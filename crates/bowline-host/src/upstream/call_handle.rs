@@ -1,6 +1,6 @@
 //! A handle to a running call: where its notifications go, and who answers its questions.
 
-use bowline_proto::service::{ClientView, Notice, Notifier};
+use bowline_proto::service::{CallNotification, ClientView, Notifier};
 use bowline_types::{InputRequest, LogMessageParams, ProgressParams, RawJson, RpcError};
 use std::{
     fmt,
@@ -76,7 +76,7 @@ impl CallHandle {
         TimeoutPause(self.clone())
     }
 
-    fn emit(&self, notice: Notice) {
+    fn emit(&self, notice: CallNotification) {
         let notifier = self.with_state(|state| {
             state.last_activity = Instant::now();
             state.notifier.clone()
@@ -87,19 +87,19 @@ impl CallHandle {
     /// Forwards progress to the caller.
     pub(crate) fn progress(&self, progress: ProgressParams) {
         let ProgressParams { progress, total, message, .. } = progress;
-        self.emit(Notice::Progress { progress, total, message });
+        self.emit(CallNotification::Progress { progress, total, message });
     }
 
     /// Forwards a log message to the caller, prefixed with the name of the server.
     pub(crate) fn log(&self, server: &str, message: LogMessageParams) {
         let LogMessageParams { level, logger, data, .. } = message;
         let logger = logger.map_or_else(|| server.to_owned(), |logger| format!("{server}/{logger}"));
-        self.emit(Notice::Log { level, logger: Some(logger), data });
+        self.emit(CallNotification::Log { level, logger: Some(logger), data });
     }
 
     /// Notifies the caller that a URL elicitation is complete.
     pub(crate) fn elicitation_complete(&self, elicitation_id: String) {
-        self.emit(Notice::ElicitationComplete { elicitation_id });
+        self.emit(CallNotification::ElicitationComplete { elicitation_id });
     }
 
     /// Asks the caller during its call.

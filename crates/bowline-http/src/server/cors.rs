@@ -10,23 +10,23 @@ const EXPOSED: &str = "Mcp-Session-Id, WWW-Authenticate, Retry-After";
 const MAX_REQUESTED: usize = 2048;
 
 /// Returns the origin of a request if it is one of the named origins.
-pub(super) fn origin(settings: &HttpOptions, headers: &HeaderMap) -> Option<HeaderValue> {
-    if !settings.cors {
+pub(super) fn origin(options: &HttpOptions, headers: &HeaderMap) -> Option<HeaderValue> {
+    if !options.cors {
         return None;
     }
     let mut origins = headers.get_all(header::ORIGIN).iter();
     match (origins.next(), origins.next()) {
-        (Some(origin), None) if guard::is_named_origin(settings, origin) => Some(origin.clone()),
+        (Some(origin), None) if guard::is_named_origin(options, origin) => Some(origin.clone()),
         _ => None,
     }
 }
 
 /// Answers the preflight of a page that may call.
-pub(super) fn preflight(settings: &HttpOptions, request: &Parts) -> Option<Response<Body>> {
+pub(super) fn preflight(options: &HttpOptions, request: &Parts) -> Option<Response<Body>> {
     let headers = &request.headers;
     if request.method != Method::OPTIONS
         || !headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
-        || origin(settings, headers).is_none()
+        || origin(options, headers).is_none()
     {
         return None;
     }

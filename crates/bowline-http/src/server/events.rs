@@ -36,8 +36,8 @@ impl Events {
     pub(super) fn of(shared: &Shared) -> Self {
         Self {
             queue: Mutex::default(),
-            limit: shared.settings.max_events,
-            byte_limit: shared.settings.max_event_bytes,
+            limit: shared.options.max_events,
+            byte_limit: shared.options.max_event_bytes,
             retention: Arc::clone(&shared.retention),
         }
     }

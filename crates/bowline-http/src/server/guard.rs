@@ -21,13 +21,13 @@ const MAX_SHOWN: usize = 100;
 
 impl Refusal {
     /// What the client is told: the value that was refused, and the setting that would allow it.
-    pub(super) fn reason(self, settings: &HttpOptions, uri: &Uri, headers: &HeaderMap) -> String {
+    pub(super) fn reason(self, options: &HttpOptions, uri: &Uri, headers: &HeaderMap) -> String {
         let short = |text: &str| text.chars().take(MAX_SHOWN).collect::<String>();
         match self {
             Self::BadHost => "expected exactly one `Host` that is a plain host and port".to_owned(),
             Self::ForeignHost => {
                 let name = host(uri, headers).map_or_else(|_| String::new(), |host| short(host.name));
-                format!("host `{name}` is not allowed; add it to `{}`", settings.hosts_name)
+                format!("host `{name}` is not allowed; add it to `{}`", options.hosts_name)
             }
             Self::ForeignOrigin => {
                 let mut origins =
@@ -35,11 +35,11 @@ impl Refusal {
                 match (origins.next(), origins.next()) {
                     (Some(origin), None) if origin.contains("://") => {
                         let origin = short(origin);
-                        format!("origin `{origin}` is not allowed; add it to `{}`", settings.origins_name)
+                        format!("origin `{origin}` is not allowed; add it to `{}`", options.origins_name)
                     }
                     _ => format!(
                         "requests of web pages are allowed from this server's own origin and those in `{}`",
-                        settings.origins_name
+                        options.origins_name
                     ),
                 }
             }
@@ -48,21 +48,21 @@ impl Refusal {
 }
 
 /// Lets a request pass, or says why not.
-pub(super) fn check(settings: &HttpOptions, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+pub(super) fn check(options: &HttpOptions, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
     let host = host(uri, headers)?;
-    if !is_ours(settings, &host) {
+    if !is_ours(options, &host) {
         return Err(Refusal::ForeignHost);
     }
-    check_origin_for(settings, headers, Some(&host))
+    check_origin_for(options, headers, Some(&host))
 }
 
 /// Checks only which page sends a request, whatever host it is for.
-pub(super) fn check_origin(settings: &HttpOptions, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
-    check_origin_for(settings, headers, host(uri, headers).ok().as_ref())
+pub(super) fn check_origin(options: &HttpOptions, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+    check_origin_for(options, headers, host(uri, headers).ok().as_ref())
 }
 
 fn check_origin_for(
-    settings: &HttpOptions,
+    options: &HttpOptions,
     headers: &HeaderMap,
     host: Option<&Host<'_>>,
 ) -> Result<(), Refusal> {
@@ -70,7 +70,7 @@ fn check_origin_for(
     match (origins.next(), origins.next()) {
         (None, _) if is_from_elsewhere(headers) => Err(Refusal::ForeignOrigin),
         (None, _) => Ok(()),
-        (Some(origin), None) if is_welcome(settings, origin, host) => Ok(()),
+        (Some(origin), None) if is_welcome(options, origin, host) => Ok(()),
         _ => Err(Refusal::ForeignOrigin),
     }
 }
@@ -138,22 +138,20 @@ fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<Host<'a>, Refusal> {
     }
 }
 
-fn is_ours(settings: &HttpOptions, host: &Host<'_>) -> bool {
+fn is_ours(options: &HttpOptions, host: &Host<'_>) -> bool {
     let is = |known: &str| known.eq_ignore_ascii_case(host.name);
     ["localhost", "127.0.0.1", "[::1]"].into_iter().any(is)
-        || settings.any_host
-        || settings.hosts.iter().any(|known| is(known) || known.eq_ignore_ascii_case(host.whole))
+        || options.any_host
+        || options.hosts.iter().any(|known| is(known) || known.eq_ignore_ascii_case(host.whole))
 }
 
-/// Whether the settings name this origin.
-pub(super) fn is_named_origin(settings: &HttpOptions, origin: &HeaderValue) -> bool {
-    origin
-        .to_str()
-        .is_ok_and(|origin| settings.origins.iter().any(|known| known.eq_ignore_ascii_case(origin)))
+/// Whether the options name this origin.
+pub(super) fn is_named_origin(options: &HttpOptions, origin: &HeaderValue) -> bool {
+    origin.to_str().is_ok_and(|origin| options.origins.iter().any(|known| known.eq_ignore_ascii_case(origin)))
 }
 
-fn is_welcome(settings: &HttpOptions, origin: &HeaderValue, host: Option<&Host<'_>>) -> bool {
-    if is_named_origin(settings, origin) {
+fn is_welcome(options: &HttpOptions, origin: &HeaderValue, host: Option<&Host<'_>>) -> bool {
+    if is_named_origin(options, origin) {
         return true;
     }
     let (Ok(origin), Some(host)) = (origin.to_str(), host) else { return false };
@@ -171,7 +169,7 @@ mod tests {
     use super::*;
 
     fn verdict(host: &[&str], origin: Option<&str>) -> Result<(), Refusal> {
-        let settings = HttpOptions::new().hosts(["mcp.example.com"]).origins(["https://app.example.com"]);
+        let options = HttpOptions::new().hosts(["mcp.example.com"]).origins(["https://app.example.com"]);
         let mut headers = HeaderMap::new();
         for host in host {
             headers.append(header::HOST, HeaderValue::from_str(host).unwrap());
@@ -179,7 +177,7 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(header::ORIGIN, HeaderValue::from_str(origin).unwrap());
         }
-        check(&settings, &Uri::from_static("/mcp"), &headers)
+        check(&options, &Uri::from_static("/mcp"), &headers)
     }
 
     #[test]

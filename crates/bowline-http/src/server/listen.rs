@@ -45,12 +45,13 @@ pub(super) fn open(
     let server = shared.server.clone();
     let wanted = subscriptions.take_wanted().unwrap_or_default();
     server.want(&BTreeSet::new(), &wanted);
-    let ear = Arc::new(Ear { subscriptions: Mutex::new(subscriptions), wanted, events, server });
-    shared.server.join(&(Arc::clone(&ear) as Arc<dyn Listener>));
+    let listener =
+        Arc::new(ChangeListener { subscriptions: Mutex::new(subscriptions), wanted, events, server });
+    shared.server.join(&(Arc::clone(&listener) as Arc<dyn Listener>));
     let ending = Box::pin(shared.ending());
-    let silence = Box::pin(sleep(shared.settings.keep_alive));
+    let silence = Box::pin(sleep(shared.options.keep_alive));
     reply::stream(Body::listen(ListenStream {
-        ear,
+        listener,
         shared: Arc::clone(shared),
         silence,
         ending,
@@ -95,11 +96,11 @@ impl ListenSlot {
         let uris = filter.resource_subscriptions.iter().flatten();
         let bytes: usize = uris.map(|uri| 3 * (uri.len() + EVENT_OVERHEAD)).sum();
         let per_caller = match &principal {
-            Some(_) => shared.settings.max_listens_per_principal,
+            Some(_) => shared.options.max_listens_per_principal,
             None => usize::MAX,
         };
         let mut open = shared.listens.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.total >= shared.settings.max_listens || !shared.retention.has_room(bytes) {
+        if open.total >= shared.options.max_listens || !shared.retention.has_room(bytes) {
             return Err("too many `subscriptions/listen` streams are open");
         }
         if let Some(caller) = open.by_caller.get(&principal)
@@ -134,27 +135,27 @@ impl Drop for ListenSlot {
 }
 
 /// Hears of changes for one stream.
-struct Ear {
+struct ChangeListener {
     subscriptions: Mutex<Subscriptions>,
     wanted: BTreeSet<String>,
     events: Arc<Events>,
     server: ServerHandle,
 }
 
-impl Drop for Ear {
+impl Drop for ChangeListener {
     fn drop(&mut self) {
         self.server.want(&self.wanted, &BTreeSet::new());
         self.server.leave();
     }
 }
 
-impl Ear {
+impl ChangeListener {
     fn subscriptions(&self) -> MutexGuard<'_, Subscriptions> {
         self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Listener for Ear {
+impl Listener for ChangeListener {
     fn hear(&self, change: &Change) {
         if self.subscriptions().mark(change) {
             self.events.wake();
@@ -164,7 +165,7 @@ impl Listener for Ear {
 
 /// A stream of changes.
 pub(super) struct ListenStream {
-    ear: Arc<Ear>,
+    listener: Arc<ChangeListener>,
     shared: Arc<Shared>,
     silence: Pin<Box<Sleep>>,
     ending: Pin<Box<dyn Future<Output = ()> + Send>>,
@@ -174,28 +175,28 @@ pub(super) struct ListenStream {
 
 impl ListenStream {
     pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        self.ear.events.register(context.waker());
-        if self.ear.events.len() == 0 {
-            for frame in self.ear.subscriptions().drain() {
-                self.ear.events.push(&frame);
+        self.listener.events.register(context.waker());
+        if self.listener.events.len() == 0 {
+            for frame in self.listener.subscriptions().drain() {
+                self.listener.events.push(&frame);
             }
         }
         if !self.ended && self.ending.as_mut().poll(context).is_ready() {
             self.ended = true;
-            let farewell = self.ear.subscriptions().close(self.shared.server.profile(), Channel::Own);
+            let farewell = self.listener.subscriptions().close(self.shared.server.profile(), Channel::Own);
             for frame in farewell {
-                self.ear.events.push(&frame);
+                self.listener.events.push(&frame);
             }
         }
-        if let Some(message) = self.ear.events.pop() {
-            self.silence.as_mut().reset(Instant::now() + self.shared.settings.keep_alive);
+        if let Some(message) = self.listener.events.pop() {
+            self.silence.as_mut().reset(Instant::now() + self.shared.options.keep_alive);
             return Poll::Ready(Some(event(&message)));
         }
         if self.ended {
             return Poll::Ready(None);
         }
         if self.silence.as_mut().poll(context).is_ready() {
-            self.silence.as_mut().reset(Instant::now() + self.shared.settings.keep_alive);
+            self.silence.as_mut().reset(Instant::now() + self.shared.options.keep_alive);
             let _ = self.silence.as_mut().poll(context);
             return Poll::Ready(Some(comment()));
         }

@@ -206,8 +206,8 @@ impl CallStream {
         if let Some(done) = done {
             return Poll::Ready(First::Whole(done));
         }
-        let patience = self.shared.settings.patience;
-        self.silence(patience).as_mut().poll(context).map(|()| First::Events)
+        let stream_after = self.shared.options.stream_after;
+        self.silence(stream_after).as_mut().poll(context).map(|()| First::Events)
     }
 
     /// The response, when the call is done.
@@ -251,7 +251,7 @@ impl CallStream {
         if self.call.is_none() {
             return Poll::Ready(None);
         }
-        let keep_alive = self.shared.settings.keep_alive;
+        let keep_alive = self.shared.options.keep_alive;
         if self.silence(keep_alive).as_mut().poll(context).is_ready() {
             self.restart_silence();
             // Polled once more so that the next comment has its timer.
@@ -266,7 +266,7 @@ impl CallStream {
     }
 
     fn restart_silence(&mut self) {
-        let next = self.shared.settings.keep_alive;
+        let next = self.shared.options.keep_alive;
         if let Some(silence) = &mut self.silence {
             silence.as_mut().reset(Instant::now() + next);
         }

@@ -26,7 +26,7 @@ pub struct HttpOptions {
     pub(super) max_body: usize,
     pub(super) max_bodies: usize,
     pub(super) body_time: Duration,
-    pub(super) patience: Duration,
+    pub(super) stream_after: Duration,
     pub(super) keep_alive: Duration,
     pub(super) max_events: usize,
     pub(super) max_event_bytes: usize,
@@ -64,7 +64,7 @@ impl Default for HttpOptions {
             max_body: 4 * 1024 * 1024,
             max_bodies: 256 * 1024 * 1024,
             body_time: Duration::from_secs(30),
-            patience: Duration::from_secs(10),
+            stream_after: Duration::from_secs(10),
             keep_alive: Duration::from_secs(15),
             max_events: 256,
             max_event_bytes: 1024 * 1024,
@@ -124,7 +124,7 @@ impl HttpOptions {
         self
     }
 
-    /// Names of the settings that allow hosts and origins, for the messages about refused requests:
+    /// Names of the options that allow hosts and origins, for the messages about refused requests:
     /// `HttpOptions::hosts` and `HttpOptions::origins`.
     pub fn setting_names(mut self, hosts: impl Into<String>, origins: impl Into<String>) -> Self {
         (self.hosts_name, self.origins_name) = (hosts.into(), origins.into());
@@ -167,8 +167,8 @@ impl HttpOptions {
     }
 
     /// How long a call may run before its reply becomes a stream, which can be kept alive: 10 s.
-    pub fn patience(mut self, time: Duration) -> Self {
-        self.patience = time;
+    pub fn stream_after(mut self, time: Duration) -> Self {
+        self.stream_after = time;
         self
     }
 

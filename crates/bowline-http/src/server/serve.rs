@@ -40,11 +40,11 @@ pub trait ServeHttp: Sized {
         self.serve_http_with(addr, HttpOptions::default())
     }
 
-    /// Serves on `addr` with settings.
+    /// Serves on `addr` with options.
     fn serve_http_with(
         self,
         addr: impl ToSocketAddrs + Send,
-        settings: HttpOptions,
+        options: HttpOptions,
     ) -> impl Future<Output = Result<(), ServeError>> + Send;
 }
 
@@ -52,19 +52,19 @@ impl ServeHttp for Server {
     async fn serve_http_with(
         self,
         addr: impl ToSocketAddrs + Send,
-        settings: HttpOptions,
+        options: HttpOptions,
     ) -> Result<(), ServeError> {
         let handle = self.build()?;
         let listener = TcpListener::bind(addr).await?;
-        let service = HttpService::with_options(handle, settings.listening_on(listener.local_addr()?));
+        let service = HttpService::with_options(handle, options.listening_on(listener.local_addr()?));
         // Told once, it drains; told twice, it ends at once.
-        let told_twice = async {
-            told_to_end().await;
-            told_to_end().await;
+        let signalled_twice = async {
+            shutdown_signal().await;
+            shutdown_signal().await;
         };
         tokio::select! {
-            served = service.serve(listener, told_to_end()) => served?,
-            () = told_twice => {}
+            served = service.serve(listener, shutdown_signal()) => served?,
+            () = signalled_twice => {}
         }
         Ok(())
     }
@@ -73,9 +73,9 @@ impl ServeHttp for Server {
 impl HttpService {
     /// Serves on a socket until `end` completes, then lets running calls finish.
     pub async fn serve(&self, listener: TcpListener, end: impl Future<Output = ()>) -> io::Result<()> {
-        let settings = self.settings();
-        let limit = settings.max_connections.min(descriptors().saturating_mul(3) / 4).max(1);
-        let connections = Connections::new(limit, settings.idle_connection);
+        let options = self.options();
+        let limit = options.max_connections.min(descriptors().saturating_mul(3) / 4).max(1);
+        let connections = Connections::new(limit, options.idle_connection);
         let mut tasks = JoinSet::new();
         // Dropped with the socket: who has not begun to say anything then will not be listened to.
         let (open, closed) = watch::channel(());
@@ -90,7 +90,7 @@ impl HttpService {
                             continue;
                         };
                         let number = member.number;
-                        let task = tasks.spawn(converse(self.clone(), stream, closed.clone(), member));
+                        let task = tasks.spawn(serve_connection(self.clone(), stream, closed.clone(), member));
                         connections.set_task(number, task);
                     }
                     Err(error) => {
@@ -107,7 +107,7 @@ impl HttpService {
         drop((listener, open));
         self.end();
         let all = async { while tasks.join_next().await.is_some() {} };
-        let _ = timeout(self.settings().drain, all).await;
+        let _ = timeout(self.options().drain, all).await;
         tasks.shutdown().await;
         self.end_sessions();
         Ok(())
@@ -158,7 +158,12 @@ const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs
 const SEND_BUFFER: usize = 64 * 1024;
 
 /// Serves one connection to its end.
-async fn converse(endpoint: HttpService, stream: TcpStream, mut closed: watch::Receiver<()>, member: Member) {
+async fn serve_connection(
+    endpoint: HttpService,
+    stream: TcpStream,
+    mut closed: watch::Receiver<()>,
+    member: Member,
+) {
     // A reply is one write; waiting for more to send would only hold it back.
     drop(stream.set_nodelay(true));
     let begun = tokio::select! {
@@ -286,15 +291,15 @@ impl Service<Request<Incoming>> for AtPath {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let running = self.activity.begin();
-        let (path, settings) = (request.uri().path(), self.endpoint.settings());
-        if path == settings.path || settings.sse_path.as_deref() == Some(path) {
+        let (path, options) = (request.uri().path(), self.endpoint.options());
+        if path == options.path || options.sse_path.as_deref() == Some(path) {
             let endpoint = self.endpoint.clone();
             return Box::pin(async move { Ok(tracked(endpoint.respond(request).await, running)) });
         }
         let endpoint = self.endpoint.clone();
         // The body is not read, and what it holds need not be sent to another thread.
         let request = request.map(drop);
-        Box::pin(async move { Ok(tracked(endpoint.beside(request).await, running)) })
+        Box::pin(async move { Ok(tracked(endpoint.answer_other_path(request).await, running)) })
     }
 }
 
@@ -303,7 +308,7 @@ fn tracked(response: http::Response<super::Body>, running: Running) -> http::Res
 }
 
 #[cfg(unix)]
-async fn told_to_end() {
+async fn shutdown_signal() {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
     tokio::select! {
@@ -313,7 +318,7 @@ async fn told_to_end() {
 }
 
 #[cfg(not(unix))]
-async fn told_to_end() {
+async fn shutdown_signal() {
     drop(tokio::signal::ctrl_c().await);
 }
 

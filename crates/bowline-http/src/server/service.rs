@@ -42,7 +42,7 @@ pub struct HttpService {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) server: ServerHandle,
-    pub(super) settings: HttpOptions,
+    pub(super) options: HttpOptions,
     pub(super) sessions: Sessions,
     pub(super) retention: Arc<Retention>,
     pub(super) listens: Mutex<OpenListens>,
@@ -74,7 +74,7 @@ impl Shared {
 }
 
 impl HttpService {
-    /// An endpoint for `server`, with the default settings.
+    /// An endpoint for `server`, with the default options.
     ///
     /// Fails when something the server offers cannot work.
     pub fn new(server: Server) -> Result<Self, bowline_server::BuildError> {
@@ -82,13 +82,13 @@ impl HttpService {
     }
 
     /// An endpoint for a server that may have others.
-    pub fn with_options(server: ServerHandle, settings: HttpOptions) -> Self {
-        let bodies = Budget::new(settings.max_bodies);
-        let retention = Arc::new(Retention::new(settings.max_retained_bytes));
+    pub fn with_options(server: ServerHandle, options: HttpOptions) -> Self {
+        let bodies = Budget::new(options.max_bodies);
+        let retention = Arc::new(Retention::new(options.max_retained_bytes));
         Self {
             shared: Arc::new(Shared {
                 server,
-                settings,
+                options,
                 sessions: Sessions::default(),
                 retention,
                 listens: Mutex::default(),
@@ -99,8 +99,8 @@ impl HttpService {
         }
     }
 
-    pub(super) fn settings(&self) -> &HttpOptions {
-        &self.shared.settings
+    pub(super) fn options(&self) -> &HttpOptions {
+        &self.shared.options
     }
 
     /// Ends the endpoint: new requests are refused, streams of changes are closed with their result, running calls go on.
@@ -151,10 +151,10 @@ impl HttpService {
         B: http_body::Body<Error: std::error::Error>,
     {
         let (parts, body) = request.into_parts();
-        if !self.shared.settings.cors {
+        if !self.shared.options.cors {
             return self.answer(parts, body).await;
         }
-        let origin = cors::origin(&self.shared.settings, &parts.headers);
+        let origin = cors::origin(&self.shared.options, &parts.headers);
         let mut response = self.answer(parts, body).await;
         cors::allow(response.headers_mut(), origin);
         response
@@ -164,7 +164,7 @@ impl HttpService {
     where
         B: http_body::Body<Error: std::error::Error>,
     {
-        if let Some(response) = self.turn_away(&mut parts).await {
+        if let Some(response) = self.answer_before_endpoint(&mut parts).await {
             return response;
         }
         // What belongs to a session may still be needed by a call that is to finish: an answer, a cancellation, a stream
@@ -211,30 +211,31 @@ impl HttpService {
     }
 
     /// Answers what is not for the endpoint.
-    pub(super) async fn beside<B>(&self, request: Request<B>) -> Response<Body> {
+    pub(super) async fn answer_other_path<B>(&self, request: Request<B>) -> Response<Body> {
         let mut parts = request.into_parts().0;
-        let settings = &self.shared.settings;
-        let origin = cors::origin(settings, &parts.headers);
-        let answered = if settings.filter.is_some() { self.turn_away(&mut parts).await } else { None };
+        let options = &self.shared.options;
+        let origin = cors::origin(options, &parts.headers);
+        let answered =
+            if options.filter.is_some() { self.answer_before_endpoint(&mut parts).await } else { None };
         let mut response =
             answered.unwrap_or_else(|| reply::refusal(StatusCode::NOT_FOUND, "there is nothing here"));
-        if settings.cors {
+        if options.cors {
             cors::allow(response.headers_mut(), origin);
         }
         response
     }
 
     /// What is said to a request that the endpoint does not get to see.
-    async fn turn_away(&self, parts: &mut Parts) -> Option<Response<Body>> {
-        let settings = &self.shared.settings;
-        if let Some(filter) = &settings.filter
+    async fn answer_before_endpoint(&self, parts: &mut Parts) -> Option<Response<Body>> {
+        let options = &self.shared.options;
+        if let Some(filter) = &options.filter
             && let Some(response) = filter.check_any_host(parts)
-            && guard::check_origin(settings, &parts.uri, &parts.headers).is_ok()
+            && guard::check_origin(options, &parts.uri, &parts.headers).is_ok()
         {
             return Some(response);
         }
-        if let Err(refusal) = guard::check(settings, &parts.uri, &parts.headers) {
-            let reason = refusal.reason(settings, &parts.uri, &parts.headers);
+        if let Err(refusal) = guard::check(options, &parts.uri, &parts.headers) {
+            let reason = refusal.reason(options, &parts.uri, &parts.headers);
             let status = match refusal {
                 Refusal::BadHost => StatusCode::BAD_REQUEST,
                 Refusal::ForeignHost | Refusal::ForeignOrigin => StatusCode::FORBIDDEN,
@@ -242,10 +243,10 @@ impl HttpService {
             self.shared.refused.log(&reason);
             return Some(reply::refusal(status, &reason));
         }
-        if let Some(response) = cors::preflight(settings, parts) {
+        if let Some(response) = cors::preflight(options, parts) {
             return Some(response);
         }
-        match &settings.filter {
+        match &options.filter {
             Some(filter) => filter.check(parts).await,
             None => None,
         }
@@ -377,7 +378,7 @@ impl HttpService {
     }
 
     fn is_2024(&self, parts: &Parts) -> bool {
-        self.speaks_legacy() && self.shared.settings.sse_path.as_deref() == Some(parts.uri.path())
+        self.speaks_legacy() && self.shared.options.sse_path.as_deref() == Some(parts.uri.path())
     }
 
     async fn respond_2024<B: http_body::Body>(
@@ -415,7 +416,7 @@ impl HttpService {
     }
 
     async fn read<B: http_body::Body>(&self, body: B) -> Result<Bytes, StatusCode> {
-        let limit = self.shared.settings.max_body;
+        let limit = self.shared.options.max_body;
         if body.size_hint().lower() > limit as u64 {
             return Err(StatusCode::PAYLOAD_TOO_LARGE);
         }
@@ -424,7 +425,7 @@ impl HttpService {
         if let Poll::Ready(read) = poll_fn(|context| Poll::Ready(reading.as_mut().poll(context))).await {
             return read;
         }
-        let in_time = tokio::time::timeout(self.shared.settings.body_time, reading).await;
+        let in_time = tokio::time::timeout(self.shared.options.body_time, reading).await;
         in_time.unwrap_or(Err(StatusCode::REQUEST_TIMEOUT))
     }
 }

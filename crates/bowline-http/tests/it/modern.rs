@@ -448,7 +448,7 @@ async fn a_client_that_goes_away_cancels_its_call() {
 
 #[tokio::test]
 async fn no_time_is_too_long_to_be_silent() {
-    let settings = HttpOptions::new().keep_alive(Duration::MAX).patience(Duration::MAX);
+    let settings = HttpOptions::new().keep_alive(Duration::MAX).stream_after(Duration::MAX);
     let endpoint = HttpService::with_options(server().build().unwrap(), settings);
     let mut told = Ask::modern("tools/call", json!({ "name": "count", "_meta": { "progressToken": "t" } }))
         .send(&endpoint)

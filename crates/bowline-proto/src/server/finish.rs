@@ -4,7 +4,7 @@ use super::{Profile, Ticket, modern};
 use crate::{
     encode::{self, splice},
     params::Params,
-    replay::{self, Asked},
+    replay::{self, OpenQuestions},
     service::{Outcome, Reply},
 };
 use bowline_types::{
@@ -148,7 +148,7 @@ fn raw(profile: &Profile, ticket: &Ticket, result: &RawJson, out: &mut Vec<u8>) 
 fn input_required(
     profile: &Profile,
     ticket: &Ticket,
-    asked: &Asked,
+    asked: &OpenQuestions,
     sealing: &Sealing,
     out: &mut Vec<u8>,
 ) -> Result<(), RpcError> {

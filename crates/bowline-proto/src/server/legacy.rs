@@ -1,6 +1,6 @@
 //! The rules of a session opened by `initialize`: 2024-11-05 to 2025-11-25.
 
-use super::{Admitted, Notices, Profile, Threshold};
+use super::{Admitted, NotificationEncoder, Profile, Threshold};
 use crate::{
     envelope::MethodName,
     params::{Params, RequestMeta},
@@ -55,7 +55,7 @@ impl Legacy {
     }
 
     /// Before `notifications/initialized` a server sends no notifications but log messages.
-    pub(super) fn hold_back(&self, notices: &mut Notices) {
+    pub(super) fn hold_back(&self, notices: &mut NotificationEncoder) {
         if !self.is_initialized() {
             notices.hold_back_until(Arc::clone(&self.initialized));
         }

@@ -9,7 +9,7 @@ mod finish;
 mod input_capability;
 mod legacy;
 mod modern;
-mod notices;
+mod notifications;
 mod opening;
 mod profile;
 
@@ -21,7 +21,7 @@ pub use modern::{
     Admitted, admit as admit_modern, admit_notification as admit_modern_notification,
     supported as supported_revision,
 };
-pub use notices::{Notices, Threshold};
+pub use notifications::{NotificationEncoder, Threshold};
 pub use profile::{CacheHint, Profile, RevisionSet};
 
 use crate::{
@@ -48,7 +48,7 @@ const MAX_REASON: usize = 200;
 #[derive(Debug)]
 pub enum Inbound {
     /// Run this call, then [`ServerSession::finish`] it.
-    Call(Ticket, Call, Notices),
+    Call(Ticket, Call, NotificationEncoder),
     /// Send this.
     Reply(Bytes),
     /// A request of the server was answered.
@@ -110,7 +110,7 @@ pub enum Ids {
 
 impl Ticket {
     /// Creates the ticket of a call that is about to run, and the encoder for its notifications.
-    pub fn issue(id: Id, call: &Call, threshold: Threshold) -> (Self, Notices) {
+    pub fn issue(id: Id, call: &Call, threshold: Threshold) -> (Self, NotificationEncoder) {
         let ticket = Self {
             id,
             method: call.method.clone(),
@@ -121,7 +121,7 @@ impl Ticket {
             extensions: call.extensions.clone(),
             serial: 0,
         };
-        let notices = Notices::new(call.client.revision, call.progress_token.clone(), threshold);
+        let notices = NotificationEncoder::new(call.client.revision, call.progress_token.clone(), threshold);
         (ticket, notices)
     }
 

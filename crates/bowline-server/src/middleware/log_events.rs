@@ -1,6 +1,6 @@
 //! Events of `tracing` as log messages to the caller.
 
-use bowline_proto::service::{BoxFuture, Call, Middleware, Next, Notice, Notifier, Outcome};
+use bowline_proto::service::{BoxFuture, Call, CallNotification, Middleware, Next, Notifier, Outcome};
 use bowline_types::{LoggingLevel, RawJson};
 use serde_json::{Map, Value};
 use std::{fmt, sync::OnceLock};
@@ -134,7 +134,7 @@ impl Subscriber for Tee {
     }
 }
 
-fn notice(event: &Event<'_>) -> Notice {
+fn notice(event: &Event<'_>) -> CallNotification {
     let level = match *event.metadata().level() {
         Level::ERROR => LoggingLevel::Error,
         Level::WARN => LoggingLevel::Warning,
@@ -151,7 +151,11 @@ fn notice(event: &Event<'_>) -> Notice {
         }
         (None, _) => Value::Object(fields.0),
     };
-    Notice::Log { level, logger: Some(event.metadata().target().to_owned()), data: RawJson::from(data) }
+    CallNotification::Log {
+        level,
+        logger: Some(event.metadata().target().to_owned()),
+        data: RawJson::from(data),
+    }
 }
 
 /// The fields of an event.

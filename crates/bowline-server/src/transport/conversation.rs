@@ -5,9 +5,9 @@ use crate::{ServerHandle, hub::Listener};
 use bowline_proto::{
     encode,
     envelope::Frame,
-    replay::{Answer, Asked, Question},
-    server::{Ids, Inbound, Notices, ServerSession, Ticket},
-    service::{BoxFuture, Call, Emit, Extensions, Notifier, Outcome, Reply},
+    replay::{Answer, OpenQuestions, Question},
+    server::{Ids, Inbound, NotificationEncoder, ServerSession, Ticket},
+    service::{BoxFuture, Call, Extensions, NotificationSink, Notifier, Outcome, Reply},
     subscribe::Change,
 };
 use bowline_types::{Era, Method, RawJson, Revision, RpcError};
@@ -198,7 +198,7 @@ impl Conversation {
         self: &Arc<Self>,
         mut ticket: Ticket,
         mut call: Call,
-        notices: Notices,
+        notices: NotificationEncoder,
         sink: &Arc<dyn Sink>,
         extensions: &Extensions,
         batch: Option<Arc<Batch>>,
@@ -306,12 +306,12 @@ impl Conversation {
     async fn ask(
         &self,
         ticket: &Ticket,
-        mut asked: Asked,
+        mut asked: OpenQuestions,
         notifier: Notifier,
         sink: &Arc<dyn Sink>,
     ) -> Outcome {
         loop {
-            let Asked { questions, mut replay } = asked;
+            let OpenQuestions { questions, mut replay } = asked;
             for (question, answer) in self.ask_all(ticket, questions, sink).await {
                 replay.record(&question, answer);
             }

@@ -3,8 +3,8 @@
 use super::{Conversation, Sink, pace::Pace};
 use crate::Limits;
 use bowline_proto::{
-    server::Notices,
-    service::{BoxFuture, Emit, Notice},
+    server::NotificationEncoder,
+    service::{BoxFuture, CallNotification, NotificationSink},
 };
 use bowline_types::{RawJson, RpcError};
 use bytes::Bytes;
@@ -20,7 +20,7 @@ use tokio::{sync::Notify, time::Instant};
 /// One running call.
 pub struct Exchange {
     /// Gone when the call is over: nothing may follow its response.
-    notices: Mutex<Option<Notices>>,
+    notices: Mutex<Option<NotificationEncoder>>,
     /// Made when the call notifies for the first time. Locked after `notices`.
     pace: Mutex<Option<Box<Pace>>>,
     progress_rate: u32,
@@ -34,7 +34,7 @@ pub struct Exchange {
 
 impl Exchange {
     /// A call whose notices go to `sink`, no faster than `limits` allow.
-    pub fn new(notices: Notices, sink: Arc<dyn Sink>, limits: &Limits) -> Self {
+    pub fn new(notices: NotificationEncoder, sink: Arc<dyn Sink>, limits: &Limits) -> Self {
         Self {
             notices: Mutex::new(Some(notices)),
             pace: Mutex::new(None),
@@ -57,9 +57,11 @@ impl Exchange {
     }
 
     /// The frames that may be sent now because of one notice.
-    fn paced(&self, notices: &mut Notices, notice: Notice) -> [Option<Bytes>; 2] {
-        let (is_progress, is_log) =
-            (matches!(notice, Notice::Progress { .. }), matches!(notice, Notice::Log { .. }));
+    fn paced(&self, notices: &mut NotificationEncoder, notice: CallNotification) -> [Option<Bytes>; 2] {
+        let (is_progress, is_log) = (
+            matches!(notice, CallNotification::Progress { .. }),
+            matches!(notice, CallNotification::Log { .. }),
+        );
         let Some(frame) = notices.encode(notice) else { return [None, None] };
         if !is_progress && !is_log {
             return [Some(frame), None];
@@ -90,7 +92,7 @@ impl Exchange {
         *notices = None;
     }
 
-    fn notices(&self) -> MutexGuard<'_, Option<Notices>> {
+    fn notices(&self) -> MutexGuard<'_, Option<NotificationEncoder>> {
         self.notices.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -118,11 +120,11 @@ impl Exchange {
     }
 }
 
-impl Emit for Exchange {
-    fn emit(&self, notice: Notice) {
+impl NotificationSink for Exchange {
+    fn emit(&self, notice: CallNotification) {
         // Held until the frame is in the sink, so that the response cannot overtake it.
         let mut notices = self.notices();
-        if notice == Notice::HangUp && notices.is_some() {
+        if notice == CallNotification::CloseStream && notices.is_some() {
             self.sink.hang_up();
         }
         let Some(notices) = notices.as_mut() else { return };

@@ -3,7 +3,7 @@
 //! Progress that comes too soon is held back and replaced by what follows it, so that the caller sees the latest state, a
 //! little later. Log messages that come too soon are dropped and counted.
 
-use bowline_proto::service::Notice;
+use bowline_proto::service::CallNotification;
 use bowline_types::{LoggingLevel, RawJson};
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -79,10 +79,10 @@ impl Pace {
     }
 
     /// A log message about those that were dropped, once.
-    pub(super) fn take_dropped(&mut self) -> Option<Notice> {
+    pub(super) fn take_dropped(&mut self) -> Option<CallNotification> {
         let dropped = std::mem::take(&mut self.dropped);
         let text = format!("{dropped} log messages dropped: more than {} per second", self.log_rate);
         let data = RawJson::of(&text).ok().filter(|_| dropped > 0)?;
-        Some(Notice::Log { level: LoggingLevel::Warning, logger: None, data })
+        Some(CallNotification::Log { level: LoggingLevel::Warning, logger: None, data })
     }
 }

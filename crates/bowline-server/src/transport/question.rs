@@ -3,7 +3,7 @@
 use super::Sink;
 use bowline_proto::{
     encode,
-    pending::{Patience, Pending},
+    pending::{Pending, Timeouts},
     replay::{Answer, Question},
 };
 use bowline_types::{Adapt, CancelledParams, Id, InputRequest, Method, RawJson, Revision, RpcError};
@@ -51,7 +51,7 @@ impl Questions {
         let (sender, receiver) = oneshot::channel();
         let mut questions = self.lock();
         let id = questions.next_id();
-        questions.insert(id.clone(), sender, Patience { silence: limit, total: limit }, Instant::now());
+        questions.insert(id.clone(), sender, Timeouts { silence: limit, total: limit }, Instant::now());
         drop(questions);
         sink.push(&encode::custom(Some(&id), method, params));
         OpenQuestion { id, receiver, sink: Arc::clone(sink), questions: self }

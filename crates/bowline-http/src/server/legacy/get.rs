@@ -19,7 +19,7 @@ pub(in crate::server) fn get(shared: &Shared, session: &Arc<Session>, headers: &
             return reply::refusal(StatusCode::BAD_REQUEST, "`Last-Event-ID` is not one of this server's");
         }
     };
-    let keep_alive = shared.settings.keep_alive;
+    let keep_alive = shared.options.keep_alive;
     let reader = session.stream(number).and_then(|stream| {
         let after = after.unwrap_or_else(|| stream.delivered());
         Some((Reader::new(session, stream, after, Form::Resumable, keep_alive)?, after))
@@ -32,7 +32,7 @@ pub(in crate::server) fn get(shared: &Shared, session: &Arc<Session>, headers: &
         reader = reader.until(shared.ending());
     }
     if last.is_none() && session.conversation.revision() >= Some(Revision::V2025_11_25) {
-        reader = reader.opening(priming(number, after, Some(shared.settings.retry)));
+        reader = reader.opening(priming(number, after, Some(shared.options.retry)));
     }
     reply::stream(Body::session(reader))
 }

@@ -74,11 +74,11 @@ pub(in crate::server) async fn post(
         session.run(call, Arc::clone(&finish)).await;
     }
     drop(finish);
-    let mut patience = pin!(sleep(shared.settings.patience));
+    let mut stream_after = pin!(sleep(shared.options.stream_after));
     let whole = poll_fn(|context| match stream.progress(context.waker()) {
         Progress::Whole => Poll::Ready(true),
         Progress::Events => Poll::Ready(false),
-        Progress::Nothing => patience.as_mut().poll(context).map(|()| false),
+        Progress::Nothing => stream_after.as_mut().poll(context).map(|()| false),
     });
     if whole.await {
         return match stream.take_only() {
@@ -104,12 +104,11 @@ impl Drop for Finish {
 fn events(shared: &Shared, session: &Arc<Session>, stream: Arc<Stream>) -> Response<Body> {
     session.keep(&stream);
     let number = stream.number;
-    let Some(mut reader) = Reader::new(session, stream, 0, Form::Resumable, shared.settings.keep_alive)
-    else {
+    let Some(mut reader) = Reader::new(session, stream, 0, Form::Resumable, shared.options.keep_alive) else {
         return reply::refusal(StatusCode::INTERNAL_SERVER_ERROR, "the stream is gone");
     };
     if session.conversation.revision() >= Some(Revision::V2025_11_25) {
-        reader = reader.opening(priming(number, 0, Some(shared.settings.retry)));
+        reader = reader.opening(priming(number, 0, Some(shared.options.retry)));
     }
     reply::stream(Body::session(reader))
 }

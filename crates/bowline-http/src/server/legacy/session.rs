@@ -46,12 +46,12 @@ pub(in crate::server) struct Session {
 
 impl Session {
     fn new(shared: &Shared, principal: Option<Arc<str>>, ids: Ids) -> Arc<Self> {
-        let (server, settings) = (&shared.server, &shared.settings);
-        let bounds = Bounds { events: settings.max_log_events, bytes: settings.max_log_bytes };
+        let (server, options) = (&shared.server, &shared.options);
+        let bounds = Bounds { events: options.max_log_events, bytes: options.max_log_bytes };
         let id: Arc<str> = random_id().into();
         let retention = Arc::clone(&shared.retention);
         let source =
-            Source { store: Arc::clone(&settings.events), session: Arc::clone(&id), bounds, retention };
+            Source { store: Arc::clone(&options.events), session: Arc::clone(&id), bounds, retention };
         let standing = Arc::new(Stream::new(0, source.clone(), false));
         standing.retain();
         let news = {
@@ -109,8 +109,8 @@ impl Session {
     }
 
     /// Lets go of the streams that ended long ago: nobody comes back to them any more.
-    fn forget_old(&self, settings: &HttpOptions, now: Instant) {
-        let is_old = |since: Instant| now.saturating_duration_since(since) >= settings.log_time;
+    fn forget_old(&self, options: &HttpOptions, now: Instant) {
+        let is_old = |since: Instant| now.saturating_duration_since(since) >= options.log_time;
         self.streams().retain(|_, stream| !stream.finished_since().is_some_and(is_old));
     }
 
@@ -166,16 +166,15 @@ impl Session {
     }
 
     /// Whether the session is to end: over already, too old, or not used for too long.
-    fn is_expired(&self, settings: &HttpOptions, now: Instant) -> bool {
+    fn is_expired(&self, options: &HttpOptions, now: Instant) -> bool {
         let age = now.saturating_duration_since(self.since);
         // A stream that is held open and nothing else does not keep a session whose client never said who it is.
-        let unopened = self.conversation.revision().is_none() && age >= settings.session_opening;
-        let patience =
-            if self.conversation.is_ready() { settings.session_idle } else { settings.session_opening };
+        let unopened = self.conversation.revision().is_none() && age >= options.session_opening;
+        let limit = if self.conversation.is_ready() { options.session_idle } else { options.session_opening };
         self.is_over()
             || unopened
-            || age >= settings.session_lifetime
-            || self.idle(now).is_some_and(|idle| idle >= patience)
+            || age >= options.session_lifetime
+            || self.idle(now).is_some_and(|idle| idle >= limit)
     }
 
     fn idle(&self, now: Instant) -> Option<Duration> {
@@ -246,28 +245,23 @@ enum Full {
 
 impl Known {
     /// Which limit one more session would exceed.
-    fn full(&self, settings: &HttpOptions, principal: Option<&Arc<str>>) -> Option<Full> {
+    fn full(&self, options: &HttpOptions, principal: Option<&Arc<str>>) -> Option<Full> {
         let limit = match principal {
-            Some(_) => settings.max_sessions_per_principal,
-            None => settings.max_anonymous_sessions,
+            Some(_) => options.max_sessions_per_principal,
+            None => options.max_anonymous_sessions,
         };
         let count = self.counts.get(&principal.cloned()).copied().unwrap_or(0);
         if count >= limit {
             Some(Full::Principal)
         } else {
-            (self.by_id.len() >= settings.max_sessions).then_some(Full::All)
+            (self.by_id.len() >= options.max_sessions).then_some(Full::All)
         }
     }
 
     /// The session that has been idle longest among those that count for a limit, if it may be ended.
-    fn evictable(
-        &self,
-        settings: &HttpOptions,
-        full: Full,
-        principal: Option<&Arc<str>>,
-    ) -> Option<Arc<str>> {
+    fn evictable(&self, options: &HttpOptions, full: Full, principal: Option<&Arc<str>>) -> Option<Arc<str>> {
         let now = Instant::now();
-        let enough = EVICTABLE_AFTER.min(settings.session_idle);
+        let enough = EVICTABLE_AFTER.min(options.session_idle);
         let counted = |session: &&Arc<Session>| full == Full::All || session.principal.as_ref() == principal;
         let idle =
             self.by_id.values().filter(counted).filter_map(|session| Some((session.idle(now)?, session)));
@@ -275,9 +269,9 @@ impl Known {
         Some(Arc::clone(&oldest.id))
     }
 
-    fn has_room(&self, settings: &HttpOptions, principal: Option<&Arc<str>>) -> bool {
-        let full = self.full(settings, principal);
-        full.is_none_or(|full| self.evictable(settings, full, principal).is_some())
+    fn has_room(&self, options: &HttpOptions, principal: Option<&Arc<str>>) -> bool {
+        let full = self.full(options, principal);
+        full.is_none_or(|full| self.evictable(options, full, principal).is_some())
     }
 
     fn insert(&mut self, session: &Arc<Session>) {
@@ -327,22 +321,22 @@ impl Sessions {
 
     /// Whether there may be one more, altogether and of this principal.
     pub(super) fn has_room(shared: &Shared, principal: Option<&Arc<str>>) -> bool {
-        shared.sessions.known().has_room(&shared.settings, principal)
+        shared.sessions.known().has_room(&shared.options, principal)
     }
 
     /// Makes a session known, and ends the one that has been idle longest if there are too many, altogether or of its
     /// principal. False when none has been idle long enough.
     pub(super) fn add(shared: &Arc<Shared>, session: &Arc<Session>) -> bool {
-        let (settings, principal) = (&shared.settings, session.principal.as_ref());
+        let (options, principal) = (&shared.options, session.principal.as_ref());
         let mut known = shared.sessions.known();
         let mut evicted = Vec::new();
         // Both limits can be reached, and a session that counts for one may not count for the other.
-        while let Some(full) = known.full(settings, principal) {
-            let oldest = known.evictable(settings, full, principal).and_then(|id| known.remove(&id));
+        while let Some(full) = known.full(options, principal) {
+            let oldest = known.evictable(options, full, principal).and_then(|id| known.remove(&id));
             let Some(oldest) = oldest else { break };
             evicted.push(oldest);
         }
-        let has_room = known.full(settings, principal).is_none();
+        let has_room = known.full(options, principal).is_none();
         if has_room {
             known.insert(session);
             if !std::mem::replace(&mut known.sweeping, true) {
@@ -391,7 +385,7 @@ impl Sessions {
 /// Ends the sessions nobody uses, for as long as there are any. One task for all of them.
 async fn sweep(shared: Weak<Shared>) {
     loop {
-        let Some(pause) = shared.upgrade().map(|shared| shared.settings.session_idle / 4) else { return };
+        let Some(pause) = shared.upgrade().map(|shared| shared.options.session_idle / 4) else { return };
         tokio::time::sleep(pause.clamp(Duration::from_millis(10), Duration::from_secs(15))).await;
         let Some(shared) = shared.upgrade() else { return };
         let now = Instant::now();
@@ -399,7 +393,7 @@ async fn sweep(shared: Weak<Shared>) {
             let mut known = shared.sessions.known();
             let expired: Vec<_> = known
                 .by_id
-                .extract_if(|_, session| session.is_expired(&shared.settings, now))
+                .extract_if(|_, session| session.is_expired(&shared.options, now))
                 .map(|(_, session)| session)
                 .collect();
             for session in &expired {
@@ -407,7 +401,7 @@ async fn sweep(shared: Weak<Shared>) {
             }
             known.shrink();
             for session in known.by_id.values() {
-                session.forget_old(&shared.settings, now);
+                session.forget_old(&shared.options, now);
             }
             // From here on a new session starts its own sweep.
             known.sweeping = !known.by_id.is_empty();

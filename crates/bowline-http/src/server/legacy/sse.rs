@@ -28,7 +28,7 @@ pub(in crate::server) fn stream_2024(shared: &Arc<Shared>, principal: Option<Arc
     let event = EventRef { event: Some("endpoint"), data: address.as_bytes(), ..EventRef::default() };
     drop(encode_event(&mut opening, &event));
     let standing = Arc::clone(&session.standing);
-    let reader = Reader::new(&session, standing, 0, Form::Plain, shared.settings.keep_alive);
+    let reader = Reader::new(&session, standing, 0, Form::Plain, shared.options.keep_alive);
     match reader {
         Some(reader) => {
             // Its calls answer here, so it ends with the server, but not before them.

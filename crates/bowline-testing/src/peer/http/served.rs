@@ -24,7 +24,7 @@ impl Served {
         let to = listener.local_addr()?;
         let listener = TcpListener::from_std(listener)?;
         let settings =
-            HttpOptions::new().path(ENDPOINT).sse_path(STREAM_2024).patience(PATIENCE).retry(PATIENCE);
+            HttpOptions::new().path(ENDPOINT).sse_path(STREAM_2024).stream_after(PATIENCE).retry(PATIENCE);
         let service = HttpService::with_options(handle, settings);
         let (stop, stopped) = oneshot::channel::<()>();
         let mut task = JoinSet::new();

@@ -1,7 +1,9 @@
 //! Requests that fail until the user has visited a page, in the words of each revision.
 
 use crate::{Error, error::Kind, round::Log};
-use bowline_proto::{replay::Asked, replay::Question, server::missing_capability, service::ClientView, uri};
+use bowline_proto::{
+    replay::OpenQuestions, replay::Question, server::missing_capability, service::ClientView, uri,
+};
 use bowline_types::{ElicitAction, ElicitParams, ElicitResult, ElicitUrlParams, Era, InputRequest, RpcError};
 
 /// The questions that send the user to the pages, or the error that does.
@@ -9,7 +11,7 @@ pub(crate) fn required(
     mut pages: Vec<ElicitUrlParams>,
     client: &ClientView,
     log: &Log,
-) -> Result<Asked, Error> {
+) -> Result<OpenQuestions, Error> {
     if pages.is_empty() {
         return Err(Error::internal("the handler wants the user to visit a page, and names none"));
     }

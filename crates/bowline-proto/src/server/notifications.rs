@@ -1,6 +1,6 @@
 //! Encodes the notifications of a running call for the revision of its caller.
 
-use crate::{encode, service::Notice};
+use crate::{encode, service::CallNotification};
 use bowline_types::{
     Adapt, ElicitationCompleteParams, Era, LogMessageParams, LoggingLevel, Method, ProgressParams,
     ProgressToken, Revision,
@@ -58,7 +58,7 @@ impl Threshold {
 
 /// Encodes the notifications of one call.
 #[derive(Debug)]
-pub struct Notices {
+pub struct NotificationEncoder {
     revision: Revision,
     token: Option<ProgressToken>,
     threshold: Threshold,
@@ -67,7 +67,7 @@ pub struct Notices {
     opened: Option<Arc<AtomicBool>>,
 }
 
-impl Notices {
+impl NotificationEncoder {
     /// Creates an encoder for a call of `revision` with a progress token.
     pub fn new(revision: Revision, token: Option<ProgressToken>, threshold: Threshold) -> Self {
         Self { revision, token, threshold, furthest: None, opened: None }
@@ -85,14 +85,16 @@ impl Notices {
     /// Encodes a notification; `None` if the caller does not receive it.
     ///
     /// Progress that does not increase is dropped, because the protocol requires that it increases.
-    pub fn encode(&mut self, notice: Notice) -> Option<Bytes> {
+    pub fn encode(&mut self, notice: CallNotification) -> Option<Bytes> {
         match notice {
-            Notice::Progress { .. } | Notice::ElicitationComplete { .. } | Notice::Custom { .. }
+            CallNotification::Progress { .. }
+            | CallNotification::ElicitationComplete { .. }
+            | CallNotification::Custom { .. }
                 if !self.is_open() =>
             {
                 None
             }
-            Notice::Progress { progress, total, message } => {
+            CallNotification::Progress { progress, total, message } => {
                 let progress_token = self.token.clone()?;
                 let grows = progress.is_finite() && self.furthest.is_none_or(|furthest| progress > furthest);
                 if !grows {
@@ -105,7 +107,7 @@ impl Notices {
                 params.adapt(self.revision);
                 Some(encode::notify(Method::Progress, &params))
             }
-            Notice::Log { level, logger, data } => {
+            CallNotification::Log { level, logger, data } => {
                 if !self.threshold.admits(level) {
                     return None;
                 }
@@ -113,14 +115,16 @@ impl Notices {
                 Some(encode::notify(Method::Message, &params))
             }
             // A matter of the transport.
-            Notice::HangUp => None,
-            Notice::ElicitationComplete { elicitation_id } => {
+            CallNotification::CloseStream => None,
+            CallNotification::ElicitationComplete { elicitation_id } => {
                 let known = self.revision.era() == Era::Legacy
                     && Method::ElicitationComplete.exists_in(self.revision);
                 let params = ElicitationCompleteParams::new(elicitation_id);
                 known.then(|| encode::notify(Method::ElicitationComplete, &params))
             }
-            Notice::Custom { method, params } => Some(encode::custom(None, &method, params.as_ref())),
+            CallNotification::Custom { method, params } => {
+                Some(encode::custom(None, &method, params.as_ref()))
+            }
         }
     }
 }

@@ -4,20 +4,20 @@ use crate::{
     Ctx, Error,
     complete::CompletionRequest,
     error::Kind,
-    exact,
     handler::Running,
     limits::Limits,
     lists::{self, allows},
     method::CustomHandlers,
     registry::{Registry, Snapshot},
     resource::{Resource, ResourceSource},
+    result_check,
     round::{Ended, Log, Round},
     tool::ReadyTool,
     transport::unix_time,
-    visit,
+    url_elicitation,
 };
 use bowline_proto::{
-    replay::{Asked, check_size},
+    replay::{OpenQuestions, check_size},
     server::{CacheHint, Profile},
     service::{BoxFuture, Call, Chain, ClientView, MethodName, Notifier, Outcome, Reply, Service},
 };
@@ -160,7 +160,9 @@ impl Core {
             Ok(Finished::Done(Ok(mut result))) => tool
                 .check_output(&result)
                 .map_err(|error| rpc_error(error, client))
-                .and_then(|()| exact::tool_result(&mut result).map_err(|reason| returned(name, &reason)))
+                .and_then(|()| {
+                    result_check::tool_result(&mut result).map_err(|reason| returned(name, &reason))
+                })
                 .map(|()| result),
             Ok(Finished::Done(Err(error))) => tool_error(error, client),
             Err(error) => Err(error),
@@ -238,7 +240,7 @@ impl Core {
         match self.round(running, ctx, &params.name).await? {
             Finished::Asks(asked) => Ok(needs_input(asked)),
             Finished::Done(Ok(mut result)) => {
-                exact::prompt_result(&mut result).map_err(|reason| returned(&params.name, &reason))?;
+                result_check::prompt_result(&mut result).map_err(|reason| returned(&params.name, &reason))?;
                 if result.description.is_none() {
                     result.description.clone_from(&prompt.definition.description);
                 }
@@ -262,7 +264,7 @@ impl Core {
             Finished::Done(listed) => listed.map_err(|error| rpc_error(error, client))?,
         };
         for resource in &resources {
-            exact::annotations(resource.annotations.as_ref())
+            result_check::annotations(resource.annotations.as_ref())
                 .map_err(|reason| returned(&resource.uri, &reason))?;
         }
         Ok(resources)
@@ -297,7 +299,7 @@ impl Core {
     fn settle<T>(&self, done: Result<T, Error>, ctx: &Ctx, name: &str) -> Result<Finished<T>, RpcError> {
         let Err(error) = done else { return Ok(Finished::Done(done)) };
         match error.into_kind() {
-            Kind::Visit(pages) => match visit::required(pages, ctx.client(), ctx.log_of_round()) {
+            Kind::Visit(pages) => match url_elicitation::required(pages, ctx.client(), ctx.log_of_round()) {
                 Ok(asked) => self.asks(asked, name, ctx.client()),
                 Err(error) => Ok(Finished::Done(Err(error))),
             },
@@ -305,7 +307,12 @@ impl Core {
         }
     }
 
-    fn asks<T>(&self, asked: Asked, name: &str, client: &ClientView) -> Result<Finished<T>, RpcError> {
+    fn asks<T>(
+        &self,
+        asked: OpenQuestions,
+        name: &str,
+        client: &ClientView,
+    ) -> Result<Finished<T>, RpcError> {
         let limit = self.limits.rounds;
         if asked.replay.rounds() > limit {
             return Err(RpcError::internal(format!(
@@ -429,10 +436,10 @@ fn call_panicked() -> Outcome {
 
 enum Finished<T> {
     Done(Result<T, Error>),
-    Asks(Asked),
+    Asks(OpenQuestions),
 }
 
-fn needs_input(asked: Asked) -> Outcome {
+fn needs_input(asked: OpenQuestions) -> Outcome {
     Outcome::NeedsInput(Box::new(asked))
 }
 
