@@ -41,7 +41,7 @@ pub(super) type Attributes = Vec<(&'static str, Value)>;
 /// use bowline_telemetry::{Operation, Transport};
 /// use bowline_types::{Method, Revision};
 ///
-/// let operation = Operation::new(Method::CallTool).tool("create_issue").upstream("github").wire(Transport::Pipe);
+/// let operation = Operation::new(Method::CallTool).tool("create_issue").upstream("github").transport(Transport::Pipe);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Operation {

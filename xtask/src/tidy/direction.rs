@@ -207,13 +207,13 @@ mod tests {
 
     #[test]
     fn tests_may_use_anything_and_builds_may_not() {
-        let server = package("bowline-server", &[]);
+        let client = package("bowline-client", &[]);
         assert_eq!(
-            findings(&[package("bowline-client", &[("bowline-server", Kind::Dev)]), server.clone()]),
+            findings(&[package("bowline-server", &[("bowline-client", Kind::Dev)]), client.clone()]),
             []
         );
         assert_eq!(
-            findings(&[package("bowline-client", &[("bowline-server", Kind::Build)]), server]).len(),
+            findings(&[package("bowline-server", &[("bowline-client", Kind::Build)]), client]).len(),
             1
         );
         assert_eq!(findings(&[package("bowline-proto", &[("tokio", Kind::Dev)])]), []);

@@ -113,7 +113,7 @@ fn up_prints_lines_without_a_terminal() {
     up.signal(Signal::TERM);
     let (code, messages) = up.end();
     assert_eq!(code, Some(0), "{messages}");
-    for wanted in ["INFO a server is ready server=\"files\"", "Shutting down"] {
+    for wanted in ["INFO server is ready server=\"files\"", "Shutting down"] {
         assert!(messages.contains(wanted), "{messages}");
     }
     assert!(!messages.contains("a call has ended"), "a call is no change of state: {messages}");

@@ -408,7 +408,9 @@ async fn reading_and_prompts_go_the_same_way() {
     assert_eq!(gate.take_asked().len(), 1);
     // A tool of the same name is something else.
     assert_eq!(outcome(&guard, &tool("secret", "")).await.unwrap_err().0, RefusalKind::Cancelled);
-    assert_eq!(guard.access(&FILES, Action::Call, "x").await.unwrap_err().kind(), RefusalKind::Unsafe);
+    // A custom method may change things, so the user is asked.
+    assert_eq!(guard.access(&FILES, Action::Call, "x").await.unwrap_err().kind(), RefusalKind::Cancelled);
+    assert_eq!(guard.access(&FILES, Action::Sample, "x").await.unwrap_err().kind(), RefusalKind::Unsafe);
 }
 
 fn ask_model() -> CreateMessageParams {

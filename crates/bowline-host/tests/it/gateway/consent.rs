@@ -319,7 +319,7 @@ async fn a_server_of_the_project_is_approved_through_the_client() {
         let answer = caller.call("far__approve_server").await;
         assert_eq!(text(&answer), "the server `far` is approved; its tools are now listed", "{revision}");
         let message = caller.asked[0]["message"].as_str().unwrap();
-        assert!(message.contains("[far] This server comes with the project."), "{message}");
+        assert!(message.contains("[far] This server is defined by the project."), "{message}");
         assert!(message.contains(&far.url), "{message}");
         assert_eq!(text(&caller.call("far__fast").await), "fast is done");
         // The approval holds for the next run as well.

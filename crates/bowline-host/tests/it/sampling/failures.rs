@@ -290,7 +290,7 @@ async fn an_answer_that_makes_no_sense() {
     )
     .await;
     fails(Site::open_ai, vec![reply(200, r#"{"choices":[{"message":{"content":7}}]}"#)], expect![[r#"
-        provider `prov`, model `m-1`: its response is invalid: data did not match any variant of untagged enum Said at line 1 column 36
+        provider `prov`, model `m-1`: its response is invalid: data did not match any variant of untagged enum ResponseContent at line 1 column 36
         -32603 the model provider sent an invalid response
     "#]]).await;
     fails(

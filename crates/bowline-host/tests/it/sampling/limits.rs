@@ -58,17 +58,17 @@ async fn a_server_that_has_used_up_its_share_is_told_which() {
         (
             Caps::new().tokens_per_run(30),
             Cap::TokensPerRun,
-            "sampling refused: this server may use 30 tokens per run, and has",
+            "sampling refused: this server has reached its limit of 30 tokens per run",
         ),
         (
             Caps::new().tokens_per_hour(30),
             Cap::TokensPerHour,
-            "sampling refused: this server may use 30 tokens per hour, and has",
+            "sampling refused: this server has reached its limit of 30 tokens per hour",
         ),
         (
             Caps::new().calls_per_hour(1),
             Cap::CallsPerHour,
-            "sampling refused: this server may use 1 calls per hour, and has",
+            "sampling refused: this server has reached its limit of 1 calls per hour",
         ),
     ] {
         let site = Site::new([reply(200, said("ok")), reply(200, said("ok"))]).await;
