@@ -37,7 +37,7 @@ pub struct Broker(Arc<Shared>);
 struct Shared {
     models: Vec<Ready>,
     tracker: Arc<UsageTracker>,
-    request_settings: RequestSettings,
+    requests: RequestSettings,
     post: Box<dyn Post>,
     random: Box<dyn Fn() -> u64 + Send + Sync>,
 }
@@ -97,7 +97,7 @@ impl Broker {
             return Ok(None);
         }
         settings.check()?;
-        let Settings { providers, models, caps, request_settings } = settings;
+        let Settings { providers, models, caps, requests } = settings;
         let mut ready = Vec::with_capacity(models.len());
         for model in models {
             let provider = providers.iter().find(|provider| provider.name == model.provider).cloned();
@@ -107,7 +107,7 @@ impl Broker {
             ready.push(Ready { provider, url, headers, quirks, model });
         }
         let (tracker, post, random) = (UsageTracker::new(caps), Box::new(post), Box::new(random));
-        Ok(Some(Self(Arc::new(Shared { models: ready, tracker, request_settings, post, random }))))
+        Ok(Some(Self(Arc::new(Shared { models: ready, tracker, requests, post, random }))))
     }
 
     /// Asks a model what a server wants to know.
@@ -202,7 +202,7 @@ impl fmt::Debug for Broker {
         let models: Vec<_> = self.0.models.iter().map(|ready| &ready.model).collect();
         f.debug_struct("Broker")
             .field("models", &models)
-            .field("pace", &self.0.request_settings)
+            .field("requests", &self.0.requests)
             .finish_non_exhaustive()
     }
 }
@@ -321,7 +321,7 @@ impl Shared {
     /// Asks until there is an answer, or no sense in asking again.
     async fn ask(&self, ready: &Ready, mut request: ModelRequest<'_>) -> Result<ModelResponse, SampleError> {
         let now = Instant::now();
-        let deadline = now.checked_add(self.request_settings.timeout).unwrap_or(now + ONE_YEAR);
+        let deadline = now.checked_add(self.requests.timeout).unwrap_or(now + ONE_YEAR);
         let mut attempt = 0;
         loop {
             let written = ready.write(&request)?;
@@ -329,7 +329,7 @@ impl Shared {
             let answer = timeout_at(deadline, posted).await.map_err(|_| {
                 SampleError::new(
                     SampleErrorKind::TimedOut,
-                    format!("{}: {:?}", ready.url, self.request_settings.timeout),
+                    format!("{}: {:?}", ready.url, self.requests.timeout),
                 )
             })?;
             let answer = answer.map_err(|error| ready.no_answer(&error))?;
@@ -348,17 +348,14 @@ impl Shared {
             }
             let kind = error_kind(answer.status, &provider_error);
             let failure = ready.failure(kind, &answer, &provider_error);
-            let delay =
-                match retry(kind, &provider_error, &answer.headers, attempt, self.request_settings.retries) {
-                    Retry::Never => return Err(failure),
-                    Retry::Soon => self.share(self.backoff(attempt)),
-                    Retry::After(asked) if asked > self.request_settings.longest_delay => {
-                        return Err(failure);
-                    }
-                    Retry::After(asked) => {
-                        asked.saturating_add(self.share(self.request_settings.first_delay))
-                    }
-                };
+            let delay = match retry(kind, &provider_error, &answer.headers, attempt, self.requests.retries) {
+                Retry::Never => return Err(failure),
+                Retry::Soon => self.share(self.backoff(attempt)),
+                Retry::After(asked) if asked > self.requests.longest_delay => {
+                    return Err(failure);
+                }
+                Retry::After(asked) => asked.saturating_add(self.share(self.requests.first_delay)),
+            };
             if deadline.duration_since(Instant::now()) <= delay {
                 return Err(failure);
             }
@@ -370,7 +367,7 @@ impl Shared {
 
     fn backoff(&self, attempt: u32) -> Duration {
         let factor = 2_u32.checked_pow(attempt).unwrap_or(u32::MAX);
-        self.request_settings.first_delay.saturating_mul(factor).min(self.request_settings.longest_delay)
+        self.requests.first_delay.saturating_mul(factor).min(self.requests.longest_delay)
     }
 
     /// A random share of a delay, so that many who failed together do not come back together.

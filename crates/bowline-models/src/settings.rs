@@ -22,7 +22,7 @@ pub struct Settings {
     pub(super) providers: Vec<Provider>,
     pub(super) models: Vec<Model>,
     pub(super) caps: Caps,
-    pub(super) request_settings: RequestSettings,
+    pub(super) requests: RequestSettings,
 }
 
 impl Settings {
@@ -50,8 +50,8 @@ impl Settings {
     }
 
     /// How long a provider is waited for.
-    pub fn request_settings(mut self, request_settings: RequestSettings) -> Self {
-        self.request_settings = request_settings;
+    pub fn request_settings(mut self, requests: RequestSettings) -> Self {
+        self.requests = requests;
         self
     }
 

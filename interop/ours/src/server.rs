@@ -186,7 +186,7 @@ async fn main() -> bowline::Result {
     }
     match port {
         Some(port) => {
-            server.serve_http_with(("127.0.0.1", port), HttpOptions::new().sse_path("/sse")).await?
+            server.serve_http_with(("127.0.0.1", port), HttpOptions::new().sse_path("/sse")).await?;
         }
         None => server.serve_stdio().await?,
     }

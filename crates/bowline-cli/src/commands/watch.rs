@@ -50,7 +50,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
             // Drop received if the queue is full: a slow reader must not block the connection.
             .on_log(move |message| drop(logs.try_send((SystemTime::now(), ServerEvent::Log(message)))))
             .on_notification(move |event| {
-                drop(sender.try_send((SystemTime::now(), ServerEvent::Notification(event))))
+                drop(sender.try_send((SystemTime::now(), ServerEvent::Notification(event))));
             })
     };
     let (time, count) = (arguments.time, arguments.count);

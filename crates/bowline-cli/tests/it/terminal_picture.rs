@@ -109,8 +109,13 @@ fn pieces(span: &Span) -> Vec<(usize, &str, &'static str)> {
     pieces
 }
 
+/// A number of rows or columns, which are few.
+fn cells(count: usize) -> f32 {
+    f32::from(u16::try_from(count).expect("the terminal is small"))
+}
+
 fn draw(lines: &[Vec<Span>]) -> String {
-    let count = lines.len() as f32;
+    let count = cells(lines.len());
     let width = f32::from(COLUMNS) * CELL_WIDTH + 2.0 * MARGIN;
     let height = TITLE_BAR + count * LINE_HEIGHT + MARGIN;
     let mut svg = format!(
@@ -121,10 +126,10 @@ fn draw(lines: &[Vec<Span>]) -> String {
 "##
     );
     for (row, line) in lines.iter().enumerate() {
-        let y = TITLE_BAR + (row as f32 + 0.8) * LINE_HEIGHT;
+        let y = TITLE_BAR + (cells(row) + 0.8) * LINE_HEIGHT;
         for (column, text, style) in line.iter().flat_map(pieces) {
-            let x = MARGIN + column as f32 * CELL_WIDTH;
-            let length = text.chars().count() as f32 * CELL_WIDTH;
+            let x = MARGIN + cells(column) * CELL_WIDTH;
+            let length = cells(text.chars().count()) * CELL_WIDTH;
             let text = text.replace('&', "&amp;").replace('<', "&lt;");
             let _ = writeln!(
                 svg,

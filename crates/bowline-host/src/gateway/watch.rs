@@ -83,7 +83,7 @@ impl Gateway {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "the new configuration is invalid; keeping the previous one")
+                tracing::warn!(%error, "the new configuration is invalid; keeping the previous one");
             }
         }
     }

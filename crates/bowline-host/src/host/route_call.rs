@@ -67,6 +67,7 @@ pub(super) struct CallContext {
 }
 
 /// What a round begins with.
+#[expect(clippy::large_enum_variant, reason = "it is matched right after it is made and never stored")]
 enum Beginning {
     /// A call that runs, or is about to.
     Running { call: UpstreamCall, completed_rounds: u32, context: CallContext },

@@ -90,12 +90,11 @@ fn decode_octets(text: &str) -> (Vec<u8>, bool) {
     let mut is_valid = true;
     let mut rest = text.as_bytes();
     while let [byte, tail @ ..] = rest {
-        let (octet, after) = match encoded_octet(rest) {
-            Some(octet) => (octet, tail.get(2..).unwrap_or_default()),
-            None => {
-                is_valid &= *byte != b'%';
-                (*byte, tail)
-            }
+        let (octet, after) = if let Some(octet) = encoded_octet(rest) {
+            (octet, tail.get(2..).unwrap_or_default())
+        } else {
+            is_valid &= *byte != b'%';
+            (*byte, tail)
         };
         out.push(octet);
         rest = after;

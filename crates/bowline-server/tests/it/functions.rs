@@ -72,7 +72,7 @@ async fn a_task_local_of_a_middleware_is_visible_in_every_handler() {
     for revision in ["2025-11-25", "2026-07-28"] {
         let scoped = |call: Call, next: bowline_server::NextCall| USER.scope("ada", next.run(call));
         let server = Server::new("s")
-            .tool(Tool::new("at-once").handler(move || user()))
+            .tool(Tool::new("at-once").handler(user))
             .tool(Tool::new("async").handler(move || async move { user() }))
             .tool(Tool::new("later").handler(move || async move {
                 tokio::time::sleep(Duration::from_millis(1)).await;

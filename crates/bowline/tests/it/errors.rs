@@ -35,6 +35,7 @@ async fn ask(ctx: &Ctx) -> Result<Answer, HandlerError> {
     ctx.ask::<Answer>("Who?").await?.accepted().map_err(|error| Error::from(error).into())
 }
 
+#[expect(clippy::unused_self, reason = "the tools of a state are methods")]
 #[tools]
 impl Failing {
     #[tool]
@@ -212,15 +213,15 @@ async fn a_variable_of_the_wrong_type_is_named_with_the_type() {
 
 #[test]
 fn a_server_that_cannot_be_built_says_why_without_a_code() {
-    let broken = || Server::new("t").tool(Tool::new("no spaces").handler(|| ""));
-    let error: BuildError = broken().build().expect_err("the name is not allowed");
-    let message = "tool `no spaces`: the name holds ` `; letters, digits, `_`, `-` and `.` are allowed";
-    assert_eq!(error.to_string(), message);
     // It is an error like any other.
     fn start(server: Server) -> anyhow::Result<()> {
         server.build()?;
         Ok(())
     }
+    let broken = || Server::new("t").tool(Tool::new("no spaces").handler(|| ""));
+    let error: BuildError = broken().build().expect_err("the name is not allowed");
+    let message = "tool `no spaces`: the name holds ` `; letters, digits, `_`, `-` and `.` are allowed";
+    assert_eq!(error.to_string(), message);
     assert!(start(broken()).is_err_and(|error| error.is::<BuildError>()));
 }
 

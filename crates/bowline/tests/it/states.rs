@@ -206,6 +206,11 @@ mod travel {
     use bowline::prelude::*;
     use std::sync::Arc;
 
+    #[expect(
+        clippy::unused_self,
+        clippy::needless_pass_by_value,
+        reason = "the entries of a state are methods, and completers own their request"
+    )]
     #[tools(part = travel)]
     impl Atlas {
         /// Plan a trip.

@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
     let target = arguments.target.target(context)?;
     let timeout = target.timeout.unwrap_or(TIMEOUT);
-    let options = gather::GatherOptions { timeout: timeout, call: arguments.call };
+    let options = gather::GatherOptions { timeout, call: arguments.call };
     let mut facts = gather::gather(&target, context, options).await?;
     if let Some(page) = target.page() {
         facts.http = http_probe::gather(&page.resolve_headers().await?, &facts.spoken(), timeout).await;
