@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_believed_only_while_its_process_holds_the_lock() {
+    fn a_file_is_trusted_only_while_its_process_holds_the_lock() {
         let folder = tempfile::tempdir().expect("there is a folder for temporary files");
         let environment = environment(folder.path());
         let running = at(PORT, std::process::id());

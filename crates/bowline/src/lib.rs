@@ -60,7 +60,7 @@
 //!
 //! # A client's parts
 //!
-//! [`Client`](client::Client) connects to a server, whichever revision that speaks, and calls it.
+//! [`Client`] connects to a server, whichever revision that speaks, and calls it.
 //! [`command`](client::command) is a server to start; handlers set on [`Client::builder`](client::Client::builder) answer
 //! what the server asks back.
 //!
@@ -94,8 +94,8 @@
 //!
 //! # Many servers as one
 //!
-//! A [`Host`](host::Host) owns servers by name and offers all they offer as one, under one policy, to clients of any
-//! revision. A [`Gateway`](host::Gateway) is the host that a configuration describes.
+//! A [`Host`] owns servers by name and offers all they offer as one, under one policy, to clients of any
+//! revision. A [`Gateway`] is the host that a configuration describes.
 //!
 //! ```
 //! # #[cfg(feature = "host")]
