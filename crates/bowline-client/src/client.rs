@@ -3,12 +3,12 @@
 use crate::{
     Connect, Error, IntoConnect, Listen, Noise, Request, Result,
     builder::{self, ClientBuilder},
-    called::Called,
     core::{Core, State, about},
     driver,
     request::{Options, split_meta},
     shared::{Shared, lock},
     subscriptions,
+    tool_result::ToolResult,
 };
 use bowline_proto::{
     client::{ClientProfile, Negotiated},
@@ -113,9 +113,9 @@ impl Client {
 
     /// Calls a tool. The arguments are anything that serializes to an object; `()` means none.
     ///
-    /// A tool that failed is a result too: see [`Called::is_error`]. With `strict_output`, structured content that
+    /// A tool that failed is a result too: see [`ToolResult::is_error`]. With `strict_output`, structured content that
     /// breaks the schema under which the tool was listed is an error.
-    pub fn call(&self, name: impl Into<String>, arguments: impl Serialize) -> Request<Called> {
+    pub fn call(&self, name: impl Into<String>, arguments: impl Serialize) -> Request<ToolResult> {
         let name = name.into();
         let params = tool_params(&name, &arguments);
         let shared = Arc::clone(&self.core().shared);
@@ -127,11 +127,11 @@ impl Client {
                 Err(error) => tracing::warn!(%error, "passing on a result that breaks its schema"),
                 Ok(()) => {}
             }
-            Ok(Called::from(result))
+            Ok(ToolResult::from(result))
         })
     }
 
-    /// Calls a tool and reads its result as a type: see [`Called::json`].
+    /// Calls a tool and reads its result as a type: see [`ToolResult::json`].
     ///
     /// A tool that failed is an error with the text of its result.
     pub fn call_as<T: DeserializeOwned + Send + 'static>(
@@ -147,7 +147,7 @@ impl Client {
             tracing::debug!(tool = name, failed = result.failed(), "called a tool");
             match shared.tools.check(&name, &result) {
                 Err(error) if shared.settings.strict_output => Err(error),
-                _ => Called::from(result).json(),
+                _ => ToolResult::from(result).json(),
             }
         })
     }

@@ -134,7 +134,7 @@ async fn stay(core: &Arc<Core>, connection: &Arc<Connection>, is_first: bool, ea
     let keep = async {
         subscriptions::reopen(core, connection, earlier).await;
         if connection.is_modern() {
-            return subscriptions::mend(core, connection).await;
+            return subscriptions::resubscribe(core, connection).await;
         }
         match core.shared.settings.keep_alive {
             Some(interval) => keep_alive(core, connection, interval).await,

@@ -31,7 +31,6 @@
 mod answering;
 mod builder;
 mod cache;
-mod called;
 mod client;
 mod connection;
 mod core;
@@ -48,6 +47,7 @@ mod relay;
 mod request;
 mod shared;
 mod subscriptions;
+mod tool_result;
 mod tools;
 mod transport;
 mod web;
@@ -59,7 +59,6 @@ pub use bowline_proto::{
 };
 pub use bowline_types::Answer;
 pub use builder::ClientBuilder;
-pub use called::Called;
 pub use client::Client;
 pub use error::{Error, Result};
 pub use forms::{check_field, check_form};
@@ -75,6 +74,7 @@ pub use relay::{CallKey, Relay, RelayWith, Relayed};
 pub use request::Request;
 pub use shared::Noise;
 pub use subscriptions::Listen;
+pub use tool_result::ToolResult;
 pub use transport::{
     CancelWay, ClientEnd, Connect, Inbox, IntoConnect, Outgoing, OutgoingKind, Receive, ServerEnd, Stream,
     Transport, memory,

@@ -196,10 +196,10 @@ pub mod server {
 #[cfg(feature = "client")]
 pub mod client {
     pub use bowline_client::{
-        Answer, Ask, AskUrl, Backoff, BoxFuture, Called, Change, Child, Client, ClientBuilder, ClientEnd,
-        Command, Connect, Direction, Environment, Error, Exit, IntoAnswer, Items, Limits, ListBudget,
-        ListLimits, Listen, Negotiated, Notification, OpenError, Page, ProcessError, Request, Restart,
-        Result, Retry, ServerEnd, Stderr, StderrMode, Stream, check_field, check_form, choose_model, command,
+        Answer, Ask, AskUrl, Backoff, BoxFuture, Change, Child, Client, ClientBuilder, ClientEnd, Command,
+        Connect, Direction, Environment, Error, Exit, IntoAnswer, Items, Limits, ListBudget, ListLimits,
+        Listen, Negotiated, Notification, OpenError, Page, ProcessError, Request, Restart, Result, Retry,
+        ServerEnd, Stderr, StderrMode, Stream, ToolResult, check_field, check_form, choose_model, command,
         is_accessible_root, memory,
     };
 }

@@ -72,7 +72,7 @@ impl Served {
 async fn start(
     client: &Client,
     milliseconds: u64,
-) -> tokio::task::JoinHandle<bowline::client::Result<bowline::client::Called>> {
+) -> tokio::task::JoinHandle<bowline::client::Result<bowline::client::ToolResult>> {
     let (begun, begins) = tokio::sync::oneshot::channel();
     let begun = std::sync::Mutex::new(Some(begun));
     let call = client.call("stamp", json!({ "milliseconds": milliseconds })).progress(move |_| {

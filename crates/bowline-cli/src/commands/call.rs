@@ -11,7 +11,7 @@ use crate::{
     target::{ConnectionArguments, Interaction, RequestOptions},
     tool_arguments,
 };
-use bowline_client::Called;
+use bowline_client::ToolResult;
 use bowline_host::gateway::REFUSED;
 use bowline_text::visible;
 use bowline_types::{ContentBlock, error_code};
@@ -118,7 +118,7 @@ pub(crate) async fn call(
 }
 
 /// Returns the result in the format of the protocol, without metadata.
-fn as_json(called: &Called) -> Value {
+fn as_json(called: &ToolResult) -> Value {
     let mut result = Map::new();
     result.insert("content".to_owned(), json!(called.content));
     if let Some(structured) = &called.structured {

@@ -11,7 +11,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::runtime::Handle;
 #[cfg(unix)]
 use {
-    super::{cradle::Cradle, watchdog},
+    super::{placeholder::PlaceholderGroup, watchdog},
     rustix::process::{Pid, Signal, kill_process_group},
     tokio::signal::unix::{self, SignalKind},
 };
@@ -131,8 +131,8 @@ impl Group {
 /// Starts a program in a group that is known before there is a program in it.
 #[cfg(unix)]
 fn start_in_group(mut command: Command) -> io::Result<(tokio::process::Child, Pid)> {
-    let cradle = match Cradle::new() {
-        Ok(cradle) => cradle,
+    let placeholder = match PlaceholderGroup::new() {
+        Ok(placeholder) => placeholder,
         // Without a shell there is no watchdog either, and nothing to be known by it.
         Err(error) => {
             tracing::debug!(%error, "a program leads its own group");
@@ -142,11 +142,11 @@ fn start_in_group(mut command: Command) -> io::Result<(tokio::process::Child, Pi
             return Ok((program, group));
         }
     };
-    let group = cradle.group();
+    let group = placeholder.group();
     match command.process_group(group.as_raw_nonzero().get()).spawn() {
         Ok(program) => Ok((program, group)),
         Err(error) => {
-            cradle.abandon();
+            placeholder.abandon();
             Err(error)
         }
     }

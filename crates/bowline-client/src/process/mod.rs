@@ -5,12 +5,12 @@
 
 mod child;
 mod command;
-#[cfg(unix)]
-mod cradle;
 mod environment;
 mod error;
 mod group;
 mod limits;
+#[cfg(unix)]
+mod placeholder;
 mod restart;
 mod stderr;
 #[cfg(unix)]

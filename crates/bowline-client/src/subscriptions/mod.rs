@@ -2,12 +2,12 @@
 
 mod listen;
 mod managed;
-mod mend;
+mod resubscribe;
 
 pub use listen::Listen;
 pub(crate) use listen::{Earlier, reopen, start};
 pub(crate) use managed::Managed;
-pub(crate) use mend::mend;
+pub(crate) use resubscribe::resubscribe;
 
 use crate::{Error, Result, connection::InFlight, shared::lock};
 use bowline_proto::{subscribe::Change, uri};

@@ -206,24 +206,24 @@ mod tests {
     use std::{cell::RefCell, time::UNIX_EPOCH};
 
     /// Files with their times, and a clock.
-    struct Desk {
+    struct Fixture {
         files: RefCell<BTreeMap<PathBuf, (u64, &'static str)>>,
         now: u64,
         watched: Watched,
     }
 
-    impl Desk {
+    impl Fixture {
         fn new() -> Self {
             let files = BTreeMap::from([(PathBuf::from("a"), (1, "one"))]);
-            let mut desk = Self {
+            let mut watched = Self {
                 files: RefCell::new(files),
                 now: 100,
                 watched: Watched::new(["a", "b"].map(PathBuf::from)),
             };
             // What is there at first is no change.
-            desk.tick();
-            desk.watched.pending = false;
-            desk
+            watched.tick();
+            watched.watched.pending = false;
+            watched
         }
 
         fn put(&self, path: &str, time: u64, text: &'static str) {
@@ -246,43 +246,43 @@ mod tests {
 
     #[test]
     fn a_change_counts_once_and_only_when_it_is_over() {
-        let mut desk = Desk::new();
-        assert!(!desk.tick());
-        desk.put("a", 101, "two, half");
-        assert!(!desk.tick());
-        desk.put("a", 102, "two, whole");
-        assert!(!desk.tick());
-        assert!(desk.tick());
-        assert!(!desk.tick());
+        let mut watched = Fixture::new();
+        assert!(!watched.tick());
+        watched.put("a", 101, "two, half");
+        assert!(!watched.tick());
+        watched.put("a", 102, "two, whole");
+        assert!(!watched.tick());
+        assert!(watched.tick());
+        assert!(!watched.tick());
     }
 
     #[test]
     fn a_file_that_is_touched_or_written_as_it_was_is_no_change() {
-        let mut desk = Desk::new();
-        desk.put("a", 101, "one");
-        assert!(!desk.tick());
-        assert!(!desk.tick());
+        let mut watched = Fixture::new();
+        watched.put("a", 101, "one");
+        assert!(!watched.tick());
+        assert!(!watched.tick());
     }
 
     #[test]
     fn a_change_that_keeps_length_and_time_is_noticed() {
-        let mut desk = Desk::new();
-        desk.put("a", 102, "two");
-        assert!(!desk.tick());
-        assert!(desk.tick());
-        desk.put("a", 102, "six");
-        assert!(!desk.tick());
-        assert!(desk.tick());
+        let mut watched = Fixture::new();
+        watched.put("a", 102, "two");
+        assert!(!watched.tick());
+        assert!(watched.tick());
+        watched.put("a", 102, "six");
+        assert!(!watched.tick());
+        assert!(watched.tick());
     }
 
     #[test]
     fn files_come_and_go() {
-        let mut desk = Desk::new();
-        desk.put("b", 50, "new");
-        assert!(!desk.tick());
-        assert!(desk.tick());
-        desk.files.borrow_mut().clear();
-        assert!(!desk.tick());
-        assert!(desk.tick());
+        let mut watched = Fixture::new();
+        watched.put("b", 50, "new");
+        assert!(!watched.tick());
+        assert!(watched.tick());
+        watched.files.borrow_mut().clear();
+        assert!(!watched.tick());
+        assert!(watched.tick());
     }
 }

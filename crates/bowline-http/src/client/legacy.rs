@@ -1,11 +1,11 @@
 //! A message of the legacy eras: a POST within a session, whose reply may be a stream that can be come back to.
 
 use super::{
-    line::{Line, Place},
+    backoff::Backoff,
+    connection::{Connection, Place},
     modern::{take_whole, too_long},
-    pace::Pace,
     reply::{Events, Media, Next, Reply, broken_off, message},
-    standing,
+    session_stream,
     transport::Answer,
     two_endpoints,
 };
@@ -27,31 +27,31 @@ const LONGEST_RETURN: Duration = Duration::from_secs(2);
 
 /// Sends a request and takes in its reply.
 pub(super) async fn request(
-    line: &Arc<Line>,
+    connection: &Arc<Connection>,
     id: &Id,
     method: &str,
     frame: &Bytes,
     place: Place,
 ) -> Result<Answer> {
-    line.order.before(&place).await;
+    connection.order.before(&place).await;
     if method == Method::Initialize.as_str() {
-        return initialize(line, id, frame).await;
+        return initialize(connection, id, frame).await;
     }
-    let session = line.session().is_some();
-    let reply = line.post(frame, line.session_headers()).await?;
+    let session = connection.session().is_some();
+    let reply = connection.post(frame, connection.session_headers()).await?;
     if reply.status == StatusCode::NOT_FOUND && session {
-        return Err(line.expire());
+        return Err(connection.expire());
     }
-    take_in(line, id, reply).await
+    take_in(connection, id, reply).await
 }
 
 /// Opens a session. A server that does not take the request at all may be one of 2024-11-05.
-async fn initialize(line: &Arc<Line>, id: &Id, frame: &Bytes) -> Result<Answer> {
+async fn initialize(connection: &Arc<Connection>, id: &Id, frame: &Bytes) -> Result<Answer> {
     // Without the session of an earlier attempt, if there was one.
-    let reply = line.post(frame, HeaderMap::new()).await?;
+    let reply = connection.post(frame, HeaderMap::new()).await?;
     if reply.status.is_success() {
-        line.join_session(&reply.headers);
-        return take_in(line, id, reply).await;
+        connection.join_session(&reply.headers);
+        return take_in(connection, id, reply).await;
     }
     let status = reply.status;
     let refusal = reply.refusal().await;
@@ -60,31 +60,33 @@ async fn initialize(line: &Arc<Line>, id: &Id, frame: &Bytes) -> Result<Answer> 
     // A server that explains itself in the words of the modern era is no server of the first one.
     let is_modern =
         refusal.as_rpc().is_some_and(|error| error.is_modern() || error.code == error_code::METHOD_NOT_FOUND);
-    if !elsewhere || is_modern || line.has_two_endpoints() || !two_endpoints::open(line).await? {
+    if !elsewhere || is_modern || connection.has_two_endpoints() || !two_endpoints::open(connection).await? {
         return Err(refusal);
     }
-    let reply = line.post(frame, HeaderMap::new()).await?;
-    take_in(line, id, reply).await
+    let reply = connection.post(frame, HeaderMap::new()).await?;
+    take_in(connection, id, reply).await
 }
 
-async fn take_in(line: &Line, id: &Id, reply: Reply) -> Result<Answer> {
+async fn take_in(connection: &Connection, id: &Id, reply: Reply) -> Result<Answer> {
     if !reply.status.is_success() {
         return Err(reply.refusal().await);
     }
-    if line.has_two_endpoints() {
-        return two_endpoints::posted(line, id, reply).await;
+    if connection.has_two_endpoints() {
+        return two_endpoints::posted(connection, id, reply).await;
     }
     match reply.media() {
-        Media::Json => take_whole(line, id, reply, |frame| line.inbox.accept_on(id, &frame)).await,
-        Media::Events => read(line, id, reply.events()).await,
+        Media::Json => {
+            take_whole(connection, id, reply, |frame| connection.inbox.accept_on(id, &frame)).await
+        }
+        Media::Events => read(connection, id, reply.events()).await,
         Media::Other(kind) => Err(reply.misfit(&kind).await),
     }
 }
 
 /// Reads a stream up to the answer, and comes back to it when it breaks off.
-async fn read(line: &Line, id: &Id, mut events: Events) -> Result<Answer> {
+async fn read(connection: &Connection, id: &Id, mut events: Events) -> Result<Answer> {
     let mut last: Option<String> = None;
-    let mut pace = Pace::new(LONGEST_RETURN);
+    let mut backoff = Backoff::new(LONGEST_RETURN);
     loop {
         let reason = loop {
             match events.next().await {
@@ -93,12 +95,12 @@ async fn read(line: &Line, id: &Id, mut events: Events) -> Result<Answer> {
                         last = Some(id.clone()).filter(|id| !id.is_empty());
                     }
                     if let Some(delay) = event.retry {
-                        pace.ask(delay);
+                        backoff.ask(delay);
                     }
                     let Some(frame) = message(event) else { continue };
-                    pace.succeeded();
-                    line.inbox.accept_on(id, &frame);
-                    if !line.inbox.awaits(id) {
+                    backoff.succeeded();
+                    connection.inbox.accept_on(id, &frame);
+                    if !connection.inbox.awaits(id) {
                         events.drain().await;
                         return Ok(Answer::Here);
                     }
@@ -108,16 +110,16 @@ async fn read(line: &Line, id: &Id, mut events: Events) -> Result<Answer> {
             }
         };
         let Some(last) = &last else { return Err(broken_off(reason)) };
-        events = come_back(line, last, &mut pace).await?;
+        events = come_back(connection, last, &mut backoff).await?;
     }
 }
 
 /// Opens a stream again behind the last event that was seen.
-async fn come_back(line: &Line, last: &str, pace: &mut Pace) -> Result<Events> {
+async fn come_back(connection: &Connection, last: &str, backoff: &mut Backoff) -> Result<Events> {
     let mut failures = 0;
     loop {
-        sleep(pace.next()).await;
-        let reply = line.get(resuming(line, last)?).await;
+        sleep(backoff.next()).await;
+        let reply = connection.get(resuming(connection, last)?).await;
         let error = match reply {
             Ok(reply) if reply.status.is_success() && reply.media() == Media::Events => {
                 return Ok(reply.events());
@@ -146,8 +148,8 @@ async fn come_back(line: &Line, last: &str, pace: &mut Pace) -> Result<Events> {
 }
 
 /// The headers that ask for what follows an event.
-pub(super) fn resuming(line: &Line, last: &str) -> Result<HeaderMap> {
-    let mut headers = line.session_headers();
+pub(super) fn resuming(connection: &Connection, last: &str) -> Result<HeaderMap> {
+    let mut headers = connection.session_headers();
     let last = HeaderValue::from_str(last)
         .map_err(|_| Error::malformed("the id of an event", "it does not fit into a header"))?;
     headers.insert("last-event-id", last);
@@ -156,9 +158,9 @@ pub(super) fn resuming(line: &Line, last: &str) -> Result<HeaderMap> {
 
 /// Tells the server that nobody waits any more for the answer to a request, when its reply is lost. In these revisions a
 /// closed connection does not say so: the server would go on with the call, or wait for what it has asked of the user.
-pub(super) fn give_up(line: &Arc<Line>, id: &Id, method: &str, error: &Error) {
-    let may_be_running = error.is_closed() && !error.is_unreachable() && !line.is_expired();
-    if !may_be_running || method == Method::Initialize.as_str() || line.revision().is_none() {
+pub(super) fn give_up(connection: &Arc<Connection>, id: &Id, method: &str, error: &Error) {
+    let may_be_running = error.is_closed() && !error.is_unreachable() && !connection.is_expired();
+    if !may_be_running || method == Method::Initialize.as_str() || connection.revision().is_none() {
         return;
     }
     let params = CancelledParams {
@@ -166,23 +168,23 @@ pub(super) fn give_up(line: &Arc<Line>, id: &Id, method: &str, error: &Error) {
         reason: Some("the reply was lost".into()),
         ..CancelledParams::default()
     };
-    let (telling, frame) = (Arc::clone(line), encode::notify(Method::Cancelled, &params));
+    let (telling, frame) = (Arc::clone(connection), encode::notify(Method::Cancelled, &params));
     // No request has to wait for it.
-    line.spawn(async move { tell(&telling, Some(Method::Cancelled.as_str()), &frame).await });
+    connection.spawn(async move { tell(&telling, Some(Method::Cancelled.as_str()), &frame).await });
 }
 
 /// Sends what needs no answer: a notification, or the response to a request of the server.
-pub(super) async fn tell(line: &Arc<Line>, method: Option<&str>, frame: &Bytes) {
+pub(super) async fn tell(connection: &Arc<Connection>, method: Option<&str>, frame: &Bytes) {
     let what = method.unwrap_or("a response");
-    let session = line.session().is_some();
-    match timeout(TELLING, post_until_heard(line, method, frame)).await {
+    let session = connection.session().is_some();
+    match timeout(TELLING, post_until_heard(connection, method, frame)).await {
         Ok(Ok(reply)) if reply.status.is_success() => {
-            if method == Some(Method::Initialized.as_str()) && !line.has_two_endpoints() {
-                line.spawn(standing::keep(Arc::clone(line)));
+            if method == Some(Method::Initialized.as_str()) && !connection.has_two_endpoints() {
+                connection.spawn(session_stream::keep(Arc::clone(connection)));
             }
             reply.drain().await;
         }
-        Ok(Ok(reply)) if reply.status == StatusCode::NOT_FOUND && session => drop(line.expire()),
+        Ok(Ok(reply)) if reply.status == StatusCode::NOT_FOUND && session => drop(connection.expire()),
         Ok(Ok(reply)) => {
             let error = reply.refusal().await;
             tracing::warn!(%error, what, "a message was refused");
@@ -194,16 +196,16 @@ pub(super) async fn tell(line: &Arc<Line>, method: Option<&str>, frame: &Bytes) 
 
 /// Posts what needs no answer, and again when the connection breaks before the server has acknowledged it: whoever waits
 /// for it at the server would wait in vain, and nobody here would know.
-async fn post_until_heard(line: &Line, method: Option<&str>, frame: &Bytes) -> Result<Reply> {
-    let mut pace = Pace::new(LONGEST_RETURN);
+async fn post_until_heard(connection: &Connection, method: Option<&str>, frame: &Bytes) -> Result<Reply> {
+    let mut backoff = Backoff::new(LONGEST_RETURN);
     let mut repeats = 0;
     loop {
-        match line.post(frame, line.session_headers()).await {
+        match connection.post(frame, connection.session_headers()).await {
             Err(error) if error.is_closed() && repeats < MAX_REPEATS && may_be_heard_twice(method) => {
                 tracing::debug!(%error, "a message may not have arrived; sending it again");
                 // The first time at once: most likely the server has just closed a connection that was idle.
                 if repeats > 0 {
-                    sleep(pace.next()).await;
+                    sleep(backoff.next()).await;
                 }
                 repeats += 1;
             }

@@ -5,17 +5,17 @@
 //! and read a reply is shared.
 
 mod authorize;
+mod backoff;
+mod connection;
 mod connector;
-mod courier;
 mod legacy;
-mod line;
-mod mirror;
 mod modern;
-mod pace;
+mod param_headers;
 mod post;
 mod proxy;
 mod reply;
-mod standing;
+mod sender;
+mod session_stream;
 mod target;
 mod transport;
 mod two_endpoints;

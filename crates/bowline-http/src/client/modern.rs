@@ -1,8 +1,8 @@
 //! A request of the modern era: one POST, which says in its headers what it is about, and one reply.
 
 use super::{
-    line::Line,
-    mirror,
+    connection::Connection,
+    param_headers,
     reply::{Events, Media, Next, Reply, broken_off, error_in, message},
     transport::Answer,
 };
@@ -27,46 +27,46 @@ pub(super) struct Request {
 }
 
 /// Sends a request and takes in its reply.
-pub(super) async fn request(line: &Line, request: &Request) -> Result<Answer> {
+pub(super) async fn request(connection: &Connection, request: &Request) -> Result<Answer> {
     let Request { id, method, name, params, frame } = request;
     let (method, name) = (&**method, name.as_deref());
     let tool = name.filter(|_| method == Method::CallTool.as_str());
     let mirrored = match tool {
-        Some(tool) => line.mirrors.headers(tool, params)?,
+        Some(tool) => connection.tool_headers.headers(tool, params)?,
         None => HeaderMap::new(),
     };
-    let version = match line.revision() {
+    let version = match connection.revision() {
         Some(revision) => Cow::Borrowed(revision.as_str()),
-        None => Cow::Owned(mirror::version_of(params).unwrap_or_default()),
+        None => Cow::Owned(param_headers::version_of(params).unwrap_or_default()),
     };
-    let reply = post(line, method, name, &version, frame, mirrored.clone()).await?;
+    let reply = post(connection, method, name, &version, frame, mirrored.clone()).await?;
     if reply.status.is_success() {
-        return deliver(line, id, method, reply).await;
+        return deliver(connection, id, method, reply).await;
     }
     let refusal = reply.refusal().await;
     let mismatch = refusal.as_rpc().is_some_and(|error| error.code == error_code::HEADER_MISMATCH);
     let Some(tool) = tool.filter(|_| mismatch) else { return Err(refusal) };
     // The tool may want other headers by now than when it was listed.
-    if let Err(error) = refresh(line, request, &version).await {
+    if let Err(error) = refresh(connection, request, &version).await {
         tracing::debug!(%error, "the tools could not be listed anew");
         return Err(refusal);
     }
-    let corrected = line.mirrors.headers(tool, params)?;
+    let corrected = connection.tool_headers.headers(tool, params)?;
     if corrected == mirrored {
         return Err(refusal);
     }
     tracing::debug!(tool, "sending a call again with other headers");
-    let reply = post(line, method, name, &version, frame, corrected).await?;
+    let reply = post(connection, method, name, &version, frame, corrected).await?;
     if !reply.status.is_success() {
         return Err(reply.refusal().await);
     }
-    deliver(line, id, method, reply).await
+    deliver(connection, id, method, reply).await
 }
 
 /// Sends a notification; 2026-07-28 has none of its own over HTTP, but extensions may.
-pub(super) async fn notify(line: &Line, method: &str, frame: &Bytes) {
-    let version = line.revision().map_or("", Revision::as_str);
-    match post(line, method, None, version, frame, HeaderMap::new()).await {
+pub(super) async fn notify(connection: &Connection, method: &str, frame: &Bytes) {
+    let version = connection.revision().map_or("", Revision::as_str);
+    match post(connection, method, None, version, frame, HeaderMap::new()).await {
         Ok(reply) if reply.status.is_success() => reply.drain().await,
         Ok(reply) => {
             let error = reply.refusal().await;
@@ -77,7 +77,7 @@ pub(super) async fn notify(line: &Line, method: &str, frame: &Bytes) {
 }
 
 async fn post(
-    line: &Line,
+    connection: &Connection,
     method: &str,
     name: Option<&str>,
     version: &str,
@@ -95,17 +95,17 @@ async fn post(
             .map_err(|_| Error::misuse(format!("`{method}` does not fit into a header")))?;
         headers.insert(header, value);
     }
-    line.post(frame, headers).await
+    connection.post(frame, headers).await
 }
 
 /// Takes in a reply, up to the answer.
-async fn deliver(line: &Line, id: &Id, method: &str, reply: Reply) -> Result<Answer> {
+async fn deliver(connection: &Connection, id: &Id, method: &str, reply: Reply) -> Result<Answer> {
     let accept = |frame: Bytes| {
         let lists = method == Method::ListTools.as_str();
-        line.inbox.accept_on(id, &if lists { line.mirrors.screen(frame) } else { frame });
+        connection.inbox.accept_on(id, &if lists { connection.tool_headers.screen(frame) } else { frame });
     };
     match reply.media() {
-        Media::Json => take_whole(line, id, reply, accept).await,
+        Media::Json => take_whole(connection, id, reply, accept).await,
         Media::Events => {
             let mut events = reply.events();
             loop {
@@ -113,7 +113,7 @@ async fn deliver(line: &Line, id: &Id, method: &str, reply: Reply) -> Result<Ans
                     Next::Event(event) => {
                         let Some(frame) = message(event) else { continue };
                         accept(frame);
-                        if !line.inbox.awaits(id) {
+                        if !connection.inbox.awaits(id) {
                             events.drain().await;
                             return Ok(Answer::Here);
                         }
@@ -133,7 +133,7 @@ pub(super) fn too_long() -> Error {
 
 /// Takes in a reply that is one message.
 pub(super) async fn take_whole(
-    line: &Line,
+    connection: &Connection,
     id: &Id,
     reply: Reply,
     accept: impl FnOnce(Bytes),
@@ -143,21 +143,21 @@ pub(super) async fn take_whole(
     accept(body.clone());
     // An error that names no request can only be about this one.
     match error_in(&body) {
-        Some(error) if line.inbox.awaits(id) => Err(error.into()),
+        Some(error) if connection.inbox.awaits(id) => Err(error.into()),
         _ => Ok(Answer::Here),
     }
 }
 
 /// Lists the tools anew, to learn which headers they want.
-async fn refresh(line: &Line, call: &Request, version: &str) -> Result<()> {
+async fn refresh(connection: &Connection, call: &Request, version: &str) -> Result<()> {
     let method = Method::ListTools.as_str();
     let mut cursor: Option<String> = None;
     for page in 0..MAX_PAGES {
         let id = format!("tools-for-{}-{page}", call.id);
-        let Some(frame) = mirror::listing_request(&call.params, &id, cursor.as_deref()) else {
+        let Some(frame) = param_headers::listing_request(&call.params, &id, cursor.as_deref()) else {
             return Ok(());
         };
-        let reply = post(line, method, None, version, &frame, HeaderMap::new()).await?;
+        let reply = post(connection, method, None, version, &frame, HeaderMap::new()).await?;
         if !reply.status.is_success() {
             return Err(reply.refusal().await);
         }
@@ -166,8 +166,8 @@ async fn refresh(line: &Line, call: &Request, version: &str) -> Result<()> {
             Media::Events => page_in(reply.events()).await?,
             Media::Other(kind) => return Err(reply.misfit(&kind).await),
         };
-        let next = mirror::next_page(&answer)?;
-        line.mirrors.screen(answer);
+        let next = param_headers::next_page(&answer)?;
+        connection.tool_headers.screen(answer);
         match next {
             Some(next) if Some(&next) != cursor.as_ref() => cursor = Some(next),
             _ => return Ok(()),
@@ -181,7 +181,7 @@ async fn page_in(mut events: Events) -> Result<Bytes> {
     loop {
         match events.next().await {
             Next::Event(event) => match message(event) {
-                Some(frame) if mirror::next_page(&frame).is_ok() || error_in(&frame).is_some() => {
+                Some(frame) if param_headers::next_page(&frame).is_ok() || error_in(&frame).is_some() => {
                     return Ok(frame);
                 }
                 _ => {}

@@ -2,8 +2,8 @@
 
 use super::{
     connector::{self, Connector, Resolve},
-    courier::{Loss, Payload, Pool, pool},
     proxy::Proxy,
+    sender::{Loss, Payload, Pool, pool},
     url,
 };
 use bowline_client::BoxFuture;

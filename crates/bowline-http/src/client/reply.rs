@@ -1,6 +1,6 @@
 //! Reading a reply: one message, a stream of events, or a refusal.
 
-use super::courier::lost;
+use super::sender::lost;
 use bowline_client::{Error, Result};
 use bowline_proto::{
     envelope::{self, Message},
@@ -202,7 +202,7 @@ fn describe(status: StatusCode, body: &[u8]) -> String {
     }
 }
 
-/// The beginning of a text, on one line.
+/// The beginning of a text, on one connection.
 pub(super) fn shown(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body.get(..SHOWN * 4).unwrap_or(body));
     let mut out = String::new();

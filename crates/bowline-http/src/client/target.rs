@@ -2,11 +2,11 @@
 
 use super::{
     authorize::{Authorizer, Challenge},
+    connection::{Connection, Found, lock},
     connector::{self, Connector},
-    courier::Courier,
-    line::{Found, Line, lock},
     post::{PostAnswer, PostError, Poster},
     proxy::Proxy,
+    sender::RequestSender,
     transport::HttpTransport,
     url,
 };
@@ -139,7 +139,7 @@ impl HttpTarget {
     /// which may have no end. No rule of the protocol is kept: for whoever wants to see what a server makes of that.
     ///
     /// Dropping the future aborts the request.
-    pub async fn knock(
+    pub async fn probe(
         &self,
         method: Method,
         mut headers: HeaderMap,
@@ -172,8 +172,8 @@ impl HttpTarget {
         let tls = connector::tls(&url, &self.trusted)?;
         let connector = Connector::new(tls, via, None, self.connect_timeout);
         let limit = self.max_message.min(inbox.max_frame());
-        let courier = Courier::new(connector, headers, self.authorizer.clone(), inbox.clone(), limit);
-        Ok(HttpTransport::new(Line::new(courier, url, inbox, Arc::clone(&self.found))))
+        let sender = RequestSender::new(connector, headers, self.authorizer.clone(), inbox.clone(), limit);
+        Ok(HttpTransport::new(Connection::new(sender, url, inbox, Arc::clone(&self.found))))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A connection as the client sees it.
 
-use super::{legacy, line::Line, modern};
+use super::{connection::Connection, legacy, modern};
 use bowline_client::{BoxFuture, CancelWay, Error, Negotiated, Outgoing, OutgoingKind, Result, Transport};
 use bowline_types::Id;
 use bytes::Bytes;
@@ -16,7 +16,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// One connection over HTTP.
 #[derive(Debug)]
 pub(super) struct HttpTransport {
-    line: Arc<Line>,
+    connection: Arc<Connection>,
 }
 
 /// Where the answer to a request is.
@@ -29,13 +29,13 @@ pub(super) enum Answer {
 }
 
 impl HttpTransport {
-    pub(super) fn new(line: Line) -> Self {
-        Self { line: Arc::new(line) }
+    pub(super) fn new(connection: Connection) -> Self {
+        Self { connection: Arc::new(connection) }
     }
 
     fn request(&self, id: Id, running: impl Future<Output = Result<Answer>> + Send + 'static) {
-        let (inbox, key) = (self.line.inbox.clone(), id.clone());
-        self.line.spawn_request(id, async move {
+        let (inbox, key) = (self.connection.inbox.clone(), id.clone());
+        self.connection.spawn_request(id, async move {
             match running.await {
                 Err(error) => inbox.fail(&key, error),
                 // Whatever came, it was not the answer, and there will be no other.
@@ -50,10 +50,10 @@ impl HttpTransport {
 
 impl Transport for HttpTransport {
     fn send(&self, outgoing: Outgoing) {
-        let line = Arc::clone(&self.line);
+        let connection = Arc::clone(&self.connection);
         let is_modern = match &outgoing.kind {
             OutgoingKind::Request { method, .. } | OutgoingKind::Notification { method } => {
-                line.is_modern(method)
+                connection.is_modern(method)
             }
             OutgoingKind::Response { .. } => false,
         };
@@ -62,61 +62,61 @@ impl Transport for HttpTransport {
         match outgoing.kind {
             OutgoingKind::Request { id, method, params } if is_modern => {
                 let request = modern::Request { id: id.clone(), method, name, params, frame };
-                self.request(id, async move { modern::request(&line, &request).await });
+                self.request(id, async move { modern::request(&connection, &request).await });
             }
             OutgoingKind::Request { id, method, .. } => {
-                let (key, place) = (id.clone(), line.order.last());
+                let (key, place) = (id.clone(), connection.order.last());
                 self.request(id, async move {
-                    let answered = legacy::request(&line, &key, &method, &frame, place).await;
+                    let answered = legacy::request(&connection, &key, &method, &frame, place).await;
                     if let Err(error) = &answered {
-                        legacy::give_up(&line, &key, &method, error);
+                        legacy::give_up(&connection, &key, &method, error);
                     }
                     answered
                 });
             }
             OutgoingKind::Notification { method } if is_modern => {
-                self.line.spawn(async move { modern::notify(&line, &method, &frame).await });
+                self.connection.spawn(async move { modern::notify(&connection, &method, &frame).await });
             }
             OutgoingKind::Notification { method } => {
-                let place = line.order.next();
-                self.line.spawn(async move {
-                    line.order.before(&place).await;
-                    legacy::tell(&line, Some(&method), &frame).await;
-                    line.order.done(&place);
+                let place = connection.order.next();
+                self.connection.spawn(async move {
+                    connection.order.before(&place).await;
+                    legacy::tell(&connection, Some(&method), &frame).await;
+                    connection.order.done(&place);
                 });
             }
             OutgoingKind::Response { .. } => {
-                self.line.spawn(async move { legacy::tell(&line, None, &frame).await });
+                self.connection.spawn(async move { legacy::tell(&connection, None, &frame).await });
             }
         }
     }
 
     fn ready(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.line.room())
+        Box::pin(self.connection.room())
     }
 
     fn cancel(&self, id: &Id) -> CancelWay {
-        self.line.cancel(id);
+        self.connection.cancel(id);
         // In the modern era a closed reply is the cancellation; in the others it means nothing.
-        match self.line.revision() {
+        match self.connection.revision() {
             Some(revision) if revision.is_modern() => CancelWay::Closed,
             _ => CancelWay::Notify,
         }
     }
 
     fn opened(&self, negotiated: &Negotiated) {
-        self.line.opened(negotiated.revision);
+        self.connection.opened(negotiated.revision);
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            let line = &self.line;
-            let place = line.order.last();
-            let _ = timeout(FLUSH, line.order.before(&place)).await;
-            if line.session().is_some() && !line.is_expired() {
-                let headers = line.session_headers();
+            let connection = &self.connection;
+            let place = connection.order.last();
+            let _ = timeout(FLUSH, connection.order.before(&place)).await;
+            if connection.session().is_some() && !connection.is_expired() {
+                let headers = connection.session_headers();
                 let nothing = Bytes::new();
-                let deleted = line.courier.send(Method::DELETE, &line.url, &headers, &nothing);
+                let deleted = connection.sender.send(Method::DELETE, &connection.url, &headers, &nothing);
                 match timeout(FAREWELL, deleted).await {
                     Ok(Ok(reply)) => {
                         tracing::debug!(status = reply.status.as_u16(), "ended the session");
@@ -126,13 +126,13 @@ impl Transport for HttpTransport {
                     Err(_) => tracing::debug!("the server takes too long to end the session"),
                 }
             }
-            line.abort();
+            connection.abort();
         })
     }
 }
 
 impl Drop for HttpTransport {
     fn drop(&mut self) {
-        self.line.abort();
+        self.connection.abort();
     }
 }

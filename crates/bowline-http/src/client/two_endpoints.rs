@@ -1,7 +1,7 @@
 //! The transport of 2024-11-05: one stream for everything the server says, another address for everything it is told.
 
 use super::{
-    line::Line,
+    connection::Connection,
     reply::{Events, Media, Next, Reply, message},
     transport::Answer,
     url,
@@ -12,8 +12,8 @@ use http::HeaderMap;
 use std::sync::Arc;
 
 /// Looks for a stream, and for the address that is told on it. False when there is no stream.
-pub(super) async fn open(line: &Arc<Line>) -> Result<bool> {
-    let reply = match line.get(HeaderMap::new()).await {
+pub(super) async fn open(connection: &Arc<Connection>) -> Result<bool> {
+    let reply = match connection.get(HeaderMap::new()).await {
         Ok(reply) => reply,
         Err(error) => {
             tracing::debug!(%error, "there is no stream either");
@@ -30,13 +30,13 @@ pub(super) async fn open(line: &Arc<Line>) -> Result<bool> {
     let address =
         url::resolve(&base, &text).map_err(|reason| Error::malformed("the `endpoint` event", reason))?;
     // What the client sends is meant for the server it was pointed at, and nobody else.
-    if !url::is_same_origin(&line.url, &address) {
+    if !url::is_same_origin(&connection.url, &address) {
         let reason = format!("it leads to another origin: {address}");
         return Err(Error::malformed("the `endpoint` event", reason));
     }
     tracing::debug!("the server has two endpoints, as in 2024-11-05");
-    line.set_address(address);
-    line.spawn(read(Arc::clone(line), events));
+    connection.set_address(address);
+    connection.spawn(read(Arc::clone(connection), events));
     Ok(true)
 }
 
@@ -52,33 +52,33 @@ async fn endpoint(events: &mut Events) -> Option<String> {
     }
 }
 
-async fn read(line: Arc<Line>, mut events: Events) {
+async fn read(connection: Arc<Connection>, mut events: Events) {
     let reason = loop {
         match events.next().await {
             Next::Event(event) => {
                 if let Some(frame) = message(event) {
-                    line.inbox.accept(&frame);
+                    connection.inbox.accept(&frame);
                 }
             }
-            Next::TooLong => line.inbox.noise(b"an event longer than allowed"),
+            Next::TooLong => connection.inbox.noise(b"an event longer than allowed"),
             Next::End(reason) => break reason,
         }
     };
-    line.inbox.close(match reason {
+    connection.inbox.close(match reason {
         Some(reason) => Error::closed(format!("the server's stream broke off: {reason}")),
         None => Error::closed("the server ended its stream"),
     });
 }
 
 /// A message was taken; its answer comes on the stream, or already came along.
-pub(super) async fn posted(line: &Line, id: &Id, reply: Reply) -> Result<Answer> {
+pub(super) async fn posted(connection: &Connection, id: &Id, reply: Reply) -> Result<Answer> {
     if reply.media() != Media::Json {
         reply.drain().await;
         return Ok(Answer::Elsewhere);
     }
     let body = reply.whole().await?;
     if !body.trim_ascii().is_empty() {
-        line.inbox.accept_on(id, &body.slice_ref(body.trim_ascii()));
+        connection.inbox.accept_on(id, &body.slice_ref(body.trim_ascii()));
         tracing::debug!(%id, "the answer came along with the acknowledgment");
     }
     Ok(Answer::Elsewhere)

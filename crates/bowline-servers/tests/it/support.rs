@@ -1,7 +1,7 @@
 //! Helpers: a client connected to a server, a directory to serve, and a repository.
 
 use bowline::{
-    client::{Called, Client, memory},
+    client::{Client, ToolResult, memory},
     prelude::*,
     types::Root,
 };
@@ -40,7 +40,7 @@ pub(crate) async fn call(client: &Client, tool: &str, arguments: Value) -> Value
 
 /// Returns the text of a call that must succeed.
 pub(crate) async fn text(client: &Client, tool: &str, arguments: Value) -> String {
-    let called: Called = client.call(tool, arguments).await.unwrap();
+    let called: ToolResult = client.call(tool, arguments).await.unwrap();
     assert!(!called.is_error(), "{}", called.text());
     called.text()
 }

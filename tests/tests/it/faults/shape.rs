@@ -1,7 +1,7 @@
 //! The shapes of messages, and what one of each has to come to.
 
 use super::site::Site;
-use bowline_client::{Called, Change, Client, Error, Request, Result};
+use bowline_client::{Change, Client, Error, Request, Result, ToolResult};
 use bowline_types::{RawJson, Reference, Revision, SubscriptionFilter};
 use serde_json::{Value, json};
 use std::{sync::Mutex, time::Duration};
@@ -156,12 +156,12 @@ fn large_text() -> String {
     "0123456789abcdef".repeat(128)
 }
 
-fn said(called: &Called) -> String {
+fn said(called: &ToolResult) -> String {
     if called.is_error() { format!("failed: {}", called.text()) } else { called.text() }
 }
 
 /// Gives a call up once it runs and its client has heard of it. The handler has to end, whether it is given up or cut.
-async fn give_up(site: &Site, call: Request<Called>) -> Result<String> {
+async fn give_up(site: &Site, call: Request<ToolResult>) -> Result<String> {
     let (heard, hearing) = oneshot::channel();
     let heard = Mutex::new(Some(heard));
     let call = call.progress(move |_| {

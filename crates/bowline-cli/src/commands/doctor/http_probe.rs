@@ -146,7 +146,7 @@ impl Prober<'_> {
             let value = HeaderValue::from_str(value).map_err(|error| error.to_string())?;
             all.insert(HeaderName::from_static(name), value);
         }
-        let sent = self.page.knock(method, all, Bytes::from(body.to_owned()));
+        let sent = self.page.probe(method, all, Bytes::from(body.to_owned()));
         match timeout(self.timeout, sent).await {
             Ok(Ok(answer)) => Ok((answer.status.as_u16(), answer.headers)),
             Ok(Err(error)) => Err(PostError::to_string(&error)),

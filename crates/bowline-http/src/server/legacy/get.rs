@@ -9,7 +9,7 @@ use bowline_types::Revision;
 use http::{HeaderMap, Response, StatusCode};
 use std::sync::Arc;
 
-/// Opens the standing stream, or goes on with a stream that was interrupted.
+/// Opens the session stream, or goes on with a stream that was interrupted.
 pub(in crate::server) fn get(shared: &Shared, session: &Arc<Session>, headers: &HeaderMap) -> Response<Body> {
     let last = headers.get("last-event-id").map(|id| id.to_str().ok().and_then(parse_event_id));
     let (number, after) = match last {

@@ -31,7 +31,7 @@ pub(in crate::server) struct Session {
     principal: Option<Arc<str>>,
     pub(super) conversation: Arc<Conversation>,
     /// What belongs to no request.
-    pub(super) standing: Arc<Stream>,
+    pub(super) session_stream: Arc<Stream>,
     /// The streams of requests, while they can be read again.
     streams: Mutex<HashMap<u64, Arc<Stream>>>,
     next_stream: AtomicU64,
@@ -52,17 +52,17 @@ impl Session {
         let retention = Arc::clone(&shared.retention);
         let source =
             Source { store: Arc::clone(&options.events), session: Arc::clone(&id), bounds, retention };
-        let standing = Arc::new(Stream::new(0, source.clone(), false));
-        standing.retain();
+        let session_stream = Arc::new(Stream::new(0, source.clone(), false));
+        session_stream.retain();
         let news = {
-            let standing = Arc::clone(&standing);
-            move || standing.wake()
+            let session_stream = Arc::clone(&session_stream);
+            move || session_stream.wake()
         };
         Arc::new(Self {
             id,
             conversation: Conversation::new(server, principal.clone(), ids, news),
             principal,
-            standing,
+            session_stream,
             streams: Mutex::default(),
             next_stream: AtomicU64::new(1),
             source,
@@ -115,7 +115,11 @@ impl Session {
     }
 
     pub(super) fn stream(&self, number: u64) -> Option<Arc<Stream>> {
-        if number == 0 { Some(Arc::clone(&self.standing)) } else { self.streams().get(&number).cloned() }
+        if number == 0 {
+            Some(Arc::clone(&self.session_stream))
+        } else {
+            self.streams().get(&number).cloned()
+        }
     }
 
     /// Runs a call to its end, whoever is still listening, and holds `meanwhile` until then.
@@ -162,7 +166,7 @@ impl Session {
 
     /// Whether it has ended, and is not to be found any more.
     pub(in crate::server) fn is_over(&self) -> bool {
-        self.standing.is_finished()
+        self.session_stream.is_finished()
     }
 
     /// Whether the session is to end: over already, too old, or not used for too long.
@@ -188,7 +192,7 @@ impl Session {
     /// Ends everything the session has running. It is not found any more.
     pub(super) fn end(&self) {
         // Before the calls are ended, so that none is added behind.
-        self.standing.finish();
+        self.session_stream.finish();
         if let Some(calls) = &mut *self.calls() {
             calls.abort_all();
         }

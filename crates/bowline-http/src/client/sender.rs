@@ -47,7 +47,7 @@ pub(super) fn pool(connector: Connector) -> Pool {
 
 /// Sends requests to one origin. Clones share their connections.
 #[derive(Clone)]
-pub(super) struct Courier {
+pub(super) struct RequestSender {
     client: Pool,
     /// What every request carries.
     headers: HeaderMap,
@@ -58,7 +58,7 @@ pub(super) struct Courier {
     limit: usize,
 }
 
-impl Courier {
+impl RequestSender {
     pub(super) fn new(
         connector: Connector,
         headers: HeaderMap,
@@ -137,9 +137,9 @@ impl Courier {
     }
 }
 
-impl fmt::Debug for Courier {
+impl fmt::Debug for RequestSender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Courier").field("limit", &self.limit).finish_non_exhaustive()
+        f.debug_struct("RequestSender").field("limit", &self.limit).finish_non_exhaustive()
     }
 }
 

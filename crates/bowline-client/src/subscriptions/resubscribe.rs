@@ -14,7 +14,7 @@ use tokio::time::sleep;
 const STEADY: Duration = Duration::from_secs(30);
 
 /// Opens again what breaks off, for as long as the connection lasts. Waits longer each time that does not last.
-pub(crate) async fn mend(core: &Core, connection: &Arc<Connection>) {
+pub(crate) async fn resubscribe(core: &Core, connection: &Arc<Connection>) {
     let views = &core.shared.views;
     let mut backoff = Backoff::new().give_up_after(usize::MAX, STEADY);
     let mut mended = now();

@@ -7,7 +7,7 @@ use std::{
 
 /// Delays between attempts to read a stream: exponential with full jitter, never shorter than the server asks for.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct Backoff {
     longest: Duration,
     bound: Duration,
     /// What the server asked for last.
@@ -16,7 +16,7 @@ pub(super) struct Pace {
 
 const SHORTEST: Duration = Duration::from_millis(250);
 
-impl Pace {
+impl Backoff {
     pub(super) fn new(longest: Duration) -> Self {
         Self { longest, bound: SHORTEST, asked: Duration::ZERO }
     }
@@ -55,24 +55,24 @@ mod tests {
 
     #[test]
     fn the_server_is_never_hurried() {
-        let mut pace = Pace::new(Duration::from_secs(30));
-        pace.ask(Duration::from_secs(3));
+        let mut backoff = Backoff::new(Duration::from_secs(30));
+        backoff.ask(Duration::from_secs(3));
         for _ in 0..20 {
-            assert!(pace.next() >= Duration::from_secs(3));
+            assert!(backoff.next() >= Duration::from_secs(3));
         }
-        pace.ask(Duration::MAX);
-        assert_eq!(pace.next(), Duration::MAX);
+        backoff.ask(Duration::MAX);
+        assert_eq!(backoff.next(), Duration::MAX);
     }
 
     #[test]
     fn delays_grow_to_the_longest_and_shrink_with_success() {
-        let mut pace = Pace::new(Duration::from_secs(1));
+        let mut backoff = Backoff::new(Duration::from_secs(1));
         for bound in [250, 500, 1000, 1000] {
-            assert_eq!(pace.bound.as_millis(), bound);
-            assert!(pace.next().as_millis() <= bound);
+            assert_eq!(backoff.bound.as_millis(), bound);
+            assert!(backoff.next().as_millis() <= bound);
         }
-        pace.succeeded();
-        assert_eq!(pace.bound, SHORTEST);
+        backoff.succeeded();
+        assert_eq!(backoff.bound, SHORTEST);
         assert_eq!(share_of(SHORTEST, 0), Duration::ZERO);
         assert!(share_of(SHORTEST, u64::MAX) < SHORTEST);
     }

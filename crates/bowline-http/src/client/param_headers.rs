@@ -17,11 +17,11 @@ const MAX_TOOLS: usize = 10_000;
 
 /// What the tools, as they were listed last, want to see in headers.
 #[derive(Debug, Default)]
-pub(super) struct Mirrors {
+pub(super) struct ToolHeaders {
     known: Mutex<HashMap<String, Arc<ParamHeaders>>>,
 }
 
-impl Mirrors {
+impl ToolHeaders {
     fn known(&self) -> MutexGuard<'_, HashMap<String, Arc<ParamHeaders>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -165,35 +165,38 @@ mod tests {
 
     #[test]
     fn a_listing_without_faults_is_passed_on_as_it_is() {
-        let mirrors = Mirrors::default();
+        let tool_headers = ToolHeaders::default();
         let page = listed(&json!([tool("a", "Region"), { "name": "b", "inputSchema": {} }, 7]));
-        assert_eq!(mirrors.screen(page.clone()), page);
-        let headers = mirrors.headers("a", &call(&json!({ "region": "eu" }))).unwrap();
+        assert_eq!(tool_headers.screen(page.clone()), page);
+        let headers = tool_headers.headers("a", &call(&json!({ "region": "eu" }))).unwrap();
         assert_eq!(headers["mcp-param-region"], "eu");
         for arguments in [json!({}), json!({ "region": null })] {
-            assert!(mirrors.headers("a", &call(&arguments)).unwrap().is_empty());
+            assert!(tool_headers.headers("a", &call(&arguments)).unwrap().is_empty());
         }
-        assert!(mirrors.headers("b", &call(&json!({ "region": "eu" }))).unwrap().is_empty());
-        assert!(mirrors.headers("never listed", &call(&json!({ "region": "eu" }))).unwrap().is_empty());
-        assert!(mirrors.headers("a", &call(&json!({ "region": [1] }))).is_err());
+        assert!(tool_headers.headers("b", &call(&json!({ "region": "eu" }))).unwrap().is_empty());
+        assert!(tool_headers.headers("never listed", &call(&json!({ "region": "eu" }))).unwrap().is_empty());
+        assert!(tool_headers.headers("a", &call(&json!({ "region": [1] }))).is_err());
     }
 
     #[test]
     fn the_last_listing_counts() {
-        let mirrors = Mirrors::default();
-        mirrors.screen(listed(&json!([tool("a", "Region")])));
-        mirrors.screen(listed(&json!([tool("a", "Zone")])));
-        let headers = mirrors.headers("a", &call(&json!({ "region": "eu" }))).unwrap();
+        let tool_headers = ToolHeaders::default();
+        tool_headers.screen(listed(&json!([tool("a", "Region")])));
+        tool_headers.screen(listed(&json!([tool("a", "Zone")])));
+        let headers = tool_headers.headers("a", &call(&json!({ "region": "eu" }))).unwrap();
         assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["mcp-param-zone"]);
-        mirrors.screen(listed(&json!([{ "name": "a", "inputSchema": {} }])));
-        assert!(mirrors.headers("a", &call(&json!({ "region": "eu" }))).unwrap().is_empty());
+        tool_headers.screen(listed(&json!([{ "name": "a", "inputSchema": {} }])));
+        assert!(tool_headers.headers("a", &call(&json!({ "region": "eu" }))).unwrap().is_empty());
     }
 
     #[test]
     fn an_invalid_tool_is_left_out_and_nothing_else_changes() {
-        let mirrors = Mirrors::default();
-        let page =
-            mirrors.screen(listed(&json!([tool("good", "A"), tool("bad", "no good"), tool("fine", "B")])));
+        let tool_headers = ToolHeaders::default();
+        let page = tool_headers.screen(listed(&json!([
+            tool("good", "A"),
+            tool("bad", "no good"),
+            tool("fine", "B")
+        ])));
         let expected = listed(&json!([tool("good", "A"), tool("fine", "B")]));
         assert_eq!(page, expected);
     }

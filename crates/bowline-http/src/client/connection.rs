@@ -1,6 +1,6 @@
 //! What the requests of one connection share: where they go, what they carry, and which of them are under way.
 
-use super::{courier::Courier, mirror::Mirrors, reply::Reply};
+use super::{param_headers::ToolHeaders, reply::Reply, sender::RequestSender};
 use bowline_client::{Error, Inbox, Result};
 use bowline_proto::header as codec;
 use bowline_types::{Era, Id, Method as Rpc, Revision};
@@ -29,11 +29,11 @@ const MAX_IN_FLIGHT: usize = 1000;
 pub(super) type Found = Arc<Mutex<Option<Era>>>;
 
 /// One connection.
-pub(super) struct Line {
-    pub(super) courier: Courier,
+pub(super) struct Connection {
+    pub(super) sender: RequestSender,
     pub(super) url: Uri,
     pub(super) inbox: Inbox,
-    pub(super) mirrors: Mirrors,
+    pub(super) tool_headers: ToolHeaders,
     pub(super) order: Order,
     found: Found,
     revision: OnceLock<Revision>,
@@ -55,13 +55,13 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Line {
-    pub(super) fn new(courier: Courier, url: Uri, inbox: Inbox, found: Found) -> Self {
+impl Connection {
+    pub(super) fn new(sender: RequestSender, url: Uri, inbox: Inbox, found: Found) -> Self {
         Self {
-            courier,
+            sender,
             url,
             inbox,
-            mirrors: Mirrors::default(),
+            tool_headers: ToolHeaders::default(),
             order: Order::default(),
             found,
             revision: OnceLock::new(),
@@ -151,14 +151,14 @@ impl Line {
     pub(super) async fn post(&self, frame: &Bytes, mut headers: HeaderMap) -> Result<Reply> {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        self.courier.send(Method::POST, self.destination(), &headers, frame).await
+        self.sender.send(Method::POST, self.destination(), &headers, frame).await
     }
 
     /// Asks for a stream of events.
     pub(super) async fn get(&self, mut headers: HeaderMap) -> Result<Reply> {
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        self.courier.send(Method::GET, &self.url, &headers, &Bytes::new()).await
+        self.sender.send(Method::GET, &self.url, &headers, &Bytes::new()).await
     }
 
     /// Runs something that belongs to no request, for as long as the connection lasts.
@@ -172,10 +172,10 @@ impl Line {
     pub(super) fn spawn_request(self: &Arc<Self>, id: Id, task: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = lock(&self.tasks);
         while tasks.all.try_join_next().is_some() {}
-        let (line, key) = (Arc::clone(self), id.clone());
+        let (connection, key) = (Arc::clone(self), id.clone());
         let handle = tasks.all.spawn(async move {
             task.await;
-            line.cancel(&key);
+            connection.cancel(&key);
         });
         tasks.requests.insert(id, handle);
     }
@@ -209,9 +209,9 @@ impl Line {
     }
 }
 
-impl fmt::Debug for Line {
+impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Line")
+        f.debug_struct("Connection")
             .field("url", &self.url)
             .field("revision", &self.revision)
             .finish_non_exhaustive()

@@ -13,12 +13,12 @@ use rustix::process::Pid;
 use super::watchdog::{self, SHELL};
 
 /// A group with nothing in it but what holds its place.
-pub(super) struct Cradle {
+pub(super) struct PlaceholderGroup {
     holder: Child,
     group: Pid,
 }
 
-impl Cradle {
+impl PlaceholderGroup {
     /// Makes a group. Fails when there is no shell, or no room for it.
     pub(super) fn new() -> io::Result<Self> {
         watchdog::start();
@@ -39,7 +39,7 @@ impl Cradle {
     }
 }
 
-impl Drop for Cradle {
+impl Drop for PlaceholderGroup {
     fn drop(&mut self) {
         // It waits for nothing else, so that it can be reaped at once. One that has ended is as good.
         let _ = self.holder.kill();

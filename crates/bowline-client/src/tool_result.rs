@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 /// The result of a tool call. A tool that failed has a result too: see [`is_error`](Self::is_error).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Called {
+pub struct ToolResult {
     /// What came out, for the model.
     pub content: Vec<ContentBlock>,
     /// What came out, as data. `null` is a value, and not the same as nothing.
@@ -17,7 +17,7 @@ pub struct Called {
     failed: bool,
 }
 
-impl Called {
+impl ToolResult {
     /// Whether the tool failed; then the content says why, for the model to read.
     pub fn is_error(&self) -> bool {
         self.failed
@@ -55,7 +55,7 @@ impl Called {
     }
 }
 
-impl From<CallToolResult> for Called {
+impl From<CallToolResult> for ToolResult {
     fn from(result: CallToolResult) -> Self {
         let failed = result.failed();
         let CallToolResult { content, structured_content: structured, meta, .. } = result;
