@@ -31,7 +31,7 @@ pub(in crate::server) struct Session {
     principal: Option<Arc<str>>,
     pub(super) conversation: Arc<Conversation>,
     /// What belongs to no request.
-    pub(super) session_stream: Arc<Stream>,
+    pub(super) get_stream: Arc<Stream>,
     /// The streams of requests, while they can be read again.
     streams: Mutex<HashMap<u64, Arc<Stream>>>,
     next_stream: AtomicU64,
@@ -52,17 +52,17 @@ impl Session {
         let retention = Arc::clone(&shared.retention);
         let source =
             Source { store: Arc::clone(&options.events), session: Arc::clone(&id), bounds, retention };
-        let session_stream = Arc::new(Stream::new(0, source.clone(), false));
-        session_stream.retain();
+        let get_stream = Arc::new(Stream::new(0, source.clone(), false));
+        get_stream.retain();
         let news = {
-            let session_stream = Arc::clone(&session_stream);
-            move || session_stream.wake()
+            let get_stream = Arc::clone(&get_stream);
+            move || get_stream.wake()
         };
         Arc::new(Self {
             id,
             conversation: Conversation::new(server, principal.clone(), ids, news),
             principal,
-            session_stream,
+            get_stream,
             streams: Mutex::default(),
             next_stream: AtomicU64::new(1),
             source,
@@ -115,11 +115,7 @@ impl Session {
     }
 
     pub(super) fn stream(&self, number: u64) -> Option<Arc<Stream>> {
-        if number == 0 {
-            Some(Arc::clone(&self.session_stream))
-        } else {
-            self.streams().get(&number).cloned()
-        }
+        if number == 0 { Some(Arc::clone(&self.get_stream)) } else { self.streams().get(&number).cloned() }
     }
 
     /// Runs a call to its end, whoever is still listening, and holds `meanwhile` until then.
@@ -166,7 +162,7 @@ impl Session {
 
     /// Whether it has ended, and is not to be found any more.
     pub(in crate::server) fn is_over(&self) -> bool {
-        self.session_stream.is_finished()
+        self.get_stream.is_finished()
     }
 
     /// Whether the session is to end: over already, too old, or not used for too long.
@@ -192,7 +188,7 @@ impl Session {
     /// Ends everything the session has running. It is not found any more.
     pub(super) fn end(&self) {
         // Before the calls are ended, so that none is added behind.
-        self.session_stream.finish();
+        self.get_stream.finish();
         if let Some(calls) = &mut *self.calls() {
             calls.abort_all();
         }

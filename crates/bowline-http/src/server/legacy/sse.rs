@@ -27,8 +27,8 @@ pub(in crate::server) fn stream_2024(shared: &Arc<Shared>, principal: Option<Arc
     let mut opening = Vec::new();
     let event = EventRef { event: Some("endpoint"), data: address.as_bytes(), ..EventRef::default() };
     drop(encode_event(&mut opening, &event));
-    let session_stream = Arc::clone(&session.session_stream);
-    let reader = Reader::new(&session, session_stream, 0, Form::Plain, shared.options.keep_alive);
+    let get_stream = Arc::clone(&session.get_stream);
+    let reader = Reader::new(&session, get_stream, 0, Form::Plain, shared.options.keep_alive);
     match reader {
         Some(reader) => {
             // Its calls answer here, so it ends with the server, but not before them.
@@ -49,7 +49,7 @@ pub(in crate::server) async fn message_2024(
     parts: Parts,
     frame: &Bytes,
 ) -> Response<Body> {
-    let sink: Arc<dyn Sink> = Arc::clone(&session.session_stream) as _;
+    let sink: Arc<dyn Sink> = Arc::clone(&session.get_stream) as _;
     let extensions = extensions(parts, Some(Arc::clone(&session.id)));
     let calls = match session.conversation.accept(envelope::parse(frame), &sink, &extensions) {
         Started::Nothing => Vec::new(),
