@@ -4,7 +4,7 @@ use bench_bowline::{flag, server};
 use bowline::{http::HttpOptions, prelude::*};
 
 #[tokio::main]
-async fn main() -> bowline::Result {
+async fn main() -> Result<(), ServeError> {
     let port = flag("--port").expect("--port N");
     // One client holds thousands of sessions here; by default a principal may have a hundred.
     let settings = HttpOptions::new().max_sessions(20_000, 20_000);
