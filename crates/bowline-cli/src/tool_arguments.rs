@@ -36,14 +36,20 @@ pub(crate) fn unchecked(
     json: Option<&str>,
 ) -> Result<Map<String, Value>, Failure> {
     let refused = |reason: String| Failure::misused(format!("{}: {reason}", visible(owner)));
-    let mut arguments = Map::new();
-    if let Some(text) = json {
-        merge(&mut arguments, &content(text).map_err(refused)?).map_err(refused)?;
-    }
+    let mut arguments = given_object(json).map_err(refused)?;
     let untyped = Schema::any();
     for word in words {
         let typed = put(&mut arguments, schema, word);
         typed.or_else(|_| put(&mut arguments, &untyped, word)).map_err(refused)?;
+    }
+    Ok(arguments)
+}
+
+/// Returns the arguments that `--args` gives as one JSON object.
+fn given_object(json: Option<&str>) -> Result<Map<String, Value>, String> {
+    let mut arguments = Map::new();
+    if let Some(text) = json {
+        merge(&mut arguments, &content(text)?)?;
     }
     Ok(arguments)
 }
@@ -59,10 +65,7 @@ pub(crate) async fn arguments(
     json: Option<&str>,
 ) -> Result<Map<String, Value>, Failure> {
     let refused = |reason: String| Failure::misused(format!("{}: {reason}", visible(owner)));
-    let mut arguments = Map::new();
-    if let Some(text) = json {
-        merge(&mut arguments, &content(text).map_err(refused)?).map_err(refused)?;
-    }
+    let mut arguments = given_object(json).map_err(refused)?;
     for word in words {
         put(&mut arguments, schema, word).map_err(refused)?;
     }
