@@ -3,7 +3,21 @@
 //! A flow is a value that says which request comes next. Time and random bytes are arguments.
 
 pub mod challenge;
+mod error;
+pub mod form;
 pub mod scope;
+mod secret;
+pub mod store;
+mod text;
+mod url;
+pub mod visit;
 
 pub use challenge::Challenge;
+pub use error::{Error, NeededLogin};
 pub use scope::Scopes;
+pub use secret::Secret;
+pub use store::{
+    AuthMethod, BoxFuture, ClientOrigin, Record, Registration, Scheme, Store, StoreKey, StoreLock, TokenSet,
+};
+pub use text::{ClientId, Issuer, Resource, ResourceMatch, resource_metadata_urls};
+pub use visit::{Redirect, UserAgent, Visit};
