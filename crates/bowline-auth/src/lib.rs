@@ -5,19 +5,23 @@
 pub mod challenge;
 mod error;
 pub mod form;
-pub mod scope;
 mod secret;
 pub mod store;
 mod text;
 mod url;
+pub mod verify;
 pub mod visit;
 
+pub use bowline_proto::{
+    caller::Caller,
+    scope::{self, Scopes},
+};
 pub use challenge::Challenge;
 pub use error::{Error, NeededLogin};
-pub use scope::Scopes;
 pub use secret::Secret;
 pub use store::{
     AuthMethod, BoxFuture, ClientOrigin, Record, Registration, Scheme, Store, StoreKey, StoreLock, TokenSet,
 };
 pub use text::{ClientId, Issuer, Resource, ResourceMatch, resource_metadata_urls};
+pub use verify::{Hierarchy, Refusal, Verdict, Verify};
 pub use visit::{Redirect, UserAgent, Visit};

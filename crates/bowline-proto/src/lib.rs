@@ -19,6 +19,7 @@
 //! assert_eq!(rejected.error.code, -32600);
 //! ```
 
+pub mod caller;
 pub mod client;
 pub mod custom;
 pub mod encode;
@@ -31,6 +32,7 @@ pub mod params;
 pub mod pending;
 pub mod replay;
 pub mod sampling;
+pub mod scope;
 pub mod seal;
 pub mod server;
 pub mod service;

@@ -5,7 +5,7 @@ use std::fmt;
 /// A set of scopes in the order in which they were added.
 ///
 /// ```
-/// use bowline_auth::Scopes;
+/// use bowline_proto::scope::Scopes;
 ///
 /// let granted = Scopes::parse("notes:read notes:write notes:read");
 /// assert_eq!(granted.to_string(), "notes:read notes:write");
