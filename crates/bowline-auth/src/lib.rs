@@ -5,6 +5,7 @@
 pub mod challenge;
 mod error;
 pub mod form;
+pub mod jose;
 mod secret;
 pub mod store;
 mod text;

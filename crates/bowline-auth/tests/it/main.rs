@@ -1,0 +1,3 @@
+//! Tests of bowline-auth through its public API.
+
+mod jose;
