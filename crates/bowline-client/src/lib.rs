@@ -41,11 +41,13 @@ mod handlers;
 mod list_limits;
 mod lists;
 mod models;
+mod opener;
 mod process;
 mod rate;
 mod relay;
 mod request;
 mod shared;
+mod shown_url;
 mod subscriptions;
 mod tool_result;
 mod tools;
@@ -66,6 +68,7 @@ pub use handlers::{Ask, AskUrl, Direction, IntoAnswer, Notification};
 pub use list_limits::{ListBudget, ListLimits};
 pub use lists::{Items, Page};
 pub use models::choose_model;
+pub use opener::{Opener, SystemOpener};
 pub use process::{
     Backoff, Child, Command, Environment, Exit, Limits, ProcessError, Restart, Retry, Stderr, StderrMode,
     command,
@@ -73,6 +76,7 @@ pub use process::{
 pub use relay::{CallKey, Relay, RelayWith, Relayed};
 pub use request::Request;
 pub use shared::Noise;
+pub use shown_url::{ShownUrl, UrlError, UrlWarning};
 pub use subscriptions::Listen;
 pub use tool_result::ToolResult;
 pub use transport::{

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::rules::Action;
-use super::url::ShownUrl;
+use bowline_client::ShownUrl;
 
 /// Where questions go: a terminal, a page, a program, or nobody.
 ///

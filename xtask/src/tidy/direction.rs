@@ -16,7 +16,7 @@ const TABLE: &[(&str, May)] = &[
     (AUTH, May::Use(&[TYPES, PROTO])),
     (SERVER, May::Use(&[TYPES, PROTO, MACROS, STORE])),
     // Only to connect to a server in the same process, behind a feature.
-    (CLIENT, May::Use(&[TYPES, PROTO, SERVER])),
+    (CLIENT, May::Use(&[TYPES, PROTO, SERVER, TEXT])),
     (HTTP, May::Use(&[TYPES, PROTO, SERVER, CLIENT, AUTH, STORE])),
     (TEXT, May::Use(&[])),
     (SEARCH, May::Use(&[TYPES, TEXT])),

@@ -18,10 +18,10 @@ use super::definition::Definition;
 use super::gate::Gate;
 use super::headless::Headless;
 use super::limit::{QuestionLimit, Questions};
-use super::opener::Opener;
 use super::pins::Pins;
 use super::rules::{Action, Caller, Policy, Trust};
 use crate::audit::Audit;
+use bowline_client::Opener;
 
 pub use permit::{Ended, Permit, Refusal, RefusalKind};
 pub use question::Sampling;

@@ -14,7 +14,7 @@ use crate::gate::{Edit, Granted, Question, Scope, Verdict};
 use crate::headless::refusal;
 use crate::rule::Effect;
 use crate::rules::{Action, DecidedBy};
-use crate::url::ShownUrl;
+use bowline_client::ShownUrl;
 use bowline_text::asks_for_secret;
 
 /// More fields than anyone would fill in.
@@ -244,7 +244,7 @@ impl Guard {
     /// A page that is safe to show, and that no rule denies under the one name that all ways of writing it share.
     fn check_page(&self, facts: &Facts<'_>, page: &ElicitUrlParams) -> Result<ShownUrl, Refusal> {
         let url = ShownUrl::parse(&page.url).map_err(|error| not_safe(error.to_string()))?;
-        self.refuse_denied(facts, Action::Visit, &url.plain())?;
+        self.refuse_denied(facts, Action::Visit, &url.normalized())?;
         Ok(url)
     }
 

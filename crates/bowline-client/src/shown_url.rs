@@ -1,4 +1,4 @@
-//! Checks URLs that a server asks to open, and warns about what is easy to misread.
+//! Checks URLs before they are opened for the user, and warns about what is easy to misread.
 
 use bowline_proto::uri::is_safe_page;
 use std::fmt;
@@ -13,13 +13,13 @@ const MAX_LENGTH: usize = 8192;
 /// A URL of a web page, taken apart so that a person can see where it leads.
 ///
 /// ```
-/// use bowline_policy::ShownUrl;
+/// use bowline_client::ShownUrl;
 ///
 /// let url = ShownUrl::parse("https://bank.example@evil.example/login")?;
 /// assert_eq!(url.host(), "evil.example");
 /// assert_eq!(url.warnings().len(), 1);
 /// assert!(ShownUrl::parse("javascript:alert(1)").is_err());
-/// # Ok::<(), bowline_policy::UrlError>(())
+/// # Ok::<(), bowline_client::UrlError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ShownUrl {
@@ -171,9 +171,9 @@ impl ShownUrl {
         [before, self.host(), self.text.get(self.host.end..).unwrap_or_default()]
     }
 
-    /// The URL in the one way of writing it that rules are compared with: scheme and host in lower case, without user,
-    /// usual port and the dot that a host may end in, and with a path.
-    pub(super) fn plain(&self) -> String {
+    /// Returns the URL in a normal form, to compare it with rules: scheme and host in lower case, without user, default port and
+    /// the final dot of the host, and with a path.
+    pub fn normalized(&self) -> String {
         let [before, host, behind] = self.parts();
         let scheme = before.split(':').next().unwrap_or_default().to_ascii_lowercase();
         let host = host.strip_suffix('.').unwrap_or(host).to_lowercase();

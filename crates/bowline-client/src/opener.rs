@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 use tokio::process::Command;
 
-use super::url::ShownUrl;
+use crate::ShownUrl;
 
 /// How long the desktop's program may take to say that it failed.
 const TIMEOUT: Duration = Duration::from_secs(3);
@@ -105,7 +105,8 @@ mod tests {
     #[tokio::test]
     async fn the_program_gets_one_argument_and_its_failure_is_told() {
         // V-103
-        let folder = crate::Folder::new("opener");
+        let folder = std::env::temp_dir().join(format!("bowline-opener-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
         let (script, seen) = (folder.join("open"), folder.join("seen"));
         std::fs::write(&script, format!("printf '%s %s' $# \"$1\" > '{}'", seen.display())).unwrap();
         let url = "https://example.com/?a=1&b=$(id);c='x'";
@@ -116,5 +117,6 @@ mod tests {
         assert!(error.starts_with("`false` could not open the page"), "{error}");
         let missing = folder.join("missing").display().to_string();
         assert_eq!(start(vec![missing]).await.unwrap_err().kind(), io::ErrorKind::NotFound);
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }
