@@ -44,6 +44,9 @@ mod server;
 pub use client::{
     Challenge, HttpTarget, Post, PostAnswer, PostError, Poster, Proxy, Reference, Resolve, http,
 };
+#[cfg(feature = "auth")]
+#[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
+pub use client::auth;
 #[cfg(feature = "server")]
 pub use server::{
     Body, EventLog, EventStore, HttpOptions, HttpService, MemoryEvents, Principal, RequestFilter, ServeHttp,

@@ -69,12 +69,29 @@ pub trait Store: fmt::Debug + Send + Sync {
 }
 
 /// Holds the lock of a record until it is dropped.
-pub struct StoreLock(#[expect(dead_code, reason = "dropping it releases the lock")] Box<dyn Send + Sync>);
+pub struct StoreLock {
+    _guard: Box<dyn Send + Sync>,
+    interrupted: bool,
+}
 
 impl StoreLock {
     /// A lock that is released by dropping `guard`.
     pub fn new(guard: impl Send + Sync + 'static) -> Self {
-        Self(Box::new(guard))
+        Self { _guard: Box::new(guard), interrupted: false }
+    }
+
+    /// Says that the process that held the lock before ended without releasing it.
+    #[must_use]
+    pub fn after_interruption(mut self) -> Self {
+        self.interrupted = true;
+        self
+    }
+
+    /// Whether the process that held the lock before ended without releasing it. It may have used the refresh token without
+    /// keeping the new one.
+    #[must_use]
+    pub fn is_after_interruption(&self) -> bool {
+        self.interrupted
     }
 }
 

@@ -4,6 +4,9 @@
 //! POST of its own. What a reply means differs between the eras, so each has its module; what it takes to send a request
 //! and read a reply is shared.
 
+#[cfg(feature = "auth")]
+#[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
+pub mod auth;
 mod authorize;
 mod backoff;
 mod connection;
