@@ -11,7 +11,7 @@ use crate::{
     registry::{Registry, Snapshot},
     resource::{Resource, ResourceSource},
     result_check,
-    round::{Ended, Log, Round},
+    round::{Finished, Log, Round},
     tool::ReadyTool,
     transport::unix_time,
     url_elicitation,
@@ -70,12 +70,8 @@ impl Core {
             Method::ReadResource => self.read_resource(&snapshot, &call, &ctx).await,
             Method::GetPrompt => self.get_prompt(&snapshot, &call, &ctx).await,
             Method::Complete => self.complete(&snapshot, &call, &ctx).await.map(Outcome::Complete),
-            Method::ListTools
-            | Method::ListPrompts
-            | Method::ListResources
-            | Method::ListResourceTemplates => {
-                lists::list(self, &snapshot, &call, ctx).await.map(Outcome::Complete)
-            }
+            // Only a list of resources from sources is not answered at once.
+            Method::ListResources => self.list_resources(&snapshot, &call, &ctx).await.map(Outcome::Complete),
             method => Err(RpcError::method_not_found(method.as_str())),
         };
         outcome.unwrap_or_else(Outcome::Failed)
@@ -98,44 +94,50 @@ impl Core {
         }
     }
 
-    /// Calls a tool. One that answers at once leaves nothing to be kept until it does.
+    /// Calls a tool. One that answers at once needs no future of its own.
     fn call_tool(self: &Arc<Self>, mut call: Call, notifier: Notifier) -> BoxFuture<'_, Outcome> {
-        // A guard may panic, and so may a handler that is not async.
-        let begun = catch_unwind(AssertUnwindSafe(|| match self.find_tool(&call) {
-            Ok(tool) if !tool.layers.is_empty() => Err((tool, call, notifier)),
-            Ok(tool) => Ok(self.begin_tool(tool, &mut call, notifier)),
-            Err(error) => Ok(Begun::Done(Outcome::Failed(error))),
-        }));
-        match begun {
-            Ok(Ok(Begun::Done(outcome))) => Box::pin(ready(outcome)),
-            Ok(Ok(Begun::Running(tool, ctx, future))) => {
-                Box::pin(caught(self.finish_tool(tool, ctx, future)))
+        let tool = match self.find_tool(&call) {
+            Ok(tool) => tool,
+            Err(error) => return Box::pin(ready(Outcome::Failed(error))),
+        };
+        if !tool.layers.is_empty() {
+            let inside = OneTool { core: Arc::clone(self), tool: Arc::clone(&tool) };
+            let chain = Chain::new(Arc::clone(&tool.layers), Arc::new(inside));
+            return Box::pin(caught(call_panicked, async move { chain.start().run(call, notifier).await }));
+        }
+        // A handler that is not async panics where it is called.
+        match catch_unwind(AssertUnwindSafe(|| self.begin_tool(&tool, &mut call, notifier))) {
+            Ok(Begun::Done(outcome)) => Box::pin(ready(outcome)),
+            Ok(Begun::Running(ctx, future)) => {
+                let panicking = Arc::clone(&tool);
+                Box::pin(caught(move || panicked(&panicking.name), self.finish_tool(tool, ctx, future)))
             }
-            // The tool has middleware of its own, which runs first.
-            Ok(Err((tool, call, notifier))) => {
-                let inside = OneTool { core: Arc::clone(self), tool: Arc::clone(&tool) };
-                let chain = Chain::new(Arc::clone(&tool.layers), Arc::new(inside));
-                Box::pin(caught(async move { chain.start().run(call, notifier).await }))
-            }
-            Err(_) => Box::pin(ready(call_panicked())),
+            Err(_) => Box::pin(ready(Outcome::Failed(panicked(&tool.name)))),
         }
     }
 
     fn find_tool(&self, call: &Call) -> Result<Arc<ReadyTool>, RpcError> {
         let name = call.params.name()?;
         let snapshot = self.registry.snapshot();
-        let tool = snapshot.tools.get(&name).filter(|tool| allows(tool.guard.as_ref(), &call.client));
-        tool.cloned().ok_or_else(|| RpcError::invalid_params(format!("unknown tool `{name}`")))
+        let unknown = || RpcError::invalid_params(format!("unknown tool `{name}`"));
+        let tool = snapshot.tools.get(&name).ok_or_else(unknown)?;
+        if let Some(guard) = &tool.guard {
+            let is_allowed = catch_unwind(AssertUnwindSafe(|| guard(&call.client)));
+            if !is_allowed.map_err(|_| panicked(&name))? {
+                return Err(unknown());
+            }
+        }
+        Ok(Arc::clone(tool))
     }
 
-    fn begin_tool(&self, tool: Arc<ReadyTool>, call: &mut Call, notifier: Notifier) -> Begun {
+    fn begin_tool(&self, tool: &ReadyTool, call: &mut Call, notifier: Notifier) -> Begun {
         let begun = self.begin(call, notifier).and_then(|ctx| {
             let arguments = call.params.arguments()?.unwrap_or_else(RawJson::empty_object);
-            Ok((catch(&tool.name, || tool.call(ctx.clone(), arguments)), ctx))
+            Ok((tool.call(ctx.clone(), arguments), ctx))
         });
         match begun {
-            Ok((Running::Ready(done), ctx)) => Begun::Done(self.end_tool(&tool, done, &ctx)),
-            Ok((Running::Pending(future), ctx)) => Begun::Running(tool, ctx, future),
+            Ok((Running::Ready(done), ctx)) => Begun::Done(self.end_tool(tool, done, &ctx)),
+            Ok((Running::Pending(future), ctx)) => Begun::Running(ctx, future),
             Err(error) => Begun::Done(Outcome::Failed(error)),
         }
     }
@@ -190,7 +192,7 @@ impl Core {
         let Some((resource, variables)) = found else {
             return self.read_source(snapshot, call, ctx, &uri).await;
         };
-        let running = catch(&uri, || resource.read(ctx.clone(), variables));
+        let running = resource.read(ctx.clone(), variables);
         match self.round(running, ctx, &uri).await? {
             Finished::Asks(asked) => Ok(needs_input(asked)),
             Finished::Done(Ok(mut result)) => {
@@ -236,7 +238,7 @@ impl Core {
             return Err(RpcError::invalid_params(format!("unknown prompt `{}`", params.name)));
         };
         let given = params.arguments.map(|arguments| arguments.into_iter().collect()).unwrap_or_default();
-        let running = catch(&params.name, || prompt.call(ctx.clone(), given));
+        let running = prompt.call(ctx.clone(), given);
         match self.round(running, ctx, &params.name).await? {
             Finished::Asks(asked) => Ok(needs_input(asked)),
             Finished::Done(Ok(mut result)) => {
@@ -250,8 +252,27 @@ impl Core {
         }
     }
 
-    /// The resources a source finds. Only what answers a request of its own may ask; a list may not.
-    pub(crate) async fn list_source(
+    /// Answers a list request that needs no handler; `None` if a source has to be asked first.
+    fn list_at_once(&self, call: &Call) -> Option<Outcome> {
+        let snapshot = self.registry.snapshot();
+        if call.method == Method::ListResources && !snapshot.sources.is_empty() {
+            return None;
+        }
+        // A guard may panic.
+        let listed = catch_unwind(AssertUnwindSafe(|| lists::list(self, &snapshot, call, &[])));
+        Some(listed.map_or_else(|_| Outcome::Failed(panicked(call.method.as_str())), Outcome::from))
+    }
+
+    async fn list_resources(&self, snapshot: &Snapshot, call: &Call, ctx: &Ctx) -> Result<Reply, RpcError> {
+        let mut found = Vec::new();
+        for source in &snapshot.sources {
+            found.extend(self.list_source(source, ctx, &call.client).await?);
+        }
+        lists::list(self, snapshot, call, &found)
+    }
+
+    /// Returns the resources of a source. A source cannot ask the user while it lists.
+    async fn list_source(
         &self,
         source: &Arc<dyn ResourceSource>,
         ctx: &Ctx,
@@ -289,9 +310,8 @@ impl Core {
         name: &str,
     ) -> Result<Finished<T>, RpcError> {
         match Round::new(future, ctx.log_of_round()).await {
-            Ended::Done(done) => Ok(Finished::Done(done)),
-            Ended::Panicked => Err(panicked(name)),
-            Ended::Asks(asked) => self.asks(asked, name, ctx.client()),
+            Finished::Asks(asked) => self.asks(asked, name, ctx.client()),
+            done @ Finished::Done(_) => Ok(done),
         }
     }
 
@@ -363,7 +383,7 @@ impl Core {
 /// How far a call of a tool has come when it is polled for the first time.
 enum Begun {
     Done(Outcome),
-    Running(Arc<ReadyTool>, Ctx, BoxFuture<'static, Result<CallToolResult, Error>>),
+    Running(Ctx, BoxFuture<'static, Result<CallToolResult, Error>>),
 }
 
 /// The end of the chain of a tool that has middleware of its own.
@@ -374,12 +394,13 @@ struct OneTool {
 
 impl Service for OneTool {
     fn call(&self, mut call: Call, notifier: Notifier) -> BoxFuture<'_, Outcome> {
-        Box::pin(async move {
-            match self.core.begin_tool(Arc::clone(&self.tool), &mut call, notifier) {
+        let (core, tool) = (&self.core, &self.tool);
+        Box::pin(caught(|| panicked(&tool.name), async move {
+            match core.begin_tool(tool, &mut call, notifier) {
                 Begun::Done(outcome) => outcome,
-                Begun::Running(tool, ctx, future) => self.core.finish_tool(tool, ctx, future).await,
+                Begun::Running(ctx, future) => core.finish_tool(Arc::clone(tool), ctx, future).await,
             }
-        })
+        }))
     }
 }
 
@@ -389,10 +410,26 @@ pub(crate) struct Dispatch(pub(crate) Arc<Core>);
 
 impl Service for Dispatch {
     fn call(&self, call: Call, notifier: Notifier) -> BoxFuture<'_, Outcome> {
-        if call.method == Method::CallTool {
-            return self.0.call_tool(call, notifier);
+        match call.method.known() {
+            Some(Method::CallTool) => return self.0.call_tool(call, notifier),
+            Some(
+                Method::ListTools
+                | Method::ListPrompts
+                | Method::ListResources
+                | Method::ListResourceTemplates,
+            ) => {
+                if let Some(outcome) = self.0.list_at_once(&call) {
+                    return Box::pin(ready(outcome));
+                }
+            }
+            _ => {}
         }
-        Box::pin(caught(self.0.dispatch(call, notifier)))
+        let (method, params) = (call.method.clone(), call.params.clone());
+        let on_panic = move || {
+            let subject = params.name().or_else(|_| params.uri());
+            panicked(subject.as_deref().unwrap_or(method.as_str()))
+        };
+        Box::pin(caught(on_panic, self.0.dispatch(call, notifier)))
     }
 }
 
@@ -407,7 +444,7 @@ impl Service for Backend {
         if let Err(error) = call.replay.redeem(&self.core.profile.consumed, unix_time) {
             return Box::pin(ready(Outcome::Failed(error)));
         }
-        Box::pin(caught(self.service.call(call, notifier)))
+        Box::pin(caught(call_panicked, self.service.call(call, notifier)))
     }
 }
 
@@ -416,36 +453,28 @@ pub(crate) struct Layered(pub(crate) Chain);
 
 impl Service for Layered {
     fn call(&self, call: Call, notifier: Notifier) -> BoxFuture<'_, Outcome> {
-        Box::pin(caught(async move { self.0.start().run(call, notifier).await }))
+        Box::pin(caught(call_panicked, async move { self.0.start().run(call, notifier).await }))
     }
 }
 
-/// Turns a panic of what stands around a handler, a guard or a middleware, into the failure of the one call.
-async fn caught(call: impl Future<Output = Outcome>) -> Outcome {
+/// Turns a panic of a handler, guard or middleware into an error of this call.
+async fn caught(on_panic: impl FnOnce() -> RpcError, call: impl Future<Output = Outcome>) -> Outcome {
     let mut call = pin!(call);
-    poll_fn(|context| {
-        catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(context)))
-            .unwrap_or_else(|_| Poll::Ready(call_panicked()))
-    })
-    .await
+    let finished =
+        poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(context))) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(outcome)) => Poll::Ready(Some(outcome)),
+            Err(_) => Poll::Ready(None),
+        });
+    finished.await.unwrap_or_else(|| Outcome::Failed(on_panic()))
 }
 
-fn call_panicked() -> Outcome {
-    Outcome::Failed(RpcError::internal("the call panicked"))
-}
-
-enum Finished<T> {
-    Done(Result<T, Error>),
-    Asks(OpenQuestions),
+fn call_panicked() -> RpcError {
+    RpcError::internal("the call panicked")
 }
 
 fn needs_input(asked: OpenQuestions) -> Outcome {
     Outcome::NeedsInput(Box::new(asked))
-}
-
-/// A handler that is not async panics where it is called.
-fn catch<T>(name: &str, call: impl FnOnce() -> Running<T>) -> Running<T> {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| Running::Ready(Err(Error::rpc(panicked(name)))))
 }
 
 fn panicked(name: &str) -> RpcError {

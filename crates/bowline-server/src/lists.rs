@@ -1,7 +1,6 @@
 //! Lists and their pages: encoded once per revision, served as bytes until they change.
 
 use crate::{
-    Ctx,
     dispatch::Core,
     registry::{Encoded, Snapshot},
     tool::Guard,
@@ -49,8 +48,13 @@ fn encode<T: Serialize>(result: &T) -> Result<Bytes, RpcError> {
     Ok(bytes.into())
 }
 
-/// Answers a list request.
-pub(crate) async fn list(core: &Core, snapshot: &Snapshot, call: &Call, ctx: Ctx) -> Result<Reply, RpcError> {
+/// Answers a list request. `found` are the resources of the sources.
+pub(crate) fn list(
+    core: &Core,
+    snapshot: &Snapshot,
+    call: &Call,
+    found: &[Resource],
+) -> Result<Reply, RpcError> {
     let client = &*call.client;
     let bytes = match call.method.known() {
         Some(Method::ListTools) => {
@@ -95,14 +99,10 @@ pub(crate) async fn list(core: &Core, snapshot: &Snapshot, call: &Call, ctx: Ctx
             let entries = snapshot.resources.as_slice();
             let guarded =
                 !snapshot.sources.is_empty() || entries.iter().any(|resource| resource.guard.is_some());
-            let mut found: Vec<Resource> = Vec::new();
-            for source in &snapshot.sources {
-                found.extend(core.list_source(source, &ctx, client).await?);
-            }
             cached(call, guarded, &snapshot.resource_list, || {
                 let fixed = entries.iter().filter(|resource| allows(resource.guard.as_ref(), client));
                 let mut seen: Vec<_> = fixed.map(|resource| resource.definition()).collect();
-                seen.extend(&found);
+                seen.extend(found);
                 let (shown, page) = core.page(call, "resources", &seen, |resource| &resource.uri, guarded)?;
                 let resources = shown.iter().map(|resource| (*resource).clone()).collect();
                 listing!(ListResourcesResult, resources: resources, page, client.revision)

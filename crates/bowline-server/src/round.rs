@@ -8,7 +8,6 @@ use bowline_proto::{
 use bowline_types::{ElicitParams, InputRequest, RawJson};
 use std::{
     future::Future,
-    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::{Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
@@ -216,13 +215,11 @@ fn quote(question: &Question) -> String {
 
 /// How a round ended.
 #[derive(Debug)]
-pub(crate) enum Ended<T> {
-    /// The handler is done.
+pub(crate) enum Finished<T> {
+    /// The handler returned.
     Done(Result<T, Error>),
     /// The handler asks.
     Asks(OpenQuestions),
-    /// The handler panicked.
-    Panicked,
 }
 
 /// Polls a handler until it is done or asks.
@@ -238,37 +235,32 @@ impl<'a, T> Round<'a, T> {
 }
 
 impl<T> Future for Round<'_, T> {
-    type Output = Ended<T>;
+    type Output = Finished<T>;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Ended<T>> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Finished<T>> {
         self.log.state().round = Some(context.waker().clone());
-        let polled = catch_unwind(AssertUnwindSafe(|| self.future.as_mut().poll(context)));
-        match polled {
-            Err(_) => {
-                self.log.close();
-                Poll::Ready(Ended::Panicked)
-            }
+        match self.future.as_mut().poll(context) {
             // A question asked from a task of its own ended the round while the handler waited for that task.
-            Ok(Poll::Ready(Err(error))) => match (error.into_kind(), self.log.take_questions()) {
-                (Kind::Suspended, Some(asked)) => Poll::Ready(Ended::Asks(asked)),
+            Poll::Ready(Err(error)) => match (error.into_kind(), self.log.take_questions()) {
+                (Kind::Suspended, Some(asked)) => Poll::Ready(Finished::Asks(asked)),
                 (kind, _) => {
                     self.log.close();
-                    Poll::Ready(Ended::Done(Err(kind.into())))
+                    Poll::Ready(Finished::Done(Err(kind.into())))
                 }
             },
-            Ok(Poll::Ready(done)) => {
+            Poll::Ready(done) => {
                 self.log.close();
-                Poll::Ready(Ended::Done(done))
+                Poll::Ready(Finished::Done(done))
             }
-            Ok(Poll::Pending) => match self.log.take_questions() {
-                Some(asked) => Poll::Ready(Ended::Asks(asked)),
+            Poll::Pending => match self.log.take_questions() {
+                Some(asked) => Poll::Ready(Finished::Asks(asked)),
                 None => Poll::Pending,
             },
         }
     }
 }
 
-/// A round dropped by a cancellation ends like any other for those who wait on it.
+/// A cancelled or panicked round ends like any other for the tasks that wait on it.
 impl<T> Drop for Round<'_, T> {
     fn drop(&mut self) {
         self.log.close();

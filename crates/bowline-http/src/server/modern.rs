@@ -48,7 +48,7 @@ pub(super) struct Request {
 }
 
 /// Answers a request.
-pub(super) async fn answer(shared: &Arc<Shared>, parts: Parts, request: Request) -> Response<Body> {
+pub(super) async fn answer(shared: &Arc<Shared>, parts: &mut Parts, request: Request) -> Response<Body> {
     let (id, principal) = (request.id.clone(), request.principal.clone());
     match admit(shared, &parts.headers, request) {
         Ok(Admitted::Answer(result)) => reply::response(&id, result),
@@ -68,7 +68,7 @@ pub(super) async fn answer(shared: &Arc<Shared>, parts: Parts, request: Request)
 /// slowed down.
 pub(super) async fn take_notification(
     shared: &Shared,
-    parts: Parts,
+    parts: &mut Parts,
     principal: Option<&Arc<str>>,
     method: &MethodName,
     params: Option<Params>,
@@ -80,9 +80,11 @@ pub(super) async fn take_notification(
     shared.server.service().call(call, Notifier::closed()).await;
 }
 
-/// What a handler sees of the request that made its call.
-pub(super) fn extensions(parts: Parts, session_id: Option<Arc<str>>) -> Extensions {
-    let Parts { headers, extensions, .. } = parts;
+/// Takes what handlers see of a request out of its head. The head is passed by reference up to here, because each async
+/// function would hold a copy of its own.
+pub(super) fn extensions(parts: &mut Parts, session_id: Option<Arc<str>>) -> Extensions {
+    let (headers, extensions) =
+        (std::mem::take(&mut parts.headers), std::mem::take(&mut parts.extensions));
     Extensions::of_request(HttpRequest { headers, extensions, session_id })
 }
 

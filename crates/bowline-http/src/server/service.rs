@@ -150,7 +150,15 @@ impl HttpService {
     where
         B: http_body::Body<Error: std::error::Error>,
     {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        self.respond_to(&mut parts, body).await
+    }
+
+    /// Answers one request, and may take headers and extensions out of its head.
+    pub(super) async fn respond_to<B>(&self, parts: &mut Parts, body: B) -> Response<Body>
+    where
+        B: http_body::Body<Error: std::error::Error>,
+    {
         if !self.shared.options.cors {
             return self.answer(parts, body).await;
         }
@@ -160,16 +168,16 @@ impl HttpService {
         response
     }
 
-    async fn answer<B>(&self, mut parts: Parts, body: B) -> Response<Body>
+    async fn answer<B>(&self, parts: &mut Parts, body: B) -> Response<Body>
     where
         B: http_body::Body<Error: std::error::Error>,
     {
-        if let Some(response) = self.answer_before_endpoint(&mut parts).await {
+        if let Some(response) = self.answer_before_endpoint(parts).await {
             return response;
         }
         // What belongs to a session may still be needed by a call that is to finish: an answer, a cancellation, a stream
         // that is come back to.
-        let is_2024 = self.is_2024(&parts);
+        let is_2024 = self.is_2024(parts);
         let in_session =
             || parts.headers.contains_key(legacy::SESSION_ID) || is_2024 && parts.method == Method::POST;
         if self.shared.is_ending() && !in_session() {
@@ -281,7 +289,7 @@ impl HttpService {
         session.ok_or_else(|| Box::new(reply::no_session()))
     }
 
-    async fn post(&self, parts: Parts, principal: Option<Arc<str>>, frame: Bytes) -> Response<Body> {
+    async fn post(&self, parts: &mut Parts, principal: Option<Arc<str>>, frame: Bytes) -> Response<Body> {
         let message = envelope::parse(&frame);
         // What is kept of it is in the message, and goes with it.
         drop(frame);
@@ -314,7 +322,7 @@ impl HttpService {
 
     async fn post_request(
         &self,
-        parts: Parts,
+        parts: &mut Parts,
         principal: Option<Arc<str>>,
         id: Id,
         method: MethodName,
@@ -357,7 +365,7 @@ impl HttpService {
 
     async fn post_to_session(
         &self,
-        parts: Parts,
+        parts: &mut Parts,
         principal: Option<&Arc<str>>,
         frame: Frame,
     ) -> Response<Body> {
@@ -383,7 +391,7 @@ impl HttpService {
 
     async fn respond_2024<B: http_body::Body>(
         &self,
-        parts: Parts,
+        parts: &mut Parts,
         principal: Option<Arc<str>>,
         body: B,
     ) -> Response<Body> {

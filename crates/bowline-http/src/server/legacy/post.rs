@@ -21,7 +21,7 @@ use tokio::time::sleep;
 /// `initialize`: opens a session when the answer is a success.
 pub(in crate::server) async fn open(
     shared: &Arc<Shared>,
-    parts: Parts,
+    parts: &mut Parts,
     principal: Option<Arc<str>>,
     frame: Frame,
 ) -> Response<Body> {
@@ -46,7 +46,7 @@ pub(in crate::server) async fn open(
 pub(in crate::server) async fn post(
     shared: &Arc<Shared>,
     session: &Arc<Session>,
-    parts: Parts,
+    parts: &mut Parts,
     frame: Frame,
 ) -> Response<Body> {
     let in_use = session.use_it();

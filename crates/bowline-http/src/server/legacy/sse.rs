@@ -46,7 +46,7 @@ pub(in crate::server) fn stream_2024(shared: &Arc<Shared>, principal: Option<Arc
 /// Takes a message; what it leads to goes to the stream.
 pub(in crate::server) async fn message_2024(
     session: &Arc<Session>,
-    parts: Parts,
+    parts: &mut Parts,
     frame: &Bytes,
 ) -> Response<Body> {
     let sink: Arc<dyn Sink> = Arc::clone(&session.get_stream) as _;
