@@ -10,17 +10,14 @@ use super::{
     service::Shared,
 };
 use bowline_proto::{
-    encode, header as codec,
-    params::{Params, RequestMeta},
-    server::{Admitted, Ticket, admit_modern, admit_modern_notification, encode_outcome, supported_revision},
-    service::{BoxFuture, Notifier, Outcome, Reply},
-};
-use bowline_proto::{
+    encode,
     envelope::MethodName,
-    server::Threshold,
-    service::{Call, ClientView, Extensions, HttpRequest},
+    header as codec,
+    params::{Params, RequestMeta},
+    server::{Admitted, Threshold, admit_modern, admit_modern_notification, supported_revision},
+    service::{BoxFuture, Call, ClientView, Extensions, HttpRequest, Notifier},
 };
-use bowline_server::transport::{Exchange, Sink, unix_time};
+use bowline_server::transport::{self, Sink, unix_time};
 use bowline_types::{Id, Method, RawJson, RpcError};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Response, StatusCode, request::Parts};
@@ -147,23 +144,15 @@ fn admit(shared: &Shared, headers: &HeaderMap, request: Request) -> Result<Admit
 }
 
 async fn run(shared: &Arc<Shared>, id: Id, call: Call, threshold: Threshold) -> Response<Body> {
-    let (ticket, notices) = Ticket::issue(id, &call, threshold);
     let events = Arc::new(Events::of(shared));
-    let exchange =
-        Arc::new(Exchange::new(notices, Arc::clone(&events) as Arc<dyn Sink>, shared.server.limits()));
-    let notifier = Notifier::new(Arc::clone(&exchange) as _);
-    let service = Arc::clone(shared.server.service());
-    let mut stream = CallStream {
-        call: Some(Box::pin(async move { service.call(call, notifier).await })),
-        ticket,
-        exchange,
-        events,
-        shared: Arc::clone(shared),
-        silence: None,
-    };
+    let sink = Arc::clone(&events) as Arc<dyn Sink>;
+    let call = transport::respond(&shared.server, id, call, threshold, sink);
+    let mut stream = CallStream { call: Some(call), events, shared: Arc::clone(shared), silence: None };
     match poll_fn(|context| stream.poll_first(context)).await {
-        First::Whole(Done::Message(status, message)) => reply::json(status, message),
-        First::Whole(Done::Result(result)) => reply::response(&stream.ticket.id, result),
+        First::Whole(transport::Response::Message(message, error)) => {
+            reply::json(error.as_ref().map_or(StatusCode::OK, reply::status_of), message)
+        }
+        First::Whole(transport::Response::Result(id, result)) => reply::response(&id, result),
         First::Events => reply::stream(Body::call(stream)),
     }
 }
@@ -171,24 +160,14 @@ async fn run(shared: &Arc<Shared>, id: Id, call: Call, threshold: Threshold) -> 
 /// How a reply begins.
 enum First {
     /// With its response, and nothing else.
-    Whole(Done),
+    Whole(transport::Response),
     /// With an event.
     Events,
 }
 
-/// How a call ended.
-enum Done {
-    /// With this message.
-    Message(StatusCode, Bytes),
-    /// With a result that is encoded already.
-    Result(Bytes),
-}
-
-/// A call and what it says. Dropping it cancels the call.
+/// A call and its notifications. Dropping it cancels the call.
 pub(super) struct CallStream {
-    call: Option<BoxFuture<'static, Outcome>>,
-    ticket: Ticket,
-    exchange: Arc<Exchange>,
+    call: Option<BoxFuture<'static, transport::Response>>,
     events: Arc<Events>,
     shared: Arc<Shared>,
     /// When the client is to hear something again; not set before the call turned out to take its time.
@@ -198,42 +177,31 @@ pub(super) struct CallStream {
 impl CallStream {
     fn poll_first(&mut self, context: &mut Context<'_>) -> Poll<First> {
         self.events.register(context.waker());
-        let done = self.poll_call(context);
+        let response = self.poll_call(context);
         if self.events.len() > 0 {
-            if let Some(done) = done {
-                self.push(done);
+            if let Some(response) = response {
+                self.push(response);
             }
             return Poll::Ready(First::Events);
         }
-        if let Some(done) = done {
-            return Poll::Ready(First::Whole(done));
+        if let Some(response) = response {
+            return Poll::Ready(First::Whole(response));
         }
         let stream_after = self.shared.options.stream_after;
         self.silence(stream_after).as_mut().poll(context).map(|()| First::Events)
     }
 
-    /// The response, when the call is done.
-    fn poll_call(&mut self, context: &mut Context<'_>) -> Option<Done> {
-        let Poll::Ready(outcome) = self.call.as_mut()?.as_mut().poll(context) else { return None };
+    /// Returns the response once the call is done.
+    fn poll_call(&mut self, context: &mut Context<'_>) -> Option<transport::Response> {
+        let Poll::Ready(response) = self.call.as_mut()?.as_mut().poll(context) else { return None };
         self.call = None;
-        self.exchange.finish();
-        if let Outcome::Complete(Reply::Encoded(result)) = outcome {
-            return Some(Done::Result(result));
-        }
-        let status = match &outcome {
-            Outcome::Failed(error) => reply::status_of(error),
-            Outcome::Complete(_) | Outcome::NeedsInput(_) => StatusCode::OK,
-        };
-        let server = &self.shared.server;
-        let mut message = Vec::with_capacity(512);
-        encode_outcome(server.profile(), &mut self.ticket, outcome, &|| server.sealing(), &mut message);
-        Some(Done::Message(status, message.into()))
+        Some(response)
     }
 
-    fn push(&self, done: Done) {
-        match done {
-            Done::Message(_, message) => self.events.push(&message),
-            Done::Result(result) => self.events.push_response(&self.ticket.id, &result),
+    fn push(&self, response: transport::Response) {
+        match response {
+            transport::Response::Message(message, _) => self.events.push(&message),
+            transport::Response::Result(id, result) => self.events.push_response(&id, &result),
         }
     }
 
@@ -243,8 +211,8 @@ impl CallStream {
             self.restart_silence();
             return Poll::Ready(Some(event(&message)));
         }
-        if let Some(done) = self.poll_call(context) {
-            self.push(done);
+        if let Some(response) = self.poll_call(context) {
+            self.push(response);
         }
         if let Some(message) = self.events.pop() {
             self.restart_silence();
@@ -271,14 +239,6 @@ impl CallStream {
         let next = self.shared.options.keep_alive;
         if let Some(silence) = &mut self.silence {
             silence.as_mut().reset(Instant::now() + next);
-        }
-    }
-}
-
-impl Drop for CallStream {
-    fn drop(&mut self) {
-        if self.call.is_some() {
-            self.exchange.cancel();
         }
     }
 }

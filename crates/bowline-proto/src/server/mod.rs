@@ -44,9 +44,9 @@ pub const MAX_IN_FLIGHT: usize = 1000;
 /// Maximum length of the reason for a cancellation in the log, in characters.
 const MAX_REASON: usize = 200;
 
-/// What the owner of the connection has to do for a frame.
+/// What the owner of the connection has to do for a frame. `C` is what it attaches to running calls.
 #[derive(Debug)]
-pub enum Inbound {
+pub enum Inbound<C = ()> {
     /// Run this call, then [`ServerSession::finish`] it.
     Call(Ticket, Call, NotificationEncoder),
     /// Send this.
@@ -60,10 +60,12 @@ pub enum Inbound {
     },
     /// The client reported progress of a request of the server.
     Alive(Id),
-    /// Stop the call with this serial number and send nothing more for it.
+    /// Stop a call and send nothing more for it.
     Cancel {
         /// Serial number of the call.
         serial: u64,
+        /// What was attached to the call; see [`ServerSession::attach`].
+        attached: Option<C>,
         /// Reason that the client gave, shortened; for the log.
         reason: Option<Box<str>>,
     },
@@ -118,14 +120,14 @@ impl Ticket {
             params: Some(call.params.clone()),
             progress_token: call.progress_token.clone(),
             log_level: call.log_level,
-            extensions: call.extensions.clone(),
+            extensions: Extensions::new(),
             serial: 0,
         };
         let notices = NotificationEncoder::new(call.client.revision, call.progress_token.clone(), threshold);
         (ticket, notices)
     }
 
-    /// Sets the values that go with the call each time it is made.
+    /// Sets the extensions of the calls that [`Self::again`] returns.
     pub fn set_extensions(&mut self, extensions: &Extensions) {
         self.extensions.clone_from(extensions);
     }
@@ -147,20 +149,28 @@ impl Ticket {
     }
 }
 
-/// The server side of one connection or legacy session.
+/// The server side of one connection or legacy session, and the only list of its running calls. `C` is what the owner of
+/// the connection attaches to a call, to stop it.
 #[derive(Debug)]
-pub struct ServerSession {
+pub struct ServerSession<C = ()> {
     profile: Arc<Profile>,
     principal: Option<Arc<str>>,
     legacy: Option<Legacy>,
-    /// Running calls with their serial numbers. There are few, so a linear search is fastest.
-    running: Vec<(Id, u64)>,
+    /// There are few, so a linear search is fastest.
+    running: Vec<RunningCall<C>>,
     ids: Ids,
     next_serial: u64,
     subscriptions: Subscriptions,
 }
 
-impl ServerSession {
+#[derive(Debug)]
+struct RunningCall<C> {
+    id: Id,
+    serial: u64,
+    attached: Option<C>,
+}
+
+impl<C> ServerSession<C> {
     /// Creates a session. `principal` is the authenticated user, if the transport knows one.
     pub fn new(profile: Arc<Profile>, principal: Option<Arc<str>>) -> Self {
         Self {
@@ -196,14 +206,14 @@ impl ServerSession {
     }
 
     /// Handles one frame. `now` returns the time in seconds since the epoch; it is called only if needed.
-    pub fn accept(&mut self, frame: Frame, now: fn() -> u64) -> Inbound {
+    pub fn accept(&mut self, frame: Frame, now: fn() -> u64) -> Inbound<C> {
         match frame {
             Frame::Single(message) => self.accept_message(message, now),
             Frame::Batch(items) => self.accept_batch(items, now),
         }
     }
 
-    fn accept_batch(&mut self, items: Vec<Result<Message, Rejected>>, now: fn() -> u64) -> Inbound {
+    fn accept_batch(&mut self, items: Vec<Result<Message, Rejected>>, now: fn() -> u64) -> Inbound<C> {
         let refuse =
             |reason: &'static str| Inbound::Reply(encode::failure(None, &RpcError::invalid_request(reason)));
         // Only 2025-03-26 has batches, and its handshake is never inside one.
@@ -216,7 +226,7 @@ impl ServerSession {
         Inbound::Batch(items.into_iter().map(|item| self.accept_message(item, now)).collect())
     }
 
-    fn accept_message(&mut self, message: Result<Message, Rejected>, now: fn() -> u64) -> Inbound {
+    fn accept_message(&mut self, message: Result<Message, Rejected>, now: fn() -> u64) -> Inbound<C> {
         match message {
             Ok(Message::Request { id, method, params }) => {
                 match self.accept_request(&id, &method, params, now) {
@@ -238,8 +248,8 @@ impl ServerSession {
         method: &MethodName,
         params: Option<Params>,
         now: fn() -> u64,
-    ) -> Result<Inbound, RpcError> {
-        let taken = self.running.iter().any(|(known, _)| known == id) || self.subscriptions.is_listening(id);
+    ) -> Result<Inbound<C>, RpcError> {
+        let taken = self.running.iter().any(|call| call.id == *id) || self.subscriptions.is_listening(id);
         if taken && self.ids == Ids::Unique {
             return Err(RpcError::invalid_request(format!("a request with id {id} is already running")));
         }
@@ -278,13 +288,13 @@ impl ServerSession {
                 }
                 ticket.serial = self.next_serial;
                 self.next_serial += 1;
-                self.running.push((id.clone(), ticket.serial));
+                self.running.push(RunningCall { id: id.clone(), serial: ticket.serial, attached: None });
                 Inbound::Call(ticket, call, notices)
             }
         })
     }
 
-    fn accept_notification(&mut self, method: &MethodName, params: Option<Params>) -> Inbound {
+    fn accept_notification(&mut self, method: &MethodName, params: Option<Params>) -> Inbound<C> {
         let MethodName::Known(known) = method else { return self.accept_custom(method, params) };
         let (method, params) = (*known, params.as_ref().map(Params::raw));
         // What cannot be read is ignored: a notification is never answered.
@@ -314,7 +324,7 @@ impl ServerSession {
         }
     }
 
-    fn accept_custom(&self, method: &MethodName, params: Option<Params>) -> Inbound {
+    fn accept_custom(&self, method: &MethodName, params: Option<Params>) -> Inbound<C> {
         let params = params.unwrap_or_else(Params::empty);
         let is_modern = || RequestMeta::of(&params).is_ok_and(|meta| meta.is_modern);
         let call = match &self.legacy {
@@ -334,13 +344,13 @@ impl ServerSession {
         call.map_or(Inbound::Ignored, |call| Inbound::Custom(Box::new(call)))
     }
 
-    fn cancel(&mut self, id: &Id, reason: Option<String>) -> Inbound {
-        let mut running = self.running.iter().filter(|(known, _)| known == id).map(|(_, serial)| *serial);
+    fn cancel(&mut self, id: &Id, reason: Option<String>) -> Inbound<C> {
+        let mut running = self.running.iter().filter(|call| call.id == *id).map(|call| call.serial);
         match (running.next(), running.next()) {
             (Some(serial), None) => {
-                self.forget(serial);
+                let attached = self.forget(serial).and_then(|call| call.attached);
                 let reason = reason.map(|reason| reason.chars().take(MAX_REASON).collect());
-                Inbound::Cancel { serial, reason }
+                Inbound::Cancel { serial, attached, reason }
             }
             // Which of several is meant nobody can tell, and the others are not to suffer.
             (Some(_), Some(_)) => Inbound::Ignored,
@@ -351,15 +361,27 @@ impl ServerSession {
         }
     }
 
-    /// Removes a running call; false if it is not running.
-    fn forget(&mut self, serial: u64) -> bool {
-        let place = self.running.iter().position(|(_, known)| *known == serial);
-        place.map(|place| self.running.swap_remove(place)).is_some()
+    /// Attaches what stops a call; [`Inbound::Cancel`] returns it. False if the call was cancelled, which happens if its
+    /// batch also cancels it.
+    pub fn attach(&mut self, ticket: &Ticket, attached: C) -> bool {
+        // The call is usually the newest.
+        let call = self.running.iter_mut().rev().find(|call| call.serial == ticket.serial);
+        let is_running = call.is_some();
+        if let Some(call) = call {
+            call.attached = Some(attached);
+        }
+        is_running
+    }
+
+    /// Removes a running call; `None` if it is not running.
+    fn forget(&mut self, serial: u64) -> Option<RunningCall<C>> {
+        let place = self.running.iter().position(|call| call.serial == serial)?;
+        Some(self.running.swap_remove(place))
     }
 
     /// Ends a call whose response is encoded elsewhere; false if it was cancelled and no response may be sent.
     pub fn end(&mut self, ticket: &Ticket) -> bool {
-        self.forget(ticket.serial)
+        self.forget(ticket.serial).is_some()
     }
 
     /// Ends a call and appends its response to `out`; false, and nothing is appended, if it was cancelled.
@@ -370,11 +392,11 @@ impl ServerSession {
         sealing: &dyn Fn() -> Sealing,
         out: &mut Vec<u8>,
     ) -> bool {
-        let running = self.forget(ticket.serial);
-        if running {
+        let is_running = self.end(ticket);
+        if is_running {
             finish::encode(&self.profile, ticket, outcome, sealing, out);
         }
-        running
+        is_running
     }
 
     /// Returns the number of running calls.
@@ -413,7 +435,7 @@ mod tests {
     };
     use bowline_types::{Implementation, ServerCapabilities, ToolsCapability};
 
-    fn call(session: &mut ServerSession) -> Ticket {
+    fn call<C: std::fmt::Debug>(session: &mut ServerSession<C>) -> Ticket {
         let frame = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
         match session.accept(envelope::parse(&Bytes::from_static(frame.as_bytes())), || 0) {
             Inbound::Call(ticket, ..) => ticket,
@@ -421,7 +443,7 @@ mod tests {
         }
     }
 
-    fn session(ids: Ids) -> ServerSession {
+    fn session<C>(ids: Ids) -> ServerSession<C> {
         let mut profile = Profile::new(Implementation::new("s", "1"), KeyRing::new(Key::new([7; 32])));
         profile.capabilities =
             ServerCapabilities { tools: Some(ToolsCapability::default()), ..ServerCapabilities::default() };
@@ -429,9 +451,13 @@ mod tests {
     }
 
     fn cancel(session: &mut ServerSession) -> Option<u64> {
+        cancelled(session).map(|(serial, _)| serial)
+    }
+
+    fn cancelled<C>(session: &mut ServerSession<C>) -> Option<(u64, Option<C>)> {
         let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
         match session.accept(envelope::parse(&Bytes::from_static(cancel.as_bytes())), || 0) {
-            Inbound::Cancel { serial, .. } => Some(serial),
+            Inbound::Cancel { serial, attached, .. } => Some((serial, attached)),
             _ => None,
         }
     }
@@ -444,6 +470,16 @@ mod tests {
             &|| Sealing { random: [0; 32], expires: 0 },
             &mut Vec::new(),
         )
+    }
+
+    #[test]
+    fn a_cancellation_returns_what_was_attached_to_the_call() {
+        let mut session = session::<&str>(Ids::Unique);
+        let ticket = call(&mut session);
+        assert!(session.attach(&ticket, "stop"));
+        assert_eq!(cancelled(&mut session), Some((ticket.serial(), Some("stop"))));
+        assert!(!session.attach(&ticket, "too late"));
+        assert!(!session.end(&ticket));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use bowline_proto::{
     envelope::Frame,
     replay::{Answer, OpenQuestions, Question},
     server::{Ids, Inbound, NotificationEncoder, ServerSession, Ticket},
-    service::{BoxFuture, Call, Extensions, NotificationSink, Notifier, Outcome, Reply},
+    service::{BoxFuture, Call, Extensions, Notifier, Outcome, Reply},
     subscribe::Change,
 };
 use bowline_types::{Era, Method, RawJson, Revision, RpcError};
@@ -54,14 +54,15 @@ impl fmt::Debug for Started {
     }
 }
 
+/// The session knows the exchange of each running call.
+type Session = ServerSession<Arc<Exchange>>;
+
 /// One client and its calls.
 ///
 /// Locks: the session's is taken before any other, never after, and none is held across an await.
 pub struct Conversation {
     server: ServerHandle,
-    session: Mutex<ServerSession>,
-    /// The calls that run, by their serial numbers. Rarely more than a few, so that looking at all is quickest.
-    running: Mutex<Vec<(u64, Arc<Exchange>)>>,
+    session: Mutex<Session>,
     questions: Questions,
     /// Notified when the client has completed the handshake.
     initialized: Notify,
@@ -84,10 +85,7 @@ impl Conversation {
     ) -> Arc<Self> {
         let conversation = Arc::new(Self {
             server: server.clone(),
-            session: Mutex::new(
-                ServerSession::new(Arc::clone(&server.core.profile), principal).with_ids(ids),
-            ),
-            running: Mutex::default(),
+            session: Mutex::new(Session::new(Arc::clone(&server.core.profile), principal).with_ids(ids)),
             questions: Questions::default(),
             initialized: Notify::new(),
             wanted: Mutex::default(),
@@ -99,12 +97,8 @@ impl Conversation {
         conversation
     }
 
-    fn session(&self) -> MutexGuard<'_, ServerSession> {
+    fn session(&self) -> MutexGuard<'_, Session> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn running(&self) -> MutexGuard<'_, Vec<(u64, Arc<Exchange>)>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The legacy revision that was agreed on, once it was.
@@ -128,9 +122,12 @@ impl Conversation {
         }
         match inbound {
             Inbound::Call(ticket, call, notices) => {
-                Started::Call(self.start(ticket, call, notices, sink, extensions, None))
+                let arrived = Arrived { session: &mut session, sink, extensions };
+                Started::Call(self.start(arrived, ticket, call, notices, None))
             }
-            Inbound::Batch(items) => self.start_batch(items, sink, extensions),
+            Inbound::Batch(items) => {
+                self.start_batch(Arrived { session: &mut session, sink, extensions }, items)
+            }
             Inbound::Custom(call) => {
                 self.start_notification(*call, extensions).map_or(Started::Nothing, Started::Notification)
             }
@@ -153,9 +150,8 @@ impl Conversation {
 
     fn start_batch(
         self: &Arc<Self>,
-        items: Vec<Inbound>,
-        sink: &Arc<dyn Sink>,
-        extensions: &Extensions,
+        Arrived { session, sink, extensions }: Arrived<'_>,
+        items: Vec<Inbound<Arc<Exchange>>>,
     ) -> Started {
         let due = items.iter().filter(|item| matches!(item, Inbound::Call(..) | Inbound::Reply(_))).count();
         let batch = Arc::new(Batch { replies: Mutex::new((due, Vec::new())), sink: Arc::clone(sink) });
@@ -163,8 +159,8 @@ impl Conversation {
         for item in items {
             match item {
                 Inbound::Call(ticket, call, notices) => {
-                    let batch = Some(Arc::clone(&batch));
-                    calls.push(self.start(ticket, call, notices, sink, extensions, batch));
+                    let arrived = Arrived { session: &mut *session, sink, extensions };
+                    calls.push(self.start(arrived, ticket, call, notices, Some(Arc::clone(&batch))));
                 }
                 Inbound::Custom(call) => calls.extend(self.start_notification(*call, extensions)),
                 Inbound::Reply(reply) => batch.settle(Some(reply)),
@@ -174,13 +170,13 @@ impl Conversation {
         Started::Batch(calls)
     }
 
-    fn handle(&self, inbound: Inbound) {
+    fn handle(&self, inbound: Inbound<Arc<Exchange>>) {
         match inbound {
             Inbound::Answer { id, result } => self.questions.settle(&id, result),
             Inbound::Alive(id) => self.questions.touch(&id),
-            Inbound::Cancel { serial, reason } => {
-                if let Some(exchange) = self.forget(serial) {
-                    log_cancellation(reason.as_deref());
+            Inbound::Cancel { attached, reason, .. } => {
+                log_cancellation(reason.as_deref());
+                if let Some(exchange) = attached {
                     exchange.cancel();
                 }
             }
@@ -196,21 +192,22 @@ impl Conversation {
 
     fn start(
         self: &Arc<Self>,
+        Arrived { session, sink, extensions }: Arrived<'_>,
         mut ticket: Ticket,
         mut call: Call,
         notices: NotificationEncoder,
-        sink: &Arc<dyn Sink>,
-        extensions: &Extensions,
         batch: Option<Arc<Batch>>,
     ) -> BoxFuture<'static, ()> {
-        ticket.set_extensions(extensions);
         call.extensions.clone_from(extensions);
         let mut exchange = Exchange::new(notices, Arc::clone(sink), &self.server.core.limits);
         if ticket.client.revision.era() == Era::Legacy {
+            ticket.set_extensions(extensions);
             exchange.set_back_channel(Arc::downgrade(self));
         }
         let exchange = Arc::new(exchange);
-        self.running().push((ticket.serial(), Arc::clone(&exchange)));
+        if !session.attach(&ticket, Arc::clone(&exchange)) {
+            exchange.cancel();
+        }
         Box::pin(Arc::clone(self).run(ticket, call, exchange, batch))
     }
 
@@ -248,32 +245,15 @@ impl Conversation {
         exchange: Arc<Exchange>,
         batch: Option<Arc<Batch>>,
     ) {
-        let sink = exchange.sink();
-        let notifier = Notifier::new(Arc::clone(&exchange) as _);
-        // What runs elsewhere because of the call learns that it is given up, also when the session ends.
-        let mut watched = Watched(Some(&exchange));
-        // The batch it came in may have taken it back already.
-        let mut outcome = if exchange.is_cancelled() {
-            None
-        } else {
-            or_cancelled(&exchange, self.server.service.call(call, notifier.clone())).await
-        };
-        if ticket.client.revision.era() == Era::Legacy
-            && let Some(Outcome::NeedsInput(asked)) = outcome
-        {
-            // Few calls ask, so that what it takes does not grow the others.
-            outcome = or_cancelled(&exchange, Box::pin(self.ask(&ticket, *asked, notifier, sink))).await;
-        }
-        watched.0 = None;
-        drop(watched);
-        exchange.finish();
-        self.forget(ticket.serial());
-        let Some(outcome) = outcome else {
+        let is_legacy = ticket.client.revision.era() == Era::Legacy;
+        let asker = is_legacy.then_some((&*self, &ticket));
+        let Some(outcome) = exchange.run(&self.server, call, asker).await else {
             if let Some(batch) = batch {
                 batch.settle(None);
             }
             return;
         };
+        let sink = exchange.sink();
         let sealing = || self.server.sealing();
         let mut session = self.session();
         if let (Outcome::Complete(Reply::Encoded(result)), None) = (&outcome, &batch) {
@@ -296,14 +276,8 @@ impl Conversation {
         }
     }
 
-    fn forget(&self, serial: u64) -> Option<Arc<Exchange>> {
-        let mut running = self.running();
-        let place = running.iter().position(|(known, _)| *known == serial)?;
-        Some(running.swap_remove(place).1)
-    }
-
-    /// Asks what a call of the legacy eras has to ask, and makes it again with the answers, until it asks no more.
-    async fn ask(
+    /// Sends the questions of a legacy call to the client and runs the call again with the answers, until it asks no more.
+    pub(super) async fn ask(
         &self,
         ticket: &Ticket,
         mut asked: OpenQuestions,
@@ -413,6 +387,13 @@ impl fmt::Debug for Conversation {
     }
 }
 
+/// A frame that is being accepted: the locked session, and where its replies go.
+struct Arrived<'a> {
+    session: &'a mut Session,
+    sink: &'a Arc<dyn Sink>,
+    extensions: &'a Extensions,
+}
+
 /// The replies of a batch, sent together as 2025-03-26 wants it.
 struct Batch {
     /// How many are still due, and those that are there.
@@ -458,27 +439,6 @@ impl Handling {
 impl Drop for Handling {
     fn drop(&mut self) {
         self.0.notifications.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Cancels a call when it is dropped before its end.
-struct Watched<'a>(Option<&'a Exchange>);
-
-impl Drop for Watched<'_> {
-    fn drop(&mut self) {
-        if let Some(exchange) = self.0 {
-            exchange.cancel();
-        }
-    }
-}
-
-/// The outcome of a call, unless its caller gives up first.
-async fn or_cancelled(exchange: &Exchange, calling: BoxFuture<'_, Outcome>) -> Option<Outcome> {
-    tokio::select! {
-        biased;
-        // First, because most calls are done before anybody could give them up.
-        outcome = calling => Some(outcome),
-        () = exchange.cancellation() => None,
     }
 }
 

@@ -1,12 +1,12 @@
-//! One running call: its way to report, and the caller's way to give it up.
+//! Runs one call from its start to its response, for every transport: notifications, questions, cancellation.
 
 use super::{Conversation, Sink, pace::Pace};
-use crate::Limits;
+use crate::{Limits, ServerHandle};
 use bowline_proto::{
-    server::NotificationEncoder,
-    service::{BoxFuture, CallNotification, NotificationSink},
+    server::{NotificationEncoder, Threshold, Ticket, encode_outcome},
+    service::{BoxFuture, Call, CallNotification, NotificationSink, Notifier, Outcome, Reply},
 };
-use bowline_types::{RawJson, RpcError};
+use bowline_types::{Id, RawJson, RpcError};
 use bytes::Bytes;
 use std::{
     fmt,
@@ -18,23 +18,23 @@ use std::{
 use tokio::{sync::Notify, time::Instant};
 
 /// One running call.
-pub struct Exchange {
-    /// Gone when the call is over: nothing may follow its response.
+pub(super) struct Exchange {
+    /// `None` once the call is over: nothing may follow its response.
     notices: Mutex<Option<NotificationEncoder>>,
-    /// Made when the call notifies for the first time. Locked after `notices`.
+    /// Created when the call notifies for the first time. Locked after `notices`.
     pace: Mutex<Option<Box<Pace>>>,
     progress_rate: u32,
     log_rate: u32,
     sink: Arc<dyn Sink>,
-    /// Takes requests to the client, in the legacy eras.
+    /// Sends requests to the client, in the legacy era.
     back_channel: Weak<Conversation>,
     cancelled: AtomicBool,
     cancel: Notify,
 }
 
 impl Exchange {
-    /// A call whose notices go to `sink`, no faster than `limits` allow.
-    pub fn new(notices: NotificationEncoder, sink: Arc<dyn Sink>, limits: &Limits) -> Self {
+    /// Creates a call whose notifications go to `sink`, no faster than `limits` allow.
+    pub(super) fn new(notices: NotificationEncoder, sink: Arc<dyn Sink>, limits: &Limits) -> Self {
         Self {
             notices: Mutex::new(Some(notices)),
             pace: Mutex::new(None),
@@ -56,7 +56,52 @@ impl Exchange {
         &self.sink
     }
 
-    /// The frames that may be sent now because of one notice.
+    /// Runs a call until it has an outcome; afterwards nothing more is sent for it. `None` if the caller cancelled it.
+    ///
+    /// Every transport runs its calls here. Dropping the future cancels the call. `asker` sends the questions of the call to
+    /// a client of the legacy era.
+    pub(super) fn run<'a>(
+        self: &'a Arc<Self>,
+        server: &'a ServerHandle,
+        call: Call,
+        asker: Option<(&'a Conversation, &'a Ticket)>,
+    ) -> impl Future<Output = Option<Outcome>> + Send + 'a {
+        let cancel_on_drop = CancelOnDrop(Some(self));
+        let notifier = Notifier::new(Arc::clone(self) as _);
+        // Started here, so that the call is not copied into the future. A batch may have cancelled the call already.
+        let outcome = (!self.is_cancelled()).then(|| server.service.call(call, notifier));
+        async move {
+            // The whole guard belongs to the future, not only its field.
+            let mut cancel_on_drop = cancel_on_drop;
+            let mut outcome = match outcome {
+                Some(outcome) => self.unless_cancelled(outcome).await,
+                None => None,
+            };
+            if let Some((conversation, ticket)) = asker
+                && let Some(Outcome::NeedsInput(asked)) = outcome
+            {
+                let notifier = Notifier::new(Arc::clone(self) as _);
+                // Boxed, because few calls ask, and the future would grow for all of them.
+                let answered = Box::pin(conversation.ask(ticket, *asked, notifier, &self.sink));
+                outcome = self.unless_cancelled(answered).await;
+            }
+            cancel_on_drop.0 = None;
+            drop(cancel_on_drop);
+            self.finish();
+            outcome
+        }
+    }
+
+    async fn unless_cancelled(&self, call: BoxFuture<'_, Outcome>) -> Option<Outcome> {
+        tokio::select! {
+            biased;
+            // First, because most calls complete before anyone could cancel them.
+            outcome = call => Some(outcome),
+            () = self.cancellation() => None,
+        }
+    }
+
+    /// Returns the frames to send now for one notification.
     fn paced(&self, notices: &mut NotificationEncoder, notice: CallNotification) -> [Option<Bytes>; 2] {
         let (is_progress, is_log) = (
             matches!(notice, CallNotification::Progress { .. }),
@@ -78,8 +123,8 @@ impl Exchange {
         [pace.take_dropped().and_then(|notice| notices.encode(notice)), Some(frame)]
     }
 
-    /// Ends the call well: sends what was held back, then nothing more.
-    pub fn finish(&self) {
+    /// Sends what was held back, then nothing more.
+    fn finish(&self) {
         let mut notices = self.notices();
         if let (Some(notices), Some(mut pace)) =
             (&mut *notices, self.pace.lock().unwrap_or_else(PoisonError::into_inner).take())
@@ -96,20 +141,15 @@ impl Exchange {
         self.notices.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Silences the call. What was emitted before is in the sink.
-    pub fn end(&self) {
+    /// Cancels the call: nothing more is sent for it, and its future ends.
+    pub(super) fn cancel(&self) {
         *self.notices() = None;
-    }
-
-    /// The caller gives up.
-    pub fn cancel(&self) {
-        self.end();
         self.cancelled.store(true, Ordering::Release);
         self.cancel.notify_waiters();
     }
 
-    /// Completes when the caller gives up.
-    pub async fn cancellation(&self) {
+    /// Completes when the call is cancelled.
+    async fn cancellation(&self) {
         loop {
             let cancel = self.cancel.notified();
             if self.cancelled.load(Ordering::Acquire) {
@@ -151,6 +191,51 @@ impl NotificationSink for Exchange {
             conversation.request(&method, params, &self.sink).await
         })
     }
+}
+
+/// Cancels a call if its future is dropped before it has an outcome, so that tasks of the call learn of it.
+struct CancelOnDrop<'a>(Option<&'a Exchange>);
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        if let Some(exchange) = self.0 {
+            exchange.cancel();
+        }
+    }
+}
+
+/// The response to a call of a client without a conversation.
+#[derive(Debug)]
+pub enum Response {
+    /// A message, and the error if the call failed.
+    Message(Vec<u8>, Option<RpcError>),
+    /// The result to the request with this id, encoded and possibly large.
+    Result(Id, Bytes),
+}
+
+/// Runs a self-contained request: 2026-07-28 over HTTP. Its notifications go to `sink`. Dropping the future cancels the call.
+pub fn respond(
+    server: &ServerHandle,
+    id: Id,
+    call: Call,
+    threshold: Threshold,
+    sink: Arc<dyn Sink>,
+) -> BoxFuture<'static, Response> {
+    let (mut ticket, notices) = Ticket::issue(id, &call, threshold);
+    let exchange = Arc::new(Exchange::new(notices, sink, &server.core.limits));
+    let server = server.clone();
+    Box::pin(async move {
+        let cancelled = || Outcome::Failed(RpcError::internal("the call was cancelled"));
+        let outcome = exchange.run(&server, call, None).await.unwrap_or_else(cancelled);
+        let error = match outcome {
+            Outcome::Complete(Reply::Encoded(result)) => return Response::Result(ticket.id, result),
+            Outcome::Failed(ref error) => Some(error.clone()),
+            Outcome::Complete(_) | Outcome::NeedsInput(_) => None,
+        };
+        let mut message = Vec::with_capacity(512);
+        encode_outcome(server.profile(), &mut ticket, outcome, &|| server.sealing(), &mut message);
+        Response::Message(message, error)
+    })
 }
 
 impl fmt::Debug for Exchange {

@@ -1,8 +1,9 @@
-//! What transports are built from: a conversation with one client, whatever carries its frames.
+//! The parts that transports are built from.
 //!
-//! A [`Conversation`] runs the protocol: it takes frames, starts calls, asks the questions of the legacy eras and
-//! finishes what is done. Where frames go is the transport's business: each frame comes with the [`Sink`] for everything
-//! that belongs to it, one for all on a byte stream, one per request over HTTP.
+//! A [`Conversation`] is one client whose frames share a session: stdio and legacy HTTP. It accepts frames, starts calls and
+//! sends the questions of the legacy era. A self-contained request of 2026-07-28 over HTTP has no session; [`respond`] runs
+//! it. Both run their calls through the same `Exchange::run`. Replies go to the [`Sink`] that comes with each frame: one
+//! for all frames of a byte stream, one per request over HTTP.
 
 mod conversation;
 mod exchange;
@@ -14,7 +15,8 @@ use bowline_proto::encode;
 use bowline_types::Id;
 use bytes::Bytes;
 pub use conversation::{Conversation, Started, poll_once, unix_time};
-pub use exchange::Exchange;
+use exchange::Exchange;
+pub use exchange::{Response, respond};
 
 /// Takes the frames of one stream to the client.
 pub trait Sink: Send + Sync + 'static {
