@@ -1,11 +1,10 @@
 //! The context of a command: terminal output, process environment and common options.
 
 use crate::{
-    arguments::Common, clock, environment::ProcessEnvironment, failure::Failure, recording::Recording,
-    screen::Screen,
+    arguments::Common, environment::ProcessEnvironment, failure::Failure, recording::Recording, screen::Screen,
 };
 use bowline_client::{Client, ClientBuilder, Direction};
-use bowline_text::visible;
+use bowline_text::{rfc3339, visible};
 use bowline_transcript::Side;
 use bowline_types::Revision;
 use std::{path::Path, sync::Arc, time::SystemTime};
@@ -100,7 +99,9 @@ impl Frames {
         };
         if self.trace {
             let text = String::from_utf8_lossy(frame.trim_ascii_end());
-            self.screen.note(&format!("{} {mark} {}", clock::time_of_day(SystemTime::now()), visible(&text)));
+            let now = rfc3339(SystemTime::now());
+            let time_of_day = now.split_once('T').map_or(now.as_str(), |(_, time)| time);
+            self.screen.note(&format!("{time_of_day} {mark} {}", visible(&text)));
         }
         if let Some(recording) = &self.recording
             && let Err(error) = recording.frame(side, frame)

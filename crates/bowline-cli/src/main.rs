@@ -7,7 +7,6 @@ mod builtin;
 mod cache;
 mod catalog;
 mod client_handlers;
-mod clock;
 mod commands;
 mod completion;
 mod content;

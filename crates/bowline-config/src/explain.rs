@@ -10,7 +10,8 @@ use super::model::{
 use super::quantity::{show_bytes, show_duration};
 use super::report::Origin;
 use super::sections::{KeySource, ProviderKind, RuleConfig};
-use super::text::{Text, visible};
+use super::text::Text;
+use bowline_text::visible;
 use bowline_policy::{Consent, Pattern};
 use bowline_search::DisclosureMode;
 

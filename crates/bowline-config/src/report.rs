@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use super::text::visible;
+use bowline_text::visible;
 
 /// The place in a file a value was written at.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,10 +1,8 @@
 //! Text after variables are expanded: its value, and what of it may be shown.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use super::report::Origin;
-use bowline_text::is_hidden;
 
 /// A string of the configuration with its variables replaced.
 ///
@@ -81,15 +79,6 @@ impl PartialEq for Text {
 
 impl Eq for Text {}
 
-/// The text with every character that cannot be seen written as its number, on one line.
-pub(crate) fn visible(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_hidden) {
-        return Cow::Borrowed(text);
-    }
-    let show = |c: char| if is_hidden(c) { c.escape_unicode().to_string() } else { c.to_string() };
-    Cow::Owned(text.chars().map(show).collect())
-}
-
 /// Words that tell that the value of an option is a secret.
 const SECRET_WORDS: [&str; 9] =
     ["key", "token", "secret", "password", "passwd", "auth", "credential", "header", "cookie"];
@@ -163,7 +152,7 @@ pub(crate) fn mask_url(url: &str) -> Option<String> {
 mod tests {
     use std::path::Path;
 
-    use super::{Origin, Text, mask_url, secret_part, visible};
+    use super::{Origin, Text, mask_url, secret_part};
 
     #[test]
     fn debug_of_a_secret_shows_stars() {
@@ -173,13 +162,6 @@ mod tests {
         assert_eq!(format!("{secret:?}"), "***");
         assert_eq!(secret.shown(), "${PASSWORD}");
         assert_eq!(format!("{:?}", Text::open("npx", origin)), "\"npx\"");
-    }
-
-    #[test]
-    fn what_cannot_be_seen_is_written_as_a_number() {
-        // V-100
-        assert_eq!(visible("a\u{202e}b\u{200b}\n\u{e0041}"), "a\\u{202e}b\\u{200b}\\u{a}\\u{e0041}");
-        assert_eq!(visible("plain äöü 日本"), "plain äöü 日本");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::definition::Digest;
 use super::gate::{Covers, Scope};
 use super::rules::Action;
 use super::store::{Document, Store, StoreError, VERSION, Writers};
-use super::time::{parse_rfc3339, rfc3339};
+use bowline_text::{parse_rfc3339, rfc3339};
 
 /// What an answer is about. An answer holds for exactly this and nothing near it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -21,7 +21,6 @@ mod scripted;
 mod spelling;
 mod store;
 mod terminal;
-mod time;
 mod tree;
 
 pub use answers::{Answered, Answers, Remembered, Topic};
@@ -45,5 +44,4 @@ pub(crate) use store::tests::Folder;
 pub use store::{Document, Store, StoreError, VERSION, Writers};
 pub(crate) use store::{create_private_folder, private};
 pub use terminal::{Terminal, describe_question, hints};
-pub(crate) use time::rfc3339;
 pub use tree::Readings;

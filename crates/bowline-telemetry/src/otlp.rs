@@ -5,8 +5,8 @@
 use super::{
     operation::Value,
     span::{Kind, Recorded},
-    span_context::hex,
 };
+use bowline_text::hex;
 use serde::{Serialize, Serializer};
 use std::time::{SystemTime, UNIX_EPOCH};
 

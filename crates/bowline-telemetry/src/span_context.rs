@@ -1,7 +1,7 @@
 //! The trace and span ids of W3C Trace Context.
 
+use bowline_text::hex;
 use bowline_types::TraceContext;
-use std::fmt::Write as _;
 
 /// The flag that says a trace is recorded.
 const SAMPLED: u8 = 1;
@@ -50,13 +50,6 @@ pub(super) fn id<const N: usize>(random: &(dyn Fn(&mut [u8]) + Send + Sync)) -> 
         *last = 1;
     }
     id
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {

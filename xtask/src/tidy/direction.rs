@@ -24,7 +24,7 @@ const TABLE: &[(&str, May)] = &[
     // Configuration is written in the vocabulary of rules and search, which know nothing of files.
     (CONFIG, May::Use(&[TYPES, TEXT, POLICY, SEARCH])),
     (MODELS, May::Use(&[TYPES, PROTO, CLIENT, HTTP])),
-    (TELEMETRY, May::Use(&[TYPES, HTTP])),
+    (TELEMETRY, May::Use(&[TYPES, TEXT, HTTP])),
     (
         HOST,
         May::Use(&[
@@ -35,7 +35,7 @@ const TABLE: &[(&str, May)] = &[
     (TESTING, May::Use(&[TYPES, PROTO, SERVER, CLIENT, HTTP, TRANSCRIPT])),
     (FACADE, May::UseAll),
     // The built-in servers are written the way a user writes one.
-    (SERVERS, May::Use(&[TYPES, PROTO, SERVER, HTTP, STORE, FACADE])),
+    (SERVERS, May::Use(&[TYPES, PROTO, SERVER, HTTP, STORE, TEXT, FACADE])),
     (INSPECTOR, May::Use(&[TYPES, PROTO, SERVER, CLIENT, HTTP, HOST])),
     (
         CLI,

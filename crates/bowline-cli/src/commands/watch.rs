@@ -1,7 +1,6 @@
 //! `bowline watch`: prints the notifications and log messages of a server.
 
 use crate::{
-    clock,
     context::Context,
     events::{self, ServerEvent},
     failure::Failure,
@@ -10,7 +9,7 @@ use crate::{
     session::Session,
     target::{TargetArguments, duration},
 };
-use bowline_text::visible;
+use bowline_text::{rfc3339, visible};
 use bowline_types::{Capability, LoggingLevel};
 use clap::Args;
 use std::{
@@ -86,7 +85,7 @@ async fn show(
     let mut shown = 0;
     while count.is_none_or(|count| shown < count) {
         let Some((time, event)) = received.recv().await else { break };
-        let (screen, time) = (context.screen, clock::rfc3339(time));
+        let (screen, time) = (context.screen, rfc3339(time));
         if context.json() {
             screen.line(&json_text::escaped(events::as_json(&time, &event).to_string()))?;
         } else {

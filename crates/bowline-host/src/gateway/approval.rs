@@ -12,11 +12,11 @@ use bowline_config::{
 };
 use bowline_policy::{Document, Question, Store, StoreError, VERSION, Writers};
 use bowline_proto::seal::digest;
-use bowline_text::visible;
+use bowline_text::{hex, visible};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::HashMap,
-    fmt::{self, Write as _},
+    fmt,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
     time::{Duration, SystemTime},
@@ -448,13 +448,6 @@ fn dangerous_pattern(word: &str) -> Option<&'static str> {
     } else {
         None
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// The file that would be run for a program.

@@ -6,7 +6,8 @@ use std::time::{Duration, SystemTime};
 use super::redact::Redactor;
 use super::settings::AuditArguments;
 use crate::tree::{Layout, Tree};
-use crate::{DecidedBy, Digest, rfc3339};
+use crate::{DecidedBy, Digest};
+use bowline_text::rfc3339;
 
 /// The longest arguments that are written out.
 const MAX_ARGUMENTS: usize = 16 << 10;

@@ -14,7 +14,7 @@ use super::entry::Entry;
 use super::file::LogFile;
 use super::redact::Redactor;
 use super::settings::{AuditArguments, AuditSettings};
-use crate::rfc3339;
+use bowline_text::rfc3339;
 
 /// How much memory queued entries may hold on to.
 const MAX_QUEUED_BYTES: usize = 16 << 20;

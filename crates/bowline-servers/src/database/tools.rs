@@ -12,6 +12,7 @@ use bowline::{
     server::{BoxFuture, ResourceSource},
     types,
 };
+use bowline_text::{visible, visible_lines};
 use serde_json::Value;
 
 /// The prefix of table URIs.
@@ -162,7 +163,9 @@ fn execute(handlers: &Handlers, access: Access) -> Tool {
 
 /// Asks the user before running a statement.
 async fn consent(ctx: &Ctx, Sql { sql, parameters }: &Sql) -> Result<()> {
-    let mut question = format!("Run this statement on the database?\n\n{}", visible(sql));
+    // Invisible characters are shown, so that the user sees what they agree to.
+    let statement: Vec<String> = visible_lines(sql).collect();
+    let mut question = format!("Run this statement on the database?\n\n{}", statement.join("\n"));
     if !parameters.is_empty() {
         let values: Vec<String> = parameters.iter().map(|value| visible(&value.to_string())).collect();
         question.push_str("\n\nwith the parameters ");
@@ -179,26 +182,6 @@ async fn consent(ctx: &Ctx, Sql { sql, parameters }: &Sql) -> Result<()> {
         )),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Makes invisible characters visible, so that the user sees what they agree to.
-fn visible(text: &str) -> String {
-    let hides = |character: char| {
-        (character.is_control() && !matches!(character, '\n' | '\t'))
-            || matches!(character,
-                '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e0fff}')
-    };
-    let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
-        if hides(character) {
-            shown.extend(character.escape_unicode());
-        } else {
-            shown.push(character);
-        }
-    }
-    shown
 }
 
 /// The variable of the URI templates.

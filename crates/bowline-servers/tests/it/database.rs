@@ -514,7 +514,7 @@ async fn the_user_sees_the_whole_statement_and_decides() -> Result {
         let question = peer.recv_method("elicitation/create").await?;
         let shown = question["params"]["message"].as_str().unwrap();
         assert!(shown.contains(UPDATE) && shown.contains("parameters 1"), "{shown}");
-        assert!(shown.contains("\\u{202e}hidden"), "{shown}");
+        assert!(shown.contains("<U+202E>hidden"), "{shown}");
         peer.reply(&question, answer).await?;
         let result = peer.response(&id).await?;
         assert_eq!(result["result"]["isError"] == true, price > 1.0, "{result}");

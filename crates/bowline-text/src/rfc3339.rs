@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const DAY: u64 = 86_400;
 
-/// A moment to the millisecond, such as `2026-07-28T12:00:00.000Z`. What is before 1970 counts as its beginning.
-pub(crate) fn rfc3339(time: SystemTime) -> String {
+/// Formats a time in UTC with milliseconds, such as `2026-07-28T12:00:00.000Z`. Times before 1970 become its start.
+pub fn rfc3339(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (year, month, day) = date_of(since.as_secs() / DAY);
     let second = since.as_secs() % DAY;
@@ -18,8 +18,8 @@ pub(crate) fn rfc3339(time: SystemTime) -> String {
     )
 }
 
-/// Reads what [`rfc3339`] wrote, with or without a fraction.
-pub(crate) fn parse_rfc3339(text: &str) -> Option<SystemTime> {
+/// Parses a time in UTC, with or without a fraction, as [`rfc3339`] formats it. `None` before 1970.
+pub fn parse_rfc3339(text: &str) -> Option<SystemTime> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
     let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_written_and_read() {
+    fn times_are_formatted_and_parsed() {
         for (seconds, text) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (951_782_400, "2000-02-29T00:00:00.000Z"),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_moment_is_refused() {
+    fn invalid_times_are_refused() {
         for text in [
             "",
             "2026-07-28",
