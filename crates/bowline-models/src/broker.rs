@@ -11,7 +11,7 @@ use super::{
     settings::{Api, Model, Provider, RequestSettings, Settings},
     usage::{Tokens, Usage, UsageTracker},
 };
-use bowline_client::BoxFuture;
+use bowline_client::{Backoff, BoxFuture};
 use bowline_http::{Post, PostAnswer, PostError};
 use bowline_proto::sampling;
 use bowline_types::{
@@ -323,6 +323,7 @@ impl Shared {
         let now = Instant::now();
         let deadline = now.checked_add(self.requests.timeout).unwrap_or(now + ONE_YEAR);
         let mut attempt = 0;
+        let mut backoff = self.backoff();
         loop {
             let written = ready.write(&request)?;
             let posted = self.post.post(&ready.url, ready.headers.clone(), written.body.clone());
@@ -350,11 +351,12 @@ impl Shared {
             let failure = ready.failure(kind, &answer, &provider_error);
             let delay = match retry(kind, &provider_error, &answer.headers, attempt, self.requests.retries) {
                 Retry::Never => return Err(failure),
-                Retry::Soon => self.share(self.backoff(attempt)),
+                Retry::Soon => backoff.next_delay((self.random)()),
                 Retry::After(asked) if asked > self.requests.longest_delay => {
                     return Err(failure);
                 }
-                Retry::After(asked) => asked.saturating_add(self.share(self.requests.first_delay)),
+                // Some jitter, so that clients that failed together do not return together.
+                Retry::After(asked) => asked.saturating_add(self.backoff().next_delay((self.random)())),
             };
             if deadline.duration_since(Instant::now()) <= delay {
                 return Err(failure);
@@ -365,14 +367,7 @@ impl Shared {
         }
     }
 
-    fn backoff(&self, attempt: u32) -> Duration {
-        let factor = 2_u32.checked_pow(attempt).unwrap_or(u32::MAX);
-        self.requests.first_delay.saturating_mul(factor).min(self.requests.longest_delay)
-    }
-
-    /// A random share of a delay, so that many who failed together do not come back together.
-    fn share(&self, bound: Duration) -> Duration {
-        let nanoseconds = (bound.as_nanos() * u128::from((self.random)())) >> 64;
-        Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
+    fn backoff(&self) -> Backoff {
+        Backoff::new().delays(self.requests.first_delay, self.requests.longest_delay)
     }
 }

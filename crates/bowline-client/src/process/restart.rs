@@ -101,9 +101,14 @@ impl Backoff {
         if self.failures.len() >= self.limit {
             return Retry::GiveUp;
         }
+        Retry::After(self.next_delay(random))
+    }
+
+    /// Returns a delay between zero and the current bound, and doubles the bound. Does not count a failure.
+    pub fn next_delay(&mut self, random: u64) -> Duration {
         let delay = share_of(self.bound, random);
         self.bound = self.bound.saturating_mul(2).min(self.longest);
-        Retry::After(delay)
+        delay
     }
 
     /// Records that the other side did something useful: the next delay is a short one again.
