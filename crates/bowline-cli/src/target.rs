@@ -13,9 +13,10 @@ use bowline_client::{
     Client, ClientBuilder, Command, Connect, Environment, OpenError, Request, StderrMode, command,
 };
 use bowline_config::Config;
-use bowline_host::{HttpUpstream, InProcess, Reach};
+use bowline_host::{HttpUpstream, Reach};
 use bowline_http::HttpTarget;
 use bowline_text::{nearest, visible};
+use bowline_server::ServerHandle;
 use bowline_types::{LoggingLevel, Revision, Root, meta::validate_key};
 use clap::Args;
 use serde_json::Value;
@@ -223,7 +224,7 @@ pub(crate) struct Target {
 enum Endpoint {
     Program(Command),
     Http(HttpUpstream),
-    InProcess(InProcess),
+    InProcess(ServerHandle),
 }
 
 impl Target {
@@ -408,7 +409,7 @@ fn configured(name: &str, context: &Context) -> Result<Target, Failure> {
         let unreachable = |failure: Failure| Failure { code: Code::Unreachable, ..failure };
         let server = builtin.server(context).map_err(unreachable)?.build();
         let server = server.map_err(|error| Failure::new(Code::Unreachable, error.to_string()))?;
-        return Ok(Target::new(name, Endpoint::InProcess(InProcess::new(server))));
+        return Ok(Target::new(name, Endpoint::InProcess(server)));
     };
     if entry.needs_approval() {
         approve(entry, context)?;
@@ -472,21 +473,8 @@ fn header(text: &str) -> Result<(String, String), String> {
 
 /// Parses a duration such as `500ms`, `10s`, `5m` or `1h`; a number alone is seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let milliseconds = match unit {
-        "ms" => Some(1),
-        "s" | "" => Some(1000),
-        "m" => Some(60_000),
-        "h" => Some(3_600_000),
-        _ => None,
-    };
-    let time =
-        number.parse::<u64>().ok().zip(milliseconds).and_then(|(number, unit)| number.checked_mul(unit));
-    match time {
-        Some(time) if time > 0 => Ok(Duration::from_millis(time)),
-        _ => Err("expected a duration such as 500ms, 10s, 5m or 1h".to_owned()),
-    }
+    bowline_config::parse_duration(text)
+        .ok_or_else(|| "expected a duration such as 500ms, 10s, 5m or 1h".to_owned())
 }
 
 fn root(folder: &Path) -> Result<Root, Failure> {
@@ -520,7 +508,8 @@ mod tests {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("10"), Ok(Duration::from_secs(10)));
         assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
-        for wrong in ["", "0s", "s", "1.5s", "-1s", "1 s", "99999999999999999999h"] {
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
+        for wrong in ["", "0s", "s", "-1s", "1 week", "99999999999999999999h"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
     }

@@ -167,7 +167,7 @@ impl<'n> Fields<'n> {
                 };
                 Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero())
             }),
-            Value::String(text) => quantity::duration(text),
+            Value::String(text) => quantity::parse_duration(text),
             _ => None,
         };
         let Some(value) = value else {

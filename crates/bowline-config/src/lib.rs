@@ -55,6 +55,7 @@ pub use self::model::{
     Start, Unknown, UpstreamConfig, UpstreamSettings, UrlLaunch,
 };
 pub use self::open::{open_regular, read_regular};
+pub use self::quantity::parse_duration;
 pub use self::reference::reference;
 pub use self::report::{ConfigError, Notice, NoticeKind, Origin};
 pub use self::sections::{

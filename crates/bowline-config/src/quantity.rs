@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Reads `30`, `1.5s`, `250ms`, `5m`, `2h`; a bare number counts seconds.
-pub(crate) fn duration(text: &str) -> Option<Duration> {
+/// Parses a duration such as `30`, `1.5s`, `250ms`, `5m` or `2h`. A number without a unit is seconds. Zero is `None`.
+pub fn parse_duration(text: &str) -> Option<Duration> {
     let (number, unit) = split(text)?;
     let seconds = match unit {
         "" | "s" | "sec" | "seconds" => number,
@@ -53,7 +53,7 @@ pub(crate) fn show_bytes(count: u64) -> String {
     count.to_string()
 }
 
-/// A duration as [`duration`] reads it.
+/// Formats a duration the way [`parse_duration`] reads it.
 pub(crate) fn show_duration(duration: Duration) -> String {
     let milliseconds = duration.as_millis();
     match milliseconds {
@@ -76,7 +76,7 @@ fn split(text: &str) -> Option<(f64, &str)> {
 mod tests {
     use std::time::Duration;
 
-    use super::{bytes, duration, show_bytes, show_duration};
+    use super::{bytes, parse_duration, show_bytes, show_duration};
 
     #[test]
     fn durations_have_units_and_bare_numbers_are_seconds() {
@@ -88,10 +88,10 @@ mod tests {
             ("2 h", 7_200_000),
             ("1d", 86_400_000),
         ] {
-            assert_eq!(duration(text), Some(Duration::from_millis(milliseconds)), "{text}");
+            assert_eq!(parse_duration(text), Some(Duration::from_millis(milliseconds)), "{text}");
         }
         for text in ["", "soon", "-1s", "5 weeks", "0", "1e3", "99999999999999999999999h"] {
-            assert_eq!(duration(text), None, "{text}");
+            assert_eq!(parse_duration(text), None, "{text}");
         }
     }
 
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn quantities_are_shown_as_they_are_read() {
         for text in ["90s", "5m", "2h", "250ms"] {
-            assert_eq!(duration(text).map(show_duration).as_deref(), Some(text));
+            assert_eq!(parse_duration(text).map(show_duration).as_deref(), Some(text));
         }
         for text in ["512MiB", "3GiB", "1KiB", "1000"] {
             assert_eq!(bytes(text).map(show_bytes).as_deref(), Some(text));

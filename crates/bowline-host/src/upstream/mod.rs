@@ -19,7 +19,7 @@ pub(crate) use instance::{Instance, InstanceOwner};
 pub use launch::{LaunchError, Reach};
 pub(crate) use list_cache::ListCache;
 pub(crate) use quota::{InstanceLimit, InstanceQuota};
-pub use spec::{InProcess, Upstream};
+pub use spec::Upstream;
 pub use status::{Health, UpstreamStatus};
 pub(crate) use url_elicitations::UrlElicitations;
 

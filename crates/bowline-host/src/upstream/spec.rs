@@ -1,10 +1,9 @@
 //! The settings of one server: how to reach it, and how to treat it.
 
-use bowline_client::{Command, Connect, Inbox, ListLimits, Stream, Transport};
+use bowline_client::{Command, Connect, ListLimits};
 use bowline_config::{Share, Start};
 use bowline_http::HttpTarget;
 use bowline_policy::{Pattern, Readings, ambiguity};
-use bowline_proto::service::BoxFuture;
 use bowline_server::ServerHandle;
 use bowline_types::{Revision, Root};
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
@@ -217,35 +216,6 @@ impl From<&str> for Upstream {
 
 impl From<ServerHandle> for Upstream {
     fn from(server: ServerHandle) -> Self {
-        Self::to(InProcess(server))
-    }
-}
-
-/// A server in this process. Every connection is a pair of byte streams, as to any other.
-#[derive(Clone, Debug)]
-pub struct InProcess(ServerHandle);
-
-impl InProcess {
-    /// Reaches this server.
-    pub fn new(server: ServerHandle) -> Self {
-        Self(server)
-    }
-}
-
-/// How many bytes one side may be ahead of the other.
-const BUFFER: usize = 64 * 1024;
-
-impl Connect for InProcess {
-    fn connect(&self, inbox: Inbox) -> BoxFuture<'_, bowline_client::Result<Box<dyn Transport>>> {
-        let (to_server, read) = tokio::io::duplex(BUFFER);
-        let (write, from_server) = tokio::io::duplex(BUFFER);
-        let server = self.0.clone();
-        // It ends with the streams, which the client holds the other ends of.
-        tokio::spawn(async move {
-            if let Err(error) = server.serve(read, write).await {
-                tracing::debug!(%error, "a server in this process ended");
-            }
-        });
-        Box::pin(async move { Stream::new(from_server, to_server).connect(inbox).await })
+        Self::to(server)
     }
 }
