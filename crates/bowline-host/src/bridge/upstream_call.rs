@@ -191,12 +191,14 @@ async fn relay(
     wants_progress: bool,
 ) -> Result<Relayed, RpcError> {
     let starting = handle.pause_timeout();
-    // A per-client server has a single caller.
-    if instance.spec.share == Share::Shared {
-        let permit = instance.quota.enter(&CallerKey::quota(handle.client())).await;
-        set_slot(&slot, permit);
-    }
-    let key = instance.running_calls.begin(caller, attempt.subject, handle.clone()).await;
+    let quota_key = CallerKey::quota(handle.client());
+    let take_slot = || async {
+        // A per-client server has a single caller.
+        if instance.spec.share == Share::Shared { instance.quota.enter(&quota_key).await } else { None }
+    };
+    let (key, permit) =
+        instance.running_calls.begin(caller, attempt.subject, handle.clone(), take_slot).await;
+    set_slot(&slot, permit);
     let mut call_guard = CallGuard { instance: &instance, key, answered: false };
     let client = instance.client().await?;
     drop(starting);

@@ -132,22 +132,33 @@ impl<T> RunningCalls<T> {
     }
 
     /// Adds a call. Waits for its turn if the server asks on a shared channel.
-    pub(crate) async fn begin(&self, caller: CallerKey, subject: Box<str>, call: T) -> CallKey {
+    ///
+    /// `take_slot` takes a slot of the caller's quota. A call that has to wait for its turn gives its slot back, so that
+    /// waiting calls do not keep other calls of the same quota from running.
+    pub(crate) async fn begin<S, F: Future<Output = S>>(
+        &self,
+        caller: CallerKey,
+        subject: Box<str>,
+        call: T,
+        take_slot: impl Fn() -> F,
+    ) -> (CallKey, S) {
         let mut queued = None;
         loop {
+            let slot = take_slot().await;
             let changed = self.changed.notified();
             {
                 let mut calls = self.calls();
                 if calls.may_begin(&caller, &subject) {
                     let key = CallKey(self.next_key.fetch_add(1, Ordering::Relaxed));
                     calls.running.insert(key, Running { caller, subject, call, awaits_answer: false });
-                    return key;
+                    return (key, slot);
                 }
                 if queued.is_none() && calls.asking_subjects.contains(&subject) {
                     calls.waiting += 1;
                     queued = Some(Queued(self));
                 }
             }
+            drop(slot);
             changed.await;
         }
     }
@@ -261,11 +272,13 @@ mod tests {
         CallerKey::User(Some(name.into()))
     }
 
+    async fn no_slot() {}
+
     /// Begins a call that must not have to wait.
     async fn begin(calls: &RunningCalls<&'static str>, caller: &str, call: &'static str) -> CallKey {
-        let mut beginning = std::pin::pin!(calls.begin(user(caller), call.into(), call));
+        let mut beginning = std::pin::pin!(calls.begin(user(caller), call.into(), call, no_slot));
         match futures_util::poll!(beginning.as_mut()) {
-            Poll::Ready(key) => key,
+            Poll::Ready((key, ())) => key,
             Poll::Pending => panic!("`{call}` of `{caller}` must not wait"),
         }
     }
@@ -317,10 +330,10 @@ mod tests {
         let calls = RunningCalls::default();
         let first = begin(&calls, "a", "ask").await;
         calls.note_asking();
-        let mut other = std::pin::pin!(calls.begin(user("b"), "ask".into(), "b"));
+        let mut other = std::pin::pin!(calls.begin(user("b"), "ask".into(), "b", no_slot));
         assert!(futures_util::poll!(other.as_mut()).is_pending());
         // Nothing else begins that could be confused with it.
-        let mut plain = std::pin::pin!(calls.begin(user("c"), "plain".into(), "c"));
+        let mut plain = std::pin::pin!(calls.begin(user("c"), "plain".into(), "c", no_slot));
         assert!(futures_util::poll!(plain.as_mut()).is_pending());
         let second = begin(&calls, "a", "ask").await;
         calls.end(first, true);
@@ -342,14 +355,14 @@ mod tests {
         let plain = begin(&calls, "b", "plain").await;
         begin(&calls, "c", "plain").await;
         // Two asking calls could not be told apart.
-        let mut other = std::pin::pin!(calls.begin(user("b"), "ask".into(), "b"));
+        let mut other = std::pin::pin!(calls.begin(user("b"), "ask".into(), "b", no_slot));
         assert!(futures_util::poll!(other.as_mut()).is_pending());
         assert_eq!(attributed(&calls, None), Err("ambiguous"));
         calls.end(plain, true);
         begin(&calls, "b", "plain").await;
         answer.send("yes").unwrap();
         assert!(futures_util::poll!(answered.as_mut()).is_pending(), "other callers have running calls");
-        let mut late = std::pin::pin!(calls.begin(user("c"), "plain".into(), "c"));
+        let mut late = std::pin::pin!(calls.begin(user("c"), "plain".into(), "c", no_slot));
         assert!(futures_util::poll!(late.as_mut()).is_pending(), "the answer is waiting");
         let keys: Vec<_> = calls.calls().running.keys().copied().collect();
         for key in keys.into_iter().filter(|key| *key != asking) {
@@ -370,7 +383,7 @@ mod tests {
             let mut answered = std::pin::pin!(calls.answered(asking, std::future::pending::<()>()));
             assert!(futures_util::poll!(answered.as_mut()).is_pending());
         }
-        let mut plain = std::pin::pin!(calls.begin(user("b"), "plain".into(), "b"));
+        let mut plain = std::pin::pin!(calls.begin(user("b"), "plain".into(), "b", no_slot));
         assert!(futures_util::poll!(plain.as_mut()).is_pending());
         calls.end(asking, true);
         plain.await;

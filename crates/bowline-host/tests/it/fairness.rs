@@ -1,6 +1,6 @@
 //! What one caller or one server can take from the others: a bounded share.
 
-use super::wired::{Wired, called, caller, done, finished, hosted, start};
+use super::wired::{Wired, called, caller, done, finished, hosted, question, start};
 use bowline_host::{Health, Host, Share, Upstream};
 use bowline_policy::{
     Guard, Policy, Rule,
@@ -49,6 +49,50 @@ async fn a_flood_of_one_caller_does_not_hold_up_another() {
     }
     for call in &flooding {
         finished(&mut flood, call).await;
+    }
+    host.close().await;
+}
+
+/// Starts a call of a client that has neither a session nor a user.
+async fn start_anonymous(near: &mut Peer, tool: &str) -> Value {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {} } },
+    });
+    let params = json!({ "name": format!("far__{tool}"), "_meta": meta });
+    near.start("tools/call", params).await.expect("the host listens")
+}
+
+#[tokio::test]
+async fn anonymous_calls_that_wait_for_their_turn_do_not_use_up_the_quota() {
+    let (host, handle, mut far) = hosted().await;
+    let mut asked_user = caller(&handle).await;
+    let asking = start(&mut asked_user, "ask").await;
+    let asking_call = called(&mut far, "ask").await;
+    let question = question(&mut far).await;
+    let shown = asked_user.recv_method("elicitation/create").await.unwrap();
+    // More calls than all anonymous callers together may run. `ask` has one caller at a time, so all of them wait.
+    let mut anonymous = Peer::memory(&handle).unwrap();
+    let mut waiting = Vec::new();
+    for _ in 0..100 {
+        waiting.push(start_anonymous(&mut anonymous, "ask").await);
+    }
+    let plain = start_anonymous(&mut anonymous, "plain").await;
+    let call = called(&mut far, "plain").await;
+    done(&mut far, &call).await;
+    finished(&mut anonymous, &plain).await;
+    asked_user.reply(&shown, json!({ "action": "decline" })).await.unwrap();
+    far.response(&question).await.unwrap();
+    done(&mut far, &asking_call).await;
+    finished(&mut asked_user, &asking).await;
+    // The calls that waited follow, one at a time.
+    for _ in &waiting {
+        let call = called(&mut far, "ask").await;
+        done(&mut far, &call).await;
+    }
+    for call in &waiting {
+        finished(&mut anonymous, call).await;
     }
     host.close().await;
 }
