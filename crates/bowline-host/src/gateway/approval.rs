@@ -550,6 +550,7 @@ impl Approve for Approvals {
 mod tests {
     use super::*;
     use bowline_config::{Loader, Scope, Source};
+    use bowline_policy::describe_question;
     use expect_test::expect;
     use std::collections::BTreeMap;
     use tempfile::{TempDir, tempdir};
@@ -590,6 +591,21 @@ mod tests {
             folder: /shop"]]
         .assert_eq(&candidate.description().join("\n"));
         assert_eq!(candidate.origin(), "/shop/.mcp.json:1");
+    }
+
+    #[test]
+    fn a_long_command_is_shown_in_full() {
+        // proves: SEC-29
+        let argument = |number: usize| format!("{number}-{}-end", "x".repeat(20_000));
+        let program = format!("/opt/{}/server", "p".repeat(3000));
+        let arguments: Vec<_> = (0..40).map(argument).collect();
+        let entry = serde_json::json!({ "command": program, "args": arguments });
+        let candidate = candidate(&entry.to_string());
+        let shown = describe_question(&candidate.question()).unwrap();
+        assert!(shown.lines().any(|line| line == format!("  | command: {program}")));
+        for argument in &arguments {
+            assert!(shown.lines().any(|line| line == format!("  | argument: {argument}")), "{argument}");
+        }
     }
 
     #[test]

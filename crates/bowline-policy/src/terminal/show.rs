@@ -50,6 +50,16 @@ impl Shown {
             self.line(&format!("  ! {missing} characters are not shown here"));
             self.bars(end);
         }
+        self.report_hidden(text);
+    }
+
+    /// Like [`block`](Self::block), but shows the text in full, however long it is.
+    pub(super) fn whole_block(&mut self, text: &str) {
+        self.bars(text);
+        self.report_hidden(text);
+    }
+
+    fn report_hidden(&mut self, text: &str) {
         let hidden = hidden_characters(text);
         if hidden > 0 {
             self.line(&format!("  ! {hidden} invisible characters are in this text, shown as <U+...>"));
@@ -153,7 +163,9 @@ pub(super) fn question(question: &Question) -> (Shown, Vec<Scope>, Vec<Covers>) 
         Question::Start { server, origin, description } => {
             shown.head(server, "This server is defined by the project. Allow it to run?");
             shown.field("configured in", origin);
-            shown.named_block("what would be used", &description.join("\n"));
+            // A part that is left out could be the part that does harm, so all of it is shown.
+            shown.line("  what would be used:");
+            shown.whole_block(&description.join("\n"));
         }
         Question::Access { server, action, name, client, why, scopes } => {
             let (what, kind) = match action {
