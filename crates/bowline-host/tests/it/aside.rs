@@ -7,7 +7,7 @@ use bowline_server::Server;
 use bowline_testing::Peer;
 use bowline_types::{Revision, Root};
 use serde_json::{Value, json};
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// A server that asks for folders as soon as it has started, and passes on whatever it is told.
@@ -112,7 +112,10 @@ async fn a_server_is_told_when_a_folder_is_gone_and_when_it_is_back() {
     let (curious, mut hears) = curious(&folder);
     let host = Host::builder().add("curious", curious).build();
     let _handle = host.open(Server::new("gateway")).unwrap();
-    let mut roots = async || hears.recv().await.unwrap()["result"]["roots"].as_array().map(Vec::len);
+    let mut roots = async || {
+        let heard = tokio::time::timeout(Duration::from_secs(60), hears.recv()).await;
+        heard.expect("the server is told of the change").unwrap()["result"]["roots"].as_array().map(Vec::len)
+    };
     assert_eq!(roots().await, Some(1));
     std::fs::remove_dir(&folder).unwrap();
     assert_eq!(roots().await, Some(0));

@@ -1,7 +1,7 @@
 //! Attempts to escape from the served directories.
 #![cfg(unix)]
 
-use crate::support::{Folder, SECRET, call, connect, names, refused, text};
+use crate::support::{Folder, SECRET, call, connect, names, refused, text, tools};
 use bowline::{client::Client, prelude::*};
 use bowline_servers::Files;
 use std::{
@@ -24,8 +24,10 @@ async fn client(folder: &Folder) -> Client {
 /// Checks that every tool refuses this path, and that nothing outside is read or changed.
 async fn check_refused(folder: &Folder, client: &Client, path: &str) {
     folder.write("inside.txt", "inside");
-    for (tool, arguments) in [
+    let calls = [
         ("read_file", json!({ "path": path })),
+        ("read_files", json!({ "paths": [path] })),
+        ("directory_tree", json!({ "path": path })),
         ("list_directory", json!({ "path": path })),
         ("search_files", json!({ "path": path, "pattern": "*" })),
         ("stat", json!({ "path": path })),
@@ -35,7 +37,11 @@ async fn check_refused(folder: &Folder, client: &Client, path: &str) {
         ("delete_file", json!({ "path": format!("{path}/secret.txt") })),
         ("move_file", json!({ "source": format!("{path}/secret.txt"), "destination": "stolen.txt" })),
         ("move_file", json!({ "source": "inside.txt", "destination": format!("{path}/planted.txt") })),
-    ] {
+    ];
+    for tool in tools(client).await.iter().filter(|tool| *tool != "list_allowed_directories") {
+        assert!(calls.iter().any(|(called, _)| called == tool), "no call of `{tool}` is checked");
+    }
+    for (tool, arguments) in calls {
         let told = refused(client, tool, arguments).await;
         assert!(!told.contains(SECRET), "{tool} {path}: {told}");
     }
