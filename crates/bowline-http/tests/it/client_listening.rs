@@ -27,7 +27,7 @@ async fn grant(asked: Asked) -> Events {
 
 #[tokio::test]
 async fn a_stream_that_breaks_off_is_opened_anew() {
-    // proves: HTTP-89
+    // proves: HTTP-89, SUB-18
     let (client, mut peer) = modern(Client::builder(), capabilities()).await;
     let filter = SubscriptionFilter::new().tools_list_changed(true);
     let (listen, mut events) =

@@ -102,7 +102,7 @@ impl<'a> Session<'a> {
 
 #[tokio::test]
 async fn a_session_opens_serves_and_ends() {
-    // proves: HTTP-16, HTTP-19, HTTP-55, HTTP-59, SEC-24
+    // proves: HTTP-16, HTTP-19, HTTP-53, HTTP-55, HTTP-59, SEC-24
     let mut ids = std::collections::HashSet::new();
     for revision in ["2025-03-26", "2025-06-18", "2025-11-25"] {
         let endpoint = endpoint();
@@ -117,6 +117,21 @@ async fn a_session_opens_serves_and_ends() {
         assert_eq!(session.call(2, "now").await.status, StatusCode::NOT_FOUND);
         assert_eq!(endpoint.sessions(), 0);
     }
+}
+
+#[tokio::test]
+async fn session_ids_have_nothing_in_common() {
+    // proves: HTTP-54
+    let endpoint = endpoint();
+    let mut parts = std::collections::HashSet::new();
+    for _ in 0..64 {
+        let session = Session::open(&endpoint, "2025-11-25").await;
+        // A counter or a time would be the same in some part of two ids.
+        for (place, part) in session.id.as_bytes().chunks_exact(8).enumerate() {
+            assert!(parts.insert((place, part.to_vec())), "{}", session.id);
+        }
+    }
+    assert!(parts.len() >= 4 * 64, "{parts:?}");
 }
 
 #[tokio::test]
@@ -168,7 +183,7 @@ async fn both_eras_share_one_endpoint() {
 
 #[tokio::test]
 async fn a_question_travels_on_the_stream_of_its_call() {
-    // proves: HTTP-22, HTTP-24, HTTP-25, HTTP-27
+    // proves: HTTP-22, HTTP-23, HTTP-24, HTTP-25, HTTP-27
     let endpoint = endpoint();
     let session = Session::open(&endpoint, "2025-06-18").await;
     let mut told = session.call(1, "greet").await;
@@ -185,7 +200,7 @@ async fn a_question_travels_on_the_stream_of_its_call() {
 #[tokio::test]
 async fn an_interrupted_stream_is_resumed_exactly_behind_what_was_seen() {
     // proves: HTTP-28, HTTP-31, HTTP-48
-    // proves: HTTP-47, HTTP-52
+    // proves: HTTP-30, HTTP-46, HTTP-47, HTTP-51, HTTP-52
     let gate = Arc::new(Notify::new());
     let endpoint = HttpService::new(server(Arc::clone(&gate))).unwrap();
     for revision in ["2025-03-26", "2025-11-25"] {
@@ -306,7 +321,7 @@ async fn the_standing_stream_opens_again_after_events_were_lost() {
 #[tokio::test]
 async fn what_belongs_to_no_request_comes_on_the_standing_stream_once() {
     // proves: HTTP-41
-    // proves: HTTP-01, HTTP-39, HTTP-42, HTTP-45
+    // proves: HTTP-01, HTTP-39, HTTP-40, HTTP-42, HTTP-45
     let server = server(Arc::default());
     let registry = server.registry();
     let endpoint = HttpService::new(server).unwrap();
@@ -431,7 +446,7 @@ async fn sessions_without_a_principal_have_a_limit_of_their_own() {
 
 #[tokio::test]
 async fn the_first_revision_has_two_endpoints() {
-    // proves: SSE-01, SSE-02, SSE-04, HTTP-03
+    // proves: SSE-01, SSE-02, SSE-04, SSE-06, HTTP-03, HTTP-98
     let settings = HttpOptions::new().sse_path("/sse");
     let endpoint = HttpService::with_options(server(Arc::default()).build().unwrap(), settings);
     let mut told = Ask::new(Method::GET).path("/sse").send(&endpoint).await;
@@ -446,7 +461,9 @@ async fn the_first_revision_has_two_endpoints() {
     let (_, greeting) = told.message().await.unwrap();
     assert_eq!(greeting["result"]["protocolVersion"], "2024-11-05");
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "now" } });
-    assert_eq!(post(call).send(&endpoint).await.status, StatusCode::ACCEPTED);
+    let accepted = post(call).send(&endpoint).await;
+    assert_eq!(accepted.status, StatusCode::ACCEPTED);
+    assert_eq!(accepted.json().await, Value::Null, "the response comes on the stream");
     let event = told.event().await.unwrap();
     let (name, data) = event.split_once('\n').unwrap();
     assert_eq!(name, "event: message");
@@ -460,6 +477,9 @@ async fn the_first_revision_has_two_endpoints() {
     let other = Ask::new(Method::PUT).path("/sse").send(&endpoint).await;
     assert_eq!(other.status, StatusCode::METHOD_NOT_ALLOWED);
     assert_eq!(other.headers["allow"], "GET, POST");
+    // Clients of later revisions use the other endpoint.
+    let later = Session::open(&endpoint, "2025-11-25").await;
+    assert_eq!(later.call(1, "now").await.json().await["result"]["content"][0]["text"], "now");
 }
 
 #[tokio::test]
@@ -503,7 +523,7 @@ async fn a_message_that_arrives_after_the_end_of_its_session_starts_nothing() {
 
 #[tokio::test]
 async fn a_long_call_may_hang_up_and_be_come_back_to() {
-    // proves: HTTP-35
+    // proves: HTTP-33, HTTP-35
     let patient = Tool::new("patient").handler(|ctx: Ctx| async move {
         ctx.hang_up();
         tokio::task::yield_now().await;

@@ -85,7 +85,7 @@ fn endpoint_with_registry() -> (HttpService, Registry) {
 
 #[tokio::test]
 async fn a_call_is_answered_in_one_piece() {
-    // proves: HTTP-02, HTTP-19
+    // proves: HTTP-02, HTTP-19, VER-06
     let told = Ask::modern("tools/call", json!({ "name": "echo", "arguments": { "message": "hi" } }))
         .send(&endpoint())
         .await;
@@ -99,7 +99,7 @@ async fn a_call_is_answered_in_one_piece() {
 
 #[tokio::test]
 async fn a_call_that_reports_becomes_a_stream() {
-    // proves: HTTP-80, HTTP-82
+    // proves: HTTP-77, HTTP-80, HTTP-82
     // proves: HTTP-19, HTTP-78, HTTP-90
     let mut told = Ask::modern("tools/call", json!({ "name": "count", "_meta": { "progressToken": "t" } }))
         .send(&endpoint())
@@ -174,8 +174,8 @@ async fn a_question_is_answered_by_a_retry() {
 
 #[tokio::test]
 async fn faults_are_told_in_order_with_their_status() {
-    // proves: HTTP-70, HTTP-71, HTTP-72, HTTP-73, HTTP-74, HTTP-76, META-15, META-21, HDR-23, HDR-25, HDR-26
-    // proves: HDR-27, HDR-28, HDR-30, HDR-31, HDR-32, HDR-34, HDR-35
+    // proves: HTTP-70, HTTP-71, HTTP-72, HTTP-73, HTTP-74, HTTP-76, META-15, META-17, META-21, HDR-23, HDR-25
+    // proves: HDR-26, HDR-27, HDR-28, HDR-30, HDR-31, HDR-32, HDR-34, HDR-35
     let endpoint = endpoint();
     let call = || Ask::modern("tools/call", json!({ "name": "echo", "arguments": { "message": "hi" } }));
     let discover = |meta: Value| {
@@ -197,6 +197,7 @@ async fn faults_are_told_in_order_with_their_status() {
         (call().header("mcp-name", "=?base64?b3RoZXI=?="), 400, -32020),
         (call().header("mcp-protocol-version", "1900-01-01"), 400, -32020),
         (discover(json!({ version: "2026-07-28" })), 400, -32602),
+        (discover(json!({ capabilities: {} })), 400, -32602),
         (
             discover(json!({ capabilities: {}, version: "1900-01-01" }))
                 .header("mcp-protocol-version", "1900-01-01"),
@@ -462,6 +463,7 @@ async fn no_time_is_too_long_to_be_silent() {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_stream_is_kept_alive() {
+    // proves: HTTP-83
     let settings = HttpOptions::new().keep_alive(Duration::from_secs(15));
     let endpoint = HttpService::with_options(server().build().unwrap(), settings);
     let mut told = Ask::modern("subscriptions/listen", json!({ "notifications": {} })).send(&endpoint).await;

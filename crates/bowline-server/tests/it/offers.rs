@@ -335,6 +335,7 @@ async fn structured_results_follow_their_schema_and_come_as_text_too() {
 
 #[tokio::test]
 async fn what_is_hidden_hides_nothing_else() {
+    // proves: RES-23
     let server = Server::new("notes")
         .resource(Resource::new("note://1", "first").guard(|_| false).text("secret"))
         .resource(Resource::new("note://{id}", "any").guard(|_| false).text("secret"))
@@ -348,7 +349,7 @@ async fn what_is_hidden_hides_nothing_else() {
 
 #[tokio::test]
 async fn guards_hide_and_refuse() {
-    // proves: CACHE-24, CACHE-25, TOOL-46, COMP-19, COMP-20
+    // proves: CACHE-24, CACHE-25, TOOL-04, TOOL-46, COMP-19, COMP-20
     let server = Server::new("bank")
         .tool(Tool::new("open").handler(|| "ok"))
         .tool(

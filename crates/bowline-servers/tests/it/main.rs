@@ -7,6 +7,7 @@ mod files_escape;
 mod files_resources;
 mod git;
 mod git_hostile;
+mod logs;
 mod postgres;
 mod support;
 mod web;
