@@ -5,19 +5,24 @@
 mod cache;
 mod claims;
 mod hierarchy;
+mod issuers;
+mod jwt;
+mod keys;
 
 pub use cache::{MAX_CACHED_VERDICTS, VerdictCache};
 pub use claims::ClaimNames;
 pub use hierarchy::{Hierarchy, ScopeCycle};
+pub use issuers::Issuers;
+pub use jwt::{FixedKeys, Jwt, Unsigned};
+pub use keys::{KeyCache, Plan, check_source, read_jwks_uri};
+
+pub use crate::jose::MAX_TOKEN;
 
 use crate::Caller;
 use std::{borrow::Cow, error::Error, fmt, future::Future, pin::Pin, sync::Arc};
 
 /// How far the clocks of issuer and server may differ, in seconds.
 pub const CLOCK_SKEW: u64 = 60;
-
-/// The longest token that is looked at, in bytes.
-pub const MAX_TOKEN: usize = 16 * 1024;
 
 /// The longest time a verdict is cached, in seconds.
 pub const MAX_VERDICT_AGE: u64 = 300;

@@ -1,3 +1,4 @@
 //! Tests of bowline-auth through its public API.
 
 mod jose;
+mod jwt;
