@@ -45,7 +45,8 @@ use proc_macro::TokenStream;
 /// ```
 ///
 /// Arguments: `name = "…"` (the function's name otherwise), `title = "…"`, `read_only`, `destructive = false`,
-/// `idempotent`, `open_world = false`, and `blocking` for a function that would hold up others.
+/// `idempotent`, `open_world = false`, `scopes = "notes:read notes:write"` for the scopes of the access token that a call
+/// needs, and `blocking` for a function that would hold up others.
 ///
 /// A struct can stand for all the arguments: as the only parameter besides `Ctx`, written as a pattern
 /// (`Add { a, b }: Add`) or marked `#[args] add: Add`.
@@ -125,7 +126,8 @@ pub fn tools(arguments: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Makes a function a prompt.
 ///
-/// It is written like a [`macro@tool`] and returns text or messages. Arguments: `name = "…"`, `title = "…"`.
+/// It is written like a [`macro@tool`] and returns text or messages. Arguments: `name = "…"`, `title = "…"`,
+/// `scopes = "…"`.
 ///
 /// A parameter marked `#[complete(function)]` gets its suggestions from `fn(Ctx, CompletionRequest) -> Vec<String>`. The
 /// function may be async, return a `Result`, and leave out `Ctx`. In a `#[tools]` block it may be a method of the same block
@@ -161,7 +163,7 @@ pub fn prompt(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// It is written like a [`macro@tool`] and returns text, bytes or contents. The parameters are the variables of the
 /// template, all of them; they may be completed as those of a [`macro@prompt`]. Arguments: the URI, then `name = "…"`
-/// (the function's name otherwise), `title = "…"`, `mime_type = "…"`.
+/// (the function's name otherwise), `title = "…"`, `mime_type = "…"`, `scopes = "…"`.
 ///
 /// ```
 /// use bowline::prelude::*;

@@ -21,9 +21,10 @@ pub(crate) struct Options {
     pub(crate) calls: TokenStream,
 }
 
-const TOOL: &[&str] = &["name", "title", "read_only", "destructive", "idempotent", "open_world", "blocking"];
-const PROMPT: &[&str] = &["name", "title"];
-const RESOURCE: &[&str] = &["name", "title", "mime_type"];
+const TOOL: &[&str] =
+    &["name", "title", "read_only", "destructive", "idempotent", "open_world", "scopes", "blocking"];
+const PROMPT: &[&str] = &["name", "title", "scopes"];
+const RESOURCE: &[&str] = &["name", "title", "mime_type", "scopes"];
 
 impl Options {
     /// Reads the tokens between the parentheses.
@@ -75,6 +76,10 @@ impl Options {
                 let text = text(key, input)?;
                 self.calls.extend(quote!(.#key(#text)));
             }
+            "scopes" => {
+                let scopes = scopes(&text(key, input)?)?;
+                self.calls.extend(quote!(.scopes([#(#scopes),*])));
+            }
             "destructive" | "open_world" => {
                 let choice = choice(key, input)?;
                 self.calls.extend(quote!(.#key(#choice)));
@@ -94,6 +99,19 @@ fn text(key: &Ident, input: ParseStream<'_>) -> Result<LitStr> {
     let wrong = |span| Error::new(span, format!("expected text, as in `{key} = \"…\"`"));
     input.parse::<Token![=]>().map_err(|_| wrong(key.span()))?;
     input.parse().map_err(|_| wrong(input.span()))
+}
+
+/// The scopes in a text, with spaces between them.
+fn scopes(text: &LitStr) -> Result<Vec<LitStr>> {
+    let is_part = |byte: u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
+    let value = text.value();
+    let scopes: Vec<LitStr> = value.split(' ').map(|scope| LitStr::new(scope, text.span())).collect();
+    if value.split(' ').any(|scope| scope.is_empty() || !scope.bytes().all(is_part)) {
+        let reason =
+            "expected scopes with one space between them, as in `scopes = \"notes:read notes:write\"`";
+        return Err(Error::new(text.span(), reason));
+    }
+    Ok(scopes)
 }
 
 /// A name alone means yes.
@@ -137,6 +155,8 @@ mod tests {
             r#". title ("T") . read_only () . destructive (false) . open_world (true)"#,
         );
         check(Kind::Resource, quote!("a://b", mime_type = "text/plain",), r#". mime_type ("text/plain")"#);
+        check(Kind::Prompt, quote!(scopes = "a:b c"), r#". scopes (["a:b" , "c"])"#);
+        check(Kind::Resource, quote!("a://b", scopes = "x"), r#". scopes (["x"])"#);
     }
 
     #[test]
@@ -144,7 +164,7 @@ mod tests {
         check(
             Kind::Prompt,
             quote!(read_only),
-            "`#[prompt]` has no argument `read_only`; it takes `name` and `title`",
+            "`#[prompt]` has no argument `read_only`; it takes `name`, `title` and `scopes`",
         );
         check(Kind::Tool, quote!(name = "a", name = "b"), "`name` is given twice");
         check(Kind::Tool, quote!(name), "expected text, as in `name = \"…\"`");
@@ -156,5 +176,12 @@ mod tests {
             "expected the URI first, as in `#[resource(\"users://{id}\")]`",
         );
         check(Kind::Tool, quote!(read_only idempotent), "expected `,`");
+        for wrong in ["", " a", "a  b", "caf\u{e9}", "a\"b"] {
+            check(
+                Kind::Tool,
+                quote!(scopes = #wrong),
+                "expected scopes with one space between them, as in `scopes = \"notes:read notes:write\"`",
+            );
+        }
     }
 }

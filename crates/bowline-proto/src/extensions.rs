@@ -1,5 +1,6 @@
 //! Values that travel with a call, from the transport and the middleware to the handler.
 
+use crate::caller::Caller;
 #[cfg(feature = "http")]
 use std::sync::LazyLock;
 use std::{
@@ -59,6 +60,19 @@ impl Extensions {
         #[cfg(feature = "http")]
         let found = found.or_else(|| self.request.as_ref()?.extensions.get());
         found
+    }
+
+    /// Returns the authenticated caller, if the transport verified an access token.
+    pub fn caller(&self) -> Option<&Arc<Caller>> {
+        self.get()
+    }
+
+    /// Returns whether the call came over HTTP.
+    pub fn is_http(&self) -> bool {
+        #[cfg(feature = "http")]
+        return self.request.is_some();
+        #[cfg(not(feature = "http"))]
+        false
     }
 
     /// Returns the session that the call belongs to. Only HTTP in legacy revisions has one with a name.

@@ -8,6 +8,7 @@ pub use crate::extensions::HttpRequest;
 pub use crate::{envelope::MethodName, extensions::Extensions};
 
 use crate::{
+    caller::Caller,
     params::Params,
     replay::{OpenQuestions, Replay},
 };
@@ -61,6 +62,11 @@ impl Call {
             extensions: Extensions::new(),
             is_notification: false,
         }
+    }
+
+    /// Returns the authenticated caller, if the transport verified an access token.
+    pub fn caller(&self) -> Option<&Arc<Caller>> {
+        self.extensions.caller()
     }
 
     /// Returns a short label for logs and spans: the method, and the tool, prompt or URI.

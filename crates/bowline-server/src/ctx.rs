@@ -2,13 +2,15 @@
 
 use crate::{
     Error, FromJson, HandlerError, ProgressTotal, ProgressValue, Registry, Result, elicit, round::Log,
-    schema, url_elicitation,
+    schema, scopes, url_elicitation,
 };
 use bowline_proto::{
+    caller::Caller,
     custom::check_custom_name,
     params::Params,
     replay::Question,
     sampling,
+    scope::Scopes,
     server::missing_capability,
     service::{BoxFuture, CallNotification, ClientView, Extensions, Notifier},
     subscribe::Change,
@@ -16,7 +18,7 @@ use bowline_proto::{
 use bowline_types::{
     Answer, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitFormParams, ElicitParams,
     ElicitResult, ElicitUrlParams, Era, InputRequest, ListRootsResult, LoggingLevel, Meta, RawJson, Revision,
-    Root,
+    Root, RpcError,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use std::{fmt, future::Future, sync::Arc};
@@ -247,6 +249,39 @@ impl Ctx {
     /// Who calls: revision, capabilities, name, principal.
     pub fn client(&self) -> &ClientView {
         &self.inner.client
+    }
+
+    /// Returns the caller that the access token of the request names: subject, issuer, scopes, claims.
+    ///
+    /// Fails if the call came without a verified token, as on stdio.
+    ///
+    /// ```
+    /// use bowline_server::{Ctx, Result};
+    ///
+    /// async fn write(ctx: Ctx, text: String) -> Result<String> {
+    ///     Ok(format!("noted for {}: {text}", ctx.caller()?.subject()))
+    /// }
+    /// ```
+    pub fn caller(&self) -> Result<&Caller, HandlerError> {
+        let caller = self.inner.extensions.caller().map(|caller| &**caller);
+        caller.ok_or_else(|| {
+            Error::tool("this call is not authenticated: it came without a verified access token").into()
+        })
+    }
+
+    /// Requires a scope of the access token, or several with spaces between them, for what depends on the arguments. What
+    /// every call needs is declared with [`Tool::scopes`](crate::Tool::scopes).
+    ///
+    /// Without the scope the request fails. Over HTTP the client gets the status 403 and learns which scopes to ask for,
+    /// unless the call has sent something before. On stdio there are no tokens, and this succeeds.
+    pub fn require(&self, scopes: &str) -> Result<(), HandlerError> {
+        let needed = scopes::required(scopes)
+            .map_err(|reason| Error::internal(format!("cannot require `{scopes}`: {reason}")))?;
+        Ok(self.check_scopes(Some(&needed)).map_err(Error::from)?)
+    }
+
+    pub(crate) fn check_scopes(&self, needed: Option<&Arc<Scopes>>) -> Result<(), RpcError> {
+        scopes::check(&self.inner.extensions, needed)
     }
 
     /// The revision the caller speaks. Handlers rarely need it.

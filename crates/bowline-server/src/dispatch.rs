@@ -12,6 +12,7 @@ use crate::{
     resource::{Resource, ResourceSource},
     result_check,
     round::{Finished, Log, Round},
+    scopes,
     tool::ReadyTool,
     transport::unix_time,
     url_elicitation,
@@ -127,6 +128,8 @@ impl Core {
                 return Err(unknown());
             }
         }
+        // The transport has checked the scopes of the request. A middleware may have changed which tool it names.
+        scopes::check(&call.extensions, tool.scopes.as_ref())?;
         Ok(Arc::clone(tool))
     }
 
@@ -192,6 +195,7 @@ impl Core {
         let Some((resource, variables)) = found else {
             return self.read_source(snapshot, call, ctx, &uri).await;
         };
+        ctx.check_scopes(resource.scopes.get())?;
         let running = resource.read(ctx.clone(), variables);
         match self.round(running, ctx, &uri).await? {
             Finished::Asks(asked) => Ok(needs_input(asked)),
@@ -237,6 +241,7 @@ impl Core {
         let Some(prompt) = prompt else {
             return Err(RpcError::invalid_params(format!("unknown prompt `{}`", params.name)));
         };
+        ctx.check_scopes(prompt.scopes.get())?;
         let given = params.arguments.map(|arguments| arguments.into_iter().collect()).unwrap_or_default();
         let running = prompt.call(ctx.clone(), given);
         match self.round(running, ctx, &params.name).await? {
@@ -357,14 +362,18 @@ impl Core {
                 let prompt = snapshot.prompts.get(&reference.name);
                 let prompt = prompt.filter(|prompt| allows(prompt.guard.as_ref(), &call.client));
                 let unknown = || RpcError::invalid_params(format!("unknown prompt `{}`", reference.name));
-                prompt.ok_or_else(unknown)?.completers.clone()
+                let prompt = prompt.ok_or_else(unknown)?;
+                ctx.check_scopes(prompt.scopes.get())?;
+                prompt.completers.clone()
             }
             Reference::Resource(reference) => {
                 let template = snapshot.templates.get(&reference.uri);
                 let template = template.filter(|template| allows(template.guard.as_ref(), &call.client));
                 let unknown =
                     || RpcError::invalid_params(format!("unknown resource template `{}`", reference.uri));
-                template.ok_or_else(unknown)?.completers.clone()
+                let template = template.ok_or_else(unknown)?;
+                ctx.check_scopes(template.scopes.get())?;
+                template.completers.clone()
             }
         };
         let (argument, context) = (params.argument.name, ctx.clone());

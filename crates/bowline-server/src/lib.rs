@@ -55,6 +55,7 @@ mod resource;
 mod result_check;
 mod round;
 mod schema;
+mod scopes;
 mod serve_error;
 mod server;
 mod stdio;
@@ -66,6 +67,8 @@ pub mod transport;
 mod url_elicitation;
 
 pub use bowline_proto::{
+    caller::Caller,
+    scope::Scopes,
     seal::{Key, KeyRing},
     service::{
         BoxFuture, Call, CallNotification, ClientView, Extensions, MethodName, Middleware, Next, NextCall,

@@ -17,6 +17,7 @@ use bowline_types::{
 };
 use bytes::Bytes;
 use serde::Serialize;
+use std::borrow::Cow;
 
 /// What the four list results have in common.
 struct Page {
@@ -145,12 +146,17 @@ impl Core {
     ) -> Result<(&'a [T], Page), RpcError> {
         let cursor = call.params.cursor()?;
         let keys = &self.profile.keys;
+        // A list that depends on the caller has cursors that only this caller can use.
+        let list = match &call.client.principal {
+            Some(principal) if guarded => Cow::Owned(format!("{list} of {principal}")),
+            _ => Cow::Borrowed(list),
+        };
         let cursor = cursor
-            .map(|cursor| Cursor::decode(keys, list, &cursor))
+            .map(|cursor| Cursor::decode(keys, &list, &cursor))
             .transpose()
             .map_err(|error| RpcError::invalid_params(format!("`cursor`: {error}")))?;
         let (shown, next) = pagination::page(entries, key, cursor.as_ref(), self.page_size);
-        let next_cursor = next.map(|next| next.encode(keys, list));
+        let next_cursor = next.map(|next| next.encode(keys, &list));
         let modern = call.client.revision.era() == Era::Modern;
         let mut cache = self.list_cache.clone();
         if guarded {

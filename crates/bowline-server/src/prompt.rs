@@ -4,6 +4,7 @@ use crate::{
     BuildError, Ctx, Error, Result,
     complete::{Completer, Completers},
     handler::{Arguments, PromptHandler, Running},
+    scopes::DeclaredScopes,
     tool::Guard,
 };
 use bowline_proto::service::ClientView;
@@ -37,6 +38,7 @@ pub struct Prompt {
     pub(crate) definition: types::Prompt,
     pub(crate) guard: Option<Guard>,
     pub(crate) completers: Completers,
+    pub(crate) scopes: DeclaredScopes,
     run: Option<Run>,
     /// An argument that no client can send, if there is one.
     unsendable: Option<String>,
@@ -46,7 +48,14 @@ impl Prompt {
     /// A prompt with this name.
     pub fn new(name: impl Into<String>) -> Self {
         let definition = types::Prompt::new(name.into());
-        Self { definition, guard: None, completers: Completers::default(), run: None, unsendable: None }
+        Self {
+            definition,
+            guard: None,
+            completers: Completers::default(),
+            scopes: DeclaredScopes::default(),
+            run: None,
+            unsendable: None,
+        }
     }
 
     /// Sets the name that people see.
@@ -93,6 +102,13 @@ impl Prompt {
         self
     }
 
+    /// Requires these scopes of the access token to get the prompt and to complete its arguments. See
+    /// [`Tool::scopes`](crate::Tool::scopes).
+    pub fn scopes<I: IntoIterator<Item: AsRef<str>>>(mut self, scopes: I) -> Self {
+        self.scopes.add(scopes);
+        self
+    }
+
     /// Sets the function that writes the messages: `fn(Ctx, Args) -> Messages`, with either parameter optional, async or not.
     ///
     /// The fields of `Args` become the prompt's arguments.
@@ -115,6 +131,9 @@ impl Prompt {
         let name = &self.definition.name;
         if self.run.is_none() {
             return Err(BuildError::new(format!("prompt `{name}`: has no handler")));
+        }
+        if let Err(reason) = self.scopes.check() {
+            return Err(BuildError::new(format!("prompt `{name}`: {reason}")));
         }
         if let Some(argument) = &self.unsendable {
             return Err(BuildError::new(format!(

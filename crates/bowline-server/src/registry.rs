@@ -7,7 +7,8 @@ use crate::{
     resource::{IntoResource, Resource, ResourceSource},
     tool::{IntoTool, ReadyTool},
 };
-use bowline_proto::subscribe::Change;
+use bowline_proto::{params::Params, scope::Scopes, subscribe::Change};
+use bowline_types::Method;
 use bytes::Bytes;
 use std::{
     collections::HashMap,
@@ -170,12 +171,18 @@ struct Shared {
     snapshot: RwLock<Arc<Snapshot>>,
     hub: Arc<Hub>,
     dynamic: AtomicBool,
+    /// Whether an entry that declares scopes was ever added. Most servers have none, so that requests look no further.
+    has_scopes: AtomicBool,
 }
 
 impl Registry {
     pub(crate) fn new() -> Self {
-        let shared =
-            Shared { snapshot: RwLock::default(), hub: Arc::default(), dynamic: AtomicBool::new(false) };
+        let shared = Shared {
+            snapshot: RwLock::default(),
+            hub: Arc::default(),
+            dynamic: AtomicBool::new(false),
+            has_scopes: AtomicBool::new(false),
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -194,6 +201,21 @@ impl Registry {
 
     pub(crate) fn is_dynamic(&self) -> bool {
         self.shared.dynamic.load(Ordering::Relaxed)
+    }
+
+    /// The scopes that the items named by a request declare.
+    pub(crate) fn declared_scopes(&self, method: Method, params: &Params) -> Option<Arc<Scopes>> {
+        if !self.shared.has_scopes.load(Ordering::Acquire) {
+            return None;
+        }
+        self.snapshot().declared_scopes(method, params)
+    }
+
+    /// Remembers that there are scopes. Called before the entry that declares them can be found.
+    fn note_scopes(&self, scopes: Option<&Arc<Scopes>>) {
+        if scopes.is_some() {
+            self.shared.has_scopes.store(true, Ordering::Release);
+        }
     }
 
     /// Edits what is offered, and notifies clients if `edit` reports a change.
@@ -232,6 +254,15 @@ impl Registry {
             }
             Ok(())
         }
+        for tool in other.tools.as_slice() {
+            self.note_scopes(tool.scopes.as_ref());
+        }
+        for prompt in other.prompts.as_slice() {
+            self.note_scopes(prompt.scopes.get());
+        }
+        for resource in other.resources.as_slice().iter().chain(other.templates.as_slice()) {
+            self.note_scopes(resource.scopes.get());
+        }
         self.change(&Change::Tools, |next| {
             all(&mut next.tools, &other.tools, "tools", |tool| &tool.name)?;
             all(&mut next.prompts, &other.prompts, "prompts", |prompt| &prompt.definition.name)?;
@@ -246,6 +277,7 @@ impl Registry {
     pub fn add_tool(&self, tool: impl IntoTool) -> Result<(), BuildError> {
         let tool = tool.into_tool().ready()?;
         let name = tool.name.clone();
+        self.note_scopes(tool.scopes.as_ref());
         self.change(&Change::Tools, |next| next.tools.insert(&name, tool))
     }
 
@@ -259,6 +291,7 @@ impl Registry {
         let prompt = prompt.into_prompt_entry();
         prompt.check()?;
         let name = prompt.definition.name.clone();
+        self.note_scopes(prompt.scopes.get());
         self.change(&Change::Prompts, |next| next.prompts.insert(&name, prompt))
     }
 
@@ -272,6 +305,7 @@ impl Registry {
         let resource = resource.into_resource();
         resource.check()?;
         let uri = resource.uri().to_owned();
+        self.note_scopes(resource.scopes.get());
         self.change(&Change::Resources, |next| {
             let list = if resource.is_template() { &mut next.templates } else { &mut next.resources };
             list.insert(&uri, resource)

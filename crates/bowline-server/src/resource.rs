@@ -5,6 +5,7 @@ use crate::{
     complete::{Completer, Completers},
     handler::{Arguments, ResourceHandler, Running},
     result_check,
+    scopes::DeclaredScopes,
     tool::Guard,
 };
 use bowline_proto::{
@@ -40,6 +41,7 @@ pub struct Resource {
     pub(crate) guard: Option<Guard>,
     pub(crate) completers: Completers,
     pub(crate) cache: Option<CacheHint>,
+    pub(crate) scopes: DeclaredScopes,
     run: Option<Run>,
 }
 
@@ -51,7 +53,15 @@ impl Resource {
             .contains('{')
             .then(|| UriTemplate::parse(&uri).map(Arc::new).map_err(|error| error.to_string()));
         let definition = types::Resource::new(uri, name.into());
-        Self { definition, template, guard: None, completers: Completers::default(), cache: None, run: None }
+        Self {
+            definition,
+            template,
+            guard: None,
+            completers: Completers::default(),
+            cache: None,
+            scopes: DeclaredScopes::default(),
+            run: None,
+        }
     }
 
     /// Sets the name that people see.
@@ -116,6 +126,13 @@ impl Resource {
         self
     }
 
+    /// Requires these scopes of the access token to read it, to subscribe to it and to complete its variables. See
+    /// [`Tool::scopes`](crate::Tool::scopes).
+    pub fn scopes<I: IntoIterator<Item: AsRef<str>>>(mut self, scopes: I) -> Self {
+        self.scopes.add(scopes);
+        self
+    }
+
     /// Sets contents that never change.
     pub fn text(self, text: impl Into<String>) -> Self {
         let text = text.into();
@@ -165,6 +182,7 @@ impl Resource {
         if self.run.is_none() {
             return Err(wrong("has no handler".into()));
         }
+        self.scopes.check().map_err(wrong)?;
         result_check::annotations(self.definition.annotations.as_ref()).map_err(wrong)?;
         match &self.template {
             None => uri::validate_uri(uri).map_err(|error| wrong(error.to_string())),

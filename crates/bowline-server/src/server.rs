@@ -18,14 +18,16 @@ use crate::{
 use bowline_proto::{
     custom::check_custom_name,
     header::ParamHeaders,
+    params::Params,
+    scope::Scopes,
     seal::{Key, KeyRing},
     server::{CacheHint, Profile, RevisionSet, Sealing},
     service::{Chain, ClientView, Middleware, Service},
     subscribe::{Change, SubscriptionGuard},
 };
 use bowline_types::{
-    CacheScope, Icon, Implementation, PromptsCapability, RawJson, RawMap, ResourcesCapability, Revision,
-    ServerCapabilities, ToolsCapability, meta,
+    CacheScope, Icon, Implementation, Method, PromptsCapability, RawJson, RawMap, ResourcesCapability,
+    Revision, ServerCapabilities, ToolsCapability, meta,
 };
 use std::{
     collections::BTreeSet,
@@ -535,6 +537,12 @@ impl ServerHandle {
         // A guard that panics does so again when the tool is called, where it is answered.
         let seen = || tool.guard.as_ref().is_none_or(|guard| guard(&client()));
         catch_unwind(AssertUnwindSafe(seen)).unwrap_or(false).then(|| Arc::clone(headers))
+    }
+
+    /// Returns the scopes that the tool, resources or prompt named by a request declare; `None` if they declare none, or
+    /// nothing has that name. In addition to these, the endpoint has scopes for every request.
+    pub fn declared_scopes(&self, method: Method, params: &Params) -> Option<Arc<Scopes>> {
+        self.core.registry.declared_scopes(method, params)
     }
 
     /// What seals the state of a call that needs input now.

@@ -2,6 +2,7 @@
 
 use crate::{Ctx, Error, Registry, round::Log};
 use bowline_proto::{
+    caller::Caller,
     params::Params,
     replay::{Answer, Question},
     service::{BoxFuture, CallNotification, ClientView, Extensions, NotificationSink, Notifier},
@@ -156,6 +157,11 @@ impl CtxBuilder {
         self
     }
 
+    /// Sets the caller that [`Ctx::caller`] returns, as if its access token had been verified.
+    pub fn caller(self, caller: Caller) -> Self {
+        self.extension(Arc::new(caller))
+    }
+
     /// Adds a header that [`Ctx::headers`] has.
     ///
     /// # Panics
@@ -191,7 +197,8 @@ impl CtxBuilder {
         let notifier = Notifier::new(Arc::clone(&record.0) as Arc<dyn NotificationSink>);
         let extensions = self.extensions;
         #[cfg(feature = "http")]
-        let extensions = extensions.with_headers(self.headers);
+        let extensions =
+            if self.headers.is_empty() { extensions } else { extensions.with_headers(self.headers) };
         (Ctx::new(Arc::new(client), params, notifier, Registry::new(), log, extensions), record)
     }
 }

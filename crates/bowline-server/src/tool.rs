@@ -5,9 +5,11 @@ use crate::{
     handler::{Arguments, Running, ToolHandler},
     model_schema::{self, Side},
     schema::{self, Validator},
+    scopes::DeclaredScopes,
 };
 use bowline_proto::{
     header::ParamHeaders,
+    scope::Scopes,
     service::{ClientView, Middleware},
 };
 use bowline_types::{self as types, CallToolResult, Icon, Meta, RawJson, ToolAnnotations};
@@ -43,6 +45,7 @@ pub struct Tool {
     blocking: bool,
     input: Schema,
     output: Schema,
+    scopes: DeclaredScopes,
 }
 
 /// Where a schema comes from.
@@ -72,7 +75,17 @@ impl Tool {
     pub fn new(name: impl Into<String>) -> Self {
         let definition = types::Tool::new(name.into(), RawJson::empty_object());
         let (input, output) = (Schema::Derived(|| None), Schema::Derived(|| None));
-        Self { definition, guard: None, layers: Vec::new(), run: None, blocking: false, input, output }
+        let scopes = DeclaredScopes::default();
+        Self {
+            definition,
+            guard: None,
+            layers: Vec::new(),
+            run: None,
+            blocking: false,
+            input,
+            output,
+            scopes,
+        }
     }
 
     /// Sets the name that people see.
@@ -151,6 +164,15 @@ impl Tool {
         self
     }
 
+    /// Requires these scopes of the access token, in addition to those of the endpoint.
+    ///
+    /// An HTTP endpoint refuses a call without them before the handler runs. An endpoint that verifies no tokens refuses
+    /// every call. On stdio there are no tokens, and no scopes are checked.
+    pub fn scopes<I: IntoIterator<Item: AsRef<str>>>(mut self, scopes: I) -> Self {
+        self.scopes.add(scopes);
+        self
+    }
+
     /// Puts a middleware around the calls of this tool, inside of those of the server. The first one added is the outermost.
     pub fn layer(mut self, middleware: impl Middleware) -> Self {
         self.layers.push(Arc::new(middleware));
@@ -204,12 +226,14 @@ impl Tool {
         let name = self.definition.name.clone();
         let wrong = |reason: String| BuildError::new(format!("tool `{name}`: {reason}"));
         check_name(&name).map_err(wrong)?;
+        let scopes = self.scopes.check().map_err(wrong)?;
         let run = self.run.take().ok_or_else(|| wrong("has no handler".into()))?;
         let run = if self.blocking { on_a_thread(run) } else { run };
         let at_once = !(self.input.is_derived() && self.output.is_derived()) || cfg!(debug_assertions);
         let tool = ReadyTool {
             name: name.clone(),
             guard: self.guard.take(),
+            scopes,
             layers: std::mem::take(&mut self.layers).into(),
             run,
             tool: self,
@@ -265,6 +289,8 @@ pub(crate) struct ReadyTool {
     /// The middleware around its calls.
     pub(crate) layers: Arc<[Arc<dyn Middleware>]>,
     pub(crate) guard: Option<Guard>,
+    /// What its calls need; `None` for nothing.
+    pub(crate) scopes: Option<Arc<Scopes>>,
     run: Run,
     tool: Tool,
     /// Boxed, because it is large and most tools of a large server are never called.

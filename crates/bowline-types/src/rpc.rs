@@ -114,6 +114,8 @@ pub mod error_code {
     pub const INTERNAL_ERROR: i64 = -32603;
     /// The resource does not exist (legacy; 2026-07-28 uses [`INVALID_PARAMS`]).
     pub const RESOURCE_NOT_FOUND: i64 = -32002;
+    /// The access token lacks a scope. The protocol has no code for it: over HTTP the status and the challenge say so.
+    pub const INSUFFICIENT_SCOPE: i64 = -32003;
     /// The user has to open a URL first (2025-11-25 only).
     pub const URL_ELICITATION_REQUIRED: i64 = -32042;
     /// A header does not match the body (from 2026-07-28).
@@ -200,6 +202,22 @@ impl RpcError {
         let data = RawMap::from([("requiredCapabilities", crate::to_json(required))]);
         Self::new(error_code::MISSING_CLIENT_CAPABILITY, "missing required client capability")
             .with_data(crate::to_json(&data))
+    }
+
+    /// The access token lacks one of these scopes; the data lists them.
+    pub fn insufficient_scope<'a>(required: impl IntoIterator<Item = &'a str>) -> Self {
+        let required: Vec<&str> = required.into_iter().collect();
+        let data = RawMap::from([("requiredScopes", crate::to_json(&required))]);
+        let message = format!("insufficient scope: this needs `{}`", required.join(" "));
+        Self::new(error_code::INSUFFICIENT_SCOPE, message).with_data(crate::to_json(&data))
+    }
+
+    /// Returns the scopes that the access token lacks, if that is the reason.
+    pub fn required_scopes(&self) -> Option<Vec<String>> {
+        if self.code != error_code::INSUFFICIENT_SCOPE {
+            return None;
+        }
+        self.data_member("requiredScopes")
     }
 
     /// A header is missing or does not match the body.

@@ -10,4 +10,5 @@ mod functions;
 mod layers;
 mod offers;
 mod rounds;
+mod scopes;
 mod wire;
