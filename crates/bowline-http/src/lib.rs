@@ -51,3 +51,5 @@ pub use client::auth;
 pub use server::{
     Body, EventLog, EventStore, HttpOptions, HttpService, MemoryEvents, Principal, RequestFilter, ServeHttp,
 };
+#[cfg(all(feature = "auth", feature = "server"))]
+pub use server::{MetadataService, Protect, ProtectError, Protected, ProtectedBody, Protection};

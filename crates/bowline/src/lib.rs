@@ -139,6 +139,8 @@
 //! The book in the folder `docs` of the repository has a chapter on each of these, and on moving from `rmcp`.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "auth")]
+pub use bowline_auth as auth;
 #[cfg(feature = "host")]
 pub use bowline_config as config;
 #[cfg(feature = "host")]
@@ -181,12 +183,12 @@ pub mod prelude;
 #[cfg(feature = "server")]
 pub mod server {
     pub use bowline_server::{
-        Announcer, Answer, Arguments, BoxError, BoxFuture, BuildError, Call, CallNotification, ClientView,
-        Completer, CompletionRequest, Ctx, Entries, Error, Extensions, FromJson, HandlerError,
+        Announcer, Answer, Arguments, BoxError, BoxFuture, BuildError, Call, CallNotification, Caller,
+        ClientView, Completer, CompletionRequest, Ctx, Entries, Error, Extensions, FromJson, HandlerError,
         IntoCompletion, IntoContents, IntoError, IntoOutput, IntoPrompt, IntoPromptEntry, IntoResource,
         IntoTool, Json, Key, KeyRing, Limits, MethodHandler, MethodName, Middleware, Next, NextCall,
         NotificationHandler, Notifier, Outcome, OutcomeKind, ProgressTotal, ProgressValue, Prompt,
-        PromptHandler, Registry, Reply, Resource, ResourceHandler, ResourceSource, Result, Running,
+        PromptHandler, Registry, Reply, Resource, ResourceHandler, ResourceSource, Result, Running, Scopes,
         ServeError, Server, ServerHandle, Service, ToJson, Tool, ToolHandler, Toolset, Updates, Visit,
         middleware,
     };

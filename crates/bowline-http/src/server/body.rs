@@ -36,6 +36,14 @@ impl Body {
         Self(Kind::Response(0, [head.into(), result, Bytes::from_static(b"}")]))
     }
 
+    /// The message that is the whole body, if it has not been read.
+    pub(super) fn as_whole(&self) -> Option<&Bytes> {
+        match &self.0 {
+            Kind::Whole(bytes) => bytes.as_ref(),
+            Kind::Response(..) | Kind::Call(_) | Kind::Listen(_) | Kind::Session(_) => None,
+        }
+    }
+
     pub(super) fn call(stream: CallStream) -> Self {
         Self(Kind::Call(Box::new(stream)))
     }

@@ -47,13 +47,9 @@ impl Refusal {
     }
 }
 
-/// Lets a request pass, or says why not.
-pub(super) fn check(options: &HttpOptions, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
-    let host = host(uri, headers)?;
-    if !is_ours(options, &host) {
-        return Err(Refusal::ForeignHost);
-    }
-    check_origin_for(options, headers, Some(&host))
+/// Checks that a request is for a name of this server.
+pub(super) fn check_host(options: &HttpOptions, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+    if is_ours(options, &host(uri, headers)?) { Ok(()) } else { Err(Refusal::ForeignHost) }
 }
 
 /// Checks only which page sends a request, whatever host it is for.
@@ -177,7 +173,8 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(header::ORIGIN, HeaderValue::from_str(origin).unwrap());
         }
-        check(&options, &Uri::from_static("/mcp"), &headers)
+        let uri = Uri::from_static("/mcp");
+        check_host(&options, &uri, &headers).and_then(|()| check_origin(&options, &uri, &headers))
     }
 
     #[test]

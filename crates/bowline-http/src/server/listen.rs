@@ -21,15 +21,17 @@ use std::{
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
+    time::Duration,
 };
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep, timeout};
 
-/// Opens a stream.
+/// Opens a stream. After `time` it ends with its result.
 pub(super) fn open(
     shared: &Arc<Shared>,
     principal: Option<Arc<str>>,
     id: &Id,
     listen: &Listen,
+    time: Option<Duration>,
 ) -> Response<Body> {
     let slot = match ListenSlot::take(shared, principal, &listen.filter) {
         Ok(slot) => slot,
@@ -48,7 +50,11 @@ pub(super) fn open(
     let listener =
         Arc::new(ChangeListener { subscriptions: Mutex::new(subscriptions), wanted, events, server });
     shared.server.join(&(Arc::clone(&listener) as Arc<dyn Listener>));
-    let ending = Box::pin(shared.ending());
+    let ending = shared.ending();
+    let ending: Pin<Box<dyn Future<Output = ()> + Send>> = match time {
+        Some(time) => Box::pin(async move { drop(timeout(time, ending).await) }),
+        None => Box::pin(ending),
+    };
     let silence = Box::pin(sleep(shared.options.keep_alive));
     reply::stream(Body::listen(ListenStream {
         listener,

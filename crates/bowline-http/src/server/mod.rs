@@ -1,5 +1,8 @@
 //! The server's side of HTTP.
 
+mod access;
+#[cfg(feature = "auth")]
+mod auth;
 mod body;
 mod budget;
 mod connections;
@@ -17,6 +20,8 @@ mod retention;
 mod serve;
 mod service;
 
+#[cfg(feature = "auth")]
+pub use auth::{MetadataService, Protect, ProtectError, Protected, ProtectedBody, Protection};
 pub use body::Body;
 pub use filter::RequestFilter;
 pub use legacy::{EventLog, EventStore, MemoryEvents};

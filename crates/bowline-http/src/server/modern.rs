@@ -4,6 +4,7 @@
 //! takes long; dropping the reply, which is what a client that goes away does, cancels it.
 
 use super::{
+    access::Access,
     body::Body,
     events::{Events, comment, event},
     reply,
@@ -49,7 +50,10 @@ pub(super) async fn answer(shared: &Arc<Shared>, parts: &mut Parts, request: Req
     let (id, principal) = (request.id.clone(), request.principal.clone());
     match admit(shared, &parts.headers, request) {
         Ok(Admitted::Answer(result)) => reply::response(&id, result),
-        Ok(Admitted::Listen(filter)) => super::listen::open(shared, principal, &id, &filter),
+        Ok(Admitted::Listen(filter)) => {
+            let time = Access::of(shared, parts).stream_time();
+            super::listen::open(shared, principal, &id, &filter, time)
+        }
         Ok(Admitted::Call(mut call, threshold)) => {
             call.extensions = extensions(parts, None);
             run(shared, id, call, threshold).await

@@ -1,5 +1,7 @@
 //! How an endpoint is set up, with defaults that are safe.
 
+#[cfg(feature = "auth")]
+use super::auth::Protect;
 use super::{
     filter::RequestFilter,
     legacy::{EventStore, MemoryEvents},
@@ -50,6 +52,8 @@ pub struct HttpOptions {
     pub(super) retry: Duration,
     pub(super) sse_path: Option<String>,
     pub(super) filter: Option<Arc<dyn RequestFilter>>,
+    #[cfg(feature = "auth")]
+    pub(super) protect: Option<Protect>,
 }
 
 impl Default for HttpOptions {
@@ -88,6 +92,8 @@ impl Default for HttpOptions {
             retry: Duration::from_millis(500),
             sse_path: None,
             filter: None,
+            #[cfg(feature = "auth")]
+            protect: None,
         }
     }
 }
@@ -116,6 +122,10 @@ impl HttpOptions {
 
     /// Allows the address of the socket that the server listens on as a host, unless it stands for all addresses.
     pub fn listening_on(mut self, address: SocketAddr) -> Self {
+        #[cfg(feature = "auth")]
+        if let Some(protect) = &mut self.protect {
+            protect.listening_on(address, &self.path);
+        }
         match address.ip() {
             ip if ip.is_unspecified() => {}
             IpAddr::V4(ip) => self.hosts.push(ip.to_string()),
@@ -286,6 +296,16 @@ impl HttpOptions {
     /// What looks at every request before the endpoint does: authentication, or further paths on the same socket.
     pub fn filter(mut self, filter: impl RequestFilter) -> Self {
         self.filter = Some(Arc::new(filter));
+        self
+    }
+
+    /// Protects the endpoint with OAuth access tokens: each request needs one.
+    ///
+    /// Serving fails if the protection cannot be built. An endpoint that is mounted elsewhere then refuses every request, so
+    /// [`Protect::build`] it first to see the error.
+    #[cfg(feature = "auth")]
+    pub fn protect(mut self, protect: Protect) -> Self {
+        self.protect = Some(protect);
         self
     }
 

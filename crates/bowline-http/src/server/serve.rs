@@ -4,6 +4,8 @@ use super::{
     HttpOptions, HttpService,
     connections::{Activity, Close, Connections, Member, Running, RunningBody, Version, Watched},
 };
+#[cfg(feature = "auth")]
+use bowline_server::BuildError;
 use bowline_server::{BoxFuture, ServeError, Server};
 use http::Request;
 use hyper::{
@@ -57,6 +59,8 @@ impl ServeHttp for Server {
         let handle = self.build()?;
         let listener = TcpListener::bind(addr).await?;
         let service = HttpService::with_options(handle, options.listening_on(listener.local_addr()?));
+        #[cfg(feature = "auth")]
+        service.check_protection().map_err(|error| BuildError::new(error.to_string()))?;
         // Told once, it drains; told twice, it ends at once.
         let signalled_twice = async {
             shutdown_signal().await;
@@ -73,6 +77,8 @@ impl ServeHttp for Server {
 impl HttpService {
     /// Serves on a socket until `end` completes, then lets running calls finish.
     pub async fn serve(&self, listener: TcpListener, end: impl Future<Output = ()>) -> io::Result<()> {
+        #[cfg(feature = "auth")]
+        self.check_protection().map_err(io::Error::other)?;
         let options = self.options();
         let limit = options.max_connections.min(descriptors().saturating_mul(3) / 4).max(1);
         let connections = Connections::new(limit, options.idle_connection);

@@ -1,6 +1,9 @@
 //! The endpoint as a tower service.
 
+#[cfg(feature = "auth")]
+use super::auth::{Protect, ProtectError, Protection, metadata::At};
 use super::{
+    access::Access,
     body::Body,
     budget::{Budget, Share},
     cors,
@@ -49,6 +52,16 @@ pub(super) struct Shared {
     bodies: Budget,
     refused: RefusalLog,
     ending: watch::Sender<bool>,
+    /// An error when the options describe a protection that cannot work.
+    #[cfg(feature = "auth")]
+    protection: Option<Result<Protection, ProtectError>>,
+}
+
+/// Which part of the socket a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Endpoint,
+    Elsewhere,
 }
 
 /// The authenticated user of a request, put into its extensions by whoever authenticates.
@@ -59,6 +72,12 @@ pub(super) struct Shared {
 pub struct Principal(pub Arc<str>);
 
 impl Shared {
+    /// What verifies the tokens of requests.
+    #[cfg(feature = "auth")]
+    pub(super) fn protection(&self) -> Option<&Protection> {
+        self.protection.as_ref()?.as_ref().ok()
+    }
+
     /// Completes when the endpoint is to end.
     pub(super) fn ending(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut ending = self.ending.subscribe();
@@ -85,6 +104,12 @@ impl HttpService {
     pub fn with_options(server: ServerHandle, options: HttpOptions) -> Self {
         let bodies = Budget::new(options.max_bodies);
         let retention = Arc::new(Retention::new(options.max_retained_bytes));
+        #[cfg(feature = "auth")]
+        let protection = options.protect.clone().map(Protect::build);
+        #[cfg(feature = "auth")]
+        if let Some(Err(error)) = &protection {
+            tracing::error!("every request is refused: {error}");
+        }
         Self {
             shared: Arc::new(Shared {
                 server,
@@ -95,7 +120,18 @@ impl HttpService {
                 bodies,
                 refused: RefusalLog::default(),
                 ending: watch::Sender::new(false),
+                #[cfg(feature = "auth")]
+                protection,
             }),
+        }
+    }
+
+    /// Fails if the options describe a protection that cannot work.
+    #[cfg(feature = "auth")]
+    pub(super) fn check_protection(&self) -> Result<(), ProtectError> {
+        match &self.shared.protection {
+            Some(Err(error)) => Err(error.clone()),
+            Some(Ok(_)) | None => Ok(()),
         }
     }
 
@@ -172,8 +208,15 @@ impl HttpService {
     where
         B: http_body::Body<Error: std::error::Error>,
     {
-        if let Some(response) = self.answer_before_endpoint(parts).await {
+        if let Some(response) = self.answer_before_endpoint(parts, Place::Endpoint).await {
             return response;
+        }
+        let mut access = Access::of(&self.shared, parts);
+        // The scopes of a POST depend on its body.
+        if parts.method != Method::POST
+            && let Err(response) = access.check()
+        {
+            return *response;
         }
         // What belongs to a session may still be needed by a call that is to finish: an answer, a cancellation, a stream
         // that is come back to.
@@ -183,19 +226,27 @@ impl HttpService {
         if self.shared.is_ending() && !in_session() {
             return ending();
         }
-        let principal = parts.extensions.get::<Principal>().map(|Principal(name)| Arc::clone(name));
+        let principal = access.principal().or_else(|| {
+            let principal = parts.extensions.get::<Principal>();
+            principal.map(|Principal(name)| Arc::clone(name))
+        });
         if is_2024 {
-            return self.respond_2024(parts, principal, body).await;
+            return self.respond_2024(parts, access, principal, body).await;
         }
         match parts.method {
             Method::POST => {
                 if let Err(response) = check_types(&parts.headers) {
                     return *response;
                 }
-                match self.read(body).await {
-                    Ok(frame) => self.post(parts, principal, frame).await,
-                    Err(status) => unreadable(status),
+                let message = match self.read(body).await {
+                    // What is kept of the frame is in the message, and goes with it.
+                    Ok(frame) => envelope::parse(&frame),
+                    Err(status) => return unreadable(status),
+                };
+                if let Err(response) = access.check_frame(&self.shared.server, &message) {
+                    return *response;
                 }
+                access.challenge(self.post(parts, principal, message).await)
             }
             Method::GET | Method::DELETE if self.speaks_legacy() => {
                 let session = match self.session(&parts.headers, principal.as_ref()) {
@@ -211,7 +262,7 @@ impl HttpService {
                         "expected `Accept: text/event-stream`",
                     );
                 }
-                legacy::get(&self.shared, &session, &parts.headers)
+                legacy::get(&self.shared, &session, &parts.headers, access.stream_time())
             }
             _ if self.speaks_legacy() => not_allowed("GET, POST, DELETE"),
             _ => not_allowed("POST"),
@@ -223,8 +274,7 @@ impl HttpService {
         let mut parts = request.into_parts().0;
         let options = &self.shared.options;
         let origin = cors::origin(options, &parts.headers);
-        let answered =
-            if options.filter.is_some() { self.answer_before_endpoint(&mut parts).await } else { None };
+        let answered = self.answer_before_endpoint(&mut parts, Place::Elsewhere).await;
         let mut response =
             answered.unwrap_or_else(|| reply::refusal(StatusCode::NOT_FOUND, "there is nothing here"));
         if options.cors {
@@ -233,8 +283,8 @@ impl HttpService {
         response
     }
 
-    /// What is said to a request that the endpoint does not get to see.
-    async fn answer_before_endpoint(&self, parts: &mut Parts) -> Option<Response<Body>> {
+    /// Answers a request that the endpoint does not get to see: one that is refused, or for something else.
+    async fn answer_before_endpoint(&self, parts: &mut Parts, place: Place) -> Option<Response<Body>> {
         let options = &self.shared.options;
         if let Some(filter) = &options.filter
             && let Some(response) = filter.check_any_host(parts)
@@ -242,22 +292,63 @@ impl HttpService {
         {
             return Some(response);
         }
-        if let Err(refusal) = guard::check(options, &parts.uri, &parts.headers) {
-            let reason = refusal.reason(options, &parts.uri, &parts.headers);
-            let status = match refusal {
-                Refusal::BadHost => StatusCode::BAD_REQUEST,
-                Refusal::ForeignHost | Refusal::ForeignOrigin => StatusCode::FORBIDDEN,
-            };
-            self.shared.refused.log(&reason);
-            return Some(reply::refusal(status, &reason));
+        // Without a filter or metadata there is nothing at other paths, whoever asks.
+        if place == Place::Elsewhere && options.filter.is_none() && !self.is_protected() {
+            return None;
+        }
+        if let Err(refusal) = guard::check_host(options, &parts.uri, &parts.headers) {
+            return Some(self.refuse(refusal, parts));
+        }
+        #[cfg(feature = "auth")]
+        if let Some(protection) = self.shared.protection() {
+            // Where nothing else is on the socket, the metadata is that of the whole origin.
+            let at = if place == Place::Elsewhere { At::RootToo } else { At::OwnPath };
+            if let Some(response) = protection.answer_metadata(parts, at) {
+                return Some(response);
+            }
+        }
+        if let Err(refusal) = guard::check_origin(options, &parts.uri, &parts.headers) {
+            return Some(self.refuse(refusal, parts));
         }
         if let Some(response) = cors::preflight(options, parts) {
             return Some(response);
+        }
+        #[cfg(feature = "auth")]
+        if place == Place::Endpoint {
+            match &self.shared.protection {
+                Some(Ok(protection)) => {
+                    if let Some(response) = protection.authenticate(parts).await {
+                        return Some(*response);
+                    }
+                }
+                Some(Err(error)) => {
+                    return Some(reply::refusal(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()));
+                }
+                None => {}
+            }
         }
         match &options.filter {
             Some(filter) => filter.check(parts).await,
             None => None,
         }
+    }
+
+    fn is_protected(&self) -> bool {
+        #[cfg(feature = "auth")]
+        return self.shared.protection.is_some();
+        #[cfg(not(feature = "auth"))]
+        false
+    }
+
+    /// Refuses a request because of its `Host` or `Origin`.
+    fn refuse(&self, refusal: Refusal, parts: &Parts) -> Response<Body> {
+        let reason = refusal.reason(&self.shared.options, &parts.uri, &parts.headers);
+        let status = match refusal {
+            Refusal::BadHost => StatusCode::BAD_REQUEST,
+            Refusal::ForeignHost | Refusal::ForeignOrigin => StatusCode::FORBIDDEN,
+        };
+        self.shared.refused.log(&reason);
+        reply::refusal(status, &reason)
     }
 
     fn speaks_legacy(&self) -> bool {
@@ -289,10 +380,7 @@ impl HttpService {
         session.ok_or_else(|| Box::new(reply::no_session()))
     }
 
-    async fn post(&self, parts: &mut Parts, principal: Option<Arc<str>>, frame: Bytes) -> Response<Body> {
-        let message = envelope::parse(&frame);
-        // What is kept of it is in the message, and goes with it.
-        drop(frame);
+    async fn post(&self, parts: &mut Parts, principal: Option<Arc<str>>, message: Frame) -> Response<Body> {
         let frame = match message {
             Frame::Single(Ok(Message::Request { id, method, params })) => {
                 return self.post_request(parts, principal, id, method, params).await;
@@ -392,11 +480,12 @@ impl HttpService {
     async fn respond_2024<B: http_body::Body>(
         &self,
         parts: &mut Parts,
+        mut access: Access,
         principal: Option<Arc<str>>,
         body: B,
     ) -> Response<Body> {
         match parts.method {
-            Method::GET => legacy::stream_2024(&self.shared, principal),
+            Method::GET => legacy::stream_2024(&self.shared, principal, access.stream_time()),
             Method::POST => {
                 if let Err(response) = check_types(&parts.headers) {
                     return *response;
@@ -411,12 +500,20 @@ impl HttpService {
                 else {
                     return reply::no_session();
                 };
-                match self.read(body).await {
-                    // While the body came.
-                    Ok(_) if session.is_over() => reply::no_session(),
-                    Ok(frame) if self.shared.is_ending() && begins_something(&frame) => ending(),
-                    Ok(frame) => legacy::message_2024(&session, parts, &frame).await,
-                    Err(status) => unreadable(status),
+                let frame = match self.read(body).await {
+                    Ok(frame) => envelope::parse(&frame),
+                    Err(status) => return unreadable(status),
+                };
+                // It may have ended while the body came.
+                if session.is_over() {
+                    return reply::no_session();
+                }
+                if self.shared.is_ending() && begins_something(&frame) {
+                    return ending();
+                }
+                match access.check_frame(&self.shared.server, &frame) {
+                    Ok(()) => legacy::message_2024(&session, parts, frame).await,
+                    Err(response) => *response,
                 }
             }
             _ => not_allowed("GET, POST"),
@@ -451,8 +548,8 @@ fn not_allowed(allowed: &'static str) -> Response<Body> {
 }
 
 /// Whether a frame asks for something new, which a server about to end does not begin.
-fn begins_something(frame: &Bytes) -> bool {
-    matches!(envelope::parse(frame), Frame::Single(Ok(Message::Request { .. })) | Frame::Batch(_))
+fn begins_something(frame: &Frame) -> bool {
+    matches!(frame, Frame::Single(Ok(Message::Request { .. })) | Frame::Batch(_))
 }
 
 fn unreadable(status: StatusCode) -> Response<Body> {

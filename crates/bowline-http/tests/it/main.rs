@@ -24,6 +24,7 @@ mod leaks;
 mod legacy;
 mod modern;
 mod principals;
+mod protect;
 mod retention;
 mod shutdown;
 mod socket;

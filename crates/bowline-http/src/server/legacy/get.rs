@@ -7,10 +7,17 @@ use super::{
 use crate::server::{body::Body, reply, service::Shared};
 use bowline_types::Revision;
 use http::{HeaderMap, Response, StatusCode};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// Opens the session stream, or goes on with a stream that was interrupted.
-pub(in crate::server) fn get(shared: &Shared, session: &Arc<Session>, headers: &HeaderMap) -> Response<Body> {
+///
+/// The stream ends after `time`; its client comes back with a new token.
+pub(in crate::server) fn get(
+    shared: &Shared,
+    session: &Arc<Session>,
+    headers: &HeaderMap,
+    time: Option<Duration>,
+) -> Response<Body> {
     let last = headers.get("last-event-id").map(|id| id.to_str().ok().and_then(parse_event_id));
     let (number, after) = match last {
         None => (0, None),
@@ -27,6 +34,9 @@ pub(in crate::server) fn get(shared: &Shared, session: &Arc<Session>, headers: &
     let Some((mut reader, after)) = reader else {
         return reply::refusal(StatusCode::NOT_FOUND, "the events behind `Last-Event-ID` are no longer kept");
     };
+    if let Some(time) = time {
+        reader = reader.at_most(time);
+    }
     if number == 0 {
         // No call waits behind it, so it is not worth waiting for.
         reader = reader.until(shared.ending());

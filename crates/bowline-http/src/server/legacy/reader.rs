@@ -29,6 +29,8 @@ pub(in crate::server) struct Reader {
     form: Form,
     keep_alive: Duration,
     silence: Pin<Box<Sleep>>,
+    /// When to end, whatever there is to read.
+    expiry: Option<Pin<Box<Sleep>>>,
     /// When to stop waiting for more.
     until: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// Nothing is waited for any more.
@@ -69,6 +71,7 @@ impl Reader {
             form,
             keep_alive,
             silence,
+            expiry: None,
             until: None,
             closing: false,
             of: None,
@@ -88,6 +91,12 @@ impl Reader {
         self
     }
 
+    /// Ends the reader after `time`, even if there is more to read. A client that comes back reads the rest.
+    pub(super) fn at_most(mut self, time: Duration) -> Self {
+        self.expiry = Some(Box::pin(sleep(time)));
+        self
+    }
+
     /// Has it end when `until` completes and nothing is there to read.
     pub(super) fn until(mut self, until: impl Future<Output = ()> + Send + 'static) -> Self {
         self.until = Some(Box::pin(until));
@@ -97,6 +106,11 @@ impl Reader {
     pub(in crate::server) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(opening) = self.opening.take() {
             return Poll::Ready(Some(opening));
+        }
+        if self.expiry.as_mut().is_some_and(|expiry| expiry.as_mut().poll(context).is_ready()) {
+            // A timer must not be polled again. Without a turn, the stream has ended for this reader.
+            (self.expiry, self.turn) = (None, 0);
+            return Poll::Ready(None);
         }
         let mut next = self.stream.next(self.turn, self.next, context.waker());
         if self.stream.number == 0 && next == Next::Wait {

@@ -6,17 +6,23 @@ use super::{
 };
 use crate::server::{body::Body, modern::extensions, reply, service::Shared};
 use bowline_proto::{
-    envelope,
+    envelope::Frame,
     server::Ids,
     sse::{EventRef, encode_event},
 };
 use bowline_server::transport::{Sink, Started};
-use bytes::Bytes;
 use http::{Response, StatusCode, request::Parts};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+use tokio::time::timeout;
 
 /// Opens a session and its stream, which first tells where to send messages.
-pub(in crate::server) fn stream_2024(shared: &Arc<Shared>, principal: Option<Arc<str>>) -> Response<Body> {
+///
+/// After `time` it takes no more news, and ends when the calls that run then are done.
+pub(in crate::server) fn stream_2024(
+    shared: &Arc<Shared>,
+    principal: Option<Arc<str>>,
+    time: Option<Duration>,
+) -> Response<Body> {
     // Everything the server says goes through the one stream.
     let session = Sessions::create(shared, principal, Ids::Unique);
     if !Sessions::add(shared, &session) {
@@ -33,8 +39,11 @@ pub(in crate::server) fn stream_2024(shared: &Arc<Shared>, principal: Option<Arc
         Some(reader) => {
             // Its calls answer here, so it ends with the server, but not before them.
             let (ending, quiet) = (shared.ending(), session.quiet());
-            let reader = reader.only_one(shared).opening(opening.into()).until(async {
-                ending.await;
+            let reader = reader.only_one(shared).opening(opening.into()).until(async move {
+                match time {
+                    Some(time) => drop(timeout(time, ending).await),
+                    None => ending.await,
+                }
                 quiet.await;
             });
             reply::stream(Body::session(reader))
@@ -47,11 +56,11 @@ pub(in crate::server) fn stream_2024(shared: &Arc<Shared>, principal: Option<Arc
 pub(in crate::server) async fn message_2024(
     session: &Arc<Session>,
     parts: &mut Parts,
-    frame: &Bytes,
+    frame: Frame,
 ) -> Response<Body> {
     let sink: Arc<dyn Sink> = Arc::clone(&session.get_stream) as _;
     let extensions = extensions(parts, Some(Arc::clone(&session.id)));
-    let calls = match session.conversation.accept(envelope::parse(frame), &sink, &extensions) {
+    let calls = match session.conversation.accept(frame, &sink, &extensions) {
         Started::Nothing => Vec::new(),
         Started::Call(call) | Started::Notification(call) => vec![call],
         Started::Batch(calls) => calls,

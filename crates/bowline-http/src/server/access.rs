@@ -1,0 +1,174 @@
+//! What a request may do: its caller, and the scopes that it needs.
+
+#[cfg(feature = "auth")]
+use super::auth::Protection;
+use super::{body::Body, reply, service::Shared};
+use bowline_proto::{
+    caller::Caller,
+    encode,
+    envelope::{self, Frame, Message},
+    scope::Scopes,
+};
+use bowline_server::ServerHandle;
+use bowline_types::{Id, RpcError, error_code};
+use http::{Response, StatusCode, request::Parts};
+use std::{sync::Arc, time::Duration};
+
+/// Without the feature `auth` nothing verifies tokens.
+#[cfg(not(feature = "auth"))]
+#[derive(Clone)]
+pub(super) enum Protection {}
+
+#[cfg(not(feature = "auth"))]
+impl Protection {
+    fn base_scopes(&self) -> &Scopes {
+        match *self {}
+    }
+
+    fn refuse_scopes(&self, _: Option<&Id>, _: &Scopes) -> Response<Body> {
+        match *self {}
+    }
+
+    fn stream_time(&self, _: &Caller) -> Option<Duration> {
+        match *self {}
+    }
+}
+
+/// The access of one request.
+pub(super) struct Access {
+    caller: Option<Arc<Caller>>,
+    protection: Option<Protection>,
+    /// What the items that the request names declare.
+    declared: Option<Arc<Scopes>>,
+}
+
+impl Access {
+    /// The access of a request whose token, if the endpoint is protected, was verified.
+    pub(super) fn of(shared: &Shared, parts: &Parts) -> Self {
+        #[cfg(feature = "auth")]
+        let protection = shared.protection().or_else(|| parts.extensions.get()).cloned();
+        #[cfg(not(feature = "auth"))]
+        let protection = {
+            let _ = shared;
+            None
+        };
+        Self { caller: parts.extensions.get().cloned(), protection, declared: None }
+    }
+
+    /// Whom sessions and sealed states belong to, if the request was made with a token.
+    pub(super) fn principal(&self) -> Option<Arc<str>> {
+        self.caller.as_ref().map(|caller| Arc::clone(caller.principal()))
+    }
+
+    /// Refuses a request without the scopes that every request needs.
+    pub(super) fn check(&self) -> Result<(), Box<Response<Body>>> {
+        self.check_scopes(None)
+    }
+
+    /// Refuses messages without the scopes of what they name. In a batch, one message refuses the whole.
+    pub(super) fn check_frame(
+        &mut self,
+        server: &ServerHandle,
+        frame: &Frame,
+    ) -> Result<(), Box<Response<Body>>> {
+        let declared = |message: &Message| match message {
+            Message::Request { method, params, .. } => {
+                server.declared_scopes(method.known()?, params.as_ref()?)
+            }
+            Message::Notification { .. } | Message::Response { .. } | Message::Failure { .. } => None,
+        };
+        match frame {
+            Frame::Single(Ok(message)) => {
+                self.declared = declared(message);
+                let id = match message {
+                    Message::Request { id, .. } => Some(id),
+                    _ => None,
+                };
+                self.check_scopes(id)
+            }
+            Frame::Batch(messages) => {
+                for scopes in messages.iter().flatten().filter_map(declared) {
+                    self.declared = Some(match self.declared.take() {
+                        Some(known) => Arc::new(known.union(&scopes)),
+                        None => scopes,
+                    });
+                }
+                self.check_scopes(None)
+            }
+            Frame::Single(Err(_)) => self.check_scopes(None),
+        }
+    }
+
+    fn check_scopes(&self, id: Option<&Id>) -> Result<(), Box<Response<Body>>> {
+        static NOTHING: Scopes = Scopes::new();
+        let declared = self.declared.as_deref().unwrap_or(&NOTHING);
+        let Some(protection) = &self.protection else {
+            return match &self.caller {
+                // Nobody granted anything to a caller that is not known.
+                _ if declared.is_empty() => Ok(()),
+                Some(caller) if caller.allows_all(declared) => Ok(()),
+                _ => Err(Box::new(no_tokens(id, declared))),
+            };
+        };
+        let is_allowed = self
+            .caller
+            .as_ref()
+            .is_some_and(|caller| caller.allows_all(protection.base_scopes()) && caller.allows_all(declared));
+        if is_allowed { Ok(()) } else { Err(Box::new(protection.refuse_scopes(id, declared))) }
+    }
+
+    /// How long a stream that only waits for news may last; `None` for any time.
+    pub(super) fn stream_time(&self) -> Option<Duration> {
+        self.protection.as_ref()?.stream_time(self.caller.as_ref()?)
+    }
+
+    /// Turns the error of a handler that requires more scopes into a challenge.
+    pub(super) fn challenge(&self, response: Response<Body>) -> Response<Body> {
+        let Some(protection) = &self.protection else { return response };
+        let Some((id, scopes)) = response.body().as_whole().and_then(|body| required_scopes(body)) else {
+            return response;
+        };
+        let scopes = match &self.declared {
+            Some(declared) => declared.union(&scopes),
+            None => scopes,
+        };
+        let mut refused = protection.refuse_scopes(id.as_ref(), &scopes);
+        for (name, value) in response.headers() {
+            // The session of a legacy client.
+            if !refused.headers().contains_key(name) && name != http::header::CONTENT_LENGTH {
+                refused.headers_mut().append(name, value.clone());
+            }
+        }
+        refused
+    }
+}
+
+/// What an endpoint that verifies no tokens answers where scopes are needed.
+fn no_tokens(id: Option<&Id>, declared: &Scopes) -> Response<Body> {
+    let mut error = RpcError::insufficient_scope(declared.iter());
+    error.message = format!(
+        "{}, but this endpoint verifies no tokens; protect it with `HttpOptions::protect`",
+        error.message
+    )
+    .into();
+    reply::json(StatusCode::FORBIDDEN, encode::failure(id, &error))
+}
+
+/// How far into a response its error is looked for. A response with a longer id stays as it is.
+const ERROR_WITHIN: usize = 256;
+
+/// The scopes that a response asks for, if it is the error for that, and its id.
+fn required_scopes(body: &bytes::Bytes) -> Option<(Option<Id>, Scopes)> {
+    let start = body.get(..ERROR_WITHIN.min(body.len()))?;
+    let code = error_code::INSUFFICIENT_SCOPE.to_string();
+    // Most responses are results, and need not be parsed.
+    if !start.windows(code.len()).any(|window| window == code.as_bytes()) {
+        return None;
+    }
+    match envelope::parse(body) {
+        Frame::Single(Ok(Message::Failure { id, error })) => {
+            Some((id, error.required_scopes()?.into_iter().collect()))
+        }
+        _ => None,
+    }
+}

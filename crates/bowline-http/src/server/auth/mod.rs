@@ -1,0 +1,11 @@
+//! The server as an OAuth resource server: it verifies access tokens, publishes where they come from, and checks scopes.
+
+mod layer;
+pub(super) mod metadata;
+mod protect;
+mod protection;
+
+pub use layer::{Protected, ProtectedBody};
+pub use metadata::MetadataService;
+pub use protect::{Protect, ProtectError};
+pub use protection::Protection;

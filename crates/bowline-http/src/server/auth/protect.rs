@@ -1,0 +1,229 @@
+//! How an endpoint is protected: who verifies tokens, and what they must be for.
+
+use super::protection::Protection;
+use bowline_auth::{
+    Hierarchy, Issuer, Resource, Scopes, Verify, resource_metadata_urls,
+    scope::is_scope,
+    verify::{ClaimNames, VerdictCache},
+};
+use bowline_server::transport::unix_time;
+use std::{error::Error, fmt, net::SocketAddr, sync::Arc};
+
+pub(super) type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// How an endpoint is protected with OAuth access tokens.
+///
+/// It becomes effective with [`HttpOptions::protect`](crate::HttpOptions::protect). In an application with other routes,
+/// [`build`](Self::build) it for the route of its metadata.
+///
+/// ```
+/// use bowline_auth::{Caller, Refusal, Scopes, Verify, verify::{Expected, Verification}};
+/// use bowline_http::{HttpOptions, Protect};
+/// use std::sync::Arc;
+///
+/// /// Looks tokens up in a table.
+/// #[derive(Debug)]
+/// struct Table;
+///
+/// impl Verify for Table {
+///     fn verify<'a>(&'a self, token: &'a str, _expected: Expected<'a>) -> Verification<'a> {
+///         match token {
+///             "7d1f" => Ok(Arc::new(
+///                 Caller::new("https://login.example.com", "ada").with_scopes(Scopes::parse("notes:read")),
+///             )),
+///             _ => Err(Refusal::invalid("unknown token")),
+///         }
+///         .into()
+///     }
+/// }
+///
+/// let protect = Protect::with(Table, ["https://login.example.com"])
+///     .resource("https://notes.example.com/mcp")
+///     .scopes(["notes:read"]);
+/// let options = HttpOptions::new().hosts(["notes.example.com"]).protect(protect);
+/// ```
+#[derive(Clone)]
+#[must_use = "it does nothing until it is used"]
+pub struct Protect {
+    verifier: Arc<dyn Verify>,
+    issuers: Vec<String>,
+    resource: Option<String>,
+    scopes: Vec<String>,
+    audiences: Vec<String>,
+    implied: Vec<(String, Vec<String>)>,
+    claims: ClaimNames,
+    name: Option<String>,
+    documentation: Option<String>,
+    clock: Clock,
+}
+
+impl Protect {
+    /// Verifies tokens with `verifier`. They come from `issuers`, at least one, which the metadata names as the
+    /// authorization servers of this resource.
+    pub fn with<I: IntoIterator<Item: Into<String>>>(verifier: impl Verify, issuers: I) -> Self {
+        Self {
+            verifier: Arc::new(verifier),
+            issuers: issuers.into_iter().map(Into::into).collect(),
+            resource: None,
+            scopes: Vec::new(),
+            audiences: Vec::new(),
+            implied: Vec::new(),
+            claims: ClaimNames::default(),
+            name: None,
+            documentation: None,
+            clock: Arc::new(unix_time),
+        }
+    }
+
+    /// Sets the URL under which clients reach the endpoint: what tokens must be issued for. It is published exactly as it is
+    /// written here.
+    ///
+    /// Only a server on a loopback address works without one; it uses the address of its socket.
+    pub fn resource(mut self, url: impl Into<String>) -> Self {
+        self.resource = Some(url.into());
+        self
+    }
+
+    /// Sets the scopes that every request needs. They are published, and clients ask for them when they log in.
+    pub fn scopes<I: IntoIterator<Item: Into<String>>>(mut self, scopes: I) -> Self {
+        self.scopes.extend(scopes.into_iter().map(Into::into));
+        self
+    }
+
+    /// Accepts tokens for these audiences too, for an authorization server that does not use the URL of the resource, such
+    /// as `api://notes`.
+    pub fn audience<I: IntoIterator<Item: Into<String>>>(mut self, audiences: I) -> Self {
+        self.audiences.extend(audiences.into_iter().map(Into::into));
+        self
+    }
+
+    /// Lets `scope` stand for other scopes as well. Implications are transitive.
+    pub fn implies<I: IntoIterator<Item: Into<String>>>(
+        mut self,
+        scope: impl Into<String>,
+        implied: I,
+    ) -> Self {
+        self.implied.push((scope.into(), implied.into_iter().map(Into::into).collect()));
+        self
+    }
+
+    /// Takes the subject from another claim than `sub`, such as `oid` for Entra, whose `sub` differs per application.
+    ///
+    /// A verifier of your own finds this name in [`Expected::claims`](bowline_auth::verify::Expected::claims).
+    pub fn subject_claim(mut self, name: impl Into<String>) -> Self {
+        self.claims = self.claims.with_subject(name);
+        self
+    }
+
+    /// Takes the scopes from another claim than `scope` and `scp`, such as `roles`.
+    ///
+    /// A verifier of your own finds this name in [`Expected::claims`](bowline_auth::verify::Expected::claims).
+    pub fn scope_claim(mut self, name: impl Into<String>) -> Self {
+        self.claims = self.claims.with_scopes(name);
+        self
+    }
+
+    /// Sets the name of the server that an authorization server may show to users.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Sets the URL of a page for developers of clients.
+    pub fn documentation(mut self, url: impl Into<String>) -> Self {
+        self.documentation = Some(url.into());
+        self
+    }
+
+    /// Takes the time, in seconds since the Unix epoch, from `clock` instead of the system. For tests.
+    pub fn clock(mut self, clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Takes the address of a loopback socket as the resource, if none is set.
+    pub(in crate::server) fn listening_on(&mut self, address: SocketAddr, path: &str) {
+        if self.resource.is_none() && address.ip().is_loopback() {
+            self.resource = Some(format!("http://{address}{path}"));
+        }
+    }
+
+    /// Checks everything and returns the protection. Clones of it share the cache of verdicts.
+    pub fn build(self) -> Result<Protection, ProtectError> {
+        let wrong = |reason: String| Err(ProtectError(reason));
+        let Some(resource) = self.resource else {
+            return wrong(
+                "the public URL of the endpoint is unknown; set it with `Protect::resource` (only a server on a \
+                 loopback address works without)"
+                    .into(),
+            );
+        };
+        Resource::new(&resource).map_err(|error| ProtectError(error.to_string()))?;
+        let metadata_url =
+            resource_metadata_urls(&resource).map_err(|error| ProtectError(error.to_string()))?;
+        let Some(metadata_url) = metadata_url.into_iter().next().filter(|url| !url.contains('?')) else {
+            return wrong(format!("the resource `{resource}` has a query; use a URL without"));
+        };
+        if self.issuers.is_empty() {
+            return wrong("name at least one issuer: clients have to know where tokens come from".into());
+        }
+        for issuer in &self.issuers {
+            Issuer::new(issuer).map_err(|error| ProtectError(error.to_string()))?;
+        }
+        let implied = self.implied.iter().flat_map(|(scope, implied)| [scope].into_iter().chain(implied));
+        if let Some(scope) = self.scopes.iter().chain(implied).find(|scope| !is_scope(scope)) {
+            return wrong(format!(
+                "`{scope}` is not a scope; a scope is one word of visible ASCII characters without `\"` and `\\`"
+            ));
+        }
+        // 2026-07-28: a refresh token is between the client and its authorization server.
+        if self.scopes.iter().any(|scope| scope == "offline_access") {
+            return wrong(
+                "`offline_access` is not a scope of a resource; remove it from `Protect::scopes`".into(),
+            );
+        }
+        let rules =
+            self.implied.into_iter().map(|(scope, implied)| (scope, implied.iter().collect::<Scopes>()));
+        let hierarchy = Hierarchy::new(rules).map_err(|error| ProtectError(error.to_string()))?;
+        let mut audiences = self.audiences;
+        if !audiences.contains(&resource) {
+            audiences.push(resource.clone());
+        }
+        Ok(Protection::new(super::protection::Parts {
+            verifier: self.verifier,
+            issuers: self.issuers,
+            resource,
+            metadata_url,
+            scopes: self.scopes.iter().collect(),
+            audiences,
+            hierarchy,
+            claims: self.claims,
+            name: self.name,
+            documentation: self.documentation,
+            clock: self.clock,
+            cache: VerdictCache::default(),
+        }))
+    }
+}
+
+impl fmt::Debug for Protect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Protect")
+            .field("issuers", &self.issuers)
+            .field("resource", &self.resource)
+            .field("scopes", &self.scopes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why an endpoint cannot be protected as described.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProtectError(String);
+
+impl fmt::Display for ProtectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot protect the endpoint: {}", self.0)
+    }
+}
+
+impl Error for ProtectError {}
