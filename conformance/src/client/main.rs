@@ -3,6 +3,7 @@
 //! Which scenario it is, at which revision and with which data, is in the environment.
 
 mod answers;
+mod login;
 mod scenarios;
 
 use bowline::client::{Client, ClientBuilder, Error, Result};
@@ -52,7 +53,11 @@ impl Wanted {
 }
 
 async fn play(wanted: &Wanted) -> Result {
-    let client = wanted.client().connect(http(&wanted.url)).await?;
+    let target = match wanted.scenario.starts_with("auth/") {
+        true => http(&wanted.url).login(login::login(wanted)),
+        false => http(&wanted.url),
+    };
+    let client = wanted.client().connect(target).await?;
     let played = match wanted.scenario.as_str() {
         "initialize" | "request-metadata" | "json-schema-ref-no-deref" => scenarios::list(&client).await,
         "tools_call" => scenarios::add(&client).await,
@@ -65,6 +70,8 @@ async fn play(wanted: &Wanted) -> Result {
         "http-custom-headers" => scenarios::call_as_told(&client, &wanted.context).await,
         "http-invalid-tool-headers" => scenarios::call_what_is_left(&client).await,
         "json-schema-2020-12-preservation" => scenarios::echo_schema(&client).await,
+        "auth/authorization-server-migration" => scenarios::list_twice(&client).await,
+        auth if auth.starts_with("auth/") => scenarios::call(&client, "test-tool").await,
         other => Err(Error::misuse(format!("the scenario `{other}` is not known"))),
     };
     client.close().await;

@@ -8,6 +8,12 @@ pub(crate) async fn list(client: &Client) -> Result {
     client.tools().await.map(drop)
 }
 
+/// Lists the tools and calls one: two requests, between which the server may change its authorization server.
+pub(crate) async fn list_twice(client: &Client) -> Result {
+    list(client).await?;
+    client.call("test-tool", ()).await?.ok().map(drop)
+}
+
 /// Adds two numbers.
 pub(crate) async fn add(client: &Client) -> Result {
     client.tools().await?;

@@ -2,27 +2,45 @@
 //!
 //! A flow is a value that says which request comes next. Time and random bytes are arguments.
 
+mod authorize;
 pub mod challenge;
+pub mod discover;
 mod error;
 pub mod form;
 pub mod jose;
+mod lenient;
+mod metadata;
+mod register;
 mod secret;
+mod step;
 pub mod store;
 mod text;
+mod token;
 mod url;
 pub mod verify;
 pub mod visit;
 
+#[cfg(test)]
+mod flow_tests;
+
+pub use authorize::{AuthorizationCode, AuthorizationRequest, PendingAuthorization, ScopeSources};
 pub use bowline_proto::{
     caller::Caller,
     scope::{self, Scopes},
 };
 pub use challenge::Challenge;
+pub use discover::{ResourceDiscovery, ServerDiscovery};
 pub use error::{Error, NeededLogin};
+pub use form::Form;
+pub use lenient::Lenient;
+pub use metadata::{ClientDocument, ProtectedResource, Rules, ServerMetadata};
+pub use register::{ClientChoice, ClientSettings, DynamicRegistration};
 pub use secret::Secret;
+pub use step::{Redirects, Reply, Request, RequestBody, Step};
 pub use store::{
     AuthMethod, BoxFuture, ClientOrigin, Record, Registration, Scheme, Store, StoreKey, StoreLock, TokenSet,
 };
 pub use text::{ClientId, Issuer, Resource, ResourceMatch, resource_metadata_urls};
+pub use token::{ClientAuth, Grant, IssuedTokens, TokenError, TokenRequest, is_due};
 pub use verify::{Hierarchy, Refusal, Verdict, Verify};
 pub use visit::{Redirect, UserAgent, Visit};

@@ -55,7 +55,11 @@ impl Visit {
     /// such as the target of a request, is compared by path and query.
     #[must_use]
     pub fn is_response(&self, redirected: &str) -> bool {
-        let Ok(expected) = Url::split(&self.redirect_uri) else { return false };
+        let Ok(expected) = Url::split(&self.redirect_uri) else {
+            // A private scheme of an application.
+            let query = redirected.strip_prefix(&self.redirect_uri).and_then(|rest| rest.strip_prefix('?'));
+            return query.is_some_and(|query| self.has_state(query));
+        };
         let path_and_query = match Url::split(redirected) {
             Ok(url) if !url.is_same_origin(&expected) => return false,
             Ok(url) => (url.path, url.query),
@@ -73,6 +77,11 @@ impl Visit {
         if slash(path) != slash(expected.path) {
             return false;
         }
+        self.has_state(query)
+    }
+
+    fn has_state(&self, query: &str) -> bool {
+        let query = query.split('#').next().unwrap_or_default();
         let Some(parameters) = form::decode(query) else { return false };
         let mut states = parameters.iter().filter(|(name, _)| name == "state");
         states.next().is_some_and(|(_, state)| *state == self.state) && states.next().is_none()

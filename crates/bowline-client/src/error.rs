@@ -48,6 +48,8 @@ pub(crate) enum Kind {
     TooLarge { what: String, limit: String },
     /// The caller holds it wrong.
     Misuse(String),
+    /// The client has no token that the server accepts.
+    Authorization { login_needed: bool, source: Box<dyn std::error::Error + Send + Sync> },
     /// The server's program did not open the connection; with the last of its standard error.
     NotOpened { error: Error, stderr: String },
 }
@@ -77,6 +79,16 @@ impl Error {
     /// The caller asked for something that cannot be.
     pub fn misuse(reason: impl Into<String>) -> Self {
         Kind::Misuse(reason.into()).into()
+    }
+
+    /// The client could not obtain a token that the server accepts, because of `source`.
+    ///
+    /// `login_needed` says that the call can succeed after a user has logged in.
+    pub fn authorization(
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+        login_needed: bool,
+    ) -> Self {
+        Kind::Authorization { login_needed, source: source.into() }.into()
     }
 
     /// The server broke the rules: `what` it sent does not hold, for `reason`.
@@ -165,6 +177,16 @@ impl Error {
             Kind::Http { status, .. } => Some(*status),
             _ => None,
         }
+    }
+
+    /// Whether the call failed because the client could not obtain a token that the server accepts.
+    pub fn is_authorization(&self) -> bool {
+        matches!(self.kind(), Kind::Authorization { .. })
+    }
+
+    /// Whether a user has to log in before the call can succeed.
+    pub fn is_login_needed(&self) -> bool {
+        matches!(self.kind(), Kind::Authorization { login_needed: true, .. })
     }
 
     /// Whether the same may well succeed later: what is gone or too busy now may be back.
@@ -274,6 +296,7 @@ impl fmt::Display for Error {
                 write!(f, "{what} exceeds the limit of {limit}; nothing of it was kept")
             }
             Kind::Misuse(reason) => f.write_str(reason),
+            Kind::Authorization { source, .. } => source.fmt(f),
             Kind::NotOpened { error, stderr } => write!(f, "{error}{}", LastLines(stderr)),
         }
     }
@@ -293,6 +316,7 @@ impl std::error::Error for Error {
             Kind::Process(error) => std::error::Error::source(error),
             Kind::Io(error) => Some(error),
             Kind::Open(error) => Some(error),
+            Kind::Authorization { source, .. } => Some(&**source),
             Kind::NotOpened { error, .. } => std::error::Error::source(error),
             Kind::Tool(_)
             | Kind::Timeout { .. }

@@ -33,6 +33,7 @@
 //! |---|---|---|
 //! | `server` | yes | [`HttpService`], [`ServeHttp`], [`HttpOptions`]; [`RequestFilter`] for what else is answered on the socket |
 //! | `client` | yes | [`http()`], [`HttpTarget`]; [`Poster`] for requests beside the protocol |
+//! | `auth` | yes | authorization: [`HttpTarget::login`] and [`auth`] in the client |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "client")]
@@ -40,13 +41,14 @@ mod client;
 #[cfg(feature = "server")]
 mod server;
 
-#[cfg(feature = "client")]
-pub use client::{
-    Challenge, HttpTarget, Post, PostAnswer, PostError, Poster, Proxy, Reference, Resolve, http,
-};
 #[cfg(feature = "auth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
 pub use client::auth;
+#[cfg(feature = "client")]
+pub use client::{
+    Attempts, Authorize, Challenge, HttpTarget, Post, PostAnswer, PostError, Poster, Proxy, Reaction,
+    Reference, Refusal, Resolve, http,
+};
 #[cfg(feature = "server")]
 pub use server::{
     Body, EventLog, EventStore, HttpOptions, HttpService, MemoryEvents, Principal, RequestFilter, ServeHttp,

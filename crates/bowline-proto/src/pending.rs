@@ -82,6 +82,13 @@ impl<T> Pending<T> {
         }
     }
 
+    /// Restarts the idle timeouts of all requests; their total timeouts continue.
+    pub fn touch_all(&mut self, now: Instant) {
+        for entry in self.entries.values_mut() {
+            entry.quiet_until = after(now, entry.timeouts.silence).min(entry.end);
+        }
+    }
+
     /// Removes and returns the requests that timed out at `now`.
     pub fn expire(&mut self, now: Instant) -> Vec<(Id, T)> {
         self.entries

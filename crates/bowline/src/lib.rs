@@ -131,6 +131,7 @@
 //! | `server` | yes | `server`, and `macros` with it |
 //! | `client` | no | `client` |
 //! | `http` | no | `http`, for `server` and `client` as far as they are enabled |
+//! | `auth` | no | `auth`: OAuth over HTTP |
 //! | `host` | no | `host`: many servers as one, and with it the three before |
 //! | `macros` | yes | the attributes |
 //! | `validate` | yes | JSON Schema validation beyond what types say |
@@ -204,6 +205,12 @@ pub mod client {
         ServerEnd, Stderr, StderrMode, Stream, ToolResult, check_field, check_form, choose_model, command,
         is_accessible_root, memory,
     };
+}
+
+/// Authorization: logging in to servers over HTTP.
+#[cfg(feature = "auth")]
+pub mod auth {
+    pub use bowline_http::auth::*;
 }
 
 /// What transports and gateways are built from. It may change in any release.

@@ -368,6 +368,11 @@ impl Connection {
         }
     }
 
+    /// Restarts the idle timeouts of all requests.
+    pub(crate) fn keep_waiting(&self) {
+        lock(&self.pending).touch_all(now());
+    }
+
     /// Fails the requests whose time is up, and says when the next one's is.
     pub(crate) fn expire(&self) -> Option<Instant> {
         let now = now();

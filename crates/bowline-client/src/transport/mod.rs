@@ -282,6 +282,14 @@ impl Inbox {
         }
     }
 
+    /// Restarts the idle timeouts of all requests of this connection. A transport calls it from time to time while it
+    /// waits for something that takes a person long, such as a login in a browser. Total timeouts continue.
+    pub fn keep_waiting(&self) {
+        if let Some(connection) = self.client() {
+            connection.keep_waiting();
+        }
+    }
+
     /// One request cannot be answered any more.
     pub fn fail(&self, id: &Id, error: Error) {
         match &self.receiver {

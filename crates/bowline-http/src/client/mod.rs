@@ -24,7 +24,7 @@ mod transport;
 mod two_endpoints;
 mod url;
 
-pub use authorize::Challenge;
+pub use authorize::{Attempts, Authorize, Challenge, Reaction, Refusal};
 pub use connector::Resolve;
 pub use post::{Post, PostAnswer, PostError, Poster, Reference};
 pub use proxy::Proxy;

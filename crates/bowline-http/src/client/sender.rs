@@ -2,14 +2,14 @@
 //! wants other credentials.
 
 use super::{
-    authorize::{Authorizer, Challenge},
+    authorize::{Attempts, Authorize, Reaction, Refusal},
     connector::Connector,
     reply::Reply,
     url,
 };
 use bowline_client::{Error, Inbox, Result};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper_util::{
     client::legacy::Client,
@@ -19,7 +19,7 @@ use std::{
     convert::Infallible,
     error::Error as StdError,
     fmt,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
@@ -31,6 +31,9 @@ const MAX_REDIRECTS: u32 = 3;
 const MAX_HEAD: usize = 64 * 1024;
 /// How long a connection without requests is kept.
 const IDLE: Duration = Duration::from_secs(30);
+
+/// How often idle timeouts are restarted while credentials are awaited.
+const TOUCH: Duration = Duration::from_secs(1);
 
 /// Connections to servers, and what is needed to make more of them.
 pub(super) type Pool = Client<Connector, Payload>;
@@ -51,8 +54,8 @@ pub(super) struct RequestSender {
     client: Pool,
     /// What every request carries.
     headers: HeaderMap,
-    authorizer: Option<Arc<Authorizer>>,
-    /// Is told of new credentials.
+    authorizer: Option<Arc<dyn Authorize>>,
+    /// Is notified of new credentials and of logins that take long.
     inbox: Inbox,
     /// The longest message to be read.
     limit: usize,
@@ -62,7 +65,7 @@ impl RequestSender {
     pub(super) fn new(
         connector: Connector,
         headers: HeaderMap,
-        authorizer: Option<Arc<Authorizer>>,
+        authorizer: Option<Arc<dyn Authorize>>,
         inbox: Inbox,
         limit: usize,
     ) -> Self {
@@ -80,13 +83,14 @@ impl RequestSender {
         body: &Bytes,
     ) -> Result<Reply> {
         let mut uri = uri.clone();
-        let mut authorization = match &self.authorizer {
-            Some(authorizer) => authorizer.value().await?,
-            None => None,
-        };
-        let (mut redirects, mut renewed) = (0, false);
+        let mut redirects = 0;
+        let mut attempts = Attempts::default();
         loop {
-            let request = self.request(&method, &uri, headers, authorization.as_ref(), body);
+            let credentials = match &self.authorizer {
+                Some(authorizer) => self.wait_for(authorizer.headers(&method, &uri)).await?,
+                None => HeaderMap::new(),
+            };
+            let request = self.request(&method, &uri, headers, &credentials, body);
             let response = self.client.request(request).await.map_err(|error| lost(&error))?;
             if let Some(to) = redirection(&method, &uri, &response)? {
                 redirects += 1;
@@ -100,17 +104,30 @@ impl RequestSender {
                 uri = to;
                 continue;
             }
-            if let (Some(authorizer), false) = (&self.authorizer, renewed)
-                && let Some(challenge) = Challenge::of(response.status(), response.headers())
+            if let Some(authorizer) = &self.authorizer
+                && let Some(refusal) = Refusal::of(response.status(), response.headers(), &credentials, body)
             {
-                renewed = true;
-                if let Some(other) = authorizer.renew(authorization.as_ref(), challenge).await? {
-                    authorization = Some(other);
-                    self.inbox.credentials_changed();
-                    continue;
+                match self.wait_for(authorizer.challenged(&refusal, &mut attempts)).await? {
+                    Reaction::Retry => {
+                        self.inbox.credentials_changed();
+                        continue;
+                    }
+                    Reaction::RetryUnchanged => continue,
+                    Reaction::GiveUp => {}
                 }
             }
             return Ok(Reply::new(response, uri, self.limit));
+        }
+    }
+
+    /// Waits for credentials. A person may have to log in, so the requests of the connection do not time out meanwhile.
+    async fn wait_for<T>(&self, credentials: impl Future<Output = Result<T>>) -> Result<T> {
+        let mut credentials = pin!(credentials);
+        loop {
+            match tokio::time::timeout(TOUCH, &mut credentials).await {
+                Ok(done) => return done,
+                Err(_) => self.inbox.keep_waiting(),
+            }
         }
     }
 
@@ -119,7 +136,7 @@ impl RequestSender {
         method: &Method,
         uri: &Uri,
         headers: &HeaderMap,
-        authorization: Option<&HeaderValue>,
+        credentials: &HeaderMap,
         body: &Bytes,
     ) -> Request<Payload> {
         let mut request = Request::new(Payload::from(body.clone()));
@@ -130,8 +147,8 @@ impl RequestSender {
         for (name, value) in headers {
             all.insert(name, value.clone());
         }
-        if let Some(value) = authorization {
-            all.insert(header::AUTHORIZATION, value.clone());
+        for (name, value) in credentials {
+            all.insert(name, value.clone());
         }
         request
     }

@@ -1,7 +1,9 @@
 //! A server named by its URL.
 
+#[cfg(feature = "auth")]
+use super::auth::{Login, LoginSlot, Session};
 use super::{
-    authorize::{Authorizer, Challenge},
+    authorize::{Authorize, Challenge, HookAuthorizer},
     connection::{Connection, Found, lock},
     connector::{self, Connector},
     post::{PostAnswer, PostError, Poster},
@@ -50,7 +52,7 @@ pub fn http(url: impl Into<String>) -> HttpTarget {
     HttpTarget {
         url: url.into(),
         headers: Vec::new(),
-        authorizer: None,
+        credentials: Credentials::None,
         connect_timeout: Duration::from_secs(10),
         max_message: 16 * 1024 * 1024,
         proxy: None,
@@ -66,12 +68,21 @@ pub fn http(url: impl Into<String>) -> HttpTarget {
 pub struct HttpTarget {
     url: String,
     headers: Vec<(String, String)>,
-    authorizer: Option<Arc<Authorizer>>,
+    credentials: Credentials,
     connect_timeout: Duration,
     max_message: usize,
     proxy: Option<Proxy>,
     trusted: Vec<Vec<u8>>,
     found: Found,
+}
+
+/// Where the credentials of requests come from.
+#[derive(Clone)]
+enum Credentials {
+    None,
+    Custom(Arc<dyn Authorize>),
+    #[cfg(feature = "auth")]
+    Login(LoginSlot),
 }
 
 impl HttpTarget {
@@ -83,11 +94,11 @@ impl HttpTarget {
         self
     }
 
-    /// Asks for the value of `Authorization`, such as `Bearer …`; `None` sends none.
+    /// Asks a hook for the value of `Authorization`, such as `Bearer …`; `None` sends none.
     ///
-    /// The hook is asked before the first request, and again with the server's [`Challenge`] when a request is refused
-    /// with it (401, or 403 for want of scope). The request is then sent once more, if there is another value to send.
-    /// Of many requests refused at once, one asks and all take the answer.
+    /// The hook is asked before the first request, and again with the server's [`Challenge`] when a request is refused: with
+    /// 401, or with 403 for a missing scope. The request is then sent again if the value has changed, at most once after a
+    /// 401 and twice after a 403. Of many requests that are refused at once, one asks and all use the answer.
     pub fn authorize<F, Fut>(mut self, hook: F) -> Self
     where
         F: Fn(Option<Challenge>) -> Fut + Send + Sync + 'static,
@@ -96,7 +107,23 @@ impl HttpTarget {
         let hook = Arc::new(move |challenge| -> BoxFuture<'static, Result<Option<String>>> {
             Box::pin(hook(challenge))
         });
-        self.authorizer = Some(Arc::new(Authorizer::new(hook)));
+        self.credentials = Credentials::Custom(Arc::new(HookAuthorizer::new(hook)));
+        self
+    }
+
+    /// Uses credentials of your own kind, such as headers that depend on the request.
+    pub fn authorize_with(mut self, authorize: impl Authorize + 'static) -> Self {
+        self.credentials = Credentials::Custom(Arc::new(authorize));
+        self
+    }
+
+    /// Logs in with OAuth when the server asks for it, and keeps the tokens fresh.
+    ///
+    /// Clones of the target and all connections share the tokens.
+    #[cfg(feature = "auth")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
+    pub fn login(mut self, login: Login) -> Self {
+        self.credentials = Credentials::Login(LoginSlot::new(login));
         self
     }
 
@@ -147,14 +174,37 @@ impl HttpTarget {
     ) -> Result<PostAnswer, PostError> {
         let own = custom_headers(&self.headers).map_err(|error| PostError::Misuse(error.to_string()))?;
         headers.extend(own);
+        let (head, _) = self.poster().ask(method, &self.url, headers, body).await?.into_parts();
+        Ok(PostAnswer { status: head.status, headers: head.headers, body: Bytes::new() })
+    }
+
+    /// Sends plain requests with the connection settings of the target.
+    fn poster(&self) -> Poster {
         let mut poster = Poster::new().connect_timeout(self.connect_timeout);
         if let Some(proxy) = &self.proxy {
             poster = poster.proxy(proxy.clone());
         }
-        let poster =
-            self.trusted.iter().fold(poster, |poster, certificate| poster.trust(certificate.clone()));
-        let (head, _) = poster.ask(method, &self.url, headers, body).await?.into_parts();
-        Ok(PostAnswer { status: head.status, headers: head.headers, body: Bytes::new() })
+        self.trusted.iter().fold(poster, |poster, certificate| poster.trust(certificate.clone()))
+    }
+
+    fn authorizer(&self) -> Result<Option<Arc<dyn Authorize>>> {
+        Ok(match &self.credentials {
+            Credentials::None => None,
+            Credentials::Custom(authorizer) => Some(Arc::clone(authorizer)),
+            #[cfg(feature = "auth")]
+            Credentials::Login(slot) => Some(slot.session(&self.url, || self.poster())?),
+        })
+    }
+
+    /// The session of the login.
+    #[cfg(feature = "auth")]
+    pub(super) fn session(&self) -> Result<Arc<Session>> {
+        match &self.credentials {
+            Credentials::Login(slot) => slot.session(&self.url, || self.poster()),
+            Credentials::None | Credentials::Custom(_) => {
+                Err(Error::misuse("the target has no login; add one with `HttpTarget::login`"))
+            }
+        }
     }
 
     fn open(&self, inbox: Inbox) -> Result<HttpTransport> {
@@ -172,7 +222,7 @@ impl HttpTarget {
         let tls = connector::tls(&url, &self.trusted)?;
         let connector = Connector::new(tls, via, None, self.connect_timeout);
         let limit = self.max_message.min(inbox.max_frame());
-        let sender = RequestSender::new(connector, headers, self.authorizer.clone(), inbox.clone(), limit);
+        let sender = RequestSender::new(connector, headers, self.authorizer()?, inbox.clone(), limit);
         Ok(HttpTransport::new(Connection::new(sender, url, inbox, Arc::clone(&self.found))))
     }
 }

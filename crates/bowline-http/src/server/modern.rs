@@ -84,8 +84,7 @@ pub(super) async fn take_notification(
 /// Takes what handlers see of a request out of its head. The head is passed by reference up to here, because each async
 /// function would hold a copy of its own.
 pub(super) fn extensions(parts: &mut Parts, session_id: Option<Arc<str>>) -> Extensions {
-    let (headers, extensions) =
-        (std::mem::take(&mut parts.headers), std::mem::take(&mut parts.extensions));
+    let (headers, extensions) = (std::mem::take(&mut parts.headers), std::mem::take(&mut parts.extensions));
     Extensions::of_request(HttpRequest { headers, extensions, session_id })
 }
 

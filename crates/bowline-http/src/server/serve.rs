@@ -301,9 +301,9 @@ impl Service<Request<Incoming>> for AtPath {
         if path == options.path || options.sse_path.as_deref() == Some(path) {
             let endpoint = self.endpoint.clone();
             let (mut parts, body) = request.into_parts();
-            return Box::pin(async move {
-                Ok(tracked(endpoint.respond_to(&mut parts, body).await, running))
-            });
+            return Box::pin(
+                async move { Ok(tracked(endpoint.respond_to(&mut parts, body).await, running)) },
+            );
         }
         let endpoint = self.endpoint.clone();
         // The body is not read, and what it holds need not be sent to another thread.

@@ -1,0 +1,66 @@
+//! Metadata documents: of resources, authorization servers and clients.
+
+mod client;
+mod resource;
+mod server;
+
+pub use client::ClientDocument;
+pub(crate) use client::{check_client_document_url, check_redirect_uri};
+pub use resource::ProtectedResource;
+pub use server::ServerMetadata;
+
+pub(crate) use resource::ResourceWire;
+pub(crate) use server::ServerWire;
+
+use crate::{
+    Error, Lenient,
+    url::{PlainHttp, Url, check_learned},
+};
+
+/// Which rules apply to the documents of one MCP server.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    server: String,
+    lenient: Vec<Lenient>,
+    exact_resource: bool,
+    http: PlainHttp,
+}
+
+impl Rules {
+    /// The rules for the MCP server at `server`. Fails if a login there would send tokens without TLS.
+    pub fn new(server: &str, lenient: &[Lenient], exact_resource: bool) -> Result<Self, Error> {
+        let http = match Url::split(server) {
+            _ if lenient.contains(&Lenient::Http) => PlainHttp::Allowed,
+            Ok(url) if url.is_loopback() => PlainHttp::Loopback,
+            _ => PlainHttp::Refused,
+        };
+        let without_fragment = server.split('#').next().unwrap_or_default();
+        check_learned("the URL of the server", without_fragment, http).map_err(|error| {
+            Error::misuse(format!("{error}; a login needs `https`, or the exception `{}`", Lenient::Http))
+        })?;
+        Ok(Self { server: without_fragment.to_owned(), lenient: lenient.to_vec(), exact_resource, http })
+    }
+
+    /// The URL of the MCP server, without fragment.
+    #[must_use]
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// Whether an exception is set.
+    #[must_use]
+    pub fn allows(&self, lenient: Lenient) -> bool {
+        self.lenient.contains(&lenient)
+    }
+
+    /// Whether the resource has to be exactly the server.
+    #[must_use]
+    pub fn exact_resource(&self) -> bool {
+        self.exact_resource
+    }
+
+    /// Checks a URL that was learned from a server.
+    pub(crate) fn check_url(&self, what: &str, url: &str) -> Result<(), Error> {
+        check_learned(what, url, self.http)
+    }
+}

@@ -1,0 +1,128 @@
+//! Logging in and out without a call.
+
+use super::{
+    flow::{Need, NeedKind},
+    session::reported,
+};
+use crate::client::HttpTarget;
+use bowline_auth::{
+    Challenge, ClientAuth, ClientId, ClientOrigin, Error, Issuer, Resource, Scopes, TokenSet,
+};
+use bowline_client::Result;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+
+/// A login that is stored: everything but its secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Account {
+    /// The canonical URL of the MCP server.
+    pub server: String,
+    /// The name that the user gave to the account; empty for the default one.
+    pub name: String,
+    /// The authorization server that issued the tokens.
+    pub issuer: Issuer,
+    /// What the tokens are for.
+    pub resource: Resource,
+    /// The client that they were issued to.
+    pub client_id: Option<ClientId>,
+    /// Where the client id is from.
+    pub origin: ClientOrigin,
+    /// The scopes that were granted.
+    pub granted: Scopes,
+    /// When the access token ends, in seconds since 1970.
+    pub expires: Option<u64>,
+    /// Whether the login can be renewed without the user.
+    pub is_renewable: bool,
+}
+
+/// How a logout ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LoggedOut {
+    /// There was no login.
+    NotLoggedIn,
+    /// The tokens were deleted. The authorization server offers no revocation, or did not confirm it.
+    Deleted,
+    /// The tokens were revoked at the authorization server, and deleted.
+    Revoked,
+}
+
+impl HttpTarget {
+    /// Logs in now, even if there is a login already.
+    ///
+    /// The challenge of the server is obtained with a request without credentials.
+    pub async fn log_in(&self) -> Result<Account> {
+        let session = self.session()?;
+        let headers = HeaderMap::from_iter([
+            (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+            (header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream")),
+        ]);
+        let ping = Bytes::from_static(br#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#);
+        let answer = self.probe(Method::POST, headers, ping).await;
+        let answer = answer.map_err(|error| bowline_client::Error::unreachable(error.to_string()))?;
+        let mut need = Need { announced: None, scopes: None, stale: None, kind: NeedKind::Login };
+        if answer.status == StatusCode::UNAUTHORIZED {
+            let lines = answer.headers.get_all(header::WWW_AUTHENTICATE).iter();
+            for challenge in Challenge::parse_all(lines.filter_map(|line| line.to_str().ok())) {
+                need.announced = need.announced.or_else(|| challenge.resource_metadata().map(str::to_owned));
+                need.scopes = need.scopes.or_else(|| challenge.scopes());
+            }
+        }
+        session.renew(need).await.map_err(reported)?;
+        let account = self.account().await?;
+        account.ok_or_else(|| reported(Error::store("the login was not stored")))
+    }
+
+    /// The login that is stored for this server, if there is one.
+    pub async fn account(&self) -> Result<Option<Account>> {
+        let session = self.session()?;
+        let inner = &session.inner;
+        let record = inner.login.store.load(&inner.key).await.map_err(reported)?;
+        Ok(record
+            .and_then(|record| record.tokens)
+            .map(|tokens| account(inner.key.server(), inner.key.account(), tokens)))
+    }
+
+    /// Revokes the tokens if the authorization server offers it (RFC 7009), then deletes them with the registration.
+    pub async fn log_out(&self) -> Result<LoggedOut> {
+        let session = self.session()?;
+        let inner = &session.inner;
+        let store = &inner.login.store;
+        let _lock = store.lock(&inner.key).await.map_err(reported)?;
+        let Some(record) = store.load(&inner.key).await.map_err(reported)? else {
+            return Ok(LoggedOut::NotLoggedIn);
+        };
+        let mut ended = if record.tokens.is_some() { LoggedOut::Deleted } else { LoggedOut::NotLoggedIn };
+        if let Some(tokens) = &record.tokens
+            && let Some(endpoint) = &tokens.revocation_endpoint
+            && let Some(registration) = record.registration(&tokens.issuer)
+        {
+            let auth = ClientAuth::new(registration, inner.secret_of(registration), None);
+            let token = tokens.refresh_token.as_ref().unwrap_or(&tokens.access_token);
+            let request = auth.revocation(endpoint, token).map_err(reported)?;
+            match inner.fetcher.fetch(&request).await {
+                Ok(reply) if reply.status == 200 => ended = LoggedOut::Revoked,
+                Ok(reply) => tracing::warn!(status = reply.status, "the tokens were not revoked"),
+                Err(error) => tracing::warn!(%error, "the tokens were not revoked"),
+            }
+        }
+        store.remove(&inner.key).await.map_err(reported)?;
+        inner.adopt(None);
+        Ok(ended)
+    }
+}
+
+fn account(server: &str, name: &str, tokens: TokenSet) -> Account {
+    Account {
+        server: server.to_owned(),
+        name: name.to_owned(),
+        issuer: tokens.issuer,
+        resource: tokens.resource,
+        client_id: tokens.client_id,
+        origin: tokens.origin,
+        granted: tokens.granted,
+        expires: tokens.expires,
+        is_renewable: tokens.refresh_token.is_some(),
+    }
+}

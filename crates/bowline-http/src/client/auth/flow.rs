@@ -1,0 +1,403 @@
+//! Renews tokens: discovery, then a refresh or a login.
+
+use super::{
+    event::Event,
+    fetch::run,
+    session::{Inner, now},
+};
+use bowline_auth::{
+    AuthorizationRequest, ClientAuth, ClientChoice, ClientOrigin, DynamicRegistration, Error, Grant, Issuer,
+    Lenient, ProtectedResource, Record, Registration, Resource, ResourceDiscovery, ResourceMatch, Scheme,
+    ScopeSources, Scopes, Secret, ServerDiscovery, ServerMetadata, TokenError, TokenRequest, TokenSet,
+    discover,
+};
+use ring::rand::{SecureRandom, SystemRandom};
+use std::sync::Arc;
+
+/// Why other tokens are needed.
+#[derive(Debug)]
+pub(super) struct Need {
+    /// The URL of the metadata that the challenge announced.
+    pub(super) announced: Option<String>,
+    /// The scopes of the challenge.
+    pub(super) scopes: Option<Scopes>,
+    /// The access token that does not serve.
+    pub(super) stale: Option<Secret>,
+    pub(super) kind: NeedKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NeedKind {
+    /// The server refused the token, or wants one.
+    Unauthorized { may_refresh: bool },
+    /// The token lacks scopes. A refresh cannot add any.
+    StepUp,
+    /// The user wants to log in.
+    Login,
+}
+
+/// How tokens were renewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Renewed {
+    /// Someone else did it.
+    Adopted,
+    /// With the refresh token.
+    Refreshed,
+    /// By a login.
+    LoggedIn,
+}
+
+impl Inner {
+    /// Renews the tokens, unless someone else did so while this waited.
+    pub(super) async fn renew(self: &Arc<Self>, need: Need) -> Result<Renewed, Error> {
+        let _gate = self.gate.lock().await;
+        let in_use = self.tokens().await?;
+        let is_asked_for = need.kind == NeedKind::Login;
+        if !is_asked_for
+            && in_use.as_ref().is_some_and(|tokens| Some(&tokens.access_token) != need.stale.as_ref())
+        {
+            return Ok(Renewed::Adopted);
+        }
+        let record = self.login.store.load(&self.key).await?.unwrap_or_default();
+        if let Some(tokens) = self.usable(&record)
+            && !is_asked_for
+            && Some(&tokens.access_token) != need.stale.as_ref()
+        {
+            self.adopt(Some(tokens.clone()));
+            return Ok(Renewed::Adopted);
+        }
+        let found = self.discover_resource(need.announced.as_deref()).await;
+        if let (NeedKind::Unauthorized { may_refresh: true }, Some(tokens)) = (need.kind, &in_use)
+            && tokens.refresh_token.is_some()
+        {
+            let is_listed = match &found {
+                Ok(Some(resource)) => self.lists(resource, &tokens.issuer),
+                Ok(None) => true,
+                Err(error) if error.is_unavailable() => true,
+                Err(error) => return Err(error.clone()),
+            };
+            if is_listed {
+                match self.refresh(tokens).await {
+                    Ok(()) => return Ok(Renewed::Refreshed),
+                    Err(error) if error.code().is_some() => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        let found = found?;
+        if let (Some(tokens), Some(resource)) = (&in_use, &found)
+            && !self.lists(resource, &tokens.issuer)
+        {
+            self.login.report(&Event::IssuerChanged { from: tokens.issuer.clone() });
+        }
+        self.log_in(found, record, &need).await?;
+        Ok(Renewed::LoggedIn)
+    }
+
+    fn lists(&self, resource: &ProtectedResource, issuer: &Issuer) -> bool {
+        let slash = |text: &str| text.strip_suffix('/').unwrap_or(text).to_owned();
+        resource.servers.iter().any(|listed| {
+            listed == issuer
+                || (self.rules.allows(Lenient::IssuerSlash)
+                    && slash(listed.as_str()) == slash(issuer.as_str()))
+        })
+    }
+
+    async fn discover_resource(&self, announced: Option<&str>) -> Result<Option<ProtectedResource>, Error> {
+        let mut discovery = ResourceDiscovery::new(&self.rules, announced)?;
+        run(&self.fetcher, |reply| discovery.next(reply)).await
+    }
+
+    /// Finds the authorization server and checks its metadata.
+    async fn discover_server(
+        &self,
+        resource: Option<&ProtectedResource>,
+        record: &Record,
+    ) -> Result<ServerMetadata, Error> {
+        let candidates = match (resource, &self.issuer) {
+            (Some(resource), configured) => {
+                discover::preferred_servers(resource, configured.as_ref(), |issuer| {
+                    record.registration(issuer).is_some()
+                })?
+            }
+            (None, Some(configured)) => vec![configured.clone()],
+            (None, None) if self.login.allows_legacy => {
+                let mut discovery = ServerDiscovery::legacy(&self.rules)?;
+                let server = run(&self.fetcher, |reply| discovery.next(reply)).await?;
+                let server = server.ok_or_else(|| Error::unavailable("no authorization server was found"))?;
+                self.login.report(&Event::Discovered { issuer: server.issuer.clone(), is_legacy: true });
+                return Ok(server);
+            }
+            (None, None) => {
+                return Err(Error::untrusted(format!(
+                    "{} publishes no metadata about its authorization",
+                    self.rules.server()
+                )));
+            }
+        };
+        for issuer in &candidates {
+            let mut discovery = ServerDiscovery::new(&self.rules, issuer.clone())?;
+            if let Some(server) = run(&self.fetcher, |reply| discovery.next(reply)).await? {
+                self.login.report(&Event::Discovered { issuer: server.issuer.clone(), is_legacy: false });
+                return Ok(server);
+            }
+        }
+        let names: Vec<&str> = candidates.iter().map(Issuer::as_str).collect();
+        Err(Error::unavailable(format!(
+            "{} publishes no metadata of its authorization server",
+            names.join(", ")
+        )))
+    }
+
+    /// Sends the user to the authorization server and exchanges the code.
+    async fn log_in(
+        self: &Arc<Self>,
+        found: Option<ProtectedResource>,
+        mut record: Record,
+        need: &Need,
+    ) -> Result<(), Error> {
+        if !self.login.can_visit() {
+            let issuer = found.as_ref().and_then(|resource| resource.servers.first()).cloned();
+            let reason = match need.kind {
+                NeedKind::StepUp => "the token lacks scopes",
+                _ => "there is no valid token",
+            };
+            let scopes = need.scopes.clone().unwrap_or_default();
+            return Err(Error::login_needed(self.rules.server(), issuer, scopes, reason));
+        }
+        let server = self.discover_server(found.as_ref(), &record).await?;
+        let resource = match &found {
+            Some(found) => found.resource.clone(),
+            None => Resource::of_server(self.rules.server())?,
+        };
+        if found.as_ref().is_some_and(|found| found.matching == ResourceMatch::Parent) {
+            self.login.report(&Event::ParentResource { resource: resource.clone() });
+        }
+        let earlier = record.tokens.as_ref().filter(|tokens| tokens.issuer == server.issuer);
+        let earlier = earlier.map(|tokens| tokens.asked.union(&tokens.granted));
+        let scopes = ScopeSources {
+            configured: self.login.scopes.as_ref(),
+            challenged: need.scopes.as_ref(),
+            supported: found.as_ref().and_then(|found| found.scopes.as_ref()),
+            earlier: earlier.as_ref(),
+            is_step_up: need.kind == NeedKind::StepUp,
+        }
+        .select(&server);
+        let mut is_second = false;
+        loop {
+            match self.authorize(&server, &resource, &scopes, &mut record).await {
+                Ok(tokens) => {
+                    self.login.report(&Event::LoggedIn {
+                        issuer: tokens.issuer.clone(),
+                        granted: tokens.granted.clone(),
+                    });
+                    self.adopt(Some(tokens));
+                    return Ok(());
+                }
+                // The authorization server has forgotten the client.
+                Err(error)
+                    if is_unknown_client(&error) && !is_second && is_dynamic(&record, &server.issuer) =>
+                {
+                    record = self.update(|record| record.forget_registration(&server.issuer)).await?;
+                    is_second = true;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// One authorization request and its token request. Keeps the tokens.
+    async fn authorize(
+        &self,
+        server: &ServerMetadata,
+        resource: &Resource,
+        scopes: &Scopes,
+        record: &mut Record,
+    ) -> Result<TokenSet, Error> {
+        let stored =
+            record.registration(&server.issuer).filter(|stored| stored.origin == ClientOrigin::Dynamic);
+        let bound = stored.map(|stored| stored.redirect_uri.clone());
+        let redirect = self.login.prepare(bound.as_deref()).await?;
+        let redirect = redirect.ok_or_else(|| Error::visit("nothing can open the page"))?;
+        let client = &self.login.client;
+        let choice = client.choose(server, record, redirect.redirect_uri(), now())?;
+        let is_stored =
+            matches!(&choice, ClientChoice::Known(client) if client.origin == ClientOrigin::Dynamic);
+        let mut registration = match choice {
+            ClientChoice::Known(registration) => registration,
+            ClientChoice::Register => {
+                let mut flow = DynamicRegistration::new(server, &client.name, redirect.redirect_uri())?;
+                let registration = run(&self.fetcher, |reply| flow.next(reply)).await?;
+                *record = self.update(|record| record.register(registration.clone())).await?;
+                let (issuer, client_id) = (server.issuer.clone(), registration.client_id.clone());
+                self.login.report(&Event::Registered { issuer, client_id });
+                registration
+            }
+        };
+        let mut random = [0; 64];
+        SystemRandom::new()
+            .fill(&mut random)
+            .map_err(|_| Error::unavailable("no random numbers are available"))?;
+        let request = AuthorizationRequest {
+            server,
+            client_id: &registration.client_id,
+            redirect_uri: &registration.redirect_uri,
+            resource,
+            scopes,
+        };
+        let pending = request.start(&self.rules, &random, now())?;
+        self.login.report(&Event::Visiting {
+            issuer: server.issuer.clone(),
+            client_id: registration.client_id.clone(),
+            origin: registration.origin,
+            scopes: scopes.clone(),
+        });
+        let visited = redirect.visit(pending.visit().clone()).await;
+        if visited.is_err() && is_stored {
+            // An authorization server that does not know the client any more shows an error page, and never redirects.
+            self.update(|record| record.forget_registration(&server.issuer)).await?;
+        }
+        let code = pending.accept(&visited?, now())?;
+        let offered = server.auth_methods.as_deref();
+        let auth = ClientAuth::new(&registration, self.secret_of(&registration), offered);
+        registration.method = Some(auth.method());
+        let request = TokenRequest {
+            issuer: &server.issuer,
+            endpoint: &server.token_endpoint,
+            grant: Grant::Code(&code),
+            client: &auth,
+            resource: (!self.rules.allows(Lenient::NoResourceParameter)).then_some(resource),
+            asked: scopes,
+        };
+        let reply = self.fetcher.fetch(&request.request()?).await?;
+        let issued = request.read(&reply, now()).map_err(|error| error.into_error(&server.issuer))?;
+        check_scheme(issued.scheme, &server.issuer)?;
+        let tokens = issued.bind(server, &registration, resource, scopes, now());
+        *record = self
+            .update(|record| {
+                record.register(registration.clone());
+                record.tokens = Some(tokens.clone());
+            })
+            .await?;
+        Ok(tokens)
+    }
+
+    /// A configured secret belongs to the configured client id only.
+    pub(super) fn secret_of(&self, registration: &Registration) -> Option<&Secret> {
+        self.login.client.secret.as_ref().filter(|_| registration.origin == ClientOrigin::Configured)
+    }
+
+    /// Changes the record in the store.
+    async fn update(&self, change: impl FnOnce(&mut Record)) -> Result<Record, Error> {
+        let store = &self.login.store;
+        let _lock = store.lock(&self.key).await?;
+        let mut record = store.load(&self.key).await?.unwrap_or_default();
+        change(&mut record);
+        store.save(&self.key, &record).await?;
+        Ok(record)
+    }
+
+    /// Refreshes tokens in a task of its own: a call that is cancelled must not lose a refresh token that was rotated.
+    pub(super) async fn refresh(self: &Arc<Self>, stale: &TokenSet) -> Result<(), Error> {
+        let (inner, stale) = (Arc::clone(self), stale.clone());
+        let task = tokio::spawn(async move { inner.refresh_locked(&stale).await });
+        task.await.unwrap_or_else(|_| Err(Error::unavailable("the refresh was aborted")))
+    }
+
+    async fn refresh_locked(&self, stale: &TokenSet) -> Result<(), Error> {
+        let store = &self.login.store;
+        let lock = store.lock(&self.key).await?;
+        if lock.is_after_interruption() {
+            self.login.report(&Event::Interrupted);
+        }
+        let mut record = store.load(&self.key).await?.unwrap_or_default();
+        let Some(tokens) = self.usable(&record).cloned() else {
+            // Someone logged out.
+            self.adopt(None);
+            return Ok(());
+        };
+        if tokens.access_token != stale.access_token {
+            self.adopt(Some(tokens));
+            return Ok(());
+        }
+        match self.request_refresh(&tokens, &record).await {
+            Ok(tokens) => {
+                record.tokens = Some(tokens.clone());
+                store.save(&self.key, &record).await?;
+                self.login.report(&Event::Refreshed { issuer: tokens.issuer.clone() });
+                self.adopt(Some(tokens));
+                Ok(())
+            }
+            Err(TokenError::Refused(error)) => {
+                if is_unknown_client(&error) && is_dynamic(&record, &tokens.issuer) {
+                    record.forget_registration(&tokens.issuer);
+                }
+                let mut spent = tokens;
+                spent.refresh_token = None;
+                record.tokens = Some(spent.clone());
+                store.save(&self.key, &record).await?;
+                self.adopt(Some(spent));
+                Err(error)
+            }
+            Err(error) => Err(error.into_error(&tokens.issuer)),
+        }
+    }
+
+    /// Asks the issuer of the tokens for new ones. If its token endpoint is gone, its metadata is read again, once.
+    async fn request_refresh(&self, tokens: &TokenSet, record: &Record) -> Result<TokenSet, TokenError> {
+        let failed = TokenError::Failed;
+        let Some(refresh_token) = &tokens.refresh_token else {
+            return Err(failed(Error::visit("there is no refresh token")));
+        };
+        let registration = record.registration(&tokens.issuer);
+        let registration = registration.filter(|known| tokens.client_id.as_ref() == Some(&known.client_id));
+        let Some(registration) = registration else {
+            return Err(failed(Error::store("the registration of the client is missing; log in again")));
+        };
+        let auth = ClientAuth::new(registration, self.secret_of(registration), None);
+        let mut endpoint = tokens.token_endpoint.clone();
+        let mut is_second = false;
+        loop {
+            let request = TokenRequest {
+                issuer: &tokens.issuer,
+                endpoint: &endpoint,
+                grant: Grant::Refresh(refresh_token),
+                client: &auth,
+                resource: (!self.rules.allows(Lenient::NoResourceParameter)).then_some(&tokens.resource),
+                asked: &tokens.granted,
+            };
+            let reply = self.fetcher.fetch(&request.request().map_err(failed)?).await;
+            match request.read(&reply.map_err(TokenError::Unavailable)?, now()) {
+                Ok(issued) => {
+                    check_scheme(issued.scheme, &tokens.issuer).map_err(failed)?;
+                    return Ok(issued.replace(tokens, &endpoint, now()));
+                }
+                Err(TokenError::Gone) if !is_second => {
+                    is_second = true;
+                    let discovery = ServerDiscovery::new(&self.rules, tokens.issuer.clone());
+                    let mut discovery = discovery.map_err(failed)?;
+                    let server = run(&self.fetcher, |reply| discovery.next(reply)).await.map_err(failed)?;
+                    endpoint = server.ok_or(TokenError::Gone)?.token_endpoint;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+fn check_scheme(scheme: Scheme, issuer: &Issuer) -> Result<(), Error> {
+    match scheme {
+        Scheme::Bearer => Ok(()),
+        _ => {
+            Err(Error::untrusted(format!("{issuer} issued a token that is bound to a key nobody asked for")))
+        }
+    }
+}
+
+fn is_unknown_client(error: &Error) -> bool {
+    matches!(error.code(), Some("invalid_client" | "unauthorized_client"))
+}
+
+fn is_dynamic(record: &Record, issuer: &Issuer) -> bool {
+    record.registration(issuer).is_some_and(|registration| registration.origin == ClientOrigin::Dynamic)
+}

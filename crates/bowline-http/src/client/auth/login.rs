@@ -1,0 +1,252 @@
+//! How a client logs in.
+
+use super::{event::Event, memory::MemoryStore, session::Session};
+use crate::client::post::Poster;
+use bowline_auth::{
+    AuthMethod, BoxFuture, ClientSettings, Error, Lenient, Redirect, Scopes, Secret, Store, UserAgent, Visit,
+};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// The redirect URI of [`Login::with`] unless another is set.
+const DEFAULT_REDIRECT: &str = "http://127.0.0.1/callback";
+
+type Visitor = Arc<dyn Fn(Visit) -> BoxFuture<'static, Result<String, Error>> + Send + Sync>;
+type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
+
+/// How a client logs in to a server that asks for it; see [`HttpTarget::login`](crate::HttpTarget::login).
+#[derive(Clone)]
+#[must_use]
+pub struct Login {
+    agent: Option<Agent>,
+    redirect_uri: Option<String>,
+    pub(super) client: ClientSettings,
+    pub(super) client_id: Option<String>,
+    pub(super) issuer: Option<String>,
+    pub(super) scopes: Option<Scopes>,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) account: String,
+    pub(super) lenient: Vec<Lenient>,
+    pub(super) exact_resource: bool,
+    pub(super) allows_legacy: bool,
+    listener: Option<Listener>,
+}
+
+#[derive(Clone)]
+enum Agent {
+    Visitor(Visitor),
+    Custom(Arc<dyn UserAgent>),
+}
+
+impl Login {
+    fn new(agent: Option<Agent>) -> Self {
+        let mut client = ClientSettings::default();
+        "Bowline".clone_into(&mut client.name);
+        Self {
+            agent,
+            redirect_uri: None,
+            client,
+            client_id: None,
+            issuer: None,
+            scopes: None,
+            store: Arc::new(MemoryStore::new()),
+            account: String::new(),
+            lenient: Vec::new(),
+            exact_resource: false,
+            allows_legacy: true,
+            listener: None,
+        }
+    }
+
+    /// Logs in through the application: it opens [`Visit::url`] for the user and returns the URL that the browser is redirected
+    /// to. Set [`redirect_uri`](Self::redirect_uri) to where the application receives redirects.
+    pub fn with<F, Fut, E>(visitor: F) -> Self
+    where
+        F: Fn(Visit) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<String, E>> + Send + 'static,
+        E: fmt::Display,
+    {
+        let visitor: Visitor = Arc::new(move |visit| {
+            let visiting = visitor(visit);
+            Box::pin(async move { visiting.await.map_err(|error| Error::visit(error.to_string())) })
+        });
+        Self::new(Some(Agent::Visitor(visitor)))
+    }
+
+    /// Logs in through something that opens pages and receives redirects.
+    pub fn agent(agent: impl UserAgent + 'static) -> Self {
+        Self::new(Some(Agent::Custom(Arc::new(agent))))
+    }
+
+    /// Uses stored tokens and refreshes them, but never asks a user. A call that needs a login fails with
+    /// [`is_login_needed`](bowline_client::Error::is_login_needed).
+    pub fn stored() -> Self {
+        Self::new(None)
+    }
+
+    /// The redirect URI of [`Login::with`]: `https`, `http` at a loopback address, or a private scheme of the application.
+    pub fn redirect_uri(mut self, uri: impl Into<String>) -> Self {
+        self.redirect_uri = Some(uri.into());
+        self
+    }
+
+    /// The name that authorization servers show to users: "Bowline" unless it is set.
+    pub fn client_name(mut self, name: impl Into<String>) -> Self {
+        self.client.name = name.into();
+        self
+    }
+
+    /// The URL of the client ID metadata document of the application. It is the client id at authorization servers that
+    /// support such documents.
+    pub fn client_document(mut self, url: impl Into<String>) -> Self {
+        self.client.document = Some(url.into());
+        self
+    }
+
+    /// A public client that was registered by hand. Set its [`issuer`](Self::issuer) too; otherwise it is bound to the
+    /// authorization server of the first login.
+    pub fn client_id(mut self, id: impl Into<String>) -> Self {
+        self.client_id = Some(id.into());
+        self
+    }
+
+    /// A confidential client that was registered by hand.
+    pub fn client(self, id: impl Into<String>, secret: impl Into<Secret>) -> Self {
+        let mut login = self.client_id(id);
+        login.client.secret = Some(secret.into());
+        login
+    }
+
+    /// How the client authenticates at the token endpoint, if the metadata of the authorization server should not decide.
+    pub fn client_authentication(mut self, method: AuthMethod) -> Self {
+        self.client.method = Some(method);
+        self
+    }
+
+    /// The authorization server to use, exactly as it publishes its `issuer`.
+    pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
+        self.issuer = Some(issuer.into());
+        self
+    }
+
+    /// The scopes to ask for, instead of those that the server names. Scopes of a step-up are added.
+    pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.scopes = Some(Scopes::from_iter(scopes));
+        self
+    }
+
+    /// Where tokens and registrations are kept: in memory unless it is set.
+    pub fn store(mut self, store: impl Store + 'static) -> Self {
+        self.store = Arc::new(store);
+        self
+    }
+
+    /// The name of the account, for a user who has several at one server.
+    pub fn account(mut self, name: impl Into<String>) -> Self {
+        self.account = name.into();
+        self
+    }
+
+    /// Allows an exception from the rules.
+    pub fn lenient(mut self, exception: Lenient) -> Self {
+        self.lenient.push(exception);
+        self
+    }
+
+    /// Refuses metadata whose resource is not exactly the server, but its origin or a parent of its path.
+    pub fn exact_resource(mut self) -> Self {
+        self.exact_resource = true;
+        self
+    }
+
+    /// Refuses servers that publish no metadata of the resource, as in 2025-03-26.
+    pub fn without_legacy(mut self) -> Self {
+        self.allows_legacy = false;
+        self
+    }
+
+    /// Reports what happens. The listener must not block.
+    pub fn on_event(mut self, listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        self.listener = Some(Arc::new(listener));
+        self
+    }
+
+    pub(super) fn report(&self, event: &Event) {
+        tracing::debug!(%event, "authorization");
+        if let Some(listener) = &self.listener {
+            listener(event);
+        }
+    }
+
+    pub(super) fn can_visit(&self) -> bool {
+        self.agent.is_some()
+    }
+
+    /// Prepares a visit. `None` if this login never asks a user.
+    pub(super) async fn prepare(&self, bound: Option<&str>) -> Result<Option<Box<dyn Redirect>>, Error> {
+        match &self.agent {
+            None => Ok(None),
+            Some(Agent::Custom(agent)) => agent.prepare(bound).await.map(Some),
+            Some(Agent::Visitor(visitor)) => {
+                let redirect_uri = self.redirect_uri.clone().unwrap_or_else(|| DEFAULT_REDIRECT.to_owned());
+                Ok(Some(Box::new(VisitorRedirect { redirect_uri, visitor: Arc::clone(visitor) })))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login")
+            .field("issuer", &self.issuer)
+            .field("client_id", &self.client_id)
+            .field("client", &self.client)
+            .field("scopes", &self.scopes)
+            .field("store", &self.store)
+            .field("lenient", &self.lenient)
+            .finish_non_exhaustive()
+    }
+}
+
+struct VisitorRedirect {
+    redirect_uri: String,
+    visitor: Visitor,
+}
+
+impl Redirect for VisitorRedirect {
+    fn redirect_uri(&self) -> &str {
+        &self.redirect_uri
+    }
+
+    fn visit(self: Box<Self>, visit: Visit) -> BoxFuture<'static, Result<String, Error>> {
+        (self.visitor)(visit)
+    }
+}
+
+/// The login of a target and its session, which is made when it is first needed. Clones share it.
+#[derive(Clone)]
+pub(in crate::client) struct LoginSlot {
+    login: Login,
+    session: Arc<Mutex<Option<Arc<Session>>>>,
+}
+
+impl LoginSlot {
+    pub(in crate::client) fn new(login: Login) -> Self {
+        Self { login, session: Arc::default() }
+    }
+
+    pub(in crate::client) fn session(
+        &self,
+        url: &str,
+        poster: impl FnOnce() -> Poster,
+    ) -> bowline_client::Result<Arc<Session>> {
+        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = &*session {
+            return Ok(Arc::clone(session));
+        }
+        let made = Session::new(self.login.clone(), url, poster()).map_err(super::session::reported)?;
+        Ok(Arc::clone(session.insert(Arc::new(made))))
+    }
+}

@@ -1,0 +1,327 @@
+//! The tokens for one server: which one is sent, and what happens when the server refuses it.
+
+use super::{
+    event::Event,
+    fetch::{Fetcher, sensitive},
+    flow::{Need, NeedKind, Renewed},
+    login::Login,
+};
+use crate::client::{
+    authorize::{Attempts, Authorize, Reaction, Refusal},
+    post::Poster,
+};
+use bowline_auth::{
+    Challenge, ClientId, Error, Issuer, Record, Rules, Scopes, Secret, StoreKey, TokenSet, is_due,
+};
+use bowline_client::BoxFuture;
+use http::{HeaderMap, Method, StatusCode, Uri, header};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{SystemTime, UNIX_EPOCH},
+};
+use tokio::{sync::oneshot, task::JoinSet};
+
+/// How often one request may step up.
+const MAX_STEP_UPS: u32 = 2;
+/// How often one request takes over tokens that another request obtained.
+const MAX_ADOPTIONS: u32 = 3;
+/// How long a failed attempt is remembered, in seconds.
+const REMEMBERED: u64 = 600;
+/// At most this many failed step-ups are remembered.
+const MAX_FAILURES: usize = 100;
+/// How long to wait before a refresh is tried again after the authorization server was not available, in seconds.
+const REFRESH_PAUSE: u64 = 10;
+
+/// The attempts of one request.
+#[derive(Debug, Default)]
+pub(in crate::client) struct LoginAttempts {
+    refreshed: bool,
+    logged_in: bool,
+    step_ups: u32,
+    adoptions: u32,
+    last_step_up: Option<Scopes>,
+}
+
+/// The tokens for one server and account.
+pub(in crate::client) struct Session {
+    pub(super) inner: Arc<Inner>,
+    /// Logins that are under way. They outlive the call that started them, and end with the session.
+    logins: Mutex<JoinSet<()>>,
+}
+
+/// What the session shares with its tasks.
+pub(super) struct Inner {
+    pub(super) login: Login,
+    pub(super) rules: Rules,
+    pub(super) key: StoreKey,
+    pub(super) issuer: Option<Issuer>,
+    pub(super) fetcher: Fetcher,
+    state: Mutex<State>,
+    /// Held while tokens are renewed, so that many refused requests start one login.
+    pub(super) gate: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct State {
+    is_loaded: bool,
+    tokens: Option<Arc<TokenSet>>,
+    /// Operations and scopes for which a step-up did not help, and until when this is remembered.
+    failed_step_ups: HashMap<(String, String), u64>,
+    /// A token that was refused right after a login, and until when this is remembered.
+    failed_login: Option<(Secret, u64)>,
+    /// No refresh before this time.
+    refresh_after: u64,
+}
+
+impl Session {
+    pub(super) fn new(mut login: Login, url: &str, poster: Poster) -> Result<Self, Error> {
+        let rules = Rules::new(url, &login.lenient, login.exact_resource)?;
+        let key = StoreKey::new(url, &login.account)?;
+        let issuer = login.issuer.clone().map(Issuer::new).transpose()?;
+        login.client.client_id = login.client_id.clone().map(ClientId::new).transpose()?;
+        let inner = Inner {
+            login,
+            rules,
+            key,
+            issuer,
+            fetcher: Fetcher::new(poster),
+            state: Mutex::default(),
+            gate: tokio::sync::Mutex::default(),
+        };
+        Ok(Self { inner: Arc::new(inner), logins: Mutex::default() })
+    }
+
+    /// Renews the tokens in a task of its own: a call that is cancelled does not end a login that a user has begun.
+    pub(super) async fn renew(&self, need: Need) -> Result<Renewed, Error> {
+        let (sender, receiver) = oneshot::channel();
+        let inner = Arc::clone(&self.inner);
+        {
+            let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);
+            while logins.try_join_next().is_some() {}
+            logins.spawn(async move { drop(sender.send(inner.renew(need).await)) });
+        }
+        receiver.await.unwrap_or_else(|_| Err(Error::unavailable("the login was aborted")))
+    }
+
+    async fn credentials(&self) -> Result<HeaderMap, Error> {
+        let Some(mut tokens) = self.inner.tokens().await? else { return Ok(HeaderMap::new()) };
+        let now = now();
+        let is_refresh_due = tokens.refresh_token.is_some()
+            && is_due(tokens.issued, tokens.expires, now)
+            && now >= self.inner.state().refresh_after;
+        if is_refresh_due {
+            match self.inner.refresh(&tokens).await {
+                Ok(()) => {}
+                Err(error) if error.is_unavailable() && tokens.expires.is_some_and(|end| now < end) => {
+                    self.inner.state().refresh_after = now + REFRESH_PAUSE;
+                    let issuer = tokens.issuer.clone();
+                    self.inner.login.report(&Event::RefreshFailed { issuer, reason: error.to_string() });
+                }
+                // The refresh token is spent; the server answers with a challenge.
+                Err(error) if error.code().is_some() => {}
+                Err(error) => return Err(error),
+            }
+            match self.inner.tokens().await? {
+                Some(renewed) => tokens = renewed,
+                None => return Ok(HeaderMap::new()),
+            }
+        }
+        let value = Secret::new(header_of(&tokens));
+        Ok(HeaderMap::from_iter([(header::AUTHORIZATION, sensitive(&value)?)]))
+    }
+
+    async fn react(&self, refusal: &Refusal<'_>, attempts: &mut LoginAttempts) -> Result<Reaction, Error> {
+        let challenges = refusal.challenges();
+        let ours: Vec<&Challenge> =
+            challenges.iter().filter(|challenge| challenge.is("bearer") || challenge.is("dpop")).collect();
+        if ours.is_empty() && !challenges.is_empty() {
+            return Ok(Reaction::GiveUp);
+        }
+        let tokens = self.inner.tokens().await?;
+        let sent = refusal.sent.get(header::AUTHORIZATION);
+        let is_current = |tokens: &TokenSet| sent.is_some_and(|sent| *sent == header_of(tokens));
+        if let Some(tokens) = &tokens
+            && !is_current(tokens)
+            && attempts.adoptions < MAX_ADOPTIONS
+        {
+            attempts.adoptions += 1;
+            return Ok(Reaction::Retry);
+        }
+        let stale = tokens.as_ref().map(|tokens| tokens.access_token.clone());
+        let need = Need {
+            announced: ours.iter().find_map(|challenge| challenge.resource_metadata()).map(str::to_owned),
+            scopes: ours.iter().find_map(|challenge| challenge.scopes()),
+            stale,
+            kind: NeedKind::Login,
+        };
+        if refusal.status == StatusCode::FORBIDDEN {
+            self.step_up(need, refusal.operation(), attempts).await
+        } else {
+            self.answer_unauthorized(need, attempts).await
+        }
+    }
+
+    async fn answer_unauthorized(
+        &self,
+        mut need: Need,
+        attempts: &mut LoginAttempts,
+    ) -> Result<Reaction, Error> {
+        let server = self.inner.rules.server();
+        let again = || {
+            Error::too_many_attempts(format!(
+                "{server} refuses the token that was just issued for it; log out and check the settings of the server"
+            ))
+        };
+        if attempts.logged_in {
+            if let Some(stale) = need.stale {
+                self.inner.state().failed_login = Some((stale, now() + REMEMBERED));
+            }
+            return Err(again());
+        }
+        let has_failed = self
+            .inner
+            .state()
+            .failed_login
+            .as_ref()
+            .is_some_and(|(token, until)| now() < *until && need.stale.as_ref() == Some(token));
+        if has_failed {
+            return Err(again());
+        }
+        need.kind = NeedKind::Unauthorized { may_refresh: !attempts.refreshed };
+        match self.renew(need).await? {
+            Renewed::Adopted => {
+                attempts.adoptions += 1;
+                if attempts.adoptions > MAX_ADOPTIONS {
+                    return Err(again());
+                }
+            }
+            Renewed::Refreshed => attempts.refreshed = true,
+            Renewed::LoggedIn => attempts.logged_in = true,
+        }
+        Ok(Reaction::Retry)
+    }
+
+    /// Asks for more scopes. A challenge that repeats after a step-up has failed, and is remembered per operation.
+    async fn step_up(
+        &self,
+        mut need: Need,
+        operation: String,
+        attempts: &mut LoginAttempts,
+    ) -> Result<Reaction, Error> {
+        let scopes = need.scopes.clone().unwrap_or_default();
+        let key = (operation, scopes.to_string());
+        let server = self.inner.rules.server().to_owned();
+        let failed = || {
+            let wanted =
+                if scopes.is_empty() { "more scopes".to_owned() } else { format!("the scopes `{scopes}`") };
+            Error::too_many_attempts(format!("{server} needs {wanted}, which a login did not give"))
+        };
+        let is_known = self.inner.state().failed_step_ups.get(&key).is_some_and(|until| now() < *until);
+        if is_known {
+            return Err(failed());
+        }
+        if attempts.step_ups == MAX_STEP_UPS || attempts.last_step_up.as_ref() == Some(&scopes) {
+            self.remember(key);
+            return Err(failed());
+        }
+        attempts.step_ups += 1;
+        attempts.last_step_up = Some(scopes);
+        need.kind = NeedKind::StepUp;
+        match self.renew(need).await {
+            Ok(_) => Ok(Reaction::Retry),
+            Err(error) => {
+                if error.code().is_some() {
+                    self.remember(key);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn remember(&self, key: (String, String)) {
+        let now = now();
+        let failures = &mut self.inner.state().failed_step_ups;
+        failures.retain(|_, until| now < *until);
+        if failures.len() < MAX_FAILURES {
+            failures.insert(key, now + REMEMBERED);
+        }
+    }
+}
+
+impl Authorize for Session {
+    fn headers<'a>(&'a self, _: &'a Method, _: &'a Uri) -> BoxFuture<'a, bowline_client::Result<HeaderMap>> {
+        Box::pin(async move { self.credentials().await.map_err(reported) })
+    }
+
+    fn challenged<'a>(
+        &'a self,
+        refusal: &'a Refusal<'a>,
+        attempts: &'a mut Attempts,
+    ) -> BoxFuture<'a, bowline_client::Result<Reaction>> {
+        Box::pin(async move { self.react(refusal, &mut attempts.login).await.map_err(reported) })
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("key", &self.inner.key).finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tokens in use. They are read from the store the first time.
+    pub(super) async fn tokens(&self) -> Result<Option<Arc<TokenSet>>, Error> {
+        {
+            let state = self.state();
+            if state.is_loaded {
+                return Ok(state.tokens.clone());
+            }
+        }
+        let record = self.login.store.load(&self.key).await?.unwrap_or_default();
+        let mut state = self.state();
+        if !state.is_loaded {
+            state.is_loaded = true;
+            state.tokens = self.usable(&record).cloned().map(Arc::new);
+        }
+        Ok(state.tokens.clone())
+    }
+
+    /// The tokens of a record, if they fit the settings: another configured issuer or client id makes them useless.
+    pub(super) fn usable<'a>(&self, record: &'a Record) -> Option<&'a TokenSet> {
+        record.tokens.as_ref().filter(|tokens| {
+            let configured = &self.login.client.client_id;
+            self.issuer.as_ref().is_none_or(|issuer| tokens.issuer == *issuer)
+                && configured.as_ref().is_none_or(|id| tokens.client_id.as_ref() == Some(id))
+        })
+    }
+
+    /// Uses other tokens from now on.
+    pub(super) fn adopt(&self, tokens: Option<TokenSet>) {
+        let mut state = self.state();
+        state.is_loaded = true;
+        state.refresh_after = 0;
+        state.tokens = tokens.map(Arc::new);
+    }
+}
+
+/// The value of `Authorization` for a token.
+fn header_of(tokens: &TokenSet) -> String {
+    format!("{} {}", tokens.scheme.as_str(), tokens.access_token.expose())
+}
+
+/// The error as the client reports it.
+pub(super) fn reported(error: Error) -> bowline_client::Error {
+    let login_needed = error.is_login_needed() || error.is_visit();
+    bowline_client::Error::authorization(error, login_needed)
+}
+
+/// Seconds since 1970.
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
