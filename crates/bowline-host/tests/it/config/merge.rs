@@ -177,11 +177,11 @@ fn files_of_the_disk_are_read() {
 #[test]
 fn known_files_that_are_not_there_are_no_mistake() {
     let nowhere = Path::new("/nonexistent/ada");
-    let config = Loader::new(environment())
-        .sources(known_files(nowhere, Some(Path::new("/nonexistent/shop")), Platform::Linux))
-        .load(&std::collections::BTreeMap::new());
+    let known = known_files(nowhere, Some(Path::new("/nonexistent/shop")), Platform::Linux);
+    let count = known.len();
+    let config = Loader::new(environment()).sources(known).load(&std::collections::BTreeMap::new());
     // A watcher has to know them all the same.
-    assert_eq!(config.files.len(), 20);
+    assert_eq!(config.files.len(), count);
     assert_eq!(Config { files: Vec::new(), ..config }, Config::default());
 }
 

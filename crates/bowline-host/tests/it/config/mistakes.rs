@@ -67,7 +67,7 @@ fn mcp_servers() {
             mcp.json:23:27: mcpServers.empty.command: expected a program, got nothing; write `"command": "npx"`
             mcp.json:24:5: mcpServers.: expected a name for the server, got nothing; give the server another name
             mcp.json:25:5: mcpServers.workspace: the name `workspace` is reserved; give the server another name
-            mcp.json:26:5: mcpServers.a\u{202e}b: expected a name without characters that cannot be seen; give the server another name
+            mcp.json:26:5: mcpServers.a<U+202E>b: expected a name without characters that cannot be seen; give the server another name
             mcp.json:27:13: mcpServers.typo: expected `command` or `url`, got neither; write `"command": "npx"` and `"args": ["-y", "some-server"]`, or `"url": "https://example.com/mcp"`
             mcp.json:28:49: mcpServers.twice.args: expected each name once, this one is already at line 28; keep one of them
             mcp.json:29:28: mcpServers.secret.command: expected a program alone, got a whole command line; write `"command": "npx"` and `"args": ["--token", "***"]`
