@@ -348,6 +348,7 @@ mod tests {
 
     #[test]
     fn absent_hints_mean_the_worst() {
+        // proves: TOOL-43
         let hints = [
             Rule::ask().read_only(false),
             Rule::ask().destructive(true),
