@@ -140,8 +140,6 @@
 //! The book in the folder `docs` of the repository has a chapter on each of these, and on moving from `rmcp`.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(feature = "auth")]
-pub use bowline_auth as auth;
 #[cfg(feature = "host")]
 pub use bowline_config as config;
 #[cfg(feature = "host")]
@@ -207,9 +205,10 @@ pub mod client {
     };
 }
 
-/// Authorization: logging in to servers over HTTP.
+/// Authorization over HTTP: clients log in, servers verify tokens.
 #[cfg(feature = "auth")]
 pub mod auth {
+    pub use bowline_auth::*;
     pub use bowline_http::auth::*;
 }
 
