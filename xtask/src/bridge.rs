@@ -1,4 +1,4 @@
-//! `cargo xtask bridge`: runs the tests of the bridge and writes what each cell came to into `docs/BRIDGE.md`.
+//! `cargo xtask bridge`: runs the tests of the bridge and writes their results to `docs/BRIDGE.md`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,31 +12,31 @@ const PAGE: &str = "docs/BRIDGE.md";
 const INTRO: &str = "\
 # The bridge
 
-A client of any revision works with a server of any other through the host, with everything servers ask and tell. Each cell of
-these tables is a test (`crates/bowline-host/tests/it/bridge`): a client and a server that speak raw frames as their revision has
-them, and the host between them. The page is written by `cargo xtask bridge`.
+A client of any revision works with a server of any other revision through the host, including the requests and notifications
+of the server. Each cell of these tables is a test (`crates/bowline-host/tests/it/bridge`): a client and a server that exchange raw
+frames of their revision, with the host between them. `cargo xtask bridge` runs the tests and writes this page.
 
-Rows are the client's revision, columns the server's.
+Rows are the revision of the client, columns the revision of the server.
 
-- **yes**: it arrives, and what is answered arrives back.
-- **cancel**: the client's revision has no way to ask its user. The server is told that the user cancelled, which it has to
-  expect anyway; where a gate of the host is attended, the host asks instead.
-- **-**: the server's revision does not have it.
+- **yes**: the request or notification reaches the client, and the answer reaches the server.
+- **cancel**: the client's revision cannot ask its user. The server receives a cancellation, which every server must expect. If the
+  host has a terminal or another gate, it asks there instead.
+- **-**: the server's revision does not have the feature.
 
-A legacy server asks while its call is under way. For a client of 2026-07-28 the call is parked: the client gets the question as
-`input_required`, and its retry resumes the call. A server of 2026-07-28 that needs input is called again; a legacy client is
-asked over its session meanwhile.
+A legacy server asks while its call runs. For a client of 2026-07-28 the host parks the call: the client receives the question as
+`input_required`, and its retry resumes the call. A server of 2026-07-28 that needs input is called again; meanwhile the host asks a
+legacy client over its session.
 
-On one channel, such as that of a process that all clients share, nothing says in whose call a legacy server asks. The host asks a
-client only while no other has a call there; a tool that has asked is from then on called for one client at a time, also while
-its user thinks. Tools that have never asked can be called by others meanwhile. Where users are asked often, give each client a
-process of its own (`share = \"per-client\"`).
+On a shared channel, such as a process that all clients use, a question of a legacy server does not say which call it belongs to. The
+host asks a client only while no other client has a call on that channel. Once a tool has asked a question, it is called for one
+client at a time, also while the user thinks; other clients can meanwhile call tools that have never asked. If users are asked often,
+give each client its own process (`share = \"per-client\"`).
 ";
 
 /// The features in the order of the page, with their titles.
 const FEATURES: [(&str, &str); 8] = [
     ("Elicitation", "Elicitation: a form"),
-    ("Url", "Elicitation: a page to visit"),
+    ("Url", "Elicitation: a URL"),
     ("Sampling", "Sampling"),
     ("Roots", "Roots"),
     ("Progress", "Progress"),
@@ -49,12 +49,12 @@ pub(crate) fn run(root: &Path, options: &[String]) -> Result<Verdict, String> {
     let check = match options {
         [] => false,
         [only] if only == "--check" => true,
-        [other, ..] => return Err(format!("expected `--check` or nothing, got `{other}`")),
+        [other, ..] => return Err(format!("expected `--check` or no option, got `{other}`")),
     };
     let folder = root.join("target");
     fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let report = folder.join("bridge.tsv");
-    // What an earlier run left is no part of this one.
+    // Remove the report of an earlier run, because the tests append to it.
     let _ = fs::remove_file(&report);
     let tested = output_of(
         cargo(root)
@@ -67,7 +67,7 @@ pub(crate) fn run(root: &Path, options: &[String]) -> Result<Verdict, String> {
     let path = root.join(PAGE);
     let known = fs::read_to_string(&path).unwrap_or_default();
     if known == page {
-        println!("bridge: {} cells, {PAGE} is up to date", cells.lines().count());
+        println!("bridge: {} cells, {PAGE} is current", cells.lines().count());
         return Ok(Verdict::Clean);
     }
     if check {
@@ -79,7 +79,7 @@ pub(crate) fn run(root: &Path, options: &[String]) -> Result<Verdict, String> {
     Ok(Verdict::Clean)
 }
 
-/// The page for these cells: feature, client, server, wire, outcome.
+/// Formats the page from lines of feature, client, server, transport and outcome.
 fn page(report: &str) -> Result<String, String> {
     let mut cells: BTreeMap<(&str, &str, &str, &str), &str> = BTreeMap::new();
     for line in report.lines() {

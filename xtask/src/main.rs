@@ -26,22 +26,22 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   check [crate...]
-              the inner loop: format, clippy, tests and tidy, for the workspace or some crates
-  tidy        check the direction of dependencies, the manifests and the sources
-  trace       say which requirements of spec/requirements.tsv are proven; write spec/TRACE.md and the figures of README.md
-      --check               write nothing; fail when the page or the figures are out of date
-      --min-proven <n>      fail when fewer MUST and MUST NOT rows are proven
-      --built <a,b,..>      fail when a MUST or MUST NOT row of these areas is open and spec/open.tsv does not list it
-      --sample <n>          print n proven rows, drawn at random, with their tests; write nothing
-      --seed <n>            what the draw of --sample starts from (0)
-  schemas <folder>
-              write spec/schema/<revision>.json: the structure of <folder>/<revision>/schema.json without its prose
-  size        build examples/minimal and hold its crates and bytes against their limits
-  bridge      test every revision with every other through the host, and write docs/BRIDGE.md
-      --check               write nothing; fail when docs/BRIDGE.md is out of date
+              run format, clippy, tests and tidy, for the workspace or some crates
+  tidy        check dependency directions, manifests, sources, and the tests named in docs
+  trace       list the proven requirements; write spec/TRACE.md and the figures in README.md
+      --check               write nothing; fail if the page or the figures are out of date
+      --min-proven <n>      fail if fewer MUST and MUST NOT rows are proven
+      --built <a,b,..>      fail if a MUST or MUST NOT row of these areas is open and not listed in spec/open.tsv
+      --sample <n>          print n random proven rows with their tests; write nothing
+      --seed <n>            the seed of --sample (default: 0)
+  schemas <directory>
+              write spec/schema/<revision>.json: the structure of <directory>/<revision>/schema.json without its prose
+  size        build examples/minimal and check the number of its crates and its size
+  bridge      test every revision with every other through the host; write docs/BRIDGE.md
+      --check               write nothing; fail if docs/BRIDGE.md is out of date
   features    list the features of the facade, one per line
   api         write the public API of each library crate to spec/api
-      --check               write nothing; fail when a listing is out of date
+      --check               write nothing; fail if a listing is out of date
 ";
 
 fn main() -> ExitCode {
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a command that ran to its end has to say.
+/// The result of a command that finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Clean,
