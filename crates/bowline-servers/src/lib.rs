@@ -33,7 +33,25 @@ pub use git::Git;
 pub use web::Web;
 
 use bowline::server::{Server, middleware::RateLimit};
-use std::time::Duration;
+use std::{fmt, time::Duration};
+
+/// A directory or repository cannot be served.
+#[derive(Debug)]
+pub struct OpenError(String);
+
+impl OpenError {
+    pub(crate) fn new(error: &bowline::server::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for OpenError {}
 
 /// The default number of calls per minute and caller.
 pub const CALLS_PER_MINUTE: u32 = 1200;

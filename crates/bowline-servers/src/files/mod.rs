@@ -13,7 +13,7 @@ mod tree;
 mod watching;
 mod writing;
 
-use crate::{CALLS_PER_MINUTE, client_roots, rate_limited};
+use crate::{CALLS_PER_MINUTE, OpenError, client_roots, rate_limited};
 use bowline::server::{Ctx, Error, Result, Server};
 use jail::{Jail, Place};
 use std::{path::Path, sync::Arc};
@@ -50,8 +50,8 @@ pub struct Files {
 
 impl Files {
     /// Serves these directories. Fails if one of them cannot be opened.
-    pub fn new(roots: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<Self> {
-        let jail = Jail::open(roots)?;
+    pub fn new(roots: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<Self, OpenError> {
+        let jail = Jail::open(roots).map_err(|error| OpenError::new(&error))?;
         Ok(Self { jail, writable: false, max_bytes: MAX_BYTES, calls_per_minute: CALLS_PER_MINUTE })
     }
 

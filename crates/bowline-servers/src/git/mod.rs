@@ -6,7 +6,7 @@ mod reading;
 mod run;
 mod writing;
 
-use crate::{CALLS_PER_MINUTE, client_roots, rate_limited};
+use crate::{CALLS_PER_MINUTE, OpenError, client_roots, rate_limited};
 use bowline::server::{Ctx, Result, Server};
 use run::Repository;
 use std::{path::Path, sync::Arc, time::Duration};
@@ -43,8 +43,9 @@ impl Git {
     /// Serves the repository whose work tree contains `folder`. Paths are relative to its top.
     ///
     /// Fails if there is no repository, if git does not trust it, or if `git` is not installed.
-    pub fn at(folder: impl AsRef<Path>) -> Result<Self> {
-        let repository = Repository::find(folder.as_ref(), MAX_OUTPUT, TIME)?;
+    pub fn at(folder: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let repository =
+            Repository::find(folder.as_ref(), MAX_OUTPUT, TIME).map_err(|error| OpenError::new(&error))?;
         Ok(Self { repository, writable: false, calls_per_minute: CALLS_PER_MINUTE })
     }
 
