@@ -139,8 +139,9 @@ fn spelled(argument: &Arg) -> String {
 
 /// Returns the help of an argument with its default and possible values.
 fn meaning(argument: &Arg) -> String {
-    let help = argument.get_long_help().or_else(|| argument.get_help());
-    let mut text = help.map(|help| sentence(&help.to_string())).unwrap_or_default();
+    let help = argument.get_long_help().or_else(|| argument.get_help()).map(ToString::to_string);
+    let (help, described_default) = split_default(help.as_deref().unwrap_or_default());
+    let mut text = sentence(help);
     let choices: Vec<_> =
         argument.get_possible_values().iter().map(|value| format!("`{}`", value.get_name())).collect();
     if argument.get_action().takes_values() && !choices.is_empty() {
@@ -151,8 +152,19 @@ fn meaning(argument: &Arg) -> String {
     if argument.get_action().takes_values() && !defaults.is_empty() {
         let _ = write!(text, " Default: {}.", defaults.join(", "));
     }
+    if let Some(default) = described_default {
+        let _ = write!(text, " Default: {default}.");
+    }
     // Bars and line breaks would end the cell.
     text.replace('|', "\\|").replace("\n\n", "<br>").replace('\n', " ")
+}
+
+/// Separates the `[default: …]` that ends a help text if clap does not know the default.
+fn split_default(help: &str) -> (&str, Option<&str>) {
+    match help.trim().strip_suffix(']').and_then(|help| help.rsplit_once(" [default: ")) {
+        Some((help, default)) => (help, Some(default)),
+        None => (help, None),
+    }
 }
 
 /// Adds the full stop that help texts omit.
