@@ -101,7 +101,7 @@ pub(crate) enum Command {
     Repl(commands::repl::Arguments),
     /// Print a completion script for a shell
     Completions(commands::completions::Arguments),
-    /// Print the manual page, or write all of them
+    /// Print the manual page, or write the pages of all commands to a directory
     Man(commands::man::Arguments),
     #[command(name = "__complete", hide = true)]
     CompletionRequest(commands::completions::CompletionRequest),

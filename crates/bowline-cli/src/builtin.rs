@@ -46,7 +46,7 @@ pub(crate) struct FilesOptions {
 
 #[derive(Args, Debug, Default)]
 pub(crate) struct GitOptions {
-    /// The repository [default: the one of the current directory]
+    /// The repository [default: the repository that contains the current directory]
     #[arg(long, value_name = "DIR")]
     repository: Option<PathBuf>,
     /// Allow staging and committing files, and creating and switching branches

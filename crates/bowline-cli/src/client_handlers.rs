@@ -135,7 +135,7 @@ impl Answers {
         }
         let Some(guard) = &self.guard else {
             self.screen.warn(&format!(
-                "no answer in `--answers` matches `{}`; cancelled",
+                "no unused answer in the `--answers` file matches `{}`; cancelled",
                 visible(&one_line(message))
             ));
             return ElicitResult::cancel();

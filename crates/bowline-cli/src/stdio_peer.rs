@@ -51,7 +51,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> StdioPeer<R, W> 
             }
             match timeout_at(deadline, self.incoming.read()).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => return Err(Error::closed(format!("cannot read: {error}"))),
+                Ok(Err(error)) => return Err(Error::closed(format!("cannot read from the server: {error}"))),
                 Err(_) => {
                     return Err(Error::timeout(format!(
                         "expected {what}, got nothing within {:?}",
@@ -149,7 +149,9 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> ReplayPeer for S
         while !self.incoming.is_closed {
             match timeout_at(deadline, self.incoming.read()).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => return Err(Error::unexpected(format!("cannot read: {error}"))),
+                Ok(Err(error)) => {
+                    return Err(Error::unexpected(format!("cannot read from the server: {error}")));
+                }
                 Err(_) => return Err(Error::timeout("the server keeps its output open")),
             }
         }

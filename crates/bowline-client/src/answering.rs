@@ -163,7 +163,7 @@ fn permit(capabilities: &ClientCapabilities, request: &InputRequest) -> Result<(
             if (params.tools.is_some() || params.tool_choice.is_some())
                 && !capabilities.has_sampling_tools() =>
         {
-            Err(RpcError::invalid_params("tools in sampling were not declared"))
+            Err(RpcError::invalid_params("sampling with tools was not declared"))
         }
         InputRequest::Elicit(_) | InputRequest::CreateMessage(_) | InputRequest::ListRoots => Ok(()),
     }
@@ -184,8 +184,8 @@ async fn pass_on(
         _ => adapted::<ListRootsResult>(&answer, revision),
     };
     adapted.map_err(|error| {
-        tracing::warn!(%error, %method, "an answer is not passed on, for it has the wrong shape");
-        RpcError::internal(format!("the answer to `{method}` has the wrong shape"))
+        tracing::warn!(%error, %method, "the handler returned an invalid answer");
+        RpcError::internal(format!("the client's answer to `{method}` is invalid"))
     })
 }
 
@@ -245,7 +245,7 @@ fn accepted(schema: &bowline_types::ElicitSchema, content: &RawJson) -> ElicitRe
     match checked {
         Ok(content) => ElicitResult::accept(content),
         Err(reason) => {
-            tracing::warn!(reason, "an answer does not fit its form and counts as declined");
+            tracing::warn!(reason, "the answer does not match the form; declined");
             ElicitResult::decline()
         }
     }

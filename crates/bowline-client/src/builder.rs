@@ -396,11 +396,11 @@ impl ClientBuilder {
             || self.sampling_tools;
         match relay {
             Some(_) if handled => {
-                Err(Error::misuse("a client with a relay has no other handlers, and no roots"))
+                Err(Error::misuse("a relay cannot be combined with other handlers or roots"))
             }
-            None if self.capabilities.is_some() => {
-                Err(Error::misuse("capabilities follow from the handlers of a client without a relay"))
-            }
+            None if self.capabilities.is_some() => Err(Error::misuse(
+                "capabilities can only be set with a relay; otherwise they are derived from the handlers",
+            )),
             Some(_) | None => Ok(()),
         }
     }
@@ -410,7 +410,7 @@ impl ClientBuilder {
         let mut profile =
             ClientProfile { revisions: self.revisions, ..ClientProfile::new(self.info.clone()) };
         if self.revisions == RevisionSet::NONE {
-            return Err(Error::misuse("a client has to speak at least one revision"));
+            return Err(Error::misuse("a client must support at least one revision"));
         }
         self.check_relay()?;
         for name in self.handlers.methods.keys().chain(self.handlers.notifications.keys()) {

@@ -124,7 +124,7 @@ impl Client {
             tracing::debug!(tool = name, failed = result.failed(), "called a tool");
             match shared.tools.check(&name, &result) {
                 Err(error) if shared.settings.strict_output => return Err(error),
-                Err(error) => tracing::warn!(%error, "passing on a result that breaks its schema"),
+                Err(error) => tracing::warn!(%error, "the result does not match the output schema"),
                 Ok(()) => {}
             }
             Ok(ToolResult::from(result))
@@ -233,15 +233,15 @@ impl Client {
         core.ask(Method::SetLevel.as_str(), &params, Options::new(&core.shared)).await.map(drop)
     }
 
-    /// Replaces the roots, and tells a legacy server that they changed.
+    /// Replaces the roots, and notifies a legacy server.
     ///
-    /// Fails when one is no `file://` URI or has `..`, or when the client was set up without roots.
+    /// Fails if a root is not a `file://` URI or contains `..`, or if the client was built without roots.
     pub fn set_roots(&self, roots: impl IntoIterator<Item = Root>) -> Result<()> {
         let core = self.core();
         let roots: Vec<Root> = roots.into_iter().collect();
         builder::check_roots(&roots)?;
         if core.shared.profile.capabilities.roots.is_none() || core.shared.handlers.relay.is_some() {
-            return Err(Error::misuse("the client was set up without roots"));
+            return Err(Error::misuse("roots are not enabled; pass them to the builder with `roots`"));
         }
         core.shared.set_roots(roots);
         if let State::Open(connection) = &*core.state.borrow()
@@ -313,7 +313,7 @@ impl Client {
         if let (Some(known), Some(revision)) = (Method::parse(method), connection.revision())
             && !known.direction_in(revision).is_some_and(bowline_types::Direction::from_client)
         {
-            return Err(Error::misuse(format!("`{method}` is nothing a client sends in {revision}")));
+            return Err(Error::misuse(format!("clients cannot send `{method}` in {revision}")));
         }
         connection.notify(method, Some(&params).filter(|params| !params.is_null()));
         Ok(())
@@ -337,8 +337,8 @@ impl Client {
             State::Open(_) | State::Opening => None,
         };
         match state.wait_for(|state| reason(state).is_some()).await {
-            Ok(state) => reason(&state).unwrap_or_else(|| Error::closed("the client is gone")),
-            Err(_) => Error::closed("the client is gone"),
+            Ok(state) => reason(&state).unwrap_or_else(|| Error::closed("the client was dropped")),
+            Err(_) => Error::closed("the client was dropped"),
         }
     }
 

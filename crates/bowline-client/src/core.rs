@@ -73,7 +73,7 @@ impl Core {
         let waited = timeout(silence, state.wait_for(|state| open(state).is_some())).await;
         match waited {
             Ok(Ok(state)) => open(&state).unwrap_or_else(|| Err(Error::closed("it was lost again"))),
-            Ok(Err(_)) => Err(Error::closed("the client is gone")),
+            Ok(Err(_)) => Err(Error::closed("the client was dropped")),
             Err(_) => Err(Error::timeout("reconnecting", silence)),
         }
     }

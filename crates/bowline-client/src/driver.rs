@@ -175,7 +175,7 @@ async fn in_time<T>(core: &Core, opening: impl Future<Output = Result<T>>) -> Re
     timeout(limit, opening).await.unwrap_or_else(|_| {
         let connection = core.current();
         let stderr = connection.as_ref().and_then(|connection| connection.transport()?.stderr());
-        let error = Error::timeout("the server did not start", limit);
+        let error = Error::timeout("starting the server", limit);
         Err(error.with_stderr(stderr.map(Stderr::tail).unwrap_or_default()))
     })
 }

@@ -277,23 +277,27 @@ impl From<ResultError> for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
-            Kind::Rpc(error) => write!(f, "the server answered: {error}"),
+            Kind::Rpc(error) => write!(f, "the server returned an error: {error}"),
             Kind::Tool(text) => f.write_str(text),
-            Kind::Timeout { what, after } => write!(f, "{what}: no answer within {after:?}"),
+            Kind::Timeout { what, after } => write!(f, "{what} timed out after {after:?}"),
             Kind::Cancelled => f.write_str("the request was cancelled"),
             Kind::Closed(reason) => write!(f, "the connection is closed: {reason}"),
             Kind::Unreachable(reason) => write!(f, "the server cannot be reached: {reason}"),
             Kind::Expired(reason) => write!(f, "the session has expired: {reason}"),
-            Kind::Http { status, detail } if detail.is_empty() => write!(f, "the server answered {status}"),
-            Kind::Http { status, detail } => write!(f, "the server answered {status}: {detail}"),
+            Kind::Http { status, detail } if detail.is_empty() => {
+                write!(f, "the server returned HTTP {status}")
+            }
+            Kind::Http { status, detail } => write!(f, "the server returned HTTP {status}: {detail}"),
             Kind::Process(error) => error.fmt(f),
-            Kind::Io(error) => write!(f, "the connection broke: {error}"),
+            Kind::Io(error) => write!(f, "the connection failed: {error}"),
             Kind::Open(error) => error.fmt(f),
-            Kind::Malformed { what, reason } => write!(f, "{what} breaks the rules: {reason}"),
+            Kind::Malformed { what, reason } => write!(f, "{what} violates the protocol: {reason}"),
             Kind::Unsupported(what) => write!(f, "the server does not support {what}"),
-            Kind::Unanswerable(what) => write!(f, "the server asks what this client cannot answer: {what}"),
+            Kind::Unanswerable(what) => {
+                write!(f, "the server requested input that this client cannot provide: {what}")
+            }
             Kind::TooLarge { what, limit } => {
-                write!(f, "{what} exceeds the limit of {limit}; nothing of it was kept")
+                write!(f, "{what} exceeds the limit of {limit}")
             }
             Kind::Misuse(reason) => f.write_str(reason),
             Kind::Authorization { source, .. } => source.fmt(f),

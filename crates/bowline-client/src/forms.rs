@@ -29,7 +29,7 @@ fn check_pattern(field: &PrimitiveSchema, value: &Value) -> Result<(), String> {
     let (PrimitiveSchema::String(schema), Some(text)) = (field, value.as_str()) else { return Ok(()) };
     match &schema.pattern {
         Some(pattern) if !tools::matches_pattern(pattern, text) => {
-            Err(format!("expected a text that matches the pattern `{pattern}`"))
+            Err(format!("expected text that matches the pattern `{pattern}`"))
         }
         _ => Ok(()),
     }

@@ -101,7 +101,7 @@ impl ListBudget {
             return Err(Error::too_large("the list", format!("{MAX_PAGES} pages")));
         }
         if !self.cursors.insert(self.fingerprint.hash_one(cursor)) {
-            return Err(Error::malformed("the list", "its cursors go in circles"));
+            return Err(Error::malformed("the list", "a cursor is repeated"));
         }
         Ok(())
     }

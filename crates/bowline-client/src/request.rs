@@ -229,7 +229,7 @@ impl<T> fmt::Debug for Request<T> {
 }
 
 impl Core {
-    /// Asks, answers what the server asks back, and gives the result with the number of rounds that took.
+    /// Sends a request, answers the input requests of the server, and returns the result with the number of rounds.
     ///
     /// `object` is the text of the parameters without `_meta`.
     pub(crate) async fn ask(
@@ -248,14 +248,14 @@ impl Core {
             if round == MAX_ROUNDS {
                 break;
             }
-            tracing::debug!(method, round, "the server asks back");
+            tracing::debug!(method, round, "the server requested input");
             let responses = match required.input_requests {
                 Some(requests) => Some(answering::answer_all(&self.shared, &negotiated, requests).await?),
                 None => None,
             };
             params = with_answers(object, responses.as_ref(), required.request_state.as_deref())?;
         }
-        Err(Error::malformed(method, format!("the server asks back more than {MAX_ROUNDS} times")))
+        Err(Error::malformed(method, format!("the server requested input in more than {MAX_ROUNDS} rounds")))
     }
 
     /// Asks once, and gives what that means, with what was agreed on with who answered. What changes nothing is asked again
@@ -274,14 +274,17 @@ impl Core {
         }
         let result = result?;
         let Some(negotiated) = connection.negotiated() else {
-            return Err(Error::closed("it is not open yet"));
+            return Err(Error::closed("the handshake is not complete"));
         };
         let tasks = options.profile(&self.shared).capabilities.has_extension(TASKS_EXTENSION)
             && negotiated.capabilities.has_extension(TASKS_EXTENSION);
         let extensions: &[&str] = if tasks { &["task"] } else { &[] };
         let fulfilled = classify(negotiated.revision, result, extensions)?;
         if matches!(fulfilled, Fulfilled::InputRequired(_)) && !asks_back(method) {
-            return Err(Error::malformed("the result", format!("`{method}` cannot ask back")));
+            return Err(Error::malformed(
+                "the result",
+                format!("the result of `{method}` must not request input"),
+            ));
         }
         Ok((fulfilled, Arc::clone(negotiated)))
     }
@@ -294,7 +297,9 @@ impl Core {
         object: &RawJson,
         options: Options,
     ) -> Result<RawJson> {
-        let Some(revision) = connection.revision() else { return Err(Error::closed("it is not open yet")) };
+        let Some(revision) = connection.revision() else {
+            return Err(Error::closed("the handshake is not complete"));
+        };
         let profile = options.profile(&self.shared);
         let fill = |id: &Id| profile.params(revision, object.as_bytes(), options.for_proto(Some(id)));
         tracing::debug!(method, %revision, "sending a request");
@@ -332,8 +337,9 @@ fn changes_nothing(method: &str) -> bool {
 
 /// The original parameters with what the retry adds: answers, and the state exactly as it came.
 fn with_answers(object: &RawJson, responses: Option<&RawMap>, state: Option<&str>) -> Result<RawJson> {
-    let mut params: RawMap =
-        object.decode().map_err(|error| Error::misuse(format!("the parameters are no object: {error}")))?;
+    let mut params: RawMap = object
+        .decode()
+        .map_err(|error| Error::misuse(format!("the parameters are not an object: {error}")))?;
     let write = |error: serde_json::Error| Error::misuse(format!("an answer cannot be written: {error}"));
     if let Some(responses) = responses {
         params.insert("inputResponses", RawJson::of(responses).map_err(write)?);
@@ -346,7 +352,8 @@ fn with_answers(object: &RawJson, responses: Option<&RawMap>, state: Option<&str
 
 /// Takes `_meta` out of parameters that a caller wrote whole.
 pub(crate) fn split_meta(params: &RawJson) -> Result<(RawJson, Meta)> {
-    let invalid = |error: serde_json::Error| Error::misuse(format!("the parameters are no object: {error}"));
+    let invalid =
+        |error: serde_json::Error| Error::misuse(format!("the parameters are not an object: {error}"));
     let mut members: RawMap = params.decode().map_err(invalid)?;
     let Some(meta) = members.remove("_meta") else { return Ok((params.clone(), Meta::new())) };
     Ok((RawJson::of(&members).map_err(invalid)?, meta.decode().map_err(invalid)?))

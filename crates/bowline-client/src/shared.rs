@@ -79,7 +79,7 @@ impl Shared {
     pub(crate) fn note_noise(&self, sample: &[u8]) {
         let mut text = String::from_utf8_lossy(sample.get(..NOISE_BYTES).unwrap_or(sample)).into_owned();
         text.retain(|character| !character.is_control());
-        tracing::debug!(line = text, "skipped what is no message");
+        tracing::debug!(line = text, "skipped an invalid message");
         let mut noise = lock(&self.noise);
         noise.count += 1;
         if noise.last.len() == NOISE_LINES {

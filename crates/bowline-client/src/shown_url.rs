@@ -54,12 +54,12 @@ impl fmt::Display for UrlWarning {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::NotEncrypted => "the connection is not encrypted (http)",
-            Self::UserInfo => "what stands before `@` is not the site; the host behind it is",
+            Self::UserInfo => "the part before `@` is not the host; the host comes after it",
             Self::Address => "the host is a numeric address, not a name",
-            Self::Encoded => "the host hides letters of other scripts (punycode)",
-            Self::Foreign => "the host has letters outside of ASCII that may look like others",
+            Self::Encoded => "the host contains non-ASCII letters encoded as punycode",
+            Self::Foreign => "the host contains non-ASCII letters that may imitate ASCII ones",
             Self::MixedScripts => "the host mixes letters of several scripts",
-            Self::Port => "the port is not the usual one",
+            Self::Port => "the port is not the default port",
             Self::Long => "the URL is very long",
         })
     }
@@ -97,7 +97,7 @@ impl ShownUrl {
             character.is_whitespace() || is_hidden(character) || "\\\"<>^`{|}".contains(character)
         };
         if text.contains(strange) {
-            return refuse("a URL without blanks, quotes and invisible characters");
+            return refuse("a URL without spaces, quotes and invisible characters");
         }
         // Right behind the scheme: browsers find a host without slashes too, and would then find another one.
         let Some((scheme, rest)) = text.split_once(':') else { return refuse("a URL with a host") };

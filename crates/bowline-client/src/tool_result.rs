@@ -50,7 +50,7 @@ impl ToolResult {
 
     fn error(&self) -> Error {
         let text = self.text();
-        let text = if text.is_empty() { "the tool failed without saying why".to_owned() } else { text };
+        let text = if text.is_empty() { "the tool failed without an error message".to_owned() } else { text };
         Kind::Tool(text).into()
     }
 }

@@ -11,7 +11,9 @@ pub(crate) fn check_page(url: &str) -> Result<(), String> {
         return Err(format!("expected an http or https URL, got `{url}`"));
     }
     if url.chars().any(|character| character.is_control() || character.is_whitespace() || character == '\\') {
-        return Err(format!("expected a URL without blanks, got `{url}`"));
+        return Err(format!(
+            "expected a URL without spaces, backslashes and control characters, got `{url}`"
+        ));
     }
     match host(url) {
         Some(host) if !host.is_empty() && !is_safe_page(url) => {
@@ -58,7 +60,7 @@ pub(crate) fn check_root(root: &Root) -> Result<(), String> {
     validate_uri(uri).map_err(|error| format!("root `{uri}`: {error}"))?;
     let path = decode(uri.get(7..).unwrap_or_default());
     if path.segments().any(|segment| segment == b"..") {
-        return Err(format!("expected the root to have no `..`, got `{uri}`"));
+        return Err(format!("expected a root without `..`, got `{uri}`"));
     }
     Ok(())
 }

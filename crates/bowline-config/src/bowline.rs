@@ -46,7 +46,7 @@ fn entry(context: &Context<'_>, member: &Member) -> Option<Entry> {
         (true, true) => {
             let origin = builder.fields.name_origin("url");
             let message = "expected either `command` or `url`, got both";
-            builder.report().error_with(origin, &builder.fields.path, message, "keep the one that is meant");
+            builder.report().error_with(origin, &builder.fields.path, message, "remove one of them");
             None
         }
         (true, false) => {
@@ -75,7 +75,7 @@ fn needs(builder: &EntryBuilder<'_>, other: &str, names: &[&str]) {
         builder.report().error_with(
             builder.fields.name_origin(name),
             &builder.fields.at(name),
-            format!("`{name}` means something only beside `{other}`, which is not there"),
+            format!("`{name}` requires `{other}`, which is missing"),
             format!("add `{other}` or remove `{name}`"),
         );
     }
@@ -91,7 +91,7 @@ fn command(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
     for name in fields.strings("unset", &json!(["NODE_OPTIONS"])).unwrap_or_default() {
         let absent = Located { value: None, origin: name.origin.clone() };
         if env.insert(name.value.clone(), absent).is_some() {
-            let message = format!("expected `{}` in `env` or in `unset`, got it in both", name.value);
+            let message = format!("`{}` is in both `env` and `unset`", name.value);
             builder.report().error_with(&name.origin, &fields.at("unset"), message, "keep one of them");
         }
     }
@@ -252,7 +252,7 @@ fn unique_names(builder: &EntryBuilder<'_>) {
             && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
         let message = if usable {
             match seen.insert(name, tool) {
-                Some(other) => format!("expected each new name once, `{name}` is given to `{other}` too"),
+                Some(other) => format!("duplicate name `{name}`, also used for `{other}`"),
                 None => continue,
             }
         } else {

@@ -29,7 +29,7 @@ pub(crate) fn apply(context: &Context<'_>, root: &Node, config: &mut Config) {
                 fields.name_origin(name),
                 name,
                 NoticeKind::Ignored,
-                "ignored, because a file of a project may not set it; write it into your own configuration",
+                "ignored in project files; set it in your user configuration",
             );
             continue;
         }
@@ -293,10 +293,7 @@ fn sampling(reader: &mut Reader<'_>, sampling: &mut super::sections::SamplingCon
             reader.context.report.error_with(
                 &model.origin,
                 &reader.fields.at("models"),
-                format!(
-                    "the model `{}` is of the provider `{}`, which is not there",
-                    model.name, model.provider
-                ),
+                format!("model `{}` refers to the unknown provider `{}`", model.name, model.provider),
                 help,
             );
         }
@@ -333,7 +330,7 @@ fn provider(reader: &Reader<'_>, node: &Node, name: &str, origin: &Origin) -> Op
             report.error_with(
                 fields.name_origin(name),
                 &fields.at(name),
-                "expected the place of the key, got the key itself",
+                "API keys are not allowed in this file",
                 format!("write {}", report.example("key_env", &json!("OPENAI_API_KEY"))),
             );
         }
@@ -344,7 +341,7 @@ fn provider(reader: &Reader<'_>, node: &Node, name: &str, origin: &Origin) -> Op
     let key = match (key_env, key_file) {
         (Some(_), Some(file)) => {
             let message = "expected either `key_env` or `key_file`, got both";
-            report.error_with(&file.origin, &fields.path, message, "keep the one that is meant");
+            report.error_with(&file.origin, &fields.path, message, "remove one of them");
             None
         }
         (Some(name), None) => Some(KeySource::Env(name.value)),
@@ -444,7 +441,7 @@ fn rule(context: &Context<'_>, node: &Node, index: usize) -> Option<RuleConfig> 
             &node.origin,
             &fields.path,
             NoticeKind::Ignored,
-            "ignored, because a file of a project may only deny; write it into your own configuration",
+            "ignored: rules in project files can only deny; add it to your user configuration",
         );
         return None;
     }

@@ -41,7 +41,7 @@ impl Commands for ChildCommands {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(|error| format!("`{program}` did not start: {error}"))?;
+            .map_err(|error| format!("cannot start `{program}`: {error}"))?;
         let stdout = child.stdout.take();
         let (sender, receiver) = mpsc::channel();
         // The reader ends with the pipe, which the kill below closes; its result is dropped if it comes too late.
@@ -51,20 +51,20 @@ impl Commands for ChildCommands {
             drop(sender.send(read.map(|_| output)));
         });
         let output = receiver.recv_timeout(self.timeout);
-        let status = wait(&mut child, deadline).map_err(|error| format!("`{program}` was lost: {error}"))?;
+        let status =
+            wait(&mut child, deadline).map_err(|error| format!("cannot wait for `{program}`: {error}"))?;
         let (Ok(output), Some(status)) = (output, status) else {
-            return Err(format!("`{program}` did not end within {:?}", self.timeout));
+            return Err(format!("`{program}` timed out after {:?}", self.timeout));
         };
-        let output =
-            output.map_err(|error| format!("the output of `{program}` could not be read: {error}"))?;
+        let output = output.map_err(|error| format!("cannot read the output of `{program}`: {error}"))?;
         drop(reader.join());
         if !status.success() {
-            return Err(format!("`{program}` ended with {status}"));
+            return Err(format!("`{program}` failed: {status}"));
         }
         if output.len() as u64 > MAX_OUTPUT {
             return Err(format!("`{program}` printed more than {MAX_OUTPUT} bytes"));
         }
-        String::from_utf8(output).map_err(|_| format!("`{program}` printed something else than UTF-8"))
+        String::from_utf8(output).map_err(|_| format!("the output of `{program}` is not valid UTF-8"))
     }
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn split_words(line: &str) -> Result<Vec<String>, &'static str> {
             (Some(open), _) if c == open => quote = None,
             (Some('\''), _) => word.get_or_insert_default().push(c),
             (_, '\\') => {
-                let next = characters.next().ok_or("expected a character after the backslash at the end")?;
+                let next = characters.next().ok_or("trailing backslash")?;
                 // In double quotes a backslash is itself before anything but a quote or a backslash.
                 if quote.is_some() && !matches!(next, '"' | '\\') {
                     word.get_or_insert_default().push('\\');
@@ -111,7 +111,7 @@ pub(crate) fn split_words(line: &str) -> Result<Vec<String>, &'static str> {
         }
     }
     if quote.is_some() {
-        return Err("expected the quotes to be closed");
+        return Err("unclosed quote");
     }
     words.extend(word);
     Ok(words)
@@ -155,11 +155,11 @@ mod tests {
 
         #[test]
         fn failures_say_what_failed() {
-            assert_eq!(run(&["false"]).unwrap_err(), "`false` ended with exit status: 1");
+            assert_eq!(run(&["false"]).unwrap_err(), "`false` failed: exit status: 1");
             assert!(
                 run(&["/nonexistent/program"])
                     .unwrap_err()
-                    .starts_with("`/nonexistent/program` did not start")
+                    .starts_with("cannot start `/nonexistent/program`: ")
             );
             assert!(run(&["head", "-c", "100000", "/dev/zero"]).is_err());
             assert_eq!(run(&[]).unwrap_err(), "expected a command, got nothing");
@@ -169,10 +169,10 @@ mod tests {
         fn a_command_that_does_not_end_is_killed() {
             let runner = ChildCommands::new(Duration::from_millis(20));
             let words = ["sleep", "600"].map(str::to_owned);
-            assert_eq!(runner.run(&words).unwrap_err(), "`sleep` did not end within 20ms");
+            assert_eq!(runner.run(&words).unwrap_err(), "`sleep` timed out after 20ms");
             // Nor may it hide behind a closed output.
             let words = ["sh", "-c", "exec >&-; exec sleep 600"].map(str::to_owned);
-            assert_eq!(runner.run(&words).unwrap_err(), "`sh` did not end within 20ms");
+            assert_eq!(runner.run(&words).unwrap_err(), "`sh` timed out after 20ms");
         }
     }
 }

@@ -193,7 +193,7 @@ impl<'a> EntryBuilder<'a> {
             &located.origin,
             &self.fields.at(name),
             NoticeKind::Ignored,
-            "ignored, because a file of a project may not loosen what is asked; write it into your own configuration",
+            "ignored: project files cannot skip approvals; set it in your user configuration",
         );
         None
     }
@@ -230,7 +230,7 @@ impl<'a> EntryBuilder<'a> {
                 report.error_with(
                     &value.origin,
                     &path,
-                    "expected the name of a variable without `=`",
+                    format!("invalid variable name `{name}`"),
                     format!("write {}", report.example("NAME", &json!("value"))),
                 );
                 whole = false;
@@ -290,7 +290,7 @@ impl<'a> EntryBuilder<'a> {
             let path = self.fields.at(&format!("headers.{header}"));
             if !is_token(header) {
                 let help = "write a name such as `Authorization`";
-                report.error_with(&value.origin, &path, "expected the name of a header", help);
+                report.error_with(&value.origin, &path, format!("invalid header name `{header}`"), help);
                 whole = false;
                 continue;
             }
@@ -298,7 +298,7 @@ impl<'a> EntryBuilder<'a> {
             match self.expander.text(written, &value.origin, &path, Class::Private) {
                 Some(text) if text.expose().chars().any(|c| c.is_control() && c != '\t') => {
                     // A line break would begin a header of its own.
-                    report.error(&value.origin, &path, "expected one line of text, got a control character");
+                    report.error(&value.origin, &path, "the header value contains a control character");
                     whole = false;
                 }
                 Some(text) => {
@@ -331,7 +331,7 @@ impl<'a> EntryBuilder<'a> {
         for (name, reason) in [
             ("sandboxEnabled", "the server runs without a sandbox"),
             ("sandbox", "the server runs without a sandbox"),
-            ("oauth", "nobody is signed in; put a token into `headers`"),
+            ("oauth", "OAuth is not supported yet; put a token into `headers`"),
         ] {
             let Some(node) = self.fields.look(name) else { continue };
             if node.value == super::node::Value::Bool(false) {
@@ -368,7 +368,7 @@ fn usable_name(name: &str, origin: &Origin, path: &str, report: &Report) -> bool
     let problem = if name.trim().is_empty() {
         "expected a name for the server, got nothing".to_owned()
     } else if hidden_characters(name) > 0 || name.chars().any(char::is_control) {
-        "expected a name without characters that cannot be seen".to_owned()
+        "the name contains invisible characters".to_owned()
     } else if name.chars().count() > 200 {
         "expected a name of at most 200 characters".to_owned()
     } else if RESERVED.contains(&name) {

@@ -147,7 +147,7 @@ impl Expander<'_> {
                 Segment::Broken(text) => {
                     unresolved.push(Unresolved::new(
                         "expected `}` after `${`",
-                        "close the variable with `}`, or write `$${` for the characters themselves",
+                        "close the variable with `}`, or write `$${` for a literal `${`",
                     ));
                     result.value.push_str(text);
                 }
@@ -178,7 +178,7 @@ impl Expander<'_> {
         let folder = |path: Option<&Path>, what: &str| match path {
             Some(path) => open(path.display().to_string()),
             None => Err(Unresolved::new(
-                format!("`${{{reference}}}` stands for nothing: there is no {what}"),
+                format!("cannot expand `${{{reference}}}`: there is no {what}"),
                 "write the path itself",
             )),
         };
@@ -207,9 +207,9 @@ impl Expander<'_> {
         let name = name.strip_prefix("env:").unwrap_or(name);
         if !is_name(name) {
             return Err(Unresolved::new(
-                format!("`${{{reference}}}` is no variable that is known here"),
+                format!("unknown variable `${{{reference}}}`"),
                 "write `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${input:id}`, `${userHome}` or \
-                 `${workspaceFolder}`, or `$${` for the characters themselves",
+                 `${workspaceFolder}`, or `$${` for a literal `${`",
             ));
         }
         if let Some(value) = self.locals.get(name) {
@@ -224,8 +224,8 @@ impl Expander<'_> {
             }
             (_, Some(default)) if depth < MAX_NESTING => Ok(self.expand(default, depth + 1, unresolved)),
             (_, Some(_)) => Err(Unresolved::new(
-                format!("expected at most {MAX_NESTING} defaults inside of each other"),
-                "write the innermost default itself",
+                format!("defaults are nested more than {MAX_NESTING} deep"),
+                "replace the innermost variable with its value",
             )),
             (None, None) => {
                 let mut help = format!("set it, or write `${{{name}:-default}}`");
@@ -253,20 +253,23 @@ impl Expander<'_> {
         // A file that comes with a project must not run anything by being read.
         if self.scope == Scope::Project {
             return Err(Unresolved::new(
-                "`${cmd:…}` is not run for a file of a project",
+                "`${cmd:…}` is not allowed in project files",
                 "move the server to your own configuration, or use a variable or an input",
             ));
         }
         let Some(commands) = self.environment.commands() else {
             return Err(Unresolved::new(
-                "`${cmd:…}` is not allowed here",
+                "`${cmd:…}` is disabled",
                 "allow commands explicitly, or use a variable or an input",
             ));
         };
         let words =
-            split_words(line).map_err(|error| Unresolved::new(error, "quote each argument on its own"))?;
+            split_words(line).map_err(|error| Unresolved::new(error, "quote each argument separately"))?;
         let output = commands.run(&words).map_err(|error| {
-            Unresolved::new(format!("`${{cmd:…}}` failed: {error}"), "run it by hand to see why")
+            Unresolved::new(
+                format!("`${{cmd:…}}` failed: {error}"),
+                "run the command in a terminal to see why",
+            )
         })?;
         let value = output.strip_suffix('\n').unwrap_or(&output);
         Ok(Resolved { value: value.strip_suffix('\r').unwrap_or(value).to_owned(), secret: true })
@@ -301,7 +304,7 @@ fn answer(environment: &Environment, input: &Input) -> Result<String, Unresolved
     };
     if !input.choices.is_empty() && !input.choices.contains(&value) {
         return Err(Unresolved::new(
-            format!("the value of the input `{id}` is none of its choices"),
+            format!("the value of the input `{id}` is not one of its choices"),
             format!("choose one of `{}`", input.choices.join("`, `")),
         ));
     }

@@ -136,7 +136,7 @@ fn explain_upstream<'a>(page: &mut Page<'a>, upstream: &'a UpstreamConfig) {
     let ping = settings.ping_interval.map_or_else(|| "never".to_owned(), show_duration);
     page.written("ping_interval", &json!(ping));
     for name in upstream.unknown.0.keys() {
-        page.line(&key(name), "…", "kept, means nothing here");
+        page.line(&key(name), "…", "unknown key, ignored");
     }
 }
 

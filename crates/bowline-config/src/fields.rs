@@ -325,8 +325,8 @@ impl<'n> Fields<'n> {
             }
             let free = asked.iter().map(String::as_str).filter(|name| !self.has(name));
             let message = match nearest(&member.name, free) {
-                Some(near) => format!("unknown member, kept as it is; did you mean `{near}`?"),
-                None => "unknown member, kept as it is".to_owned(),
+                Some(near) => format!("unknown key, ignored; did you mean `{near}`?"),
+                None => "unknown key, ignored".to_owned(),
             };
             self.report.notice(&member.origin, &self.at(&member.name), NoticeKind::Unknown, message);
         }
@@ -349,7 +349,7 @@ impl<'n> Fields<'n> {
 /// Reports a name that is there twice, if that is what the value is.
 fn reject_duplicates(node: &Node, path: &str, report: &Report) -> bool {
     let Value::Twice(line) = node.value else { return false };
-    let message = format!("expected each name once, this one is already at line {line}");
+    let message = format!("duplicate key, first defined at line {line}");
     report.error_with(&node.origin, path, message, "keep one of them");
     true
 }

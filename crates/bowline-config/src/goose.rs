@@ -81,7 +81,7 @@ fn entry(context: &Context<'_>, member: &Member) -> Option<Entry> {
             &member.origin,
             &builder.fields.path,
             NoticeKind::Skipped,
-            format!("`{}` is of the type `{word}`, which runs only inside of Goose", member.name),
+            format!("`{}` has type `{word}`, which only Goose can run", member.name),
         );
         return None;
     }

@@ -98,7 +98,7 @@ fn describe(kind: &ParseErrorKind) -> (&'static str, &'static str) {
             ("expected double quotes, got single quotes", "write `\"…\"`")
         }
         ParseErrorKind::ExpectedComma => {
-            ("expected `,` between members", "put a comma at the end of the member before")
+            ("expected `,` between members", "add a comma after the previous member")
         }
         ParseErrorKind::MultipleRootJsonValues => {
             ("expected the end of the file after the closing `}`", "keep one object in the file")
@@ -116,13 +116,11 @@ fn describe(kind: &ParseErrorKind) -> (&'static str, &'static str) {
         ParseErrorKind::UnterminatedCommentBlock => {
             ("expected `*/` before the end", "close the comment with `*/`")
         }
-        ParseErrorKind::NestingDepthExceeded => ("expected less nesting", "flatten the file"),
+        ParseErrorKind::NestingDepthExceeded => ("nested too deeply", "flatten the file"),
         ParseErrorKind::String(ParseStringErrorKind::UnterminatedStringLiteral) => {
             ("expected `\"` before the end of the line", "close the quotes that begin here")
         }
-        ParseErrorKind::String(_) => {
-            ("expected an escape that JSON knows", "write a backslash itself as `\\\\`")
-        }
+        ParseErrorKind::String(_) => ("invalid escape sequence", "write a backslash as `\\\\`"),
         ParseErrorKind::BareDecimalPointNumbersNotAllowed
         | ParseErrorKind::ExpectedDigit
         | ParseErrorKind::ExpectedDigitFollowingNegativeSign
@@ -135,7 +133,7 @@ fn describe(kind: &ParseErrorKind) -> (&'static str, &'static str) {
         ParseErrorKind::CommentsNotAllowed
         | ParseErrorKind::TrailingCommasNotAllowed
         | ParseErrorKind::UnexpectedToken => {
-            ("expected a JSON value", "write text in `\"…\"`, a number, `true`, `false`, `[…]` or `{…}`")
+            ("expected a JSON value", "write `\"text\"`, a number, `true`, `false`, `[…]` or `{…}`")
         }
     }
 }

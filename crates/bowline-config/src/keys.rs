@@ -108,7 +108,7 @@ const SETTINGS: &[Key] = &[
         FLAG,
         Default("false"),
         "true",
-        "Whether to trust the annotations of its tools. Only in your own files.",
+        "Whether to trust the annotations of its tools. Ignored in project files.",
     ),
     key("allow", PATTERNS, Default("[]"), "[\"read_*\"]", "The tools to offer; all if empty."),
     key("deny", PATTERNS, Default("[]"), "[\"delete_*\"]", "The tools not to offer."),
@@ -117,7 +117,7 @@ const SETTINGS: &[Key] = &[
         PATTERNS,
         Default("[]"),
         "[\"read_*\"]",
-        "The tools that run without asking. Only in your own files.",
+        "The tools that run without asking. Ignored in project files.",
     ),
     key("rename", TABLE, Default("{}"), "{ search = \"find\" }", "New names for tools."),
     key("describe", TABLE, Default("{}"), "{ search = \"Find a ticket\" }", "New descriptions for tools."),
@@ -126,7 +126,7 @@ const SETTINGS: &[Key] = &[
         FLAG,
         Default("false"),
         "true",
-        "Whether its tools are always listed, even if others have to be searched for.",
+        "Whether its tools are always listed, even if clients get a tool search.",
     ),
     key("revision", "revision", Nothing, "\"2025-06-18\"", "The only protocol revision to use."),
     key(
@@ -148,7 +148,7 @@ const SETTINGS: &[Key] = &[
         "`default`, `all`, `none`, or a list of names with `*` as a wildcard",
         Default("\"default\""),
         "[\"AWS_*\", \"KUBECONFIG\"]",
-        "Which of your environment variables the program receives; a list adds to the default. Only in your own files.",
+        "Which of your environment variables the program receives; a list adds to the default. Ignored in project files.",
     ),
     key(
         "max_list_bytes",
@@ -189,7 +189,7 @@ const URL: &[Key] = &[
         "`auto`, `http` or `sse`",
         Default("\"auto\""),
         "\"sse\"",
-        "The transport to try first; `sse` is the one of 2024-11-05.",
+        "The transport to try first; `sse` is the HTTP+SSE transport of 2024-11-05.",
     ),
     key("headers", TABLE, Default("{}"), "{ X-Team = \"blue\" }", "Headers for every request."),
     key(
@@ -306,7 +306,7 @@ const GATEWAY: &[Key] = &[
         TIME,
         Default("\"3m\""),
         "\"10m\"",
-        "How long a connection may be idle. Use a longer time than your load balancer does.",
+        "How long a connection may be idle. Use a longer time than the idle timeout of your load balancer.",
     ),
     key(
         "max_retained_bytes",
@@ -334,7 +334,7 @@ const GATEWAY: &[Key] = &[
         COUNT,
         Default("64"),
         "16",
-        "The maximum number of them per authenticated user.",
+        "The maximum number of such servers per authenticated user.",
     ),
 ];
 
@@ -387,9 +387,15 @@ const SAMPLING: &[Key] = &[
         COUNT,
         Nothing,
         "100000",
-        "The maximum number of tokens per server and run of the host.",
+        "The maximum number of tokens per server until the host is restarted.",
     ),
-    key("max_tokens_per_hour", COUNT, Nothing, "100000", "The maximum number of tokens per server and hour."),
+    key(
+        "max_tokens_per_hour",
+        COUNT,
+        Nothing,
+        "100000",
+        "The maximum number of tokens per hour for each server.",
+    ),
     key("timeout", TIME, Nothing, "\"2m\"", "The timeout of a provider."),
     key(
         "providers",
@@ -421,9 +427,15 @@ const PROVIDERS: &[Key] = &[
 ];
 
 const MODELS: &[Key] = &[
-    key("name", TEXT, Required, "\"model-name\"", "The name at the provider."),
+    key("name", TEXT, Required, "\"model-name\"", "The model name that the provider uses."),
     key("provider", TEXT, Required, "\"cloud\"", "The name of the provider."),
-    key("aliases", TEXTS, Default("[]"), "[\"small\"]", "More names that hints of servers can match."),
+    key(
+        "aliases",
+        TEXTS,
+        Default("[]"),
+        "[\"small\"]",
+        "Additional names that model hints of servers can match.",
+    ),
     key("cost", SHARE, Default("0.5"), "1", "How cheap the model is; 1 is the cheapest."),
     key("speed", SHARE, Default("0.5"), "1", "How fast the model is; 1 is the fastest."),
     key("intelligence", SHARE, Default("0.5"), "1", "How capable the model is; 1 is the most capable."),
@@ -471,12 +483,12 @@ const FILE: &[Key] = &[key(
     "list of paths",
     Nothing,
     "[]",
-    "Files of any format to load before this one, which can override them.",
+    "Configuration files of any supported client to load first; this file overrides them.",
 )];
 
 /// Every table of the file, in the order of the reference.
 pub const SECTIONS: &[Section] = &[
-    section("", "Keys before all tables.", FILE),
+    section("", "Keys outside of any table.", FILE),
     Section {
         beside: "command = \"a\"\n",
         ..section(
@@ -504,7 +516,7 @@ pub const SECTIONS: &[Section] = &[
         ..section("[servers.NAME.oauth]", "OAuth settings. They are validated but have no effect yet.", OAUTH)
     },
     section("[inputs.NAME]", "A value that the user is asked for, used as `${input:NAME}`.", INPUTS),
-    section("[gateway]", "How clients connect to the gateway. Only in your own files.", GATEWAY),
+    section("[gateway]", "How clients connect to the gateway. Ignored in project files.", GATEWAY),
     section(
         "[[rules]]",
         "The policy. The first matching rule decides; a missing condition matches everything. Rules in project files can \
@@ -519,7 +531,7 @@ pub const SECTIONS: &[Section] = &[
             ANNOTATIONS,
         )
     },
-    section("[sampling]", "The models for sampling requests of servers. Only in your own files.", SAMPLING),
+    section("[sampling]", "The models for sampling requests of servers. Ignored in project files.", SAMPLING),
     section(
         "[sampling.providers.NAME]",
         "A model provider. API keys are never stored in this file.",
@@ -529,10 +541,10 @@ pub const SECTIONS: &[Section] = &[
         beside: "[sampling.providers.cloud]\nkind = \"openai\"\n",
         ..section("[[sampling.models]]", "A model.", MODELS)
     },
-    section("[audit]", "The audit log of decisions and calls. Only in your own files.", AUDIT),
+    section("[audit]", "The audit log of decisions and calls. Ignored in project files.", AUDIT),
     section(
         "[disclosure]",
-        "When clients get a tool search instead of a list of all tools. Only in your own files.",
+        "When clients get a tool search instead of a list of all tools. Ignored in project files.",
         DISCLOSURE,
     ),
 ];

@@ -101,7 +101,7 @@ pub(crate) fn single_program(command: &WrittenCommand, fields: &Fields<'_>) -> b
         report.example(command.names.program, &json!(program)),
         report.example(command.names.args, &json!(args))
     );
-    let message = "expected a program alone, got a whole command line";
+    let message = "expected a program name, got a command line";
     report.error_with(&command.program.origin, &fields.at(command.names.program), message, help);
     false
 }
@@ -152,7 +152,7 @@ pub(crate) fn dangers(command: &WrittenCommand, fields: &Fields<'_>) {
             &argument.origin,
             &fields.at(command.names.args),
             NoticeKind::Danger,
-            format!("`{program} {}` runs code that is written in the arguments", argument.value),
+            format!("`{program} {}` runs code from its arguments", argument.value),
         );
     }
 }
@@ -191,7 +191,7 @@ pub(crate) fn mcp_remote(command: &WrittenCommand, fields: &Fields<'_>) {
         &fields.at(command.names.program),
         NoticeKind::Advice,
         format!(
-            "`mcp-remote` is not needed here; in place of `{}` and `{}` write {}",
+            "`mcp-remote` is not needed; replace `{}` and `{}` with {}",
             command.names.program,
             command.names.args,
             members.join(" and ")

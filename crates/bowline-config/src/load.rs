@@ -186,7 +186,7 @@ impl Run<'_> {
         if self.open.contains(&source.path) {
             complain(format!("`{name}` includes itself"));
         } else if self.open.len() > MAX_INCLUDES {
-            complain(format!("expected at most {MAX_INCLUDES} files that include each other"));
+            complain(format!("includes are nested more than {MAX_INCLUDES} deep"));
         } else if self.seen.insert(source.path.clone()) {
             match self.files.read(&source.path) {
                 Ok(content) if content.len() > MAX_FILE => {
@@ -262,7 +262,7 @@ impl Run<'_> {
                     &item.origin,
                     "include",
                     NoticeKind::Ignored,
-                    "ignored, because a file of a project may only include files of the project",
+                    "ignored: project files can only include files of the same project",
                 );
                 continue;
             }
@@ -323,8 +323,7 @@ fn place(upstreams: &mut Vec<UpstreamConfig>, upstream: UpstreamConfig, notices:
     // Rules and answers know servers by their names: what the user allowed one of them is not for another one.
     let is_taken = present.scope.is_own() && !upstream.scope.is_own();
     let (kind, message) = if is_taken {
-        let message =
-            format!("ignored, because your own server at {place} has this name; rename one of the two");
+        let message = format!("ignored: your server at {place} has the same name; rename one of them");
         (NoticeKind::Ignored, message)
     } else {
         (NoticeKind::Replaced, format!("replaces the server of the same name at {place}"))
@@ -343,7 +342,7 @@ fn adjust(upstreams: &mut [UpstreamConfig], entry: Entry, report: &Report) {
         report.error_with(
             &entry.origin,
             &path,
-            "expected `command` or `url`, since no other file has a server of this name",
+            "missing `command` or `url`; no other file defines this server",
             format!(
                 "write {} or {}",
                 report.example("command", &json!("npx")),
@@ -357,7 +356,7 @@ fn adjust(upstreams: &mut [UpstreamConfig], entry: Entry, report: &Report) {
             &entry.origin,
             &path,
             NoticeKind::Ignored,
-            "ignored, because a file of a project may not change your own server",
+            "ignored: project files cannot change servers of your user configuration",
         );
         return;
     }

@@ -132,8 +132,8 @@ fn read_launch(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
         None => None,
     };
     if let Some(Located { value: Kind::WebSocket, origin }) = &kind {
-        let help = format!("write {} if the server has it", report.example("type", &json!("http")));
-        report.error_with(origin, &fields.at("type"), "WebSocket is no transport of the protocol", help);
+        let help = format!("write {} if the server supports HTTP", report.example("type", &json!("http")));
+        report.error_with(origin, &fields.at("type"), "WebSocket is not supported by MCP", help);
         return None;
     }
     let url_name = fields.first(&["url", "serverUrl", "httpUrl"]).map(|(name, _)| name);
@@ -141,7 +141,7 @@ fn read_launch(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
     if let (true, Some(url_name)) = (has_command, url_name) {
         // Gemini allows `url` beside `httpUrl`, but nobody a command beside a URL.
         let message = format!("expected either `command` or `{url_name}`, got both");
-        report.error_with(fields.name_origin(url_name), &fields.path, message, "keep the one that is meant");
+        report.error_with(fields.name_origin(url_name), &fields.path, message, "remove one of them");
         return None;
     }
     let wants_command = match &kind {
@@ -150,7 +150,7 @@ fn read_launch(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
     };
     if wants_command && !has_command {
         let message = match (&kind, url_name) {
-            (Some(_), Some(url)) => format!("expected `command` because `type` is `stdio`, got `{url}`"),
+            (Some(_), Some(url)) => format!("`type` is `stdio`, which requires `command`, not `{url}`"),
             _ => "expected `command` or `url`, got neither".to_owned(),
         };
         let help = match url_name {
@@ -247,7 +247,7 @@ fn headers_helper(builder: &EntryBuilder<'_>, helper: &Located<String>) -> Optio
             &helper.origin,
             &path,
             NoticeKind::Advice,
-            "the command is run without a shell; put pipes and the like into a script",
+            "the command runs without a shell; use a script for pipes and redirections",
         );
     }
     words.iter().map(|word| builder.expander.text(word, &helper.origin, &path, Class::Open)).collect()
@@ -416,7 +416,7 @@ fn timeout_unit(builder: &EntryBuilder<'_>) -> Unit {
                 &node.origin,
                 &builder.fields.at("timeout"),
                 NoticeKind::Advice,
-                format!("`{number}` is read as seconds; write milliseconds"),
+                format!("`timeout` is in milliseconds; `{number}` was interpreted as seconds"),
             );
             Unit::Seconds
         }

@@ -7,8 +7,8 @@ use super::keys::{Absent, SECTIONS, Section};
 const INTRO: &str = "\
 # Configuration
 
-The keys of `bowline.toml`, table by table. This page is generated from a table that the tests compare with the parser: it is
-complete, every example is valid, and every default is the real one.
+The keys of `bowline.toml`, table by table. This page is generated from the source, and tests
+compare it with the parser: every key is listed, every example is valid, and every default is the real one.
 
 Strings can contain variables: `${NAME}` and `${env:NAME}` are environment variables, `${NAME:-text}` has a default, and the user is
 asked for `${input:NAME}`. In a pattern, `*` matches anything. Unknown keys are reported and ignored, except in rules, where a

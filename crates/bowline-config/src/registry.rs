@@ -73,7 +73,7 @@ fn entry(context: &Context<'_>, root: &Node) -> Option<Entry> {
             &name.origin,
             "",
             NoticeKind::Skipped,
-            format!("`{text}` has no package or remote that can be used here"),
+            format!("`{text}` has no supported package or remote"),
         );
         return None;
     }
@@ -224,12 +224,12 @@ fn package(builder: &mut EntryBuilder<'_>, node: &Node, path: &str) -> Option<La
     }
     let (kind, identifier) = (kind?.value, identifier?);
     if kind == Runtime::Bundle {
-        let message = "bundles are not unpacked here; install it and add its command";
+        let message = "bundles are not supported; install it and add its command";
         report.notice(&node.origin, path, NoticeKind::Skipped, message);
         return None;
     }
     if transport.is_some_and(|transport| transport != "stdio") {
-        let message = "the package serves HTTP by itself; start it and add its URL";
+        let message = "the package is an HTTP server; start it and add its URL";
         report.notice(&node.origin, path, NoticeKind::Skipped, message);
         return None;
     }

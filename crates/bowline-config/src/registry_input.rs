@@ -149,7 +149,7 @@ impl Inputs<'_> {
                 report.error_with(
                     origin,
                     path,
-                    format!("the value of `{}` is none of its choices", input.id),
+                    format!("the value of `{}` is not one of its choices", input.id),
                     format!("choose one of `{}`", input.choices.join("`, `")),
                 );
                 return Answer::Failed;

@@ -31,7 +31,7 @@ fn convert(value: Spanned<DeValue<'_>>, lines: &Lines<'_>, report: &Report) -> O
         DeValue::Datetime(date) => Value::String(date.to_string()),
         DeValue::Integer(integer) => {
             let Ok(number) = i64::from_str_radix(integer.as_str(), integer.radix()) else {
-                report.error(&origin, "", format!("expected an integer of 64 bits, got `{integer}`"));
+                report.error(&origin, "", format!("expected a 64-bit integer, got `{integer}`"));
                 return None;
             };
             Value::Number(number.into())

@@ -62,7 +62,10 @@ fn read_inputs(node: &Node, path: &str, report: &Report) -> BTreeMap<String, Inp
                 &item.origin,
                 &fields.path,
                 NoticeKind::Skipped,
-                format!("commands of the editor are not run; the input `{}` is asked for instead", id.value),
+                format!(
+                    "VS Code commands are not supported; you are asked for the input `{}` instead",
+                    id.value
+                ),
             );
         }
         let input = Input {
@@ -77,7 +80,7 @@ fn read_inputs(node: &Node, path: &str, report: &Report) -> BTreeMap<String, Inp
         fields.keep(&["command", "args"]);
         fields.finish();
         if inputs.insert(id.value.clone(), input).is_some() {
-            let message = format!("expected each id once, `{}` is already there", id.value);
+            let message = format!("duplicate input id `{}`", id.value);
             report.error_with(&id.origin, &fields.at("id"), message, "give one of them another id");
         }
     }

@@ -68,8 +68,8 @@ impl Builder<'_> {
                 self.report.error_with(
                     &origin,
                     "",
-                    "expected one document in the file, got a second one",
-                    "remove everything from the second `---` on",
+                    "the file contains more than one document",
+                    "remove the second `---` and everything after it",
                 );
                 None
             }
@@ -87,11 +87,7 @@ impl Builder<'_> {
             }
             Event::Alias(anchor) => {
                 let Some(node) = self.anchors.get(&anchor).cloned() else {
-                    self.report.error(
-                        &origin,
-                        "",
-                        "expected an alias of an anchor that is complete before it",
-                    );
+                    self.report.error(&origin, "", "alias of an undefined or incomplete anchor");
                     return None;
                 };
                 self.values += count(&node);
@@ -134,7 +130,7 @@ impl Builder<'_> {
             self.report.error(
                 &node.origin,
                 "",
-                format!("expected at most {MAX_VALUES} values, aliases written out"),
+                format!("more than {MAX_VALUES} values with aliases expanded"),
             );
             return None;
         }

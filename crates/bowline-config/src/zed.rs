@@ -44,7 +44,7 @@ fn entry(context: &Context<'_>, member: &Member) -> Option<Entry> {
     if has_command && has_url {
         let message = "expected either `command` or `url`, got both";
         let origin = builder.fields.name_origin("url");
-        builder.report().error_with(origin, &builder.fields.path, message, "keep the one that is meant");
+        builder.report().error_with(origin, &builder.fields.path, message, "remove one of them");
         return builder.finish(None);
     }
     if !has_command && !has_url {

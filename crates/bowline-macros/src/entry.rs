@@ -39,12 +39,14 @@ fn check_name(name: &LitStr) -> Result<()> {
     let text = name.value();
     let allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.');
     if text.is_empty() || text.len() > 128 {
-        return Err(Error::new(name.span(), "the name of a tool has between 1 and 128 characters"));
+        return Err(Error::new(name.span(), "tool names must have 1 to 128 characters"));
     }
     match text.chars().find(|character| !allowed(*character)) {
         Some(character) => Err(Error::new(
             name.span(),
-            format!("the name of a tool holds letters, digits, `_`, `-` and `.`, but not `{character}`"),
+            format!(
+                "invalid character `{character}` in the tool name; expected letters, digits, `_`, `-` or `.`"
+            ),
         )),
         None => Ok(()),
     }

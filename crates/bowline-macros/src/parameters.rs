@@ -67,10 +67,7 @@ impl Parameters {
             parameters.types.push((*parameter.ty).clone());
             if is_context(&parameter.ty) {
                 if std::mem::replace(&mut has_context, true) {
-                    return Err(Error::new_spanned(
-                        &*parameter,
-                        "the context is taken once; clone it for a second one",
-                    ));
+                    return Err(Error::new_spanned(&*parameter, "duplicate `Ctx` parameter"));
                 }
                 parameters.values.push(quote!(__ctx));
                 continue;
@@ -97,7 +94,7 @@ impl Parameters {
             Some(parameter)
                 if !fields.is_empty() || parameters.types.len() > 1 + usize::from(has_context) =>
             {
-                let reason = "a struct that holds all the arguments is the only parameter besides `Ctx`";
+                let reason = "a struct with all arguments must be the only parameter besides `Ctx`";
                 return Err(Error::new_spanned(&parameter.pat, reason));
             }
             Some(parameter) => Input::Whole(parameter.ty),
@@ -123,7 +120,7 @@ fn check_signature(kind: Kind, signature: &Signature) -> Result<()> {
     if let ReturnType::Type(_, ty) = &signature.output
         && let Some(found) = find(ty, |ty| matches!(ty, Type::ImplTrait(_)))
     {
-        let reason = format!("a {} names the type that it returns; `impl Trait` does not", kind.attribute());
+        let reason = format!("a {} cannot return `impl Trait`; name the type", kind.attribute());
         return Err(Error::new_spanned(found, reason));
     }
     Ok(())
@@ -146,7 +143,7 @@ fn check_type(kind: Kind, ty: &Type) -> Result<()> {
         Type::Reference(reference) if is_context(&reference.elem) => {
             "take `Ctx` by value; a clone of it is cheap"
         }
-        _ => "arguments own what they hold: take `String` instead of `&str`, `Vec<T>` instead of `&[T]`",
+        _ => "arguments must be owned types: use `String` instead of `&str`, `Vec<T>` instead of `&[T]`",
     };
     Err(Error::new_spanned(found, reason))
 }

@@ -32,10 +32,10 @@ fn variables(template: &str) -> std::result::Result<Vec<String>, String> {
     while let Some(start) = rest.find(['{', '}']) {
         let (_, expression) = rest.split_at(start);
         let Some(expression) = expression.strip_prefix('{') else {
-            return Err(format!("a `}}` of `{template}` closes nothing"));
+            return Err(format!("unmatched `}}` in `{template}`"));
         };
         let Some((expression, after)) = expression.split_once('}') else {
-            return Err(format!("a `{{` of `{template}` is not closed"));
+            return Err(format!("unclosed `{{` in `{template}`"));
         };
         let list = expression.strip_prefix(['+', '#', '.', '/', ';', '?', '&']).unwrap_or(expression);
         for variable in list.split(',') {
@@ -62,8 +62,8 @@ mod tests {
 
     #[test]
     fn broken_templates_are_told() {
-        assert_eq!(variables("a://{b").unwrap_err(), "a `{` of `a://{b` is not closed");
-        assert_eq!(variables("a://b}").unwrap_err(), "a `}` of `a://b}` closes nothing");
+        assert_eq!(variables("a://{b").unwrap_err(), "unclosed `{` in `a://{b`");
+        assert_eq!(variables("a://b}").unwrap_err(), "unmatched `}` in `a://b}`");
         assert_eq!(variables("a://{?}").unwrap_err(), "`{?}` of `a://{?}` lacks the name of a variable");
     }
 }

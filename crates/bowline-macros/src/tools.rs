@@ -98,7 +98,10 @@ fn collect(entries: &mut Vec<TokenStream>, mut result: Result<()>, block: &mut I
             continue;
         };
         let entry = match others.first() {
-            Some(second) => Err(Error::new_spanned(second, "a method is one of tool, prompt and resource")),
+            Some(second) => Err(Error::new_spanned(
+                second,
+                "a method can only be one of `#[tool]`, `#[prompt]` and `#[resource]`",
+            )),
             None => entry(kind, mark, method, &methods),
         };
         match entry {

@@ -176,7 +176,7 @@ fn block(
             return Err("an assistant message cannot contain an image".into());
         }
         Part::Image(media) => image(&media)?,
-        Part::Audio(_) => return Err("the model takes no audio".into()),
+        Part::Audio(_) => return Err("the model does not support audio".into()),
         Part::ToolUse { id, name, input } => {
             Block::ToolUse { id: ids.sent(id), name: names.sent(name), input: input.clone() }
         }
@@ -197,7 +197,7 @@ fn image(media: &Media<'_>) -> Result<Block, String> {
         "image/png" => "image/png",
         "image/gif" => "image/gif",
         "image/webp" => "image/webp",
-        other => return Err(format!("the model takes images as jpeg, png, gif or webp, not as `{other}`")),
+        other => return Err(format!("unsupported image type `{other}`; expected JPEG, PNG, GIF or WebP")),
     };
     Ok(Block::Image { source: Source { r#type: "base64", media_type, data: media.data.to_owned() } })
 }

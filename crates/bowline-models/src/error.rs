@@ -159,7 +159,7 @@ impl fmt::Display for SampleError {
             SampleErrorKind::Invalid | SampleErrorKind::Capped(_) => return f.write_str(&self.detail),
             SampleErrorKind::Unauthorized => "it rejected the key",
             SampleErrorKind::NoModel => "the model or the base URL does not exist",
-            SampleErrorKind::Limited => "it limits requests",
+            SampleErrorKind::Limited => "it is rate limiting requests",
             SampleErrorKind::Overloaded => "it is overloaded",
             SampleErrorKind::Failed => "it failed",
             SampleErrorKind::Refused => "it rejected the request",

@@ -272,7 +272,7 @@ fn audio(media: &Media<'_>) -> Result<Piece, String> {
     let format = match media.kind.as_str() {
         "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => "wav",
         "audio/mpeg" | "audio/mp3" => "mp3",
-        other => return Err(format!("the model takes audio as wav or mp3, not as `{other}`")),
+        other => return Err(format!("unsupported audio type `{other}`; expected WAV or MP3")),
     };
     Ok(Piece::InputAudio { input_audio: Audio { data: media.data.to_owned(), format } })
 }

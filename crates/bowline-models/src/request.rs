@@ -108,10 +108,7 @@ pub(super) fn part(block: &ContentBlock) -> Result<Part<'_>, String> {
         ContentBlock::ToolResult(block) => Part::ToolResult(block),
         ContentBlock::Unknown(_) => {
             let kind = block.kind();
-            return Err(format!(
-                "content of the type `{}` is not known",
-                kind.as_deref().unwrap_or_default()
-            ));
+            return Err(format!("unknown content type `{}`", kind.as_deref().unwrap_or_default()));
         }
     })
 }
@@ -146,7 +143,7 @@ pub(super) fn result_parts(result: &ToolResultContent) -> Result<Vec<Part<'_>>, 
     let parts: Result<Vec<_>, _> = result.content.iter().map(part).collect();
     let parts = parts?;
     if parts.iter().any(|part| matches!(part, Part::ToolUse { .. } | Part::ToolResult(_))) {
-        return Err("a tool result holds neither tool uses nor tool results".into());
+        return Err("a tool result must not contain tool uses or tool results".into());
     }
     Ok(parts)
 }

@@ -64,18 +64,18 @@ impl Settings {
         let mut names = HashSet::new();
         for provider in &self.providers {
             if !names.insert(provider.name.as_str()) {
-                return Err(SettingsError::new(format!("there are two providers `{}`", provider.name)));
+                return Err(SettingsError::new(format!("duplicate provider `{}`", provider.name)));
             }
             provider.check()?;
         }
         if self.models.is_empty() {
-            return Err(SettingsError::new("expected at least one model of the providers"));
+            return Err(SettingsError::new("no models are configured"));
         }
         for model in &self.models {
             if !names.contains(model.provider.as_str()) {
                 let (name, provider) = (&model.name, &model.provider);
                 return Err(SettingsError::new(format!(
-                    "the model `{name}` is of a provider `{provider}`, which is not there"
+                    "model `{name}` refers to the unknown provider `{provider}`"
                 )));
             }
             model.check()?;
@@ -154,7 +154,8 @@ impl Provider {
 
     /// What every request carries.
     pub(super) fn headers(&self) -> Result<HeaderMap, SettingsError> {
-        let unfit = |what: &str| SettingsError::new(format!("{what} of `{}` cannot be sent", self.name));
+        let unfit =
+            |what: &str| SettingsError::new(format!("{what} of `{}` is not a valid header value", self.name));
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
@@ -190,17 +191,17 @@ impl Provider {
             SettingsError::new(format!("the base URL of the provider `{}` {reason}", self.name))
         };
         if self.base_url.contains('@') {
-            return Err(unfit("must not hold credentials"));
+            return Err(unfit("must not contain credentials"));
         }
-        let uri = Uri::try_from(&self.base_url).map_err(|error| unfit(&format!("is none: {error}")))?;
+        let uri = Uri::try_from(&self.base_url).map_err(|error| unfit(&format!("is invalid: {error}")))?;
         if !matches!(uri.scheme_str(), Some("http" | "https")) {
             return Err(unfit("begins with neither `http://` nor `https://`"));
         }
         let Some(host) = uri.host().filter(|host| !host.is_empty()) else {
-            return Err(unfit("names no host"));
+            return Err(unfit("has no host"));
         };
         if uri.query().is_some() {
-            return Err(unfit("must not hold a query"));
+            return Err(unfit("must not contain a query"));
         }
         let has_key = self.key.as_ref().is_some_and(|key| !key.is_empty());
         if has_key && uri.scheme_str() == Some("http") && !is_loopback(host) {
@@ -281,7 +282,7 @@ impl Model {
             if !(0.0..=1.0).contains(&grade) {
                 let name = &self.name;
                 return Err(SettingsError::new(format!(
-                    "expected the {what} of the model `{name}` to lie between 0 and 1, got {grade}"
+                    "expected the {what} of the model `{name}` to be between 0 and 1, got {grade}"
                 )));
             }
         }
@@ -448,11 +449,13 @@ mod tests {
             assert!(error.contains(reason) && !error.contains("secret"), "{url}: {error}");
         }
         let error = refused(&with(Provider::open_ai("a").key(Secret::new("a\nkey-nobody-knows"))));
-        assert!(error.contains("cannot be sent") && !error.contains("nobody-knows"), "{error}");
-        assert!(refused(&with(Provider::open_ai("b"))).contains("not there"));
+        assert!(error.contains("is not a valid header value") && !error.contains("nobody-knows"), "{error}");
+        assert!(refused(&with(Provider::open_ai("b"))).contains("unknown provider"));
         let twice = with(Provider::open_ai("a")).provider(Provider::anthropic("a"));
-        assert!(refused(&twice).contains("two providers"));
-        assert!(refused(&Settings::new().provider(Provider::open_ai("a"))).contains("at least one model"));
+        assert!(refused(&twice).contains("duplicate provider"));
+        assert!(
+            refused(&Settings::new().provider(Provider::open_ai("a"))).contains("no models are configured")
+        );
         for grade in [-0.1, 1.1, f64::NAN] {
             let settings = with(Provider::open_ai("a")).model(model().speed(grade));
             assert!(refused(&settings).contains("speed"));

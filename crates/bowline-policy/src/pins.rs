@@ -372,7 +372,7 @@ fn known(path: &Path, document: File, text: &str) -> Result<Known, StoreError> {
             _ => PinKey::from(name.as_str()),
         };
         if key.entry() != name {
-            let message = format!("damaged: the entry `{name}` is not that of `{}`", key.server);
+            let message = format!("damaged: entry `{name}` does not belong to `{}`", key.server);
             return Err(StoreError::damaged(path, line_of(text, &name), message));
         }
         let mut tools = BTreeMap::new();

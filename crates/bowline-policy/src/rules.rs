@@ -283,7 +283,7 @@ fn default(request: &Request<'_>) -> (Effect, &'static str) {
         }
         Action::Read | Action::Prompt => (Effect::Allow, "resources and prompts are allowed"),
         Action::Sample => (Effect::Ask, "the server wants to use the model"),
-        Action::Form | Action::Visit => (Effect::Ask, "questions to the user are always asked"),
+        Action::Form | Action::Visit => (Effect::Ask, "questions from servers always need approval"),
         Action::Roots => (Effect::Ask, "the server wants to see your folders"),
     }
 }

@@ -91,7 +91,7 @@ pub fn ambiguity(uri: &str) -> Option<&'static str> {
     }
     let path = Uri::split(uri).map_or_else(|| uri.to_owned(), |uri| uri.path);
     // Behind a link, the parent of a folder is not the one that the text names.
-    decodings(&path).any(|form| has_parent_step(&form)).then_some("it has a `..` step")
+    decodings(&path).any(|form| has_parent_step(&form)).then_some("it contains a `..` segment")
 }
 
 /// Whether a path has a step to the parent folder, whichever way the slashes lean.

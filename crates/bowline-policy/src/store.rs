@@ -120,7 +120,7 @@ impl Store {
             .read_to_string(&mut text)
             .map_err(|error| StoreError::io(&self.path, "cannot read it", error))?;
         if u64::try_from(text.len()).is_ok_and(|length| length > MAX_BYTES) {
-            return Err(StoreError::damaged(&self.path, None, "expected at most 64 MiB"));
+            return Err(StoreError::damaged(&self.path, None, "larger than 64 MiB"));
         }
         let document: T = serde_json::from_str(&text).map_err(|error| {
             StoreError::damaged(&self.path, Some(error.line()), format!("damaged: {error}"))

@@ -81,7 +81,7 @@ impl Tree {
     pub(crate) fn ambiguity(&self) -> Option<String> {
         match self {
             Self::Null | Self::Bool(_) | Self::Number(_) | Self::String(_) => None,
-            Self::Unread(_) => Some("a part that is no text or nests too deep".to_owned()),
+            Self::Unread(_) => Some("a value that is not valid text or is nested too deeply".to_owned()),
             Self::List(items) => items.iter().find_map(Self::ambiguity),
             Self::Object(members) => {
                 let twice = members.windows(2).find_map(|pair| match pair {

@@ -158,7 +158,7 @@ fn batch(frame: &Bytes, mut scanner: Scanner<'_>) -> Frame {
             scanner.value()?;
             Err(Rejected {
                 id: None,
-                error: RpcError::invalid_request("a message is an object"),
+                error: RpcError::invalid_request("a message must be an object"),
                 answer: true,
             })
         });
@@ -167,7 +167,7 @@ fn batch(frame: &Bytes, mut scanner: Scanner<'_>) -> Frame {
     match read.and_then(|()| scanner.end()) {
         Ok(()) => Frame::Batch(items.into_iter().map(|item| item?.message(frame)).collect()),
         Err(_) if too_many => {
-            let reason = format!("a batch holds at most {MAX_BATCH} messages");
+            let reason = format!("a batch must not have more than {MAX_BATCH} messages");
             Frame::Single(Err(Rejected { id: None, error: RpcError::invalid_request(reason), answer: true }))
         }
         Err(error) => Frame::Single(Err(refused(frame, error))),
@@ -238,7 +238,7 @@ impl MessageScan {
             return invalid(id, "`jsonrpc` must be \"2.0\"", expects_answer);
         }
         if has_method && has_outcome {
-            return invalid(id, "a request holds neither `result` nor `error`", true);
+            return invalid(id, "a request must not have `result` or `error`", true);
         }
         if has_method {
             let Some(method) = self.method.text(frame) else {
@@ -255,9 +255,11 @@ impl MessageScan {
             (Some(id), Some(result), None) => Ok(Message::Response { id, result }),
             (id, None, Some(error)) => match error.decode::<RpcError>() {
                 Ok(error) => Ok(Message::Failure { id, error }),
-                Err(_) => invalid(id, "`error` must hold an integer `code` and a `message`", false),
+                Err(_) => invalid(id, "`error` must have an integer `code` and a string `message`", false),
             },
-            (id, Some(_), Some(_)) => invalid(id, "a response holds `result` or `error`, not both", false),
+            (id, Some(_), Some(_)) => {
+                invalid(id, "a response must not have both `result` and `error`", false)
+            }
             (id, ..) => invalid(id, "expected a `method`, a `result` or an `error`", true),
         }
     }
@@ -295,7 +297,11 @@ fn refused(frame: &[u8], error: ScanError) -> Rejected {
         _ if matches!(frame.trim_ascii_start().first(), Some(b'{' | b'[')) => {
             unreadable("the frame is not JSON")
         }
-        _ => Rejected { id: None, error: RpcError::invalid_request("a message is an object"), answer: true },
+        _ => Rejected {
+            id: None,
+            error: RpcError::invalid_request("a message must be an object"),
+            answer: true,
+        },
     }
 }
 

@@ -87,9 +87,9 @@ enum ValueProblem {
 impl fmt::Display for HeaderValueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
-            ValueProblem::Character => "expected printable ascii, got another character",
-            ValueProblem::Base64 => "expected padded base64 between the markers, got something else",
-            ValueProblem::Utf8 => "expected base64 of utf-8, got other octets",
+            ValueProblem::Character => "expected printable ASCII characters",
+            ValueProblem::Base64 => "expected padded Base64 between the markers",
+            ValueProblem::Utf8 => "the Base64 value is not valid UTF-8",
         })
     }
 }
@@ -138,8 +138,8 @@ impl fmt::Display for HeaderMismatch {
         write!(f, "header mismatch: ")?;
         let name = &self.header;
         match &self.kind {
-            Mismatch::Missing => write!(f, "expected header `{name}`, got none"),
-            Mismatch::Repeated => write!(f, "expected header `{name}` once, got it several times"),
+            Mismatch::Missing => write!(f, "missing header `{name}`"),
+            Mismatch::Repeated => write!(f, "duplicate header `{name}`"),
             Mismatch::Invalid(error) => write!(f, "header `{name}`: {error}"),
             Mismatch::Differs { header, body } => {
                 write!(f, "expected header `{name}` to be {body:?} as in the body, got {header:?}")
@@ -279,10 +279,10 @@ mod tests {
         };
         check(plain(&["tools/call"], "tools/call"), &expect!["ok"]);
         check(plain(&[" tools/call "], "tools/call"), &expect!["ok"]);
-        check(plain(&[], "tools/call"), &expect!["header mismatch: expected header `mcp-method`, got none"]);
+        check(plain(&[], "tools/call"), &expect!["header mismatch: missing header `mcp-method`"]);
         check(
             plain(&["tools/call", "tools/call"], "tools/call"),
-            &expect!["header mismatch: expected header `mcp-method` once, got it several times"],
+            &expect!["header mismatch: duplicate header `mcp-method`"],
         );
         check(
             plain(&["TOOLS/CALL"], "tools/call"),
@@ -298,7 +298,7 @@ mod tests {
         );
         check(
             plain(&["p\u{1}"], "p\u{1}"),
-            &expect!["header mismatch: header `mcp-method`: expected printable ascii, got another character"],
+            &expect!["header mismatch: header `mcp-method`: expected printable ASCII characters"],
         );
     }
 
@@ -316,9 +316,7 @@ mod tests {
         );
         check(
             encoded("=?base64?SGVsbG8?=", "Hello"),
-            &expect![
-                "header mismatch: header `mcp-name`: expected padded base64 between the markers, got something else"
-            ],
+            &expect!["header mismatch: header `mcp-name`: expected padded Base64 between the markers"],
         );
     }
 

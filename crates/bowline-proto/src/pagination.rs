@@ -121,10 +121,8 @@ impl fmt::Display for CursorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             CursorProblem::TooLong => write!(f, "expected a cursor of at most {MAX_ENCODED} characters"),
-            CursorProblem::Malformed => f.write_str("expected a cursor of this server, got something else"),
-            CursorProblem::Foreign => {
-                f.write_str("expected a cursor of this list, got an altered or foreign one")
-            }
+            CursorProblem::Malformed => f.write_str("invalid cursor"),
+            CursorProblem::Foreign => f.write_str("the cursor was altered or belongs to another list"),
         }
     }
 }
@@ -221,7 +219,7 @@ mod tests {
     fn cursors_of_another_list_are_refused() {
         let text = Cursor::new(1, "a").encode(&keys(), "tools");
         let error = Cursor::decode(&keys(), "prompts", &text).unwrap_err();
-        assert_eq!(error.to_string(), "expected a cursor of this list, got an altered or foreign one");
+        assert_eq!(error.to_string(), "the cursor was altered or belongs to another list");
     }
 
     #[test]

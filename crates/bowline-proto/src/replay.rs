@@ -271,12 +271,12 @@ pub fn open(
         return Err(refuse("`requestState` is too long"));
     }
     let plain = keys.open(&binding.0, state, MAX_STATE).map_err(|error| match error {
-        SealError::Malformed => refuse("`requestState` is not one of this server's"),
+        SealError::Malformed => refuse("`requestState` was not created by this server"),
         SealError::UnknownKey => refuse("`requestState` was sealed with a key no longer in use"),
         SealError::Forged => refuse("`requestState` was altered or belongs to another request"),
     })?;
-    let sealed: Sealed =
-        serde_json::from_slice(&plain).map_err(|_| refuse("`requestState` is not one of this server's"))?;
+    let sealed: Sealed = serde_json::from_slice(&plain)
+        .map_err(|_| refuse("`requestState` was not created by this server"))?;
     if sealed.expires <= now {
         return Err(expired());
     }

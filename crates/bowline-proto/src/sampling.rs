@@ -32,13 +32,13 @@ pub fn check(params: &CreateMessageParams) -> Result<(), String> {
             }
         } else {
             if message.role != Role::User {
-                return Err("tool results belong into a message of the user".into());
+                return Err("tool results are only allowed in user messages".into());
             }
             if blocks.iter().any(|block| tool_result(block).is_none()) {
-                return Err("a message with tool results holds nothing else".into());
+                return Err("a message with tool results must not contain other content".into());
             }
             if let Some(id) = results.difference(&open).next() {
-                return Err(format!("the tool result for `{id}` answers no tool use right before it"));
+                return Err(format!("tool result `{id}` does not match a tool use in the previous message"));
             }
             if let Some(id) = open.difference(&results).next() {
                 return Err(format!("the tool use `{id}` is not followed by its result"));
@@ -46,7 +46,7 @@ pub fn check(params: &CreateMessageParams) -> Result<(), String> {
         }
         open = blocks.iter().filter_map(tool_use).collect();
         if !open.is_empty() && message.role != Role::Assistant {
-            return Err("tool uses belong into a message of the assistant".into());
+            return Err("tool uses are only allowed in assistant messages".into());
         }
     }
     match open.first() {

@@ -189,9 +189,9 @@ pub enum SealError {
 impl fmt::Display for SealError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Malformed => "expected a sealed blob, got something else",
-            Self::UnknownKey => "expected a blob sealed with a key of this ring, got one of another key",
-            Self::Forged => "expected a blob sealed for this context, got an altered or foreign one",
+            Self::Malformed => "not a sealed value",
+            Self::UnknownKey => "sealed with an unknown key",
+            Self::Forged => "altered, or sealed for another context",
         })
     }
 }

@@ -249,7 +249,7 @@ pub trait NotificationSink: Send + Sync {
     /// server sends no requests.
     fn request(&self, method: &str, params: Option<RawJson>) -> BoxFuture<'_, Result<RawJson, RpcError>> {
         let _ = params;
-        let reason = format!("cannot send `{method}`: this client takes no requests");
+        let reason = format!("cannot send `{method}`: this client does not accept requests");
         Box::pin(std::future::ready(Err(RpcError::internal(reason))))
     }
 }
@@ -293,7 +293,7 @@ impl Notifier {
     pub async fn request(&self, method: &str, params: Option<RawJson>) -> Result<RawJson, RpcError> {
         match &self.0 {
             Some(sink) => sink.request(method, params).await,
-            None => Err(RpcError::internal(format!("cannot send `{method}`: nobody is connected"))),
+            None => Err(RpcError::internal(format!("cannot send `{method}`: no client is connected"))),
         }
     }
 }

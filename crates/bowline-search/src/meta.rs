@@ -220,7 +220,7 @@ impl MetaCall {
             MetaTool::Call => {
                 let name = text(&members, "name")?;
                 if MetaTool::parse(&name).is_some() {
-                    return Err(MetaCallError(format!("`{name}` is called directly, not by `call_tool`")));
+                    return Err(MetaCallError(format!("call `{name}` directly, not through `call_tool`")));
                 }
                 Self::Call { name, arguments: inner_arguments(&members)? }
             }
@@ -232,7 +232,7 @@ fn text(members: &RawMap, key: &str) -> Result<String, MetaCallError> {
     let text: Option<String> =
         members.decode(key).map_err(|_| MetaCallError(format!("expected `{key}` to be a string")))?;
     text.filter(|text| !text.trim().is_empty())
-        .ok_or_else(|| MetaCallError(format!("expected `{key}`, got nothing")))
+        .ok_or_else(|| MetaCallError(format!("`{key}` is missing or empty")))
 }
 
 fn limit(members: &RawMap) -> Result<usize, MetaCallError> {
@@ -309,8 +309,8 @@ mod tests {
         }
         assert_eq!(parse(MetaTool::Search, r#"{"query":"x","more":1}"#), Ok(search("x", 5)));
         for (arguments, reason) in [
-            ("{}", "expected `query`, got nothing"),
-            (r#"{"query":" "}"#, "expected `query`, got nothing"),
+            ("{}", "`query` is missing or empty"),
+            (r#"{"query":" "}"#, "`query` is missing or empty"),
             (r#"{"query":1}"#, "expected `query` to be a string"),
             (r#"{"query":"x","limit":[]}"#, "expected `limit` to be a number"),
             (r#"{"query":"x","limit":"many"}"#, "expected `limit` to be a number"),
@@ -343,7 +343,7 @@ mod tests {
     fn a_meta_tool_does_not_call_another() {
         for tool in MetaTool::ALL {
             let error = parse(MetaTool::Call, &format!(r#"{{"name":"{}"}}"#, tool.name())).unwrap_err();
-            assert!(error.contains("called directly"), "{error}");
+            assert!(error.contains("directly, not through"), "{error}");
             assert_eq!(MetaTool::parse(tool.name()), Some(tool));
         }
     }

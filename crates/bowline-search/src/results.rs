@@ -53,7 +53,7 @@ pub fn search_result(tools: &[Tool], hits: &[Hit]) -> CallToolResult {
         text.push('\n');
     }
     if found.tools.is_empty() {
-        let _ = write!(text, "None of {} tools matches. Try other words, or fewer.", found.total);
+        let _ = write!(text, "None of the {} tools match. Try other words, or fewer.", found.total);
     } else {
         let _ = write!(text, "Call one with {}.", MetaTool::Call.name());
     }
@@ -66,7 +66,7 @@ pub fn search_result(tools: &[Tool], hits: &[Hit]) -> CallToolResult {
 pub fn describe_tool(tool: &Tool) -> CallToolResult {
     match RawJson::of(tool) {
         Ok(definition) => CallToolResult::structured(definition),
-        Err(error) => CallToolResult::error(format!("the definition cannot be written: {error}")),
+        Err(error) => CallToolResult::error(format!("cannot serialize the tool definition: {error}")),
     }
 }
 
@@ -166,7 +166,7 @@ mod tests {
         );
         check(
             &search_result(&tools, &[]),
-            &expect!["None of 3 tools matches. Try other words, or fewer."],
+            &expect!["None of the 3 tools match. Try other words, or fewer."],
             &expect![[r#"{"tools":[],"total":3}"#]],
         );
     }

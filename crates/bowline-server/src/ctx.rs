@@ -133,7 +133,7 @@ impl Ctx {
                 }
                 let content = RawJson::of(&content).unwrap_or_else(|_| RawJson::empty_object());
                 let wrong = |reason: String| {
-                    Error::invalid_params(format!("the answer does not fit its form: {reason}"))
+                    Error::invalid_params(format!("the answer does not match the form: {reason}"))
                 };
                 requested_schema.validate(&content).map_err(wrong)?;
                 schema::check_patterns(&requested_schema, &content).map_err(wrong)?;
@@ -223,7 +223,7 @@ impl Ctx {
         }
         match self.inner.log.answer(question).await? {
             Ok(answer) => answer.decode().map_err(|error| {
-                Error::invalid_params(format!("the client's answer cannot be read: {error}"))
+                Error::invalid_params(format!("the client sent an invalid answer: {error}"))
             }),
             Err(error) => Err(Error::tool(format!("the client answered with an error: {}", error.message))),
         }
@@ -446,7 +446,7 @@ fn custom_params(method: &str, params: &impl Serialize) -> Result<Option<RawJson
     if params.is_object() {
         Ok(Some(params))
     } else {
-        Err(wrong("expected parameters that are an object".into()))
+        Err(wrong("expected the parameters to be an object".into()))
     }
 }
 

@@ -286,7 +286,7 @@ impl Core {
         let (source, context) = (Arc::clone(source), ctx.clone());
         let running = Running::Pending(Box::pin(async move { source.list(context).await }));
         let resources = match self.round(running, ctx, "the list of resources").await? {
-            Finished::Asks(_) => return Err(RpcError::internal("nothing can be asked while listing")),
+            Finished::Asks(_) => return Err(RpcError::internal("list handlers cannot ask the user")),
             Finished::Done(listed) => listed.map_err(|error| rpc_error(error, client))?,
         };
         for resource in &resources {
@@ -340,9 +340,7 @@ impl Core {
     ) -> Result<Finished<T>, RpcError> {
         let limit = self.limits.rounds;
         if asked.replay.rounds() > limit {
-            return Err(RpcError::internal(format!(
-                "`{name}` asked in more than {limit} rounds, so it never finishes"
-            )));
+            return Err(RpcError::internal(format!("`{name}` requested input in more than {limit} rounds")));
         }
         // What is not sealed has the same limit.
         if client.revision.era() == Era::Legacy {
@@ -384,7 +382,7 @@ impl Core {
                 Ok(Reply::Completion(Box::new(CompleteResult { completion, ..CompleteResult::default() })))
             }
             Finished::Done(Err(error)) => Err(rpc_error(error, &call.client)),
-            Finished::Asks(_) => Err(RpcError::internal("nothing can be asked while completing")),
+            Finished::Asks(_) => Err(RpcError::internal("completion handlers cannot ask the user")),
         }
     }
 }
@@ -491,7 +489,7 @@ fn panicked(name: &str) -> RpcError {
 }
 
 fn returned(name: &str, reason: &str) -> RpcError {
-    RpcError::internal(format!("`{name}` returned what the protocol does not allow: {reason}"))
+    RpcError::internal(format!("`{name}` returned an invalid result: {reason}"))
 }
 
 /// What a failed handler tells a caller that expects a tool result.

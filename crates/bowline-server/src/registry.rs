@@ -60,7 +60,9 @@ impl<T> Ordered<T> {
             return Ok(());
         }
         if self.entries.len() >= MAX_ENTRIES {
-            return Err(BuildError::new(format!("`{key}`: a list holds at most {MAX_ENTRIES} entries")));
+            return Err(BuildError::new(format!(
+                "cannot add `{key}`: a list has at most {MAX_ENTRIES} entries"
+            )));
         }
         self.index.insert(key.into(), self.entries.len());
         self.entries.push(entry);
@@ -248,7 +250,7 @@ impl Registry {
             for entry in other.as_slice() {
                 let key = key(entry);
                 if list.get(key).is_some() {
-                    return Err(BuildError::new(format!("two {kind} are called `{key}`")));
+                    return Err(BuildError::new(format!("two {kind} are named `{key}`")));
                 }
                 list.insert(key, Arc::clone(entry))?;
             }

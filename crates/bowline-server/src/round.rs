@@ -181,8 +181,8 @@ impl State {
             && let Some(before) = before
         {
             return Err(Error::internal(format!(
-                "question `{key}` has another text each time the handler runs: first \"{before}\", then \"{now}\"; an \
-                 answer counts only for the text that was shown, so keep what differs with `ctx.once`"
+                "question `{key}` has a different text each time the handler runs: first \"{before}\", then \"{now}\"; an \
+                 answer is only valid for the text that was shown, so store values that change with `ctx.once`"
             )));
         }
         self.replay.keep(&slot, RawJson::of(&now)?);

@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be read from JSON",
     label = "put `#[data]` on its definition",
-    note = "`#[data]` derives `serde::Deserialize` and `schemars::JsonSchema`, which are what is needed"
+    note = "`#[data]` derives `serde::Deserialize` and `schemars::JsonSchema`"
 )]
 pub trait FromJson: DeserializeOwned + JsonSchema + Send + 'static {}
 
@@ -27,7 +27,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> FromJson for T {}
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be written as JSON",
     label = "put `#[data]` on its definition",
-    note = "`#[data]` derives `serde::Serialize` and `schemars::JsonSchema`, which are what is needed"
+    note = "`#[data]` derives `serde::Serialize` and `schemars::JsonSchema`"
 )]
 pub trait ToJson: Serialize + JsonSchema {}
 
@@ -103,7 +103,7 @@ impl Validator {
     #[cfg(feature = "validate")]
     pub(crate) fn check(&self, value: &RawJson) -> Result<(), Reason> {
         let value = value.to_value().map_err(|error| error.to_string())?;
-        let compiled = self.compiled().map_err(|reason| format!("the schema cannot be used: {reason}"))?;
+        let compiled = self.compiled().map_err(|reason| format!("invalid schema: {reason}"))?;
         let reasons: Vec<_> = compiled
             .iter_errors(&value)
             .take(5)
@@ -190,7 +190,7 @@ pub(crate) fn check_patterns(form: &ElicitSchema, content: &RawJson) -> Result<(
         let Some(text) = members.get(name).and_then(|text| text.to_value().ok()) else { continue };
         let validator = compile(&serde_json::json!({ "pattern": pattern }));
         if validator.is_ok_and(|validator| !validator.is_valid(&text)) {
-            return Err(format!("`{name}`: expected a text that matches the pattern `{pattern}`"));
+            return Err(format!("`{name}`: expected text that matches the pattern `{pattern}`"));
         }
     }
     Ok(())

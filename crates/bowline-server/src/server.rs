@@ -464,7 +464,7 @@ impl Server {
 
 /// Two entries with one name are a mistake while the server is built. At run time a later one replaces the earlier.
 fn free(taken: bool, kind: &str, key: &str) -> Result<(), BuildError> {
-    if taken { Err(BuildError::new(format!("two {kind} are called `{key}`"))) } else { Ok(()) }
+    if taken { Err(BuildError::new(format!("two {kind} are named `{key}`"))) } else { Ok(()) }
 }
 
 fn capabilities(registry: &Registry, experimental: RawMap, extensions: RawMap) -> ServerCapabilities {

@@ -277,7 +277,7 @@ fn check_name(name: &str) -> Result<(), String> {
     }
     match name.chars().find(|character| !allowed(*character)) {
         Some(character) => {
-            Err(format!("the name holds `{character}`; letters, digits, `_`, `-` and `.` are allowed"))
+            Err(format!("the name contains `{character}`; letters, digits, `_`, `-` and `.` are allowed"))
         }
         None => Ok(()),
     }

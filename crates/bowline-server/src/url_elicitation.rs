@@ -13,7 +13,7 @@ pub(crate) fn required(
     log: &Log,
 ) -> Result<OpenQuestions, Error> {
     if pages.is_empty() {
-        return Err(Error::internal("the handler wants the user to visit a page, and names none"));
+        return Err(Error::internal("the handler requires a URL elicitation but gave no URL"));
     }
     for page in &pages {
         check_url(&page.url)?;

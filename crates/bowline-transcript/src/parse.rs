@@ -106,7 +106,10 @@ impl Reader {
                     serde_json::from_str(value).map_err(|error| wrong(error.to_string()))?;
             }
             other => {
-                return Err(wrong(format!("`{other}` is no header; expected one of {}", HEADERS.join(", "))));
+                return Err(wrong(format!(
+                    "unknown header `{other}`; expected one of {}",
+                    HEADERS.join(", ")
+                )));
             }
         }
         Ok(())
@@ -127,7 +130,7 @@ impl Reader {
             "server unordered" => expect(Order::Any),
             other => {
                 let known = "client, client raw, client closes, server, server unordered";
-                return Err((line, format!("`{other}` is no section; expected one of {known}")));
+                return Err((line, format!("unknown section `{other}`; expected one of {known}")));
             }
         };
         self.stage = Stage::Section(section);
@@ -269,6 +272,6 @@ mod tests {
         check(&format!("{HEAD}-- clinet --\n"), "t:4: `clinet` is no section");
         check(&format!("{HEAD}-- client --\n\n{{\n"), "t:6: EOF");
         check(&format!("{HEAD}-- client closes --\n{{}}\n"), "t:5: this section has no frames");
-        check(&format!("{HEAD}-- client raw --\n\\x1\n"), "t:5: `\\x` wants two digits");
+        check(&format!("{HEAD}-- client raw --\n\\x1\n"), "t:5: `\\x` needs two hexadecimal digits");
     }
 }

@@ -19,7 +19,7 @@ fn expand(mut rest: &str, bytes: &mut Vec<u8>) -> Result<(), String> {
         let (plain, special) = rest.split_at(position);
         bytes.extend_from_slice(plain.as_bytes());
         if let Some(digits) = special.strip_prefix("\\x") {
-            let digits = digits.get(..2).ok_or("`\\x` wants two digits")?;
+            let digits = digits.get(..2).ok_or("`\\x` needs two hexadecimal digits")?;
             bytes.push(
                 u8::from_str_radix(digits, 16).map_err(|_| format!("`\\x{digits}` is not hexadecimal"))?,
             );
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn mistakes_are_told() {
         for (line, reason) in [
-            ("\\x4", "two digits"),
+            ("\\x4", "two hexadecimal digits"),
             ("\\xzz", "hexadecimal"),
             ("<repeat:x:y>", "number of times"),
             ("<repeat:2:y", "closed"),

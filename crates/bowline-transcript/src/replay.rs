@@ -217,7 +217,7 @@ impl<P: ReplayPeer> Replay<'_, P> {
         };
         let recorded = Some(frame.value.clone());
         let Some(came) = came else {
-            let reason = if self.closed { "the connection is closed" } else { "nothing came in time" };
+            let reason = if self.closed { "the connection is closed" } else { "timed out" };
             let places = vec![reason.to_owned()];
             self.found.push(Difference { line: frame.line, about, recorded, came: None, places });
             return Ok(());

@@ -78,7 +78,7 @@ impl<'de> Deserialize<'de> for Id {
             type Value = Id;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a string or an integer as identifier")
+                formatter.write_str("a string or an integer")
             }
 
             fn visit_i64<E: de::Error>(self, number: i64) -> Result<Id, E> {

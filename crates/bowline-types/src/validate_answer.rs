@@ -15,14 +15,14 @@ impl ElicitSchema {
     /// Fields that the form does not have are ignored.
     pub fn validate(&self, content: &RawJson) -> Result<(), String> {
         let members: RawMap =
-            content.decode().map_err(|error| format!("expected an object as answer: {error}"))?;
+            content.decode().map_err(|error| format!("expected the answer to be an object: {error}"))?;
         self.validate_members(&members)
     }
 
     /// Validates the fields of an answer. The error names the field and the problem.
     pub fn validate_members(&self, members: &RawMap) -> Result<(), String> {
         if let Some(missing) = self.required.iter().find(|name| !members.contains_key(name)) {
-            return Err(format!("`{missing}`: required, but missing"));
+            return Err(format!("missing required field `{missing}`"));
         }
         for (name, schema) in &self.properties {
             let Some(raw) = members.get(name) else { continue };
@@ -120,7 +120,7 @@ fn validate_string(schema: &StringSchema, value: &Value) -> Result<(), String> {
 fn validate_number(schema: &NumberSchema, value: &Value) -> Result<(), String> {
     let Value::Number(number) = value else { return Err(unexpected("a number", value)) };
     if schema.kind == NumberKind::Integer && !is_integral(number) {
-        return Err(format!("expected a number without fraction, got {number}"));
+        return Err(format!("expected an integer, got {number}"));
     }
     if let Some(least) = &schema.minimum
         && less(number, least)
@@ -393,7 +393,7 @@ mod tests {
             expect![[r#"
                 expected at least 1, got 0
                 expected at most 9007199254740993, got 9007199254740994
-                expected a number without fraction, got 1.5
+                expected an integer, got 1.5
                 expected a number, got a string
                 expected a number, got a boolean
             "#]],
@@ -466,7 +466,7 @@ mod tests {
     fn a_whole_answer_is_checked_field_by_field() {
         let check = |answer: Value| form().validate(&RawJson::from(answer));
         assert_eq!(check(json!({"name": "Ann", "age": 3, "tags": ["b"], "other": null})), Ok(()));
-        assert_eq!(check(json!({"age": 3})), Err("`name`: required, but missing".to_owned()));
+        assert_eq!(check(json!({"age": 3})), Err("missing required field `name`".to_owned()));
         assert_eq!(
             check(json!({"name": "Annabel"})),
             Err("`name`: expected at most 5 characters, got 7".to_owned()),
@@ -475,7 +475,7 @@ mod tests {
             check(json!({"name": "Ann", "age": null})),
             Err("`age`: expected a number, got null".to_owned()),
         );
-        assert!(check(json!([])).unwrap_err().starts_with("expected an object as answer"));
+        assert!(check(json!([])).unwrap_err().starts_with("expected the answer to be an object"));
     }
 
     #[test]

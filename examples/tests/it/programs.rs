@@ -64,7 +64,7 @@ fn resources_are_read_and_their_changes_heard() {
 changed: Some(Resource("board://notes"))
 [{"uri":"board://notes","mimeType":"text/plain","text":"buy milk\nfeed the cat"}]
 [{"uri":"board://notes/1","mimeType":"text/plain","text":"feed the cat"}]
-the server answered: resource not found: board://notes/2 (-32602)
+the server returned an error: resource not found: board://notes/2 (-32602)
 "#;
     check(env!("CARGO_BIN_EXE_resources"), &[], "", shown);
 }

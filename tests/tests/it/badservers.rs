@@ -111,7 +111,7 @@ async fn a_call_that_is_never_answered_is_given_up() {
     let call = client.call("anything", ()).timeout(Duration::from_secs(5));
     let Err(error) = call.await else { panic!("it cannot have answered") };
     assert!(error.is_timeout() && error.as_rpc().is_none(), "{error}");
-    assert_eq!(error.to_string(), "tools/call: no answer within 5s");
+    assert_eq!(error.to_string(), "tools/call timed out after 5s");
     client.close().await;
 }
 

@@ -63,7 +63,8 @@ async fn a_modern_client_works_with_whoever_is_modern() {
 #[tokio::test]
 async fn a_modern_client_fails_before_a_legacy_server_and_says_why() {
     // proves: VER-04, VER-21
-    let error = "no revision in common: this client speaks 2026-07-28, the server answers only to the older handshake";
+    let error =
+        "no common protocol revision: this client supports 2026-07-28, the server only supports `initialize`";
     fails(Side::Modern, Side::Legacy, error).await;
 }
 
@@ -83,7 +84,7 @@ async fn a_dual_client_falls_back_before_a_legacy_server() {
 #[tokio::test]
 async fn a_legacy_client_fails_before_a_modern_server_and_learns_its_versions() {
     // proves: VER-14, LIFE-26
-    let error = "no revision in common: this client speaks 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05, \
+    let error = "no common protocol revision: this client supports 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05, \
                  the server 2026-07-28";
     fails(Side::Legacy, Side::Modern, error).await;
 }

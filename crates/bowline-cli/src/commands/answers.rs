@@ -29,7 +29,7 @@ enum Command {
 struct Which {
     /// The server
     server: Option<String>,
-    /// The tool, prompt or URI [default: all of the server]
+    /// The tool, prompt or URI [default: all answers for the server]
     #[arg(requires = "server")]
     name: Option<String>,
     /// Revoke all answers

@@ -60,7 +60,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// restarts.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// The port of the gateway [default: 7337, or the gateway started last]
+    /// The port of the gateway [default: 7337 if a gateway runs there, otherwise the gateway started last]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
 }

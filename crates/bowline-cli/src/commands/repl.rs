@@ -153,13 +153,13 @@ async fn dispatch(session: &Session<'_>, words: &[String]) -> Result<(), Failure
         ("complete", words) => complete::complete(session, words).await,
         (known, _) if COMMANDS.contains(&known) => {
             Err(Failure::misused(format!("wrong arguments for `{known}`"))
-                .advise("type `help` for the syntax"))
+                .advise("type `help` for a list of commands"))
         }
         (unknown, _) => {
             let failure = Failure::misused(format!("unknown command `{unknown}`"));
             Err(match nearest(unknown, COMMANDS) {
                 Some(near) => failure.advise(format!("did you mean `{near}`?")),
-                None => failure.advise("type `help` for the syntax there are"),
+                None => failure.advise("type `help` for a list of commands"),
             })
         }
     }

@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     /// How long to wait for a response: `500ms`, `10s`, `5m`
     #[arg(long, value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
-    /// Ignore this part of the responses: a JSON pointer, with `*` for any member; can be repeated
+    /// Ignore this part of the responses: a JSON pointer, with `*` for any member or element; can be repeated
     #[arg(long, value_name = "POINTER")]
     ignore: Vec<String>,
 }

@@ -22,7 +22,7 @@ const PATH: &str = "/mcp";
 pub(crate) struct Arguments {
     #[command(subcommand)]
     server: Builtin,
-    /// Serve HTTP on this address instead of stdio, at `/mcp` (and `/sse` for 2024-11-05 clients)
+    /// Serve HTTP on this address instead of stdio; the endpoint is `/mcp`, and `/sse` for 2024-11-05 clients
     #[arg(long, global = true, value_name = "[ADDRESS:]PORT", value_parser = running_gateway::address)]
     http: Option<SocketAddr>,
     /// Serve HTTP without requiring a token
@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     /// Allow web pages of this origin to use the HTTP server (CORS); can be repeated
     #[arg(long, global = true, value_name = "ORIGIN", value_parser = origin)]
     http_origin: Vec<String>,
-    /// The maximum number of calls per minute and caller; 0 means no limit
+    /// The maximum number of calls per minute for each caller; 0 means no limit
     #[arg(long, global = true, value_name = "COUNT", default_value_t = bowline_servers::CALLS_PER_MINUTE)]
     calls_per_minute: u32,
     #[command(flatten)]

@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     /// Subscribe to this resource; can be repeated
     #[arg(long = "resource", value_name = "URI")]
     resources: Vec<String>,
-    /// Stop after this duration
+    /// Stop after this time: `500ms`, `10s`, `5m`
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
     /// Stop after this many events

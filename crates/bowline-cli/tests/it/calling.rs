@@ -151,14 +151,14 @@ fn failures_are_json_with_the_json_flag() {
         &["--json", "read", "everything", "test://none"],
         5,
         &expect![[r#"
-            {"error":{"exitCode":5,"code":-32602,"message":"the server answered: resource not found: test://none (-32602)","data":{"uri":"test://none"},"advice":[]}}
+            {"error":{"exitCode":5,"code":-32602,"message":"the server returned an error: resource not found: test://none (-32602)","data":{"uri":"test://none"},"advice":[]}}
         "#]],
     );
     place.check(
         &["--json", "call", "everything", "test_sampling", "prompt=Hi"],
         7,
         &expect![[r#"
-            {"error":{"exitCode":7,"code":-32021,"message":"the server answered: missing required client capability (-32021)","data":{"requiredCapabilities":{"sampling":{}}},"advice":["the server asks for a model: configure `[sampling]` in bowline.toml and run the command in a terminal, or pass `--answers FILE`"]}}
+            {"error":{"exitCode":7,"code":-32021,"message":"the server returned an error: missing required client capability (-32021)","data":{"requiredCapabilities":{"sampling":{}}},"advice":["the server asks for a model: configure `[sampling]` in bowline.toml and run the command in a terminal, or pass `--answers FILE`"]}}
         "#]],
     );
     place.check(
@@ -205,7 +205,7 @@ fn any_request_can_be_sent() {
         &["request", "everything", "no/such/method"],
         5,
         &expect![[r#"
-            error: the server answered: method not found: no/such/method (-32601)
+            error: the server returned an error: method not found: no/such/method (-32601)
         "#]],
     );
     place.check(
@@ -308,7 +308,7 @@ fn questions_are_answered_from_a_file() {
     place.put("here/few.json", r#"{"elicitation": [{"match": "another question", "action": "decline"}]}"#);
     let (told, _) =
         place.run(&["call", "everything", "test_elicitation", "message=Who?", "--answers", "few.json"]);
-    assert!(told.contains("no answer in `--answers` matches `Who?`; cancelled"), "{told}");
+    assert!(told.contains("no unused answer in the `--answers` file matches `Who?`; cancelled"), "{told}");
     place.put("here/wrong.json", r#"{"elicitation": [{"action": "maybe"}]}"#);
     let (told, code) = place.run(&["call", "everything", "echo", "--answers", "wrong.json"]);
     assert!(told.starts_with("error: invalid answers file `wrong.json`: unknown variant `maybe`"), "{told}");
@@ -520,19 +520,19 @@ fn the_exit_code_reflects_the_result_of_a_call() {
         &["call", "everything", "test_elicitation", "message=Who?"],
         7,
         &expect![[r#"
-            error: the server answered: missing required client capability (-32021)
+            error: the server returned an error: missing required client capability (-32021)
               the server asks the user for input: run the command in a terminal, or pass `--answers FILE`
         "#]],
     );
     place.check(&["call", "everything", "test_sampling", "prompt=Hi"], 7, &expect![[r#"
-        error: the server answered: missing required client capability (-32021)
+        error: the server returned an error: missing required client capability (-32021)
           the server asks for a model: configure `[sampling]` in bowline.toml and run the command in a terminal, or pass `--answers FILE`
     "#]]);
     place.check(
         &["call", "everything", "test_input_required_result_list_roots"],
         7,
         &expect![[r#"
-            error: the server answered: missing required client capability (-32021)
+            error: the server returned an error: missing required client capability (-32021)
               the server asks for roots: pass `--root DIR`
         "#]],
     );
@@ -540,14 +540,14 @@ fn the_exit_code_reflects_the_result_of_a_call() {
         &["call", "everything", "wait", "seconds=3600", "--timeout", "500ms"],
         6,
         &expect![[r"
-        error: tools/call: no answer within 500ms
+        error: tools/call timed out after 500ms
     "]],
     );
     place.check(
         &["tools", "--timeout", "100ms", "--", "sleep", "600"],
         6,
         &expect![[r"
-        error: sleep: the server did not start: no answer within 100ms
+        error: sleep: starting the server timed out after 100ms
     "]],
     );
     place.check(

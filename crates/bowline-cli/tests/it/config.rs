@@ -21,9 +21,9 @@ fn errors_are_reported_with_position_and_fix() {
     place.put("user/.config/bowline/bowline.toml", MISTAKEN);
     place.check(&["config", "check"], 8, &expect![[r#"
         error: /user/.config/bowline/bowline.toml:3:10: gateway.listen: expected an address and a port, got `7337`; write `listen = "127.0.0.1:7337"`
-        error: /user/.config/bowline/bowline.toml:9:11: servers.notes.command: expected a program alone, got a whole command line; write `command = "npx"` and `args = ["-y", "notes"]`
-        error: /user/.config/bowline/bowline.toml:5:10: servers.files: expected `command` or `url`, since no other file has a server of this name; write `command = "npx"` or `url = "https://example.com/mcp"`
-        note: /user/.config/bowline/bowline.toml:6: servers.files.comand: unknown member, kept as it is; did you mean `command`?
+        error: /user/.config/bowline/bowline.toml:9:11: servers.notes.command: expected a program name, got a command line; write `command = "npx"` and `args = ["-y", "notes"]`
+        error: /user/.config/bowline/bowline.toml:5:10: servers.files: missing `command` or `url`; no other file defines this server; write `command = "npx"` or `url = "https://example.com/mcp"`
+        note: /user/.config/bowline/bowline.toml:6: servers.files.comand: unknown key, ignored; did you mean `command`?
         1 file, 0 servers, 3 errors
     "#]]);
     place.put("here/mcp.json", r#"{ "mcpServers": { "a": { "command": "x", "args": "y" } } }"#);

@@ -308,7 +308,7 @@ fn resources_prompts_and_completions_are_shown() {
         &["read", "everything", "test://planets/pluto"],
         5,
         &expect![[r"
-        error: the server answered: resource not found: test://planets/pluto (-32602)
+        error: the server returned an error: resource not found: test://planets/pluto (-32602)
     "]],
     );
     place.check(

@@ -187,7 +187,7 @@ fn problems_are_logged_and_fatal_with_strict() {
     let (told, code) = place.run(&["gateway", "--strict", "--no-token", "--listen", "0.0.0.0:0"]);
     expect![[r#"
         error: the configuration has problems
-          /user/.config/bowline/bowline.toml:10:1: servers.wrong.args: `args` means something only beside `command`, which is not there; add `command` or remove `args`
+          /user/.config/bowline/bowline.toml:10:1: servers.wrong.args: `args` requires `command`, which is missing; add `command` or remove `args`
           other machines can connect to 0.0.0.0:0 without a token; remove `--no-token`, or set `token_env` in `[gateway]`
           listening on 0.0.0.0:0, but only requests for `localhost` are allowed; add the host names and addresses that clients use to `gateway.allowed_hosts`
           /here/bowline.toml:1: server `theirs` is defined by the project and needs your approval; run `bowline up` in a terminal to approve it

@@ -25,7 +25,7 @@ fn a_form_is_filled_in_field_by_field() {
     expect![[r#"
         [everything] The server asks you to fill in a form.
           | Who are you?
-          (Enter alone takes the default or skips; "" is the empty text; :decline says no; :cancel stops)
+          (Enter: default or skip; "": empty text; :decline: decline; :cancel: cancel)
 
           1/2 username: text, required
           | User's name.

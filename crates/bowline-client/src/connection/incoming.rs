@@ -36,7 +36,7 @@ impl Connection {
             match inbound {
                 Inbound::Response { id, result } => {
                     if !self.settle(&id, result.map_err(Error::from)) {
-                        tracing::debug!(%id, "ignored an answer to no request of ours");
+                        tracing::debug!(%id, "ignored a response to an unknown request");
                     }
                 }
                 Inbound::Request { id, method, params } => {
@@ -53,7 +53,7 @@ impl Connection {
     fn refuse_batch(&self, frame: &Bytes) {
         self.note_noise(frame);
         if !self.is_modern() {
-            let error = RpcError::invalid_request("batches are not part of the protocol");
+            let error = RpcError::invalid_request("batches are not supported");
             self.send(encode::failure(None, &error), OutgoingKind::Response { id: None });
         }
     }
@@ -74,7 +74,10 @@ impl Connection {
     /// The server asks.
     fn asked(self: &Arc<Self>, id: Id, method: MethodName, params: Option<RawJson>, call: Option<CallKey>) {
         if self.is_modern() {
-            tracing::warn!(method = method.as_str(), "ignored a request: 2026-07-28 servers send none");
+            tracing::warn!(
+                method = method.as_str(),
+                "ignored a request: 2026-07-28 servers must not send requests"
+            );
             return;
         }
         if method == MethodName::Known(Method::Ping) {
@@ -202,7 +205,7 @@ impl Connection {
     /// Legacy: the server gives up a request of its own. Modern: it ends a subscription.
     fn cancelled(&self, params: Option<CancelledParams>) {
         let Some(CancelledParams { request_id: Some(id), reason, .. }) = params else { return };
-        tracing::debug!(%id, reason, "the server cancelled");
+        tracing::debug!(%id, reason, "the server cancelled a request");
         if !self.is_modern() {
             if let Some(task) = lock(&self.answering).running.remove(&id) {
                 task.abort();
@@ -221,7 +224,7 @@ impl Connection {
             let handler = match pending.peek(&params.progress_token).map(|waiter| &waiter.kind) {
                 Some(WaiterKind::Call { progress: Some(progress), .. }) => Arc::clone(progress),
                 Some(WaiterKind::Call { progress: None, .. } | WaiterKind::Listen(_)) | None => {
-                    tracing::debug!(token = %params.progress_token, "ignored progress of no request of ours");
+                    tracing::debug!(token = %params.progress_token, "ignored progress of an unknown request");
                     return;
                 }
             };
@@ -248,7 +251,7 @@ impl Connection {
         // One channel carries all subscriptions; what belongs to none of ours is not for us.
         let route = subscription_id(params).and_then(|id| lock(&self.routes).get(&id).cloned());
         let Some(route) = route else {
-            tracing::debug!(?change, "ignored a change outside of our subscriptions");
+            tracing::debug!(?change, "ignored a change for an unknown subscription");
             return;
         };
         self.shared.forget(change);

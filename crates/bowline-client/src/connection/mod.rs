@@ -348,7 +348,7 @@ impl Connection {
         let waiter = self.take(id);
         lock(&self.routes).remove(id);
         if waiter.is_some_and(|waiter| waiter.tells) {
-            self.cancel(id, "the caller gave up");
+            self.cancel(id, "the caller cancelled the request");
         }
     }
 

@@ -34,10 +34,10 @@ impl fmt::Display for Exit {
         match self {
             Self::Code(code) => write!(f, "exited with code {code}"),
             Self::Signal(signal) => match signal_name(*signal) {
-                Some(name) => write!(f, "was ended by signal {signal} ({name})"),
-                None => write!(f, "was ended by signal {signal}"),
+                Some(name) => write!(f, "was terminated by signal {signal} ({name})"),
+                None => write!(f, "was terminated by signal {signal}"),
             },
-            Self::Unknown => f.write_str("ended in an unknown way"),
+            Self::Unknown => f.write_str("exited with an unknown status"),
         }
     }
 }
@@ -143,7 +143,7 @@ impl fmt::Display for ProcessError {
             Kind::NotInPath => write!(f, "program `{program}` not found in PATH")?,
             Kind::NotFound => write!(f, "program `{program}` not found")?,
             Kind::NoInterpreter => {
-                write!(f, "the interpreter or loader that program `{program}` asks for was not found")?;
+                write!(f, "the interpreter or loader of program `{program}` was not found")?;
             }
             Kind::NoDirectory(path) => {
                 write!(
@@ -221,12 +221,12 @@ mod tests {
         check(
             Kind::Exited(Exit::Signal(9)),
             "",
-            "program `demo` was ended by signal 9 (SIGKILL) before answering",
+            "program `demo` was terminated by signal 9 (SIGKILL) before answering",
         );
         check(
             Kind::Exited(Exit::Signal(64)),
             " \n",
-            "program `demo` was ended by signal 64 before answering",
+            "program `demo` was terminated by signal 64 before answering",
         );
         check(Kind::OutputClosed, "", "program `demo` closed its output before answering");
     }

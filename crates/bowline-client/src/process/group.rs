@@ -135,7 +135,7 @@ fn start_in_group(mut command: Command) -> io::Result<(tokio::process::Child, Pi
         Ok(placeholder) => placeholder,
         // Without a shell there is no watchdog either, and nothing to be known by it.
         Err(error) => {
-            tracing::debug!(%error, "a program leads its own group");
+            tracing::debug!(%error, "cannot start the group leader; the program leads its own process group");
             let program = command.process_group(0).spawn()?;
             let group = process_id(&program)?;
             watchdog::add(group);

@@ -307,7 +307,7 @@ fn pass_on(
     match std::thread::Builder::new().name("bowline-stderr".into()).spawn(work) {
         Ok(_) => Some(passed_on),
         Err(error) => {
-            tracing::warn!(%error, "no thread for the standard error callback: it is not called");
+            tracing::warn!(%error, "cannot start a thread for the standard error callback; it is not called");
             None
         }
     }

@@ -115,7 +115,7 @@ impl Watchdog {
     fn tell(&mut self, line: &str) {
         if let State::Running(child) = &mut self.state {
             let Err(error) = write(child, line) else { return };
-            tracing::warn!(%error, "the watchdog of the child processes is gone and is started again");
+            tracing::warn!(%error, "the watchdog for child processes exited; restarting it");
             // It is dead, or deaf and then ended here; either way it can be reaped without waiting.
             let _ = child.kill();
             let _ = child.wait();

@@ -93,7 +93,9 @@ pub(crate) async fn start(core: &Arc<Core>, filter: SubscriptionFilter) -> Resul
         core.shared.views.add(view);
         return Ok(listen);
     }
-    let Some(negotiated) = connection.negotiated() else { return Err(Error::closed("it is not open yet")) };
+    let Some(negotiated) = connection.negotiated() else {
+        return Err(Error::closed("the handshake is not complete"));
+    };
     listen.granted = told_anyway(&view.filter, &negotiated.capabilities);
     core.shared.views.add(view);
     for uri in listen.granted.resource_subscriptions.clone().unwrap_or_default() {
@@ -154,7 +156,9 @@ pub(super) async fn open(
         Target::Handler(filter) => filter.clone(),
     };
     let shared = Arc::clone(&connection.shared);
-    let Some(revision) = connection.revision() else { return Err(Error::closed("it is not open yet")) };
+    let Some(revision) = connection.revision() else {
+        return Err(Error::closed("the handshake is not complete"));
+    };
     let params = RawJson::of(&SubscriptionsListenParams::new(filter))
         .map_err(|error| Error::misuse(format!("the filter cannot be written: {error}")))?;
     let (route, granted) = Route::new(target);

@@ -54,7 +54,7 @@ impl Managed {
     pub(crate) async fn reopen(&mut self, shared: &Shared, connection: &Arc<Connection>) -> bool {
         self.lease = None;
         let Err(error) = self.renew(shared, connection).await else { return true };
-        tracing::warn!(%error, "changes of the server are not heard");
+        tracing::warn!(%error, "cannot subscribe to changes of the server");
         !error.is_passing()
     }
 }

@@ -126,7 +126,7 @@ impl View {
             return;
         }
         if queue.changes.len() >= MAX_WAITING {
-            tracing::warn!("a listener does not keep up; a change is lost");
+            tracing::warn!("a listener is too slow; dropped a change");
             return;
         }
         queue.changes.push_back(change.clone());

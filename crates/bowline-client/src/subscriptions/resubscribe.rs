@@ -24,7 +24,7 @@ pub(crate) async fn resubscribe(core: &Core, connection: &Arc<Connection>) {
             backoff.succeeded();
         }
         if let Retry::After(delay) = backoff.failed(now(), random()) {
-            tracing::debug!(?delay, "a subscription broke off; opening it again");
+            tracing::debug!(?delay, "lost a subscription; reopening it");
             sleep(delay).await;
         }
         mend_once(core, connection).await;

@@ -533,7 +533,10 @@ async fn a_change_of_roots_is_told_where_it_can_be() {
         }
     }
     let (client, mut peer) = connect(Client::builder(), V2025_11_25, json!({})).await;
-    assert_eq!(client.set_roots([]).unwrap_err().to_string(), "the client was set up without roots");
+    assert_eq!(
+        client.set_roots([]).unwrap_err().to_string(),
+        "roots are not enabled; pass them to the builder with `roots`"
+    );
     peer.settle().await;
 }
 

@@ -55,7 +55,12 @@ async fn a_server_logs_why_a_client_cancelled() {
         dropped.notified().await;
         client.close().await;
     }
-    assert_eq!(log.count(&["the client cancelled a call", "the caller gave up"]), 2, "{:?}", log.lines());
+    assert_eq!(
+        log.count(&["the client cancelled a call", "the caller cancelled the request"]),
+        2,
+        "{:?}",
+        log.lines()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -113,5 +118,5 @@ async fn an_answer_that_does_not_fit_its_form_is_warned_of() {
     let schema = json!({ "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"] });
     peer.ask(1, "elicitation/create", json!({ "message": "?", "requestedSchema": schema })).await;
     assert_eq!(peer.next().await["result"]["action"], "decline");
-    assert_eq!(log.count(&["WARN", "counts as declined", "`a`"]), 1);
+    assert_eq!(log.count(&["WARN", "does not match the form; declined", "`a`"]), 1);
 }

@@ -139,7 +139,7 @@ async fn an_early_end_is_told_with_code_and_standard_error() {
         "program `sh` exited with code 3 before answering; its standard error ended with:\n  no key in DEMO_KEY"
     );
     let message = failure(shell("kill -KILL $$")).await;
-    assert_eq!(message, "program `sh` was ended by signal 9 (SIGKILL) before answering");
+    assert_eq!(message, "program `sh` was terminated by signal 9 (SIGKILL) before answering");
 }
 
 #[tokio::test]
@@ -186,7 +186,7 @@ async fn a_missing_interpreter_is_not_a_missing_program() {
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
     let by_name = Command::new(script.file_name().unwrap()).env("PATH", directory);
     let message = start_failure(&by_name);
-    assert!(message.starts_with("the interpreter or loader that program "), "{message}");
+    assert!(message.starts_with("the interpreter or loader of program "), "{message}");
     assert_eq!(start_failure(&Command::new(&script)).split(' ').next(), Some("the"));
 }
 
@@ -299,7 +299,7 @@ async fn a_start_that_fails_tells_what_the_program_wrote() {
     assert!(error.is_timeout(), "{error}");
     assert_eq!(
         error.to_string(),
-        "the server did not start: no answer within 3s; its standard error ended with:\n  cannot reach \\u{1b}]0;registry"
+        "starting the server timed out after 3s; its standard error ended with:\n  cannot reach \\u{1b}]0;registry"
     );
 }
 

@@ -99,7 +99,7 @@ async fn waiting_for_a_connection_has_an_end() {
     lose(one).await;
     let started = tokio::time::Instant::now();
     let error = client.call("x", ()).await.unwrap_err();
-    assert_eq!(error.to_string(), "reconnecting: no answer within 20s");
+    assert_eq!(error.to_string(), "reconnecting timed out after 20s");
     assert_eq!(started.elapsed(), Duration::from_secs(20));
     client.close().await;
     assert!(client.call("x", ()).await.unwrap_err().is_closed());

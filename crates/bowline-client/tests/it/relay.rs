@@ -350,7 +350,10 @@ async fn news_goes_to_the_relay() {
         let expected = ["tools", "prompts", "resources", "a:b", "complete e", r#"com.example/news {"a":1}"#];
         assert_eq!(notes.told(), expected, "{revision}");
         // The roots are the relay's.
-        assert_eq!(client.set_roots([]).unwrap_err().to_string(), "the client was set up without roots");
+        assert_eq!(
+            client.set_roots([]).unwrap_err().to_string(),
+            "roots are not enabled; pass them to the builder with `roots`"
+        );
     }
 }
 

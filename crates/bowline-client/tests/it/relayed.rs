@@ -203,7 +203,7 @@ async fn results_are_sorted_as_the_protocol_has_them() {
     assert!(outcome(Method::CallTool, plain(), empty).await.unwrap_err().is_malformed());
     let asking = json!({ "resultType": "input_required", "requestState": "s" });
     let error = outcome(Method::ListTools, plain(), asking).await.unwrap_err();
-    assert!(error.to_string().contains("`tools/list` cannot ask back"), "{error}");
+    assert!(error.to_string().contains("the result of `tools/list` must not request input"), "{error}");
     // A task is a result for whoever has declared that it knows them.
     let task = json!({ "resultType": "task", "taskId": "1", "later": 1 });
     assert!(outcome(Method::CallTool, plain(), task.clone()).await.unwrap_err().is_malformed());

@@ -180,7 +180,7 @@ async fn a_server_that_never_stops_asking_is_given_up() {
         peer.quiet().await;
     })
     .await;
-    assert!(result.unwrap_err().to_string().contains("more than 10 times"));
+    assert!(result.unwrap_err().to_string().contains("more than 10 rounds"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -197,7 +197,7 @@ async fn what_cannot_be_answered_is_not_retried() {
         (Client::builder(), question("q"), "method not found: elicitation/create"),
         (Client::builder(), sample(json!({})), "method not found: sampling/createMessage"),
         (Client::builder(), json!({ "method": "roots/list" }), "method not found: roots/list"),
-        (answering(), sample(json!({ "tools": [] })), "tools in sampling were not declared"),
+        (answering(), sample(json!({ "tools": [] })), "sampling with tools was not declared"),
         (answering(), url, "the elicitation mode `url` was not declared"),
         (refusing, sample(json!({})), "the user said no"),
     ] {

@@ -66,7 +66,7 @@ async fn a_failed_tool_is_a_result_or_an_error_with_its_text() {
     let (error, _) = exchange!(V2025_11_25, result(), |client| client.call_as::<i64>("save", ()));
     assert_eq!(error.unwrap_err().to_string(), "the disk is full");
     let (error, _) = exchange!(V2025_11_25, Err(-32602), |client| client.call("save", ()));
-    assert_eq!(error.unwrap_err().to_string(), "the server answered: no (-32602)");
+    assert_eq!(error.unwrap_err().to_string(), "the server returned an error: no (-32602)");
 }
 
 #[tokio::test(start_paused = true)]
@@ -128,7 +128,7 @@ async fn structured_content_is_held_against_its_schema() {
     let wrong = call_with_schema(&client, &mut peer, schema.clone(), structured(json!({ "n": "1" }))).await;
     assert_eq!(
         wrong.unwrap_err(),
-        "the result of tool `t` breaks the rules: /n: \"1\" is not of type \"integer\""
+        "the result of tool `t` violates the protocol: /n: \"1\" is not of type \"integer\""
     );
     let missing = call_with_schema(&client, &mut peer, schema.clone(), text_result("n")).await;
     assert!(missing.unwrap_err().contains("`structuredContent` is missing"));

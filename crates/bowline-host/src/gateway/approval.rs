@@ -233,7 +233,7 @@ impl Content {
         let arguments = launch.args.iter().map(Text::expose);
         if let Some((program, argument)) = runs_arguments(launch.program.expose(), arguments) {
             self.danger(&format!(
-                "`{} {}` runs code that is written in the arguments",
+                "`{} {}` runs code from its arguments",
                 visible(&program),
                 visible(argument)
             ));
@@ -582,7 +582,7 @@ mod tests {
         );
         expect![[r"
             DANGER: the variable `NODE_OPTIONS` changes which code the program runs
-            DANGER: `npx -c` runs code that is written in the arguments
+            DANGER: `npx -c` runs code from its arguments
             command: npx
             program: not found
             argument: -c

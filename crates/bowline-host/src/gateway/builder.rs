@@ -302,7 +302,9 @@ impl GatewayBuilder {
     fn access(&self, problems: &mut Vec<Problem>) -> (Result<Option<Token>, Problem>, Option<String>) {
         let gateway = &self.config.gateway;
         let missing = || match &gateway.token_env {
-            Some(name) => Problem::new("gateway.token_env", format!("there is no variable `{name}`")),
+            Some(name) => {
+                Problem::new("gateway.token_env", format!("the environment variable `{name}` is not set"))
+            }
             None => Problem::new("gateway", "the token is empty"),
         };
         let value = match (&gateway.token_env, &self.token) {

@@ -150,7 +150,7 @@ impl RequestFilter for RequireToken {
 /// Returns the response to a request without the token.
 fn refuse(token: &Token, headers: &HeaderMap) -> Option<Response<Body>> {
     let challenge = check(token, headers).err()?;
-    let mut response = plain(StatusCode::UNAUTHORIZED, "a token is needed\n");
+    let mut response = plain(StatusCode::UNAUTHORIZED, "missing or invalid token\n");
     response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
     Some(response)
 }

@@ -98,7 +98,10 @@ fn key(config: &ProviderConfig, environment: &Environment) -> Result<Option<Secr
         None => return Ok(None),
         Some(KeySource::Env(name)) => {
             let value = environment.variable(name);
-            Secret::new(value.ok_or_else(|| format!("skipped because there is no variable `{name}`"))?)
+            Secret::new(
+                value
+                    .ok_or_else(|| format!("skipped because the environment variable `{name}` is not set"))?,
+            )
         }
         Some(KeySource::File(path)) => {
             let text = std::fs::read_to_string(path)
@@ -152,7 +155,7 @@ mod tests {
         assert_eq!(
             told,
             [
-                "sampling.providers.bad: skipped because there is no variable `NOT_THERE`",
+                "sampling.providers.bad: skipped because the environment variable `NOT_THERE` is not set",
                 "sampling.providers.empty: skipped because its key is empty",
             ]
         );

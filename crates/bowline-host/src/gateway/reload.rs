@@ -260,7 +260,7 @@ pub(super) fn problems_of(entry: &UpstreamConfig, entry_state: &EntryState) -> V
     }
     let mut told = Vec::new();
     if !Limits::SUPPORTED && entry.settings.limits != LimitsConfig::default() {
-        told.push(tell("`limits` have no effect on this system"));
+        told.push(tell("`limits` is not supported on this operating system"));
     }
     told
 }

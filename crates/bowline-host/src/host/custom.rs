@@ -31,7 +31,7 @@ impl Router {
             (None, _) => {
                 let mut unknown = RpcError::method_not_found(name);
                 unknown.message =
-                    format!("method not found: {name}; name the server it is for, as in `SERVER/{name}`")
+                    format!("method not found: {name}; prefix it with the server name: `SERVER/{name}`")
                         .into();
                 return Err(unknown);
             }

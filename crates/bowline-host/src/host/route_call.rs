@@ -215,7 +215,8 @@ impl Inner {
                 rounds += 1;
                 if rounds > MAX_ROUNDS {
                     let name = &route.instance.name;
-                    let reason = format!("the server `{name}` asked in more than {MAX_ROUNDS} rounds");
+                    let reason =
+                        format!("the server `{name}` requested input in more than {MAX_ROUNDS} rounds");
                     return Err(RpcError::internal(reason));
                 }
             }

@@ -326,7 +326,7 @@ impl Router {
             tracing::warn!(
                 server = &**name,
                 problem,
-                "a server is missing from the lists or listed as last known"
+                "cannot get the lists of a server; using the last known ones, if any"
             );
         }
         cache.set_problem(problem);

@@ -211,7 +211,7 @@ async fn read_all<T: ListItem>(
         let result = match relayed {
             Ok(Relayed::Complete(result)) => result,
             Ok(Relayed::InputRequired { .. }) => {
-                return Err(malformed("it asks for input, which a list must not".into()));
+                return Err(malformed("lists must not request input".into()));
             }
             // Many servers declare resources but do not implement templates.
             Err(error) if error.as_rpc().is_some_and(|error| error.code == METHOD_NOT_FOUND) => break,

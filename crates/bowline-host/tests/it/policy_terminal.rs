@@ -60,7 +60,7 @@ async fn a_call_is_shown_with_its_server_and_arguments() {
               |   "path": "/srv/a"
               | }
               reason: no rule matches, and this tool may change things
-            [y] yes  [r] yes, for this run  [p] yes, in this project  [a] yes, always  [n] no  [c] cancel  [x] never  (a time limits a yes: `r 30m`)
+            [y] yes  [r] yes, for this run  [p] yes, in this project  [a] yes, always  [n] no  [c] cancel  [x] never  (add a duration to limit it: `r 30m`)
             [o] yes, all read-only tools of this server, always
             [e] yes, everything from this server, always
             files>   ! expected one of the letters above
@@ -127,9 +127,9 @@ async fn no_text_of_a_server_looks_like_ours() {
               ! 2 invisible characters are in this text, shown as <U+...>
               host: xn--pple-43d.example
               the whole URL: https://bank.example@xn--pple-43d.example:8080/login?a=b
-              ! what stands before `@` is not the site; the host behind it is
-              ! the host hides letters of other scripts (punycode)
-              ! the port is not the usual one
+              ! the part before `@` is not the host; the host comes after it
+              ! the host contains non-ASCII letters encoded as punycode
+              ! the port is not the default port
             [y] yes  [n] no  [c] cancel
             evil> "#]],
     )
@@ -172,7 +172,7 @@ async fn changes_and_roots_are_shown() {
               | file:///srv/a
               | file:///srv/b
               reason: no rule matches, and the server wants to see your folders
-            [y] yes  [r] yes, for this run  [n] no  [c] cancel  (a time limits a yes: `r 30m`)
+            [y] yes  [r] yes, for this run  [n] no  [c] cancel  (add a duration to limit it: `r 30m`)
             files> "#]],
     )
     .await;
@@ -251,7 +251,7 @@ async fn a_form_is_filled_in_field_by_field() {
 
             [shop] The server asks you to fill in a form.
               | Your order
-              (Enter alone takes the default or skips; "" is the empty text; :decline says no; :cancel stops)
+              (Enter: default or skip; "": empty text; :decline: decline; :cancel: cancel)
 
               1/6 name (Full name): text, 2 to 9 characters, required
               | As in
@@ -315,7 +315,7 @@ async fn a_form_can_be_declined_and_cancelled_at_any_point() {
         assert_eq!(dialog(answers, form()).await.0, expected, "{answers:?}");
     }
     let (verdict, screen) = dialog(":sudo\n::x\n\n\n\ns\n\ns\n", form()).await;
-    assert!(screen.contains("! expected :decline or :cancel; a text that begins with a colon has two"));
+    assert!(screen.contains("! expected :decline or :cancel; start text that begins with a colon with `::`"));
     let Verdict::Allow(granted) = verdict else { panic!("expected an answer, got {verdict:?}") };
     assert!(format!("{:?}", granted.edit).contains(r#""name": ":x""#), "{:?}", granted.edit);
 }
@@ -359,7 +359,7 @@ async fn what_the_model_is_asked_can_be_read_and_edited() {
               with the tool: look
               at most: 100 tokens
               reason: no rule matches, and the server wants to use the model
-            [y] yes  [r] yes, for this run  [n] no  [c] cancel  (a time limits a yes: `r 30m`)  [e] edit
+            [y] yes  [r] yes, for this run  [n] no  [c] cancel  (add a duration to limit it: `r 30m`)  [e] edit
             notes>   which? (the number of a message, or s for the system prompt)
             notes>   ! there is no such message
 
@@ -375,9 +375,9 @@ async fn what_the_model_is_asked_can_be_read_and_edited() {
               with the tool: look
               at most: 100 tokens
               reason: no rule matches, and the server wants to use the model
-            [y] yes  [r] yes, for this run  [n] no  [c] cancel  (a time limits a yes: `r 30m`)  [e] edit
+            [y] yes  [r] yes, for this run  [n] no  [c] cancel  (add a duration to limit it: `r 30m`)  [e] edit
             notes>   which? (the number of a message, or s for the system prompt)
-            notes>   (the new text; a line with a single dot ends it)
+            notes>   (enter the new text; end with a line that contains only a dot)
             . . 
             [notes] Allow sending this to the model?
               message 1: user
@@ -390,7 +390,7 @@ async fn what_the_model_is_asked_can_be_read_and_edited() {
               reason: no rule matches, and the server wants to use the model
             [y] yes  [n] no  [c] cancel  [e] edit
             notes>   which? (the number of a message, or s for the system prompt)
-            notes>   (the new text; a line with a single dot ends it)
+            notes>   (enter the new text; end with a line that contains only a dot)
             . . . 
             [notes] Allow sending this to the model?
               message 1: user
@@ -494,7 +494,7 @@ async fn the_pattern_of_a_field_is_shown_and_enforced() {
     let (verdict, shown) = dialog("euro\nEUR\ns\n", question).await;
     assert!(shown.contains("code: text, matching ^[A-Z]{3}$"), "{shown}");
     assert!(!shown.contains('\u{1b}'), "{shown}");
-    assert!(shown.contains("! expected a text that matches the pattern"), "{shown}");
+    assert!(shown.contains("! expected text that matches the pattern"), "{shown}");
     let Verdict::Allow(granted) = verdict else { panic!("expected an answer, got {verdict:?}") };
     let Some(Edit::Form(content)) = granted.edit else { panic!("expected a form") };
     assert_eq!(content.decode::<String>("code").unwrap().as_deref(), Some("EUR"));
@@ -527,7 +527,7 @@ async fn decline_and_cancel_are_offered_wherever_a_user_is_asked() {
         assert_eq!(dialog("c\n", question).await.0, Verdict::Cancel);
     }
     let (verdict, screen) = dialog(":decline\n", form()).await;
-    assert!(screen.contains(":decline says no; :cancel stops"), "{screen}");
+    assert!(screen.contains(":decline: decline; :cancel: cancel"), "{screen}");
     assert_eq!(verdict, Verdict::decline());
     assert_eq!(dialog(":cancel\n", form()).await.0, Verdict::Cancel);
     assert_eq!(dialog("Ada\nc\n", form()).await.0, Verdict::Cancel);

@@ -94,7 +94,7 @@ fn a_rule_that_allows_reading_does_not_hold_for_what_leads_elsewhere() {
     let decision = Policy::new(rules).decide(&request(Action::Read, "file:///srv/public/../a"));
     assert_eq!(
         decision.reason,
-        "the URI can be read in two ways (it has a `..` step), see rule: allow * file:///srv/public/*"
+        "the URI can be read in two ways (it contains a `..` segment), see rule: allow * file:///srv/public/*"
     );
 }
 

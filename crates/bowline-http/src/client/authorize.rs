@@ -147,7 +147,7 @@ impl HookAuthorizer {
     async fn ask(&self, challenge: Option<Challenge>) -> Result<Option<HeaderValue>> {
         let Some(text) = (self.hook)(challenge).await? else { return Ok(None) };
         let mut value = HeaderValue::from_str(&text)
-            .map_err(|_| Error::misuse("the value for `Authorization` does not fit into a header"))?;
+            .map_err(|_| Error::misuse("the value for `Authorization` is not a valid header value"))?;
         value.set_sensitive(true);
         Ok(Some(value))
     }

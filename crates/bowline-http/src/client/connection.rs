@@ -97,7 +97,7 @@ impl Connection {
         let id = headers.get(SESSION_ID).filter(|id| {
             let valid = !id.is_empty() && id.as_bytes().iter().all(u8::is_ascii_graphic);
             if !valid {
-                tracing::warn!("ignored a session id with characters that none may have");
+                tracing::warn!("ignored a session id with invalid characters");
             }
             valid
         });
@@ -124,7 +124,7 @@ impl Connection {
 
     /// The server does not know the session any more: the connection is over, and another is to be opened.
     pub(super) fn expire(&self) -> Error {
-        let error = Error::expired("the server does not know it any more");
+        let error = Error::expired("the server no longer knows it");
         if !self.expired.swap(true, Ordering::AcqRel) {
             self.inbox.close(error.clone());
         }

@@ -76,7 +76,7 @@ impl Service<Uri> for Connector {
         Box::pin(async move {
             match tokio::time::timeout(timeout, connecting).await {
                 Ok(connected) => connected,
-                Err(_) => Err(format!("no connection within {timeout:?}").into()),
+                Err(_) => Err(format!("connecting timed out after {timeout:?}").into()),
             }
         })
     }

@@ -133,7 +133,7 @@ async fn come_back(connection: &Connection, last: &str, backoff: &mut Backoff) -
             Ok(reply) => {
                 let refusal = reply.refusal().await;
                 return Err(Error::closed(format!(
-                    "the stream broke off before its response and is not resumed: {refusal}"
+                    "the stream ended before its response, and the server refused to resume it: {refusal}"
                 )));
             }
             Err(error) => error,
@@ -141,7 +141,7 @@ async fn come_back(connection: &Connection, last: &str, backoff: &mut Backoff) -
         failures += 1;
         if failures >= MAX_RETURNS {
             return Err(Error::closed(format!(
-                "the stream broke off before its response and cannot be resumed: {error}"
+                "the stream ended before its response and cannot be resumed: {error}"
             )));
         }
     }
@@ -151,7 +151,7 @@ async fn come_back(connection: &Connection, last: &str, backoff: &mut Backoff) -
 pub(super) fn resuming(connection: &Connection, last: &str) -> Result<HeaderMap> {
     let mut headers = connection.session_headers();
     let last = HeaderValue::from_str(last)
-        .map_err(|_| Error::malformed("the id of an event", "it does not fit into a header"))?;
+        .map_err(|_| Error::malformed("the id of an event", "it is not a valid header value"))?;
     headers.insert("last-event-id", last);
     Ok(headers)
 }

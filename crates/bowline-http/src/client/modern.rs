@@ -48,14 +48,14 @@ pub(super) async fn request(connection: &Connection, request: &Request) -> Resul
     let Some(tool) = tool.filter(|_| mismatch) else { return Err(refusal) };
     // The tool may want other headers by now than when it was listed.
     if let Err(error) = refresh(connection, request, &version).await {
-        tracing::debug!(%error, "the tools could not be listed anew");
+        tracing::debug!(%error, "cannot refresh the list of tools");
         return Err(refusal);
     }
     let corrected = connection.tool_headers.headers(tool, params)?;
     if corrected == mirrored {
         return Err(refusal);
     }
-    tracing::debug!(tool, "sending a call again with other headers");
+    tracing::debug!(tool, "retrying a call with updated headers");
     let reply = post(connection, method, name, &version, frame, corrected).await?;
     if !reply.status.is_success() {
         return Err(reply.refusal().await);
@@ -92,7 +92,7 @@ async fn post(
     ] {
         let Some(value) = value else { continue };
         let value = HeaderValue::from_str(value)
-            .map_err(|_| Error::misuse(format!("`{method}` does not fit into a header")))?;
+            .map_err(|_| Error::misuse(format!("`{method}` is not a valid header value")))?;
         headers.insert(header, value);
     }
     connection.post(frame, headers).await
@@ -128,7 +128,7 @@ async fn deliver(connection: &Connection, id: &Id, method: &str, reply: Reply) -
 }
 
 pub(super) fn too_long() -> Error {
-    Error::malformed("the reply", "an event of it is longer than allowed")
+    Error::malformed("the reply", "it contains an event that exceeds the size limit")
 }
 
 /// Takes in a reply that is one message.

@@ -131,7 +131,7 @@ pub(super) fn listing_request(params: &RawJson, id: &str, cursor: Option<&str>) 
 
 /// Where the next page of tools begins. Fails when this is none.
 pub(super) fn next_page(frame: &Bytes) -> Result<Option<String>> {
-    let none = || Error::malformed("the reply", "it holds no list of tools");
+    let none = || Error::malformed("the reply", "it contains no list of tools");
     let (_, result, _) = listing(frame).ok_or_else(none)?;
     result.decode::<Option<String>>("nextCursor").map_err(|_| none()).map(Option::flatten)
 }

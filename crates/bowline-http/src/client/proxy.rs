@@ -163,7 +163,9 @@ impl Via {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             if head.len() >= MAX_HEAD {
-                return Err(io::Error::other("the proxy does not come to an end"));
+                return Err(io::Error::other(
+                    "the response header of the proxy is longer than {MAX_HEAD} bytes",
+                ));
             }
             // Byte by byte, so that nothing of what follows is taken.
             head.push(stream.read_u8().await?);
@@ -172,7 +174,7 @@ impl Via {
         let line = String::from_utf8_lossy(line);
         match line.split(' ').nth(1) {
             Some("200") => Ok(stream),
-            _ => Err(io::Error::other(format!("the proxy refuses: {line}"))),
+            _ => Err(io::Error::other(format!("the proxy refused the connection: {line}"))),
         }
     }
 }

@@ -270,7 +270,7 @@ pub(super) fn message(event: Event) -> Option<Bytes> {
 /// What to say of a stream that ended before the response was there.
 pub(super) fn broken_off(reason: Option<Error>) -> Error {
     match reason {
-        Some(reason) => Error::closed(format!("the stream broke off before its response: {reason}")),
+        Some(reason) => Error::closed(format!("the stream failed before its response: {reason}")),
         None => Error::closed("the stream ended before its response"),
     }
 }

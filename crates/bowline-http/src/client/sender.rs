@@ -172,7 +172,7 @@ fn redirection(method: &Method, uri: &Uri, response: &Response<Incoming>) -> Res
     let Some(location) = location.filter(|_| followed) else { return Ok(None) };
     let to = url::resolve(uri, location).map_err(|reason| Error::http(status.as_u16(), reason))?;
     if !url::is_same_origin(uri, &to) {
-        let elsewhere = format!("redirected to another origin, which is not followed: {to}");
+        let elsewhere = format!("redirect to another origin not followed: {to}");
         return Err(Error::http(status.as_u16(), elsewhere));
     }
     Ok(Some(to))

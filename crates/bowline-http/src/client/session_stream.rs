@@ -52,7 +52,7 @@ pub(super) async fn keep(connection: Arc<Connection>) {
             Ok(Verdict::Anew) => last = None,
             Ok(Verdict::Never) => return,
             Ok(Verdict::Gone) => return drop(connection.expire()),
-            Err(error) => tracing::debug!(%error, "the session stream cannot be opened"),
+            Err(error) => tracing::debug!(%error, "cannot open the session stream"),
         }
         is_first = false;
         sleep(backoff.next()).await;
@@ -64,7 +64,7 @@ fn judge(connection: &Connection, reply: Reply, resumes: bool, has_worked: bool)
     if status.is_success() && reply.media() == Media::Events {
         return Verdict::Open(Box::new(reply.events()));
     }
-    tracing::debug!(status = status.as_u16(), "the server opens no session stream");
+    tracing::debug!(status = status.as_u16(), "the server did not open a session stream");
     match status {
         StatusCode::TOO_MANY_REQUESTS => Verdict::Later(reply.retry_after()),
         _ if status.is_server_error() => Verdict::Later(reply.retry_after()),

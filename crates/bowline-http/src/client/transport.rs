@@ -40,7 +40,7 @@ impl HttpTransport {
                 Err(error) => inbox.fail(&key, error),
                 // Whatever came, it was not the answer, and there will be no other.
                 Ok(Answer::Here) if inbox.awaits(&key) => {
-                    inbox.fail(&key, Error::malformed("the reply", "it holds no answer to the request"));
+                    inbox.fail(&key, Error::malformed("the reply", "it contains no response to the request"));
                 }
                 Ok(_) => {}
             }
@@ -123,7 +123,7 @@ impl Transport for HttpTransport {
                         reply.drain().await;
                     }
                     Ok(Err(error)) => tracing::debug!(%error, "the session could not be ended"),
-                    Err(_) => tracing::debug!("the server takes too long to end the session"),
+                    Err(_) => tracing::debug!("ending the session timed out"),
                 }
             }
             connection.abort();

@@ -16,12 +16,12 @@ pub(super) async fn open(connection: &Arc<Connection>) -> Result<bool> {
     let reply = match connection.get(HeaderMap::new()).await {
         Ok(reply) => reply,
         Err(error) => {
-            tracing::debug!(%error, "there is no stream either");
+            tracing::debug!(%error, "the server has no 2024-11-05 SSE stream either");
             return Ok(false);
         }
     };
     if !reply.status.is_success() || reply.media() != Media::Events {
-        tracing::debug!(status = reply.status.as_u16(), "there is no stream either");
+        tracing::debug!(status = reply.status.as_u16(), "the server has no 2024-11-05 SSE stream either");
         return Ok(false);
     }
     let base = reply.uri.clone();
@@ -31,10 +31,10 @@ pub(super) async fn open(connection: &Arc<Connection>) -> Result<bool> {
         url::resolve(&base, &text).map_err(|reason| Error::malformed("the `endpoint` event", reason))?;
     // What the client sends is meant for the server it was pointed at, and nobody else.
     if !url::is_same_origin(&connection.url, &address) {
-        let reason = format!("it leads to another origin: {address}");
+        let reason = format!("its URL has another origin: {address}");
         return Err(Error::malformed("the `endpoint` event", reason));
     }
-    tracing::debug!("the server has two endpoints, as in 2024-11-05");
+    tracing::debug!("using the HTTP+SSE transport of 2024-11-05");
     connection.set_address(address);
     connection.spawn(read(Arc::clone(connection), events));
     Ok(true)

@@ -10,12 +10,12 @@ pub(super) fn parse(text: &str) -> Result<Uri, String> {
     if !matches!(uri.scheme_str(), Some("http" | "https")) {
         return Err(unfit("it begins with neither `http://` nor `https://`"));
     }
-    let Some(authority) = uri.authority() else { return Err(unfit("it names no host")) };
+    let Some(authority) = uri.authority() else { return Err(unfit("it has no host")) };
     if authority.as_str().contains('@') {
-        return Err(unfit("credentials do not belong into a URL"));
+        return Err(unfit("credentials are not allowed in the URL"));
     }
     if authority.host().is_empty() {
-        return Err(unfit("it names no host"));
+        return Err(unfit("it has no host"));
     }
     Ok(uri)
 }

@@ -24,7 +24,7 @@ impl Refusal {
     pub(super) fn reason(self, options: &HttpOptions, uri: &Uri, headers: &HeaderMap) -> String {
         let short = |text: &str| text.chars().take(MAX_SHOWN).collect::<String>();
         match self {
-            Self::BadHost => "expected exactly one `Host` that is a plain host and port".to_owned(),
+            Self::BadHost => "expected exactly one `Host` header with a host and an optional port".to_owned(),
             Self::ForeignHost => {
                 let name = host(uri, headers).map_or_else(|_| String::new(), |host| short(host.name));
                 format!("host `{name}` is not allowed; add it to `{}`", options.hosts_name)
@@ -38,7 +38,7 @@ impl Refusal {
                         format!("origin `{origin}` is not allowed; add it to `{}`", options.origins_name)
                     }
                     _ => format!(
-                        "requests of web pages are allowed from this server's own origin and those in `{}`",
+                        "cross-site requests are only allowed from this server's own origin and those in `{}`",
                         options.origins_name
                     ),
                 }

@@ -126,7 +126,7 @@ fn admit(shared: &Shared, headers: &HeaderMap, request: Request) -> Result<Admit
     } else if headers.contains_key(&NAME)
         && known.is_some_and(|known| known.exists_in(revision) && known.name_source().is_none())
     {
-        return Err(RpcError::header_mismatch("the header `Mcp-Name` names nothing in the body").into());
+        return Err(RpcError::header_mismatch("unexpected header `Mcp-Name`: this method has no name").into());
     }
     let client = || {
         let capabilities = meta.client_capabilities.clone().unwrap_or_else(RawJson::empty_object);

@@ -44,7 +44,7 @@ pub(super) fn refusal(status: StatusCode, reason: &str) -> Response<Body> {
 
 /// A refusal of what is for a session that never was, has ended, or is somebody else's.
 pub(super) fn no_session() -> Response<Body> {
-    refusal(StatusCode::NOT_FOUND, "there is no such session")
+    refusal(StatusCode::NOT_FOUND, "unknown or expired session")
 }
 
 /// A refusal of what may be asked again in a while.

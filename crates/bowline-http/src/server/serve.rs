@@ -201,7 +201,7 @@ async fn serve_connection(
         Ok(Err(_)) | Err(_) => return,
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended badly");
+        tracing::debug!(%error, "connection failed");
     }
 }
 

@@ -275,8 +275,7 @@ impl HttpService {
         let options = &self.shared.options;
         let origin = cors::origin(options, &parts.headers);
         let answered = self.answer_before_endpoint(&mut parts, Place::Elsewhere).await;
-        let mut response =
-            answered.unwrap_or_else(|| reply::refusal(StatusCode::NOT_FOUND, "there is nothing here"));
+        let mut response = answered.unwrap_or_else(|| reply::refusal(StatusCode::NOT_FOUND, "not found"));
         if options.cors {
             cors::allow(response.headers_mut(), origin);
         }
@@ -370,11 +369,14 @@ impl HttpService {
                 .and_then(Revision::parse)
                 .is_some_and(|revision| revision.era() == Era::Legacy && spoken.contains(revision))
         {
-            return refuse(StatusCode::BAD_REQUEST, "`MCP-Protocol-Version` names no revision with sessions");
+            return refuse(
+                StatusCode::BAD_REQUEST,
+                "`MCP-Protocol-Version` is not a supported revision with sessions",
+            );
         }
         let mut ids = headers.get_all(legacy::SESSION_ID).iter();
         let (Some(id), None) = (ids.next(), ids.next()) else {
-            return refuse(StatusCode::BAD_REQUEST, "expected one `Mcp-Session-Id`");
+            return refuse(StatusCode::BAD_REQUEST, "expected exactly one `Mcp-Session-Id` header");
         };
         let session = id.to_str().ok().and_then(|id| self.shared.sessions.find(id, principal));
         session.ok_or_else(|| Box::new(reply::no_session()))
@@ -400,10 +402,10 @@ impl HttpService {
                 reply::empty(StatusCode::ACCEPTED)
             }
             Frame::Batch(_) => {
-                reply::refusal(StatusCode::BAD_REQUEST, "batches are not part of this revision")
+                reply::refusal(StatusCode::BAD_REQUEST, "batches are not supported in this revision")
             }
             Frame::Single(_) => {
-                reply::refusal(StatusCode::BAD_REQUEST, "a client of this revision sends no responses")
+                reply::refusal(StatusCode::BAD_REQUEST, "clients must not send responses in this revision")
             }
         }
     }
@@ -536,13 +538,13 @@ impl HttpService {
 }
 
 fn ending() -> Response<Body> {
-    let mut response = reply::refusal(StatusCode::SERVICE_UNAVAILABLE, "the server is about to end");
+    let mut response = reply::refusal(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down");
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
 fn not_allowed(allowed: &'static str) -> Response<Body> {
-    let mut response = reply::refusal(StatusCode::METHOD_NOT_ALLOWED, "this method has no meaning here");
+    let mut response = reply::refusal(StatusCode::METHOD_NOT_ALLOWED, "method not allowed");
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
     response
 }
@@ -554,7 +556,7 @@ fn begins_something(frame: &Frame) -> bool {
 
 fn unreadable(status: StatusCode) -> Response<Body> {
     if status == StatusCode::SERVICE_UNAVAILABLE {
-        return reply::later("the bodies of other requests take all the room there is");
+        return reply::later("too many request bodies in flight; try again later");
     }
     reply::refusal(status, status.canonical_reason().unwrap_or("cannot read the body"))
 }
@@ -612,7 +614,7 @@ fn check_types(headers: &HeaderMap) -> Result<(), Box<Response<Body>>> {
     if headers.get_all(header::CONTENT_ENCODING).iter().any(|encoding| encoding != "identity") {
         return Err(Box::new(reply::refusal(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "expected a body without encoding",
+            "`Content-Encoding` is not supported",
         )));
     }
     if accepts(headers, "application/json")

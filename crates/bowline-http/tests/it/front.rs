@@ -74,7 +74,7 @@ async fn a_front_answers_in_the_endpoints_place_or_lets_pass() {
             "host `evil.example` is not allowed; add it to `HttpOptions::hosts`",
         ),
         (get("/elsewhere", "localhost"), "401", "who are you?"),
-        (named("/elsewhere"), "404", "there is nothing here"),
+        (named("/elsewhere"), "404", "not found"),
         (call("Host: localhost\r\n"), "401", "www-authenticate: Name"),
         (call("Host: localhost\r\nX-Name: ada\r\n"), "200", "\"text\":\"ada\""),
     ] {

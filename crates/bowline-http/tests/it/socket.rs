@@ -70,7 +70,7 @@ async fn one_connection_serves_request_after_request() {
         assert!(reply.contains("content-length: "), "a reply in one piece has its length: {reply}");
     }
     stream.write_all(b"GET /elsewhere HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
-    assert!(read_until(&mut stream, "nothing here").await.starts_with("HTTP/1.1 404"));
+    assert!(read_until(&mut stream, "not found").await.starts_with("HTTP/1.1 404"));
 }
 
 #[tokio::test]

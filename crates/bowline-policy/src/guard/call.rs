@@ -35,7 +35,7 @@ impl Guard {
         self.audit_ready(facts, action, name).await?;
         let trail = Trail::begin(self, facts, action, name, None);
         if !matches!(action, Action::Read | Action::Prompt | Action::Call) {
-            let reason = format!("`{}` is no access", action.as_str());
+            let reason = format!("`{}` is not an access", action.as_str());
             return Err(trail.refused(Refusal::new(RefusalKind::Unsafe, DecidedBy::Check, reason)));
         }
         let decision = self.policy().decide(&request(facts, action, name));

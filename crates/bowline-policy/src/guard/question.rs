@@ -198,7 +198,7 @@ impl Guard {
         match self.put(facts, question).await? {
             Verdict::Allow(Granted { edit: Some(Edit::Form(content)), .. }) => {
                 bowline_client::check_form(&schema, &content)
-                    .map_err(|error| not_safe(format!("the answer: {error}")))?;
+                    .map_err(|error| not_safe(format!("invalid answer: {error}")))?;
                 Ok((ElicitResult::accept(content), "filled in"))
             }
             Verdict::Allow(_) => Err(misfit()),
@@ -268,7 +268,7 @@ fn check_form(schema: &ElicitSchema) -> Result<(), Refusal> {
     }
     match schema.properties.iter().find(|(name, field)| is_for_secret(name, field)) {
         Some((name, _)) => {
-            Err(not_safe(format!("a form must not ask for a secret, and `{name}` seems to be one")))
+            Err(not_safe(format!("a form must not ask for secrets, but `{name}` looks like one")))
         }
         None => Ok(()),
     }
@@ -297,5 +297,5 @@ fn not_safe(reason: String) -> Refusal {
 
 /// The gate answered another question than it was asked.
 fn misfit() -> Refusal {
-    not_safe("the answer does not fit the question".to_owned())
+    not_safe("the approval does not match the question".to_owned())
 }

@@ -32,9 +32,7 @@ where
     let mut shown = Shown::default();
     shown.head(server, "The server asks you to fill in a form.");
     shown.block(message);
-    shown.line(
-        "  (Enter alone takes the default or skips; \"\" is the empty text; :decline says no; :cancel stops)",
-    );
+    shown.line("  (Enter: default or skip; \"\": empty text; :decline: decline; :cancel: cancel)");
     console.show(&shown).await?;
     loop {
         let content = match fill(console, schema).await? {
@@ -188,7 +186,9 @@ fn read(line: &str, field: &PrimitiveSchema, required: bool) -> Result<Entered, 
         // A text that begins with a colon has two.
         escaped if escaped.starts_with("::") => escaped.strip_prefix(':').unwrap_or(escaped),
         command if command.starts_with(':') => {
-            return Err("expected :decline or :cancel; a text that begins with a colon has two".to_owned());
+            return Err(
+                "expected :decline or :cancel; start text that begins with a colon with `::`".to_owned()
+            );
         }
         line => line,
     };

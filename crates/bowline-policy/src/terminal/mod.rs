@@ -78,7 +78,7 @@ where
                 Ok(verdict) => verdict,
                 Err(error) => {
                     if error.kind() != io::ErrorKind::UnexpectedEof {
-                        tracing::warn!(%error, "the terminal cannot be used");
+                        tracing::warn!(%error, "cannot ask on the terminal; cancelled");
                     }
                     Verdict::Cancel
                 }
@@ -154,7 +154,7 @@ fn menu(scopes: &[Scope]) -> String {
         menu.push_str("  [x] never");
     }
     if scopes.contains(&Scope::Run) {
-        menu.push_str("  (a time limits a yes: `r 30m`)");
+        menu.push_str("  (add a duration to limit it: `r 30m`)");
     }
     menu
 }

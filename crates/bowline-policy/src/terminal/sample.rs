@@ -145,7 +145,7 @@ where
     W: AsyncWrite + Unpin + Send,
 {
     let mut shown = Shown::default();
-    shown.line("  (the new text; a line with a single dot ends it)");
+    shown.line("  (enter the new text; end with a line that contains only a dot)");
     console.show(&shown).await?;
     console.text().await
 }

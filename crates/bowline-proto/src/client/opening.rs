@@ -70,16 +70,16 @@ impl fmt::Display for OpenError {
         match self {
             Self::NoCommonRevision { ours, theirs } => {
                 let ours: Vec<_> = ours.iter().map(|revision| revision.as_str()).collect();
-                write!(f, "no revision in common: this client speaks {}", ours.join(", "))?;
+                write!(f, "no common protocol revision: this client supports {}", ours.join(", "))?;
                 if theirs.is_empty() {
-                    f.write_str(", the server answers only to the older handshake")
+                    f.write_str(", the server only supports `initialize`")
                 } else {
                     write!(f, ", the server {}", theirs.join(", "))
                 }
             }
             Self::Refused(error) => write!(f, "the server refused to open the connection: {error}"),
             Self::Silent => f.write_str("the server did not answer `initialize`"),
-            Self::Malformed(reason) => write!(f, "the server's answer to the opening is malformed: {reason}"),
+            Self::Malformed(reason) => write!(f, "the server sent an invalid handshake response: {reason}"),
         }
     }
 }
@@ -130,7 +130,9 @@ impl Opening {
                     }
                 }
             }
-            Stage::Over => Step::Failed(OpenError::Malformed("an answer to nothing".into())),
+            Stage::Over => {
+                Step::Failed(OpenError::Malformed("unexpected response after the handshake".into()))
+            }
         }
     }
 
@@ -205,7 +207,7 @@ impl Opening {
             Some(revision) if Some(revision) == refused => {
                 let theirs = theirs.join(", ");
                 Step::Failed(OpenError::Malformed(format!(
-                    "{revision} is refused though among the supported: {theirs}"
+                    "the server rejected {revision} but lists it as supported: {theirs}"
                 )))
             }
             Some(revision) if revision.era() == Era::Modern => self.probe(revision, true),
@@ -370,7 +372,7 @@ mod tests {
         let log = run(MODERN, vec![unsupported(LEGACY)]);
         assert_eq!(
             log,
-            "server/discover > no revision in common: this client speaks 2026-07-28, the server 2025-06-18, 2025-11-25"
+            "server/discover > no common protocol revision: this client supports 2026-07-28, the server 2025-06-18, 2025-11-25"
         );
     }
 
@@ -388,8 +390,8 @@ mod tests {
         let log = run(ALL, vec![contradiction(), contradiction(), result(DISCOVERED)]);
         assert_eq!(
             log,
-            "server/discover > server/discover > the server's answer to the opening is malformed: \
-             2026-07-28 is refused though among the supported: 2026-07-28"
+            "server/discover > server/discover > the server sent an invalid handshake response: \
+the server rejected              2026-07-28 but lists it as supported: 2026-07-28"
         );
     }
 
@@ -401,7 +403,7 @@ mod tests {
         let log = run(ALL, vec![Reaction::Silence, unsupported(MODERN), Reaction::Silence]);
         assert_eq!(
             log,
-            "server/discover > initialize > server/discover > the server's answer to the opening is malformed: \
+            "server/discover > initialize > server/discover > the server sent an invalid handshake response: \
              it refuses `initialize` and does not answer `server/discover`"
         );
     }
@@ -438,7 +440,7 @@ mod tests {
         let log = run(MODERN, vec![Reaction::Silence]);
         assert_eq!(
             log,
-            "server/discover > no revision in common: this client speaks 2026-07-28, the server answers only to the older handshake"
+            "server/discover > no common protocol revision: this client supports 2026-07-28, the server only supports `initialize`"
         );
     }
 

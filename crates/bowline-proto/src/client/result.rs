@@ -28,7 +28,7 @@ pub enum ResultError {
 impl fmt::Display for ResultError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownType(kind) => write!(f, "the result is of the unknown type `{kind}`"),
+            Self::UnknownType(kind) => write!(f, "unknown result type `{kind}`"),
             Self::Malformed(reason) => write!(f, "the result is malformed: {reason}"),
         }
     }

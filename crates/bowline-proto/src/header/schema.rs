@@ -43,7 +43,7 @@ impl fmt::Display for ParamHeaderError {
                 f.write_str("expected the type of the property to be string, integer or boolean")
             }
             SchemaProblem::Unreachable => {
-                f.write_str("expected it only on properties that nothing but `properties` leads to")
+                f.write_str("only allowed on properties that are reached through `properties` alone")
             }
             SchemaProblem::TooDeep => write!(f, "expected at most {MAX_DEPTH} levels"),
         }
@@ -331,7 +331,7 @@ mod tests {
         refused(
             &annotated,
             &expect![
-                "`x-mcp-header` in the schema: expected it only on properties that nothing but `properties` leads to"
+                "`x-mcp-header` in the schema: only allowed on properties that are reached through `properties` alone"
             ],
         );
     }

@@ -153,7 +153,7 @@ fn input_required(
     out: &mut Vec<u8>,
 ) -> Result<(), RpcError> {
     if ticket.client.revision.era() == Era::Legacy {
-        return Err(RpcError::internal("a question reached the end of a call that cannot be made again"));
+        return Err(RpcError::internal("a call of a legacy client ended with an unanswered question"));
     }
     // 2026-07-28 lets a server ask only while it answers one of these.
     let Some(method) = ticket.method.known().filter(|method| modern::can_ask(*method)) else {

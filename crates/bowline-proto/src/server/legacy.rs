@@ -88,7 +88,7 @@ impl Legacy {
         }
         let done = || Ok(Admitted::Answer(Bytes::from_static(b"{}")));
         match known {
-            Method::Initialize => Err(RpcError::invalid_request("the session is initialized already")),
+            Method::Initialize => Err(RpcError::invalid_request("the session is already initialized")),
             Method::Ping => done(),
             Method::SetLevel => {
                 self.threshold.set(params.decode::<SetLevelParams>()?.level);
@@ -101,7 +101,7 @@ impl Legacy {
                 let access = SubscriptionAccess::of(profile, &self.client);
                 access.check(&uri)?;
                 if !subscriptions.subscribe(&uri, access) {
-                    return Err(RpcError::internal("too many resources are subscribed to"));
+                    return Err(RpcError::internal("too many resource subscriptions"));
                 }
                 done()
             }

@@ -218,10 +218,10 @@ impl<C> ServerSession<C> {
             |reason: &'static str| Inbound::Reply(encode::failure(None, &RpcError::invalid_request(reason)));
         // Only 2025-03-26 has batches, and its handshake is never inside one.
         if self.revision() != Some(Revision::V2025_03_26) {
-            return refuse("batches are not part of this revision");
+            return refuse("batches are not supported in this revision");
         }
         if items.is_empty() {
-            return refuse("a batch holds at least one message");
+            return refuse("the batch is empty");
         }
         Inbound::Batch(items.into_iter().map(|item| self.accept_message(item, now)).collect())
     }

@@ -27,7 +27,7 @@ pub(super) fn admit(
             Ok((Admitted::Answer(Bytes::from_static(b"{}")), None))
         }
         _ if profile.revisions.has_modern() => Err(RpcError::invalid_params(format!(
-            "`_meta[\"{}\"]` is missing, and no `initialize` came before",
+            "`_meta[\"{}\"]` is missing, and the session is not initialized",
             meta::key::PROTOCOL_VERSION
         ))),
         MethodName::Known(method) if speaks_legacy && method.exists_in(Revision::V2025_11_25) => {
@@ -44,7 +44,7 @@ fn initialize(
 ) -> Result<(Legacy, Bytes), RpcError> {
     if params.raw().as_bytes().len() > MAX_INITIALIZE {
         return Err(RpcError::invalid_params(format!(
-            "expected the parameters of `initialize` to take at most {MAX_INITIALIZE} bytes"
+            "the parameters of `initialize` exceed {MAX_INITIALIZE} bytes"
         )));
     }
     let params: InitializeParams = params.decode()?;

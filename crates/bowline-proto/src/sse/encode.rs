@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::EventRef;
 
-/// An event type or id contains a line break, or an id contains NUL.
+/// The type or id of an event contains a line break or NUL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodeError {
     field: &'static str,
@@ -12,7 +12,7 @@ pub struct EncodeError {
 
 impl fmt::Display for EncodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "expected the {} of an event to fit one line, got a control character", self.field)
+        write!(f, "the {} of an event must not contain line breaks or NUL", self.field)
     }
 }
 
@@ -100,10 +100,7 @@ mod tests {
             let with_id = EventRef { id: Some(text), ..EventRef::default() };
             assert_eq!(encode_event(&mut out, &with_type), Err(EncodeError { field: "type" }));
             let error = encode_event(&mut out, &with_id).unwrap_err();
-            assert_eq!(
-                error.to_string(),
-                "expected the id of an event to fit one line, got a control character"
-            );
+            assert_eq!(error.to_string(), "the id of an event must not contain line breaks or NUL");
             assert!(out.is_empty());
         }
     }

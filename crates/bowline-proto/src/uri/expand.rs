@@ -50,7 +50,7 @@ impl ExpandError {
 
 impl fmt::Display for ExpandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "expected `{}` to be a text, since the template takes a prefix of it", self.variable)
+        write!(f, "expected `{}` to be a string, because the template uses a prefix of it", self.variable)
     }
 }
 

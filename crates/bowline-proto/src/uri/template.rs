@@ -211,7 +211,7 @@ impl TemplateError {
 
 impl fmt::Display for TemplateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "uri template, column {}: ", self.column)?;
+        write!(f, "URI template, column {}: ", self.column)?;
         let got = |f: &mut fmt::Formatter<'_>, found: Option<char>| match found {
             Some(found) => write!(f, ", got {found:?}"),
             None => f.write_str(", got the end"),
@@ -220,11 +220,11 @@ impl fmt::Display for TemplateError {
             Problem::TooLong => write!(f, "expected at most {MAX_LENGTH} bytes"),
             Problem::TooManyExpressions => write!(f, "expected at most {MAX_EXPRESSIONS} expressions"),
             Problem::TooManyVariables => write!(f, "expected at most {MAX_VARIABLES} variables"),
-            Problem::Unclosed => f.write_str("this expression has no closing `}`"),
-            Problem::Unopened => f.write_str("this `}` closes no expression"),
-            Problem::Literal(found) => write!(f, "no uri holds {found:?}"),
+            Problem::Unclosed => f.write_str("unclosed `{`"),
+            Problem::Unopened => f.write_str("unmatched `}`"),
+            Problem::Literal(found) => write!(f, "{found:?} is not allowed in a URI"),
             Problem::Percent => f.write_str("expected two hexadecimal digits after `%`"),
-            Problem::ReservedOperator(found) => write!(f, "the operator {found:?} has no meaning yet"),
+            Problem::ReservedOperator(found) => write!(f, "the operator {found:?} is reserved"),
             Problem::Name(found) => {
                 f.write_str("expected a variable name")?;
                 got(f, found)
@@ -399,15 +399,15 @@ mod tests {
 
     #[test]
     fn errors_name_the_column_and_the_problem() {
-        check("a{b", &expect!["uri template, column 2: this expression has no closing `}`"]);
-        check("/id*}", &expect!["uri template, column 5: this `}` closes no expression"]);
-        check("é {b}", &expect!["uri template, column 2: no uri holds ' '"]);
-        check("a%2x", &expect!["uri template, column 2: expected two hexadecimal digits after `%`"]);
-        check("{!x}", &expect!["uri template, column 2: the operator '!' has no meaning yet"]);
-        check("{}", &expect!["uri template, column 2: expected a variable name, got '}'"]);
-        check("{a,}", &expect!["uri template, column 4: expected a variable name, got '}'"]);
-        check("{a:0}", &expect!["uri template, column 4: expected a prefix length from 1 to 9999"]);
-        check("{a b}", &expect!["uri template, column 3: expected `,` or `}` after a variable, got ' '"]);
+        check("a{b", &expect!["URI template, column 2: unclosed `{`"]);
+        check("/id*}", &expect!["URI template, column 5: unmatched `}`"]);
+        check("é {b}", &expect!["URI template, column 2: ' ' is not allowed in a URI"]);
+        check("a%2x", &expect!["URI template, column 2: expected two hexadecimal digits after `%`"]);
+        check("{!x}", &expect!["URI template, column 2: the operator '!' is reserved"]);
+        check("{}", &expect!["URI template, column 2: expected a variable name, got '}'"]);
+        check("{a,}", &expect!["URI template, column 4: expected a variable name, got '}'"]);
+        check("{a:0}", &expect!["URI template, column 4: expected a prefix length from 1 to 9999"]);
+        check("{a b}", &expect!["URI template, column 3: expected `,` or `}` after a variable, got ' '"]);
     }
 
     #[test]

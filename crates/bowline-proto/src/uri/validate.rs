@@ -25,7 +25,7 @@ impl UriError {
 
 impl fmt::Display for UriError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "expected an absolute uri, got {} at byte {}", self.problem, self.offset)
+        write!(f, "expected an absolute URI, got {} at byte {}", self.problem, self.offset)
     }
 }
 
@@ -94,7 +94,7 @@ fn check_scheme(scheme: &str) -> Result<(), UriError> {
     }
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
     match bytes.iter().position(|byte| !allowed(byte)) {
-        Some(offset) => Err(UriError::at(offset, "a character no scheme holds")),
+        Some(offset) => Err(UriError::at(offset, "a character that is not allowed in a scheme")),
         None => Ok(()),
     }
 }
@@ -112,7 +112,7 @@ fn check_characters(text: &str, start: usize) -> Result<(), UriError> {
                 continue;
             }
             _ if is_unreserved(byte) || is_reserved(byte) => continue,
-            _ => "a character no uri holds bare",
+            _ => "a character that must be percent-encoded",
         };
         return Err(UriError::at(start + index, problem));
     }
@@ -253,12 +253,12 @@ mod tests {
             ("foo/bar", 7, "no scheme"),
             (":x", 0, "a scheme without a leading letter"),
             ("1a:x", 0, "a scheme without a leading letter"),
-            ("a_b:x", 1, "a character no scheme holds"),
+            ("a_b:x", 1, "a character that is not allowed in a scheme"),
             ("/a:b", 0, "a scheme without a leading letter"),
-            ("a:b c", 3, "a character no uri holds bare"),
-            ("a:é", 2, "a character no uri holds bare"),
-            ("a:b\u{0}", 3, "a character no uri holds bare"),
-            ("a:\"", 2, "a character no uri holds bare"),
+            ("a:b c", 3, "a character that must be percent-encoded"),
+            ("a:é", 2, "a character that must be percent-encoded"),
+            ("a:b\u{0}", 3, "a character that must be percent-encoded"),
+            ("a:\"", 2, "a character that must be percent-encoded"),
             ("a:%", 2, "a percent sign without two hexadecimal digits"),
             ("a:%2", 2, "a percent sign without two hexadecimal digits"),
             ("a:%2x", 2, "a percent sign without two hexadecimal digits"),
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(error.offset(), 3);
         assert_eq!(
             error.to_string(),
-            "expected an absolute uri, got a character no uri holds bare at byte 3"
+            "expected an absolute URI, got a character that must be percent-encoded at byte 3"
         );
     }
 

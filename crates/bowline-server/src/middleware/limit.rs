@@ -20,7 +20,7 @@ impl Middleware for ConcurrencyLimit {
     fn call<'a>(&'a self, call: Call, notifier: Notifier, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             let Ok(_permit) = self.0.acquire().await else {
-                return Outcome::Failed(RpcError::internal("the server takes no more calls"));
+                return Outcome::Failed(RpcError::internal("the server no longer accepts calls"));
             };
             next.run(call, notifier).await
         })

@@ -112,7 +112,7 @@ impl OpenQuestion<'_> {
 }
 
 fn gone() -> RpcError {
-    RpcError::internal("the client went away without answering")
+    RpcError::internal("the client disconnected without answering")
 }
 
 impl Drop for OpenQuestion<'_> {

@@ -268,7 +268,7 @@ async fn an_answer_that_does_not_fit_its_form_is_refused() {
     let reply = peer.modern("tools/call", params).await;
     assert_eq!(reply["error"]["code"], -32602, "{reply}");
     let message = reply["error"]["message"].as_str().unwrap();
-    assert!(message.starts_with("the answer does not fit its form: "), "{message}");
+    assert!(message.starts_with("the answer does not match the form: "), "{message}");
 }
 
 /// What a state meets when it comes back the wrong way.
@@ -297,7 +297,7 @@ async fn a_state_that_was_altered_or_moved_is_refused() {
     let foreign = refused(|params, _| params["requestState"] = "bm90IG91cnM".into());
     assert!(altered.await.as_str().unwrap().contains("requestState"));
     assert_eq!(moved.await, "`requestState` was altered or belongs to another request");
-    assert_eq!(foreign.await, "`requestState` is not one of this server's");
+    assert_eq!(foreign.await, "`requestState` was not created by this server");
 }
 
 #[tokio::test]
@@ -493,7 +493,7 @@ async fn answers_are_held_against_the_pattern_of_their_field() {
         if fits {
             assert_eq!(reply["result"]["content"][0]["text"], given, "{shown}");
         } else {
-            assert!(shown.contains("`code`: expected a text that matches the pattern"), "{shown}");
+            assert!(shown.contains("`code`: expected text that matches the pattern"), "{shown}");
         }
     }
 }

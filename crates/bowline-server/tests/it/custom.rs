@@ -155,7 +155,7 @@ async fn reserved_names_are_refused_before_serving() {
         (method("rpc.x"), "reserved by JSON-RPC"),
         (notification("notifications/x"), "names that start with `notifications/` are reserved"),
         (notification("x"), "expected a prefix of your own"),
-        (method("a/b").method("a/b", lookup), "two methods are called `a/b`"),
+        (method("a/b").method("a/b", lookup), "two methods are named `a/b`"),
     ] {
         let error = refused(server);
         assert!(error.contains(part), "{error}");

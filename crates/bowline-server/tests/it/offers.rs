@@ -396,7 +396,7 @@ fn what_cannot_work_is_told_before_serving() {
     let schema = |value: Value| RawJson::of(&value).unwrap();
     assert_eq!(problem(Server::new("s").tool(Tool::new("a"))), "tool `a`: has no handler");
     let twice = Server::new("s").tool(Tool::new("a").handler(|| "x")).tool(Tool::new("a").handler(|| "y"));
-    assert_eq!(problem(twice), "two tools are called `a`");
+    assert_eq!(problem(twice), "two tools are named `a`");
     let spaced = problem(Server::new("s").tool(Tool::new("a b").handler(|| "x")));
     assert!(spaced.contains("the name holds ` `"), "{spaced}");
     let list = problem(

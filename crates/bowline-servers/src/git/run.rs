@@ -110,7 +110,7 @@ fn unfit(folder: &Path, reason: &str) -> Error {
 }
 
 fn elsewhere(top: &Path) -> String {
-    format!("its repository has the top `{}`", top.display())
+    format!("the top of its repository is `{}`", top.display())
 }
 
 impl Repository {

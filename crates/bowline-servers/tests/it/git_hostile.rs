@@ -388,7 +388,7 @@ fn a_directory_cannot_expose_another_repository() {
     // A repository that claims another directory is not served from there.
     let liar = repository();
     git(&liar.top, &["config", "core.worktree", victim.top.to_str().unwrap()]);
-    assert!(refused_at(&liar.top).contains("its repository has the top"));
+    assert!(refused_at(&liar.top).contains("the top of its repository is"));
     // Nor from its parent directory.
     let around = Folder::new();
     around.write("liar/secret", "");

@@ -77,7 +77,7 @@ impl<'a> Conversation<'a> {
             return if self.modern { told.or_else(|_| check(Revision::LATEST, None)) } else { told };
         };
         let Some(asked) = self.asked.get(&id.to_string()) else {
-            return Err(format!("nothing was asked with the id {id}"));
+            return Err(format!("response to unknown request {id}"));
         };
         // Before the handshake a result is of the legacy era, while a refusal may name what the modern one has.
         let opening = if frame.get("error").is_some() { Revision::LATEST } else { Revision::V2025_11_25 };

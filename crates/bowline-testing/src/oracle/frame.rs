@@ -30,8 +30,8 @@ pub(super) fn check(
 }
 
 fn message(oracle: &Oracle, revision: Revision, direction: Direction, frame: &Value) -> Result<(), String> {
-    let name = frame.get("method").and_then(Value::as_str).ok_or("`method` is not a text")?;
-    let method = Method::parse(name).ok_or_else(|| format!("no revision knows `{name}`"))?;
+    let name = frame.get("method").and_then(Value::as_str).ok_or("`method` is not a string")?;
+    let method = Method::parse(name).ok_or_else(|| format!("unknown method `{name}`"))?;
     let Some(allowed) = method.direction_in(revision) else {
         return Err(format!("{revision} has no `{name}`"));
     };
@@ -41,7 +41,7 @@ fn message(oracle: &Oracle, revision: Revision, direction: Direction, frame: &Va
         Direction::Both => true,
     };
     if !may {
-        return Err(format!("`{name}` comes from the wrong side in {revision}"));
+        return Err(format!("this side must not send `{name}` in {revision}"));
     }
     let has_id = frame.get("id").is_some();
     let envelope = match (method.kind(), has_id) {

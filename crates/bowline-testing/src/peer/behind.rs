@@ -80,7 +80,7 @@ impl Behind {
             .map_err(|error| failed(error.to_string()))?;
         let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = streams else {
-            return Err(failed("its streams are not there".into()));
+            return Err(failed("cannot open its pipes".into()));
         };
         let kept = Arc::new(Mutex::new(Vec::new()));
         let mut reader = JoinSet::new();

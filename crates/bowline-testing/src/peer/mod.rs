@@ -228,7 +228,7 @@ impl Peer {
         match timeout_at(until, self.behind.end()).await {
             Ok(Ok(())) => Ok(rest),
             Ok(Err(reason)) => Err(Error::unexpected(self.tell(&reason))),
-            Err(_) => Err(Error::timeout(self.tell("the server does not come to its end"))),
+            Err(_) => Err(Error::timeout(self.tell("the server did not exit in time"))),
         }
     }
 
@@ -272,7 +272,7 @@ impl Peer {
                     return Err(Error::closed(self.tell(&reason)));
                 }
                 Err(_) => {
-                    let reason = format!("expected {what}, but nothing came within {:?}", self.deadline);
+                    let reason = format!("expected {what}, got nothing within {:?}", self.deadline);
                     return Err(Error::timeout(self.tell(&reason)));
                 }
             }

@@ -171,7 +171,8 @@ impl Run<'_> {
             })
             .collect();
         let line = open.first().map_or(1, |frame| frame.line);
-        let reason = format!("the server's frame is none of those expected: {frame}\n{}", wanted.join("\n"));
+        let reason =
+            format!("the server's frame matches none of the expected ones: {frame}\n{}", wanted.join("\n"));
         self.differs(line, &reason)
     }
 
@@ -200,7 +201,7 @@ impl Run<'_> {
             return Ok(());
         }
         let lines: Vec<String> = rest.iter().map(|frame| format!("\n    {frame}")).collect();
-        let reason = format!("the server said more than expected:{}", lines.concat());
+        let reason = format!("unexpected frames from the server:{}", lines.concat());
         Err(self.place_at_end(Error::unexpected(self.with_history(&reason))))
     }
 

@@ -72,7 +72,7 @@ async fn waiting_in_vain_tells_the_conversation() {
     let error = peer.request("ping", json!({})).await.unwrap_err();
     assert!(error.is_timeout());
     let told = error.to_string();
-    assert!(told.contains("expected the response to request 1, but nothing came within 3s"), "{told}");
+    assert!(told.contains("expected the response to request 1, got nothing within 3s"), "{told}");
     assert!(told.contains(r#"> {"jsonrpc":"2.0","#), "{told}");
 }
 

@@ -62,8 +62,12 @@ async fn too_few_and_too_many_frames_are_told() {
         &["t.txtar:6: waiting for {\"b\":2}", "closed"],
     )
     .await;
-    check("-- server --\n{\"a\":1}\n", "{\"a\":1}\n{\"b\":2}\n", &["said more than expected", "{\"b\":2}"])
-        .await;
+    check(
+        "-- server --\n{\"a\":1}\n",
+        "{\"a\":1}\n{\"b\":2}\n",
+        &["unexpected frames from the server", "{\"b\":2}"],
+    )
+    .await;
 }
 
 #[tokio::test]

@@ -220,7 +220,7 @@ fn a_server_that_cannot_be_built_says_why_without_a_code() {
     }
     let broken = || Server::new("t").tool(Tool::new("no spaces").handler(|| ""));
     let error: BuildError = broken().build().expect_err("the name is not allowed");
-    let message = "tool `no spaces`: the name holds ` `; letters, digits, `_`, `-` and `.` are allowed";
+    let message = "tool `no spaces`: the name contains ` `; letters, digits, `_`, `-` and `.` are allowed";
     assert_eq!(error.to_string(), message);
     assert!(start(broken()).is_err_and(|error| error.is::<BuildError>()));
 }

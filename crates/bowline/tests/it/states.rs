@@ -299,7 +299,7 @@ async fn a_server_takes_over_what_another_one_offers() {
     assert_eq!(value["contents"][0]["text"], "6");
     peer.close().await;
     let twice = Server::new("t").with(atlas()).merge(Server::new("other").with(atlas())).build();
-    assert_eq!(twice.expect_err("both have it").to_string(), "two tools are called `first`");
+    assert_eq!(twice.expect_err("both have it").to_string(), "two tools are named `first`");
 }
 
 #[tokio::test]

@@ -21,13 +21,13 @@ fn check(revision: Revision, direction: Direction, frame: &Value, method: Option
 fn requests_have_their_side_and_their_revision() {
     let roots = json!({ "jsonrpc": "2.0", "id": 1, "method": "roots/list" });
     check(Revision::V2025_11_25, ServerToClient, &roots, None, "");
-    check(Revision::V2025_11_25, ClientToServer, &roots, None, "wrong side");
+    check(Revision::V2025_11_25, ClientToServer, &roots, None, "must not send");
     check(Revision::V2026_07_28, ServerToClient, &roots, None, "2026-07-28 has no `roots/list`");
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     check(Revision::V2024_11_05, ClientToServer, &list, None, "");
     check(Revision::V2026_07_28, ClientToServer, &list, None, "\"params\" is a required property");
     let unknown = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/lost" });
-    check(Revision::V2024_11_05, ClientToServer, &unknown, None, "no revision knows `tools/lost`");
+    check(Revision::V2024_11_05, ClientToServer, &unknown, None, "unknown method `tools/lost`");
 }
 
 #[test]
@@ -107,5 +107,5 @@ fn a_conversation_knows_what_is_answered_and_in_which_revision() {
     let told = conversation.received(&json!({ "jsonrpc": "2.0", "id": 2, "result": audio })).unwrap_err();
     assert!(told.contains("not a CallToolResult of 2024-11-05"), "{told}");
     let told = conversation.received(&json!({ "jsonrpc": "2.0", "id": "2", "result": {} })).unwrap_err();
-    assert!(told.contains("nothing was asked with the id \"2\""), "{told}");
+    assert!(told.contains("response to unknown request \"2\""), "{told}");
 }

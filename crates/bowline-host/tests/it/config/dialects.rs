@@ -35,7 +35,7 @@ fn claude_desktop() {
             [servers.linear]  # claude_desktop_config.json:13, mcpServers
             command = "npx"  # claude_desktop_config.json:14
             args = ["-y","mcp-remote@latest","https://mcp.linear.app/sse","--header","***"]  # claude_desktop_config.json:15
-            Advice: claude_desktop_config.json:14: mcpServers.linear.command: `mcp-remote` is not needed here; in place of `command` and `args` write `"url": "https://mcp.linear.app/sse"` and `"headers": { "Authorization": "***" }`"#]],
+            Advice: claude_desktop_config.json:14: mcpServers.linear.command: `mcp-remote` is not needed; replace `command` and `args` with `"url": "https://mcp.linear.app/sse"` and `"headers": { "Authorization": "***" }`"#]],
     );
 }
 
@@ -84,8 +84,8 @@ fn claude_code_of_a_project() {
 
             [servers.loose]  # .mcp.json:17, mcpServers, needs approval
             command = "loose"  # .mcp.json:17
-            Ignored: .mcp.json:8: mcpServers.api.oauth: `oauth` has no effect: nobody is signed in; put a token into `headers`
-            Ignored: .mcp.json:17: mcpServers.loose.autoApprove: ignored, because a file of a project may not loosen what is asked; write it into your own configuration"#]],
+            Ignored: .mcp.json:8: mcpServers.api.oauth: `oauth` has no effect: OAuth is not supported yet; put a token into `headers`
+            Ignored: .mcp.json:17: mcpServers.loose.autoApprove: ignored: project files cannot skip approvals; set it in your user configuration"#]],
     );
 }
 
@@ -175,9 +175,9 @@ fn vs_code() {
             env.PERPLEXITY_API_KEY = "${input:perplexity-key}"  # .vscode/mcp.json:12
             env.RETRIES = "***"  # .vscode/mcp.json:12
             env_file = "/srv/ada/shop/web/.env"  # .vscode/mcp.json:13
-            dev = …  # kept, means nothing here
-            sandbox = …  # kept, means nothing here
-            sandboxEnabled = …  # kept, means nothing here
+            dev = …  # unknown key, ignored
+            sandbox = …  # unknown key, ignored
+            sandboxEnabled = …  # unknown key, ignored
 
             [servers.github]  # .vscode/mcp.json:18, VS Code, needs approval
             url = "https://api.githubcopilot.com/mcp/"  # .vscode/mcp.json:18
@@ -220,8 +220,8 @@ fn zed() {
             command = "/usr/bin/nested"  # settings.json:7
             args = ["--stdio"]  # settings.json:7
             env.A = "***"  # settings.json:7
-            source = …  # kept, means nothing here
-            settings = …  # kept, means nothing here
+            source = …  # unknown key, ignored
+            settings = …  # unknown key, ignored
 
             [servers.remote]  # settings.json:10, Zed
             url = "https://remote.example.com/mcp"  # settings.json:10
@@ -232,7 +232,7 @@ fn zed() {
             command = "off"  # settings.json:11
             args = ["${UNSET}"]  # settings.json:11
             enabled = false  # settings.json:11
-            Ignored: settings.json:10: context_servers.remote.oauth: `oauth` has no effect: nobody is signed in; put a token into `headers`
+            Ignored: settings.json:10: context_servers.remote.oauth: `oauth` has no effect: OAuth is not supported yet; put a token into `headers`
             Skipped: settings.json:12: context_servers.mcp-server-github: `mcp-server-github` is an extension of Zed, which only Zed can start; add its command to use it here"#]],
     );
 }
@@ -254,7 +254,7 @@ fn goose() {
             enabled = true  # config.yaml:11
             request_timeout = "5m"  # config.yaml:26
             allow = ["search_code","get_issue"]  # config.yaml:27
-            name = …  # kept, means nothing here
+            name = …  # unknown key, ignored
 
             [servers.remote]  # config.yaml:28, Goose
             url = "https://api.example.com/mcp"  # config.yaml:32
@@ -262,16 +262,16 @@ fn goose() {
             description = ""  # config.yaml:31
             enabled = true  # config.yaml:37
             request_timeout = "1m"  # config.yaml:38
-            name = …  # kept, means nothing here
+            name = …  # unknown key, ignored
 
             [servers.older]  # config.yaml:39, Goose
             url = "https://older.example.com/events"  # config.yaml:39
             transport = "sse"  # config.yaml:39
             enabled = false  # config.yaml:39
-            name = …  # kept, means nothing here
-            Skipped: config.yaml:4: extensions.developer: `developer` is of the type `builtin`, which runs only inside of Goose
+            name = …  # unknown key, ignored
+            Skipped: config.yaml:4: extensions.developer: `developer` has type `builtin`, which only Goose can run
             Danger: config.yaml:23: extensions.github.envs.LD_PRELOAD: `LD_PRELOAD` changes which code the program runs
-            Skipped: config.yaml:40: extensions.script: `script` is of the type `inline_python`, which runs only inside of Goose"#]],
+            Skipped: config.yaml:40: extensions.script: `script` has type `inline_python`, which only Goose can run"#]],
     );
 }
 
@@ -289,11 +289,11 @@ fn registry_npm() {
             env.LOG_LEVEL = "***"  # server.json:25
             env.SEARCH_KEY = "{SEARCH_KEY}"  # server.json:24
             description = "Searches the web"  # server.json:5
-            title = …  # kept, means nothing here
-            version = …  # kept, means nothing here
-            repository = …  # kept, means nothing here
-            "$schema" = …  # kept, means nothing here
-            _meta = …  # kept, means nothing here
+            title = …  # unknown key, ignored
+            version = …  # unknown key, ignored
+            repository = …  # unknown key, ignored
+            "$schema" = …  # unknown key, ignored
+            _meta = …  # unknown key, ignored
             Command: server.json:9: packages[0]: published by io.github.ada; runs `npx -y @ada/search@1.0.2 start --region eu --safe /srv`"#]],
     );
 }
@@ -310,7 +310,7 @@ fn registry_container_in_the_older_spelling() {
             args = ["run","-i","--rm","-e","DB_PASSWORD","--mount","type=bind,src={source_path},dst=/project","--network","host","ghcr.io/ada/database:3.1.0","/project"]  # server.json:6
             env.DB_PASSWORD = "{DB_PASSWORD}"  # server.json:25
             description = "A database"  # server.json:3
-            version_detail = …  # kept, means nothing here
+            version_detail = …  # unknown key, ignored
             Command: server.json:6: packages[0]: published by io.github.ada; runs `docker run -i --rm -e DB_PASSWORD --mount type=bind,src={source_path},dst=/project --network host ghcr.io/ada/database:3.1.0 /project`"#]],
     );
 }
@@ -328,7 +328,7 @@ fn registry_prefers_a_remote() {
             headers.X-API-Key = "{X-API-Key}"  # server.json:14
             headers.X-Region = "***"  # server.json:16
             description = "Local and remote"  # server.json:3
-            version = …  # kept, means nothing here"#]],
+            version = …  # unknown key, ignored"#]],
     );
 }
 
@@ -366,12 +366,12 @@ fn registry_runtimes() {
         oci: published by a; runs `docker run -i --rm pkg:1.2.3 go`
         nuget: published by a; runs `dnx pkg@1.2.3 --yes -- go`
         cargo: install it first with `cargo install --locked pkg@1.2.3` | published by a; runs `pkg go`
-        mcpb: bundles are not unpacked here; install it and add its command | `a/b` has no package or remote that can be used here
+        mcpb: bundles are not supported; install it and add its command | `a/b` has no supported package or remote
         npm: published by a; runs `bunx pkg@1.2.3`
         npm: published by a; runs `pipx run pkg==1.2.3`
         npm: published by a; runs `podman run -i --rm pkg:1.2.3`
-        npm: the package serves HTTP by itself; start it and add its URL | `a/b` has no package or remote that can be used here
-        npm: `npx -c` runs code that is written in the arguments | published by a; runs `npx -y -c id pkg@1.2.3`
+        npm: the package is an HTTP server; start it and add its URL | `a/b` has no supported package or remote
+        npm: `npx -c` runs code from its arguments | published by a; runs `npx -y -c id pkg@1.2.3`
     "#]].assert_eq(&shown);
 }
 

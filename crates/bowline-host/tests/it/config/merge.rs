@@ -38,7 +38,7 @@ fn a_later_file_wins_and_a_higher_scope_wins_over_order() {
     let config = load(&[("project.json", Scope::Project, PROJECT), ("user.json", Scope::User, USER)]);
     // What the user allows their own server is not for one of the project that has its name.
     assert_eq!(programs(&config), ["a=user-a", "b=user-b", "c=project-c"]);
-    expect!["(Ignored) project.json:1: b: ignored, because your own server at user.json:1 has this name; rename one of the two"].assert_eq(&notices(&config));
+    expect!["(Ignored) project.json:1: b: ignored: your server at user.json:1 has the same name; rename one of them"].assert_eq(&notices(&config));
 }
 
 #[test]
@@ -94,17 +94,17 @@ file = "/dev/null"
     let config = load(&[("bowline.toml", Scope::User, own), ("shop/bowline.toml", Scope::Project, project)]);
     assert_eq!(config.errors, []);
     expect![[r#"
-        (Ignored) shop/bowline.toml:6: servers.theirs.trusted: ignored, because a file of a project may not loosen what is asked; write it into your own configuration
-        (Ignored) shop/bowline.toml:7: servers.theirs.auto_approve: ignored, because a file of a project may not loosen what is asked; write it into your own configuration
-        (Ignored) shop/bowline.toml:10: servers.mine.auto_approve: ignored, because a file of a project may not loosen what is asked; write it into your own configuration
-        (Ignored) shop/bowline.toml:2: include: ignored, because a file of a project may only include files of the project
-        (Ignored) shop/bowline.toml:2: include: ignored, because a file of a project may only include files of the project
-        (Ignored) shop/bowline.toml:23: gateway: ignored, because a file of a project may not set it; write it into your own configuration
-        (Ignored) shop/bowline.toml:26: sampling: ignored, because a file of a project may not set it; write it into your own configuration
-        (Ignored) shop/bowline.toml:31: audit: ignored, because a file of a project may not set it; write it into your own configuration
-        (Ignored) shop/bowline.toml:13: rules[0]: ignored, because a file of a project may only deny; write it into your own configuration
-        (Ignored) shop/bowline.toml:16: rules[1]: ignored, because a file of a project may only deny; write it into your own configuration
-        (Ignored) shop/bowline.toml:9: servers.mine: ignored, because a file of a project may not change your own server"#]].assert_eq(&notices(&config));
+        (Ignored) shop/bowline.toml:6: servers.theirs.trusted: ignored: project files cannot skip approvals; set it in your user configuration
+        (Ignored) shop/bowline.toml:7: servers.theirs.auto_approve: ignored: project files cannot skip approvals; set it in your user configuration
+        (Ignored) shop/bowline.toml:10: servers.mine.auto_approve: ignored: project files cannot skip approvals; set it in your user configuration
+        (Ignored) shop/bowline.toml:2: include: ignored: project files can only include files of the same project
+        (Ignored) shop/bowline.toml:2: include: ignored: project files can only include files of the same project
+        (Ignored) shop/bowline.toml:23: gateway: ignored in project files; set it in your user configuration
+        (Ignored) shop/bowline.toml:26: sampling: ignored in project files; set it in your user configuration
+        (Ignored) shop/bowline.toml:31: audit: ignored in project files; set it in your user configuration
+        (Ignored) shop/bowline.toml:13: rules[0]: ignored: rules in project files can only deny; add it to your user configuration
+        (Ignored) shop/bowline.toml:16: rules[1]: ignored: rules in project files can only deny; add it to your user configuration
+        (Ignored) shop/bowline.toml:9: servers.mine: ignored: project files cannot change servers of your user configuration"#]].assert_eq(&notices(&config));
     let theirs = config.upstream("theirs").expect("it has a command");
     assert!(!theirs.settings.trusted && theirs.settings.auto_approve.is_empty() && theirs.needs_approval());
     let mine = config.upstream("mine").expect("it has a command");

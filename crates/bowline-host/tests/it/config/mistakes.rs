@@ -44,22 +44,22 @@ fn mcp_servers() {
   }
 }"#,
         &expect![[r#"
-            mcp.json:3:26: mcpServers.line.command: expected a program alone, got a whole command line; write `"command": "npx"` and `"args": ["-y", "some-server"]`
+            mcp.json:3:26: mcpServers.line.command: expected a program name, got a command line; write `"command": "npx"` and `"args": ["-y", "some-server"]`
             mcp.json:4:41: mcpServers.args.args: expected an array of strings, got a string; write `"args": ["-y", "some-server"]`
             mcp.json:5:52: mcpServers.port.args[1]: expected a string, got `8080`; write `"8080"`
-            mcp.json:6:33: mcpServers.both: expected either `command` or `url`, got both; keep the one that is meant
+            mcp.json:6:33: mcpServers.both: expected either `command` or `url`, got both; remove one of them
             mcp.json:7:16: mcpServers.neither: expected `command` or `url`, got neither; write `"command": "npx"` and `"args": ["-y", "some-server"]`, or `"url": "https://example.com/mcp"`
-            mcp.json:8:14: mcpServers.typed: expected `command` because `type` is `stdio`, got `url`; write `"type": "http"`
+            mcp.json:8:14: mcpServers.typed: `type` is `stdio`, which requires `command`, not `url`; write `"type": "http"`
             mcp.json:9:16: mcpServers.untyped: expected `url` because of `type`, got none; write `"url": "https://example.com/mcp"`
             mcp.json:10:23: mcpServers.type.type: expected one of `stdio`, `http`, `sse`, got `htpp`; write `"type": "http"`
-            mcp.json:11:21: mcpServers.ws.type: WebSocket is no transport of the protocol; write `"type": "http"` if the server has it
+            mcp.json:11:21: mcpServers.ws.type: WebSocket is not supported by MCP; write `"type": "http"` if the server supports HTTP
             mcp.json:12:21: mcpServers.url.url: expected a URL with `https://` or `http://`, got `a.example/mcp`; write `"url": "https://example.com/mcp"`
             mcp.json:13:24: mcpServers.scheme.url: expected a URL with `https://` or `http://`, got `file:///etc/passwd`; write `"url": "https://example.com/mcp"`
             mcp.json:14:39: mcpServers.env.env: expected an object with a string for each name, got an array; write `"env": { "NAME": "value" }`
             mcp.json:15:47: mcpServers.null.env.A: expected a string, got null; write `"A": "value"`
-            mcp.json:16:49: mcpServers.name.env.A=B: expected the name of a variable without `=`; write `"NAME": "value"`
-            mcp.json:17:65: mcpServers.header.headers.X Y: expected the name of a header; write a name such as `Authorization`
-            mcp.json:18:62: mcpServers.break.headers.X: expected one line of text, got a control character
+            mcp.json:16:49: mcpServers.name.env.A=B: invalid variable name `A=B`; write `"NAME": "value"`
+            mcp.json:17:65: mcpServers.header.headers.X Y: invalid header name `X Y`; write a name such as `Authorization`
+            mcp.json:18:62: mcpServers.break.headers.X: the header value contains a control character
             mcp.json:19:45: mcpServers.flag.disabled: expected `true` or `false` without quotes, got `true`; write `"disabled": true`
             mcp.json:20:44: mcpServers.time.timeout: expected a number of milliseconds, got `soon`; write `"timeout": 30000`
             mcp.json:21:71: mcpServers.port2.oauth.callbackPort: expected a port up to 65535, got `70000`; write `"callbackPort": 8765`
@@ -67,15 +67,15 @@ fn mcp_servers() {
             mcp.json:23:27: mcpServers.empty.command: expected a program, got nothing; write `"command": "npx"`
             mcp.json:24:5: mcpServers.: expected a name for the server, got nothing; give the server another name
             mcp.json:25:5: mcpServers.workspace: the name `workspace` is reserved; give the server another name
-            mcp.json:26:5: mcpServers.a<U+202E>b: expected a name without characters that cannot be seen; give the server another name
+            mcp.json:26:5: mcpServers.a<U+202E>b: the name contains invisible characters; give the server another name
             mcp.json:27:13: mcpServers.typo: expected `command` or `url`, got neither; write `"command": "npx"` and `"args": ["-y", "some-server"]`, or `"url": "https://example.com/mcp"`
-            mcp.json:28:49: mcpServers.twice.args: expected each name once, this one is already at line 28; keep one of them
-            mcp.json:29:28: mcpServers.secret.command: expected a program alone, got a whole command line; write `"command": "npx"` and `"args": ["--token", "***"]`
+            mcp.json:28:49: mcpServers.twice.args: duplicate key, first defined at line 28; keep one of them
+            mcp.json:29:28: mcpServers.secret.command: expected a program name, got a command line; write `"command": "npx"` and `"args": ["--token", "***"]`
             mcp.json:30:44: mcpServers.secrets.args: expected an array of strings, got a string; write `"args": ["--token", "***", "--key=***"]`
             mcp.json:30:82: mcpServers.secrets.env: expected an object with a string for each name, got a string; write `"env": { "NAME": "value" }`
             mcp.json:31:56: mcpServers.bearer.headers: expected an object with a string for each name, got a string; write `"headers": { "NAME": "value" }`
-            (Ignored) mcp.json:21: mcpServers.port2.oauth: `oauth` has no effect: nobody is signed in; put a token into `headers`
-            (Unknown) mcp.json:27: mcpServers.typo.comand: unknown member, kept as it is; did you mean `command`?
+            (Ignored) mcp.json:21: mcpServers.port2.oauth: `oauth` has no effect: OAuth is not supported yet; put a token into `headers`
+            (Unknown) mcp.json:27: mcpServers.typo.comand: unknown key, ignored; did you mean `command`?
         "#]],
     );
 }
@@ -99,10 +99,10 @@ fn unknown_members_are_told_once_and_kept() {
         "mcp.json",
         text,
         &expect![[r#"
-        (Unknown) mcp.json:2: mcpServers.a.comand: unknown member, kept as it is
-        (Unknown) mcp.json:2: mcpServers.a.agrs: unknown member, kept as it is; did you mean `args`?
-        (Unknown) mcp.json:2: mcpServers.a.colour: unknown member, kept as it is
-        (Unknown) mcp.json:3: mcpServers.b.env_file: unknown member, kept as it is; did you mean `envFile`?
+        (Unknown) mcp.json:2: mcpServers.a.comand: unknown key, ignored
+        (Unknown) mcp.json:2: mcpServers.a.agrs: unknown key, ignored; did you mean `args`?
+        (Unknown) mcp.json:2: mcpServers.a.colour: unknown key, ignored
+        (Unknown) mcp.json:3: mcpServers.b.env_file: unknown key, ignored; did you mean `envFile`?
     "#]],
     );
     let config = load(&[("mcp.json", Scope::User, text)]);
@@ -132,14 +132,14 @@ fn vs_code() {
         &expect![[r#"
             .vscode/mcp.json:3:5: inputs[0]: expected `id`, got none; write `"id": "token"`
             .vscode/mcp.json:4:15: inputs[1].type: expected one of `promptString`, `pickString`, `command`, got `promtString`; write `"type": "promptString"`
-            .vscode/mcp.json:6:37: inputs[3].id: expected each id once, `c` is already there; give one of them another id
+            .vscode/mcp.json:6:37: inputs[3].id: duplicate input id `c`; give one of them another id
             .vscode/mcp.json:10:66: servers.a.env.B: expected a string, got an object; write `"B": "value"`
             .vscode/mcp.json:11:44: servers.b.env.A: the input `c` has no value; give it a value or a `default`
-            .vscode/mcp.json:12:37: servers.c.cwd: `${workspaceFolder:api}` stands for nothing: there is no workspace folder `api`; write the path itself
-            .vscode/mcp.json:13:39: servers.d.args[0]: `${command:pick}` is no variable that is known here; write `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${input:id}`, `${userHome}` or `${workspaceFolder}`, or `$${` for the characters themselves
-            .vscode/mcp.json:13:58: servers.d.args[1]: `${config:x}` is no variable that is known here; write `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${input:id}`, `${userHome}` or `${workspaceFolder}`, or `$${` for the characters themselves
-            (Skipped) .vscode/mcp.json:5: inputs[2]: commands of the editor are not run; the input `c` is asked for instead
-            (Unknown) .vscode/mcp.json:8: input: unknown member, kept as it is
+            .vscode/mcp.json:12:37: servers.c.cwd: cannot expand `${workspaceFolder:api}`: there is no workspace folder `api`; write the path itself
+            .vscode/mcp.json:13:39: servers.d.args[0]: unknown variable `${command:pick}`; write `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${input:id}`, `${userHome}` or `${workspaceFolder}`, or `$${` for a literal `${`
+            .vscode/mcp.json:13:58: servers.d.args[1]: unknown variable `${config:x}`; write `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${input:id}`, `${userHome}` or `${workspaceFolder}`, or `$${` for a literal `${`
+            (Skipped) .vscode/mcp.json:5: inputs[2]: VS Code commands are not supported; you are asked for the input `c` instead
+            (Unknown) .vscode/mcp.json:8: input: unknown key, ignored
         "#]],
     );
 }
@@ -161,11 +161,11 @@ fn zed() {
         &expect![[r#"
             settings.json:3:23: context_servers.a.command: expected `path`, got none; write `"path": "npx"`
             settings.json:4:46: context_servers.b.command.args: expected an array of strings, got a string; write `"args": ["y"]`
-            settings.json:5:28: context_servers.c: expected either `command` or `url`, got both; keep the one that is meant
+            settings.json:5:28: context_servers.c: expected either `command` or `url`, got both; remove one of them
             settings.json:6:10: context_servers.d: expected `command` or `url`, got neither; write `"command": "npx"` and `"args": ["-y", "some-server"]`, or `"url": "https://example.com/mcp"`
             settings.json:7:39: context_servers.e.timeout: expected a time such as `30s` or a number of seconds, got `-1`; write `"timeout": "30s"`
             settings.json:8:10: context_servers.f: expected an object, got a number; write its members in braces or as a section
-            (Unknown) settings.json:6: context_servers.d.comand: unknown member, kept as it is; did you mean `command`?
+            (Unknown) settings.json:6: context_servers.d.comand: unknown key, ignored; did you mean `command`?
         "#]],
     );
 }
@@ -350,13 +350,13 @@ mode = true
             bowline.toml:11:9: servers.a.allow: expected an array of strings, got a string; write `allow = ["read_*"]`
             bowline.toml:12:12: servers.a.revision: expected one of `2024-11-05`, `2025-03-26`, `2025-06-18`, `2025-11-25`, `2026-07-28`, got `2025-06-19`; write `revision = "2025-06-18"`
             bowline.toml:13:21: servers.a.limits.memory: expected a size such as `512MiB` or a number of bytes, got `lots`; write `memory = "512MiB"`
-            bowline.toml:14:28: servers.a.rename.y: expected each new name once, `same` is given to `x` too; choose another name
+            bowline.toml:14:28: servers.a.rename.y: duplicate name `same`, also used for `x`; choose another name
             bowline.toml:14:40: servers.a.rename.z: expected a name of letters, digits, `_`, `-` and `.`, got `with space`; choose another name
             bowline.toml:15:9: servers.a.roots: expected an array of roots, got `~/x`; write `roots = [{ uri = "file:///srv/project", name = "project" }]`
-            bowline.toml:16:1: servers.a.headers: `headers` means something only beside `url`, which is not there; add `url` or remove `headers`
+            bowline.toml:16:1: servers.a.headers: `headers` requires `url`, which is missing; add `url` or remove `headers`
             bowline.toml:20:13: servers.b.transport: expected one of `auto`, `http`, `sse`, got `ws`; write `transport = "auto"`
-            bowline.toml:21:1: servers.b.args: `args` means something only beside `command`, which is not there; add `command` or remove `args`
-            bowline.toml:27:1: servers.d.args: `args` means something only beside `command`, which is not there; add `command` or remove `args`
+            bowline.toml:21:1: servers.b.args: `args` requires `command`, which is missing; add `command` or remove `args`
+            bowline.toml:27:1: servers.d.args: `args` requires `command`, which is missing; add `command` or remove `args`
             bowline.toml:30:10: gateway.listen: expected an address and a port, got `8080`; write `listen = "127.0.0.1:7337"`
             bowline.toml:31:8: gateway.path: expected a path that begins with `/`, got `mcp`; write `path = "/mcp"`
             bowline.toml:32:12: gateway.max_name: expected a length between 16 and 128, got `1000`; write `max_name = 60`
@@ -368,14 +368,14 @@ mode = true
             bowline.toml:44:2: rules: expected `rules`, got `rules2`; write `rules`, or remove it
             bowline.toml:47:51: sampling.models[0].cost: expected a number between 0 and 1, got `3`; write `cost = 0.5`
             bowline.toml:47:56: sampling.models[1]: expected `name`, got none; write `name = "model-name"`
-            bowline.toml:47:80: sampling.models: the model `n` is of the provider `locl`, which is not there; add `[sampling.providers.locl]`
+            bowline.toml:47:80: sampling.models: model `n` refers to the unknown provider `locl`; add `[sampling.providers.locl]`
             bowline.toml:50:8: sampling.providers.local.kind: expected one of `openai`, `anthropic`, got `ollama`; write `kind = "openai"`
-            bowline.toml:54:1: sampling.providers.cloud.api_key: expected the place of the key, got the key itself; write `key_env = "OPENAI_API_KEY"`
-            bowline.toml:56:12: sampling.providers.cloud: expected either `key_env` or `key_file`, got both; keep the one that is meant
+            bowline.toml:54:1: sampling.providers.cloud.api_key: API keys are not allowed in this file; write `key_env = "OPENAI_API_KEY"`
+            bowline.toml:56:12: sampling.providers.cloud: expected either `key_env` or `key_file`, got both; remove one of them
             bowline.toml:59:8: audit.keep: expected a whole number, got `-1`; write `keep = 5`
             bowline.toml:62:8: disclosure.mode: expected one of `auto`, `off`, `on`, got `true`; write `mode = "auto"`
-            bowline.toml:23:10: servers.c: expected `command` or `url`, since no other file has a server of this name; write `command = "npx"` or `url = "https://example.com/mcp"`
-            (Unknown) bowline.toml:13: servers.a.limits.file: unknown member, kept as it is; did you mean `files`?
+            bowline.toml:23:10: servers.c: missing `command` or `url`; no other file defines this server; write `command = "npx"` or `url = "https://example.com/mcp"`
+            (Unknown) bowline.toml:13: servers.a.limits.file: unknown key, ignored; did you mean `files`?
         "#]],
     );
 }
@@ -400,8 +400,8 @@ fn dangers_are_told() {
   "c": { "command": "node", "args": ["server.js"], "env": { "NODE_OPTIONS": "--require x", "ld_preload": "x", "DYLD_X": "y" } }
 } }"#,
         &expect![[r#"
-            (Danger) mcp.json:2: mcpServers.a.args: `sh -c` runs code that is written in the arguments
-            (Danger) mcp.json:3: mcpServers.b.args: `npx -c` runs code that is written in the arguments
+            (Danger) mcp.json:2: mcpServers.a.args: `sh -c` runs code from its arguments
+            (Danger) mcp.json:3: mcpServers.b.args: `npx -c` runs code from its arguments
             (Danger) mcp.json:4: mcpServers.c.env.DYLD_X: `DYLD_X` changes which code the program runs
             (Danger) mcp.json:4: mcpServers.c.env.NODE_OPTIONS: `NODE_OPTIONS` changes which code the program runs
             (Danger) mcp.json:4: mcpServers.c.env.ld_preload: `ld_preload` changes which code the program runs
@@ -436,7 +436,7 @@ colour = "red"
             bowline.toml:7:1: sampling.max_token_per_hour: expected one of `max_tokens_per_call`, `max_tokens_per_hour`, `max_tokens_per_server`, `models`, `providers`, `timeout`, got `max_token_per_hour`; did you mean `max_tokens_per_hour`?
             bowline.toml:8:3: rules: expected `rules`, got `rule`; write `rules`, or remove it
             bowline.toml:12:1: servers.a.deny: expected `deny`, got `denny`; write `deny`, or remove it
-            (Unknown) bowline.toml:15: servers.b.colour: unknown member, kept as it is
+            (Unknown) bowline.toml:15: servers.b.colour: unknown key, ignored
         "#]],
     );
 }

@@ -29,7 +29,7 @@ fn broken_json() {
         (
             "{\n  \"mcpServers\": {\n    \"a\": { \"command\": \"x\" \"args\": [] }\n  }\n}",
             expect![[r#"
-            mcp.json:3:26: expected `,` between members; put a comma at the end of the member before
+            mcp.json:3:26: expected `,` between members; add a comma after the previous member
         "#]],
         ),
         (
@@ -65,7 +65,7 @@ fn broken_json() {
         (
             "{ \"mcpServers\": { \"ä\": { \"command\": \"C:\\dir\" } } }",
             expect![[r#"
-                mcp.json:1:40: expected an escape that JSON knows; write a backslash itself as `\\`
+                mcp.json:1:40: invalid escape sequence; write a backslash as `\\`
             "#]],
         ),
         (
@@ -107,7 +107,7 @@ fn names_twice_are_refused() {
         "mcp.json",
         text,
         &expect![[r#"
-            mcp.json:3:3: mcpServers.a: expected each name once, this one is already at line 2; keep one of them
+            mcp.json:3:3: mcpServers.a: duplicate key, first defined at line 2; keep one of them
         "#]],
     );
 }
@@ -136,7 +136,7 @@ fn broken_yaml() {
         (
             "a: 1\n---\nb: 2\n",
             expect![[r#"
-            config.yaml:2:1: expected one document in the file, got a second one; remove everything from the second `---` on
+            config.yaml:2:1: the file contains more than one document; remove the second `---` and everything after it
         "#]],
         ),
         (
@@ -148,7 +148,7 @@ fn broken_yaml() {
         (
             "extensions:\n  a: { type: stdio, type: sse }\n",
             expect![[r#"
-                config.yaml:2:21: extensions.a.type: expected each name once, this one is already at line 2; keep one of them
+                config.yaml:2:21: extensions.a.type: duplicate key, first defined at line 2; keep one of them
             "#]],
         ),
         (
@@ -174,7 +174,7 @@ fn yaml_aliases_cannot_grow_without_bound() {
         "config.yaml",
         &text,
         &expect![[r#"
-        config.yaml:5:45: expected at most 100000 values, aliases written out
+        config.yaml:5:45: more than 100000 values with aliases expanded
     "#]],
     );
     let (open, close) = ("[".repeat(100), "]".repeat(100));

@@ -89,19 +89,19 @@ fn what_stands_for_nothing() {
     check(
         "${NAME",
         &expect![[r#"
-        mcp.json:1:51: mcpServers.a.args[0]: expected `}` after `${`; close the variable with `}`, or write `$${` for the characters themselves
+        mcp.json:1:51: mcpServers.a.args[0]: expected `}` after `${`; close the variable with `}`, or write `$${` for a literal `${`
     "#]],
     );
     check(
         "${}",
         &expect![[r#"
-        mcp.json:1:51: mcpServers.a.args[0]: `${}` is no variable that is known here; write `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${input:id}`, `${userHome}` or `${workspaceFolder}`, or `$${` for the characters themselves
+        mcp.json:1:51: mcpServers.a.args[0]: unknown variable `${}`; write `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${input:id}`, `${userHome}` or `${workspaceFolder}`, or `$${` for a literal `${`
     "#]],
     );
     check(
         "${keychain:x}",
         &expect![[r#"
-        mcp.json:1:51: mcpServers.a.args[0]: `${keychain:x}` is no variable that is known here; write `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${input:id}`, `${userHome}` or `${workspaceFolder}`, or `$${` for the characters themselves
+        mcp.json:1:51: mcpServers.a.args[0]: unknown variable `${keychain:x}`; write `${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${input:id}`, `${userHome}` or `${workspaceFolder}`, or `$${` for a literal `${`
     "#]],
     );
     check(
@@ -113,28 +113,28 @@ fn what_stands_for_nothing() {
     check(
         "${workspaceFolder:api}",
         &expect![[r#"
-        mcp.json:1:51: mcpServers.a.args[0]: `${workspaceFolder:api}` stands for nothing: there is no workspace folder `api`; write the path itself
+        mcp.json:1:51: mcpServers.a.args[0]: cannot expand `${workspaceFolder:api}`: there is no workspace folder `api`; write the path itself
     "#]],
     );
     check(
         "${cmd:echo x}",
         &expect![[r#"
-        mcp.json:1:51: mcpServers.a.args[0]: `${cmd:…}` is not allowed here; allow commands explicitly, or use a variable or an input
+        mcp.json:1:51: mcpServers.a.args[0]: `${cmd:…}` is disabled; allow commands explicitly, or use a variable or an input
     "#]],
     );
     let nested = format!("{}x{}", "${A:-".repeat(20), "}".repeat(20));
     check(
         &nested,
         &expect![[r#"
-        mcp.json:1:51: mcpServers.a.args[0]: expected at most 8 defaults inside of each other; write the innermost default itself
+        mcp.json:1:51: mcpServers.a.args[0]: defaults are nested more than 8 deep; replace the innermost variable with its value
     "#]],
     );
     let bare = Environment::new([("A", "b")]);
     expect![[r#"
-        mcp.json:1:51: mcpServers.a.args[0]: `${userHome}` stands for nothing: there is no home directory; write the path itself
+        mcp.json:1:51: mcpServers.a.args[0]: cannot expand `${userHome}`: there is no home directory; write the path itself
     "#]].assert_eq(&argument_in(bare.clone(), Scope::User, "${userHome}").unwrap_err());
     expect![[r#"
-        mcp.json:1:51: mcpServers.a.args[0]: `${workspaceFolder}` stands for nothing: there is no workspace folder; write the path itself
+        mcp.json:1:51: mcpServers.a.args[0]: cannot expand `${workspaceFolder}`: there is no workspace folder; write the path itself
     "#]].assert_eq(&argument_in(bare, Scope::User, "${workspaceFolder}").unwrap_err());
 }
 
@@ -165,13 +165,13 @@ fn commands_run_only_where_they_are_allowed() {
     let value = argument_in(allowed(), Scope::User, "${cmd:echo 'a b' c}");
     assert_eq!(value, Ok(("a b|c".to_owned(), true)));
     expect![[r#"
-        mcp.json:1:51: mcpServers.a.args[0]: `${cmd:…}` is not run for a file of a project; move the server to your own configuration, or use a variable or an input
+        mcp.json:1:51: mcpServers.a.args[0]: `${cmd:…}` is not allowed in project files; move the server to your own configuration, or use a variable or an input
     "#]].assert_eq(&argument_in(allowed(), Scope::Project, "${cmd:echo x}").unwrap_err());
     expect![[r#"
-        mcp.json:1:51: mcpServers.a.args[0]: `${cmd:…}` failed: `nothing` did not start; run it by hand to see why
+        mcp.json:1:51: mcpServers.a.args[0]: `${cmd:…}` failed: `nothing` did not start; run the command in a terminal to see why
     "#]].assert_eq(&argument_in(allowed(), Scope::User, "${cmd:rm x}").unwrap_err());
     expect![[r#"
-        mcp.json:1:51: mcpServers.a.args[0]: expected the quotes to be closed; quote each argument on its own
+        mcp.json:1:51: mcpServers.a.args[0]: unclosed quote; quote each argument separately
     "#]]
     .assert_eq(&argument_in(allowed(), Scope::User, "${cmd:echo 'x}").unwrap_err());
 }

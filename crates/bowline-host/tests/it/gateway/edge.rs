@@ -114,7 +114,7 @@ async fn the_token_opens_what_is_not_for_everybody() {
     check(&served.call("far__fast", wrong).await, "401", "error=\"invalid_token\"");
     check(&served.get("/metrics", "").await, "401", "www-authenticate");
     check(&served.get("/elsewhere", "").await, "401", "www-authenticate");
-    check(&served.get("/elsewhere", TOKEN).await, "404", "nothing here");
+    check(&served.get("/elsewhere", TOKEN).await, "404", "not found");
     check(&served.call("far__fast", TOKEN).await, "200", "fast is done");
     let numbers = served.get("/metrics", TOKEN).await;
     check(&numbers, "200", "content-type: text/plain; version=0.0.4");
@@ -176,7 +176,7 @@ async fn a_token_that_is_not_there_lets_nobody_in() {
     // V-66
     let gateway = gateway("[gateway]\ntoken_env = \"NOT_THERE\"\n");
     let error = gateway.http().unwrap_err();
-    assert_eq!(error.to_string(), "gateway.token_env: there is no variable `NOT_THERE`");
+    assert_eq!(error.to_string(), "gateway.token_env: the environment variable `NOT_THERE` is not set");
     assert_eq!(gateway.problems(), error.problems());
     // Whoever started the process may still talk to it.
     assert!(gateway.open().is_ok());

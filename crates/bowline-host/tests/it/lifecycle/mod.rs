@@ -201,10 +201,7 @@ async fn a_server_that_takes_too_long_to_start_is_given_up() {
     let mut peer = caller(&handle).await;
     assert_eq!(tools(&mut peer).await.len(), 4);
     let error = call(&mut peer, "hung__id").await.unwrap_err();
-    assert!(
-        error.contains("`hung` is not available: the server did not start: no answer within 300ms"),
-        "{error}"
-    );
+    assert!(error.contains("`hung` is not available: starting the server timed out after 300ms"), "{error}");
     until("its process ends", || hung.alive() == 0).await;
     host.close().await;
 }

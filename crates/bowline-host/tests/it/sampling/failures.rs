@@ -149,14 +149,14 @@ async fn too_many_requests() {
         Site::anthropic,
         vec![limited().header("retry-after-ms", "1"), limited().header("retry-after-ms", "1")],
         expect![[r#"
-            provider `prov`, model `m-1`: it limits requests: 429 Too Many Requests, rate_limit_error: This request would exceed your rate limit.
+            provider `prov`, model `m-1`: it is rate limiting requests: 429 Too Many Requests, rate_limit_error: This request would exceed your rate limit.
             -32603 the model provider is rate limiting the client; try again later
         "#]],
     )
     .await;
     // Not for as long as that.
     fails(Site::anthropic, vec![limited().header("retry-after", "3600")], expect![[r#"
-        provider `prov`, model `m-1`: it limits requests: 429 Too Many Requests, rate_limit_error: This request would exceed your rate limit.
+        provider `prov`, model `m-1`: it is rate limiting requests: 429 Too Many Requests, rate_limit_error: This request would exceed your rate limit.
         -32603 the model provider is rate limiting the client; try again later
     "#]]).await;
     // Nor when it would not help.
@@ -171,7 +171,7 @@ async fn too_many_requests() {
             ),
         )],
         expect![[r#"
-            provider `prov`, model `m-1`: it limits requests: 429 Too Many Requests, insufficient_quota: You exceeded your current quota, please check your plan and billing details.
+            provider `prov`, model `m-1`: it is rate limiting requests: 429 Too Many Requests, insufficient_quota: You exceeded your current quota, please check your plan and billing details.
             -32603 the model provider is rate limiting the client; try again later
         "#]],
     )

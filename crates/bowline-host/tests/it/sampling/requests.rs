@@ -148,9 +148,9 @@ fn one(block: &str) -> String {
 async fn audio_is_given_to_those_that_take_it() {
     let wav = one(r#"{"type":"audio","data":"UklGRg==","mimeType":"audio/x-wav"}"#);
     open_ai(&wav, expect![[r#"{"model":"m-1","messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"UklGRg==","format":"wav"}}]}],"max_tokens":9}"#]]).await;
-    unfit(&wav, None, Some(expect!["the model takes no audio"])).await;
+    unfit(&wav, None, Some(expect!["the model does not support audio"])).await;
     let ogg = one(r#"{"type":"audio","data":"T2dnUw==","mimeType":"audio/ogg"}"#);
-    unfit(&ogg, Some(expect!["the model takes audio as wav or mp3, not as `audio/ogg`"]), None).await;
+    unfit(&ogg, Some(expect!["unsupported audio type `audio/ogg`; expected WAV or MP3"]), None).await;
     let mpeg = one(r#"{"type":"audio","data":"SUQz","mimeType":"audio/mpeg"}"#);
     open_ai(&mpeg, expect![[r#"{"model":"m-1","messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"SUQz","format":"mp3"}}]}],"max_tokens":9}"#]]).await;
 }
@@ -159,17 +159,13 @@ async fn audio_is_given_to_those_that_take_it() {
 async fn what_no_model_takes_is_refused_with_the_reason() {
     // proves: SAMP-33
     let tiff = one(r#"{"type":"image","data":"SUkq","mimeType":"image/tiff"}"#);
-    unfit(
-        &tiff,
-        None,
-        Some(expect!["the model takes images as jpeg, png, gif or webp, not as `image/tiff`"]),
-    )
-    .await;
+    unfit(&tiff, None, Some(expect!["unsupported image type `image/tiff`; expected JPEG, PNG, GIF or WebP"]))
+        .await;
     let odd = one(r#"{"type":"image","data":"not base64!","mimeType":"image/png"}"#);
     let data = || Some(expect!["expected the data of `image/png` to be Base64"]);
     unfit(&odd, data(), data()).await;
     let video = one(r#"{"type":"video","data":"x"}"#);
-    let unknown = || Some(expect!["content of the type `video` is not known"]);
+    let unknown = || Some(expect!["unknown content type `video`"]);
     unfit(&video, unknown(), unknown()).await;
     let own = r#"{"messages":[{"role":"assistant","content":{"type":"image","data":"SUkq","mimeType":"image/png"}}],"maxTokens":9}"#;
     let words = || Some(expect!["an assistant message cannot contain an image"]);
@@ -192,7 +188,7 @@ async fn tool_results_have_to_follow_their_calls() {
     let result = r#"{"type":"tool_result","toolUseId":"1","content":[]}"#;
     let ask = |rest: &str| format!(r#"{{"messages":[{call},{rest}],"maxTokens":9}}"#);
     let mixed = ask(&format!(r#"{{"role":"user","content":[{result},{{"type":"text","text":"x"}}]}}"#));
-    unfit(&mixed, Some(expect!["a message with tool results holds nothing else"]), None).await;
+    unfit(&mixed, Some(expect!["a message with tool results must not contain other content"]), None).await;
     let missing = ask(r#"{"role":"user","content":{"type":"text","text":"x"}}"#);
     unfit(&missing, Some(expect!["the tool use `1` is not followed by its result"]), None).await;
 }

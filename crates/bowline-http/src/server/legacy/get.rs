@@ -23,7 +23,7 @@ pub(in crate::server) fn get(
         None => (0, None),
         Some(Some((stream, event))) => (stream, Some(event)),
         Some(None) => {
-            return reply::refusal(StatusCode::BAD_REQUEST, "`Last-Event-ID` is not one of this server's");
+            return reply::refusal(StatusCode::BAD_REQUEST, "unknown `Last-Event-ID`");
         }
     };
     let keep_alive = shared.options.keep_alive;
@@ -32,7 +32,10 @@ pub(in crate::server) fn get(
         Some((Reader::new(session, stream, after, Form::Resumable, keep_alive)?, after))
     });
     let Some((mut reader, after)) = reader else {
-        return reply::refusal(StatusCode::NOT_FOUND, "the events behind `Last-Event-ID` are no longer kept");
+        return reply::refusal(
+            StatusCode::NOT_FOUND,
+            "the events after `Last-Event-ID` are no longer available",
+        );
     };
     if let Some(time) = time {
         reader = reader.at_most(time);

@@ -105,7 +105,7 @@ fn events(shared: &Shared, session: &Arc<Session>, stream: Arc<Stream>) -> Respo
     session.keep(&stream);
     let number = stream.number;
     let Some(mut reader) = Reader::new(session, stream, 0, Form::Resumable, shared.options.keep_alive) else {
-        return reply::refusal(StatusCode::INTERNAL_SERVER_ERROR, "the stream is gone");
+        return reply::refusal(StatusCode::INTERNAL_SERVER_ERROR, "the stream is closed");
     };
     if session.conversation.revision() >= Some(Revision::V2025_11_25) {
         reader = reader.opening(priming(number, 0, Some(shared.options.retry)));

@@ -356,7 +356,7 @@ impl Sessions {
         if session.principal.as_ref() != principal {
             // Only the log says so: the caller must not learn that the session exists.
             let (owner, caller) = (session.principal.as_deref(), principal.map(AsRef::as_ref));
-            tracing::warn!(owner, caller, "a session was named by another principal");
+            tracing::warn!(owner, caller, "rejected a session id of another principal");
             return None;
         }
         Some(session)

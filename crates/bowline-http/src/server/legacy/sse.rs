@@ -48,7 +48,7 @@ pub(in crate::server) fn stream_2024(
             });
             reply::stream(Body::session(reader))
         }
-        None => reply::refusal(StatusCode::INTERNAL_SERVER_ERROR, "the stream is gone"),
+        None => reply::refusal(StatusCode::INTERNAL_SERVER_ERROR, "the stream is closed"),
     }
 }
 

@@ -79,7 +79,7 @@ impl Schemes {
             return Err(match variables.as_slice() {
                 [] => "the operation needs an unsupported kind of credentials".into(),
                 _ => format!(
-                    "the operation needs credentials: expected the operator of this server to set the environment variable \
+                    "the operation needs credentials: the operator of this server must set the environment variable \
                      {}",
                     variables.join(" or ")
                 ),
@@ -102,7 +102,10 @@ impl Schemes {
                     (header::COOKIE, format!("{known}{name}={}", percent::encode(secret)))
                 }
             };
-            let unfit = format!("{} is not a valid header value", scheme.variable);
+            let unfit = format!(
+                "the value of environment variable `{}` is not a valid header value",
+                scheme.variable
+            );
             let mut value = HeaderValue::try_from(value).map_err(|_| unfit)?;
             value.set_sensitive(true);
             headers.insert(name, value);
