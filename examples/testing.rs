@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_model_reads_what_went_wrong() -> Result {
+    async fn the_model_receives_the_error_text() -> Result {
         let mut peer = Peer::memory(server())?;
         let by_zero = json!({ "name": "divide", "arguments": { "a": 1, "b": 0 } });
         let answer = peer.modern("tools/call", by_zero).await?;

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_arguments_are_told() {
+    fn wrong_arguments_are_reported() {
         assert!(error_of(&[]).starts_with("expected a command\n\nusage:"));
         assert!(error_of(&["tydi"]).starts_with("unknown command `tydi`\n\nusage:"));
         assert_eq!(error_of(&["tidy", "--fix"]), "`tidy` takes no argument, got `--fix`");

@@ -117,7 +117,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn prose_is_left_out_and_names_of_members_are_kept() {
+    fn prose_is_removed_and_member_names_are_kept() {
         let schema = json!({
             "$defs": { "Tool": {
                 "description": "Prose.", "title": "Prose", "type": "object", "required": ["title"],

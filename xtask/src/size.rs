@@ -125,7 +125,7 @@ cc v1.2.0
     }
 
     #[test]
-    fn a_limit_holds_up_to_itself() {
+    fn a_limit_is_inclusive() {
         assert_eq!(
             Measure::new("crates", 45, 45).sentence("p"),
             "size: p has 45 crates, within the limit of 45"

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn most_scenarios_have_to_pass() {
+    fn most_scenarios_must_pass() {
         let only = "only scenarios of tasks and authorization may be expected to fail";
         assert_eq!(
             refused("server:\n  failures:\n    ping: too hard\n"),

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_expected_may_fail() {
+    fn only_expected_scenarios_may_fail() {
         let tasks = || scenario("tasks-lifecycle", 1, 8);
         check(
             &[scenario("ping", 2, 0), scenario("tools-list", 3, 0), tasks()],
@@ -122,13 +122,13 @@ mod tests {
     }
 
     #[test]
-    fn an_expectation_that_is_outlived_fails() {
+    fn an_outdated_expectation_fails() {
         let all = [scenario("ping", 2, 0), scenario("tools-list", 3, 0), scenario("tasks-lifecycle", 9, 0)];
         check(&all, 1, "3 passed, 1 failed");
     }
 
     #[test]
-    fn a_run_that_lost_scenarios_fails() {
+    fn a_run_with_missing_scenarios_fails() {
         check(
             &[scenario("ping", 2, 0), scenario("tasks-lifecycle", 1, 8)],
             1,

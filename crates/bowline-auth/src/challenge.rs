@@ -266,12 +266,12 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_scope_is_no_scope() {
+    fn an_empty_scope_is_not_a_scope() {
         assert_eq!(Challenge::parse_all(["Bearer scope=\"\""])[0].scopes(), None);
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_values_are_read_back() {
         let challenge = Challenge::new("Bearer").with("realm", "a \"b\" \\ c\r\nd").with("scope", "x y");
         assert_eq!(challenge.to_string(), "Bearer realm=\"a \\\"b\\\" \\\\ cd\", scope=\"x y\"");
         assert_eq!(Challenge::parse_all([challenge.to_string().as_str()]), [challenge]);

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_values_are_read_back() {
         let form = Form::new().with("a b", "1&2=3").with("é", "https://x/?q=ü+%").with_some("none", None);
         assert_eq!(form.text().expose(), "a+b=1%262%3D3&%C3%A9=https%3A%2F%2Fx%2F%3Fq%3D%C3%BC%2B%25");
         let read = decode(form.text().expose()).unwrap();

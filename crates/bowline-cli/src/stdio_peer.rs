@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn frames_are_taken_by_method_or_id() {
+    async fn frames_are_selected_by_method_or_id() {
         let (mut peer, mut server) = peers();
         let said = b"{\"id\":1}\n{\"method\":\"a\"}\n{\"id\":2}\n";
         server.write_all(said).await.unwrap();

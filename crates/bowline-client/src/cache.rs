@@ -140,7 +140,7 @@ mod tests {
     use bytes::Bytes;
 
     #[test]
-    fn only_a_positive_time_is_one() {
+    fn only_a_positive_time_is_valid() {
         // proves: CACHE-09, CACHE-10
         for (text, milliseconds) in [
             (r#"{"ttlMs":1500}"#, 1500),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_kept_is_bounded_in_number_and_length() {
+    async fn captured_lines_are_limited_in_number_and_length() {
         let cache = Cache::default();
         let long =
             RawJson::parse(format!(r#"{{"ttlMs":1000,"x":"{}"}}"#, "x".repeat(MAX_BYTES / 4))).unwrap();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_result_keeps_nothing_of_the_frame_around_it() {
+    async fn a_result_does_not_keep_the_memory_of_its_frame() {
         let (cache, key) = (Cache::default(), (Method::ListTools, None));
         let frame = r#"{"jsonrpc":"2.0","id":1,"result":{"ttlMs":1000},"junk":"..."}"#;
         let frame = Bytes::from(frame.to_owned());
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_became_stale_while_it_was_fetched_is_not_kept() {
+    async fn a_list_that_became_stale_while_fetched_is_not_cached() {
         let cache = Cache::default();
         let key = || (Method::ListTools, None);
         let result = RawJson::parse(r#"{"ttlMs":1000}"#).unwrap();

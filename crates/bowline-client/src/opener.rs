@@ -103,7 +103,7 @@ mod tests {
 
     #[cfg(unix)]
     #[tokio::test]
-    async fn the_program_gets_one_argument_and_its_failure_is_told() {
+    async fn the_program_gets_one_argument_and_its_failure_is_reported() {
         // V-103
         let folder = std::env::temp_dir().join(format!("bowline-opener-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();

@@ -234,7 +234,7 @@ mod tests {
     use UrlWarning::{Address, Encoded, Foreign, Long, MixedScripts, NotEncrypted, Port, UserInfo};
 
     #[test]
-    fn what_is_easy_to_misread_is_said() {
+    fn misleading_urls_are_reported() {
         // V-103
         for (url, host, warnings) in [
             ("https://example.com/a?b=c@d#e", "example.com", &[][..]),

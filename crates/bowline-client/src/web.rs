@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_made_to_be_misread_are_told_apart() {
+    fn misleading_urls_are_recognized() {
         // proves: ELIU-25
         for (url, domain, suspicious) in [
             ("https://example.com:8443/x@y", "example.com", false),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn roots_stay_where_they_say() {
+    fn roots_must_be_file_uris_without_parent_segments() {
         // proves: ROOT-05, ROOT-10
         let check = |uri: &str| check_root(&Root::new(uri));
         assert_eq!(check("file:///srv/a..b/c"), Ok(()));

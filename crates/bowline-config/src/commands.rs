@@ -154,7 +154,7 @@ mod tests {
         }
 
         #[test]
-        fn failures_say_what_failed() {
+        fn failures_name_what_failed() {
             assert_eq!(run(&["false"]).unwrap_err(), "`false` failed: exit status: 1");
             assert!(
                 run(&["/nonexistent/program"])
@@ -166,7 +166,7 @@ mod tests {
         }
 
         #[test]
-        fn a_command_that_does_not_end_is_killed() {
+        fn a_command_that_times_out_is_killed() {
             let runner = ChildCommands::new(Duration::from_millis(20));
             let words = ["sleep", "600"].map(str::to_owned);
             assert_eq!(runner.run(&words).unwrap_err(), "`sleep` timed out after 20ms");

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_without_its_text() {
+    fn unreadable_files_are_reported_without_their_text() {
         // V-57
         let (variables, errors) = parse_env_file(Path::new(".env"), "A=1\nhunter2\nB=\"open\n1X=2\n");
         assert_eq!(variables.len(), 1);

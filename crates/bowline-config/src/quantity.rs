@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn quantities_are_shown_as_they_are_read() {
+    fn quantities_are_readable() {
         for text in ["90s", "5m", "2h", "250ms"] {
             assert_eq!(parse_duration(text).map(show_duration).as_deref(), Some(text));
         }

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parser_asks_for_the_keys_of_the_table_and_no_others() {
+    fn the_parser_reads_exactly_the_keys_of_the_table() {
         requested_keys::forget();
         let mut known: BTreeSet<String> =
             ["servers", "inputs", "gateway", "rules", "sampling", "audit", "disclosure"]
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_what_holds_without_them() {
+    fn defaults_equal_the_behavior_without_a_key() {
         for section in SECTIONS {
             for key in section.keys {
                 let Absent::Default(value) = key.absent else { continue };

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_hold_secrets_are_known_by_name() {
+    fn options_with_secrets_are_recognized_by_name() {
         assert_eq!(secret_part(Some("--api-key"), "abc"), Some(0));
         assert_eq!(secret_part(None, "--token=abc"), Some(8));
         assert_eq!(secret_part(Some("-e"), "GITHUB_TOKEN=abc"), Some(13));

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn order_blanks_and_escapes_do_not_count() {
+    fn order_spaces_and_escapes_are_ignored() {
         for (one, other) in [
             (r#"{"a":1,"b":[{"y":1,"x":2}]}"#, " { \"b\" : [ {\"x\":2 , \"y\":1} ],\r\n\t\"a\":1 } "),
             (r#"{"\u0061":"\u00e9\n\""}"#, "{\"a\":\"\u{e9}\\u000a\\\"\"}"),

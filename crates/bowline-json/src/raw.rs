@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn parsing_refuses_anything_but_one_value() {
+    fn parsing_accepts_only_one_value() {
         for text in ["", "1 2", "{", "{\"a\":1,}", "nul", "\"\u{1}\"", "[1]]"] {
             assert!(RawJson::parse(text).is_err(), "{text}");
         }

@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_members_between_blanks_and_escapes() {
+    fn finds_members_between_spaces_and_escapes() {
         let text = r#" { "a" : [1, {"b": "}"}] , "\u0062" : "x\"y" , "c":null } "#;
         let (mut a, mut b) = (Span::default(), Span::default());
         let mut scanner = Scanner::new(text);
@@ -575,7 +575,7 @@ mod tests {
         }
 
         #[test]
-        fn bytes_have_to_be_utf8(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+        fn bytes_must_be_utf8(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
             prop_assert_eq!(Scanner::from_bytes(&bytes).is_ok(), from_utf8(&bytes).is_ok());
         }
 

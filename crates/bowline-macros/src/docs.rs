@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn blank_comments_say_nothing() {
+    fn blank_comments_are_ignored() {
         check(
             &parse_quote!(
                 fn f() {}

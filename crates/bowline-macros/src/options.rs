@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_options_are_told() {
+    fn wrong_options_are_reported() {
         check(
             Kind::Prompt,
             quote!(read_only),

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_templates_are_told() {
+    fn invalid_templates_are_reported() {
         assert_eq!(variables("a://{b").unwrap_err(), "unclosed `{` in `a://{b`");
         assert_eq!(variables("a://b}").unwrap_err(), "unmatched `}` in `a://b}`");
         assert_eq!(variables("a://{?}").unwrap_err(), "`{?}` of `a://{?}` lacks the name of a variable");

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_all_alike_are_told_apart() {
+    fn identical_names_are_made_distinct() {
         // Looking through all of them for every number of every name would not come to an end.
         for tail in ["", "x".repeat(80).as_str()] {
             let mut names = Aliases::new(64);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_told_apart_and_found_again() {
+    fn replaced_names_are_distinct_and_reversible() {
         let mut names = Aliases::new(8);
         for (name, sent) in [
             ("a.b", "a_b_1"),

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_equals_is_taken() {
+    fn the_first_of_equal_models_is_chosen() {
         check(&[""], [None; 3], "acme-medium");
         check(&["nothing"], [None; 3], "acme-medium");
         check(&[], [Some(0.0), Some(0.0), Some(0.0)], "acme-medium");

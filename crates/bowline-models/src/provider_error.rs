@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_pass_is_tried_again() {
+    fn only_temporary_failures_are_retried() {
         let check = |status: u16, body: &str, attempt: u32, expected: Retry| {
             let provider_error = ProviderError::read(body.as_bytes());
             let kind = error_kind(StatusCode::from_u16(status).unwrap(), &provider_error);

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_look_as_they_came() {
+    fn numbers_keep_their_notation() {
         let check = |value: f64, text: &str| assert_eq!(number(Some(value)).unwrap().to_string(), text);
         check(1.0, "1");
         check(0.0, "0");

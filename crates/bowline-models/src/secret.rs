@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_keeps_nothing_of_a_secret() {
+    fn a_text_contains_no_part_of_a_secret() {
         let check = |text: &str, expected: &str| {
             assert_eq!(Secret::new("sk-proj-abcdefghijklmnop").scrub(text), expected);
         };
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_placeholder_leaves_texts_alone() {
+    fn a_placeholder_does_not_change_text() {
         assert_eq!(Secret::new("x").scrub("xylophone"), "xylophone");
         assert_eq!(Secret::new("ollama").scrub("key `ollama`"), "key `***`");
         assert_eq!(Secret::new("").scrub("text"), "text");

@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn the_own_machine_is_known() {
+    fn loopback_hosts_are_recognized() {
         for host in ["localhost", "LOCALHOST", "127.0.0.1", "127.8.0.1", "[::1]"] {
             assert!(is_loopback(host), "{host}");
         }

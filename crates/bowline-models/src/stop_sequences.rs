@@ -50,14 +50,14 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_gets_as_many_as_it_takes() {
+    fn a_provider_gets_as_many_stop_sequences_as_it_supports() {
         let stops = stops(&["\n", "", "END", "END", "STOP", "HALT"]);
         assert_eq!(stops.sent, ["END", "STOP"]);
         assert_eq!(stops.kept, ["\n", "HALT"]);
     }
 
     #[test]
-    fn the_others_end_the_text_where_they_begin() {
+    fn text_ends_at_the_first_stop_sequence() {
         let stops = stops(&["a", "b", "HALT", "…"]);
         let check = |texts: &[&str], expected: &[&str], cut: bool| {
             let mut content: Vec<_> = texts.iter().map(|text| ContentBlock::text(*text)).collect();

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_gets_at_most_what_a_call_may_have() {
+    fn a_call_is_limited_to_the_tokens_per_call() {
         let tracker = UsageTracker::new(Caps::new().tokens_per_call(50));
         let now = Instant::now();
         assert_eq!(tracker.reserve("s", now, 1, 49).unwrap().output(), 49);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cap_of_a_run_is_kept_before_and_after_calls() {
+    fn the_limit_of_a_run_is_checked_before_and_after_calls() {
         // V-103
         let tracker = UsageTracker::new(Caps::new().tokens_per_run(100));
         let now = Instant::now();
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_beyond_the_cap_counts_too() {
+    fn usage_beyond_the_limit_counts_too() {
         let tracker = UsageTracker::new(Caps::new().tokens_per_run(100));
         let now = Instant::now();
         tracker.reserve("s", now, 1, 10).unwrap().settle(used(u64::MAX, u64::MAX));
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_was_broken_off_counts_in_full() {
+    fn an_interrupted_call_counts_in_full() {
         let tracker = UsageTracker::new(Caps::new());
         let now = Instant::now();
         drop(tracker.reserve("s", now, 7, 30).unwrap());

@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_holds_for_its_topic_and_nothing_else() {
+    fn an_answer_applies_only_to_its_topic() {
         // V-101, V-102, V-111
         let folder = Folder::new("answers-topic");
         let answers = Answers::open(folder.join("answers.json")).unwrap();
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_answer_counts_and_a_no_beats_a_yes() {
+    fn the_last_answer_counts_and_deny_beats_allow() {
         let folder = Folder::new("answers-last");
         let answers = Answers::open(folder.join("answers.json")).unwrap();
         let give =

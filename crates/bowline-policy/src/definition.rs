@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn only_order_blanks_and_escapes_do_not_count() {
+    fn only_order_spaces_and_escapes_are_ignored() {
         // V-101
         let base = r#"{"name":"a","description":"d","inputSchema":{"type":"object","properties":{}},"x":1}"#;
         let same =

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_marked_and_the_rest_left_out() {
+    fn changes_are_marked_and_unchanged_lines_omitted() {
         check("a b c", "a b c", &expect![""]);
         check(
             "1 2 3 4 5 6 7 8 9",

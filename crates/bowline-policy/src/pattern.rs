@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stars_stand_for_any_run_of_characters() {
+    fn stars_match_any_characters() {
         for (pattern, text, matches) in [
             ("", "", true),
             ("", "a", false),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn no_pattern_runs_long() {
+    fn no_pattern_takes_long() {
         let pattern = Pattern::new("a*".repeat(1000) + "b");
         assert!(!pattern.matches(&"a".repeat(100_000)));
         let pattern = Pattern::new("*a".repeat(200));

@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn a_survey_tells_what_is_new_gone_and_changed() {
+    fn a_comparison_lists_new_removed_and_changed_tools() {
         // V-101
         let pins = Pins::in_memory();
         let list = [tool("a", "1"), tool("b", "1")];
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn two_servers_of_one_name_have_their_own_pins() {
+    fn two_servers_with_one_name_have_separate_pins() {
         let folder = Folder::new("pins-identity");
         let path = folder.join("pins.json");
         let pins = Pins::open(&path).unwrap();
@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn pins_of_an_older_file_are_taken_over_once() {
+    fn pins_of_an_older_file_are_migrated_once() {
         let folder = Folder::new("pins-older");
         let pins = Pins::open(folder.join("pins.json")).unwrap();
         pins.accept(&"files".into(), &[tool("read", "1"), tool("write", "1")]).unwrap();

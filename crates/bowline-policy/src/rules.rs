@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rule_that_holds_decides() {
+    fn the_first_matching_rule_decides() {
         let rules = [
             Rule::deny().server("files").tool("delete_*").origin("a.toml:1"),
             Rule::allow().server("files").origin("a.toml:5"),
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_clients_give_themselves_loosen_nothing() {
+    fn client_names_do_not_weaken_rules() {
         // V-104
         let rules = [Rule::deny().caller("evil*"), Rule::allow().caller("admin"), Rule::ask()];
         let by = |client, principal| Request { caller: Caller { client, principal }, ..call("a", "b") };
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_with_two_readings_are_denied_where_rules_look_at_them() {
+    fn ambiguous_arguments_are_denied_if_a_rule_reads_them() {
         // V-105
         let arguments = json(r#"{"path":"/etc/shadow","path":"/srv/a"}"#);
         let request = Request { arguments: Some(&arguments), ..call("files", "read") };

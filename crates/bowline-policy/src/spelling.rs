@@ -593,7 +593,7 @@ mod tests {
     }
 
     #[test]
-    fn what_readers_disagree_about_is_found() {
+    fn ambiguous_json_is_found() {
         for uri in [
             "file:///srv/../etc",
             "file:///srv/%2e%2e/etc",

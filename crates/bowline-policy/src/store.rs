@@ -261,7 +261,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_written_is_readable_sorted_and_private() {
+    fn written_files_are_readable_sorted_and_private() {
         let folder = Folder::new("store-written");
         let store = store(&folder);
         assert!(store.read::<RawMap>().unwrap().is_none());

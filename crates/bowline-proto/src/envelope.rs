@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_answered_once() {
+    fn an_invalid_message_is_answered_once() {
         // proves: BASE-01, BASE-04, BASE-05, BASE-15, BASE-16
         check(
             r#"{"jsonrpc":"2.0","id":1,"#,
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_only_be_a_notification_is_not_answered() {
+    fn frames_that_can_only_be_notifications_are_not_answered() {
         // proves: BASE-14
         check(
             r#"{"jsonrpc":"2.0","method":"a","method":"b"}"#,

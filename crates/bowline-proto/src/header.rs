@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn blanks_around_a_value_do_not_count() {
+    fn spaces_around_a_value_are_ignored() {
         assert_eq!(decode_value(b" \ta b \t").unwrap(), "a b");
         assert_eq!(decode_value(b" =?base64?SGVsbG8=?= ").unwrap(), "Hello");
         assert_eq!(decode_value(b"=?base64??=").unwrap(), "");

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn cursors_survive_the_journey() {
+    fn cursors_survive_encoding() {
         let longest = "k".repeat(MAX_KEY);
         for (position, name) in [(0, ""), (7, "a"), (usize::MAX, "\u{e9}/\u{0}"), (1, &longest)] {
             let cursor = Cursor::new(position, name);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn the_successor_of_a_vanished_item_comes_next() {
+    fn the_successor_of_a_removed_item_is_next() {
         let mut items = names(0..6);
         let (_, next) = page(&items, key, None, 2);
         items.remove(1);
@@ -310,7 +310,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_item_comes_exactly_once(count in 0..40_usize, size in 0..12_usize, equal in any::<bool>()) {
+        fn every_item_is_listed_exactly_once(count in 0..40_usize, size in 0..12_usize, equal in any::<bool>()) {
             let mut items = if equal { vec!["same".to_owned(); count] } else { names(0..count) };
             let expected = items.clone();
             prop_assert_eq!(walk(&mut items, size, |_| {}), expected);

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_tells_the_era() {
+    fn metadata_determines_the_era() {
         let read = |meta: &str| {
             let params = format!("{{\"_meta\":{meta}}}");
             RequestMeta::of(&Params::parse(RawJson::parse(params).unwrap()).unwrap())

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn no_patience_is_too_long() {
+    fn no_timeout_is_too_long() {
         let mut pending = Pending::default();
         let endless = Timeouts { silence: Duration::MAX, total: Duration::MAX };
         pending.insert(Id::Number(1), (), endless, Instant::now());

@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_brings_back_the_log_and_takes_only_answers_to_its_questions() {
+    fn a_state_restores_the_log_and_accepts_only_answers_to_its_questions() {
         let binding = binding(Some("ada"), r#"{"a":1,"b":[{"y":1,"x":2}]}"#);
         let state = seal(&keys(), &[1; 32], &binding, &asked(), 1000).unwrap();
         // The same arguments in another order are the same request.
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_opens_for_nobody_else_and_nothing_else() {
+    fn a_state_opens_only_for_its_principal_and_request() {
         // proves: MRTR-10, MRTR-11, MRTR-12, ELIF-37, ELIF-39
         let binding = binding(Some("ada"), "{}");
         let state = seal(&keys(), &[1; 32], &binding, &asked(), 1000).unwrap();
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_no_value_can_hold_bind_as_well() {
+    fn arguments_beyond_the_range_of_numbers_are_bound_too() {
         for odd in ["1e999", r#""\ud800""#] {
             let binding = |amount: u32| {
                 let arguments = RawJson::parse(format!(r#"{{"odd":{odd},"amount":{amount}}}"#)).unwrap();

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_or_too_short_is_malformed() {
+    fn too_long_or_too_short_values_are_malformed() {
         let sealed = ring(7).seal(&RANDOM, b"", b"");
         assert_eq!(ring(7).open(b"", &sealed, sealed.len()), Ok(Vec::new()));
         assert_eq!(ring(7).open(b"", &sealed, sealed.len() - 1), Err(SealError::Malformed));
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn digests_tell_parts_apart() {
+    fn digests_distinguish_parts() {
         let lists: [&[&[u8]]; 7] =
             [&[], &[b""], &[b"", b""], &[b"ab"], &[b"a", b"b"], &[b"ab", b""], &[b"", b"ab"]];
         for (index, one) in lists.iter().enumerate() {

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mode_holds_for_every_client() {
+    fn the_mode_applies_to_every_client() {
         let off = Disclosure::new().mode(DisclosureMode::Off);
         check(&off, Some("agent"), 1_000_000, Listing::Whole, Reason::Mode);
         let on = Disclosure::new().mode(DisclosureMode::On);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn overrides_come_before_all_else() {
+    fn overrides_have_precedence() {
         let disclosure = Disclosure::new()
             .mode(DisclosureMode::On)
             .client("claude-code", DisclosureMode::On)

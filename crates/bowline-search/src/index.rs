@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn equals_come_in_the_order_of_their_names() {
+    fn equal_ranks_are_ordered_by_name() {
         let tools = [tool("c", "same words"), tool("a", "same words"), tool("b", "same words")];
         check(&tools, "words", &["a", "b", "c"]);
         assert_eq!(Index::of(&tools).search("words", 2), Index::of(&tools).search("words", 10)[..2]);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exact_name_comes_first() {
+    fn the_exact_name_ranks_first() {
         let tools =
             [tool("run", "Start a query"), tool("query", "x"), tool("query_run_all", "query run query run")];
         assert_eq!(Index::of(&tools).search(" RUN ", 3)[0].position, 0);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_without_any_known_word_finds_nothing() {
+    fn a_query_without_known_words_finds_nothing() {
         let tools = [tool("a", "b")];
         for query in ["", " ", "zzz", "?!"] {
             check(&tools, query, &[]);

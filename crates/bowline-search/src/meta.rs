@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_say_what_can_be_searched() {
+    fn definitions_describe_what_can_be_searched() {
         let sources = [Source { name: "github", tools: 50 }, Source { name: "slack\nx", tools: 7 }];
         let search = MetaTool::Search.definition(&sources);
         let text = search.description.unwrap();

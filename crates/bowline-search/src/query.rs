@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn families_of_words_meet() {
+    fn words_of_one_family_match() {
         check(
             "attach invitations",
             &["attach", "attachment", "attack", "invit"],
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbors_may_be_one_word() {
+    fn adjacent_words_may_be_joined() {
         check("web hooks", &["webhook", "web"], &[("webhook", 1.0), ("web", 1.0)]);
     }
 
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn kindred_words_count_for_less() {
+    fn synonyms_have_less_weight() {
         check("remove", &["remov", "delet"], &[("remov", 1.0), ("delet", SYNONYM_WEIGHT)]);
         check("remove or delete", &["remov", "delet"], &[("remov", 1.0), ("delet", 1.0)]);
     }

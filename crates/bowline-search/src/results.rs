@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_is_text_and_data() {
+    fn search_results_are_text_and_data() {
         let tools = tools();
         let hits = Index::of(&tools).search("issue", 5);
         check(
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_do_not_exist_lead_to_those_that_do() {
+    fn unknown_names_get_suggestions() {
         let tools = tools();
         let index = Index::of(&tools);
         for (name, expected) in [

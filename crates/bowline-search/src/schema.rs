@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schema_reads_as_nothing() {
+    fn an_invalid_schema_is_empty() {
         for schema in
             ["null", "true", "7", "[]", r#""x""#, "{}", r#"{"properties":[1]}"#, r#"{"properties":null}"#]
         {

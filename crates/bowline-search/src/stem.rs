@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_of_one_word_meet() {
+    fn forms_of_one_word_match() {
         check(&["create", "creates", "created", "creating"]);
         check(&["repository", "repositories"]);
         check(&["tag", "tags", "tagged", "tagging"]);

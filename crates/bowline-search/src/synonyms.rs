@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kin_are_looked_up_in_the_form_words_have() {
+    fn synonyms_are_looked_up_in_stemmed_form() {
         assert_eq!(of(&stemmed("mails")), ["email"]);
         assert_eq!(of(&stemmed("deleting")), ["destroy", "drop", "eras", "remov"]);
         assert_eq!(of("weath"), [""; 0]);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn no_word_is_its_own_kin() {
+    fn no_word_is_its_own_synonym() {
         for (word, kin) in SYNONYMS.iter() {
             assert!(!kin.contains(word), "{word}");
         }

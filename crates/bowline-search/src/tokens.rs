@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_costs_nothing_and_no_text_is_free() {
+    fn empty_text_has_no_tokens_and_other_text_has_some() {
         assert_eq!(estimate_tokens(""), 0);
         assert_eq!(estimate_tokens(" "), 0);
         assert_eq!(estimate_tokens("a"), 1);

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_without_blanks_are_read_by_the_character() {
+    fn scripts_without_spaces_are_split_by_character() {
         assert_eq!(words("天気を取得"), ["天", "気", "を", "取", "得"]);
         assert_eq!(words("Überweisung"), ["überweisung"]);
     }
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn fillers_are_known_in_the_form_words_have() {
+    fn filler_words_are_known_in_stemmed_form() {
         assert!(STOP_WORDS.is_sorted());
         let question = "Hi, could you please help me with these things? I'd like to have all of those that they were using";
         assert_eq!(words(question).iter().find(|word| !is_stop_word(word)), None);

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_follower_hears_of_all_that_is_wanted_and_can_tell_of_changes() {
+    fn a_subscription_listener_sees_all_filters_and_can_notify() {
         let hub = Arc::new(Hub::default());
         let (note, told) = std::sync::mpsc::channel();
         hub.follow(Box::new(move |all, updates| note.send((all.clone(), updates.clone())).unwrap()));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn of_those_who_have_gone_nothing_is_kept() {
+    fn nothing_is_kept_of_disconnected_clients() {
         let hub = Arc::new(Hub::default());
         let join = |_| {
             let member: Arc<dyn Listener> = Arc::new(Member(Arc::clone(&hub)));

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_told_without_null_widths_and_needless_references() {
+    fn listed_schemas_omit_null_widths_and_single_references() {
         check::<Search>(
             Side::Arguments,
             expect![[r##"
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn results_may_hold_null() {
+    fn results_may_contain_null() {
         check::<Place>(
             Side::Result,
             expect![[r#"

@@ -372,7 +372,7 @@ mod tests {
 
     #[cfg(feature = "validate")]
     #[test]
-    fn a_value_that_is_no_choice_is_told_the_choices() {
+    fn an_error_for_an_invalid_choice_lists_the_choices() {
         let validator = Validator::new(&of::<Sized>(), true).unwrap();
         let told = |value: &'static str| validator.check(&RawJson::parse(value).unwrap()).unwrap_err();
         assert_eq!(told(r#"{"size":"Huge"}"#), r#"/size: "Huge" is not one of "Small", "Large""#);

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn text_takes_the_type_the_handler_wants() {
+    fn text_is_parsed_into_the_type_of_the_handler() {
         let given = pairs(&[
             ("text", "7"),
             ("count", "7"),

@@ -64,7 +64,7 @@ mod tests {
 
     // proves: ELIU-29
     #[test]
-    fn pages_that_are_not_encrypted_are_not_sent() {
+    fn unencrypted_urls_are_not_sent() {
         assert!(check_url("https://example.com/sign-in").is_ok());
         assert!(check_url("http://localhost:8080/sign-in").is_ok());
         assert!(check_url("http://example.com/sign-in").is_err());

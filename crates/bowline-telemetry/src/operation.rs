@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_key_of_a_resource_is_told() {
+    fn no_key_of_a_resource_is_sent() {
         // V-57
         for (uri, reported) in [
             ("https://ada:s3cret@shop.example/a?key=s3cret#s3cret", "https://shop.example/a"),

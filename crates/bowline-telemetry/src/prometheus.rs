@@ -146,7 +146,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn the_page_is_what_prometheus_reads() {
+    fn the_page_has_the_prometheus_format() {
         let metrics = Metrics::new();
         let _session = metrics.session();
         drop(metrics.session());

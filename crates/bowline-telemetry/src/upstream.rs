@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn made_up_names_of_tools_are_counted_together() {
+    fn unknown_tool_names_are_counted_together() {
         let metrics = UpstreamMetrics::new(2);
         for name in ["b", "a", "c", "d\n", "b", "_other"] {
             metrics.called_tool(name, CallEnd::Error);

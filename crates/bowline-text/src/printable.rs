@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_hides_is_made_visible() {
+    fn hidden_characters_are_made_visible() {
         // V-100
         for (text, shown) in [
             ("plain é 漢 ⚠\u{fe0f}", "plain é 漢 ⚠\u{fe0f}"),

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_may_ask_for_keys_that_are_no_secrets() {
+    fn forms_may_ask_for_keys_that_are_not_secrets() {
         for label in ["Password", "your pass-phrase", "API key", "token", "PIN"] {
             assert!(asks_for_secret(label), "{label}");
         }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_told_apart() {
+    fn words_are_split() {
         let of = |name: &'static str| words(name).collect::<Vec<_>>();
         assert_eq!(of("apiKey_old-HTTPServer"), ["api", "Key", "old", "HTTP", "Server"]);
         assert_eq!(of("éÀé"), ["é", "Àé"]);

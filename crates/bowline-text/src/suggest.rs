@@ -114,14 +114,14 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_not_offered() {
+    fn dissimilar_names_are_not_suggested() {
         assert_eq!(nearest_few("weather", NAMES, 3), [""; 0]);
         assert_eq!(nearest_few("", NAMES, 3), [""; 0]);
         assert_eq!(nearest_few("___", NAMES, 3), [""; 0]);
     }
 
     #[test]
-    fn a_typing_mistake_is_near_and_another_word_is_not() {
+    fn a_typo_is_similar_and_another_word_is_not() {
         assert_eq!(nearest("env_file", ["envFile", "env"]), Some("envFile"));
         assert_eq!(nearest("Command", ["command"]), Some("command"));
         assert_eq!(nearest("comand", ["args", "command"]), Some("command"));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_counted() {
+    fn typos_are_counted() {
         let count = |left: &str, right: &str| {
             slips(&left.chars().collect::<Vec<_>>(), &right.chars().collect::<Vec<_>>())
         };

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn every_difference_is_told_with_its_place() {
+    fn every_difference_is_reported_with_its_position() {
         check(
             json!({ "id": 1, "result": { "gone": 1, "tools": [{ "name": "a" }] } }),
             json!({ "id": "1", "result": { "tools": [{ "name": "b" }, {}], "new": null } }),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_masked_is_anything_in_its_place() {
+    fn masked_values_match_anything() {
         let secrets = json!(["<masked>", "Bearer <masked>", "<masked>, <masked>!", "<masked>"]);
         check(secrets.clone(), json!(["a", "Bearer b", "c, d!", 1]), expect![[""]]);
         check(

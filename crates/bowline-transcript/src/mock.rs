@@ -372,7 +372,7 @@ server: demo
     }
 
     #[test]
-    fn answers_come_with_the_ids_and_tokens_of_whoever_asks() {
+    fn responses_have_the_ids_and_tokens_of_the_caller() {
         check(
             &[
                 r#"{"id":"x","method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#,
@@ -405,7 +405,7 @@ server: demo
     }
 
     #[test]
-    fn what_was_not_recorded_is_refused() {
+    fn unrecorded_requests_are_refused() {
         check(
             &[
                 r#"{"id":1,"method":"server/discover"}"#,

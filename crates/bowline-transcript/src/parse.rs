@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_about_stdio_says_so_for_all_revisions_or_some() {
+    fn stdio_only_transcripts_are_declared_per_revision() {
         let of = |headers: &str| {
             let text = format!("{HEAD}{headers}\n-- client --\n{{}}\n");
             Transcript::parse("t", &text).unwrap().over_http().map(|left| left.revisions().to_vec())

@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn mistakes_are_reported() {
         for (line, reason) in [
             ("\\x4", "two hexadecimal digits"),
             ("\\xzz", "hexadecimal"),

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ignored_is_gone_wherever_it_is() {
+    fn ignored_members_are_removed_everywhere() {
         check(&["/a/*/b"], json!({ "a": [{ "c": 2 }, {}], "d/e": 4 }));
         check(&["/a/1/b", "/d~1e"], json!({ "a": [{ "b": 1, "c": 2 }, {}] }));
         check(&["/a/0", "/x/y"], json!({ "a": [null, { "b": 3 }], "d/e": 4 }));

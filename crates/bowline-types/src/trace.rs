@@ -220,7 +220,7 @@ mod tests {
 
     // proves: META-26
     #[test]
-    fn what_has_not_the_form_counts_as_absent() {
+    fn malformed_values_count_as_absent() {
         let meta = |parent: &str, state: &str| {
             Meta::new()
                 .with("traceparent", crate::to_json(parent))

@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_answer_is_checked_field_by_field() {
+    fn every_field_of_an_answer_is_checked() {
         let check = |answer: Value| form().validate(&RawJson::from(answer));
         assert_eq!(check(json!({"name": "Ann", "age": 3, "tags": ["b"], "other": null})), Ok(()));
         assert_eq!(check(json!({"age": 3})), Err("missing required field `name`".to_owned()));
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_fill_what_is_absent() {
+    fn defaults_fill_missing_members() {
         let given = RawMap::from([("age", RawJson::parse("3").unwrap())]);
         let filled = serde_json::to_string(&form().with_defaults(given)).unwrap();
         assert_eq!(filled, r#"{"age":3,"tags":["a"]}"#);

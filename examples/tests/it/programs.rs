@@ -59,7 +59,7 @@ fn the_client_shows_progress() {
 }
 
 #[test]
-fn resources_are_read_and_their_changes_heard() {
+fn resources_are_read_and_their_changes_received() {
     let shown = r#"changed: Some(Resource("board://notes"))
 changed: Some(Resource("board://notes"))
 [{"uri":"board://notes","mimeType":"text/plain","text":"buy milk\nfeed the cat"}]

@@ -48,7 +48,7 @@ async fn hello_adds() -> Result {
 }
 
 #[tokio::test]
-async fn typed_gives_data_and_refuses_what_does_not_fit() -> Result {
+async fn typed_returns_data_and_rejects_mismatches() -> Result {
     let program = env!("CARGO_BIN_EXE_typed");
     let forecast = r#"{"city":"Oslo","highs":[20.5,21.5],"unit":"celsius"}"#;
     check(program, "forecast", json!({ "city": "Oslo", "days": 2 }), 0, forecast).await?;
@@ -91,7 +91,7 @@ async fn middleware_signs_and_refuses() -> Result {
 }
 
 #[tokio::test]
-async fn progress_is_reported_and_a_call_given_up_ends() -> bowline_testing::Result {
+async fn progress_is_reported_and_an_abandoned_call_ends() -> bowline_testing::Result {
     // proves: STDIO-14
     let mut peer = Peer::spawn(env!("CARGO_BIN_EXE_progress"), [""; 0])?;
     for (tool, arguments) in [("copy", json!({ "files": 1_000_000 })), ("count", json!({ "to": u32::MAX }))] {

@@ -18,7 +18,7 @@ fn sources() -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_example_is_short_and_says_how_to_try_it() {
+fn every_example_is_short_and_has_instructions() {
     let sources = sources();
     assert_eq!(sources.len(), 11, "each example has its tests here");
     for (name, text) in sources {
@@ -33,7 +33,7 @@ fn every_example_is_short_and_says_how_to_try_it() {
 }
 
 #[test]
-fn a_whole_server_takes_ten_lines() {
+fn a_complete_server_needs_ten_lines() {
     let (_, hello) = sources().into_iter().find(|(name, _)| name == "hello").expect("there is `hello`");
     let program = hello.lines().filter(|line| !line.trim().is_empty() && !line.starts_with("//!"));
     assert_eq!(program.count(), 10);

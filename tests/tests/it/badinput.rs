@@ -42,7 +42,7 @@ async fn check(bytes: impl AsRef<[u8]>, replies: &[(i64, Option<Value>)]) -> Res
 }
 
 #[tokio::test]
-async fn what_is_not_json_is_told_so() -> Result {
+async fn invalid_json_is_reported() -> Result {
     // proves: BASE-16
     check("hello\n", &[(-32700, None)]).await?;
     check("{'jsonrpc': '2.0'}\n", &[(-32700, None)]).await?;
@@ -52,13 +52,13 @@ async fn what_is_not_json_is_told_so() -> Result {
 }
 
 #[tokio::test]
-async fn blank_lines_and_blanks_around_a_message_are_nothing() -> Result {
+async fn blank_lines_and_spaces_around_a_message_are_ignored() -> Result {
     check("\n\r\n   \n\t\n", &[]).await?;
     check("  {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":5}  \r\n", &[(-32600, Some(json!(1)))]).await
 }
 
 #[tokio::test]
-async fn a_message_cut_off_by_the_end_of_input_is_told_so() -> Result {
+async fn a_truncated_message_is_reported() -> Result {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let mut peer = connect(revision).await?;
         alive(&mut peer, revision).await?;
@@ -91,7 +91,7 @@ async fn a_hundred_thousand_brackets_are_refused() -> Result {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_utf8_are_told_so() -> Result {
+async fn invalid_utf8_is_reported() -> Result {
     // proves: BASE-19
     check(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"p\xffng\"}\n", &[(-32700, None)]).await?;
     check(b"\xff\xfe{\x00}\x00\n", &[(-32700, None)]).await
@@ -117,7 +117,7 @@ async fn members_that_occur_twice_are_refused() -> Result {
 }
 
 #[tokio::test]
-async fn an_id_in_use_is_refused_and_its_owner_lives_on() -> Result {
+async fn a_duplicate_id_is_refused_and_the_running_call_continues() -> Result {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let mut peer = connect(revision).await?;
         let mut params = json!({ "name": "slow", "_meta": { "progressToken": 1 } });
@@ -140,7 +140,7 @@ async fn an_id_in_use_is_refused_and_its_owner_lives_on() -> Result {
 }
 
 #[tokio::test]
-async fn batches_are_refused_where_there_are_none() -> Result {
+async fn batches_are_refused_in_other_revisions() -> Result {
     // proves: BASE-23, STDIO-04
     check("[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]\n", &[(-32600, None)]).await?;
     check("[]\n", &[(-32600, None)]).await?;
@@ -148,7 +148,7 @@ async fn batches_are_refused_where_there_are_none() -> Result {
 }
 
 #[tokio::test]
-async fn unknown_methods_are_told_so() -> Result {
+async fn unknown_methods_are_reported() -> Result {
     // proves: BASE-17
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let mut peer = connect(revision).await?;
@@ -163,7 +163,7 @@ async fn unknown_methods_are_told_so() -> Result {
 }
 
 #[tokio::test]
-async fn params_that_are_no_object_are_refused() -> Result {
+async fn params_that_are_not_an_object_are_refused() -> Result {
     for params in ["[1]", "\"text\"", "5", "null", "true"] {
         let frame = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{params}}}\n");
         check(frame, &[(-32602, Some(json!(1)))]).await?;
@@ -201,7 +201,7 @@ async fn responses_to_nothing_are_ignored() -> Result {
 }
 
 #[tokio::test]
-async fn responses_that_are_none_are_ignored() -> Result {
+async fn invalid_responses_are_ignored() -> Result {
     let both = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{},\"error\":{\"code\":1,\"message\":\"no\"}}\n";
     check(both, &[]).await?;
     check("{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":\"no\"}\n", &[]).await?;
@@ -210,7 +210,7 @@ async fn responses_that_are_none_are_ignored() -> Result {
 }
 
 #[tokio::test]
-async fn an_id_of_a_mebibyte_comes_back_whole() -> Result {
+async fn an_id_of_a_mebibyte_is_returned_unchanged() -> Result {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let mut peer = connect(revision).await?;
         let id = json!("x\u{e9}\n".repeat(256 * 1024));

@@ -82,7 +82,7 @@ async fn a_program_that_ends_at_once_is_explained() {
 }
 
 #[tokio::test]
-async fn a_hundred_mebibytes_of_standard_error_hold_nobody_up() {
+async fn a_hundred_mebibytes_of_standard_error_block_nothing() {
     // V-74
     // proves: STDIO-06, STDIO-07, STDIO-08
     let chatty = r#"head -c 104857600 /dev/zero | tr '\0' 'x' >&2; echo >&2; exec "$0" everything"#;
@@ -92,7 +92,7 @@ async fn a_hundred_mebibytes_of_standard_error_hold_nobody_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_program_that_never_answers_is_given_up() {
+async fn a_program_that_never_responds_times_out() {
     // proves: LIFE-21, LIFE-26
     let Err(error) = Client::connect(script("exec sleep 1000")).await else {
         panic!("it cannot have answered")
@@ -102,7 +102,7 @@ async fn a_program_that_never_answers_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_never_answered_is_given_up() {
+async fn a_call_without_a_response_times_out() {
     // proves: LIFE-21, BASE-43
     let mute = greets_then("exec sleep 1000");
     let client = client().connect(mute).await.unwrap_or_else(|error| panic!("{error}"));
@@ -116,7 +116,7 @@ async fn a_call_that_is_never_answered_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_program_that_dies_in_a_call_fails_it_at_once() {
+async fn a_program_that_exits_during_a_call_fails_it_immediately() {
     let error = lost(greets_then(r#"echo "out of cheese" >&2; exit 7"#)).await;
     assert_eq!(error.process().and_then(bowline_client::ProcessError::exit), Some(Exit::Code(7)));
     assert!(error.to_string().ends_with("\n  out of cheese"), "{error}");
@@ -125,7 +125,7 @@ async fn a_program_that_dies_in_a_call_fails_it_at_once() {
 }
 
 #[tokio::test]
-async fn half_a_line_before_the_end_is_no_answer() {
+async fn a_partial_line_is_not_an_answer() {
     // V-73
     let error = lost(greets_then(r#"printf '{"jsonrpc":"2.0","id":2,"resu'; exit 0"#)).await;
     assert_eq!(error.process().and_then(bowline_client::ProcessError::exit), Some(Exit::Code(0)));
@@ -141,7 +141,7 @@ async fn a_line_of_twenty_mebibytes_is_skipped() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_named() {
+async fn a_missing_program_is_named() {
     let Err(error) = Client::connect(command("no-such-program-anywhere", [""; 0])).await else {
         panic!("there is no such program")
     };

@@ -74,7 +74,7 @@ async fn a_question_can_be_answered_over_another_connection() -> Result {
 }
 
 #[tokio::test]
-async fn a_question_nobody_answers_is_taken_back_in_time() -> Result {
+async fn an_unanswered_question_times_out() -> Result {
     // proves: LIFE-21, LIFE-22, CANCEL-01, CANCEL-05
     for revision in Revision::ALL.into_iter().filter(|revision| revision.is_legacy()) {
         let limits = Limits::default().question(Duration::from_millis(20));
@@ -97,7 +97,7 @@ async fn a_question_nobody_answers_is_taken_back_in_time() -> Result {
 }
 
 #[tokio::test]
-async fn conversations_hold_over_a_transport_of_ones_own() -> Result {
+async fn conversations_work_over_a_custom_transport() -> Result {
     // proves: BASE-44, BASE-45, STDIO-20
     let oracle = crate::oracle();
     let mut serving = JoinSet::new();

@@ -41,7 +41,7 @@ async fn ask(peer: &mut Peer, revision: Revision, method: &str, params: Value) -
 }
 
 #[tokio::test]
-async fn what_a_server_has_it_declares_and_lists() -> Result {
+async fn a_server_declares_and_lists_what_it_offers() -> Result {
     // proves: TOOL-01, RES-01, PRM-01, TOOL-02, RES-02, PRM-02, PRM-17
     for revision in Revision::ALL {
         for server in ["tools", "resources", "prompts", "empty", "everything", "bare"] {
@@ -180,7 +180,7 @@ fn polite(alive: Arc<AtomicUsize>) -> Server {
 }
 
 #[tokio::test]
-async fn a_question_that_is_never_answered_leaves_nothing_behind() -> Result {
+async fn an_unanswered_question_leaves_no_state() -> Result {
     // proves: MRTR-18
     let alive = Arc::default();
     let server = polite(Arc::clone(&alive)).build().expect("the server can serve");
@@ -208,7 +208,7 @@ async fn a_question_that_is_never_answered_leaves_nothing_behind() -> Result {
 }
 
 #[tokio::test]
-async fn visits_have_ids_of_their_own_and_end_only_where_they_began() -> Result {
+async fn url_elicitations_have_host_ids_and_complete_at_their_client() -> Result {
     // proves: ELIU-02, ELIU-08, ELIU-09, ELIU-18
     let server = handle("everything");
     let capabilities = json!({ "elicitation": { "url": {} } });

@@ -61,7 +61,7 @@ async fn a_modern_client_works_with_whoever_is_modern() {
 }
 
 #[tokio::test]
-async fn a_modern_client_fails_before_a_legacy_server_and_says_why() {
+async fn a_modern_client_reports_why_it_cannot_use_a_legacy_server() {
     // proves: VER-04, VER-21
     let error =
         "no common protocol revision: this client supports 2026-07-28, the server only supports `initialize`";
@@ -106,7 +106,7 @@ async fn each_legacy_revision_is_agreed_on_as_asked() {
 }
 
 #[tokio::test]
-async fn a_client_with_gaps_agrees_on_what_is_left() {
+async fn a_client_with_gaps_negotiates_a_common_revision() {
     // An old revision and the modern one: the newest in common wins, whichever era it is of.
     works(&[Revision::V2024_11_05, V2026_07_28], Side::Legacy, Revision::V2024_11_05).await;
     works(&[Revision::V2024_11_05, V2026_07_28], Side::Dual, V2026_07_28).await;

@@ -85,7 +85,7 @@ async fn start(
 }
 
 #[tokio::test]
-async fn a_server_told_to_end_finishes_what_runs_and_takes_nothing_new() {
+async fn shutdown_finishes_running_calls_and_refuses_new_ones() {
     let served = Served::start().await;
     let (mut clients, mut calls, mut listens) = (Vec::new(), Vec::new(), Vec::new());
     for revision in ERAS {
@@ -130,7 +130,7 @@ async fn a_server_told_to_end_finishes_what_runs_and_takes_nothing_new() {
 }
 
 #[tokio::test]
-async fn a_server_told_twice_ends_at_once() {
+async fn a_second_shutdown_signal_ends_immediately() {
     let served = Served::start().await;
     let client = served.connect(Revision::V2026_07_28).await;
     let call = start(&client, 600_000).await;

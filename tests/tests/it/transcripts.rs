@@ -8,17 +8,17 @@ use std::{
 };
 
 #[tokio::test]
-async fn transcripts_hold_in_memory() -> Result<(), Failures> {
+async fn transcripts_pass_in_memory() -> Result<(), Failures> {
     run_all("in memory", &transcripts()?, |name| Peer::memory(fixture(name))).await
 }
 
 #[tokio::test]
-async fn transcripts_hold_over_stdio() -> Result<(), Failures> {
+async fn transcripts_pass_over_stdio() -> Result<(), Failures> {
     run_all("over stdio", &transcripts()?, |name| Peer::spawn(env!("CARGO_BIN_EXE_fixture"), [name])).await
 }
 
 #[tokio::test]
-async fn transcripts_hold_over_http() -> Result<(), Failures> {
+async fn transcripts_pass_over_http() -> Result<(), Failures> {
     let all = transcripts()?;
     let (mut files, mut conversations, mut left_out) = (0, 0, Vec::new());
     let mut over_http = Vec::new();

@@ -28,7 +28,7 @@ mod tests {
     use super::word_offsets;
 
     #[test]
-    fn words_are_whole() {
+    fn words_match_completely() {
         let found = |text, word| word_offsets(text, word).collect::<Vec<_>>();
         assert_eq!(found("println!(); eprintln!(); my_println!()", "println!"), [0]);
         assert_eq!(found("dbg!(x)dbg!(y)", "dbg!"), [0, 7]);

@@ -257,12 +257,12 @@ mod tests {
     }
 
     #[test]
-    fn macro_patterns_are_no_functions() {
+    fn macro_patterns_are_not_functions() {
         check("macro_rules! m { ($(#[$meta:meta])* fn $name:ident) => { $(#[$meta])* fn $name() {} } }", &[]);
     }
 
     #[test]
-    fn what_only_tests_compile_is_known() {
+    fn test_only_files_are_recognized() {
         let outline = outline(
             "#[cfg(test)]\nmod apart;\n#[cfg(test)]\nuse a::b;\nfn f() {}\n#[cfg(not(test))]\nfn g() {}\n#[cfg(all(test, unix))]\nmod tests {\n  fn h() {}\n}\nfn i() {}",
         );

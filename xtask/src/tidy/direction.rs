@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_no_cycle_and_no_stranger() {
+    fn the_table_has_no_cycle_and_no_unknown_crate() {
         let mut below: Vec<&str> = Vec::new();
         let mut waiting: Vec<_> = TABLE.to_vec();
         while !waiting.is_empty() {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_may_use_anything_and_builds_may_not() {
+    fn tests_may_use_any_crate_and_builds_may_not() {
         let client = package("bowline-client", &[]);
         assert_eq!(
             findings(&[package("bowline-server", &[("bowline-client", Kind::Dev)]), client.clone()]),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_without_a_row_is_told() {
+    fn a_crate_without_a_row_is_reported() {
         assert_eq!(findings(&[package("bowline-redis", &[])]).len(), 1);
     }
 

@@ -52,7 +52,7 @@ mod tests {
     use super::{forbids_unsafe_code, takes_workspace_lints};
 
     #[test]
-    fn workspace_lints_must_be_taken() {
+    fn workspace_lints_must_be_inherited() {
         assert!(takes_workspace_lints(
             "[package]\nname = \"a\"\n\n[lints] # all of them\nworkspace = true\n"
         ));

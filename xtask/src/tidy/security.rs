@@ -160,7 +160,7 @@ mod tests {
     use crate::scratch::Tree;
 
     #[test]
-    fn page_and_tests_have_to_agree() {
+    fn page_and_tests_must_agree() {
         let tests = "#[test]\nfn v01_named() {}\n#[test]\nfn v02_forgotten() {}\nfn v03_no_test() {}\n";
         let page = "`v01_named` `v03_no_test` `v99_gone`\n`a.rs::there` `a.rs::gone` `b.rs::gone` `other`\n";
         let tree = Tree::new(&[
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_suite_there_need_not_be_a_page() {
+    fn without_a_suite_no_page_is_needed() {
         assert_eq!(findings(Tree::new(&[("a.rs", "")]).root()), Ok(Vec::new()));
         let suite = Tree::new(&[("tests/tests/it/security/x.rs", "#[test]\nfn v01_named() {}\n")]);
         assert_eq!(findings(suite.root()).unwrap().len(), 1);

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn files_say_what_they_are() {
+    fn files_have_their_media_type() {
         check(LIB, "use a;\n", &["1: the first line"]);
         check(LIB, "", &["1: the first line"]);
         check("crates/a/tests/it/main.rs", "use a;\n", &[]);

@@ -155,7 +155,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_their_line() {
+    fn mistakes_are_reported_with_their_line() {
         let error = |text: &str| Catalog::parse(text).expect_err("the text is wrong");
         assert!(error("").starts_with("spec/requirements.tsv:1: expected the columns id, level"));
         assert_eq!(error(&text(&[("A", "WILL", "x")])), "spec/requirements.tsv:2: unknown level `WILL`");

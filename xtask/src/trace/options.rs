@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn mistakes_are_reported() {
         assert_eq!(parse(&["--sample"]).unwrap_err(), "expected a value behind `--sample`");
         assert_eq!(
             parse(&["--min-proven", "all"]).unwrap_err(),

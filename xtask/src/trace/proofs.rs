@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_that_would_be_overlooked_are_told() {
+    fn misplaced_claims_are_reported() {
         check_rust(
             "/// proves: A-1\n#[test]\nfn f() {}",
             &[],

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_row_of_an_area_that_is_built_has_to_be_listed() {
+    fn an_open_row_of_an_implemented_area_must_be_listed() {
         let tree = tree();
         let unlisted = "spec/open.tsv:1: `A-2` is open and its area `a` is built: prove it, or list it here with the reason";
         assert_eq!(findings(&tree, &["--built", "a"]), [unlisted]);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_claims_fail_and_leave_the_page_alone() {
+    fn wrong_claims_fail_and_do_not_change_the_page() {
         let tree = tree();
         tree.write("spec/waived.tsv", &format!("{NO_WAIVERS}A-1\thost\tPolicy.\n"));
         tree.write("tests/transcripts/a.txtar", "proves: A-4\n-- client --\n");

@@ -178,7 +178,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn contradictions_are_told() {
+    fn contradictions_are_reported() {
         let (catalog, mut proofs, waivers) = example();
         proofs.extend([proof("T-2", "a.rs::three"), proof("T-9", "a.rs::four")]);
         let (_, findings) = Trace::new(&catalog, &proofs, &waivers);

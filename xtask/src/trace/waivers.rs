@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_their_line() {
+    fn mistakes_are_reported_with_their_line() {
         let catalog = catalog(&[("A-1", "MUST", "a")]);
         let text = "id\tclass\treason\nA-9\thost\tx\nA-1\tlater\tx\nA-1\thost\t \nA-1\tnot-emitted\tx\n";
         let (_, findings) = parse(text, &catalog).unwrap();

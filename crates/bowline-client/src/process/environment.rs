@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_network_and_locale_need_is_passed() {
+    fn variables_for_network_and_locale_are_passed() {
         for name in [
             "PATH",
             "HTTPS_PROXY",

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_steps_back_is_no_failure_of_ours() {
+    fn a_clock_that_steps_back_is_not_an_error() {
         assert_eq!(delays(&mut Backoff::new(), Instant::now(), 0, &[100, 0]), [Some(0), Some(0)]);
     }
 

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ring_keeps_whole_last_lines_within_its_limit() {
+    fn the_ring_keeps_complete_last_lines_within_its_limit() {
         // V-74
         let mut ring = Ring::default();
         for number in 0..20_000 {
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_of_exactly_its_limit_is_kept_whole() {
+    fn a_ring_of_exactly_its_limit_is_complete() {
         let line = [b"x".repeat(1023), b"\n".to_vec()].concat();
         let (mut ring, _) = ring(&vec![&line[..]; 64]);
         assert_eq!(ring.len(), KEPT_BYTES);
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_left_out_are_counted() {
+    async fn omitted_lines_are_counted() {
         let (sender, mut receiver) = mpsc::channel(1);
         let mut relay = Relay { batches: Some(sender), skipped: 0 };
         for line in ["one", "two", "three"] {

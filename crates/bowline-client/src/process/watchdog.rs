@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_pipe_kills_what_is_still_listed() {
+    fn the_end_of_the_pipe_kills_the_registered_groups() {
         let (mut kept, mut removed, mut other) = (Sleeper::new(), Sleeper::new(), Sleeper::new());
         let mut watchdog = Watchdog::new(SHELL);
         for group in [kept.group(), removed.group(), other.group()] {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_is_gone_does_not_protect_the_next() {
+    fn a_finished_group_does_not_protect_the_next() {
         let gone = Sleeper::new().group();
         let mut alive = Sleeper::new();
         let mut watchdog = Watchdog::new(SHELL);

@@ -86,7 +86,7 @@ async fn a_ping_before_the_handshake_is_over_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_not_declared_does_not_exist() {
+async fn undeclared_capabilities_do_not_exist() {
     // proves: LIFE-17, BASE-17, BASE-10, BASE-11
     for revision in LEGACY {
         for (method, params) in [
@@ -144,7 +144,7 @@ async fn forms_are_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pattern_that_cannot_be_read_binds_nobody() {
+async fn an_invalid_pattern_is_not_enforced() {
     // proves: ELIF-17
     // Look-around is not part of every dialect; the server checks the answer anyway.
     let properties = json!({ "code": { "type": "string", "pattern": "^(?=x)[0-9]+$" } });
@@ -201,7 +201,7 @@ async fn an_answer_that_does_not_fit_is_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn defaults_fill_what_the_user_left_out() {
+async fn defaults_fill_fields_that_the_user_skipped() {
     // proves: ELIF-16
     let properties = json!({
         "name": { "type": "string", "default": "Ada" },
@@ -217,7 +217,7 @@ async fn defaults_fill_what_the_user_left_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_handler_learns_who_asks_what() {
+async fn the_handler_receives_the_question_and_the_server() {
     // proves: ELIF-15
     let seen: Arc<Mutex<Option<Ask>>> = Arc::default();
     let builder = Client::builder().on_ask({
@@ -254,7 +254,7 @@ async fn an_undeclared_mode_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_are_visited_only_by_consent() {
+async fn urls_are_visited_only_with_consent() {
     // proves: ELIU-06, ELIU-05, ELIU-26
     let seen: Arc<Mutex<Vec<AskUrl>>> = Arc::default();
     let builder = |reply: Answer<()>| {
@@ -308,7 +308,7 @@ async fn pages_are_neither_fetched_nor_opened() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_a_visit_is_heard_once_and_only_when_it_began() {
+async fn completion_of_a_url_elicitation_is_reported_once_and_only_if_it_started() {
     // proves: ELIU-10
     let heard: Arc<Mutex<Vec<String>>> = Arc::default();
     let builder = Client::builder().on_url(|_| async { Answer::consent() }).on_notification({
@@ -331,7 +331,7 @@ async fn the_end_of_a_visit_is_heard_once_and_only_when_it_began() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_is_asked_and_answers_in_the_words_of_the_revision() {
+async fn a_sampling_request_has_the_form_of_its_revision() {
     // proves: SAMP-09, SAMP-10, SAMP-11
     let words = json!({ "type": "text", "text": "hello" });
     for revision in LEGACY {
@@ -390,7 +390,7 @@ async fn tools_for_a_model_need_their_capability() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tool_results_have_to_follow_their_uses() {
+async fn tool_results_must_follow_their_uses() {
     // proves: SAMP-18, SAMP-19
     let used = |id: &str| json!({ "type": "tool_use", "id": id, "name": "t", "input": {} });
     let result = |id: &str| json!({ "type": "tool_result", "toolUseId": id, "content": [] });
@@ -512,7 +512,7 @@ async fn roots_are_listed_while_they_are_there() {
 }
 
 #[tokio::test]
-async fn a_change_of_roots_is_told_where_it_can_be() {
+async fn a_change_of_roots_is_sent_where_the_revision_allows_it() {
     // proves: ROOT-06, ROOT-07
     for revision in Revision::ALL {
         let folder = Folder::new("roots");
@@ -587,7 +587,7 @@ async fn questions_are_answered_at_the_same_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_taken_back_is_dropped_without_an_answer() {
+async fn a_cancelled_question_gets_no_answer() {
     // proves: CANCEL-07
     let gate = Arc::new(Gate::default());
     let (_client, mut peer) = connect(gate.builder(), V2025_11_25, json!({})).await;

@@ -144,7 +144,7 @@ async fn a_handler_that_asks_is_answered_in_every_revision_that_can() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_are_heard_in_every_revision() {
+async fn changes_are_received_in_every_revision() {
     for revision in Revision::ALL {
         let server = server();
         let registry = server.registry();
@@ -164,7 +164,7 @@ async fn changes_are_heard_in_every_revision() {
 
 /// Where the connection is kept by another thread than the one that listens, both begin at the same time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_listens_at_once_hears_of_no_change_that_never_was() {
+async fn an_immediate_listener_receives_no_spurious_change() {
     for _ in 0..50 {
         for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
             let client = connected(Client::builder(), server(), revision).await;
@@ -181,7 +181,7 @@ async fn who_listens_at_once_hears_of_no_change_that_never_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_given_up_is_dropped_at_the_server() {
+async fn an_abandoned_call_is_dropped_at_the_server() {
     struct Dropped(Arc<tokio::sync::Notify>);
     impl Drop for Dropped {
         fn drop(&mut self) {

@@ -84,7 +84,7 @@ async fn every_kind_of_list_is_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_in_circles_is_given_up() {
+async fn a_list_with_a_repeated_cursor_is_an_error() {
     // proves: PAGE-12
     let (client, mut peer) = connect(Client::builder(), V2025_11_25, everything()).await;
     let (tools, ()) = both(client.tools(), async {
@@ -141,7 +141,7 @@ async fn a_stream_fetches_pages_when_they_are_wanted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_is_kept_for_as_long_as_it_says() {
+async fn a_list_is_cached_for_its_ttl() {
     // proves: CACHE-07, CACHE-08, CACHE-09, CACHE-10, CACHE-11, CACHE-12
     let (client, mut peer) = connect(Client::builder(), V2026_07_28, everything()).await;
     for stale in [page(&["a"], None), kept(page(&["a"], None), 0), kept(page(&["a"], None), -5)] {
@@ -206,7 +206,7 @@ async fn a_cached_page_answers_for_itself_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cursor_that_is_gone_starts_the_list_over() {
+async fn an_expired_cursor_restarts_the_list() {
     // proves: CACHE-21
     let (client, mut peer) = connect(Client::builder(), V2026_07_28, everything()).await;
     let (tools, ()) = both(client.tools(), async {
@@ -230,7 +230,7 @@ async fn a_cursor_that_is_gone_starts_the_list_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_client_has_a_cache_of_its_own() {
+async fn each_client_has_its_own_cache() {
     for _ in 0..2 {
         let (client, mut peer) = connect(Client::builder(), V2026_07_28, everything()).await;
         let (tools, ()) =
@@ -316,7 +316,7 @@ async fn a_legacy_server_is_asked_each_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_server_is_can_be_asked_again() {
+async fn discover_can_be_repeated() {
     let (client, mut peer) = connect(Client::builder(), V2026_07_28, json!({})).await;
     let (discovered, ()) = both(client.discover(), async {
         let request = peer.expect("server/discover").await;
@@ -332,7 +332,7 @@ async fn what_a_server_is_can_be_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_longer_than_its_limit_is_refused_as_a_whole() {
+async fn a_list_longer_than_its_limit_is_an_error() {
     // V-112
     use bowline_client::ListLimits;
     let limits = ListLimits::default().bytes(2000).entries(5);

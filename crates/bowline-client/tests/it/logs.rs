@@ -88,7 +88,7 @@ async fn a_ping_that_fails_is_logged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn features_on_their_way_out_are_warned_of_once() {
+async fn deprecated_features_are_reported_once() {
     // proves: BASE-50, BASE-49
     let (log, _guard) = Log::of("bowline_client");
     let builder =

@@ -6,7 +6,7 @@ use bowline_types::Revision;
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
-async fn lines_that_are_no_message_are_skipped_and_counted() {
+async fn invalid_lines_are_skipped_and_counted() {
     // V-73
     for revision in Revision::ALL {
         let (client, mut peer) = connect(Client::builder(), revision, json!({ "tools": {} })).await;
@@ -92,7 +92,7 @@ async fn a_response_of_the_wrong_shape_fails_its_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn batches_are_taken_where_they_exist_and_refused_elsewhere() {
+async fn batches_are_accepted_only_in_the_revision_that_has_them() {
     // proves: BASE-20, BASE-23, STDIO-05
     for revision in Revision::ALL {
         let (client, mut peer) = connect(Client::builder(), revision, json!({ "tools": {} })).await;

@@ -7,7 +7,7 @@ use serde_json::json;
 use std::time::Duration;
 
 #[tokio::test(start_paused = true)]
-async fn a_legacy_server_is_greeted() {
+async fn a_legacy_server_gets_the_handshake() {
     // proves: LIFE-01, LIFE-02, LIFE-04, LIFE-05, LIFE-07, LIFE-08, BASE-02, BASE-22
     for revision in LEGACY {
         let builder = Client::builder().name("tester").version("7").revisions(LEGACY);
@@ -58,7 +58,7 @@ async fn a_modern_server_is_probed_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_is_not_modern_leads_to_the_handshake() {
+async fn any_reply_that_is_not_modern_leads_to_the_handshake() {
     // proves: VER-19, VER-20
     for code in [-32601, -32602, -32600, -32000, 1] {
         let (end, server) = memory();
@@ -138,7 +138,7 @@ async fn a_modern_server_that_starts_slowly_is_understood() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_answer_to_the_probe_counts_whatever_becomes_of_the_handshake() {
+async fn a_late_response_to_the_probe_is_accepted_whatever_the_handshake_does() {
     // A server without the handshake may refuse it in its own words before it answers the probe, or not answer it at all.
     for refuses in [true, false] {
         let (end, server) = memory();
@@ -259,7 +259,7 @@ async fn a_modern_only_client_probes_and_fails_plainly() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_nobody_offered_ends_the_connection() {
+async fn an_unoffered_version_ends_the_connection() {
     // proves: LIFE-12, LIFE-26
     let (end, server) = memory();
     let mut peer = Peer::new(server);
@@ -382,7 +382,7 @@ async fn capabilities_follow_from_the_handlers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_set_up_wrong_is_told_at_connect() {
+async fn wrong_settings_are_reported_at_connect() {
     // proves: ROOT-05, ROOT-10, EXT-01
     use bowline_types::{RawJson, Root};
     let attempt = async |builder: bowline_client::ClientBuilder| {

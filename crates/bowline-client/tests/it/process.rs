@@ -93,7 +93,7 @@ async fn a_program_that_floods_standard_error_still_answers() {
 }
 
 #[tokio::test]
-async fn a_callback_that_blocks_does_not_hold_up_the_program() {
+async fn a_blocking_callback_does_not_block_the_program() {
     // V-74
     let (release, released) = mpsc::channel::<()>();
     let released = Mutex::new(released);
@@ -132,7 +132,7 @@ async fn the_callback_sees_the_lines_before_shutdown_returns() {
 }
 
 #[tokio::test]
-async fn an_early_end_is_told_with_code_and_standard_error() {
+async fn an_early_exit_is_reported_with_code_and_standard_error() {
     let message = failure(shell("echo 'no key in DEMO_KEY' >&2; exit 3")).await;
     assert_eq!(
         message,
@@ -152,14 +152,14 @@ async fn an_error_answers_questions() {
 }
 
 #[tokio::test]
-async fn closed_output_of_a_running_program_is_told() {
+async fn closed_output_of_a_running_program_is_reported() {
     let mut child = shell("exec >&-; read line").grace(Duration::from_millis(50)).spawn().unwrap();
     assert_eq!(output(&mut child).await, "");
     assert_eq!(within(child.failure()).await.to_string(), "program `sh` closed its output before answering");
 }
 
 #[tokio::test]
-async fn a_program_that_cannot_start_says_why() {
+async fn a_program_that_cannot_start_is_reported_with_the_reason() {
     let missing = Command::new("bowline-no-such-program");
     assert_eq!(start_failure(&missing), "program `bowline-no-such-program` not found in PATH");
     assert_eq!(
@@ -283,7 +283,7 @@ async fn further_variables_are_passed_by_name_or_pattern() {
 }
 
 #[tokio::test]
-async fn a_start_that_fails_tells_what_the_program_wrote() {
+async fn a_failed_start_shows_the_standard_error_of_the_program() {
     // V-74
     // It answers the probe with an error of the modern era, which ends the opening.
     let refuse = r#"printf 'first\n\033[2Jno proxy\n' >&2; read -r line
@@ -389,7 +389,7 @@ mod linux {
     }
 
     #[tokio::test]
-    async fn shutdown_ends_what_an_exited_program_left_behind() {
+    async fn shutdown_kills_the_remaining_processes_of_an_exited_program() {
         // V-72
         let mut child = shell("trap '' TERM; sleep 1000 & exit 4").spawn().unwrap();
         let (program, group) = places(&child);
@@ -430,7 +430,7 @@ mod linux {
     }
 
     #[tokio::test]
-    async fn dropping_ends_what_an_exited_program_left_behind() {
+    async fn dropping_kills_the_remaining_processes_of_an_exited_program() {
         // V-72
         let mut child = shell("sleep 1000 & exit 0").spawn().unwrap();
         let (program, group) = places(&child);
@@ -502,7 +502,7 @@ mod linux {
     }
 
     #[tokio::test]
-    async fn nobody_holds_pipes_of_another() {
+    async fn no_process_inherits_pipes_of_another() {
         // V-71
         let children: Vec<Child> = (0..3).map(|_| Command::new("cat").spawn().unwrap()).collect();
         let inheritable = inheritable();
@@ -515,7 +515,7 @@ mod linux {
     }
 
     #[tokio::test]
-    async fn a_program_is_held_to_its_limits() {
+    async fn the_limits_of_a_program_are_enforced() {
         let mut limits = Limits::new();
         limits.memory = Some(64 * 1024 * 1024);
         limits.cpu_time = Some(Duration::from_secs(7));

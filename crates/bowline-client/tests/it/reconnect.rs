@@ -79,7 +79,7 @@ async fn a_call_made_meanwhile_waits_and_the_era_is_known() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_under_way_fails_and_is_not_sent_again() {
+async fn running_requests_fail_and_are_not_resent() {
     let (client, mut one, mut two) = twice(Client::builder(), V2025_11_25).await;
     let (result, ()) = both(client.call("transfer-money", ()), async {
         one.expect("tools/call").await;

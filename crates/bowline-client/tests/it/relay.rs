@@ -170,7 +170,7 @@ async fn questions_go_to_the_relay_and_its_answers_to_the_server_with_all_their_
 }
 
 #[tokio::test(start_paused = true)]
-async fn on_a_channel_nothing_says_to_which_call_a_question_belongs() {
+async fn on_a_shared_channel_a_question_has_no_call() {
     // V-111
     for revision in LEGACY {
         let notes = Notes::answering();
@@ -223,7 +223,7 @@ async fn logs_go_to_the_relay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_are_said_as_the_revision_of_the_server_says_them() {
+async fn answers_have_the_form_of_the_revision_of_the_server() {
     let notes = Notes::new(|request| {
         ready(Ok(match request {
             InputRequest::Elicit(_) => {
@@ -270,7 +270,7 @@ async fn a_relay_that_fails_fails_its_question_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_not_declared_does_not_reach_the_relay() {
+async fn undeclared_requests_do_not_reach_the_relay() {
     let notes = Notes::answering();
     for revision in LEGACY {
         let builder = Client::builder().relay(Arc::clone(&notes) as _);
@@ -299,7 +299,7 @@ async fn what_was_not_declared_does_not_reach_the_relay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_taken_back_is_dropped() {
+async fn a_cancelled_question_is_dropped() {
     struct OnDrop(Arc<Notify>);
     impl Drop for OnDrop {
         fn drop(&mut self) {
@@ -335,7 +335,7 @@ async fn a_question_taken_back_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn news_goes_to_the_relay() {
+async fn notifications_go_to_the_relay() {
     for revision in LEGACY {
         let notes = Notes::answering();
         let (client, mut peer) = connect(relaying(&notes), revision, everything()).await;
@@ -476,7 +476,7 @@ async fn sent(frames: &mut mpsc::UnboundedReceiver<Outgoing>, expected: &str) ->
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_comes_on_the_stream_of_a_call_belongs_to_it() {
+async fn messages_on_the_stream_of_a_call_belong_to_it() {
     for revision in Revision::ALL {
         let (sender, mut frames) = mpsc::unbounded_channel();
         let streams = Streams { sent: sender, inbox: Arc::default() };

@@ -28,7 +28,7 @@ fn complete(relayed: Result<Relayed>) -> RawJson {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_are_passed_on_with_all_their_members() {
+async fn calls_are_forwarded_with_all_their_members() {
     // proves: META-08, META-27
     for revision in Revision::ALL {
         let (client, mut peer) = connect(Client::builder(), revision, everything()).await;
@@ -88,7 +88,7 @@ async fn calls_are_passed_on_with_all_their_members() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_server_is_told_who_calls_and_what_it_can_be_asked() {
+async fn a_modern_server_receives_the_client_info_and_capabilities_of_the_caller() {
     let builder = Client::builder().name("gateway").log_level(LoggingLevel::Error);
     let (client, mut peer) = connect(builder, V2026_07_28, everything()).await;
     let mut with = RelayWith::default();
@@ -126,7 +126,7 @@ async fn a_modern_server_is_told_who_calls_and_what_it_can_be_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_legacy_server_is_not_told_who_calls() {
+async fn a_legacy_server_does_not_receive_the_client_info_of_callers() {
     for revision in LEGACY {
         let (client, mut peer) = connect(Client::builder(), revision, everything()).await;
         let mut with = RelayWith::default();
@@ -144,7 +144,7 @@ async fn a_legacy_server_is_not_told_who_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn questions_of_a_modern_server_come_back_and_the_retry_completes() {
+async fn questions_of_a_modern_server_are_returned_and_the_retry_completes() {
     for method in [Method::CallTool, Method::ReadResource, Method::GetPrompt] {
         let (client, mut peer) = connect(Client::builder(), V2026_07_28, everything()).await;
         let properties = json!({ "name": { "type": "string", "later": 1 } });
@@ -215,7 +215,7 @@ async fn results_are_sorted_as_the_protocol_has_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_held_back_kept_or_checked() {
+async fn nothing_is_delayed_cached_or_checked() {
     let (client, mut peer) = connect(Client::builder(), V2026_07_28, json!({})).await;
     let page = json!({
         "resultType": "complete", "ttlMs": 60_000, "cacheScope": "private", "nextCursor": "n", "later": 1,
@@ -244,7 +244,7 @@ async fn nothing_is_held_back_kept_or_checked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_come_as_they_are() {
+async fn errors_are_returned_unchanged() {
     let (client, mut peer) = connect(Client::builder(), V2025_11_25, everything()).await;
     let (read, ()) = both(
         client.relay(Method::ReadResource, json!({ "uri": "a:b" }).into(), RelayWith::default()),
@@ -286,7 +286,7 @@ async fn dropping_a_relayed_call_cancels_it_at_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn relayed_calls_have_times_of_their_own() {
+async fn relayed_calls_have_their_own_timeouts() {
     for revision in Revision::ALL {
         let (client, mut peer) = connect(Client::builder(), revision, everything()).await;
         let mut with = RelayWith::default();
@@ -323,7 +323,7 @@ async fn relayed_calls_have_times_of_their_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metadata_is_said_as_the_revision_of_the_server_says_it() {
+async fn metadata_has_the_form_of_the_revision_of_the_server() {
     for revision in Revision::ALL {
         let (client, mut peer) = connect(Client::builder(), revision, everything()).await;
         let mut with = RelayWith::default();

@@ -47,7 +47,7 @@ async fn an_answer_under_another_type_of_id_is_not_ours() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_of_the_server_are_told_from_our_own() {
+async fn errors_of_the_server_differ_from_local_ones() {
     // proves: BASE-43, BASE-39
     let (client, mut peer) = connect(Client::builder(), V2026_07_28, json!({ "tools": {} })).await;
     for code in [-32001, -32019, 7] {
@@ -229,7 +229,7 @@ async fn progress_goes_to_the_request_it_names_and_nowhere_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_asks_for_progress_that_nobody_hears() {
+async fn progress_is_requested_only_with_a_handler() {
     // proves: PROG-10
     let (client, mut peer) = connect(Client::builder(), V2025_03_26, json!({ "tools": {} })).await;
     let (result, ()) = both(client.call("a", ()), async {
@@ -271,7 +271,7 @@ async fn a_lost_connection_fails_everything_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metadata_goes_along_and_cannot_break_the_protocol() {
+async fn metadata_is_sent_and_cannot_break_the_protocol() {
     // proves: META-08, META-26, META-01, META-02, META-04
     let (client, mut peer) = connect(Client::builder(), V2026_07_28, json!({ "tools": {} })).await;
     let call = client
@@ -366,7 +366,7 @@ async fn pings_ask_whether_the_server_is_alive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_legacy_server_that_stops_answering_pings_is_given_up() {
+async fn a_legacy_server_that_stops_answering_pings_is_closed() {
     // proves: PING-02, PING-04, PING-06
     let builder = Client::builder().keep_alive(Duration::from_secs(10));
     let (client, mut peer) = connect(builder.clone(), V2025_06_18, json!({})).await;
@@ -393,7 +393,7 @@ async fn a_legacy_server_that_stops_answering_pings_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closing_ends_what_is_under_way() {
+async fn closing_fails_running_requests() {
     let (client, mut peer) = connect(Client::builder(), V2025_11_25, json!({ "tools": {} })).await;
     let other = client.clone();
     let (result, ()) = both(client.call("slow", ()), async {

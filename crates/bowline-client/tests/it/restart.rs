@@ -113,7 +113,7 @@ async fn a_lost_legacy_program_is_started_and_opened_again() {
 }
 
 #[tokio::test]
-async fn a_lost_modern_program_is_listened_to_again() {
+async fn a_restarted_modern_program_is_subscribed_to_again() {
     // proves: SUB-19, STDIO-18
     let folder = Folder::new("modern");
     let client = within(Client::connect(server(&folder, true))).await.unwrap();
@@ -131,7 +131,7 @@ async fn a_lost_modern_program_is_listened_to_again() {
 }
 
 #[tokio::test]
-async fn a_program_that_keeps_dying_is_given_up() {
+async fn a_program_that_keeps_crashing_is_not_restarted() {
     let folder = Folder::new("crash");
     let policy = Backoff::new()
         .delays(Duration::from_millis(1), Duration::from_millis(1))
@@ -159,7 +159,7 @@ async fn a_program_that_must_not_be_started_again_is_not() {
 }
 
 #[tokio::test]
-async fn a_program_that_cannot_be_used_is_told_at_connect() {
+async fn an_unusable_program_is_reported_at_connect() {
     let error = within(Client::connect(command("no-such-program-anywhere", [""; 0]))).await.unwrap_err();
     assert_eq!(error.to_string(), "program `no-such-program-anywhere` not found in PATH");
     let error = within(Client::connect(command("sh", ["-c", "echo broken >&2; exit 4"]))).await.unwrap_err();

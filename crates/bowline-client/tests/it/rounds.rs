@@ -122,7 +122,7 @@ async fn answers_go_to_no_other_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn prompts_and_resources_may_ask_back_and_nothing_else() {
+async fn only_tools_prompts_and_resources_may_request_input() {
     let (client, mut peer) = connect(answering(), V2026_07_28, everything()).await;
     let (result, ()) = both(client.prompt("p", ()), async {
         let request = peer.expect("prompts/get").await;
@@ -150,7 +150,7 @@ async fn prompts_and_resources_may_ask_back_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_asked_back_about_is_not_cached() {
+async fn results_with_input_requests_are_not_cached() {
     // proves: CACHE-06
     let (client, mut peer) = connect(answering(), V2026_07_28, everything()).await;
     for _ in 0..2 {
@@ -168,7 +168,7 @@ async fn what_was_asked_back_about_is_not_cached() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_stops_asking_is_given_up() {
+async fn a_server_that_never_stops_asking_is_an_error() {
     // proves: MRTR-33
     let (client, mut peer) = connect(answering(), V2026_07_28, json!({ "tools": {} })).await;
     let (result, ()) = both(client.call("a", ()), async {
@@ -184,7 +184,7 @@ async fn a_server_that_never_stops_asking_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_answered_is_not_retried() {
+async fn unanswerable_input_requests_are_not_retried() {
     // proves: MRTR-34, SAMP-38, SAMP-05
     let sample = |extra: Value| {
         let mut params = json!({ "messages": [], "maxTokens": 5 });
@@ -229,7 +229,7 @@ async fn a_declined_form_is_an_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn results_of_an_unknown_type_are_no_success() {
+async fn results_of_an_unknown_type_are_errors() {
     // proves: BASE-25, BASE-26, BASE-27, EXT-04
     let tasks = "io.modelcontextprotocol/tasks";
     let with_tasks = || Client::builder().extension(tasks, bowline_types::RawJson::empty_object());
@@ -260,7 +260,7 @@ async fn results_of_an_unknown_type_are_no_success() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_request_for_input_breaks_the_rules() {
+async fn an_empty_input_request_violates_the_protocol() {
     let (client, mut peer) = connect(answering(), V2026_07_28, json!({ "tools": {} })).await;
     let (result, ()) = both(client.call("a", ()), async {
         let request = peer.expect("tools/call").await;

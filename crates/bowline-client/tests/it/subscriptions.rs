@@ -64,7 +64,7 @@ fn take(heard: &Mutex<Vec<String>>) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_listen_is_one_request_that_lasts() {
+async fn a_listen_is_one_long_request() {
     // proves: SUB-01, SUB-08
     let (client, mut peer) = connect(Client::builder(), V2026_07_28, everything()).await;
     let filter = uris(&["file:///a", "file:///b"]).tools_list_changed(true).prompts_list_changed(true);
@@ -188,7 +188,7 @@ async fn a_listen_that_is_refused_or_never_granted_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_legacy_server_is_listened_to_in_passing() {
+async fn a_legacy_server_is_subscribed_to_by_uri() {
     // proves: RES-21
     for revision in LEGACY {
         let (client, mut peer) = connect(Client::builder(), revision, everything()).await;
@@ -264,7 +264,7 @@ async fn resources_are_subscribed_to_one_by_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_server_holds_one_subscription_that_changes() {
+async fn a_modern_server_has_one_subscription_that_changes() {
     let (client, mut peer) = connect(Client::builder(), V2026_07_28, everything()).await;
     peer.quiet().await;
     let wanted = |listen: &Value| listen["params"]["notifications"]["resourceSubscriptions"].clone();
@@ -303,7 +303,7 @@ async fn a_modern_server_holds_one_subscription_that_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_era_tells_the_handler_of_changes() {
+async fn every_era_notifies_the_handler_of_changes() {
     for revision in Revision::ALL {
         let (builder, heard) = noting();
         let (client, mut peer) = connect(builder, revision, everything()).await;

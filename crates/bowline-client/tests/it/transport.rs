@@ -47,7 +47,7 @@ impl Transport for Direct {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transport_learns_what_it_needs_and_nothing_about_bytes() {
+async fn a_transport_gets_what_it_needs_without_parsing_frames() {
     // proves: BASE-44, BASE-45
     let (sent, mut frames) = mpsc::unbounded_channel();
     let direct = Direct { sent, inbox: Arc::default(), log: Arc::default() };
@@ -137,7 +137,7 @@ async fn a_stream_connects_once() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_socket_carries_the_same_lines() {
+async fn a_socket_uses_the_same_frames() {
     // proves: STDIO-20
     let (ours, theirs) = tokio::net::UnixStream::pair().unwrap();
     let (read, write) = ours.into_split();
@@ -173,7 +173,7 @@ async fn requests_wait_for_a_reader_that_does_not_keep_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_never_finds_room_times_out_or_ends_with_the_connection() {
+async fn a_request_that_is_never_sent_times_out_or_ends_with_the_connection() {
     let (client, peer) = connect(Client::builder(), V2025_11_25, json!({ "tools": {} })).await;
     let big = json!({ "text": "x".repeat(2_000_000) });
     let call = || client.call("big", big.clone()).timeout(std::time::Duration::from_secs(5));

@@ -118,7 +118,7 @@ async fn call_with_schema(
 
 #[cfg(feature = "validate")]
 #[tokio::test(start_paused = true)]
-async fn structured_content_is_held_against_its_schema() {
+async fn structured_content_is_validated_against_its_schema() {
     // proves: TOOL-36, TOOL-51, JSON-01, JSON-02, JSON-03
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
     let structured = |value: Value| json!({ "content": [], "structuredContent": value });
@@ -162,7 +162,7 @@ async fn structured_content_is_held_against_its_schema() {
 
 #[cfg(feature = "validate")]
 #[tokio::test(start_paused = true)]
-async fn schemas_nobody_can_use_are_errors() {
+async fn unusable_schemas_are_errors() {
     // proves: JSON-04, JSON-08, JSON-09, JSON-11, JSON-12, JSON-15
     let (client, mut peer) = connect(Client::builder(), V2026_07_28, everything()).await;
     let mut deep = json!({});
@@ -187,7 +187,7 @@ async fn schemas_nobody_can_use_are_errors() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_known_of_a_tool_is_kept() {
+async fn unknown_members_of_a_tool_are_kept() {
     // proves: JSON-13
     let schema = json!({ "type": "object", "$defs": { "a": { "$anchor": "x" } }, "if": { "not": {} }, "x-vendor": [1] });
     let (client, mut peer) = connect(Client::builder(), V2026_07_28, everything()).await;
@@ -225,7 +225,7 @@ async fn resources_are_read_by_their_uri() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_resource_is_told_in_the_words_of_each_revision() {
+async fn a_missing_resource_has_the_error_of_each_revision() {
     // proves: RES-14
     for revision in Revision::ALL {
         let (read, _) = exchange!(revision, Err(-32002), |client| client.read("a:b"));

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_refuse_is_replaced_and_told_apart() {
+    fn rejected_names_are_replaced_and_distinct() {
         // V-102
         let dotted = exposed_name("git", "repo.commit");
         assert!(dotted.starts_with("git__repo_commit_"), "{dotted}");
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_tells_its_server() {
+    fn a_name_identifies_its_server() {
         // V-102
         for server in ["git", "a_b", "a__b", "my files", &"s".repeat(100)] {
             for tool in ["commit", "b__c", "repo.commit"] {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn names_fit_whatever_fits_is() {
+    fn names_fit_any_limit() {
         let (server, tool) = ("tickets".repeat(3), "create".repeat(5));
         for max in [16, 17, 24, 32, 60, 128] {
             let names = [name_within(max, &server, &tool), longer_name(max, &server, &tool)];

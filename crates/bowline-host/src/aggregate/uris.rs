@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prefix_is_part_of_the_scheme_and_comes_off_again() {
+    fn a_prefix_is_part_of_the_scheme_and_is_removed_again() {
         for (server, shown) in
             [("notes", "notes+file:///a"), ("My Notes", "s-.4dy.20.4eotes+file:///a"), ("7", "s-7+file:///a")]
         {

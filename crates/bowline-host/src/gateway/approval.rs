@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_approved_is_shown_as_it_is() {
+    fn approvals_show_the_exact_content() {
         // proves: SEC-30
         // V-70
         let candidate = candidate(
@@ -609,7 +609,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_changed_is_something_else() {
+    fn any_change_changes_the_digest() {
         // V-70
         let entry = r#"{ "command": "npx", "args": ["-y", "pkg"], "env": { "A": "1" }, "cwd": "/w" }"#;
         let approved = candidate(entry);
@@ -634,7 +634,7 @@ mod tests {
     }
 
     #[test]
-    fn what_models_and_servers_are_told_is_approved_too() {
+    fn descriptions_names_and_roots_are_approved_too() {
         // V-70, V-101
         let entry = "[servers.a]\ncommand = \"x\"\n";
         let of = |more: &str| candidate_of("/shop/bowline.toml", &format!("{entry}{more}"), &[]);
@@ -770,7 +770,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn the_content_of_what_really_runs_is_approved_too() {
+    fn the_content_of_the_executed_file_is_approved_too() {
         // V-70
         use std::os::unix::fs::PermissionsExt;
         let folder = tempdir().unwrap();

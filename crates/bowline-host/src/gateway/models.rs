@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_without_its_key_is_left_out_and_the_others_are_not() {
+    fn only_a_provider_without_its_key_is_skipped() {
         let models = load(
             r#"
             [sampling.providers.good]
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_model_nobody_is_asked() {
+    fn without_a_model_sampling_is_refused() {
         assert!(load("").broker.is_none());
         assert_eq!(load("").problems, []);
         let models = load("[sampling.providers.local]\nkind = \"openai\"\n");

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_lose_protection_costs_everything() {
+    fn errors_that_weaken_protection_are_fatal() {
         for (file, field, is_fatal) in [
             ("bowline.toml", "rules[0].effect", true),
             ("bowline.toml", "gateway.token_env", true),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_belongs_to_the_server_it_names() {
+    fn an_error_belongs_to_the_server_it_names() {
         let config =
             Config { errors: vec![error("mcp.json", "mcpServers.a.b.args[0]")], ..Config::default() };
         for (name, concerns) in [("a.b", true), ("a", true), ("a.b.args", true), ("b", false), ("a.", false)]

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_no_question_comes_behind_the_rules() {
+    fn auto_approve_applies_after_the_rules() {
         let policy = load(
             r#"
             [servers.files]

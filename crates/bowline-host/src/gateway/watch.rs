@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_counts_once_and_only_when_it_is_over() {
+    fn a_change_counts_once_when_it_is_complete() {
         let mut watched = Fixture::new();
         assert!(!watched.tick());
         watched.put("a", 101, "two, half");
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_touched_or_written_as_it_was_is_no_change() {
+    fn a_file_with_unchanged_content_is_not_reloaded() {
         let mut watched = Fixture::new();
         watched.put("a", 101, "one");
         assert!(!watched.tick());
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn files_come_and_go() {
+    fn added_and_removed_files_are_noticed() {
         let mut watched = Fixture::new();
         watched.put("b", 50, "new");
         assert!(!watched.tick());

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_object_of_texts_is_taken_and_nothing_of_the_rest_is_told() {
+    fn only_an_object_of_strings_is_accepted_and_errors_do_not_quote_it() {
         let found = headers("{\"X-Key\": \"k\", \"X-Other\": \"\"}\n").unwrap();
         assert_eq!(
             found.into_iter().collect::<Vec<_>>(),

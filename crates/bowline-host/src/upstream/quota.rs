@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn callers_have_slots_of_their_own() {
+    async fn each_caller_has_its_own_slots() {
         let quota = CallQuota::default();
         let mut slots = Vec::new();
         for _ in 0..MAX_CALLS {

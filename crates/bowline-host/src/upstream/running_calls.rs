@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn with_two_callers_on_a_channel_nobody_is_asked() {
+    async fn with_two_callers_on_a_shared_channel_no_caller_is_asked() {
         // V-111
         let calls = RunningCalls::default();
         let first = begin(&calls, "a", "a1").await;
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_answers_for_a_call_that_another_abandoned() {
+    async fn no_caller_answers_for_a_call_that_another_abandoned() {
         // V-111
         let calls = RunningCalls::default();
         let abandoned = begin(&calls, "a", "a1").await;

@@ -78,7 +78,7 @@ fn curious(folder: &Path) -> (Upstream, UnboundedReceiver<Value>) {
 }
 
 #[tokio::test]
-async fn folders_are_told_outside_of_calls_after_consent_only() {
+async fn roots_are_sent_outside_of_calls_only_after_consent() {
     for (verdict, is_told) in
         [(Verdict::allow(), true), (Verdict::decline(), false), (Verdict::Cancel, false)]
     {
@@ -95,7 +95,7 @@ async fn folders_are_told_outside_of_calls_after_consent_only() {
 }
 
 #[tokio::test]
-async fn where_nobody_can_be_asked_a_rule_that_asks_keeps_folders_back() {
+async fn without_a_gate_a_rule_that_asks_withholds_roots() {
     let (host, mut hears) = host([Rule::ask().action(Action::Roots)]);
     let _handle = host.open(Server::new("gateway")).unwrap();
     let answer = hears.recv().await.unwrap();
@@ -105,7 +105,7 @@ async fn where_nobody_can_be_asked_a_rule_that_asks_keeps_folders_back() {
 }
 
 #[tokio::test]
-async fn a_server_is_told_when_a_folder_is_gone_and_when_it_is_back() {
+async fn a_server_is_notified_when_a_root_disappears_and_reappears() {
     // proves: ROOT-09, ROOT-12
     let folder = std::env::temp_dir().join(format!("bowline-roots-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -126,7 +126,7 @@ async fn a_server_is_told_when_a_folder_is_gone_and_when_it_is_back() {
 }
 
 #[tokio::test]
-async fn folders_that_a_rule_denies_are_not_told_outside_of_calls_either() {
+async fn denied_roots_are_not_sent_outside_of_calls_either() {
     // V-105
     for (rules, is_told) in [(vec![], true), (vec![Rule::deny().action(Action::Roots)], false)] {
         let (host, mut hears) = host(rules);
@@ -139,7 +139,7 @@ async fn folders_that_a_rule_denies_are_not_told_outside_of_calls_either() {
 }
 
 #[tokio::test]
-async fn arguments_that_no_rule_could_look_at_go_nowhere() {
+async fn arguments_that_rules_cannot_read_are_refused() {
     // V-105
     let deny = Rule::deny().any_argument(ArgumentTest::Matches("/etc*".into()));
     let (host, mut hears) = host([deny, Rule::allow()]);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 #[tokio::test]
-async fn a_late_question_of_a_call_that_was_given_up_reaches_nobody_else() {
+async fn a_late_question_of_an_abandoned_call_reaches_no_other_caller() {
     // V-111
     let (host, handle, mut far) = hosted().await;
     let (mut one, mut other) = (caller(&handle).await, caller(&handle).await);
@@ -33,7 +33,7 @@ async fn a_late_question_of_a_call_that_was_given_up_reaches_nobody_else() {
 }
 
 #[tokio::test]
-async fn while_a_user_thinks_others_call_what_does_not_ask() {
+async fn while_a_user_thinks_others_can_call_tools_that_do_not_ask() {
     let (host, handle, mut far) = hosted().await;
     let (mut one, mut other) = (caller(&handle).await, caller(&handle).await);
     let asking = start(&mut one, "ask").await;
@@ -59,7 +59,7 @@ async fn while_a_user_thinks_others_call_what_does_not_ask() {
 }
 
 #[tokio::test]
-async fn whatever_a_server_writes_its_neighbor_and_its_own_calls_go_on() {
+async fn hostile_output_affects_neither_other_servers_nor_other_calls() {
     // V-112, V-73
     let (host, handle, mut far) = hosted().await;
     let mut near = caller(&handle).await;
@@ -98,7 +98,7 @@ async fn whatever_a_server_writes_its_neighbor_and_its_own_calls_go_on() {
 }
 
 #[tokio::test]
-async fn callers_of_one_token_each_hear_of_their_own_call() {
+async fn callers_with_the_same_token_receive_only_their_own_progress() {
     // V-113
     let (host, handle, mut far) = hosted().await;
     let (mut one, mut other) = (caller(&handle).await, caller(&handle).await);
@@ -128,7 +128,7 @@ async fn callers_of_one_token_each_hear_of_their_own_call() {
 }
 
 #[tokio::test]
-async fn the_state_of_one_call_is_of_no_use_to_another() {
+async fn the_state_of_one_call_is_invalid_for_another() {
     // V-113
     let (sender, mut started) = mpsc::unbounded_channel();
     let guard = Guard::builder().policy(Policy::new([Rule::allow()])).build();

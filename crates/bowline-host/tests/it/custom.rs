@@ -98,7 +98,7 @@ async fn with_several_servers_a_custom_method_names_its_server() {
 }
 
 #[tokio::test]
-async fn rules_for_tools_hold_for_custom_methods() {
+async fn rules_for_tools_apply_to_custom_methods() {
     let guard =
         Guard::builder().policy(Policy::new([Rule::deny().tool("example.com/who"), Rule::allow()])).build();
     let (host, handle, _heard) = hosted(&["alpha"], Revision::V2026_07_28, guard);

@@ -22,7 +22,7 @@ fn plain(name: &str) -> ServerHandle {
 }
 
 #[tokio::test]
-async fn a_flood_of_one_caller_does_not_hold_up_another() {
+async fn a_flood_of_one_caller_does_not_delay_another() {
     let (host, handle, mut far) = hosted().await;
     let (mut flood, mut other) = (caller(&handle).await, caller(&handle).await);
     let mut flooding = Vec::new();
@@ -158,7 +158,7 @@ fn listing(tools: impl Fn(&Value) -> Value + Send + 'static) -> (Upstream, impl 
 }
 
 #[tokio::test]
-async fn a_list_that_is_too_large_costs_its_server_only_and_is_reported() {
+async fn a_list_that_is_too_large_affects_only_its_server_and_is_reported() {
     // V-112
     let (hostile, serving) = listing(|cursor| {
         let page = cursor.as_str().map_or(0, |cursor| cursor.parse::<u32>().unwrap_or(0));

@@ -118,7 +118,7 @@ async fn rules_come_before_answers_and_answers_before_the_gate() {
 }
 
 #[tokio::test]
-async fn an_answer_holds_for_one_definition_one_user_and_its_time() {
+async fn an_answer_applies_to_one_definition_one_user_and_its_time() {
     // V-101, V-111
     let (folder, hands) = (Folder::new("answers"), Hands::default());
     let (gate, builder) = scripted([]);
@@ -146,7 +146,7 @@ async fn an_answer_holds_for_one_definition_one_user_and_its_time() {
 }
 
 #[tokio::test]
-async fn a_yes_to_a_tool_is_none_to_arguments_that_a_rule_asks_about() {
+async fn an_approval_of_a_tool_does_not_cover_arguments_that_a_rule_asks_about() {
     // V-104
     let (gate, builder) = scripted([]);
     let rule = Rule::ask().argument("/path", ArgumentTest::Within("/etc".into()));
@@ -229,7 +229,7 @@ async fn a_changed_tool_is_not_called_before_its_change_is_accepted() {
 }
 
 #[tokio::test]
-async fn what_is_denied_is_denied_without_a_question_about_its_change() {
+async fn a_denied_tool_is_refused_without_a_question_about_its_change() {
     let (gate, builder) = scripted([Verdict::allow()]);
     let pins = Pins::in_memory();
     pins.accept(&"files".into(), &[tool("read", "1")]).unwrap();
@@ -239,7 +239,7 @@ async fn what_is_denied_is_denied_without_a_question_about_its_change() {
 }
 
 #[tokio::test]
-async fn new_tools_of_known_servers_are_told_or_asked_about() {
+async fn new_tools_of_known_servers_are_reported_or_need_approval() {
     // V-101
     for (setting, asks) in [(NewTools::Accept, false), (NewTools::Report, false), (NewTools::Ask, true)] {
         let (gate, builder) = scripted([Verdict::decline(), Verdict::allow()]);
@@ -368,7 +368,7 @@ async fn too_many_questions_are_declined_and_counted() {
 }
 
 #[tokio::test]
-async fn withdrawn_questions_make_room_after_a_minute() {
+async fn withdrawn_questions_stop_counting_after_a_minute() {
     let (gate, hands) = (Arc::new(Slow::default()), Hands::default());
     let limit = QuestionLimit { unanswered: 1 };
     let guard = Guard::builder().gate(Arc::clone(&gate)).question_limit(limit).clock(hands.clock()).build();
@@ -390,7 +390,7 @@ async fn withdrawn_questions_make_room_after_a_minute() {
 }
 
 #[tokio::test]
-async fn reading_and_prompts_go_the_same_way() {
+async fn reading_and_prompts_are_routed_like_calls() {
     // V-105
     let (gate, builder) = scripted([Verdict::allow_for(Scope::Run, None)]);
     let guard = builder
@@ -500,7 +500,7 @@ impl Opener for Notes {
 }
 
 #[tokio::test]
-async fn pages_are_opened_after_consent_only() {
+async fn urls_are_opened_only_after_consent() {
     // proves: ELIU-21
     // V-103
     let (gate, builder) = scripted([]);
@@ -531,7 +531,7 @@ async fn pages_are_opened_after_consent_only() {
 }
 
 #[tokio::test]
-async fn a_rule_about_a_page_holds_however_its_address_is_written() {
+async fn a_rule_about_a_url_applies_to_every_spelling() {
     // V-103, V-105
     let (gate, builder) = scripted([]);
     let deny = Rule::deny().action(Action::Visit).tool("https://evil.example/*");
@@ -564,7 +564,7 @@ async fn roots_are_disclosed_after_consent() {
 }
 
 #[tokio::test]
-async fn without_anyone_to_ask_the_answer_is_no_and_says_how() {
+async fn without_a_gate_calls_are_refused_with_instructions() {
     let guard = Guard::builder().build();
     let (kind, reason) = outcome(&guard, &tool("write", "")).await.unwrap_err();
     assert_eq!(kind, RefusalKind::Declined);
@@ -583,7 +583,7 @@ async fn without_anyone_to_ask_the_answer_is_no_and_says_how() {
 }
 
 #[tokio::test]
-async fn every_decision_and_every_call_is_told() {
+async fn every_decision_and_every_call_is_logged() {
     let (folder, hands) = (Folder::new("audit"), Hands::default());
     let path = folder.join("audit.jsonl");
     let settings = AuditSettings::new(&path).arguments(AuditArguments::Redacted).secret("hunter22");
@@ -664,7 +664,7 @@ impl Opener for Broken {
 }
 
 #[tokio::test]
-async fn a_page_that_cannot_be_opened_is_a_cancelled_visit() {
+async fn a_url_that_cannot_be_opened_cancels_the_elicitation() {
     let (_, builder) = scripted([Verdict::allow()]);
     let guard = builder.opener(Broken).build();
     let visit = ElicitParams::url("Log in", "https://example.com/login");
@@ -672,7 +672,7 @@ async fn a_page_that_cannot_be_opened_is_a_cancelled_visit() {
 }
 
 #[tokio::test]
-async fn pages_have_to_be_encrypted_or_on_this_machine() {
+async fn urls_must_be_encrypted_or_local() {
     // V-103
     let (gate, builder) = scripted([Verdict::allow()]);
     let guard = builder.build();

@@ -339,7 +339,7 @@ fn sampling() -> Question {
 }
 
 #[tokio::test]
-async fn what_the_model_is_asked_can_be_read_and_edited() {
+async fn sampling_requests_can_be_shown_and_edited() {
     // proves: SAMP-30
     // V-103
     let verdict = check(
@@ -413,7 +413,7 @@ async fn what_the_model_is_asked_can_be_read_and_edited() {
 }
 
 #[tokio::test]
-async fn what_the_model_said_can_be_edited() {
+async fn sampling_answers_can_be_edited() {
     let result = CreateMessageResult::new(Role::Assistant, "the key is 42", "some-model");
     let question = Question::SampleResult { server: "notes".into(), result: Box::new(result.clone()) };
     let (verdict, screen) = dialog("y\n", question.clone()).await;
@@ -425,7 +425,7 @@ async fn what_the_model_said_can_be_edited() {
 }
 
 #[tokio::test]
-async fn long_texts_show_their_beginning_their_end_and_what_is_missing() {
+async fn long_texts_show_their_start_their_end_and_the_omitted_length() {
     // V-100
     let question = call(&format!(r#"{{"a":"{}END"}}"#, "x".repeat(100_000)));
     let (verdict, screen) = dialog("", question).await;

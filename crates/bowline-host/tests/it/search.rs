@@ -194,7 +194,7 @@ fn nine_of_ten_questions_find_their_tool_among_the_first_five() {
 }
 
 #[test]
-fn the_questions_for_tuning_do_no_worse() {
+fn the_tuning_queries_do_not_get_worse() {
     let missed = missed(&TUNING);
     println!("{} of {} missed\n{}", missed.len(), TUNING.len(), missed.join("\n"));
     assert!(missed.len() * 10 <= TUNING.len());

@@ -53,7 +53,7 @@ fn effect(rules: &[Rule], request: &Request<'_>) -> Effect {
 }
 
 #[test]
-fn a_rule_that_denies_reading_holds_for_every_spelling() {
+fn a_rule_that_denies_reading_applies_to_every_spelling() {
     // V-105
     for pattern in
         ["file:///srv/secret/*", "FILE://localhost/srv/secret/*", "file:/srv/%73ecret/*", "*/secret/*"]
@@ -74,7 +74,7 @@ fn a_rule_that_denies_reading_holds_for_every_spelling() {
 }
 
 #[test]
-fn a_rule_that_allows_reading_does_not_hold_for_what_leads_elsewhere() {
+fn a_rule_that_allows_reading_does_not_apply_to_uris_that_resolve_elsewhere() {
     // V-105
     let rules = [Rule::allow().action(Action::Read).tool("file:///srv/public/*"), Rule::deny()];
     for uri in [
@@ -99,7 +99,7 @@ fn a_rule_that_allows_reading_does_not_hold_for_what_leads_elsewhere() {
 }
 
 #[test]
-fn a_rule_about_arguments_holds_for_every_spelling_of_a_path() {
+fn a_rule_about_arguments_applies_to_every_spelling_of_a_path() {
     // V-105
     let spellings = [
         "/etc/shadow",
@@ -154,7 +154,7 @@ fn a_rule_about_arguments_holds_for_every_spelling_of_a_path() {
 }
 
 #[test]
-fn a_rule_that_allows_arguments_does_not_hold_for_what_leads_elsewhere() {
+fn a_rule_that_allows_arguments_does_not_apply_to_paths_that_resolve_elsewhere() {
     // V-105
     for (test, path, expected) in [
         (ArgumentTest::Matches("/srv/*".into()), "/srv/a", Effect::Allow),

@@ -331,7 +331,7 @@ async fn a_collector_that_is_busy_is_asked_again_in_bounded_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_collector_says_how_long_to_wait_up_to_a_limit() {
+async fn the_collector_sets_the_delay_up_to_a_limit() {
     let post = Scripted::new([
         (503, &[("retry-after", "7")][..]),
         (429, &[("retry-after", "3600")]),
@@ -351,7 +351,7 @@ async fn the_collector_says_how_long_to_wait_up_to_a_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_is_given_up_in_the_end() {
+async fn a_batch_times_out() {
     let post = Scripted::new([(503, &[][..]), (503, &[]), (503, &[]), (400, &[])]);
     let (tracer, exporter) =
         Traces::to("http://c").attempts(3).start(Arc::clone(&post) as _, sources()).unwrap();
@@ -382,7 +382,7 @@ async fn spans_go_out_together_when_there_are_enough_or_time_is_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn spans_without_room_are_dropped_and_no_call_waits() {
+async fn spans_beyond_the_queue_are_dropped_and_no_call_waits() {
     let (tracer, exporter) = Traces::to("http://c").queue(2).start(Arc::new(Silent), sources()).unwrap();
     for _ in 0..5 {
         span(&tracer).finish(SpanEnd::Ok);
@@ -400,7 +400,7 @@ async fn spans_without_room_are_dropped_and_no_call_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stopping_sends_what_waits_but_does_not_wait_itself() {
+async fn stopping_sends_queued_spans_without_waiting() {
     let post = Scripted::new([(200, &[][..]), (503, &[("retry-after", "30")])]);
     let (tracer, exporter) =
         Traces::to("http://c").batch(2).start(Arc::clone(&post) as _, sources()).unwrap();
@@ -430,7 +430,7 @@ async fn spans_that_a_collector_rejects_are_counted() {
 }
 
 #[tokio::test]
-async fn traces_go_on_upstream() {
+async fn traces_continue_upstream() {
     let post = Scripted::new([]);
     let (tracer, exporter) = Traces::to("http://c").start(Arc::clone(&post) as _, sources()).unwrap();
     let server =
@@ -460,7 +460,7 @@ async fn traces_go_on_upstream() {
 }
 
 #[tokio::test]
-async fn what_the_caller_does_not_record_is_not_recorded() {
+async fn unsampled_traces_are_not_recorded() {
     let (tracer, exporter) = Traces::to("http://c").start(Scripted::new([]), sources()).unwrap();
     let caller = TraceContext::new(PARENT.replace("-01", "-00")).unwrap();
     let server = tracer.server(Operation::new(Method::Ping), Some(caller));
@@ -485,7 +485,7 @@ async fn a_share_of_new_traces_is_recorded() {
 }
 
 #[test]
-fn a_tracer_that_is_off_passes_traces_on_as_they_are() {
+fn a_disabled_tracer_forwards_traces_unchanged() {
     let tracer = Tracer::default();
     assert!(!tracer.is_on());
     let server = tracer.server(Operation::new(Method::Ping), Some(parent()));

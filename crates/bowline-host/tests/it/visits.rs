@@ -15,7 +15,7 @@ async fn requires_visit(far: &mut Peer, call: &Value) {
 }
 
 #[tokio::test]
-async fn the_end_of_a_visit_reaches_who_was_sent_there_under_an_id_of_ours() {
+async fn completion_of_a_url_elicitation_reaches_only_the_asked_client() {
     // V-113
     let (host, handle, mut far) = hosted().await;
     let (mut one, mut other) = (caller(&handle).await, caller(&handle).await);
@@ -74,7 +74,7 @@ async fn a_visit_that_a_call_waits_for_is_a_question_to_a_modern_caller() {
 }
 
 #[tokio::test]
-async fn a_legacy_caller_is_told_of_a_visit_in_the_words_of_its_revision() {
+async fn a_legacy_caller_gets_a_url_elicitation_in_the_form_of_its_revision() {
     let (host, handle, mut far) = hosted().await;
     let mut near = caller(&handle).await;
     let running = start(&mut near, "plain").await;

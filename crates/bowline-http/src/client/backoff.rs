@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_server_is_never_hurried() {
+    fn the_retry_delay_of_the_server_is_respected() {
         let mut backoff = Backoff::new(Duration::from_secs(30));
         backoff.ask(Duration::from_secs(3));
         for _ in 0..20 {

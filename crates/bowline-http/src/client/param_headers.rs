@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listing_without_faults_is_passed_on_as_it_is() {
+    fn a_valid_list_is_forwarded_unchanged() {
         let tool_headers = ToolHeaders::default();
         let page = listed(&json!([tool("a", "Region"), { "name": "b", "inputSchema": {} }, 7]));
         assert_eq!(tool_headers.screen(page.clone()), page);

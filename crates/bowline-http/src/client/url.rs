@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_urls_of_http_are_taken() {
+    fn only_http_urls_are_accepted() {
         for url in ["http://localhost:8080/mcp", "https://example.com", "HTTP://h/", "http://[::1]:9/mcp?x=1"]
         {
             assert!(parse(url).is_ok(), "{url}");

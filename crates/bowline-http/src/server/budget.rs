@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_given_back_with_the_last_slice() {
+    fn the_budget_is_released_with_the_last_slice() {
         let budget = Budget::new(100_000);
         let mut first = budget.share();
         assert!(first.grow(60_000));
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_body_counts_while_it_arrives() {
+    fn a_short_body_counts_against_the_limit_while_it_arrives() {
         let budget = Budget::new(1000);
         let mut share = budget.share();
         assert!(share.grow(900));

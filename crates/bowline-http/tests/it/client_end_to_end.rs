@@ -216,7 +216,7 @@ async fn a_handler_that_asks_is_answered_in_every_revision_that_can() {
 }
 
 #[tokio::test]
-async fn changes_are_heard_in_every_revision() {
+async fn changes_are_received_in_every_revision() {
     for way in ways() {
         let site = Site::open(server()).await;
         let client = site.connect(Client::builder(), way).await;
@@ -243,7 +243,7 @@ impl Drop for Dropped {
 }
 
 #[tokio::test]
-async fn a_call_given_up_is_dropped_at_the_server() {
+async fn an_abandoned_call_is_dropped_at_the_server() {
     for way in ways() {
         let (started, dropped) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let server = Server::new("slow").tool(Tool::new("wait").handler({
@@ -292,7 +292,7 @@ async fn many_calls_at_once_are_kept_apart() {
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_up_is_come_back_to() {
+async fn a_server_that_closes_the_stream_is_reconnected_to() {
     let patient = Tool::new("patient").handler(|ctx: Ctx| async move {
         ctx.hang_up();
         tokio::task::yield_now().await;

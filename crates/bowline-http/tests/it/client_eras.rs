@@ -32,7 +32,7 @@ async fn probed(
 }
 
 #[tokio::test]
-async fn what_is_not_modern_leads_to_the_handshake() {
+async fn a_reply_that_is_not_modern_leads_to_the_handshake() {
     // proves: VER-22, VER-23, VER-24
     let rpc = |code: i64| json!({ "jsonrpc": "2.0", "error": { "code": code, "message": "no" } }).to_string();
     let unexplained =
@@ -63,7 +63,7 @@ async fn what_is_not_modern_leads_to_the_handshake() {
 }
 
 #[tokio::test]
-async fn a_modern_refusal_is_never_taken_for_an_old_server() {
+async fn a_modern_error_never_leads_to_the_legacy_handshake() {
     // proves: VER-25
     for error in [
         json!({ "code": -32020, "message": "no", }),
@@ -80,7 +80,7 @@ async fn a_modern_refusal_is_never_taken_for_an_old_server() {
 }
 
 #[tokio::test]
-async fn a_version_the_server_names_is_taken() {
+async fn a_version_that_the_server_names_is_used() {
     let mut peer = Peer::new().await;
     let (client, ()) = tokio::join!(Client::connect(peer.target()), async {
         let data = json!({ "supported": ["2025-06-18"], "requested": "2026-07-28" });
@@ -95,7 +95,7 @@ async fn a_version_the_server_names_is_taken() {
 }
 
 #[tokio::test]
-async fn a_client_of_one_era_says_what_is_wrong() {
+async fn a_client_of_one_era_reports_the_missing_revision() {
     let modern = || Client::builder().revisions([Revision::V2026_07_28]);
     for (status, shown) in [(404, "404"), (503, "503"), (401, "401")] {
         let mut peer = Peer::new().await;
@@ -115,7 +115,7 @@ async fn a_client_of_one_era_says_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn a_server_that_wants_credentials_tells_nothing_of_its_era() {
+async fn a_server_that_requires_credentials_does_not_reveal_its_era() {
     let mut peer = Peer::new().await;
     let (client, ()) = tokio::join!(Client::connect(peer.target()), async {
         peer.post("server/discover").await.status(401, "text/plain", "who are you?").await;
@@ -151,7 +151,7 @@ async fn the_era_is_remembered_with_the_target() {
 }
 
 #[tokio::test]
-async fn what_was_remembered_wrongly_is_found_out_again() {
+async fn a_wrong_remembered_era_is_detected() {
     // proves: VER-16
     for (status, kind, body) in [
         (

@@ -29,7 +29,7 @@ fn look_at(asked: &Asked) {
 }
 
 #[tokio::test]
-async fn every_request_says_what_it_is_about() {
+async fn every_request_has_its_method_and_name_in_headers() {
     // proves: HTTP-10, HTTP-11, HTTP-14, HTTP-68, HTTP-69, HDR-01, HDR-02, HDR-03
     let mut peer = Peer::new().await;
     let connecting = Client::connect(peer.target());
@@ -156,7 +156,7 @@ async fn arguments_are_repeated_in_headers_as_the_tool_asks() {
 }
 
 #[tokio::test]
-async fn a_tool_that_asks_for_the_impossible_is_left_out_alone() {
+async fn only_a_tool_with_impossible_headers_is_omitted() {
     // proves: HDR-15
     let (client, mut peer) = modern(Client::builder(), everything()).await;
     let annotated = |header: Value| json!({ "a": { "type": "string", "x-mcp-header": header } });

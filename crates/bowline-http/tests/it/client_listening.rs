@@ -26,7 +26,7 @@ async fn grant(asked: Asked) -> Events {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_is_opened_anew() {
+async fn a_broken_stream_is_reopened() {
     // proves: HTTP-89, SUB-18
     let (client, mut peer) = modern(Client::builder(), capabilities()).await;
     let filter = SubscriptionFilter::new().tools_list_changed(true);
@@ -75,7 +75,7 @@ async fn a_stream_that_ends_in_order_stays_ended() {
 }
 
 #[tokio::test]
-async fn what_the_client_itself_listens_to_is_opened_anew_as_well() {
+async fn internal_subscriptions_are_reopened_too() {
     let (sender, mut heard) = mpsc::unbounded_channel();
     let builder = Client::builder().on_notification(move |notification| drop(sender.send(notification)));
     let (_client, mut peer) = modern(builder, capabilities()).await;

@@ -6,7 +6,7 @@ use bowline_testing::Log;
 use serde_json::json;
 
 #[tokio::test]
-async fn a_tool_that_is_left_out_is_named_with_the_reason() {
+async fn an_omitted_tool_is_reported_with_the_reason() {
     // proves: HDR-16
     let (log, _guard) = Log::start();
     let (client, mut peer) = modern(Client::builder(), json!({ "tools": {} })).await;
@@ -21,7 +21,7 @@ async fn a_tool_that_is_left_out_is_named_with_the_reason() {
 }
 
 #[tokio::test]
-async fn what_opens_a_session_is_in_no_log() {
+async fn session_ids_are_not_logged() {
     // proves: HTTP-56
     let (log, _guard) = Log::start();
     let mut peer = Peer::new().await;

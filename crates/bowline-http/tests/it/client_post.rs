@@ -15,7 +15,7 @@ async fn post(poster: &Poster, url: &str) -> Result<PostAnswer, PostError> {
 }
 
 #[tokio::test]
-async fn a_request_is_sent_as_it_is_and_any_answer_given() {
+async fn a_request_is_sent_unchanged_and_any_response_is_returned() {
     let mut peer = Peer::new().await;
     let (poster, url) = (Poster::new(), format!("http://{}/v1/x?y=1", peer.address));
     for status in [200, 302, 307, 404, 500] {
@@ -59,7 +59,7 @@ async fn an_answer_has_a_longest_length() {
 }
 
 #[tokio::test]
-async fn a_failure_is_sorted_by_what_went_wrong() {
+async fn a_failure_is_classified_by_its_cause() {
     let mut peer = Peer::new().await;
     let (poster, url) = (Poster::new(), format!("http://{}/", peer.address));
     for (bytes, lost) in
@@ -95,7 +95,7 @@ async fn dropping_the_future_aborts_the_request() {
 }
 
 #[tokio::test]
-async fn a_proxy_is_told_which_server_a_request_is_for() {
+async fn a_proxy_receives_the_address_of_the_server() {
     let mut peer = Peer::new().await;
     let poster = Poster::new().proxy(Proxy::at(format!("http://ann:secret@{}", peer.address)));
     assert!(!format!("{poster:?}").contains("secret"));
@@ -126,7 +126,7 @@ impl Resolve for Book {
 }
 
 #[tokio::test]
-async fn addresses_are_those_of_the_resolver_and_no_others() {
+async fn only_addresses_of_the_resolver_are_used() {
     let mut peer = Peer::new().await;
     let poster = Poster::new().resolver(Book(peer.address));
     let get = |url: &'static str| poster.send(Method::GET, url, HeaderMap::new(), Bytes::new());
@@ -152,7 +152,7 @@ async fn addresses_are_those_of_the_resolver_and_no_others() {
 }
 
 #[test]
-fn an_answer_says_where_it_leads_to() {
+fn a_reply_names_the_redirect_target() {
     let redirect = |status: u16, location: &str| {
         let headers = HeaderMap::from_iter([("location".parse().unwrap(), location.parse().unwrap())]);
         let answer = PostAnswer { status: status.try_into().unwrap(), headers, body: Bytes::new() };

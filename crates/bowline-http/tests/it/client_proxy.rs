@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[tokio::test]
-async fn a_proxy_is_told_which_server_a_request_is_for() {
+async fn a_proxy_receives_the_address_of_the_server() {
     let mut peer = Peer::new().await;
     let proxy = Proxy::at(format!("http://ann:secret@{}", peer.address));
     let target = http("http://tickets.invalid:8080/mcp").proxy(proxy);

@@ -66,7 +66,7 @@ async fn other_redirections_of_a_message_are_refusals() {
 }
 
 #[tokio::test]
-async fn redirections_come_to_an_end() {
+async fn redirects_are_limited() {
     let (client, mut peer) = modern(Client::builder(), json!({ "tools": {} })).await;
     let (called, ()) = tokio::join!(client.call("t", ()), async {
         for _ in 0..4 {

@@ -70,7 +70,7 @@ async fn answered(peer: &mut Peer, id: u64, root: &str) {
 }
 
 #[tokio::test]
-async fn each_question_belongs_to_the_call_on_whose_stream_it_comes() {
+async fn each_question_belongs_to_the_call_of_its_stream() {
     for revision in REVISIONS {
         let (builder, mut heard) = relaying();
         let (client, mut peer, mut standing) = legacy(builder, revision).await;
@@ -100,7 +100,7 @@ async fn each_question_belongs_to_the_call_on_whose_stream_it_comes() {
 }
 
 #[tokio::test]
-async fn on_the_standing_stream_nothing_says_to_which_call_a_question_belongs() {
+async fn on_the_session_stream_a_question_has_no_call() {
     for revision in REVISIONS {
         let (builder, mut heard) = relaying();
         let (client, mut peer, mut standing) = legacy(builder, revision).await;
@@ -118,7 +118,7 @@ async fn on_the_standing_stream_nothing_says_to_which_call_a_question_belongs() 
 }
 
 #[tokio::test]
-async fn a_stream_that_is_come_back_to_still_belongs_to_its_call() {
+async fn a_resumed_stream_still_belongs_to_its_call() {
     for revision in REVISIONS {
         let (builder, mut heard) = relaying();
         let (client, mut peer, _standing) = legacy(builder, revision).await;
@@ -159,7 +159,7 @@ async fn logs_of_a_modern_server_belong_to_their_calls() {
 }
 
 #[tokio::test]
-async fn with_one_stream_for_everything_nothing_says_to_which_call_a_question_belongs() {
+async fn on_the_2024_11_05_stream_a_question_has_no_call() {
     let (builder, mut heard) = relaying();
     let mut peer = Peer::new().await;
     let target = peer.target();

@@ -20,7 +20,7 @@ async fn replied<F: Future<Output = ()>>(reply: impl FnOnce(Asked) -> F) -> Resu
 }
 
 #[tokio::test]
-async fn both_kinds_of_replies_are_taken() {
+async fn both_kinds_of_replies_are_accepted() {
     // proves: HTTP-20
     let json = replied(|asked| async move { asked.result(&text("json")).await }).await;
     assert_eq!(json.unwrap(), "json");
@@ -102,7 +102,7 @@ async fn a_stream_without_its_response_fails_the_request_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_no_reply_is_told_as_such() {
+async fn an_invalid_reply_is_reported() {
     for (status, kind, body) in [
         (200, "text/html", "<h1>Welcome</h1>"),
         (200, "", ""),
@@ -134,7 +134,7 @@ async fn what_is_no_reply_is_told_as_such() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_the_error_it_holds_or_its_status() {
+async fn a_refusal_is_the_error_in_its_body_or_its_status() {
     // proves: HTTP-99
     let error = |code: i64| json!({ "code": code, "message": "no" });
     for (status, code) in [(400, -32602), (404, -32601), (400, -32021), (500, -32603), (200, -32000)] {
@@ -171,7 +171,7 @@ async fn a_refusal_is_the_error_it_holds_or_its_status() {
 }
 
 #[tokio::test]
-async fn what_is_too_long_is_not_read() {
+async fn too_long_values_are_not_read() {
     let big = "x".repeat(5000);
     for frame_limit in [true, false] {
         let mut peer = crate::client_peer::Peer::new().await;
@@ -217,7 +217,7 @@ async fn what_is_too_long_is_not_read() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_told_from_one_that_went() {
+async fn a_missing_server_differs_from_a_lost_one() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let error = Client::connect(http(format!("http://{free}/mcp"))).await.unwrap_err();
     assert!(error.is_unreachable() && error.is_closed(), "{error}");
@@ -249,7 +249,7 @@ async fn headers_of_the_caller_travel_along_and_may_not_be_the_protocols() {
 }
 
 #[tokio::test]
-async fn a_request_given_up_closes_its_reply_and_says_nothing_else() {
+async fn an_abandoned_request_closes_its_stream_and_sends_nothing() {
     // proves: HTTP-15
     let (client, mut peer) = modern(Client::builder(), json!({ "tools": {} })).await;
     let mut call = Box::pin(client.call("slow", ()));

@@ -89,7 +89,7 @@ async fn event(events: &mut Events, id: &str, message: &Value) {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_is_resumed_and_nothing_comes_twice() {
+async fn a_broken_stream_is_resumed_without_duplicates() {
     // proves: HTTP-32, HTTP-34, HTTP-44, HTTP-49, HTTP-50
     for revision in REVISIONS {
         let (client, mut peer, _standing) = legacy(Client::builder(), revision).await;
@@ -131,7 +131,7 @@ async fn a_stream_that_breaks_off_is_resumed_and_nothing_comes_twice() {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_for_time_is_given_it() {
+async fn a_server_can_ask_for_more_time() {
     // proves: HTTP-36
     let (client, mut peer, _standing) = legacy(Client::builder(), "2025-11-25").await;
     let mut waiting = Box::pin(client.call("later", ()));
@@ -204,7 +204,7 @@ async fn is_given_up(peer: &mut Peer, id: &Value) {
 }
 
 #[tokio::test]
-async fn the_standing_stream_is_kept_open() {
+async fn the_session_stream_is_kept_open() {
     let changed = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
     let heard = Arc::new(tokio::sync::Semaphore::new(0));
     let told = Arc::clone(&heard);
@@ -232,7 +232,7 @@ async fn the_standing_stream_is_kept_open() {
 }
 
 #[tokio::test]
-async fn a_session_that_ends_under_its_standing_stream_is_opened_anew() {
+async fn a_session_that_ends_during_its_stream_is_reopened() {
     let (client, mut peer, mut standing) = legacy(Client::builder(), "2025-06-18").await;
     standing.write("id: 1\ndata:\n\n").await;
     drop(standing);
@@ -251,7 +251,7 @@ async fn a_session_that_ends_under_its_standing_stream_is_opened_anew() {
 }
 
 #[tokio::test]
-async fn a_session_that_expired_is_opened_anew_and_nothing_is_done_twice() {
+async fn an_expired_session_is_reopened_and_no_call_runs_twice() {
     // proves: HTTP-60
     let (client, mut peer, _standing) = legacy(Client::builder(), "2025-11-25").await;
     let (ok, ()) = tokio::join!(client.call("t", ()), async {
@@ -326,7 +326,7 @@ async fn requests_of_the_server_are_answered_by_a_post() {
 }
 
 #[tokio::test]
-async fn what_needs_no_answer_is_sent_again_when_its_connection_breaks() {
+async fn messages_without_a_response_are_resent_when_the_connection_breaks() {
     let builder = Client::builder().on_ask(|_| async { Answer::accept(json!({})) });
     let (client, mut peer, _standing) = legacy(builder, "2025-11-25").await;
     let question = json!({ "jsonrpc": "2.0", "id": "q", "method": "elicitation/create",
@@ -351,7 +351,7 @@ async fn what_needs_no_answer_is_sent_again_when_its_connection_breaks() {
 }
 
 #[tokio::test]
-async fn a_request_given_up_is_cancelled_in_words() {
+async fn an_abandoned_request_sends_a_cancellation() {
     // proves: HTTP-29
     for revision in REVISIONS {
         let (client, mut peer, _standing) = legacy(Client::builder(), revision).await;
@@ -389,7 +389,7 @@ async fn names_of_headers_are_compared_without_case() {
 }
 
 #[tokio::test]
-async fn a_notification_is_heard_before_the_request_behind_it() {
+async fn a_notification_is_handled_before_the_next_request() {
     let builder = Client::builder().log_level(bowline_types::LoggingLevel::Info);
     let mut peer = Peer::new().await;
     let target = peer.target();

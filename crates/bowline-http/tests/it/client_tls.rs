@@ -168,7 +168,7 @@ async fn a_server_with_another_certificate_is_not() {
 }
 
 #[tokio::test]
-async fn a_request_beside_the_protocol_is_sent_by_the_same_rules() {
+async fn a_plain_http_request_follows_the_same_rules() {
     for (protocols, version) in [(&[&b"h2"[..]][..], Version::HTTP_2), (&[], Version::HTTP_11)] {
         let site = site(protocols).await;
         let url = format!("https://localhost:{}/other", site.port);

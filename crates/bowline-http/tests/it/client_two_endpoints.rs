@@ -31,7 +31,7 @@ async fn open(peer: &mut Peer, status: u16, endpoint: &str, path: &str) -> Event
 }
 
 #[tokio::test]
-async fn everything_goes_to_the_address_that_the_stream_tells() {
+async fn messages_go_to_the_endpoint_of_the_stream() {
     // proves: SSE-03, HTTP-95
     for status in [400, 404, 405] {
         for (endpoint, path) in [
@@ -64,7 +64,7 @@ async fn everything_goes_to_the_address_that_the_stream_tells() {
 }
 
 #[tokio::test]
-async fn a_whole_url_of_the_same_origin_will_do() {
+async fn an_absolute_url_of_the_same_origin_is_accepted() {
     let mut peer = Peer::new().await;
     let endpoint = format!("http://{}/m", peer.address);
     let (client, _stream) =
@@ -97,7 +97,7 @@ async fn an_address_elsewhere_is_refused() {
 }
 
 #[tokio::test]
-async fn other_refusals_are_what_they_are() {
+async fn other_refusals_are_returned_unchanged() {
     // proves: HTTP-96, HTTP-97
     for (status, body) in [
         (401, ""),
@@ -173,7 +173,7 @@ async fn the_end_of_the_stream_is_the_end_of_the_connection() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_not_taken_fails_its_request() {
+async fn a_rejected_message_fails_its_request() {
     let mut peer = Peer::new().await;
     let (client, _stream) = tokio::join!(Client::connect(peer.target()), open(&mut peer, 405, "/m", "/m"));
     let client = client.unwrap();

@@ -216,7 +216,7 @@ async fn connections_are_bounded_and_the_one_idle_longest_is_closed_first() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_of_its_reply_is_given_up() {
+async fn a_client_that_does_not_read_its_reply_is_disconnected() {
     let huge = Tool::new("huge").handler(|| "x".repeat(64 * 1024 * 1024));
     let now = Tool::new("now").handler(|| "now");
     let server = Server::new("s").tool(huge).tool(now).build().unwrap();

@@ -56,7 +56,7 @@ async fn a_handler_sees_headers_and_extensions_of_its_own_request() {
 }
 
 #[tokio::test]
-async fn a_call_of_a_session_sees_the_request_it_came_with() {
+async fn a_call_of_a_session_sees_its_own_http_request() {
     let service = HttpService::new(server()).unwrap();
     let initialize = json!({
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" },

@@ -157,7 +157,7 @@ async fn a_request_without_its_session_is_refused() {
 }
 
 #[tokio::test]
-async fn a_version_the_server_does_not_speak_is_refused_in_a_session_too() {
+async fn an_unsupported_version_is_refused_in_a_session_too() {
     let server = server(Arc::default()).revisions([Revision::V2025_06_18]);
     let endpoint = HttpService::new(server).unwrap();
     let session = Session::open(&endpoint, "2025-06-18").await;
@@ -198,7 +198,7 @@ async fn a_question_travels_on_the_stream_of_its_call() {
 }
 
 #[tokio::test]
-async fn an_interrupted_stream_is_resumed_exactly_behind_what_was_seen() {
+async fn an_interrupted_stream_is_resumed_after_its_last_event() {
     // proves: HTTP-28, HTTP-31, HTTP-48
     // proves: HTTP-30, HTTP-46, HTTP-47, HTTP-51, HTTP-52
     let gate = Arc::new(Notify::new());
@@ -231,7 +231,7 @@ async fn an_interrupted_stream_is_resumed_exactly_behind_what_was_seen() {
 }
 
 #[tokio::test]
-async fn a_response_is_never_lost_behind_what_was_reported() {
+async fn a_response_is_never_lost_after_notifications() {
     let gate = Arc::new(Notify::new());
     let opening = Arc::clone(&gate);
     let often = Tool::new("often").handler(|ctx: Ctx| async move {
@@ -268,7 +268,7 @@ async fn a_response_is_never_lost_behind_what_was_reported() {
 }
 
 #[tokio::test]
-async fn a_call_that_has_said_nothing_ends_with_its_session() {
+async fn a_silent_call_ends_with_its_session() {
     let started = Arc::new(Notify::new());
     let starting = Arc::clone(&started);
     let silent = Tool::new("silent").handler(move || {
@@ -288,7 +288,7 @@ async fn a_call_that_has_said_nothing_ends_with_its_session() {
 }
 
 #[tokio::test]
-async fn an_event_that_never_was_is_no_place_to_go_on_from() {
+async fn an_unknown_event_id_cannot_be_resumed_from() {
     let endpoint = endpoint();
     let session = Session::open(&endpoint, "2025-11-25").await;
     for last in ["0-18446744073709551615", "0-1", "7-0"] {
@@ -298,7 +298,7 @@ async fn an_event_that_never_was_is_no_place_to_go_on_from() {
 }
 
 #[tokio::test]
-async fn the_standing_stream_opens_again_after_events_were_lost() {
+async fn the_session_stream_reopens_after_events_were_lost() {
     let server = server(Arc::default());
     let registry = server.registry();
     let settings = HttpOptions::new().event_log(2, 1_000_000);
@@ -319,7 +319,7 @@ async fn the_standing_stream_opens_again_after_events_were_lost() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_no_request_comes_on_the_standing_stream_once() {
+async fn unrelated_messages_are_sent_on_the_session_stream_once() {
     // proves: HTTP-41
     // proves: HTTP-01, HTTP-39, HTTP-40, HTTP-42, HTTP-45
     let server = server(Arc::default());
@@ -340,7 +340,7 @@ async fn what_belongs_to_no_request_comes_on_the_standing_stream_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_standing_stream_does_not_hold_up_the_end() {
+async fn the_session_stream_does_not_delay_closing() {
     let endpoint = endpoint();
     let session = Session::open(&endpoint, "2025-06-18").await;
     let mut standing = session.get(None).await;
@@ -405,7 +405,7 @@ async fn a_session_outlasts_a_night_without_requests() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_session_idle_longest_makes_room_for_a_new_one() {
+async fn the_session_idle_longest_is_replaced_by_a_new_one() {
     let settings = HttpOptions::new().max_sessions(3, 3);
     let endpoint = HttpService::with_options(server(Arc::default()).build().unwrap(), settings);
     let first = Session::open(&endpoint, "2025-06-18").await;
@@ -522,7 +522,7 @@ async fn a_message_that_arrives_after_the_end_of_its_session_starts_nothing() {
 }
 
 #[tokio::test]
-async fn a_long_call_may_hang_up_and_be_come_back_to() {
+async fn a_long_call_may_close_its_stream_and_be_resumed() {
     // proves: HTTP-33, HTTP-35
     let patient = Tool::new("patient").handler(|ctx: Ctx| async move {
         ctx.hang_up();

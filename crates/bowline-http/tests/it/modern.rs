@@ -117,7 +117,7 @@ async fn a_call_that_reports_becomes_a_stream() {
 }
 
 #[tokio::test]
-async fn a_response_is_never_lost_behind_what_was_reported() {
+async fn a_response_is_never_lost_after_notifications() {
     let long = Tool::new("long").handler(|ctx: Ctx| async move {
         ctx.progress(1.0, 1.0);
         "x".repeat(2 * 1024 * 1024)
@@ -173,7 +173,7 @@ async fn a_question_is_answered_by_a_retry() {
 }
 
 #[tokio::test]
-async fn faults_are_told_in_order_with_their_status() {
+async fn errors_are_reported_in_order_with_their_status() {
     // proves: HTTP-70, HTTP-71, HTTP-72, HTTP-73, HTTP-74, HTTP-76, META-15, META-17, META-21, HDR-23, HDR-25
     // proves: HDR-26, HDR-27, HDR-28, HDR-30, HDR-31, HDR-32, HDR-34, HDR-35
     let endpoint = endpoint();
@@ -249,7 +249,7 @@ async fn faults_are_told_in_order_with_their_status() {
 }
 
 #[tokio::test]
-async fn a_parameter_beyond_what_a_header_can_hold_is_refused() {
+async fn a_parameter_too_long_for_a_header_is_refused() {
     // proves: HDR-12
     let endpoint = endpoint();
     for (limit, status) in [(9_007_199_254_740_991_i64, 200), (9_007_199_254_740_992, 400)] {
@@ -291,7 +291,7 @@ fn a_tool_whose_headers_cannot_work_is_refused_before_serving() {
 }
 
 #[tokio::test]
-async fn a_modern_server_tells_a_legacy_client_what_it_speaks() {
+async fn a_modern_server_names_its_revisions_to_a_legacy_client() {
     // proves: HTTP-91, HTTP-92, HTTP-93
     let server = server().revisions([bowline_types::Revision::V2026_07_28]);
     let endpoint = HttpService::new(server).unwrap();
@@ -316,7 +316,7 @@ async fn a_modern_server_tells_a_legacy_client_what_it_speaks() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_refused_as_json() {
+async fn an_invalid_message_is_refused_with_json() {
     // proves: HTTP-03, HTTP-04, HTTP-17, HTTP-18
     let endpoint = endpoint();
     let post = |body: &str| {
@@ -422,7 +422,7 @@ impl Drop for Dropped {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_cancels_its_call() {
+async fn a_client_that_disconnects_cancels_its_call() {
     // proves: HTTP-88
     // proves: HTTP-86, HTTP-87
     let dropped = Arc::new(AtomicBool::new(false));
@@ -448,7 +448,7 @@ async fn a_client_that_goes_away_cancels_its_call() {
 }
 
 #[tokio::test]
-async fn no_time_is_too_long_to_be_silent() {
+async fn no_silence_timeout_is_too_long() {
     let settings = HttpOptions::new().keep_alive(Duration::MAX).stream_after(Duration::MAX);
     let endpoint = HttpService::with_options(server().build().unwrap(), settings);
     let mut told = Ask::modern("tools/call", json!({ "name": "count", "_meta": { "progressToken": "t" } }))

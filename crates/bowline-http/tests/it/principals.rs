@@ -38,7 +38,7 @@ async fn text(told: Told) -> Value {
 }
 
 #[tokio::test]
-async fn a_request_is_of_whom_it_says_itself() {
+async fn each_request_has_its_own_principal() {
     // proves: ELIF-40, ELIF-41
     // proves: SEC-43
     let endpoint = endpoint();
@@ -56,7 +56,7 @@ async fn a_request_is_of_whom_it_says_itself() {
 }
 
 #[tokio::test]
-async fn a_session_is_no_proof_of_who_one_is() {
+async fn a_session_id_does_not_authenticate() {
     // proves: ELIF-38
     // proves: SEC-23, SEC-25
     let endpoint = endpoint();
@@ -90,7 +90,7 @@ async fn a_session_is_no_proof_of_who_one_is() {
 }
 
 #[tokio::test]
-async fn a_state_is_no_proof_of_who_one_is() {
+async fn a_state_does_not_authenticate() {
     // proves: SEC-26, SEC-27
     let endpoint = endpoint();
     let ask = Ask::modern("tools/call", json!({ "name": "pay" })).by("ada").send(&endpoint).await;

@@ -52,7 +52,7 @@ async fn has_response(mut told: Told) -> bool {
 }
 
 #[tokio::test]
-async fn streams_nobody_reads_make_room_for_others() {
+async fn unread_streams_are_dropped_for_others() {
     let endpoint = endpoint(HttpOptions::new().max_retained_bytes(1000 * KIB));
     let mut sessions = Vec::new();
     for _ in 0..60 {
@@ -77,7 +77,7 @@ async fn streams_nobody_reads_make_room_for_others() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_read_gets_its_response_however_much_others_keep() {
+async fn a_stream_that_is_read_gets_its_response_while_others_fill_the_limit() {
     let endpoint = endpoint(HttpOptions::new().max_retained_bytes(1000 * KIB));
     for _ in 0..30 {
         let session = open(&endpoint).await;
@@ -130,7 +130,7 @@ async fn listens_are_bounded_in_number_and_in_the_length_of_their_filters() {
 }
 
 #[tokio::test]
-async fn one_caller_cannot_take_the_listens_of_others() {
+async fn one_caller_cannot_use_up_the_listens_of_others() {
     let server = || Server::new("s").tool(Tool::new("t").handler(|| "t")).build().unwrap();
     let listen = |uris: &[String]| {
         let filter = json!({ "toolsListChanged": true, "resourceSubscriptions": uris });

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_tells_all_and_no_secret() {
+    fn a_line_has_all_members_and_no_secret() {
         let redactor = Redactor::new(vec!["hunter22".into()]);
         let line = entry().to_line(&redactor, AuditArguments::Redacted);
         assert_eq!(
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn digests_stand_for_arguments() {
+    fn arguments_are_logged_as_digests() {
         let redactor = Redactor::new(Vec::new());
         let of = |arguments: &str, how| {
             let arguments = Some(RawJson::parse(arguments.to_owned()).unwrap());

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_set_aside_is_added_to() {
+    fn a_log_that_cannot_be_rotated_is_appended_to() {
         let folder = Folder::new("audit-stuck");
         let path = folder.join("audit.jsonl");
         fs::create_dir_all(folder.join("audit.jsonl.1/inside")).unwrap();
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_queued_is_written_on_drop_and_on_flush() {
+    fn queued_lines_are_written_on_drop_and_on_flush() {
         let folder = Folder::new("audit-flush");
         let path = folder.join("deep/audit.jsonl");
         let audit = Audit::open(AuditSettings::new(&path)).unwrap();
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_set_aside_by_size_and_so_many_kept() {
+    fn files_are_rotated_by_size_and_limited_in_number() {
         let folder = Folder::new("audit-rotate");
         let path = folder.join("audit.jsonl");
         let length =
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_drops_counts_and_tells() {
+    fn a_full_queue_drops_counts_and_reports() {
         let folder = Folder::new("audit-full");
         let path = folder.join("audit.jsonl");
         let audit = Audit::open(AuditSettings::new(&path).queue(1)).unwrap();
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn decisions_wait_for_room_in_the_queue() {
+    async fn decisions_wait_for_space_in_the_queue() {
         let folder = Folder::new("audit-room");
         let audit = Audit::open(AuditSettings::new(folder.join("audit.jsonl")).queue(4)).unwrap();
         let lock = fs::File::options().write(true).open(folder.join(".audit.jsonl.lock")).unwrap();
@@ -463,7 +463,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn nothing_is_allowed_that_a_required_log_cannot_hold() {
+    async fn nothing_is_allowed_that_a_required_log_cannot_record() {
         let folder = Folder::new("audit-required");
         let path = folder.join("audit.jsonl");
         let open = |required| Audit::open(AuditSettings::new(&path).required(required)).unwrap();

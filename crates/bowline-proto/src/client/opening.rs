@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_that_is_not_modern_leads_to_the_handshake() {
+    fn any_response_that_is_not_modern_leads_to_the_handshake() {
         // proves: VER-19, VER-20
         for reaction in [
             Reaction::Error(RpcError::method_not_found("server/discover")),
@@ -409,7 +409,7 @@ the server rejected              2026-07-28 but lists it as supported: 2026-07-2
     }
 
     #[test]
-    fn a_late_discovery_counts_if_the_handshake_fails() {
+    fn a_late_discovery_is_accepted_if_the_handshake_fails() {
         let late = |reaction: Reaction| {
             let (mut opening, _) = opening(ALL);
             assert!(opening.is_era_open());

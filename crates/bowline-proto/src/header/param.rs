@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_say_what_the_body_says_pass() {
+    fn headers_that_match_the_body_pass() {
         // proves: HDR-33
         for (arguments, headers) in [
             (json!({}), &[][..]),
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_say_something_else_are_refused() {
+    fn headers_that_differ_from_the_body_are_refused() {
         for (arguments, headers) in [
             (json!({ "s": "a" }), &[][..]),
             (json!({ "s": "a" }), &[("S", "A")]),

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_stand_nowhere_but_on_properties() {
+    fn annotations_are_only_allowed_on_properties() {
         let annotated = json!({ "type": "string", "x-mcp-header": "A" });
         for keyword in
             ["items", "not", "if", "then", "else", "additionalProperties", "contains", "propertyNames", "x-y"]

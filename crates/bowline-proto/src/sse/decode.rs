@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn one_blank_after_the_colon_is_no_part_of_the_value() {
+    fn one_space_after_the_colon_is_not_part_of_the_value() {
         check(
             "data:a\n\ndata: a\n\ndata:  a\n\ndata: a:b \n\n",
             &[data("a"), data("a"), data(" a"), data("a:b ")],
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_are_counted_and_change_nothing() {
+    fn comments_are_counted_and_ignored() {
         let (events, decoder) = decode(WIDE, &[b":\r\n: ping\ndata: a\n:x\ndata: b\n\n:\n"]);
         assert_eq!(events, [Ok(data("a\nb"))]);
         assert_eq!(decoder.comments(), 4);
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_event_type_wins_and_an_empty_one_is_none() {
+    fn the_last_event_type_wins_and_an_empty_one_is_ignored() {
         let event = |name: &str| Event { event: Some(name.to_owned()), ..data("x") };
         check("event: a\nevent: b\ndata: x\n\n", &[event("b")]);
         check("event: a\nevent\ndata: x\n\n", &[data("x")]);
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_utf_8_is_replaced() {
+    fn invalid_utf8_is_replaced() {
         let (events, _) = decode(WIDE, &[b"data: a\xFFb\n\n"]);
         assert_eq!(events, [Ok(data("a\u{fffd}b"))]);
     }
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_over_the_limit_costs_its_event_only() {
+    fn a_line_over_the_limit_drops_only_its_event() {
         let limits = Limits::new(10, 100);
         let long = SseError { what: "a line", limit: 10 };
         assert_eq!(decode(limits, &[b"data: 1234\n\n"]).0, [Ok(data("1234"))]);
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_a_large_event_is_given_back() {
+    fn memory_of_a_large_event_is_released() {
         let mut decoder = Decoder::new(WIDE);
         decoder.feed(format!("data: {}\n\n", "x".repeat(500_000)).as_bytes());
         assert_eq!(decoder.next().map(|event| event.unwrap().data.len()), Some(500_000));

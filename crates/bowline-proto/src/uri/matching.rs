@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn each_variable_in_turn_takes_the_most() {
+    fn each_variable_matches_as_much_as_possible() {
         check("x:{name}.{ext}", "x:a.b.c", Some(&[("name", "a.b"), ("ext", "c")]));
         check("x:{a}{b}", "x:123", Some(&[("a", "12"), ("b", "3")]));
         check("x:{a}{b}", "x:1", None);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reading_with_nothing_missing_wins() {
+    fn the_interpretation_without_missing_parts_wins() {
         check("x:{name}{.ext}", "x:a.b.c", Some(&[("name", "a.b"), ("ext", "c")]));
         check("x:{name}{.ext}", "x:a", Some(&[("name", "a")]));
         check("x:a{/b,c}", "x:a/1/2", Some(&[("b", "1"), ("c", "2")]));
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn query_parameters_come_in_any_order_or_not_at_all() {
+    fn query_parameters_match_in_any_order_and_are_optional() {
         let template = "x:a{?b,c}";
         check(template, "x:a", Some(&[]));
         check(template, "x:a?b=1&c=2", Some(&[("b", "1"), ("c", "2")]));
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn path_parameters_come_in_any_order() {
+    fn path_parameters_match_in_any_order() {
         check("x:{a}{;b,c}/d", "x:1;c;b=2/d", Some(&[("a", "1"), ("b", "2"), ("c", "")]));
         check("x:{a}{;b}{;c}", "x:1;c=3;b=2", Some(&[("a", "1"), ("b", "2"), ("c", "3")]));
         check("x:{a}{;b,c}", "x:1", Some(&[("a", "1")]));
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_left_bare_by_the_sender_match_too() {
+    fn unencoded_characters_match_too() {
         check("x:caf\u{e9}/{a}", "x:caf\u{e9}/b c", Some(&[("a", "b c")]));
         check("x:caf\u{e9}/{a}", "x:caf%C3%A9/%E2%82%AC", Some(&[("a", "\u{20ac}")]));
     }
@@ -458,7 +458,7 @@ mod tests {
         }
 
         #[test]
-        fn reserved_values_come_back_unless_they_hold_delimiters(a in "[^%?#]{1,12}", b in "[^%]{1,12}") {
+        fn reserved_values_round_trip_unless_they_contain_delimiters(a in "[^%?#]{1,12}", b in "[^%]{1,12}") {
             let values = [("a", a.as_str()), ("b", &b)];
             let template = UriTemplate::parse("x:{+a}{?c}{#b}").unwrap();
             let uri = expand(&template, &values);

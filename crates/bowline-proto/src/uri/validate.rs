@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn the_message_says_what_was_expected() {
+    fn the_message_names_the_expected_value() {
         let error = validate_uri("a:b c").unwrap_err();
         assert_eq!(error.offset(), 3);
         assert_eq!(
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_no_sub_resource() {
+    fn everything_else_is_not_a_sub_resource() {
         for (parent, child) in [
             ("note://a", "note://ab"),
             ("note://a/b", "note://a"),
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_encrypted_or_on_this_machine() {
+    fn urls_are_encrypted_or_local() {
         for safe in [
             "https://example.com",
             "HTTPS://u@example.com:8443/a",

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shared_parts_stand_where_they_belong_however_far_writing_has_come() {
+    fn shared_parts_are_in_place_at_any_write_position() {
         let outbox = Outbox::new(1 << 20);
         let large = Bytes::from(format!("{{\"a\":\"{}\"}}", "x".repeat(SHARED)));
         outbox.push(b"first");

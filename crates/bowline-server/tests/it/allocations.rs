@@ -69,7 +69,7 @@ const LEGACY: &str = "";
 const MODERN: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}},"#;
 
 #[test]
-fn a_call_costs_at_most_twelve_allocations_whatever_the_number_of_tools() {
+fn a_call_needs_at_most_twelve_allocations_for_any_number_of_tools() {
     for meta in [LEGACY, MODERN] {
         let few = allocations_per_call(1, meta);
         let many = allocations_per_call(1000, meta);

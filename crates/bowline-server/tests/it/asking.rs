@@ -222,7 +222,7 @@ async fn joined_questions_reach_a_legacy_client_before_the_first_is_answered() {
 }
 
 #[tokio::test]
-async fn a_user_who_says_no_is_told_to_the_model() {
+async fn a_declined_question_is_reported_to_the_model() {
     // proves: ELIF-36
     for (action, text) in [("decline", "the user declined"), ("cancel", "the user cancelled")] {
         let mut modern = Peer::new(Server::new("inn").tool(book(Arc::default())));
@@ -245,7 +245,7 @@ async fn a_user_who_says_no_is_told_to_the_model() {
 }
 
 #[tokio::test]
-async fn an_error_of_a_legacy_client_is_told_to_the_model() {
+async fn an_error_of_a_legacy_client_is_reported_to_the_model() {
     // proves: ELIF-36
     let mut peer = Peer::new(Server::new("inn").tool(book(Arc::default())));
     peer.initialize("2025-06-18").await;
@@ -301,7 +301,7 @@ async fn a_state_that_was_altered_or_moved_is_refused() {
 }
 
 #[tokio::test]
-async fn a_state_is_good_for_one_retry_by_its_own_user() {
+async fn a_state_is_valid_for_one_retry_of_its_user() {
     // proves: MRTR-14, MRTR-17, ELIF-37, ELIF-39
     let server = Server::new("inn").tool(book(Arc::default())).build().unwrap();
     let (mut ada, mut bob) = (Peer::of(&server, Some("ada")), Peer::of(&server, Some("bob")));
@@ -366,7 +366,7 @@ async fn a_handler_that_never_stops_asking_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_modern_client_that_cannot_be_asked_is_told_what_is_missing() {
+async fn a_modern_client_that_cannot_be_asked_gets_the_missing_capability() {
     // proves: META-18, META-19, META-20, MRTR-08, BASE-36
     let mut peer = Peer::new(Server::new("inn").tool(book(Arc::default())));
     let params = json!({ "name": "book", "arguments": { "guests": 2 } });
@@ -468,7 +468,7 @@ async fn nothing_is_asked_before_the_handshake_is_complete() {
 }
 
 #[tokio::test]
-async fn answers_are_held_against_the_pattern_of_their_field() {
+async fn answers_are_checked_against_the_pattern_of_their_field() {
     #[derive(serde::Deserialize, schemars::JsonSchema)]
     struct Code {
         #[schemars(regex(pattern = "^[A-Z]{3}$"))]
@@ -499,7 +499,7 @@ async fn answers_are_held_against_the_pattern_of_their_field() {
 }
 
 #[tokio::test]
-async fn a_user_is_not_sent_to_a_page_that_is_not_encrypted() {
+async fn a_user_is_not_sent_to_an_unencrypted_url() {
     // proves: ELIU-29
     let visit = |name: &'static str, url: &'static str| {
         Tool::new(name).handler(move |ctx: Ctx| async move {

@@ -191,7 +191,7 @@ impl Drop for Dropped {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_ends_its_handler_and_says_nothing_more() {
+async fn a_cancelled_call_ends_its_handler_and_sends_nothing() {
     // proves: STDIO-15
     // proves: STDIO-14, CANCEL-11
     for revision in [Some("2024-11-05"), Some("2025-11-25"), None] {
@@ -282,7 +282,7 @@ impl Drop for Counted {
 }
 
 #[tokio::test]
-async fn a_slow_call_does_not_hold_up_the_others() {
+async fn a_slow_call_does_not_delay_others() {
     let watched = Watched::new();
     let mut peer = Peer::new(Server::new("slow").tool(watched.tool()));
     peer.initialize("2025-11-25").await;
@@ -300,7 +300,7 @@ async fn a_slow_call_does_not_hold_up_the_others() {
 }
 
 #[tokio::test]
-async fn a_panic_is_answered_and_the_connection_goes_on() {
+async fn a_panic_is_an_error_response_and_the_connection_continues() {
     async fn in_time() -> String {
         tokio::task::yield_now().await;
         panic!("later")
@@ -440,7 +440,7 @@ async fn progress_and_log_messages_are_limited_in_rate() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_held_back_goes_out_in_time() {
+async fn rate_limited_progress_and_logs_are_sent_later() {
     let limits = bowline_server::Limits::default().progress_rate(1).log_rate(1);
     let tool = Tool::new("flood").handler(|ctx: Ctx| async move {
         for step in 1..=4 {

@@ -29,7 +29,7 @@ fn listen(id: &Value, filter: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_legacy_client_hears_of_changed_lists_once_per_burst() {
+async fn a_legacy_client_is_notified_of_changed_lists_once_per_burst() {
     // proves: TOOL-34
     let server = server();
     let registry = server.registry();
@@ -51,7 +51,7 @@ async fn a_legacy_client_hears_of_changed_lists_once_per_burst() {
 
 // proves: RES-20, PRM-14
 #[tokio::test]
-async fn changed_lists_of_prompts_and_resources_are_told() {
+async fn changed_lists_of_prompts_and_resources_are_announced() {
     let server = server();
     let registry = server.registry();
     let mut peer = Peer::new(server);
@@ -101,7 +101,7 @@ async fn a_subscription_of_the_legacy_kind_covers_its_uri_and_ends() {
 }
 
 #[tokio::test]
-async fn a_listener_hears_what_it_asked_for_and_nothing_before_the_acknowledgment() {
+async fn a_listener_receives_its_changes_and_nothing_before_the_acknowledgment() {
     // proves: SUB-02, SUB-03, SUB-04, SUB-05, SUB-07, SUB-09, SUB-10, SUB-20, META-25
     for id in [json!(1), json!("1")] {
         let server = server();
@@ -132,7 +132,7 @@ async fn a_listener_hears_what_it_asked_for_and_nothing_before_the_acknowledgmen
 }
 
 #[tokio::test]
-async fn two_listeners_are_told_apart_and_one_can_end() {
+async fn two_listeners_are_independent_and_one_can_end() {
     // proves: SUB-15
     let server = server();
     let registry = server.registry();
@@ -155,7 +155,7 @@ async fn two_listeners_are_told_apart_and_one_can_end() {
 }
 
 #[tokio::test]
-async fn what_a_server_cannot_announce_is_left_out_of_the_acknowledgment() {
+async fn unsupported_changes_are_missing_from_the_acknowledgment() {
     // proves: SUB-07, SUB-22
     let mut peer = Peer::new(Server::new("still").tool(tool("only")));
     let filter = json!({ "toolsListChanged": true, "resourcesListChanged": true, "resourceSubscriptions": ["shop://stock"] });

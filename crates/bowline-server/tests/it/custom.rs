@@ -105,7 +105,7 @@ async fn middleware_sees_custom_methods_and_notifications() {
 }
 
 #[tokio::test]
-async fn a_custom_notification_is_taken_in_both_eras() {
+async fn a_custom_notification_is_accepted_in_both_eras() {
     for revision in [Some("2024-11-05"), Some("2025-11-25"), None] {
         let (heard, mut hearing) = mpsc::unbounded_channel();
         let server = Server::new("dictionary").notification("example.com/opened", move |params: Lookup| {

@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufReader, DuplexStr
 const PING: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_goes_away_with_much_unread_ends_the_connection() {
+async fn a_client_that_disconnects_with_unread_data_ends_the_connection() {
     let limits = Limits::default().backlog(64);
     let server = Server::new("s").limits(limits).build().unwrap();
     let (mut requests, read) = duplex(1 << 16);
@@ -77,7 +77,7 @@ async fn the_last_reply_is_written_although_the_client_closes_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_legacy_client_that_answers_no_pings_is_gone() {
+async fn a_legacy_client_that_answers_no_pings_is_disconnected() {
     // proves: PING-02, PING-03, PING-04
     use serde_json::{Value, json};
     let limits = Limits::default().ping(Some(Duration::from_secs(10)));

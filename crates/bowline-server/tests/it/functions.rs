@@ -117,7 +117,7 @@ struct Sure {
 }
 
 #[tokio::test]
-async fn an_outcome_tells_a_failed_tool_from_a_failed_call() {
+async fn an_outcome_distinguishes_a_failed_tool_from_a_failed_call() {
     let kinds = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&kinds);
     let server = Server::new("s")

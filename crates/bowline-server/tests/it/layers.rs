@@ -50,7 +50,7 @@ async fn a_middleware_sees_changes_and_refuses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_takes_too_long_fails() {
+async fn a_slow_call_times_out() {
     let server = Server::new("slow")
         .tool(Tool::new("wait").handler(|| async { std::future::pending::<()>().await }))
         .layer(Timeout(Duration::from_secs(3)));
@@ -146,7 +146,7 @@ impl Middleware for Clumsy {
 }
 
 #[tokio::test]
-async fn a_panic_around_a_call_is_answered_and_the_connection_goes_on() {
+async fn a_panic_in_middleware_is_an_error_response_and_the_connection_continues() {
     let guarded = || Tool::new("guarded").guard(|_| panic!("in the guard")).handler(|| "seen");
     let layered = Server::new("bang").tool(Tool::new("fine").handler(|| "fine")).layer(Clumsy);
     for (server, names) in

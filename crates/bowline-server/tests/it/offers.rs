@@ -17,7 +17,7 @@ fn numbered(count: usize) -> Server {
 }
 
 #[tokio::test]
-async fn every_page_is_reached_and_a_foreign_cursor_refused() {
+async fn every_page_is_listed_and_a_foreign_cursor_refused() {
     // proves: PAGE-11, CACHE-22
     let mut peer = Peer::new(numbered(7));
     let mut seen = Vec::new();
@@ -44,7 +44,7 @@ async fn every_page_is_reached_and_a_foreign_cursor_refused() {
 }
 
 #[tokio::test]
-async fn cache_hints_are_told_where_they_exist() {
+async fn cache_hints_are_sent_in_revisions_that_have_them() {
     // proves: CACHE-01, CACHE-02, CACHE-03
     let server = || {
         Server::new("hints")
@@ -194,7 +194,7 @@ fn reviews() -> Server {
 }
 
 #[tokio::test]
-async fn prompts_take_text_and_give_messages() {
+async fn prompts_take_text_and_return_messages() {
     // proves: PRM-04, PRM-06
     let mut peer = Peer::new(reviews());
     peer.initialize("2025-11-25").await;
@@ -315,7 +315,7 @@ async fn arguments_that_do_not_fit_are_a_failed_result_that_names_the_place() {
 }
 
 #[tokio::test]
-async fn structured_results_follow_their_schema_and_come_as_text_too() {
+async fn structured_results_follow_their_schema_and_are_also_text() {
     // proves: TOOL-18, TOOL-35, TOOL-37
     let mut peer = Peer::new(shop());
     peer.initialize("2025-06-18").await;
@@ -334,7 +334,7 @@ async fn structured_results_follow_their_schema_and_come_as_text_too() {
 }
 
 #[tokio::test]
-async fn what_is_hidden_hides_nothing_else() {
+async fn a_hidden_resource_does_not_hide_a_matching_template() {
     // proves: RES-23
     let server = Server::new("notes")
         .resource(Resource::new("note://1", "first").guard(|_| false).text("secret"))
@@ -389,7 +389,7 @@ async fn guards_hide_and_refuse() {
 }
 
 #[test]
-fn what_cannot_work_is_told_before_serving() {
+fn impossible_settings_are_reported_before_serving() {
     // proves: TOOL-12
     // proves: TOOL-07, TOOL-08, RES-29, EXT-01
     let problem = |server: Server| server.build().unwrap_err().to_string();

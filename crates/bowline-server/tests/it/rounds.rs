@@ -90,7 +90,7 @@ async fn a_question_whose_text_keeps_changing_is_explained() {
 }
 
 #[tokio::test]
-async fn a_question_may_change_once_and_be_asked_again_in_other_words() {
+async fn a_question_may_change_its_text_once() {
     for revision in ASKING {
         let tool = Tool::new("guess").handler(|ctx: Ctx| async move {
             // The same key with another text, which is a question of its own.
@@ -138,7 +138,7 @@ async fn what_a_handler_logs_before_a_question_is_sent_once() {
 }
 
 #[tokio::test]
-async fn what_is_kept_between_rounds_has_one_limit_in_every_revision() {
+async fn the_state_between_rounds_has_one_limit_in_every_revision() {
     for revision in ASKING {
         let tool = Tool::new("work").handler(|ctx: Ctx| async move {
             ctx.once("page", async { Ok("x".repeat(20_000)) }).await?;

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_for_us_come_before_rules_for_everybody() {
+    fn specific_robots_rules_have_precedence() {
         let file = "User-agent: other\nUser-agent: BowLine\nDisallow: /ours\n\nUser-agent: *\nDisallow: /\n";
         check(file, "/ours", false);
         check(file, "/else", true);

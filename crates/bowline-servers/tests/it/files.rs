@@ -250,7 +250,7 @@ async fn more_than_the_limit_is_not_read() {
 }
 
 #[tokio::test]
-async fn a_directory_is_listed_in_pages() {
+async fn a_directory_list_is_paginated() {
     let folder = Folder::with(&[("b.txt", "12"), ("a/x", ""), ("c", "")]);
     let client = connect(server(&folder, false), Revision::V2025_11_25).await;
     let whole = call(&client, "list_directory", json!({})).await;

@@ -134,7 +134,7 @@ mod tests {
     use Direction::{Reply, Request};
 
     #[test]
-    fn a_fault_strikes_once_at_its_byte() {
+    fn a_fault_happens_once_at_its_byte() {
         let pieces = [(Request, "abc"), (Request, "def")];
         for at in 0..=6 {
             check(&[Fault::request(at)], &pieces, &[at]);

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn closed_objects_keep_what_is_free() {
+    fn closed_objects_leave_meta_open() {
         let mut known = definitions(json!({
             "Tool": { "properties": { "a": { "properties": {} }, "_meta": { "properties": {} } } },
             "RequestMetaObject": { "properties": {} },

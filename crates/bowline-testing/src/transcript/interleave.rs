@@ -61,13 +61,13 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_look_alike_are_given_to_the_right_stream() {
+    fn similar_frames_are_matched_to_the_right_stream() {
         check("=b=a", "=a =b", true);
         check("=b=a", "a= =b", false);
     }
 
     #[test]
-    fn what_is_kept_is_kept_in_the_order_written() {
+    fn captures_happen_in_the_order_written() {
         let streams = Streams::from([(1, vec![json!([2, 7])]), (2, vec![json!([1, 7])])]);
         let kept = interleave(&[&json!([1, "<capture:x>"]), &json!([2, "<use:x>"])], &streams, &Kept::new());
         assert_eq!(kept, Some(Kept::from([("x".to_owned(), json!(7))])));

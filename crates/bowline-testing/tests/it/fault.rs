@@ -104,12 +104,12 @@ async fn bytes_can_be_put_in_between() {
 }
 
 #[tokio::test]
-async fn what_is_stalled_comes_no_more_and_ends_with_its_source() {
+async fn a_stalled_direction_delivers_nothing_and_ends_with_its_source() {
     check(Fault::reply(4).stall(), ("request", true), ("the ", true)).await;
 }
 
 #[tokio::test]
-async fn what_is_delayed_comes_later() {
+async fn delayed_bytes_arrive_later() {
     let begun = Instant::now();
     let delay = Duration::from_millis(30);
     check(Fault::reply(4).delay(delay), ("request", true), ("the reply", true)).await;
@@ -138,7 +138,7 @@ async fn the_connection_can_be_chosen_and_the_fault_changed() {
 }
 
 #[tokio::test]
-async fn nothing_is_open_once_everybody_has_gone() {
+async fn nothing_is_open_after_all_clients_have_disconnected() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let proxy = FaultProxy::to(listener.local_addr().unwrap()).start().await.unwrap();
     let mut client = TcpStream::connect(proxy.addr()).await.unwrap();
@@ -163,7 +163,7 @@ async fn nothing_is_open_once_everybody_has_gone() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_gone_is_gone_behind_the_proxy_too() {
+async fn an_exited_server_is_also_closed_behind_the_proxy() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let proxy = FaultProxy::to(listener.local_addr().unwrap()).start().await.unwrap();
     drop(listener);

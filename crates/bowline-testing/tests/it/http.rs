@@ -42,7 +42,7 @@ async fn every_legacy_revision_has_its_form() {
 }
 
 #[tokio::test]
-async fn a_call_that_hangs_up_is_come_back_to() {
+async fn a_call_whose_stream_closes_is_resumed() {
     let mut peer = Peer::http(server()).unwrap();
     peer.initialize(Revision::V2025_11_25).await.unwrap();
     let answer = peer.request("tools/call", json!({ "name": "patient" })).await.unwrap();
@@ -112,7 +112,7 @@ async fn a_subscription_ends_with_the_server() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_refused_in_any_form() {
+async fn invalid_messages_of_any_form_are_refused() {
     for revision in [Revision::V2024_11_05, Revision::V2025_06_18] {
         let mut peer = Peer::http(server()).unwrap();
         peer.initialize(revision).await.unwrap();
@@ -143,7 +143,7 @@ async fn run(revisions: &str, said: &str) -> Result<(), String> {
 }
 
 #[tokio::test]
-async fn what_is_said_on_another_stream_is_not_missed() {
+async fn frames_on_another_stream_are_not_missed() {
     let response = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"<any>\"}\n";
     let changed = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n";
     for revision in Revision::ALL.into_iter().filter(|revision| revision.is_legacy()) {

@@ -19,7 +19,7 @@ fn server() -> Server {
 }
 
 #[tokio::test]
-async fn a_request_gets_its_response_and_keeps_what_came_before() {
+async fn a_request_gets_its_response_and_earlier_frames_are_kept() {
     let mut peer = Peer::memory(server()).unwrap();
     peer.initialize(Revision::V2025_11_25).await.unwrap();
     let params = json!({ "name": "count", "_meta": { "progressToken": "t" } });
@@ -59,14 +59,14 @@ async fn many_frames_at_once_block_neither_side() {
 }
 
 #[tokio::test]
-async fn what_comes_after_closing_is_returned() {
+async fn frames_after_closing_are_returned() {
     let mut peer = Peer::memory(server()).unwrap();
     peer.send(json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" })).await.unwrap();
     assert_eq!(peer.close().await.unwrap(), [json!({ "jsonrpc": "2.0", "id": 1, "result": {} })]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_in_vain_tells_the_conversation() {
+async fn a_timeout_shows_the_conversation() {
     let (mut peer, _other) = Peer::pair();
     peer = peer.deadline(Duration::from_secs(3));
     let error = peer.request("ping", json!({})).await.unwrap_err();
@@ -77,14 +77,14 @@ async fn waiting_in_vain_tells_the_conversation() {
 }
 
 #[tokio::test]
-async fn a_closed_connection_is_told_from_a_silent_one() {
+async fn a_closed_connection_differs_from_a_silent_one() {
     let mut peer = Peer::over(&b"{\"jsonrpc\":\"2.0\"}\n"[..], sink());
     assert_eq!(peer.recv().await.unwrap(), json!({ "jsonrpc": "2.0" }));
     assert!(peer.recv().await.unwrap_err().is_closed());
 }
 
 #[tokio::test]
-async fn a_line_that_is_no_json_is_told() {
+async fn a_line_that_is_not_json_is_reported() {
     let mut peer = Peer::over(&b"welcome!\n"[..], sink());
     let told = peer.recv().await.unwrap_err().to_string();
     assert!(told.contains("expected a frame of JSON, got `welcome!`"), "{told}");
@@ -107,7 +107,7 @@ async fn a_peer_can_play_the_server() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_child_has_to_exit_well_and_its_last_words_are_told() {
+async fn a_failed_child_is_reported_with_its_standard_error() {
     let mut peer = Peer::spawn("sh", ["-c", "cat > /dev/null; echo out of luck >&2; exit 3"]).unwrap();
     let told = peer.close().await.unwrap_err().to_string();
     assert!(told.contains("exit status: 3"), "{told}");
@@ -118,7 +118,7 @@ async fn a_child_has_to_exit_well_and_its_last_words_are_told() {
 }
 
 #[tokio::test]
-async fn a_program_that_does_not_exist_is_told() {
+async fn a_program_that_does_not_exist_is_reported() {
     let told = Peer::spawn("no-such-program-anywhere", [""; 0]).unwrap_err().to_string();
     assert!(told.contains("cannot start `no-such-program-anywhere`"), "{told}");
 }

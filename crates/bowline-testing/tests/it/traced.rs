@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 #[tokio::test]
-async fn a_trace_tells_how_each_call_ended() {
+async fn a_trace_records_how_each_call_ended() {
     let (log, _guard) = Log::start();
     let running = Arc::new(Notify::new());
     let waits = {

@@ -22,7 +22,7 @@ async fn check(sections: &str, said: &'static str, reasons: &[&str]) {
 }
 
 #[tokio::test]
-async fn frames_as_written_hold() {
+async fn frames_match_as_written() {
     run("-- server --\n{\"a\":1}\n{\"b\":\"<any>\"}\n", "{\"a\":1}\n{\"b\":[]}\n").await.unwrap();
     run("-- server unordered --\n{\"b\":2}\n{\"a\":1}\n", "{\"a\":1}\n{\"b\":2}\n").await.unwrap();
     run("-- client closes --\n-- server --\n{\"a\":1}\n", "{\"a\":1}\n").await.unwrap();
@@ -44,7 +44,7 @@ async fn a_difference_names_line_and_place() {
 }
 
 #[tokio::test]
-async fn the_order_counts_unless_said_otherwise() {
+async fn the_order_matters_except_in_unordered_sections() {
     check("-- server --\n{\"b\":2}\n{\"a\":1}\n", "{\"a\":1}\n{\"b\":2}\n", &["t.txtar:5:"]).await;
     check(
         "-- server unordered --\n{\"b\":2}\n{\"a\":1}\n",
@@ -55,7 +55,7 @@ async fn the_order_counts_unless_said_otherwise() {
 }
 
 #[tokio::test]
-async fn too_few_and_too_many_frames_are_told() {
+async fn too_few_and_too_many_frames_are_reported() {
     check(
         "-- server --\n{\"a\":1}\n{\"b\":2}\n",
         "{\"a\":1}\n",
@@ -71,12 +71,12 @@ async fn too_few_and_too_many_frames_are_told() {
 }
 
 #[tokio::test]
-async fn what_was_not_captured_cannot_be_used() {
+async fn uncaptured_values_cannot_be_used() {
     check("-- client --\n{\"id\":\"<use:x>\"}\n", "", &["t.txtar:5: nothing was captured as `x`"]).await;
 }
 
 #[tokio::test]
-async fn a_conversation_is_held_once_per_revision() {
+async fn a_conversation_runs_once_per_revision() {
     let text = "Each revision has pings.\n\nserver: any\nrevision: legacy\n\n\
         -- client --\n{\"jsonrpc\":\"2.0\",\"id\":\"<use:revision>\",\"method\":\"ping\"}\n\
         -- server --\n{\"jsonrpc\":\"2.0\",\"id\":\"<use:revision>\",\"result\":{}}\n";
@@ -123,7 +123,7 @@ const RECORDED: &str = r#"
 "#;
 
 #[tokio::test]
-async fn a_recording_is_said_again_with_the_ids_and_states_of_this_conversation() {
+async fn a_recording_is_replayed_with_the_ids_and_states_of_this_conversation() {
     let transcript = Transcript::parse("t.txtar", &format!("{HEAD}{RECORDED}")).unwrap();
     let (client, end) = Peer::pair();
     let (read, write) = tokio::io::split(end);

@@ -121,7 +121,7 @@ fn structured_content_that_is_an_object() {
 }
 
 #[test]
-fn structured_content_that_is_no_object() {
+fn structured_content_that_is_not_an_object() {
     check::<CallToolResult>(
         r#"{"content":[],"structuredContent":null}"#,
         expect![[r#"

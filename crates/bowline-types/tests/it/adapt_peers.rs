@@ -41,7 +41,7 @@ fn client_capabilities() {
 }
 
 #[test]
-fn elicitation_by_url_only_is_no_elicitation_in_2025_06_18() {
+fn url_only_elicitation_is_not_declared_in_2025_06_18() {
     check::<ClientCapabilities>(
         r#"{"elicitation":{"url":{}}}"#,
         expect![[r#"

@@ -63,14 +63,14 @@ fn null_is_absence_where_null_means_nothing() {
 }
 
 #[test]
-fn null_is_a_value_where_any_value_may_stand() {
+fn null_is_a_value_where_any_value_is_allowed() {
     let json = r#"{"content":[],"structuredContent":null}"#;
     assert_eq!(round_trip::<CallToolResult>(json), json);
 }
 
 // proves: CACHE-10
 #[test]
-fn counts_are_forgiven_what_they_look_like() {
+fn ttl_accepts_any_number() {
     let ttl = |json: &str| serde_json::from_str::<ListToolsResult>(json).unwrap().ttl_ms;
     assert_eq!(ttl(r#"{"tools":[],"ttlMs":-1}"#), Some(0));
     assert_eq!(ttl(r#"{"tools":[],"ttlMs":1500.9}"#), Some(1500));
@@ -128,7 +128,7 @@ fn errors_carry_code_and_message() {
 }
 
 #[test]
-fn modern_errors_are_told_by_code_and_data() {
+fn modern_errors_are_recognized_by_code_and_data() {
     let read = |json: &str| serde_json::from_str::<RpcError>(json).unwrap();
     for json in [
         r#"{"code":-32020,"message":"m"}"#,
@@ -260,7 +260,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_nearly_right_is_read_or_refused(value in nearly_right()) {
+    fn almost_valid_json_is_read_or_refused(value in nearly_right()) {
         let json = value.to_string();
         survives::<ContentBlock>(&json);
         survives::<CallToolResult>(&json);

@@ -11,7 +11,7 @@ fn read<T: serde::de::DeserializeOwned>(value: &serde_json::Value) -> Result<T, 
 }
 
 #[test]
-fn blocks_are_told_by_their_type_wherever_it_stands() {
+fn blocks_are_identified_by_their_type_at_any_position() {
     let kinds = [
         (r#"{"type":"text","text":"x"}"#, "text"),
         (r#"{"text":"x","type":"text"}"#, "text"),
@@ -35,7 +35,7 @@ fn blocks_are_told_by_their_type_wherever_it_stands() {
 }
 
 #[test]
-fn contents_are_told_by_what_they_hold() {
+fn contents_are_identified_by_their_members() {
     let contents = |value| read::<ResourceContents>(&value);
     assert!(matches!(contents(json!({"uri": "u", "text": "t"})), Ok(ResourceContents::Text(_))));
     assert!(matches!(contents(json!({"blob": "", "uri": "u"})), Ok(ResourceContents::Blob(_))));
@@ -60,7 +60,7 @@ fn bytes_are_written_in_base64() {
 }
 
 #[test]
-fn references_are_told_by_their_type() {
+fn references_are_identified_by_their_type() {
     let reference = |value| read::<Reference>(&value);
     assert_eq!(reference(json!({"type": "ref/prompt", "name": "n"})), Ok(Reference::prompt("n")));
     assert_eq!(reference(json!({"type": "ref/resource", "uri": "u"})), Ok(Reference::resource("u")));
@@ -70,7 +70,7 @@ fn references_are_told_by_their_type() {
 
 // proves: ELIF-08
 #[test]
-fn elicitation_is_told_by_its_mode() {
+fn elicitation_is_identified_by_its_mode() {
     let params = |value| read::<ElicitParams>(&value);
     let schema = json!({"type": "object", "properties": {}});
     let form = json!({"message": "m", "requestedSchema": schema});
@@ -85,7 +85,7 @@ fn elicitation_is_told_by_its_mode() {
 }
 
 #[test]
-fn fields_of_forms_are_told_by_type_and_choices() {
+fn form_fields_are_identified_by_type_and_choices() {
     let kind = |value: serde_json::Value| match read::<PrimitiveSchema>(&value).unwrap() {
         PrimitiveSchema::String(_) => "string",
         PrimitiveSchema::Number(_) => "number",
@@ -125,7 +125,7 @@ fn content_of_messages_is_one_block_or_a_list() {
 }
 
 #[test]
-fn questions_are_told_by_their_method() {
+fn questions_are_identified_by_their_method() {
     let request = |value| read::<InputRequest>(&value);
     assert_eq!(request(json!({"method": "roots/list", "id": 1})), Ok(InputRequest::ListRoots));
     assert_eq!(
@@ -140,7 +140,7 @@ fn questions_are_told_by_their_method() {
 }
 
 #[test]
-fn actions_accept_the_word_of_the_drafts() {
+fn actions_accept_the_names_of_the_drafts() {
     let action =
         |text: &str| serde_json::from_value::<ElicitAction>(json!(text)).map_err(|error| error.to_string());
     assert_eq!(action("reject"), Ok(ElicitAction::Decline));

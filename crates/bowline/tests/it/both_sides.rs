@@ -35,7 +35,7 @@ async fn check(revision: Revision, sure: bool) -> client::Result<Sum> {
 }
 
 #[tokio::test]
-async fn what_is_derived_serves_both_sides() {
+async fn derived_types_work_for_input_and_output() {
     for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
         assert_eq!(check(revision, true).await.expect("the user agreed"), Sum { value: 5 });
         let refused = check(revision, false).await.expect_err("the user did not agree");

@@ -1,6 +1,6 @@
 //! What the compiler says to code that holds the library wrong.
 
 #[test]
-fn wrong_use_gives_a_sentence() {
+fn wrong_use_has_a_readable_error() {
     trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
 }

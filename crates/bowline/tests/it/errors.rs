@@ -188,7 +188,7 @@ async fn prompts_and_resources_fail_with_any_error() {
 }
 
 #[tokio::test]
-async fn what_does_not_exist_is_not_found() {
+async fn missing_items_are_not_found() {
     // 2025-11-25, which the peer speaks, has its own code for it.
     let read = |uri: &str| requested("resources/read", json!({ "uri": uri }));
     assert_eq!(read("demo://users/1").await["contents"][0]["text"], "Ada");
@@ -212,7 +212,7 @@ async fn a_variable_of_the_wrong_type_is_named_with_the_type() {
 }
 
 #[test]
-fn a_server_that_cannot_be_built_says_why_without_a_code() {
+fn a_build_error_has_a_reason_and_no_code() {
     // It is an error like any other.
     fn start(server: Server) -> anyhow::Result<()> {
         server.build()?;
@@ -227,7 +227,7 @@ fn a_server_that_cannot_be_built_says_why_without_a_code() {
 
 #[cfg(feature = "client")]
 #[tokio::test]
-async fn an_error_of_a_client_can_be_asked_what_it_is() {
+async fn a_client_error_reports_its_kind() {
     use bowline::client;
 
     async fn connect() -> Result<Client> {

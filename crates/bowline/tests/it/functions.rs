@@ -197,7 +197,7 @@ async fn parameters_become_the_schema() {
 }
 
 #[tokio::test]
-async fn a_struct_can_stand_for_all_arguments() {
+async fn a_struct_can_have_all_arguments() {
     check_tools(
         Server::new("t").tool(norm::tool()).tool(shift::tool()),
         expect![[r#"
@@ -315,7 +315,7 @@ async fn arguments_reach_the_function() {
 
 #[cfg(feature = "validate")]
 #[tokio::test]
-async fn what_schemars_is_told_is_enforced() {
+async fn schemars_attributes_are_enforced() {
     let mut peer = Peer::of(Server::new("t").tool(forecast::tool())).await;
     let told = peer.call("weather.forecast", json!({ "city": "Oslo", "days": 8 })).await;
     expect!["invalid arguments: /days: 8 is greater than the maximum of 7"].assert_eq(&told);
@@ -323,7 +323,7 @@ async fn what_schemars_is_told_is_enforced() {
 }
 
 #[tokio::test]
-async fn a_blocking_function_has_a_thread_of_its_own() {
+async fn a_blocking_function_runs_on_its_own_thread() {
     let mut peer = Peer::of(Server::new("t").tool(thread::tool())).await;
     let told = peer.call("thread", json!({})).await;
     assert_ne!(told, format!("{:?}", std::thread::current().id()));

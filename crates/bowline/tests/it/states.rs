@@ -290,7 +290,7 @@ async fn completion_sees_the_state_and_the_call() {
 }
 
 #[tokio::test]
-async fn a_server_takes_over_what_another_one_offers() {
+async fn a_server_can_merge_another() {
     let other = Server::new("other").with(Counter::default()).title("ignored");
     let mut peer = Peer::of(Server::new("t").with(atlas()).merge(other)).await;
     assert_eq!(peer.call("first", json!({})).await, "Oslo");

@@ -215,7 +215,7 @@ fn panics() -> &'static AtomicUsize {
 }
 
 #[test]
-fn a_connection_cut_at_any_byte_harms_nobody() {
+fn a_connection_cut_at_any_byte_harms_neither_side() {
     let step = if env::var("BOWLINE_SWEEP").is_ok_and(|sweep| sweep == "full") { 1 } else { STEP };
     let wanted = env::var("BOWLINE_SWEEP_LINES").unwrap_or_default();
     let lines: Vec<Line> =
@@ -255,7 +255,7 @@ fn a_connection_cut_at_any_byte_harms_nobody() {
 }
 
 #[tokio::test]
-async fn a_change_lost_with_its_stream_is_made_up_for() {
+async fn a_change_lost_with_its_stream_is_reported_later() {
     let revision = Revision::V2025_11_25;
     let site = Site::open().await;
     // The standing stream is asked for late, so that there is a change to tell as soon as it opens, and cut before its

@@ -64,7 +64,7 @@ fn results_are_those_of_their_method() {
 }
 
 #[test]
-fn errors_have_what_their_code_asks_for() {
+fn errors_have_the_data_of_their_code() {
     let bare = json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32022, "message": "no" } });
     check(Revision::V2025_06_18, ServerToClient, &bare, None, "");
     check(Revision::V2026_07_28, ServerToClient, &bare, None, "\"data\" is a required property");
@@ -83,7 +83,7 @@ fn batches_belong_to_one_revision() {
 }
 
 #[test]
-fn what_the_files_narrow_is_allowed() {
+fn values_that_the_schema_files_restrict_too_much_are_allowed() {
     let [oracle, _] = &*ORACLES;
     let answer = json!({ "action": "accept", "content": { "a": 3.5 } });
     for revision in [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28] {

@@ -39,7 +39,7 @@ async fn v16_a_body_may_have_four_mebibytes_and_no_byte_more() {
 }
 
 #[tokio::test]
-async fn v16_a_length_that_cannot_be_is_refused_at_once() {
+async fn v16_an_impossible_length_is_refused_immediately() {
     let endpoint = Endpoint::new().await;
     for length in ["1000000000000", "4194305", "18446744073709551614", "18446744073709551616"] {
         let mut wire = endpoint.connect().await;
@@ -55,7 +55,7 @@ async fn v16_a_length_that_cannot_be_is_refused_at_once() {
 }
 
 #[tokio::test]
-async fn v16_chunks_without_end_are_refused_at_the_limit() {
+async fn v16_endless_chunks_are_refused_at_the_limit() {
     let endpoint = Endpoint::new().await;
     let mut wire = endpoint.connect().await;
     let head = Request::call("hit", json!({})).set("Transfer-Encoding", "chunked").body("");
@@ -73,7 +73,7 @@ async fn v16_chunks_without_end_are_refused_at_the_limit() {
 }
 
 #[test]
-fn v16_no_more_is_kept_of_a_body_than_is_allowed() {
+fn v16_memory_for_a_body_is_limited() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let service = HttpService::new(server(&Watch::default())).unwrap();
     let chunk = Bytes::from(vec![b' '; 16 * 1024]);
@@ -93,7 +93,7 @@ fn v16_no_more_is_kept_of_a_body_than_is_allowed() {
 }
 
 #[tokio::test]
-async fn v16_a_body_that_trickles_is_given_up() {
+async fn v16_a_slow_body_times_out() {
     let endpoint = Endpoint::with(HttpOptions::new().body_time(Duration::from_millis(200))).await;
     let mut wire = endpoint.connect().await;
     let head = Request::call("hit", json!({})).set("Content-Length", "100000").body("");

@@ -93,7 +93,7 @@ async fn v01_a_host_that_is_not_exactly_one_plain_name_is_refused() {
 }
 
 #[tokio::test]
-async fn v01_a_whole_url_as_target_has_to_agree_with_the_host() {
+async fn v01_an_absolute_url_target_must_match_the_host() {
     let (endpoint, _session) = target().await;
     let call = || Request::call("hit", json!({}));
     let address = endpoint.address;
@@ -160,7 +160,7 @@ async fn v01_pages_of_other_origins_are_refused() {
 }
 
 #[tokio::test]
-async fn v01_a_blank_setting_is_no_switch() {
+async fn v01_a_blank_or_wildcard_setting_allows_nothing() {
     for blank in ["", " ", "*"] {
         let settings = HttpOptions::new().hosts([blank]).origins([blank]).sse_path("/sse");
         let endpoint = Endpoint::with(settings).await;
@@ -211,7 +211,7 @@ async fn h2(endpoint: &Endpoint, authority: &str, host: Option<&str>, origin: Op
 }
 
 #[tokio::test]
-async fn v01_the_authority_of_http2_has_to_agree_with_the_host() {
+async fn v01_the_authority_of_http2_must_match_the_host() {
     let endpoint = Endpoint::new().await;
     let ours = endpoint.address.to_string();
     for (authority, host, origin, status) in [
@@ -231,7 +231,7 @@ async fn v01_the_authority_of_http2_has_to_agree_with_the_host() {
 }
 
 #[tokio::test]
-async fn v02_a_post_a_page_may_send_without_asking_runs_nothing() {
+async fn v02_a_simple_cross_site_post_runs_nothing() {
     let endpoint = Endpoint::with(HttpOptions::new().sse_path("/sse")).await;
     for kind in [
         Some("text/plain"),
@@ -266,7 +266,7 @@ async fn v02_a_post_a_page_may_send_without_asking_runs_nothing() {
 }
 
 #[tokio::test]
-async fn v02_what_a_foreign_page_loads_is_refused() {
+async fn v02_cross_site_loads_are_refused() {
     let (endpoint, session) = target().await;
     // Images, scripts and navigations come without `Origin`.
     for site in ["cross-site", "same-site", "CROSS-SITE", "unheard-of"] {
@@ -279,7 +279,7 @@ async fn v02_what_a_foreign_page_loads_is_refused() {
 }
 
 #[tokio::test]
-async fn v03_nobody_is_told_that_other_pages_may_read() {
+async fn v03_no_response_allows_other_origins_to_read() {
     // Every reply that any of these tests reads is looked at for such headers; here the askers a page has.
     let listed = "https://app.example.com";
     let endpoint = Endpoint::with(HttpOptions::new().origins([listed]).sse_path("/sse")).await;

@@ -232,7 +232,7 @@ async fn v15_schemas_nested_too_deep_are_survived() {
 }
 
 #[tokio::test]
-async fn v17_events_without_end_fail_their_request_or_are_skipped() {
+async fn v17_endless_events_fail_their_request_or_are_skipped() {
     let (_server, client) = hostile(|tool, request| {
         let told = event(&response(request, &text("told")));
         let noise = match tool {
@@ -286,7 +286,7 @@ fn v18_events_to_skip_take_no_stack_in_a_client() {
 }
 
 #[tokio::test]
-async fn v19_replies_that_are_no_text_fail_their_request_alone() {
+async fn v19_replies_that_are_not_utf8_fail_only_their_request() {
     let (_server, client) = hostile(|tool, request| {
         let body = String::from_utf8(response(request, &text("told"))).unwrap();
         let body = match tool {
@@ -312,7 +312,7 @@ async fn v19_replies_that_are_no_text_fail_their_request_alone() {
 }
 
 #[tokio::test]
-async fn v20_whatever_a_result_holds_the_client_goes_on() {
+async fn v20_the_client_continues_after_any_result() {
     let kinds = || {
         vec![
             Value::Null,
@@ -368,7 +368,7 @@ async fn v20_whatever_a_result_holds_the_client_goes_on() {
 }
 
 #[tokio::test]
-async fn v22_a_response_to_another_request_is_not_taken() {
+async fn v22_a_response_to_another_request_is_not_used() {
     let (_server, client) = hostile(|tool, request| {
         let id = &request["id"];
         let other = match tool {

@@ -67,7 +67,7 @@ async fn v19_only_utf8_is_text_over_http() {
 }
 
 #[tokio::test]
-async fn v19_an_unreadable_frame_costs_a_stream_that_frame_alone() {
+async fn v19_an_invalid_frame_affects_only_itself() {
     let watch = Watch::default();
     let mut peer = Peer::memory(server(&watch)).unwrap();
     peer.initialize(Revision::V2025_11_25).await.unwrap();
@@ -86,7 +86,7 @@ async fn v19_an_unreadable_frame_costs_a_stream_that_frame_alone() {
 }
 
 #[tokio::test]
-async fn v19_text_is_kept_as_it_is() {
+async fn v19_text_is_unchanged() {
     let endpoint = Endpoint::new().await;
     for message in
         ["\u{2028}\u{2029}\u{85}", "\u{0}", "\u{feff}", "\r\n\n", "\u{10ffff}\u{202e}", "\u{1b}[31m"]

@@ -153,7 +153,7 @@ fn is_sound(response: &Value, request: &Value) {
 }
 
 #[tokio::test]
-async fn v20_whatever_a_request_holds_it_is_answered() {
+async fn v20_any_request_is_answered() {
     let mut peer = Peer::memory(fixture("everything").unwrap()).unwrap();
     peer.initialize(Revision::V2025_11_25).await.unwrap();
     let mut count = 0;
@@ -176,7 +176,7 @@ async fn v20_whatever_a_request_holds_it_is_answered() {
 }
 
 #[tokio::test]
-async fn v20_whatever_a_modern_request_holds_it_is_answered_over_http() {
+async fn v20_any_modern_request_is_answered_over_http() {
     let server = fixture("everything").unwrap().tool(
         // The call that tells whether the server is alive.
         bowline_server::Tool::new("hit").handler(|| "hit"),
@@ -211,7 +211,7 @@ async fn v20_whatever_a_modern_request_holds_it_is_answered_over_http() {
 }
 
 #[tokio::test]
-async fn v20_whatever_a_listen_holds_it_is_answered() {
+async fn v20_any_listen_is_answered() {
     let endpoint = Endpoint::new().await;
     let mut params = json!({ "notifications": {
         "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true,
@@ -235,7 +235,7 @@ async fn v20_whatever_a_listen_holds_it_is_answered() {
 }
 
 #[tokio::test]
-async fn v20_whatever_an_envelope_holds_the_next_is_answered() {
+async fn v20_any_envelope_leaves_the_next_one_answered() {
     let endpoint = Endpoint::new().await;
     let session = endpoint.open("2025-11-25").await;
     let mut peer = Peer::memory(server(&Watch::default())).unwrap();
@@ -259,7 +259,7 @@ async fn v20_whatever_an_envelope_holds_the_next_is_answered() {
 }
 
 #[tokio::test]
-async fn v20_cancelled_before_it_begins_or_after_it_ends_a_call_is_as_any() {
+async fn v20_cancelling_before_the_start_or_after_the_end_has_no_effect() {
     let watch = Watch::default();
     let mut peer = Peer::memory(server(&watch)).unwrap();
     peer.initialize(Revision::V2025_11_25).await.unwrap();
@@ -278,7 +278,7 @@ async fn v20_cancelled_before_it_begins_or_after_it_ends_a_call_is_as_any() {
 }
 
 #[tokio::test]
-async fn v20_a_client_may_hang_up_at_any_byte() {
+async fn v20_a_client_may_disconnect_at_any_byte() {
     let endpoint = Endpoint::new().await;
     let session = endpoint.open("2025-11-25").await;
     for request in [

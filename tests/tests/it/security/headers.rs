@@ -55,7 +55,7 @@ async fn v13_headers_that_disagree_with_the_body_are_refused() {
 }
 
 #[tokio::test]
-async fn v13_a_name_for_nothing_is_refused() {
+async fn v13_an_unexpected_name_header_is_refused() {
     let endpoint = Endpoint::new().await;
     for (method, params) in [
         ("tools/list", json!({})),
@@ -68,7 +68,7 @@ async fn v13_a_name_for_nothing_is_refused() {
 }
 
 #[tokio::test]
-async fn v13_mirrored_arguments_have_to_agree() {
+async fn v13_mirrored_arguments_must_match() {
     let endpoint = Endpoint::new().await;
     let region = |region: Value| Request::call("region", json!({ "region": region }));
     let limit = |limit: &str| {
@@ -123,7 +123,7 @@ async fn v13_mirrored_arguments_have_to_agree() {
 }
 
 #[tokio::test]
-async fn v13_headers_do_not_tell_of_a_hidden_tool() {
+async fn v13_headers_do_not_reveal_a_hidden_tool() {
     let watch = Watch::default();
     let schema = json!({
         "type": "object",
@@ -154,7 +154,7 @@ async fn v13_headers_do_not_tell_of_a_hidden_tool() {
 }
 
 #[test]
-fn v14_a_tool_with_a_header_that_cannot_be_is_not_served() {
+fn v14_a_tool_with_an_impossible_header_is_not_served() {
     for header in [
         "X\r\nAuthorization",
         "X\nY",

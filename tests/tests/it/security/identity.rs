@@ -37,7 +37,7 @@ fn uses(session: &str) -> Vec<Request> {
 }
 
 #[tokio::test]
-async fn v30_a_session_is_of_no_use_to_anybody_else() {
+async fn v30_a_session_works_only_for_its_principal() {
     // proves: SEC-23, SEC-25
     let watch = Watch::default();
     let service = service(&watch);

@@ -68,7 +68,7 @@ async fn v22_a_call_in_flight_keeps_its_answer_when_its_id_is_used_again() {
 }
 
 #[tokio::test]
-async fn v22_ids_come_back_as_they_were() {
+async fn v22_ids_are_returned_unchanged() {
     let endpoint = Endpoint::new().await;
     let session = endpoint.open("2025-11-25").await;
     let long = "x".repeat(64 * 1024);
@@ -113,7 +113,7 @@ async fn v22_ids_come_back_as_they_were() {
 }
 
 #[tokio::test]
-async fn v23_ids_that_look_like_nothing_name_their_calls() {
+async fn v23_unusual_ids_identify_their_calls() {
     for id in [json!(0), json!("")] {
         let watch = Watch::default();
         let mut peer = Peer::memory(server(&watch)).unwrap();
@@ -139,7 +139,7 @@ async fn v23_ids_that_look_like_nothing_name_their_calls() {
 }
 
 #[tokio::test]
-async fn v23_a_stream_and_a_subscription_of_such_ids_go_on() {
+async fn v23_streams_and_subscriptions_with_unusual_ids_work() {
     let endpoint = Endpoint::new().await;
     for id in [json!(0), json!("")] {
         // A stream that broke off is read on.

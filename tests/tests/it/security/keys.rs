@@ -114,7 +114,7 @@ async fn v11_a_member_that_occurs_twice_is_refused() {
 }
 
 #[tokio::test]
-async fn v11_what_nobody_reads_may_occur_twice() {
+async fn v11_unread_members_may_occur_twice() {
     // Members that mean nothing to the server cannot mean two things to it.
     for frame in [
         r#"{"jsonrpc":"2.0","x":1,"x":2,"id":1,"method":"tools/call","params":{"name":"hit","_meta":{META}}}"#,

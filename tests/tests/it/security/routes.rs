@@ -5,7 +5,7 @@ use bowline_http::HttpOptions;
 use serde_json::json;
 
 #[tokio::test]
-async fn v07_nothing_is_served_beside_the_endpoint() {
+async fn v07_only_the_endpoint_is_served() {
     let endpoint = Endpoint::new().await;
     for target in [
         "/",

@@ -123,7 +123,7 @@ async fn v33_a_request_without_a_session_is_in_none() {
 }
 
 #[tokio::test]
-async fn v35_nobody_resumes_what_is_not_theirs() {
+async fn v35_only_the_owner_can_resume_a_stream() {
     let endpoint = Endpoint::new().await;
     let (adas, bobs) = (endpoint.open("2025-11-25").await, endpoint.open("2025-11-25").await);
     // A stream of Ada's with a secret on it, kept for her to come back to.
@@ -171,7 +171,7 @@ async fn v35_nobody_resumes_what_is_not_theirs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn v40_sessions_are_bounded_and_an_unfinished_handshake_is_given_up() {
+async fn v40_sessions_are_limited_and_an_unfinished_handshake_expires() {
     let settings = HttpOptions::new().max_sessions(300, 100);
     let service = HttpService::with_options(server(&Watch::default()).build().unwrap(), settings);
     let mut refused = 0;
@@ -193,7 +193,7 @@ async fn v40_sessions_are_bounded_and_an_unfinished_handshake_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn v40_a_session_ends_when_nobody_uses_it_and_after_a_day_at_the_latest() {
+async fn v40_a_session_expires_when_idle_and_after_a_day() {
     let settings = HttpOptions::new().session_idle(Duration::from_secs(300));
     let service = HttpService::with_options(server(&Watch::default()).build().unwrap(), settings);
     let open = async || {
@@ -226,7 +226,7 @@ async fn v40_a_session_ends_when_nobody_uses_it_and_after_a_day_at_the_latest() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn v40_a_stream_held_open_does_not_keep_a_session_without_a_handshake() {
+async fn v40_an_open_stream_does_not_keep_a_session_without_a_handshake() {
     use http_body_util::BodyExt;
     let settings = HttpOptions::new().sse_path("/sse");
     let service = HttpService::with_options(server(&Watch::default()).build().unwrap(), settings);
@@ -246,7 +246,7 @@ async fn v40_a_stream_held_open_does_not_keep_a_session_without_a_handshake() {
 }
 
 #[tokio::test]
-async fn v40_what_is_refused_opens_no_session() {
+async fn v40_a_refused_request_opens_no_session() {
     let endpoint = Endpoint::new().await;
     let hello = || Request::hello("2025-11-25");
     let padded = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {

@@ -103,7 +103,7 @@ fn v15_a_bomb_takes_memory_in_proportion_to_its_length() {
 }
 
 #[tokio::test]
-async fn v12_what_is_inspected_is_what_is_done() {
+async fn v12_bodies_that_a_proxy_cannot_inspect_are_refused() {
     let endpoint = Endpoint::new().await;
     let call = || Request::call("hit", json!({}));
     // A body nobody could look into on its way.

@@ -68,7 +68,7 @@ async fn v38_a_state_that_was_altered_is_refused() {
 }
 
 #[tokio::test]
-async fn v38_a_state_is_good_for_its_own_user_and_call() {
+async fn v38_a_state_is_valid_only_for_its_user_and_call() {
     // proves: SEC-26, SEC-27
     let watch = Watch::default();
     let service = service_of(server(&watch));
@@ -92,7 +92,7 @@ async fn v38_a_state_is_good_for_its_own_user_and_call() {
 }
 
 #[tokio::test]
-async fn v38_integers_of_any_size_are_told_apart() {
+async fn v38_integers_of_any_size_are_distinguished() {
     let watch = Watch::default();
     let service = service_of(server(&watch));
     let with = |amount: &str, request: Request| {
@@ -153,7 +153,7 @@ async fn v38_a_state_ends_in_time_and_with_its_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn v38_a_retry_that_is_refused_on_its_way_can_be_made_again() {
+async fn v38_a_retry_refused_by_middleware_can_be_repeated() {
     let watch = Watch::default();
     let service = service_of(server(&watch).layer(RateLimit::new(1, Duration::from_secs(10))));
     let none = json!({});

@@ -23,7 +23,7 @@ fn peak_memory(process: u32) -> usize {
 /// In a process of its own, so that its memory is its own.
 #[cfg(target_os = "linux")]
 #[test]
-fn v17_a_line_without_end_is_not_kept() {
+fn v17_an_endless_line_is_not_buffered() {
     let mut server = Command::new(env!("CARGO_BIN_EXE_fixture"))
         .arg("everything")
         .stdin(Stdio::piped())
@@ -75,7 +75,7 @@ async fn v17_the_limit_of_a_frame_is_exact() {
 }
 
 #[test]
-fn v17_events_without_end_are_not_kept() {
+fn v17_endless_events_are_not_buffered() {
     let limit = 64 * 1024;
     let part = vec![b'x'; 16 * 1024];
     let feed = |first: &[u8], part: &[u8], last: &[u8]| {

@@ -376,7 +376,7 @@ fn registry_runtimes() {
 }
 
 #[test]
-fn bowline_toml_says_everything() {
+fn bowline_toml_has_every_setting() {
     let config = load(&[
         (
             "/srv/ada/.config/bowline/bowline.toml",

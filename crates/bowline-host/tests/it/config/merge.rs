@@ -42,7 +42,7 @@ fn a_later_file_wins_and_a_higher_scope_wins_over_order() {
 }
 
 #[test]
-fn what_the_user_keeps_for_a_project_wins_over_the_project() {
+fn user_settings_for_a_project_override_the_project() {
     let config = load(&[
         (".claude.json", Scope::User, include_str!("../../fixtures/config/claude_code.json")),
         (".mcp.json", Scope::Project, include_str!("../../fixtures/config/project_mcp.json")),
@@ -117,7 +117,7 @@ file = "/dev/null"
 }
 
 #[test]
-fn an_own_file_adjusts_a_server_of_any_file() {
+fn a_user_file_adjusts_a_server_of_any_file() {
     let own = "[servers.b]\nrequest_timeout = \"5s\"\ntrusted = true\ndeny = [\"x\"]\n";
     let config = load(&[("bowline.toml", Scope::User, own), (".mcp.json", Scope::Project, PROJECT)]);
     assert_eq!(config.errors, []);
@@ -175,7 +175,7 @@ fn files_of_the_disk_are_read() {
 }
 
 #[test]
-fn known_files_that_are_not_there_are_no_mistake() {
+fn missing_known_files_are_not_an_error() {
     let nowhere = Path::new("/nonexistent/ada");
     let known = known_files(nowhere, Some(Path::new("/nonexistent/shop")), Platform::Linux);
     let count = known.len();
@@ -186,7 +186,7 @@ fn known_files_that_are_not_there_are_no_mistake() {
 }
 
 #[test]
-fn known_files_without_servers_are_no_mistake() {
+fn known_files_without_servers_are_not_an_error() {
     let zed = known_files(Path::new("/srv/ada"), None, Platform::Linux);
     let files = zed.iter().map(|file| {
         let text = if file.path.extension().is_some_and(|ending| ending == "json") {
@@ -287,7 +287,7 @@ fn a_project_cannot_make_the_users_own_file_one_of_its_own() {
 }
 
 #[test]
-fn only_an_own_file_chooses_which_variables_a_program_receives() {
+fn only_user_files_choose_the_variables_of_a_program() {
     // V-71
     use bowline_config::InheritEnv;
     use bowline_host::Reach;

@@ -81,7 +81,7 @@ fn mcp_servers() {
 }
 
 #[test]
-fn one_bad_entry_loses_nothing_else() {
+fn one_bad_entry_does_not_drop_the_others() {
     let text = r#"{ "mcpServers": { "bad": {}, "good": { "command": "npx" } } }"#;
     let config = load(&[("mcp.json", Scope::User, text)]);
     let names: Vec<&str> = config.upstreams.iter().map(|upstream| upstream.name.as_str()).collect();
@@ -90,7 +90,7 @@ fn one_bad_entry_loses_nothing_else() {
 }
 
 #[test]
-fn unknown_members_are_told_once_and_kept() {
+fn unknown_members_are_reported_once_and_kept() {
     let text = r#"{ "mcpServers": {
   "a": { "command": "npx", "comand": "x", "agrs": [], "colour": "red", "$comment": "x" },
   "b": { "command": "npx", "colour": "blue", "env_file": ".env" }
@@ -381,7 +381,7 @@ mode = true
 }
 
 #[test]
-fn a_rule_that_is_not_understood_is_no_rule() {
+fn an_invalid_rule_is_an_error() {
     // V-105
     let text = "[[rules]]\neffect = \"allow\"\ntol = \"read\"\n";
     let config = load(&[("bowline.toml", Scope::User, text)]);
@@ -390,7 +390,7 @@ fn a_rule_that_is_not_understood_is_no_rule() {
 }
 
 #[test]
-fn dangers_are_told() {
+fn dangers_are_reported() {
     // V-70
     check(
         "mcp.json",
@@ -410,7 +410,7 @@ fn dangers_are_told() {
 }
 
 #[test]
-fn what_protects_is_not_lost_by_a_slip_of_the_pen() {
+fn misspelled_protections_are_errors() {
     // V-66
     check(
         "bowline.toml",

@@ -269,7 +269,7 @@ fn files_that_are_not_there_or_too_long() {
 }
 
 #[test]
-fn a_file_that_ends_anywhere_is_no_panic() {
+fn a_truncated_file_does_not_panic() {
     // V-20
     for (path, text) in [
         ("bowline.toml", include_str!("../../fixtures/config/bowline.toml")),

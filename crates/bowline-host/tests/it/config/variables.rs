@@ -63,7 +63,7 @@ fn every_syntax() {
 }
 
 #[test]
-fn what_stands_for_nothing() {
+fn unresolvable_variables() {
     let check = |written: &str, expected: &Expect| {
         expected.assert_eq(&argument_in(environment(), Scope::User, written).unwrap_err());
     };
@@ -269,7 +269,7 @@ impl Inputs for Store {
 }
 
 #[test]
-fn a_store_can_tell_who_asks() {
+fn an_input_store_sees_the_requesting_file() {
     // V-70
     let text = r#"{
   "inputs": [{ "type": "promptString", "id": "token", "description": "Ada", "password": true }],

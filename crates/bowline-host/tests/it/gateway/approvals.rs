@@ -23,7 +23,7 @@ fn waiting(gateway: &Gateway) -> Option<Candidate> {
 }
 
 #[tokio::test]
-async fn an_approval_is_for_what_was_looked_at() {
+async fn an_approval_is_bound_to_the_shown_content() {
     // V-70
     let (far, folder) = (Far::start().await, Folder::new("approvals"));
     let gateway = Gateway::builder(project(&far, "a"))
@@ -57,7 +57,7 @@ async fn an_approval_is_for_what_was_looked_at() {
 }
 
 #[tokio::test]
-async fn without_anybody_who_knows_nothing_is_approved() {
+async fn without_an_approval_handler_nothing_is_approved() {
     // V-70
     let far = Far::start().await;
     let gateway = Gateway::builder(project(&far, "a")).build().unwrap();
@@ -108,7 +108,7 @@ async fn a_server_of_a_project_gets_nothing_of_a_server_of_the_user_with_its_nam
     let mut peer = client(gateway.open().unwrap()).await;
     assert_eq!(text(&call(&mut peer, "shop__fast", json!({})).await), "fast is done");
     assert!(
-        told.iter().any(|line| line.contains("your own server at bowline.toml:1 has this name")),
+        told.iter().any(|line| line.contains("your server at bowline.toml:1 has the same name")),
         "{told:?}"
     );
     gateway.close().await;

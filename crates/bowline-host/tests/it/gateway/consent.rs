@@ -102,7 +102,7 @@ async fn calls_pass_under_the_clients_own_consent() {
 }
 
 #[tokio::test]
-async fn what_a_rule_asks_is_put_to_the_callers_user_in_both_eras() {
+async fn questions_of_rules_reach_the_callers_user_in_both_eras() {
     let far = Far::start().await;
     for revision in ERAS {
         let gateway = headless(&far, ASK, None);
@@ -124,7 +124,7 @@ async fn what_a_rule_asks_is_put_to_the_callers_user_in_both_eras() {
 }
 
 #[tokio::test]
-async fn a_no_and_a_cancel_of_the_callers_user_are_no() {
+async fn decline_and_cancel_of_the_callers_user_refuse_the_call() {
     let far = Far::start().await;
     for revision in ERAS {
         let gateway = headless(&far, ASK, None);
@@ -155,7 +155,7 @@ async fn an_answer_of_the_callers_user_is_remembered() {
 }
 
 #[tokio::test]
-async fn an_answer_that_was_not_offered_is_no() {
+async fn an_answer_that_was_not_offered_is_a_refusal() {
     let far = Far::start().await;
     let gateway = headless(&far, ASK, None);
     for content in [json!({ "remember": "server" }), json!({ "remember": 7 })] {
@@ -168,7 +168,7 @@ async fn an_answer_that_was_not_offered_is_no() {
 }
 
 #[tokio::test]
-async fn a_client_that_cannot_be_asked_is_told_what_would_allow_the_call() {
+async fn a_refusal_for_a_client_without_elicitation_names_what_allows_the_call() {
     let far = Far::start().await;
     let gateway = headless(&far, ASK, None);
     let mut peer = super::client(gateway.open().unwrap()).await;
@@ -332,7 +332,7 @@ async fn a_server_of_the_project_is_approved_through_the_client() {
 }
 
 #[tokio::test]
-async fn a_server_that_waits_for_an_approval_is_listed_to_clients_that_can_give_it() {
+async fn clients_with_elicitation_see_servers_that_wait_for_approval() {
     let far = Far::start().await;
     let file = json!({ "mcpServers": { "far": { "url": far.url } } }).to_string();
     let config = config_of(&[(".mcp.json", Scope::Project, &file)]);

@@ -68,7 +68,7 @@ async fn two_thousand_tools_are_found_described_and_called_through_three() {
 }
 
 #[tokio::test]
-async fn what_a_tool_asks_is_asked_through_call_tool_as_well() {
+async fn questions_of_a_tool_also_work_through_call_tool() {
     let asks = Tool::new("ask").handler(|ctx: bowline_server::Ctx| async move {
         let Place { place } = ctx.ask("Where?").await?.accepted()?;
         bowline_server::Result::<_>::Ok(format!("at {place}"))
@@ -100,7 +100,7 @@ async fn what_a_tool_asks_is_asked_through_call_tool_as_well() {
 }
 
 #[tokio::test]
-async fn who_searches_by_itself_is_listed_everything() {
+async fn clients_with_their_own_search_get_the_full_list() {
     let far = Far::with(many(2_000)).await;
     let gateway = gateway(&open_file(&far));
     let mut peer = Peer::memory(gateway.open().unwrap()).unwrap().deadline(Duration::from_secs(20));

@@ -96,7 +96,7 @@ async fn one_gateway_is_served_over_http_and_standard_streams() {
 }
 
 #[tokio::test]
-async fn the_token_opens_what_is_not_for_everybody() {
+async fn protected_paths_require_the_token() {
     // proves: SEC-22, HTTP-09
     let far = Far::start().await;
     let file = format!("[gateway]\npath = \"/gate\"\ntoken_env = \"GATE_TOKEN\"\n{}", open_file(&far));
@@ -135,7 +135,7 @@ async fn the_token_opens_what_is_not_for_everybody() {
 }
 
 #[tokio::test]
-async fn what_a_client_says_in_its_headers_goes_no_further() {
+async fn headers_of_a_client_are_not_forwarded() {
     // proves: HDR-40, HDR-43
     // V-110
     let seen = Headers::default();
@@ -172,7 +172,7 @@ async fn what_a_client_says_in_its_headers_goes_no_further() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_not_there_lets_nobody_in() {
+async fn a_missing_token_refuses_every_request() {
     // V-66
     let gateway = gateway("[gateway]\ntoken_env = \"NOT_THERE\"\n");
     let error = gateway.http().unwrap_err();
@@ -233,7 +233,7 @@ async fn a_call_that_waits_for_a_start_is_answered_when_the_gateway_ends() {
 }
 
 #[tokio::test]
-async fn health_is_told_under_any_host_and_nothing_else_is() {
+async fn only_health_checks_accept_any_host() {
     let gateway = gateway("[gateway]\npath = \"/gate\"\ntoken_env = \"GATE_TOKEN\"\n");
     let served = serve(&gateway).await;
     for host in ["Host: 10.0.0.5:7337\r\n", "Host: gateway.internal\r\n"] {
@@ -374,7 +374,7 @@ async fn a_gateway_about_to_end_is_not_ready_and_still_answers() {
 }
 
 #[test]
-fn whoever_opens_a_door_to_the_network_without_a_token_is_told() {
+fn listening_on_the_network_without_a_token_is_reported() {
     let open = Gateway::builder(config("[gateway]\nlisten = \"0.0.0.0:8080\"\n")).build().unwrap();
     assert_eq!(open.problems().len(), 1);
     let closed = "[gateway]\nlisten = \"0.0.0.0:8080\"\ntoken_env = \"GATE_TOKEN\"\n";

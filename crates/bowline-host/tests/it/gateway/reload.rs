@@ -7,7 +7,7 @@ use serde_json::json;
 use std::time::Duration;
 
 #[tokio::test]
-async fn a_call_comes_to_its_end_at_the_server_that_was_replaced() {
+async fn a_running_call_finishes_at_the_replaced_server() {
     let far = Far::start().await;
     let file = open_file(&far);
     let gateway = gateway(&file);
@@ -32,7 +32,7 @@ async fn a_call_comes_to_its_end_at_the_server_that_was_replaced() {
 }
 
 #[tokio::test]
-async fn what_did_not_change_is_not_touched() {
+async fn unchanged_servers_are_not_restarted() {
     let far = Far::start().await;
     let file = open_file(&far);
     let gateway = gateway(&file);
@@ -48,7 +48,7 @@ async fn what_did_not_change_is_not_touched() {
 }
 
 #[tokio::test]
-async fn rules_count_from_the_next_call_on() {
+async fn rules_apply_from_the_next_call() {
     let far = Far::start().await;
     let file = open_file(&far);
     let gateway = gateway(&file);
@@ -84,7 +84,7 @@ async fn a_broken_configuration_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_server_whose_entry_became_wrong_goes_on_with_what_it_had() {
+async fn a_server_with_an_invalid_entry_keeps_its_previous_configuration() {
     let far = Far::start().await;
     let file = open_file(&far);
     let gateway = gateway(&file);
@@ -102,7 +102,7 @@ async fn a_server_whose_entry_became_wrong_goes_on_with_what_it_had() {
 }
 
 #[tokio::test]
-async fn what_is_made_once_is_told() {
+async fn settings_that_need_a_restart_are_reported() {
     let gateway = gateway("");
     let changed = "[gateway]\nname = \"other\"\n[audit]\nkeep = 2\n[disclosure]\nmode = \"on\"\n";
     let applied = gateway.apply(config(changed)).unwrap();
@@ -111,7 +111,7 @@ async fn what_is_made_once_is_told() {
 }
 
 #[test]
-fn with_less_protection_than_was_meant_nothing_is_built() {
+fn errors_in_protection_prevent_the_build() {
     // V-66
     let refused = |text: &str| Gateway::builder(config(text)).build().unwrap_err().to_string();
     assert!(refused("[[rules]]\neffect = \"dny\"\n").contains("rules[0].effect"));
@@ -124,7 +124,7 @@ fn with_less_protection_than_was_meant_nothing_is_built() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn files_are_read_anew_when_they_change() {
+async fn files_are_reloaded_when_they_change() {
     let folder = Folder::new("watch");
     let path = folder.path().join("bowline.toml");
     let write = |text: &str| std::fs::write(&path, text).unwrap();

@@ -12,7 +12,7 @@ use bowline_types::Revision;
 use serde_json::json;
 
 #[tokio::test]
-async fn one_bad_entry_costs_itself_and_nothing_else() {
+async fn one_bad_entry_affects_only_itself() {
     let far = Far::start().await;
     let file = format!(
         "{}[servers.bad]\ncommand = \"bad\"\nenv_file = \"/nowhere/.env\"\n\

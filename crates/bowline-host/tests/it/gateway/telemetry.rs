@@ -39,7 +39,7 @@ async fn calls_are_counted_by_server_method_and_end() {
 }
 
 #[tokio::test]
-async fn the_trace_of_the_caller_goes_on_to_the_server() {
+async fn the_trace_of_the_caller_continues_to_the_server() {
     let far = Far::start().await;
     let gateway = gateway(&open_file(&far));
     let mut peer = client(gateway.open().unwrap()).await;

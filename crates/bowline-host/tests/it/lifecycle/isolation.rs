@@ -64,7 +64,7 @@ fn check(program: &Program, own: &str, others: &str) {
 }
 
 #[tokio::test]
-async fn legacy_servers_learn_nothing_of_each_other() {
+async fn legacy_servers_receive_nothing_about_each_other() {
     // V-71, V-111
     let (one, other) = (Program::new("legacy-apart", "amber"), Program::new("legacy-apart", "cobalt"));
     use_both(&one, &other).await;
@@ -73,7 +73,7 @@ async fn legacy_servers_learn_nothing_of_each_other() {
 }
 
 #[tokio::test]
-async fn modern_servers_learn_nothing_of_each_other() {
+async fn modern_servers_receive_nothing_about_each_other() {
     // V-71, V-111
     let (one, other) = (Program::new("modern-apart", "amber"), Program::new("modern-apart", "cobalt"));
     let (one, other) = (one.modern(), other.modern());

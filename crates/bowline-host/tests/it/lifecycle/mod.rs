@@ -80,7 +80,7 @@ async fn calls_of_a_neighbor_succeed_while_a_server_keeps_crashing() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_start_is_told_of_with_its_exit_and_last_words() {
+async fn a_failed_start_is_reported_with_exit_status_and_standard_error() {
     let (bad, good) = (Program::new("broken", "bad"), Program::new("broken", "good"));
     bad.tell("broken");
     let (host, handle) = host([("bad", bad.upstream()), ("good", good.upstream())]);
@@ -98,7 +98,7 @@ async fn a_server_that_does_not_start_is_told_of_with_its_exit_and_last_words() 
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_at_its_start_holds_up_no_calls_of_others() {
+async fn a_server_that_hangs_at_its_start_does_not_delay_calls_to_others() {
     // V-112
     let (hung, good) = (Program::new("hung", "hung"), Program::new("hung", "good"));
     hung.tell("hung");
@@ -112,7 +112,7 @@ async fn a_server_that_hangs_at_its_start_holds_up_no_calls_of_others() {
 }
 
 #[tokio::test]
-async fn a_list_is_of_the_servers_that_are_up_and_clients_are_told_of_the_others() {
+async fn a_list_has_the_running_servers_and_clients_are_notified_of_the_others() {
     let (late, good) = (Program::new("grace", "late"), Program::new("grace", "good"));
     late.tell("held");
     let upstream = late.upstream().startup_timeout(PATIENCE * 10);
@@ -153,7 +153,7 @@ impl Gate for Silent {
 }
 
 #[tokio::test]
-async fn what_only_waits_is_ended_and_what_runs_comes_to_its_end() {
+async fn waiting_calls_are_cancelled_and_running_calls_finish() {
     let (hung, good) = (Program::new("waiting", "hung"), Program::new("waiting", "good"));
     hung.tell("hung");
     let asked = Arc::new(AtomicUsize::new(0));
@@ -193,7 +193,7 @@ async fn what_only_waits_is_ended_and_what_runs_comes_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_server_that_takes_too_long_to_start_is_given_up() {
+async fn a_server_that_starts_too_slowly_times_out() {
     let (hung, good) = (Program::new("late", "hung"), Program::new("late", "good"));
     hung.tell("hung");
     let upstream = hung.upstream().startup_timeout(Duration::from_millis(300));
@@ -269,7 +269,7 @@ async fn an_idle_server_is_stopped_and_started_again_by_the_next_call() {
 }
 
 #[tokio::test]
-async fn each_session_has_a_process_of_its_own_that_ends_with_it() {
+async fn each_session_has_its_own_process_that_ends_with_it() {
     // V-111
     let (own, common) = (Program::new("session", "own"), Program::new("session", "common"));
     let (host, handle) =
@@ -290,7 +290,7 @@ async fn each_session_has_a_process_of_its_own_that_ends_with_it() {
 }
 
 #[tokio::test]
-async fn a_host_that_is_dropped_leaves_no_process() {
+async fn a_dropped_host_leaves_no_process() {
     // V-72
     let (one, other) = (Program::new("drop", "one"), Program::new("drop", "other").modern());
     let (host, handle) = host([("one", one.upstream()), ("other", other.upstream())]);
@@ -303,7 +303,7 @@ async fn a_host_that_is_dropped_leaves_no_process() {
 }
 
 #[tokio::test]
-async fn a_host_that_is_dropped_gives_up_what_it_starts() {
+async fn a_dropped_host_cancels_starts() {
     // V-72
     let hung = Program::new("drop-start", "hung");
     hung.tell("hung");

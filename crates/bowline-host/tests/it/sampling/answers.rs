@@ -27,7 +27,7 @@ async fn text_is_one_block() {
 }
 
 #[tokio::test]
-async fn every_reason_to_stop_is_told() {
+async fn every_stop_reason_is_reported() {
     let text = r#"{"role":"assistant","content":"x"}"#;
     for (reason, expected) in [
         ("stop", "endTurn"),
@@ -71,7 +71,7 @@ async fn calls_of_tools_are_blocks_with_their_input_as_it_was_written() {
 }
 
 #[tokio::test]
-async fn a_call_that_was_cut_off_is_none() {
+async fn a_truncated_call_is_not_a_call() {
     let cut = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"t","arguments":"{\"city\": \"Pa"}}]}"#;
     open_ai(completion(cut, "length"), expect![[r#"{"role":"assistant","content":{"type":"text","text":""},"model":"m-1-2025","stopReason":"maxTokens"}"#]]).await;
     let site = Site::new([reply(200, completion(cut, "tool_calls"))]).await;
@@ -80,13 +80,13 @@ async fn a_call_that_was_cut_off_is_none() {
 }
 
 #[tokio::test]
-async fn nothing_said_is_an_empty_text() {
+async fn no_output_is_an_empty_text() {
     open_ai(completion(r#"{"role":"assistant","content":null}"#, "stop"), expect![[r#"{"role":"assistant","content":{"type":"text","text":""},"model":"m-1-2025","stopReason":"endTurn"}"#]]).await;
     anthropic(message("[]", "end_turn"), expect![[r#"{"role":"assistant","content":{"type":"text","text":""},"model":"m-1-2025","stopReason":"endTurn"}"#]]).await;
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_as_such() {
+async fn a_refusal_is_reported_as_one() {
     let refusal = r#"{"role":"assistant","content":null,"refusal":"I cannot help with that."}"#;
     open_ai(completion(refusal, "stop"), expect![[r#"{"role":"assistant","content":{"type":"text","text":"I cannot help with that."},"model":"m-1-2025","stopReason":"refusal"}"#]]).await;
 }
@@ -98,7 +98,7 @@ async fn an_answer_in_pieces_is_one_text() {
 }
 
 #[tokio::test]
-async fn an_answer_that_says_little_is_enough() {
+async fn a_minimal_provider_response_is_enough() {
     open_ai(
         r#"{"choices":[{"message":{"content":"x"}}]}"#.into(),
         expect![[r#"{"role":"assistant","content":{"type":"text","text":"x"},"model":"m-1"}"#]],
@@ -112,7 +112,7 @@ async fn an_answer_that_says_little_is_enough() {
 }
 
 #[tokio::test]
-async fn tools_go_round() {
+async fn tools_round_trip() {
     // A server asks with tools, calls what the model wants, and asks again with everything that was said.
     let first = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"add","arguments":"{\"a\":1,\"b\":2}"}}]}"#;
     let site = Site::new([reply(200, completion(first, "tool_calls")), reply(200, said("3"))]).await;

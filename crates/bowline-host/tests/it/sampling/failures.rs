@@ -44,7 +44,7 @@ fn anthropic_error(kind: &str, message: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_key_that_is_not_accepted() {
+async fn a_rejected_key() {
     let masked = "Incorrect API key provided: sk-test-*********************6789. You can find your API key at https://platform.openai.com/account/api-keys.";
     fails(
         Site::open_ai,
@@ -85,7 +85,7 @@ async fn a_key_that_is_not_accepted() {
 }
 
 #[tokio::test]
-async fn a_model_that_is_not_there() {
+async fn an_unknown_model() {
     let missing = "The model `m-1` does not exist or you do not have access to it.";
     fails(
         Site::open_ai,
@@ -109,7 +109,7 @@ async fn a_model_that_is_not_there() {
 }
 
 #[tokio::test]
-async fn a_request_the_provider_does_not_want() {
+async fn a_rejected_request() {
     fails(
         Site::open_ai,
         vec![reply(
@@ -211,7 +211,7 @@ async fn a_provider_that_fails() {
 }
 
 #[tokio::test]
-async fn a_provider_with_too_much_to_do() {
+async fn an_overloaded_provider() {
     fails(
         Site::anthropic,
         vec![reply(529, anthropic_error("overloaded_error", "Overloaded")); 3],
@@ -243,7 +243,7 @@ async fn a_provider_with_too_much_to_do() {
 }
 
 #[tokio::test]
-async fn an_error_that_comes_as_a_success() {
+async fn an_error_with_a_success_status() {
     fails(
         Site::open_ai,
         vec![reply(200, r#"{"error":{"message":"Provider returned error","code":502}}"#)],
@@ -270,7 +270,7 @@ async fn a_redirection_is_not_followed() {
 }
 
 #[tokio::test]
-async fn an_answer_that_makes_no_sense() {
+async fn an_invalid_answer() {
     fails(
         Site::open_ai,
         vec![reply(200, "<html>")],
@@ -318,7 +318,7 @@ async fn an_answer_that_makes_no_sense() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_too_long() {
+async fn a_too_long_answer() {
     let fits = said(&"x".repeat(60_000));
     let site = Site::new([reply(200, fits)]).await;
     assert!(sample(&broker(site.open_ai()), hello()).await.is_ok());
@@ -346,7 +346,7 @@ async fn an_answer_that_is_too_long() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_off() {
+async fn a_broken_connection() {
     let half = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"choices\"".to_vec();
     let site = Site::new([Reply::Bytes(half)]).await;
     let error = sample(&broker(site.open_ai()), hello()).await.unwrap_err();
@@ -355,7 +355,7 @@ async fn a_connection_that_breaks_off() {
 }
 
 #[tokio::test]
-async fn a_provider_that_is_not_there() {
+async fn an_unreachable_provider() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -427,7 +427,7 @@ async fn waits(
 }
 
 #[tokio::test(start_paused = true)]
-async fn delays_grow_by_chance_and_keep_to_what_is_asked() {
+async fn delays_grow_randomly_and_follow_retry_after() {
     let half = 1 << 63;
     let request_settings = RequestSettings::new;
     let failures = [(500, ""), (502, ""), (200, "")];
@@ -453,7 +453,7 @@ async fn delays_grow_by_chance_and_keep_to_what_is_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_provider_that_says_nothing() {
+async fn a_provider_that_does_not_respond() {
     let settings = Settings::new()
         .provider(Provider::open_ai("prov"))
         .model(Model::new("prov", "m-1"))

@@ -10,7 +10,7 @@ fn capped(site: &Site, caps: Caps) -> Broker {
 }
 
 #[tokio::test]
-async fn what_providers_say_was_used_is_counted_per_server() {
+async fn reported_usage_is_counted_per_server() {
     let site = Site::new([reply(200, said("ok")), reply(200, message_said("ok"))]).await;
     let broker = broker(site.open_ai());
     broker.sample("one", hello()).await.unwrap();
@@ -25,7 +25,7 @@ async fn what_providers_say_was_used_is_counted_per_server() {
 }
 
 #[tokio::test]
-async fn what_nobody_counts_is_guessed() {
+async fn uncounted_tokens_are_estimated() {
     let silent = format!(r#"{{"choices":[{{"message":{{"content":"{}"}}}}]}}"#, "x".repeat(40));
     let zero =
         silent.replace("]}", r#"],"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}"#);
@@ -52,7 +52,7 @@ async fn a_server_that_wants_more_than_a_call_may_have_gets_that_much() {
 }
 
 #[tokio::test]
-async fn a_server_that_has_used_up_its_share_is_told_which() {
+async fn a_server_that_exceeded_its_budget_gets_an_error_that_names_it() {
     // V-103
     for (caps, cap, text) in [
         (
@@ -85,7 +85,7 @@ async fn a_server_that_has_used_up_its_share_is_told_which() {
 }
 
 #[tokio::test]
-async fn what_is_left_is_the_most_a_model_may_write() {
+async fn the_remaining_budget_limits_the_answer() {
     let site = Site::new([reply(200, said("ok")), reply(200, said("ok"))]).await;
     let broker = capped(&site, Caps::new().tokens_per_run(60));
     sample(&broker, hello()).await.unwrap();
@@ -114,7 +114,7 @@ async fn more_calls_at_once_than_allowed_are_refused() {
 }
 
 #[tokio::test]
-async fn calls_that_came_to_nothing_cost_nothing() {
+async fn rejected_calls_are_not_charged() {
     let site = Site::new([reply(401, "no"), reply(404, "no"), reply(400, "no"), reply(200, "<html>")]).await;
     let broker = broker(site.open_ai());
     for _ in 0..3 {

@@ -110,7 +110,7 @@ async fn a_conversation_with_tools_becomes_messages() {
 }
 
 #[tokio::test]
-async fn every_choice_of_tools_is_passed_on() {
+async fn every_tool_choice_is_forwarded() {
     // proves: SAMP-21
     for (choice, open_ai, anthropic) in [
         (r#"{"mode":"auto"}"#, "auto", "auto"),
@@ -145,7 +145,7 @@ fn one(block: &str) -> String {
 }
 
 #[tokio::test]
-async fn audio_is_given_to_those_that_take_it() {
+async fn audio_is_sent_to_models_that_support_it() {
     let wav = one(r#"{"type":"audio","data":"UklGRg==","mimeType":"audio/x-wav"}"#);
     open_ai(&wav, expect![[r#"{"model":"m-1","messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"UklGRg==","format":"wav"}}]}],"max_tokens":9}"#]]).await;
     unfit(&wav, None, Some(expect!["the model does not support audio"])).await;
@@ -156,7 +156,7 @@ async fn audio_is_given_to_those_that_take_it() {
 }
 
 #[tokio::test]
-async fn what_no_model_takes_is_refused_with_the_reason() {
+async fn unsupported_content_is_refused_with_the_reason() {
     // proves: SAMP-33
     let tiff = one(r#"{"type":"image","data":"SUkq","mimeType":"image/tiff"}"#);
     unfit(&tiff, None, Some(expect!["unsupported image type `image/tiff`; expected JPEG, PNG, GIF or WebP"]))
@@ -182,7 +182,7 @@ async fn what_no_model_takes_is_refused_with_the_reason() {
 }
 
 #[tokio::test]
-async fn tool_results_have_to_follow_their_calls() {
+async fn tool_results_must_follow_their_calls() {
     // proves: SAMP-18, SAMP-19
     let call = r#"{"role":"assistant","content":{"type":"tool_use","id":"1","name":"t","input":{}}}"#;
     let result = r#"{"type":"tool_result","toolUseId":"1","content":[]}"#;
@@ -194,7 +194,7 @@ async fn tool_results_have_to_follow_their_calls() {
 }
 
 #[tokio::test]
-async fn messages_of_one_role_are_joined_where_roles_have_to_alternate() {
+async fn messages_of_one_role_are_joined_if_roles_must_alternate() {
     let request = r#"{"messages":[
         {"role":"user","content":{"type":"text","text":"one"}},
         {"role":"user","content":[{"type":"text","text":""},{"type":"text","text":"two"}]},
@@ -239,7 +239,7 @@ async fn names_and_identifiers_beyond_the_rules_of_the_api_are_replaced() {
 }
 
 #[tokio::test]
-async fn more_stop_sequences_than_the_api_takes_are_looked_for_here() {
+async fn stop_sequences_beyond_the_limit_of_the_api_are_applied_locally() {
     let mut request = hello();
     request.stop_sequences = Some(["a", "b", "c", "d", "STOP"].map(str::to_owned).to_vec());
     let site = Site::new([reply(200, said("go on STOP here"))]).await;
@@ -256,7 +256,7 @@ async fn more_stop_sequences_than_the_api_takes_are_looked_for_here() {
 }
 
 #[tokio::test]
-async fn temperatures_stay_within_what_the_api_takes() {
+async fn temperatures_are_limited_to_the_range_of_the_api() {
     for (given, open_ai, anthropic) in [(0.3, 0.3, 0.3), (1.5, 1.5, 1.0), (9.0, 2.0, 1.0), (-1.0, 0.0, 0.0)] {
         let mut request = hello();
         request.temperature = Some(given);
@@ -316,7 +316,7 @@ async fn the_model_that_was_chosen_is_asked_at_its_provider() {
 }
 
 #[tokio::test]
-async fn what_a_model_does_not_take_is_left_out_and_remembered() {
+async fn unsupported_parameters_are_omitted_and_remembered() {
     let refusal = |parameter: &str| {
         reply(
             400,

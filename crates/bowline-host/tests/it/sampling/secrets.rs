@@ -18,7 +18,7 @@ fn shown(error: &SampleError) -> String {
 }
 
 #[tokio::test]
-async fn no_error_and_no_log_holds_the_key() {
+async fn no_error_and_no_log_contains_the_key() {
     // proves: SAMP-36
     assert!(leaks(&format!("Bearer {KEY}")) && leaks(&KEY[10..20]) && !leaks("sk-test"));
     let (log, _guard) = Log::start();
@@ -98,7 +98,7 @@ async fn a_call_that_works_is_logged_without_the_key_or_the_conversation() {
 }
 
 #[tokio::test]
-async fn a_time_out_does_not_tell_the_key() {
+async fn a_timeout_does_not_show_the_key() {
     let site = Site::new([Reply::Silence]).await;
     let settings = Settings::new()
         .provider(site.open_ai())

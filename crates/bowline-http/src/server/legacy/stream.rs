@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_comes_back_behind_what_it_saw() {
+    fn a_reader_resumes_after_its_last_event() {
         let stream = stream();
         for event in ["a", "b", "c"] {
             stream.push(event.as_bytes());
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded_and_a_gap_is_noticed() {
+    fn retained_events_are_limited_and_a_gap_is_noticed() {
         let stream = stream();
         for event in ["a", "b", "c", "d", "e"] {
             stream.push(event.as_bytes());
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_lost_does_not_push_out_what_may_not() {
+    fn droppable_lines_do_not_displace_required_ones() {
         let stream = stream();
         for event in ["a", "b", "c"] {
             stream.push(event.as_bytes());

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_found_whichever_way_they_are_cut() {
+    fn events_are_found_in_chunks_of_any_size() {
         let text =
             ": hello\n\nid: 1-0\nretry: 500\ndata:\n\nevent: message\r\ndata: {\"a\":\r\ndata: 1}\r\n\r\n";
         for cut in 0..text.len() {

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_are_no_header_values_are_encoded() {
+    fn names_that_are_not_header_values_are_encoded() {
         for (name, value) in [
             ("get_weather", "get_weather"),
             ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_an_exchange_and_what_does_not() {
+    fn only_notifications_and_responses_end_an_exchange() {
         for (line, is_final) in [
             (r#"{"method":"a"}"#, true),
             (r#"{"id":1,"result":{}}"#, true),
