@@ -263,13 +263,13 @@ mod tests {
         check("", "t:1: expected a section");
         check("server: x\n-- client --\n", "t:2: expected a sentence");
         check("It works.\n-- client --\n", "t:2: expected a header line `server");
-        check("It works.\nserver: x\nservre: y\n", "t:3: `servre` is no header");
+        check("It works.\nserver: x\nservre: y\n", "t:3: unknown header `servre`");
         check("It works.\nrevision: 2025\n", "t:2: expected a protocol revision");
         check("It works.\ntransport: stdio\n", "t:2: expected `stdio (reason)`");
         check("It works.\ntransport: stdio ()\n", "t:2: expected `stdio (reason)`");
         check("It works.\ntransport: http (fast)\n", "t:2: expected `stdio (reason)`");
         check("It works.\ntransport: stdio 2025 (old)\n", "t:2: expected a protocol revision");
-        check(&format!("{HEAD}-- clinet --\n"), "t:4: `clinet` is no section");
+        check(&format!("{HEAD}-- clinet --\n"), "t:4: unknown section `clinet`");
         check(&format!("{HEAD}-- client --\n\n{{\n"), "t:6: EOF");
         check(&format!("{HEAD}-- client closes --\n{{}}\n"), "t:5: this section has no frames");
         check(&format!("{HEAD}-- client raw --\n\\x1\n"), "t:5: `\\x` needs two hexadecimal digits");

@@ -64,7 +64,7 @@ async fn a_modern_client_works_with_whoever_is_modern() {
 async fn a_modern_client_reports_why_it_cannot_use_a_legacy_server() {
     // proves: VER-04, VER-21
     let error =
-        "no common protocol revision: this client supports 2026-07-28, the server only supports `initialize`";
+        "no common protocol revision: this client supports 2026-07-28, the server named no modern revision";
     fails(Side::Modern, Side::Legacy, error).await;
 }
 

@@ -255,7 +255,7 @@ async fn a_modern_only_client_probes_and_fails_plainly() {
     };
     let (client, ()) = both(Client::builder().revisions([V2026_07_28]).connect(end), script).await;
     let error = client.unwrap_err().to_string();
-    assert!(error.contains("the server only supports `initialize`"), "{error}");
+    assert!(error.contains("the server named no modern revision"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -72,7 +72,7 @@ impl fmt::Display for OpenError {
                 let ours: Vec<_> = ours.iter().map(|revision| revision.as_str()).collect();
                 write!(f, "no common protocol revision: this client supports {}", ours.join(", "))?;
                 if theirs.is_empty() {
-                    f.write_str(", the server only supports `initialize`")
+                    f.write_str(", the server named no modern revision")
                 } else {
                     write!(f, ", the server {}", theirs.join(", "))
                 }
@@ -391,7 +391,7 @@ mod tests {
         assert_eq!(
             log,
             "server/discover > server/discover > the server sent an invalid handshake response: \
-the server rejected              2026-07-28 but lists it as supported: 2026-07-28"
+             the server rejected 2026-07-28 but lists it as supported: 2026-07-28"
         );
     }
 
@@ -440,7 +440,7 @@ the server rejected              2026-07-28 but lists it as supported: 2026-07-2
         let log = run(MODERN, vec![Reaction::Silence]);
         assert_eq!(
             log,
-            "server/discover > no common protocol revision: this client supports 2026-07-28, the server only supports `initialize`"
+            "server/discover > no common protocol revision: this client supports 2026-07-28, the server named no modern revision"
         );
     }
 

@@ -398,7 +398,7 @@ fn impossible_settings_are_reported_before_serving() {
     let twice = Server::new("s").tool(Tool::new("a").handler(|| "x")).tool(Tool::new("a").handler(|| "y"));
     assert_eq!(problem(twice), "two tools are named `a`");
     let spaced = problem(Server::new("s").tool(Tool::new("a b").handler(|| "x")));
-    assert!(spaced.contains("the name holds ` `"), "{spaced}");
+    assert!(spaced.contains("the name contains ` `"), "{spaced}");
     let list = problem(
         Server::new("s")
             .tool(Tool::new("a").input_schema(schema(json!({ "type": "array" }))).handler(|| "x")),

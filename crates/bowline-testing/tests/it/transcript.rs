@@ -49,7 +49,7 @@ async fn the_order_matters_except_in_unordered_sections() {
     check(
         "-- server unordered --\n{\"b\":2}\n{\"a\":1}\n",
         "{\"a\":1}\n{\"c\":2}\n",
-        &["none of those expected: {\"c\":2}", "line 5: {\"b\":2}"],
+        &["matches none of the expected ones: {\"c\":2}", "line 5: {\"b\":2}"],
     )
     .await;
 }
