@@ -5,6 +5,7 @@ mod keys;
 mod properties;
 mod signing;
 mod vectors;
+mod wycheproof;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use bowline_auth::jose::{Jws, KeySet, PublicKey};
