@@ -5,6 +5,7 @@
 mod authorize;
 pub mod challenge;
 pub mod discover;
+pub mod dpop;
 mod error;
 pub mod form;
 pub mod jose;

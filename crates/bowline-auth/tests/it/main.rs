@@ -1,4 +1,5 @@
 //! Tests of bowline-auth through its public API.
 
+mod dpop;
 mod jose;
 mod jwt;

@@ -1,0 +1,127 @@
+//! Proofs of possession: what a client makes, and what a server refuses.
+
+use bowline_auth::{
+    dpop::{Proof, ProofRequest, VerifiedProof, verify_proof},
+    jose::{Claims, Jws, SigningKey},
+};
+use serde_json::{Value, json};
+
+const NOW: u64 = 1_900_000_000;
+const URL: &str = "https://notes.example.com/mcp";
+const TOKEN: &str = "Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU";
+
+fn verify(key: &SigningKey, proofs: &[&str]) -> Result<VerifiedProof, String> {
+    let thumbprint = key.public().thumbprint();
+    let request = ProofRequest { method: "POST", url: URL, token: TOKEN, thumbprint: &thumbprint, now: NOW };
+    verify_proof(proofs.iter().copied(), &request).map_err(|error| error.to_string())
+}
+
+/// A valid proof with these members instead of its own; `null` removes a member.
+fn proof_with(key: &SigningKey, header: &Value, claims: &Value) -> String {
+    let own = json!({ "typ": "dpop+jwt", "jwk": key.public().to_jwk() });
+    let digest = "fUHyO2r2Z3DZ53EsNrWBb0xWXoaNy59IiKCAqksmQEo";
+    let valid = json!({ "jti": "1", "htm": "POST", "htu": URL, "iat": NOW, "ath": digest });
+    key.sign(merge(own, header), merge(valid, claims)).unwrap()
+}
+
+fn merge(mut own: Value, other: &Value) -> Value {
+    for (name, value) in other.as_object().unwrap() {
+        let members = own.as_object_mut().unwrap();
+        if value.is_null() {
+            members.remove(name);
+        } else {
+            members.insert(name.clone(), value.clone());
+        }
+    }
+    own
+}
+
+#[test]
+fn a_proof_of_the_client_is_accepted_by_the_server() {
+    let key = SigningKey::generate_es256().unwrap();
+    let url = format!("{URL}?a=1#b");
+    let proof = Proof::new("POST", &url).token(TOKEN).nonce(Some("n1")).sign(&key, NOW, &[7; 16]).unwrap();
+    let verified = verify(&key, &[&proof]).unwrap();
+    assert_eq!((verified.issued, verified.nonce.as_deref()), (NOW, Some("n1")));
+    assert_eq!(verified.id, "BwcHBwcHBwcHBwcHBwcHBw");
+    assert_eq!(verified.thumbprint, key.public().thumbprint());
+}
+
+#[test]
+fn a_proof_contains_the_public_key_and_only_what_is_needed() {
+    let key = SigningKey::generate_es256().unwrap();
+    let proof = Proof::new("POST", "https://as.example/token?x=1").sign(&key, NOW, &[7; 16]).unwrap();
+    let jws = Jws::parse(&proof).unwrap();
+    assert_eq!(jws.header().member("jwk"), Some(&Value::Object(key.public().to_jwk())));
+    assert!(jws.header().member("jwk").unwrap().get("d").is_none());
+    let claims = Claims::parse(jws.verify(key.public()).unwrap()).unwrap();
+    assert_eq!(claims.text("htu"), Ok(Some("https://as.example/token")));
+    assert!(claims.get("ath").is_none() && claims.get("nonce").is_none());
+}
+
+#[test]
+fn every_flaw_of_a_proof_is_refused() {
+    let key = SigningKey::generate_es256().unwrap();
+    let check = |header: Value, claims: Value, reason: &str| {
+        let refusal = verify(&key, &[&proof_with(&key, &header, &claims)]).unwrap_err();
+        assert_eq!(refusal, reason, "{header} {claims}");
+    };
+    assert!(verify(&key, &[&proof_with(&key, &json!({}), &json!({}))]).is_ok());
+    for typ in [Value::Null, json!("JWT"), json!("at+jwt")] {
+        check(json!({ "typ": typ }), json!({}), "`typ` of the proof is not `dpop+jwt`");
+    }
+    check(json!({ "jwk": null }), json!({}), "the proof has no `jwk`");
+    check(json!({ "jwk": "x" }), json!({}), "the proof has no `jwk`");
+    let mut private = key.public().to_jwk();
+    private.insert("d".to_owned(), json!("AQ"));
+    check(json!({ "jwk": private }), json!({}), "the key contains the private member `d`");
+    let other = SigningKey::generate_es256().unwrap().public().to_jwk();
+    check(json!({ "jwk": other }), json!({}), "the signature is not valid");
+    for id in [Value::Null, json!(""), json!("x".repeat(257))] {
+        check(json!({}), json!({ "jti": id }), "the proof has no usable `jti`");
+    }
+    for method in [Value::Null, json!("GET"), json!("post")] {
+        check(json!({}), json!({ "htm": method }), "the proof is for another method");
+    }
+    for url in [
+        Value::Null,
+        json!("https://notes.example.com/mcp/"),
+        json!("https://evil.example/mcp"),
+        json!("/mcp"),
+    ] {
+        check(json!({}), json!({ "htu": url }), "the proof is for another URL");
+    }
+    check(json!({}), json!({ "iat": null }), "the proof has no `iat`");
+    check(json!({}), json!({ "iat": "now" }), "`iat` has the wrong type");
+    for issued in [NOW - 301, NOW + 301] {
+        check(json!({}), json!({ "iat": issued }), "the proof is too old or from the future");
+    }
+    for issued in [NOW - 300, NOW + 300] {
+        assert!(verify(&key, &[&proof_with(&key, &json!({}), &json!({ "iat": issued }))]).is_ok());
+    }
+    for digest in [Value::Null, json!(""), json!("fUHyO2r2Z3DZ53EsNrWBb0xWXoaNy59IiKCAqksmQEp")] {
+        check(json!({}), json!({ "ath": digest }), "the proof is for another token");
+    }
+    check(
+        json!({ "crit": ["x"] }),
+        json!({}),
+        "the token has critical extensions (`crit`), and none is supported",
+    );
+}
+
+#[test]
+fn a_proof_of_another_key_does_not_help() {
+    let (key, thief) = (SigningKey::generate_es256().unwrap(), SigningKey::generate_es256().unwrap());
+    let refusal = verify(&key, &[&proof_with(&thief, &json!({}), &json!({}))]).unwrap_err();
+    assert_eq!(refusal, "the token is bound to another key");
+}
+
+#[test]
+fn there_is_exactly_one_proof() {
+    let key = SigningKey::generate_es256().unwrap();
+    let proof = proof_with(&key, &json!({}), &json!({}));
+    for proofs in [&[][..], &[proof.as_str(), proof.as_str()]] {
+        assert_eq!(verify(&key, proofs).unwrap_err(), "expected one `DPoP` header");
+    }
+    assert_eq!(verify(&key, &["x.y"]).unwrap_err(), "the token does not have three parts");
+}
