@@ -54,4 +54,6 @@ pub use server::{
     Body, EventLog, EventStore, HttpOptions, HttpService, MemoryEvents, Principal, RequestFilter, ServeHttp,
 };
 #[cfg(all(feature = "auth", feature = "server"))]
-pub use server::{MetadataService, Protect, ProtectError, Protected, ProtectedBody, Protection};
+pub use server::{
+    IssuerKeys, Jwks, MetadataService, Protect, ProtectError, Protected, ProtectedBody, Protection,
+};

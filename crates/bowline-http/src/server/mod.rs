@@ -21,7 +21,9 @@ mod serve;
 mod service;
 
 #[cfg(feature = "auth")]
-pub use auth::{MetadataService, Protect, ProtectError, Protected, ProtectedBody, Protection};
+pub use auth::{
+    IssuerKeys, Jwks, MetadataService, Protect, ProtectError, Protected, ProtectedBody, Protection,
+};
 pub use body::Body;
 pub use filter::RequestFilter;
 pub use legacy::{EventLog, EventStore, MemoryEvents};

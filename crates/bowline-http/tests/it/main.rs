@@ -20,6 +20,7 @@ mod client_two_endpoints;
 mod connections;
 mod context;
 mod front;
+mod issuer_keys;
 mod leaks;
 mod legacy;
 mod modern;
