@@ -33,7 +33,7 @@
 //! |---|---|---|
 //! | `server` | yes | [`HttpService`], [`ServeHttp`], [`HttpOptions`]; [`RequestFilter`] for what else is answered on the socket |
 //! | `client` | yes | [`http()`], [`HttpTarget`]; [`Poster`] for requests beside the protocol |
-//! | `auth` | yes | authorization: [`HttpTarget::login`] and [`auth`] in the client |
+//! | `auth` | yes | authorization: [`HttpTarget::login`] and [`auth`] in the client, [`Protect`] in the server |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "client")]

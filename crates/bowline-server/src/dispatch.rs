@@ -467,12 +467,11 @@ impl Service for Layered {
 /// Turns a panic of a handler, guard or middleware into an error of this call.
 async fn caught(on_panic: impl FnOnce() -> RpcError, call: impl Future<Output = Outcome>) -> Outcome {
     let mut call = pin!(call);
-    let finished =
-        poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(context))) {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(outcome)) => Poll::Ready(Some(outcome)),
-            Err(_) => Poll::Ready(None),
-        });
+    let finished = poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(context))) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(outcome)) => Poll::Ready(Some(outcome)),
+        Err(_) => Poll::Ready(None),
+    });
     finished.await.unwrap_or_else(|| Outcome::Failed(on_panic()))
 }
 

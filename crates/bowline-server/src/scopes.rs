@@ -72,7 +72,8 @@ impl Snapshot {
             Method::Listen => {
                 let listen = params.decode::<SubscriptionsListenParams>().ok()?;
                 let uris = listen.notifications.resource_subscriptions.into_iter().flatten();
-                uris.filter_map(|uri| self.resource_scopes(&uri)).fold(None, union)
+                uris.filter_map(|uri| self.resource_scopes(&uri))
+                    .fold(None, |all, more| Some(union(all, more)))
             }
             _ => None,
         }
@@ -87,7 +88,7 @@ impl Snapshot {
         let mut all = None;
         for resource in fixed.into_iter().chain(matching) {
             if let Some(scopes) = resource.scopes.get() {
-                all = union(all, Arc::clone(scopes));
+                all = Some(union(all, Arc::clone(scopes)));
             }
             if resource.guard.is_none() {
                 break;
@@ -97,11 +98,11 @@ impl Snapshot {
     }
 }
 
-fn union(all: Option<Arc<Scopes>>, more: Arc<Scopes>) -> Option<Arc<Scopes>> {
-    Some(match all {
+fn union(all: Option<Arc<Scopes>>, more: Arc<Scopes>) -> Arc<Scopes> {
+    match all {
         Some(all) => Arc::new(all.union(&more)),
         None => more,
-    })
+    }
 }
 
 /// The scopes in a text of the author: one, or several with spaces between them.

@@ -154,15 +154,18 @@ fn no_tokens(id: Option<&Id>, declared: &Scopes) -> Response<Body> {
     reply::json(StatusCode::FORBIDDEN, encode::failure(id, &error))
 }
 
+/// The code of the error for a missing scope, as it is written.
+const CODE: &[u8] = b"-32003";
+const _: () = assert!(error_code::INSUFFICIENT_SCOPE == -32003, "the text is that of the code");
+
 /// How far into a response its error is looked for. A response with a longer id stays as it is.
 const ERROR_WITHIN: usize = 256;
 
 /// The scopes that a response asks for, if it is the error for that, and its id.
 fn required_scopes(body: &bytes::Bytes) -> Option<(Option<Id>, Scopes)> {
     let start = body.get(..ERROR_WITHIN.min(body.len()))?;
-    let code = error_code::INSUFFICIENT_SCOPE.to_string();
     // Most responses are results, and need not be parsed.
-    if !start.windows(code.len()).any(|window| window == code.as_bytes()) {
+    if !start.windows(CODE.len()).any(|window| window == CODE) {
         return None;
     }
     match envelope::parse(body) {

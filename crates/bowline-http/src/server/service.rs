@@ -319,6 +319,8 @@ impl HttpService {
                     if let Some(response) = protection.authenticate(parts).await {
                         return Some(*response);
                     }
+                    // What comes next needs the caller and not the token, and so cannot pass the token on.
+                    parts.headers.remove(header::AUTHORIZATION);
                 }
                 Some(Err(error)) => {
                     return Some(reply::refusal(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()));

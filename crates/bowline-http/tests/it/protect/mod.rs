@@ -1,7 +1,9 @@
 //! The endpoint as a resource server: tokens, challenges, metadata, scopes, identity.
 
+mod allocations;
 mod challenges;
 mod identity;
+mod jwt;
 mod metadata;
 mod scopes;
 mod streams;

@@ -46,13 +46,13 @@ fn scoped_server(runs: &Runs) -> Server {
             Resource::new("notes://by/{id}", "one")
                 .scopes(["notes:write"])
                 .complete("id", move |_: CompletionRequest| vec![completes.run()])
-                .handler(move |_: Id| template.run()),
+                .handler(move |Id { id }: Id| format!("{} {id}", template.run())),
         )
         .prompt(
             Prompt::new("review")
                 .scopes(["notes:write"])
                 .complete("id", move |_: CompletionRequest| vec![suggests.run()])
-                .handler(move |_: Id| prompt.run()),
+                .handler(move |Id { id }: Id| format!("{} {id}", prompt.run())),
         )
         .resource(Resource::new("notes://open", "open").text("open"))
         .tool(Tool::new("list").handler(|| "none"))
