@@ -21,6 +21,7 @@ chapters! {
     command_line = "command-line.md";
     http = "http.md";
     cors = "cors.md";
+    protect = "protect.md";
     host = "host.md";
     clients = "clients.md";
     restart = "restart.md";

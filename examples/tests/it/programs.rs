@@ -85,3 +85,12 @@ Assistant: Gladly. Show it to me.
 fn a_socket_serves_one_client_after_another() {
     check(env!("CARGO_BIN_EXE_socket"), &[], "", "Hello, Ann!\nHello, Bo!\n");
 }
+
+#[test]
+fn a_protected_server_looks_at_tokens_and_scopes() {
+    let shown = "writer: noted for bo: milk
+reader: the server answered: insufficient scope: this needs `notes:read notes:write` (-32003)
+stranger: the server refused to open the connection: unknown token (-32600)
+";
+    check(env!("CARGO_BIN_EXE_protected"), &[], "", shown);
+}
