@@ -5,7 +5,7 @@
 
 use crate::{
     RawJson,
-    search::{MEDIUM, plain_len, plain_len_short},
+    search::{plain_len, plain_len_short},
     unescape::unescape,
 };
 use bytes::Bytes;
@@ -385,18 +385,10 @@ impl<'a> Scanner<'a> {
             self.at += 1;
             return Ok((inner, false));
         }
-        self.long_checked_string(start)
+        self.long_checked_string(start).map(|inner| (inner, true))
     }
 
-    fn long_checked_string(&mut self, start: usize) -> Result<(Span, bool), ScanError> {
-        // One search for quotes and escapes costs less than two calls of `memchr` unless the string is long.
-        let rest = self.text.get(self.at..).unwrap_or_default();
-        self.at += plain_len(rest.get(..MEDIUM).unwrap_or(rest));
-        if self.text.get(self.at) == Some(&b'"') {
-            let inner = self.span(start);
-            self.at += 1;
-            return Ok((inner, false));
-        }
+    fn long_checked_string(&mut self, start: usize) -> Result<Span, ScanError> {
         loop {
             let rest = self.text.get(self.at..).unwrap_or_default();
             let quote = memchr::memchr(b'"', rest).ok_or(ScanError::Syntax)?;
@@ -406,7 +398,7 @@ impl<'a> Scanner<'a> {
             let backslashes = inner.iter().rev().take_while(|byte| **byte == b'\\').count();
             if backslashes.is_multiple_of(2) {
                 let quoted = self.span(start);
-                return Ok((Span { end: quoted.end - 1, ..quoted }, true));
+                return Ok(Span { end: quoted.end - 1, ..quoted });
             }
         }
     }

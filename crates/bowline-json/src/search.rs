@@ -4,8 +4,8 @@
 //! instructions. Measured on text with an escape every 80 bytes, words beat vectors, because vectors do not say *where* the
 //! byte is; on long runs without escapes vectors are twice as fast.
 
-/// Up to this length, [`plain_len`] finds an escape with fewer instructions than `memchr`.
-pub(crate) const MEDIUM: usize = 256;
+/// One in every byte.
+const ONES: u64 = u64::MAX / 255;
 
 /// How many steps of 16 bytes are taken before steps of 64 bytes.
 const WORD_STEPS: usize = 8;
@@ -44,6 +44,23 @@ pub(crate) fn plain_len_short(text: &[u8]) -> usize {
     }
 }
 
+/// Returns whether a text of at most 16 bytes contains a backslash; `None` if it is longer. Each part is read once, and
+/// parts may overlap.
+#[inline]
+pub(crate) fn has_backslash_short(text: &[u8]) -> Option<bool> {
+    if text.len() > 16 {
+        return None;
+    }
+    let in_word = |word: u64| backslashes(word) != 0;
+    if let (Some(first), Some(last)) = (text.first_chunk::<8>(), text.last_chunk::<8>()) {
+        return Some(in_word(u64::from_le_bytes(*first)) | in_word(u64::from_le_bytes(*last)));
+    }
+    if let (Some(first), Some(last)) = (text.first_chunk::<4>(), text.last_chunk::<4>()) {
+        return Some(in_word(halves(*first, *last)));
+    }
+    Some(text.contains(&b'\\'))
+}
+
 /// Returns what comes after all blocks of 64 bytes that need no escape.
 fn skip_wide_blocks(mut rest: &[u8]) -> &[u8] {
     while let Some((block, next)) = rest.split_first_chunk::<64>() {
@@ -79,8 +96,7 @@ fn short_tail(text: &[u8]) -> usize {
 #[inline]
 fn few(text: &[u8]) -> usize {
     if let (Some(first), Some(last)) = (text.first_chunk::<4>(), text.last_chunk::<4>()) {
-        let halves = u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32;
-        if escaped_bytes(halves) == 0 {
+        if escaped_bytes(halves(*first, *last)) == 0 {
             return text.len();
         }
     }
@@ -95,12 +111,25 @@ fn is_escaped(byte: u8) -> bool {
 /// Sets the high bit of the first byte that is escaped. Bits above that one are not reliable.
 #[inline]
 fn escaped_bytes(word: u64) -> u64 {
-    const ONES: u64 = u64::MAX / 255;
-    let zeros = |word: u64| word.wrapping_sub(ONES) & !word;
-    let quotes = zeros(word ^ (ONES * u64::from(b'"')));
-    let backslashes = zeros(word ^ (ONES * u64::from(b'\\')));
-    let controls = word.wrapping_sub(ONES * u64::from(b' ')) & !word;
-    (quotes | backslashes | controls) & (ONES * 0x80)
+    let quotes = zero_bytes(word ^ (ONES * u64::from(b'"')));
+    let controls = word.wrapping_sub(ONES * u64::from(b' ')) & !word & (ONES * 0x80);
+    quotes | backslashes(word) | controls
+}
+
+/// Sets the high bit of the first byte that is a backslash. Bits above that one are not reliable.
+#[inline]
+fn backslashes(word: u64) -> u64 {
+    zero_bytes(word ^ (ONES * u64::from(b'\\')))
+}
+
+#[inline]
+fn zero_bytes(word: u64) -> u64 {
+    word.wrapping_sub(ONES) & !word & (ONES * 0x80)
+}
+
+#[inline]
+fn halves(first: [u8; 4], last: [u8; 4]) -> u64 {
+    u64::from(u32::from_le_bytes(first)) | u64::from(u32::from_le_bytes(last)) << 32
 }
 
 #[inline]
@@ -117,6 +146,8 @@ mod tests {
         let expected = text.iter().take_while(|byte| !is_escaped(**byte)).count();
         assert_eq!(plain_len(text), expected, "{text:?}");
         assert_eq!(plain_len_short(text), expected.min(16), "{text:?}");
+        let has_backslash = (text.len() <= 16).then(|| text.contains(&b'\\'));
+        assert_eq!(has_backslash_short(text), has_backslash, "{text:?}");
     }
 
     #[test]

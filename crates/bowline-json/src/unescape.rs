@@ -1,6 +1,6 @@
 //! Decodes the escapes of a JSON string.
 
-use crate::search::{MEDIUM, plain_len, plain_len_short};
+use crate::search::has_backslash_short;
 use std::borrow::Cow;
 
 /// Decodes what is between the quotes of a JSON string. `None` if an escape is invalid, such as half of a surrogate pair.
@@ -8,11 +8,10 @@ use std::borrow::Cow;
 /// Without escapes nothing is copied; otherwise memory is allocated once.
 pub(crate) fn unescape(quoted: &str) -> Option<Cow<'_, str>> {
     // Most strings are short and contain no escapes.
-    let bytes = quoted.as_bytes();
-    if plain_len_short(bytes) == bytes.len() || (bytes.len() <= MEDIUM && plain_len(bytes) == bytes.len()) {
+    if has_backslash_short(quoted.as_bytes()) == Some(false) {
         return Some(Cow::Borrowed(quoted));
     }
-    let Some(mut position) = memchr::memchr(b'\\', bytes) else {
+    let Some(mut position) = memchr::memchr(b'\\', quoted.as_bytes()) else {
         return Some(Cow::Borrowed(quoted));
     };
     let mut text = String::with_capacity(quoted.len());
