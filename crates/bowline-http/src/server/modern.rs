@@ -153,7 +153,7 @@ async fn run(shared: &Arc<Shared>, id: Id, call: Call, threshold: Threshold) -> 
     let mut stream = CallStream { call: Some(call), events, shared: Arc::clone(shared), silence: None };
     match poll_fn(|context| stream.poll_first(context)).await {
         First::Whole(transport::Response::Message(message, error)) => {
-            reply::json(error.as_ref().map_or(StatusCode::OK, reply::status_of), message)
+            reply::json(error.as_deref().map_or(StatusCode::OK, reply::status_of), message)
         }
         First::Whole(transport::Response::Result(id, result)) => reply::response(&id, result),
         First::Events => reply::stream(Body::call(stream)),

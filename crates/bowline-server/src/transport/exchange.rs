@@ -10,10 +10,13 @@ use bowline_types::{Id, RawJson, RpcError};
 use bytes::Bytes;
 use std::{
     fmt,
+    future::Future,
+    pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
     },
+    task::{Context, Poll},
 };
 use tokio::{sync::Notify, time::Instant};
 
@@ -56,49 +59,20 @@ impl Exchange {
         &self.sink
     }
 
-    /// Runs a call until it has an outcome; afterwards nothing more is sent for it. `None` if the caller cancelled it.
-    ///
-    /// Every transport runs its calls here. Dropping the future cancels the call. `asker` sends the questions of the call to
-    /// a client of the legacy era.
+    /// Starts a call. Every transport runs its calls this way. `asker` sends the questions of the call to a client of the
+    /// legacy era.
     pub(super) fn run<'a>(
         self: &'a Arc<Self>,
         server: &'a ServerHandle,
         call: Call,
         asker: Option<(&'a Conversation, &'a Ticket)>,
-    ) -> impl Future<Output = Option<Outcome>> + Send + 'a {
-        let cancel_on_drop = CancelOnDrop(Some(self));
-        let notifier = Notifier::new(Arc::clone(self) as _);
-        // Started here, so that the call is not copied into the future. A batch may have cancelled the call already.
-        let outcome = (!self.is_cancelled()).then(|| server.service.call(call, notifier));
-        async move {
-            // The whole guard belongs to the future, not only its field.
-            let mut cancel_on_drop = cancel_on_drop;
-            let mut outcome = match outcome {
-                Some(outcome) => self.unless_cancelled(outcome).await,
-                None => None,
-            };
-            if let Some((conversation, ticket)) = asker
-                && let Some(Outcome::NeedsInput(asked)) = outcome
-            {
-                let notifier = Notifier::new(Arc::clone(self) as _);
-                // Boxed, because few calls ask, and the future would grow for all of them.
-                let answered = Box::pin(conversation.ask(ticket, *asked, notifier, &self.sink));
-                outcome = self.unless_cancelled(answered).await;
-            }
-            cancel_on_drop.0 = None;
-            drop(cancel_on_drop);
-            self.finish();
-            outcome
+    ) -> RunningCall<'a> {
+        let mut running = RunningCall { exchange: self, call: None, asker, cancellation: None, is_over: false };
+        // A batch may have cancelled the call already.
+        if !self.is_cancelled() {
+            running.call = Some(server.service.call(call, Notifier::new(Arc::clone(self) as _)));
         }
-    }
-
-    async fn unless_cancelled(&self, call: BoxFuture<'_, Outcome>) -> Option<Outcome> {
-        tokio::select! {
-            biased;
-            // First, because most calls complete before anyone could cancel them.
-            outcome = call => Some(outcome),
-            () = self.cancellation() => None,
-        }
+        running
     }
 
     /// Returns the frames to send now for one notification.
@@ -193,13 +167,56 @@ impl NotificationSink for Exchange {
     }
 }
 
-/// Cancels a call if its future is dropped before it has an outcome, so that tasks of the call learn of it.
-struct CancelOnDrop<'a>(Option<&'a Exchange>);
+/// A call that runs. Yields its outcome, after which nothing more is sent for it, or `None` if the caller cancelled it.
+/// Dropping it cancels the call.
+pub(super) struct RunningCall<'a> {
+    exchange: &'a Arc<Exchange>,
+    call: Option<BoxFuture<'a, Outcome>>,
+    asker: Option<(&'a Conversation, &'a Ticket)>,
+    /// Created when the call does not complete at once, because most do.
+    cancellation: Option<BoxFuture<'a, ()>>,
+    is_over: bool,
+}
 
-impl Drop for CancelOnDrop<'_> {
+impl Future for RunningCall<'_> {
+    type Output = Option<Outcome>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Outcome>> {
+        let running = &mut *self;
+        let exchange = running.exchange;
+        let outcome = loop {
+            let Some(call) = &mut running.call else { break None };
+            match call.as_mut().poll(context) {
+                Poll::Ready(Outcome::NeedsInput(asked)) if running.asker.is_some() => {
+                    let Some((conversation, ticket)) = running.asker.take() else { break None };
+                    let notifier = Notifier::new(Arc::clone(exchange) as _);
+                    running.call =
+                        Some(Box::pin(conversation.ask(ticket, *asked, notifier, &exchange.sink)));
+                }
+                Poll::Ready(outcome) => break Some(outcome),
+                Poll::Pending => {
+                    let cancellation =
+                        running.cancellation.get_or_insert_with(|| Box::pin(exchange.cancellation()));
+                    if cancellation.as_mut().poll(context).is_pending() {
+                        return Poll::Pending;
+                    }
+                    break None;
+                }
+            }
+        };
+        running.is_over = true;
+        // Ends the handler before the response is sent.
+        running.call = None;
+        exchange.finish();
+        Poll::Ready(outcome)
+    }
+}
+
+impl Drop for RunningCall<'_> {
     fn drop(&mut self) {
-        if let Some(exchange) = self.0 {
-            exchange.cancel();
+        if !self.is_over {
+            self.exchange.cancel();
         }
     }
 }
@@ -208,7 +225,7 @@ impl Drop for CancelOnDrop<'_> {
 #[derive(Debug)]
 pub enum Response {
     /// A message, and the error if the call failed.
-    Message(Vec<u8>, Option<RpcError>),
+    Message(Vec<u8>, Option<Box<RpcError>>),
     /// The result to the request with this id, encoded and possibly large.
     Result(Id, Bytes),
 }
@@ -229,7 +246,7 @@ pub fn respond(
         let outcome = exchange.run(&server, call, None).await.unwrap_or_else(cancelled);
         let error = match outcome {
             Outcome::Complete(Reply::Encoded(result)) => return Response::Result(ticket.id, result),
-            Outcome::Failed(ref error) => Some(error.clone()),
+            Outcome::Failed(ref error) => Some(Box::new(error.clone())),
             Outcome::Complete(_) | Outcome::NeedsInput(_) => None,
         };
         let mut message = Vec::with_capacity(512);
