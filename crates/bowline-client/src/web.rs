@@ -1,6 +1,6 @@
 //! Which URLs may be shown to a user, and which folders may be shown to a server.
 
-use bowline_proto::uri::{is_safe_page, percent_decode, validate_uri};
+use bowline_proto::uri::{UrlParts, is_safe_page, percent_decode, validate_uri};
 use bowline_types::Root;
 use std::path::PathBuf;
 
@@ -24,30 +24,18 @@ pub(crate) fn check_page(url: &str) -> Result<(), String> {
     }
 }
 
-fn authority(url: &str) -> Option<&str> {
-    let (_, rest) = url.split_once("://")?;
-    rest.split(['/', '?', '#']).next()
-}
-
-/// The host of a URL.
+/// Returns the host of a URL.
 pub(crate) fn host(url: &str) -> Option<&str> {
-    let authority = authority(url)?;
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    if host.starts_with('[') {
-        return host.split_inclusive(']').next();
-    }
-    host.split(':').next()
+    UrlParts::split(url).map(|parts| parts.host)
 }
 
-/// Whether a URL is made to be misread.
+/// Returns whether a user could misread a URL.
 pub(crate) fn is_suspicious(url: &str) -> bool {
-    let Some(authority) = authority(url) else { return true };
+    let Some(parts) = UrlParts::split(url) else { return true };
     let encoded = |label: &str| {
         label.len() >= 4 && label.is_char_boundary(4) && label[..4].eq_ignore_ascii_case("xn--")
     };
-    !authority.is_ascii()
-        || authority.contains('@')
-        || host(url).is_none_or(|host| host.split('.').any(encoded))
+    !parts.authority.is_ascii() || parts.user.is_some() || parts.host.split('.').any(encoded)
 }
 
 /// Checks what a client tells of its folders: `file` URIs that stay where they say.

@@ -17,6 +17,7 @@ use super::model::{
 use super::node::{Member, Node};
 use super::report::{NoticeKind, Origin, Report};
 use bowline_policy::Pattern;
+use bowline_proto::uri::UrlParts;
 use bowline_text::hidden_characters;
 
 /// Names that stand for something else: the host itself, and what Claude Code keeps for itself.
@@ -385,18 +386,14 @@ fn is_token(name: &str) -> bool {
 }
 
 fn is_url(url: &str) -> bool {
-    let Some((scheme, rest)) = url.split_once("://") else { return false };
+    let Some(parts) = UrlParts::split(url) else { return false };
     if url.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return false;
     }
-    match scheme.to_ascii_lowercase().as_str() {
-        "http" | "https" => {
-            let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-            let host = authority.rsplit('@').next().unwrap_or_default();
-            !host.is_empty() && !host.starts_with(':')
-        }
+    match parts.scheme.to_ascii_lowercase().as_str() {
+        "http" | "https" => !parts.host.is_empty(),
         // Sockets of this machine, as VS Code writes them.
-        "unix" | "pipe" => rest.starts_with('/') && rest.len() > 1,
+        "unix" | "pipe" => parts.authority.is_empty() && parts.tail.starts_with('/') && parts.tail.len() > 1,
         _ => false,
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::report::Origin;
+use bowline_proto::uri::UrlParts;
 
 /// A string of the configuration with its variables replaced.
 ///
@@ -118,17 +119,9 @@ pub(crate) fn shown_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<S
 
 /// A URL for people: without a password, and without the values of its query.
 pub(crate) fn mask_url(url: &str) -> Option<String> {
-    let (scheme, rest) = url.split_once("://")?;
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, tail) = rest.split_at_checked(end)?;
-    let mut masked = false;
-    let authority = match authority.rsplit_once('@') {
-        Some((_, host)) => {
-            masked = true;
-            format!("***@{host}")
-        }
-        None => authority.to_owned(),
-    };
+    let parts = UrlParts::split(url)?;
+    let (scheme, authority, tail) = (parts.scheme, parts.masked_authority("***"), parts.tail);
+    let mut masked = parts.user.is_some();
     let tail = match tail.split_once('?') {
         Some((path, query)) => {
             let pairs: Vec<String> = query

@@ -4,6 +4,7 @@
 //! values of the variables. A client expands a template with [`UriTemplate::expand`]. [`validate_uri`] and
 //! [`is_sub_resource`] check the URIs of read and subscribe requests.
 
+mod authority;
 mod expand;
 mod matching;
 mod percent;
@@ -11,6 +12,7 @@ mod scan;
 mod template;
 mod validate;
 
+pub use authority::UrlParts;
 pub use expand::{ExpandError, Value};
 pub use percent::percent_decode;
 pub use template::{TemplateError, UriTemplate};

@@ -1,5 +1,6 @@
 //! The attributes of a span, following the OpenTelemetry conventions for MCP.
 
+use bowline_proto::uri::UrlParts;
 use bowline_types::{Id, Method, Revision};
 
 /// The most characters that a value from elsewhere may have.
@@ -72,10 +73,9 @@ impl Operation {
     /// there.
     pub fn resource(self, uri: &str) -> Self {
         let kept = uri.split(['?', '#']).next().unwrap_or_default();
-        let Some((scheme, rest)) = kept.split_once("://") else { return self.text("mcp.resource.uri", kept) };
-        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-        self.text("mcp.resource.uri", &format!("{scheme}://{host}{path}"))
+        let Some(parts) = UrlParts::split(kept) else { return self.text("mcp.resource.uri", kept) };
+        let port = parts.port.map(|port| format!(":{port}")).unwrap_or_default();
+        self.text("mcp.resource.uri", &format!("{}://{}{port}{}", parts.scheme, parts.host, parts.tail))
     }
 
     /// The id of the request.

@@ -22,9 +22,9 @@ const TABLE: &[(&str, May)] = &[
     (SEARCH, May::Use(&[TYPES, TEXT])),
     (POLICY, May::Use(&[TYPES, PROTO, CLIENT, TEXT])),
     // Configuration is written in the vocabulary of rules and search, which know nothing of files.
-    (CONFIG, May::Use(&[TYPES, TEXT, POLICY, SEARCH])),
+    (CONFIG, May::Use(&[TYPES, PROTO, TEXT, POLICY, SEARCH])),
     (MODELS, May::Use(&[TYPES, PROTO, CLIENT, HTTP])),
-    (TELEMETRY, May::Use(&[TYPES, TEXT, HTTP])),
+    (TELEMETRY, May::Use(&[TYPES, PROTO, TEXT, HTTP])),
     (
         HOST,
         May::Use(&[

@@ -1,6 +1,7 @@
 //! Removes secrets from audit entries.
 
 use crate::tree::Tree;
+use bowline_proto::uri::UrlParts;
 use bowline_text::is_secret_name;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
@@ -48,13 +49,9 @@ impl Redactor {
     /// A name that may be a URI: user and password, and parameters named like secrets, are replaced too.
     pub(super) fn uri(&self, text: &str) -> String {
         let text = self.text(text);
-        let Some((scheme, rest)) = text.split_once("://") else { return text };
-        let (authority, behind) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-        let authority = match authority.rsplit_once('@') {
-            Some((_, host)) => format!("{MASK}@{host}"),
-            None => authority.to_owned(),
-        };
-        let (path, query) = behind.split_at(behind.find(['?', '#']).unwrap_or(behind.len()));
+        let Some(parts) = UrlParts::split(&text) else { return text };
+        let (scheme, authority) = (parts.scheme, parts.masked_authority(MASK));
+        let (path, query) = parts.tail.split_at(parts.tail.find(['?', '#']).unwrap_or(parts.tail.len()));
         let parameter = |parameter: &str| match parameter.split_once('=') {
             Some((name, _)) if is_secret_name(name) => format!("{name}={MASK}"),
             _ => parameter.to_owned(),

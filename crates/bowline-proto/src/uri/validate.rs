@@ -3,7 +3,10 @@
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::percent::{decode, is_reserved, is_unreserved, starts_with_triplet};
+use super::{
+    authority::UrlParts,
+    percent::{decode, is_reserved, is_unreserved, starts_with_triplet},
+};
 
 /// Why a text is not an absolute URI.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,17 +70,10 @@ pub fn validate_uri(uri: &str) -> Result<(), UriError> {
 /// assert!(!is_safe_page("http://example.com/sign-in"));
 /// ```
 pub fn is_safe_page(url: &str) -> bool {
-    let Some((scheme, rest)) = url.split_once("://") else { return false };
-    if scheme.eq_ignore_ascii_case("https") {
-        return true;
-    }
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    let host = match host.strip_prefix('[') {
-        Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    scheme.eq_ignore_ascii_case("http") && is_loopback(host)
+    UrlParts::split(url).is_some_and(|parts| {
+        parts.scheme.eq_ignore_ascii_case("https")
+            || (parts.scheme.eq_ignore_ascii_case("http") && is_loopback(parts.bare_host()))
+    })
 }
 
 /// Returns whether a host is this machine, in spellings that every program reads alike.
