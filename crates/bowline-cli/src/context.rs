@@ -1,7 +1,8 @@
 //! The context of a command: terminal output, process environment and common options.
 
 use crate::{
-    arguments::Common, environment::ProcessEnvironment, failure::Failure, recording::Recording, screen::Screen,
+    arguments::Common, environment::ProcessEnvironment, failure::Failure, recording::Recording,
+    screen::Screen,
 };
 use bowline_client::{Client, ClientBuilder, Direction};
 use bowline_text::{rfc3339, visible};

@@ -15,8 +15,8 @@ use bowline_client::{
 use bowline_config::Config;
 use bowline_host::{HttpUpstream, Reach};
 use bowline_http::HttpTarget;
-use bowline_text::{nearest, visible};
 use bowline_server::ServerHandle;
+use bowline_text::{nearest, visible};
 use bowline_types::{LoggingLevel, Revision, Root, meta::validate_key};
 use clap::Args;
 use serde_json::Value;

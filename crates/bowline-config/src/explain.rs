@@ -11,9 +11,9 @@ use super::quantity::{show_bytes, show_duration};
 use super::report::Origin;
 use super::sections::{KeySource, ProviderKind, RuleConfig};
 use super::text::Text;
-use bowline_text::visible;
 use bowline_policy::{Consent, Pattern};
 use bowline_search::DisclosureMode;
+use bowline_text::visible;
 
 /// Writes the configuration in the notation of `bowline.toml`, with the origin of each value behind it. Values that
 /// nobody wrote are marked as defaults; secrets are masked.

@@ -38,7 +38,8 @@ impl<'a> UrlParts<'a> {
             Some((user, server)) => (Some(user), server),
             None => (None, authority),
         };
-        let end = if server.starts_with('[') { server.find(']').map(|end| end + 1) } else { server.find(':') };
+        let end =
+            if server.starts_with('[') { server.find(']').map(|end| end + 1) } else { server.find(':') };
         let (host, port) = server.split_at(end.unwrap_or(server.len()));
         Some(Self { scheme, authority, user, host, port: port.strip_prefix(':'), tail })
     }

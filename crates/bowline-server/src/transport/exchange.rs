@@ -67,7 +67,8 @@ impl Exchange {
         call: Call,
         asker: Option<(&'a Conversation, &'a Ticket)>,
     ) -> RunningCall<'a> {
-        let mut running = RunningCall { exchange: self, call: None, asker, cancellation: None, is_over: false };
+        let mut running =
+            RunningCall { exchange: self, call: None, asker, cancellation: None, is_over: false };
         // A batch may have cancelled the call already.
         if !self.is_cancelled() {
             running.call = Some(server.service.call(call, Notifier::new(Arc::clone(self) as _)));
@@ -191,8 +192,7 @@ impl Future for RunningCall<'_> {
                 Poll::Ready(Outcome::NeedsInput(asked)) if running.asker.is_some() => {
                     let Some((conversation, ticket)) = running.asker.take() else { break None };
                     let notifier = Notifier::new(Arc::clone(exchange) as _);
-                    running.call =
-                        Some(Box::pin(conversation.ask(ticket, *asked, notifier, &exchange.sink)));
+                    running.call = Some(Box::pin(conversation.ask(ticket, *asked, notifier, &exchange.sink)));
                 }
                 Poll::Ready(outcome) => break Some(outcome),
                 Poll::Pending => {
