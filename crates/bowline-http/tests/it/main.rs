@@ -1,6 +1,7 @@
 //! What the endpoint promises, request by request, and what the client makes of servers good and bad.
 
 mod addresses;
+mod auth_client;
 mod client_authorization;
 mod client_cuts;
 mod client_end_to_end;

@@ -1,6 +1,7 @@
 //! Sends the requests of flows: with limits, and with few redirects.
 
-use super::super::post::{PostAnswer, PostError, Poster, Reference};
+use super::reach::LearnedHosts;
+use crate::client::post::{PostAnswer, PostError, Poster, Reference};
 use bowline_auth::{Error, Redirects, Reply, Request, RequestBody, Secret, Step};
 use bowline_proto::header as codec;
 use bowline_types::Revision;
@@ -19,11 +20,14 @@ const MAX_REDIRECTS: usize = 3;
 #[derive(Clone, Debug)]
 pub(super) struct Fetcher {
     poster: Poster,
+    hosts: LearnedHosts,
 }
 
 impl Fetcher {
-    pub(super) fn new(poster: Poster) -> Self {
-        Self { poster: poster.max_answer(MAX_BODY) }
+    /// A fetcher for logins at the MCP server at `server`.
+    pub(super) fn new(poster: Poster, server: &str) -> Self {
+        let hosts = LearnedHosts::new(server);
+        Self { poster: poster.max_answer(MAX_BODY).resolver(hosts.clone()), hosts }
     }
 
     /// Sends one request.
@@ -67,6 +71,7 @@ impl Fetcher {
         }
         let mut url = request.url.clone();
         for _ in 0..=MAX_REDIRECTS {
+            self.hosts.check(&url).map_err(Error::untrusted)?;
             let sent = self.poster.send(method.clone(), &url, headers.clone(), body.clone()).await;
             let answer = sent.map_err(|error| failed(&url, &error))?;
             let redirect = match request.redirects {

@@ -24,6 +24,7 @@ mod login;
 mod loopback;
 mod memory;
 mod private_file;
+mod reach;
 mod session;
 mod store_file;
 

@@ -86,7 +86,7 @@ impl Session {
             rules,
             key,
             issuer,
-            fetcher: Fetcher::new(poster),
+            fetcher: Fetcher::new(poster, url),
             state: Mutex::default(),
             gate: tokio::sync::Mutex::default(),
         };

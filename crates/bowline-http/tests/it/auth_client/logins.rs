@@ -1,0 +1,141 @@
+//! What a login does, and how often.
+
+use super::world::World;
+use bowline_http::auth::{Event, LoggedOut, Login, MemoryStore};
+use std::sync::{Arc, Mutex, atomic::Ordering};
+use tokio::sync::Notify;
+
+// proves: ADISC-09, ADISC-12, ATOK-01, ATOK-03
+#[tokio::test]
+async fn a_refused_request_logs_in_and_is_sent_again() {
+    let world = World::new().await;
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&events);
+    let login = world.login().on_event(move |event: &Event| seen.lock().unwrap().push(event.to_string()));
+    let client = world.connect(login).await.unwrap();
+    assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
+    assert_eq!(world.visits.load(Ordering::SeqCst), 1);
+    assert_eq!(world.count("POST", "/one/register"), 1);
+    let events = events.lock().unwrap().join("; ");
+    assert!(events.contains("registered at") && events.contains("logged in at"), "{events}");
+    for (_, path, _) in &world.state().seen {
+        assert!(!path.contains("canary"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn many_refused_requests_are_one_login() {
+    let world = World::new().await;
+    let client = world.connect(world.login()).await.unwrap();
+    world.revoke_all();
+    world.state().refresh_status = Some(400);
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..20 {
+        let client = client.clone();
+        calls.spawn(async move { client.call("t", ()).await.unwrap().text() });
+    }
+    while let Some(called) = calls.join_next().await {
+        assert_eq!(called.unwrap(), "done");
+    }
+    assert_eq!(world.visits.load(Ordering::SeqCst), 2, "one for the connection, one for all calls");
+    assert_eq!(world.count("POST", "/one/register"), 1, "the registration is kept");
+}
+
+// proves: AFLOW-12
+#[tokio::test]
+async fn a_refused_token_is_refreshed_without_the_user() {
+    let world = World::new().await;
+    let store = MemoryStore::new();
+    let client = world.connect(world.login().store(store.clone())).await.unwrap();
+    world.revoke_all();
+    assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
+    assert_eq!(world.visits.load(Ordering::SeqCst), 1);
+    let refresh = world.bodies("POST", "/one/token").pop().unwrap();
+    assert!(
+        refresh.contains("grant_type=refresh_token") && refresh.contains("refresh_token=refresh-canary-1")
+    );
+    assert!(refresh.contains("resource=http%3A%2F%2F127.0.0.1"), "{refresh}");
+    // Another connection uses the rotated tokens of the store, and no user.
+    let other = world.connect(Login::stored().store(store)).await.unwrap();
+    assert_eq!(other.call("t", ()).await.unwrap().text(), "done");
+}
+
+#[tokio::test]
+async fn an_expiring_token_is_refreshed_before_it_is_refused() {
+    let world = World::new().await;
+    world.state().expires_in = Some(0);
+    let client = world.connect(world.login()).await.unwrap();
+    world.state().expires_in = Some(3600);
+    client.call("t", ()).await.unwrap();
+    let refused = world.count("POST", "/one/token");
+    client.call("t", ()).await.unwrap();
+    assert_eq!(world.count("POST", "/one/token"), refused, "the new token lives long");
+    assert_eq!(world.visits.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn v58_a_cancelled_call_does_not_lose_a_rotated_token() {
+    let world = World::new().await;
+    let client = world.connect(world.login()).await.unwrap();
+    world.revoke_all();
+    let hold = Arc::new(Notify::new());
+    world.state().hold_refresh = Some(Arc::clone(&hold));
+    let calling = tokio::spawn({
+        let client = client.clone();
+        async move { client.call("t", ()).await }
+    });
+    while world.bodies("POST", "/one/token").iter().all(|body| !body.contains("grant_type=refresh_token")) {
+        tokio::task::yield_now().await;
+    }
+    calling.abort();
+    drop(calling.await);
+    world.state().hold_refresh = None;
+    hold.notify_one();
+    assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
+    assert_eq!(world.visits.load(Ordering::SeqCst), 1);
+    let refreshes = world.bodies("POST", "/one/token");
+    assert_eq!(refreshes.iter().filter(|body| body.contains("grant_type=refresh_token")).count(), 1);
+}
+
+// proves: AFLOW-34
+#[tokio::test]
+async fn a_missing_scope_is_asked_for_with_those_granted_before() {
+    let world = World::new().await;
+    let client = world.connect(world.login()).await.unwrap();
+    world.state().call_scope = Some("write".into());
+    assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
+    let visits = world.bodies("VISIT", "/one/authorize");
+    assert!(visits[0].contains("scope=base"), "{}", visits[0]);
+    assert!(visits[1].contains("scope=base+write"), "{}", visits[1]);
+    let tokens = world.bodies("POST", "/one/token");
+    assert!(
+        tokens.iter().all(|body| body.contains("grant_type=authorization_code")),
+        "a refresh adds no scopes"
+    );
+}
+
+#[tokio::test]
+async fn a_login_without_a_user_says_that_one_is_needed() {
+    let world = World::new().await;
+    let error = world.connect(Login::stored()).await.unwrap_err();
+    assert!(error.is_login_needed() && error.is_authorization(), "{error}");
+    let needed = bowline_http::auth::Error::find(&error).and_then(|error| error.login()).unwrap();
+    assert_eq!(needed.issuer.unwrap().as_str(), format!("{}/one", world.base));
+    assert_eq!(needed.scopes.to_string(), "base");
+    assert_eq!(world.count("POST", "/one/register"), 0);
+}
+
+#[tokio::test]
+async fn a_target_logs_in_and_out_without_a_call() {
+    let world = World::new().await;
+    let target = world.target(world.login());
+    assert_eq!(target.account().await.unwrap(), None);
+    let account = target.log_in().await.unwrap();
+    assert_eq!(account.issuer.as_str(), format!("{}/one", world.base));
+    assert_eq!(account.granted.to_string(), "base");
+    assert!(account.is_renewable);
+    assert_eq!(target.account().await.unwrap(), Some(account));
+    assert_eq!(target.log_out().await.unwrap(), LoggedOut::Deleted);
+    assert_eq!(target.account().await.unwrap(), None);
+    assert_eq!(target.log_out().await.unwrap(), LoggedOut::NotLoggedIn);
+}

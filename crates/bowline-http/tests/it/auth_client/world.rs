@@ -1,0 +1,261 @@
+//! An MCP server and two authorization servers on one socket, whose behavior a test can change.
+
+use bowline_client::{Client, Result};
+use bowline_http::{
+    HttpTarget,
+    auth::{Login, Visit},
+    http,
+};
+use serde_json::{Value, json};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::Notify,
+};
+
+/// What the servers do, and what they saw.
+#[derive(Default)]
+pub(crate) struct State {
+    /// The authorization server that the metadata names.
+    pub(crate) issuer: String,
+    /// The scopes of valid access tokens.
+    pub(crate) valid: HashMap<String, String>,
+    /// Every request: verb, path and body.
+    pub(crate) seen: Vec<(String, String, String)>,
+    /// The scope that `tools/call` needs.
+    pub(crate) call_scope: Option<String>,
+    /// Every token is refused with this status.
+    pub(crate) refuse_all: Option<u16>,
+    /// A new scope is demanded each time.
+    pub(crate) demand_new_scope: bool,
+    /// The life of access tokens in seconds.
+    pub(crate) expires_in: Option<u64>,
+    /// The status of refresh requests, if they fail.
+    pub(crate) refresh_status: Option<u16>,
+    /// Token requests are redirected to this place.
+    pub(crate) token_redirect: Option<String>,
+    /// Refresh requests wait for the test.
+    pub(crate) hold_refresh: Option<Arc<Notify>>,
+    issued: usize,
+}
+
+/// The servers.
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) base: String,
+    state: Arc<Mutex<State>>,
+    pub(crate) visits: Arc<AtomicUsize>,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let state = State { issuer: format!("{base}/one"), expires_in: Some(3600), ..State::default() };
+        let world = Self { base, state: Arc::new(Mutex::new(state)), visits: Arc::default() };
+        let serving = world.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let serving = serving.clone();
+                tokio::spawn(async move { serving.answer(stream).await });
+            }
+        });
+        world
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// A login whose user agrees to everything.
+    pub(crate) fn login(&self) -> Login {
+        let world = self.clone();
+        Login::with(move |visit: Visit| {
+            world.visits.fetch_add(1, Ordering::SeqCst);
+            let world = world.clone();
+            async move { world.agree(&visit) }
+        })
+    }
+
+    fn agree(&self, visit: &Visit) -> Result<String, String> {
+        let (place, query) = visit.url().split_once('?').ok_or("no query")?;
+        let path = place.strip_prefix(&self.base).unwrap_or(place).to_owned();
+        self.state().seen.push(("VISIT".into(), path, query.to_owned()));
+        let get = |name: &str| {
+            let parameters = bowline_auth::form::decode(query).unwrap_or_default();
+            parameters
+                .into_iter()
+                .find(|(known, _)| known == name)
+                .map(|(_, value)| value)
+                .unwrap_or_default()
+        };
+        let code = bowline_auth::form::encode(&format!("code {}", get("scope")));
+        Ok(format!("{}?code={code}&state={}", visit.redirect_uri(), get("state")))
+    }
+
+    pub(crate) fn target(&self, login: Login) -> HttpTarget {
+        http(format!("{}/mcp", self.base)).login(login)
+    }
+
+    pub(crate) async fn connect(&self, login: Login) -> Result<Client> {
+        Client::connect(self.target(login)).await
+    }
+
+    /// How many requests had this verb and path.
+    pub(crate) fn count(&self, verb: &str, path: &str) -> usize {
+        self.state().seen.iter().filter(|(known, at, _)| known == verb && at == path).count()
+    }
+
+    /// The bodies of requests with this verb and path.
+    pub(crate) fn bodies(&self, verb: &str, path: &str) -> Vec<String> {
+        let state = self.state();
+        let fitting = state.seen.iter().filter(|(known, at, _)| known == verb && at == path);
+        fitting.map(|(_, _, body)| body.clone()).collect()
+    }
+
+    /// Makes all access tokens invalid.
+    pub(crate) fn revoke_all(&self) {
+        self.state().valid.clear();
+    }
+
+    async fn answer(&self, mut stream: TcpStream) {
+        let Some((verb, path, token, body)) = read(&mut stream).await else { return };
+        self.state().seen.push((verb.clone(), path.clone(), body.clone()));
+        let hold = self.state().hold_refresh.clone();
+        if let Some(hold) = hold.filter(|_| body.contains("grant_type=refresh_token")) {
+            hold.notified().await;
+        }
+        let (status, extra, body) = match path.as_str() {
+            "/mcp" => self.mcp(token.as_deref(), &body),
+            "/.well-known/oauth-protected-resource/mcp" => {
+                let issuer = self.state().issuer.clone();
+                let resource = format!("{}/mcp", self.base);
+                (
+                    200,
+                    String::new(),
+                    json!({ "resource": resource, "authorization_servers": [issuer] }).to_string(),
+                )
+            }
+            path => match path.strip_prefix("/.well-known/oauth-authorization-server/") {
+                Some(name) => (200, String::new(), self.metadata(name).to_string()),
+                None if path.ends_with("/register") => {
+                    let id = format!("client-of{}", path.replace("/register", "").replace('/', "-"));
+                    (201, String::new(), json!({ "client_id": id }).to_string())
+                }
+                None if path.ends_with("/token") => self.token(&body),
+                None => (404, String::new(), String::new()),
+            },
+        };
+        let reply = format!(
+            "HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Type: application/json\r\n{extra}Content-Length: \
+             {}\r\n\r\n{body}",
+            body.len()
+        );
+        drop(stream.write_all(reply.as_bytes()).await);
+        drop(stream.shutdown().await);
+    }
+
+    fn metadata(&self, name: &str) -> Value {
+        let at = |path: &str| format!("{}/{name}{path}", self.base);
+        json!({
+            "issuer": at(""),
+            "authorization_endpoint": at("/authorize"),
+            "token_endpoint": at("/token"),
+            "registration_endpoint": at("/register"),
+            "code_challenge_methods_supported": ["S256"],
+            "token_endpoint_auth_methods_supported": ["none"],
+        })
+    }
+
+    fn mcp(&self, token: Option<&str>, body: &str) -> (u16, String, String) {
+        let mut state = self.state();
+        let metadata = format!("{}/.well-known/oauth-protected-resource/mcp", self.base);
+        let challenge = |error: &str, scope: &str| {
+            format!("WWW-Authenticate: Bearer resource_metadata=\"{metadata}\", scope=\"{scope}\"{error}\r\n")
+        };
+        let scopes = token.and_then(|token| state.valid.get(token)).cloned();
+        let message: Value = serde_json::from_str(body).unwrap_or_default();
+        let is_call = message["method"] == "tools/call";
+        match (&scopes, state.refuse_all) {
+            (None, _) | (_, Some(401)) => return (401, challenge("", "base"), String::new()),
+            _ => {}
+        }
+        let granted = scopes.unwrap_or_default();
+        let mut needed = state.call_scope.clone().filter(|_| is_call);
+        if state.demand_new_scope && is_call {
+            state.issued += 1;
+            needed = Some(format!("scope-{}", state.issued));
+        }
+        if let Some(needed) = needed.filter(|needed| !granted.split(' ').any(|scope| scope == needed)) {
+            return (403, challenge(", error=\"insufficient_scope\"", &needed), String::new());
+        }
+        let result = match message["method"].as_str() {
+            Some("server/discover") => crate::client_peer::discovery(&json!({ "tools": {} })),
+            _ => crate::client_peer::text("done"),
+        };
+        (200, String::new(), json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string())
+    }
+
+    fn token(&self, body: &str) -> (u16, String, String) {
+        let mut state = self.state();
+        if let Some(place) = &state.token_redirect {
+            return (307, format!("Location: {place}\r\n"), String::new());
+        }
+        let parameters = bowline_auth::form::decode(body).unwrap_or_default();
+        let get =
+            |name: &str| parameters.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value);
+        let scope = match get("grant_type") {
+            "refresh_token" => {
+                if let Some(status) = state.refresh_status {
+                    return (status, String::new(), json!({ "error": "invalid_grant" }).to_string());
+                }
+                "base".to_owned()
+            }
+            _ => get("code").strip_prefix("code ").unwrap_or_default().to_owned(),
+        };
+        state.issued += 1;
+        let number = state.issued;
+        let token = format!("access-canary-{number}");
+        state.valid.insert(token.clone(), scope.clone());
+        let body = json!({
+            "access_token": token, "token_type": "Bearer", "scope": scope, "expires_in": state.expires_in,
+            "refresh_token": format!("refresh-canary-{number}"),
+        });
+        (200, String::new(), body.to_string())
+    }
+}
+
+/// Verb, path, token and body of a request.
+async fn read(stream: &mut TcpStream) -> Option<(String, String, Option<String>, String)> {
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            let head = String::from_utf8(bytes[..end].to_vec()).ok()?;
+            let header = |name: &str| {
+                let lines = head.lines().filter_map(|line| line.split_once(": "));
+                lines
+                    .filter(|(known, _)| known.eq_ignore_ascii_case(name))
+                    .map(|(_, value)| value.to_owned())
+                    .next()
+            };
+            let length: usize = header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+            if bytes.len() >= end + 4 + length {
+                let mut first = head.lines().next()?.split(' ');
+                let (verb, path) = (first.next()?.to_owned(), first.next()?.to_owned());
+                let token =
+                    header("authorization").and_then(|text| text.strip_prefix("Bearer ").map(str::to_owned));
+                return Some((verb, path, token, String::from_utf8(bytes[end + 4..].to_vec()).ok()?));
+            }
+        }
+        let length = stream.read(&mut buffer).await.ok().filter(|length| *length > 0)?;
+        bytes.extend_from_slice(&buffer[..length]);
+    }
+}
