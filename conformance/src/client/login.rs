@@ -1,8 +1,9 @@
 //! How the client logs in: one login for all scenarios of authorization, built from the scenario's context.
 
 use crate::Wanted;
-use bowline::auth::{Login, Visit};
+use bowline::auth::{Login, Secret, SigningKey, Visit};
 use bowline::http::Poster;
+use std::future::ready;
 
 /// The suite expects this document as client id wherever the authorization server supports documents.
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
@@ -10,6 +11,9 @@ const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 /// A login whose user agrees to everything.
 pub(crate) fn login(wanted: &Wanted) -> Login {
     let context = |name: &str| wanted.context[name].as_str();
+    if let Some(login) = machine(wanted) {
+        return login;
+    }
     let mut login =
         Login::with(visit).redirect_uri("http://127.0.0.1:33418/callback").client_document(DOCUMENT);
     if let Some(issuer) = context("issuer") {
@@ -19,6 +23,33 @@ pub(crate) fn login(wanted: &Wanted) -> Login {
         (Some(id), Some(secret)) => login.client(id, secret),
         (Some(id), None) => login.client_id(id),
         (None, _) => login,
+    }
+}
+
+/// The login of scenarios without a user.
+fn machine(wanted: &Wanted) -> Option<Login> {
+    let context = |name: &str| wanted.context[name].as_str().map(str::to_owned);
+    match wanted.scenario.as_str() {
+        "auth/client-credentials-basic" => {
+            Some(Login::machine(context("client_id")?, context("client_secret")?))
+        }
+        "auth/client-credentials-jwt" => {
+            let key = SigningKey::from_pem(&context("private_key_pem")?).ok()?;
+            Some(Login::machine_with_key(context("client_id")?, key))
+        }
+        "auth/wif-jwt-bearer" => {
+            let assertion = Secret::new(context("valid_jwt")?);
+            Some(Login::workload(move || ready(Ok::<_, String>(assertion.clone()))))
+        }
+        "auth/enterprise-managed-authorization" => {
+            let id_token = Secret::new(context("idp_id_token")?);
+            let login = Login::enterprise(context("idp_token_endpoint")?, move || {
+                ready(Ok::<_, String>(id_token.clone()))
+            });
+            let login = login.identity_provider_client(context("idp_client_id")?);
+            Some(login.client(context("client_id")?, context("client_secret")?))
+        }
+        _ => None,
     }
 }
 

@@ -7,6 +7,7 @@ pub mod challenge;
 pub mod discover;
 pub mod dpop;
 mod error;
+mod exchange;
 pub mod form;
 pub mod jose;
 mod lenient;
@@ -32,6 +33,7 @@ pub use bowline_proto::{
 pub use challenge::Challenge;
 pub use discover::{ResourceDiscovery, ServerDiscovery};
 pub use error::{Error, NeededLogin};
+pub use exchange::AssertionExchange;
 pub use form::Form;
 pub use lenient::Lenient;
 pub use metadata::{ClientDocument, ProtectedResource, Rules, ServerMetadata};

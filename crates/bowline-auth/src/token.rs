@@ -1,8 +1,8 @@
 //! Requests to the token endpoint, and their responses.
 
 use crate::{
-    AuthMethod, AuthorizationCode, ClientId, Error, Form, Issuer, Registration, Reply, Request, RequestBody,
-    Resource, Scheme, Scopes, Secret, ServerMetadata, TokenSet, form, step::reason,
+    AuthMethod, AuthorizationCode, ClientId, ClientOrigin, Error, Form, Issuer, Registration, Reply, Request,
+    RequestBody, Resource, Scheme, Scopes, Secret, ServerMetadata, TokenSet, form, step::reason,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
@@ -10,6 +10,8 @@ use serde_json::Value;
 
 /// The longest token that is accepted.
 const MAX_TOKEN: usize = 64 * 1024;
+const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 /// A token is renewed this many seconds before its end, or earlier in its life if that is short.
 const MARGIN: u64 = 60;
 
@@ -21,13 +23,19 @@ pub enum Grant<'a> {
     Code(&'a AuthorizationCode),
     /// A refresh token.
     Refresh(&'a Secret),
+    /// The credentials of the client alone, for a client that acts for itself.
+    ClientCredentials,
+    /// An assertion about a user or a workload (RFC 7523).
+    Assertion(&'a Secret),
 }
 
 /// How the client authenticates.
 #[derive(Clone, Debug)]
 pub struct ClientAuth {
-    id: ClientId,
+    /// `None` for a grant without a client.
+    id: Option<ClientId>,
     secret: Option<Secret>,
+    assertion: Option<Secret>,
     method: AuthMethod,
 }
 
@@ -46,7 +54,20 @@ impl ClientAuth {
             let usable = by_secret.into_iter().find(|method| secret.is_some() && offers(*method));
             usable.unwrap_or(AuthMethod::None)
         });
-        Self { id: registration.client_id.clone(), secret, method }
+        Self { id: Some(registration.client_id.clone()), secret, assertion: None, method }
+    }
+
+    /// Authenticates with a signed assertion (`private_key_jwt`).
+    #[must_use]
+    pub fn by_assertion(client_id: &ClientId, assertion: Secret) -> Self {
+        let id = Some(client_id.clone());
+        Self { id, secret: None, assertion: Some(assertion), method: AuthMethod::PrivateKeyJwt }
+    }
+
+    /// Does not name a client: the assertion of the grant says everything.
+    #[must_use]
+    pub fn anonymous() -> Self {
+        Self { id: None, secret: None, assertion: None, method: AuthMethod::None }
     }
 
     /// The method in use.
@@ -63,29 +84,33 @@ impl ClientAuth {
 
     /// Adds the authentication to a request.
     fn apply(&self, form: Form) -> Result<(Form, Option<Secret>), Error> {
+        let Some(id) = &self.id else { return Ok((form, None)) };
         let secret = || {
-            let missing =
-                || Error::misuse(format!("client `{}` needs a secret for its authentication", self.id));
+            let missing = || Error::misuse(format!("client `{id}` needs a secret for its authentication"));
             self.secret.as_ref().ok_or_else(missing)
         };
         match self.method {
-            AuthMethod::None => Ok((form.with("client_id", self.id.as_str()), None)),
+            AuthMethod::None => Ok((form.with("client_id", id.as_str()), None)),
             AuthMethod::ClientSecretPost => {
-                let form = form.with("client_id", self.id.as_str());
+                let form = form.with("client_id", id.as_str());
                 Ok((form.with("client_secret", secret()?.expose()), None))
             }
             AuthMethod::ClientSecretBasic => {
                 let pair = Secret::new(format!(
                     "{}:{}",
-                    form::encode(self.id.as_str()),
+                    form::encode(id.as_str()),
                     form::encode(secret()?.expose())
                 ));
                 Ok((form, Some(Secret::new(format!("Basic {}", STANDARD.encode(pair.expose()))))))
             }
-            AuthMethod::PrivateKeyJwt => Err(Error::misuse(format!(
-                "client `{}` authenticates with `private_key_jwt`, which needs a key",
-                self.id
-            ))),
+            AuthMethod::PrivateKeyJwt => {
+                let missing = || {
+                    Error::misuse(format!("client `{id}` authenticates with a key, and none is configured"))
+                };
+                let assertion = self.assertion.as_ref().ok_or_else(missing)?;
+                let form = form.with("client_id", id.as_str()).with("client_assertion_type", ASSERTION_TYPE);
+                Ok((form.with("client_assertion", assertion.expose()), None))
+            }
         }
     }
 }
@@ -119,10 +144,19 @@ impl TokenRequest<'_> {
             Grant::Refresh(token) => {
                 Form::new().with("grant_type", "refresh_token").with("refresh_token", token.expose())
             }
+            Grant::ClientCredentials => self.with_scope(Form::new().with("grant_type", "client_credentials")),
+            Grant::Assertion(assertion) => self
+                .with_scope(Form::new().with("grant_type", JWT_BEARER).with("assertion", assertion.expose())),
         };
         let form = form.with_some("resource", self.resource.map(Resource::as_str));
         let (form, authorization) = self.client.apply(form)?;
         Ok(Request { authorization, ..Request::post(self.endpoint, RequestBody::Form(form)) })
+    }
+
+    /// The other grants asked for their scopes in the authorization request.
+    fn with_scope(&self, form: Form) -> Form {
+        let scope = self.asked.to_string();
+        form.with_some("scope", (!scope.is_empty()).then_some(&*scope))
     }
 
     /// Reads the response.
@@ -145,6 +179,8 @@ impl TokenRequest<'_> {
             let what = match self.grant {
                 Grant::Code(_) => format!("the code for {issuer}"),
                 Grant::Refresh(_) => format!("the refresh at {issuer}"),
+                Grant::ClientCredentials => format!("the login of the client at {issuer}"),
+                Grant::Assertion(_) => format!("the assertion for {issuer}"),
             };
             return Err(TokenError::Refused(Error::refused(what, code, wire.error_description.as_deref())));
         }
@@ -262,7 +298,7 @@ impl IssuedTokens {
     pub fn bind(
         self,
         server: &ServerMetadata,
-        registration: &Registration,
+        registration: Option<&Registration>,
         resource: &Resource,
         asked: &Scopes,
         now: u64,
@@ -270,8 +306,8 @@ impl IssuedTokens {
         TokenSet {
             issuer: server.issuer.clone(),
             resource: resource.clone(),
-            client_id: Some(registration.client_id.clone()),
-            origin: registration.origin,
+            client_id: registration.map(|registration| registration.client_id.clone()),
+            origin: registration.map_or(ClientOrigin::Configured, |registration| registration.origin),
             access_token: self.access_token,
             scheme: self.scheme,
             refresh_token: self.refresh_token,

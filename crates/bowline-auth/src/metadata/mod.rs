@@ -59,6 +59,11 @@ impl Rules {
         self.exact_resource
     }
 
+    /// Checks an endpoint that is in the settings.
+    pub fn check_endpoint(&self, what: &str, url: &str) -> Result<(), Error> {
+        check_learned(what, url, self.http)
+    }
+
     /// Checks a URL that was learned from a server.
     pub(crate) fn check_url(&self, what: &str, url: &str) -> Result<(), Error> {
         check_learned(what, url, self.http)

@@ -156,7 +156,7 @@ impl Inner {
         mut record: Record,
         need: &Need,
     ) -> Result<(), Error> {
-        if !self.login.can_visit() {
+        if !self.login.can_log_in() {
             let issuer = found.as_ref().and_then(|resource| resource.servers.first()).cloned();
             let reason = match need.kind {
                 NeedKind::StepUp => "the token lacks scopes",
@@ -183,6 +183,9 @@ impl Inner {
             is_step_up: need.kind == NeedKind::StepUp,
         }
         .select(&server);
+        if let Some(machine) = &self.login.machine {
+            return self.log_in_alone(machine, &server, &resource, &scopes).await;
+        }
         let mut is_second = false;
         loop {
             match self.authorize(&server, &resource, &scopes, &mut record).await {
@@ -272,7 +275,7 @@ impl Inner {
         let reply = self.fetcher.fetch(&request.request()?).await?;
         let issued = request.read(&reply, now()).map_err(|error| error.into_error(&server.issuer))?;
         check_scheme(issued.scheme, &server.issuer)?;
-        let tokens = issued.bind(server, &registration, resource, scopes, now());
+        let tokens = issued.bind(server, Some(&registration), resource, scopes, now());
         *record = self
             .update(|record| {
                 record.register(registration.clone());
@@ -288,7 +291,7 @@ impl Inner {
     }
 
     /// Changes the record in the store.
-    async fn update(&self, change: impl FnOnce(&mut Record)) -> Result<Record, Error> {
+    pub(super) async fn update(&self, change: impl FnOnce(&mut Record)) -> Result<Record, Error> {
         let store = &self.login.store;
         let _lock = store.lock(&self.key).await?;
         let mut record = store.load(&self.key).await?.unwrap_or_default();
@@ -385,7 +388,7 @@ impl Inner {
     }
 }
 
-fn check_scheme(scheme: Scheme, issuer: &Issuer) -> Result<(), Error> {
+pub(super) fn check_scheme(scheme: Scheme, issuer: &Issuer) -> Result<(), Error> {
     match scheme {
         Scheme::Bearer => Ok(()),
         _ => {

@@ -1,6 +1,6 @@
 //! How a client logs in.
 
-use super::{event::Event, memory::MemoryStore, session::Session};
+use super::{event::Event, machine::Machine, memory::MemoryStore, session::Session};
 use crate::client::post::Poster;
 use bowline_auth::{
     AuthMethod, BoxFuture, ClientSettings, Error, Lenient, Redirect, Scopes, Secret, Store, UserAgent, Visit,
@@ -31,6 +31,7 @@ pub struct Login {
     pub(super) lenient: Vec<Lenient>,
     pub(super) exact_resource: bool,
     pub(super) allows_legacy: bool,
+    pub(super) machine: Option<Machine>,
     listener: Option<Listener>,
 }
 
@@ -56,6 +57,7 @@ impl Login {
             lenient: Vec::new(),
             exact_resource: false,
             allows_legacy: true,
+            machine: None,
             listener: None,
         }
     }
@@ -84,6 +86,12 @@ impl Login {
     /// [`is_login_needed`](bowline_client::Error::is_login_needed).
     pub fn stored() -> Self {
         Self::new(None)
+    }
+
+    pub(super) fn alone(machine: Machine) -> Self {
+        let mut login = Self::new(None);
+        login.machine = Some(machine);
+        login
     }
 
     /// The redirect URI of [`Login::with`]: `https`, `http` at a loopback address, or a private scheme of the application.
@@ -180,8 +188,8 @@ impl Login {
         }
     }
 
-    pub(super) fn can_visit(&self) -> bool {
-        self.agent.is_some()
+    pub(super) fn can_log_in(&self) -> bool {
+        self.agent.is_some() || self.machine.is_some()
     }
 
     /// Prepares a visit. `None` if this login never asks a user.

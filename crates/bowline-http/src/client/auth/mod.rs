@@ -22,6 +22,7 @@ mod flow;
 mod lock;
 mod login;
 mod loopback;
+mod machine;
 mod memory;
 mod private_file;
 mod reach;
@@ -31,7 +32,7 @@ mod store_file;
 pub use account::{Account, LoggedOut};
 pub use bowline_auth::{
     AuthMethod, ClientDocument, ClientOrigin, Error, Issuer, Lenient, NeededLogin, Record, Redirect,
-    Registration, Scopes, Secret, Store, StoreKey, StoreLock, TokenSet, UserAgent, Visit,
+    Registration, Scopes, Secret, Store, StoreKey, StoreLock, TokenSet, UserAgent, Visit, jose::SigningKey,
 };
 pub use event::Event;
 pub use login::Login;

@@ -1,7 +1,7 @@
 //! What a login does, and how often.
 
 use super::world::World;
-use bowline_http::auth::{Event, LoggedOut, Login, MemoryStore};
+use bowline_http::auth::{Event, LoggedOut, Login, MemoryStore, Secret};
 use std::sync::{Arc, Mutex, atomic::Ordering};
 use tokio::sync::Notify;
 
@@ -138,4 +138,39 @@ async fn a_target_logs_in_and_out_without_a_call() {
     assert_eq!(target.log_out().await.unwrap(), LoggedOut::Deleted);
     assert_eq!(target.account().await.unwrap(), None);
     assert_eq!(target.log_out().await.unwrap(), LoggedOut::NotLoggedIn);
+}
+
+#[tokio::test]
+async fn a_machine_logs_in_as_itself_and_again_when_its_token_ends() {
+    let world = World::new().await;
+    let client = world.connect(Login::machine("reporter", "secret-canary")).await.unwrap();
+    world.revoke_all();
+    assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
+    let bodies = world.bodies("POST", "/one/token");
+    assert_eq!(bodies.len(), 2);
+    for body in bodies {
+        assert!(
+            body.contains("grant_type=client_credentials") && body.contains("client_id=reporter"),
+            "{body}"
+        );
+        assert!(body.contains("resource=") && body.contains("scope=base"), "{body}");
+        assert!(!body.contains("canary"), "the server does not ask for the secret");
+    }
+    assert_eq!(world.count("POST", "/one/register"), 0);
+}
+
+#[tokio::test]
+async fn a_workload_sends_its_assertion_once_and_no_client() {
+    let world = World::new().await;
+    let login = Login::workload(|| async { Ok::<_, String>(Secret::new("platform.token")) });
+    let client = world.connect(login).await.unwrap();
+    assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
+    let bodies = world.bodies("POST", "/one/token");
+    assert_eq!(bodies.len(), 1);
+    assert!(
+        bodies[0].contains("jwt-bearer") && bodies[0].contains("assertion=platform.token"),
+        "{}",
+        bodies[0]
+    );
+    assert!(!bodies[0].contains("client_id"), "{}", bodies[0]);
 }

@@ -1,0 +1,170 @@
+//! Logins without a user: client credentials, workload identity, and enterprise-managed authorization.
+
+use super::{
+    event::Event,
+    flow::check_scheme,
+    login::Login,
+    session::{Inner, now},
+};
+use bowline_auth::{
+    AssertionExchange, BoxFuture, ClientAuth, ClientChoice, ClientId, Error, Grant, Lenient, Registration,
+    Resource, Scopes, Secret, ServerMetadata, TokenRequest, jose::SigningKey, jose::client_assertion,
+};
+use ring::rand::{SecureRandom, SystemRandom};
+use std::{fmt, sync::Arc};
+
+/// Reads an assertion or an ID token anew for each login.
+type TokenSource = Arc<dyn Fn() -> BoxFuture<'static, Result<Secret, Error>> + Send + Sync>;
+
+/// What a client that acts without a user logs in with.
+#[derive(Clone)]
+pub(super) enum Machine {
+    /// The secret of the client.
+    Secret,
+    /// The private key of the client.
+    Key(Arc<SigningKey>),
+    /// An assertion of the platform that runs the client.
+    Workload(TokenSource),
+    /// An ID token that the identity provider of a company exchanges.
+    Enterprise { endpoint: String, client_id: Option<String>, id_token: TokenSource },
+}
+
+impl Login {
+    /// Logs in as the client itself, with its secret (client credentials).
+    pub fn machine(client_id: impl Into<String>, secret: impl Into<Secret>) -> Self {
+        Self::alone(Machine::Secret).client(client_id, secret)
+    }
+
+    /// Logs in as the client itself, with its private key (client credentials and `private_key_jwt`).
+    pub fn machine_with_key(client_id: impl Into<String>, key: SigningKey) -> Self {
+        Self::alone(Machine::Key(Arc::new(key))).client_id(client_id)
+    }
+
+    /// Logs in with an assertion of the platform, such as the token of a Kubernetes service account. `assertion` is called for
+    /// each login; a refused assertion is not tried again.
+    pub fn workload<F, Fut, E>(assertion: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Secret, E>> + Send + 'static,
+        E: fmt::Display,
+    {
+        Self::alone(Machine::Workload(source(assertion)))
+    }
+
+    /// Logs in with the ID token that the user has from the identity provider of a company. Its token endpoint exchanges the ID
+    /// token for an assertion. Add the client at the authorization server of the MCP server with [`client`](Self::client).
+    pub fn enterprise<F, Fut, E>(token_endpoint: impl Into<String>, id_token: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Secret, E>> + Send + 'static,
+        E: fmt::Display,
+    {
+        let id_token = source(id_token);
+        Self::alone(Machine::Enterprise { endpoint: token_endpoint.into(), client_id: None, id_token })
+    }
+
+    /// The id of the client at the identity provider of [`enterprise`](Self::enterprise).
+    pub fn identity_provider_client(mut self, id: impl Into<String>) -> Self {
+        if let Some(Machine::Enterprise { client_id, .. }) = &mut self.machine {
+            *client_id = Some(id.into());
+        }
+        self
+    }
+}
+
+fn source<F, Fut, E>(read: F) -> TokenSource
+where
+    F: Fn() -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Secret, E>> + Send + 'static,
+    E: fmt::Display,
+{
+    Arc::new(move || {
+        let reading = read();
+        Box::pin(async move { reading.await.map_err(|error| Error::misuse(error.to_string())) })
+    })
+}
+
+impl Inner {
+    /// Obtains tokens without a user. One attempt, with one grant.
+    pub(super) async fn log_in_alone(
+        &self,
+        machine: &Machine,
+        server: &ServerMetadata,
+        resource: &Resource,
+        scopes: &Scopes,
+    ) -> Result<(), Error> {
+        // A client that acts for itself can always log in again.
+        let scopes: Scopes = scopes.iter().filter(|scope| *scope != "offline_access").collect();
+        let registration = match machine {
+            Machine::Workload(_) => None,
+            _ => Some(self.configured_client(server).await?),
+        };
+        let auth = match (machine, &registration) {
+            (Machine::Key(key), Some(registration)) => {
+                let mut random = [0; 16];
+                let filled = SystemRandom::new().fill(&mut random);
+                filled.map_err(|_| Error::unavailable("no random numbers are available"))?;
+                let (id, issuer) = (registration.client_id.as_str(), server.issuer.as_str());
+                let assertion = client_assertion(key, None, id, issuer, now(), &random);
+                let assertion = assertion.map_err(|error| Error::misuse(error.to_string()))?;
+                ClientAuth::by_assertion(&registration.client_id, assertion.into())
+            }
+            (_, Some(registration)) => {
+                ClientAuth::new(registration, self.secret_of(registration), server.auth_methods.as_deref())
+            }
+            (_, None) => ClientAuth::anonymous(),
+        };
+        let assertion = match machine {
+            Machine::Secret | Machine::Key(_) => None,
+            Machine::Workload(read) => Some(read().await?),
+            Machine::Enterprise { endpoint, client_id, id_token } => {
+                self.rules.check_endpoint("the token endpoint of the identity provider", endpoint)?;
+                let client_id = client_id.clone().map(ClientId::new).transpose()?;
+                let id_token = id_token().await?;
+                let exchange = AssertionExchange {
+                    endpoint,
+                    client_id: client_id.as_ref(),
+                    id_token: &id_token,
+                    audience: &server.issuer,
+                    resource,
+                };
+                Some(exchange.read(&self.fetcher.fetch(&exchange.request()).await?)?)
+            }
+        };
+        let request = TokenRequest {
+            issuer: &server.issuer,
+            endpoint: &server.token_endpoint,
+            grant: assertion.as_ref().map_or(Grant::ClientCredentials, Grant::Assertion),
+            client: &auth,
+            resource: (!self.rules.allows(Lenient::NoResourceParameter)).then_some(resource),
+            asked: &scopes,
+        };
+        let reply = self.fetcher.fetch(&request.request()?).await?;
+        let issued = request.read(&reply, now()).map_err(|error| error.into_error(&server.issuer))?;
+        check_scheme(issued.scheme, &server.issuer)?;
+        let mut tokens = issued.bind(server, registration.as_ref(), resource, &scopes, now());
+        // The grant itself is the way to the next token.
+        tokens.refresh_token = None;
+        self.update(|record| {
+            if let Some(registration) = &registration {
+                record.register(registration.clone());
+            }
+            record.tokens = Some(tokens.clone());
+        })
+        .await?;
+        self.login
+            .report(&Event::LoggedIn { issuer: tokens.issuer.clone(), granted: tokens.granted.clone() });
+        self.adopt(Some(tokens));
+        Ok(())
+    }
+
+    async fn configured_client(&self, server: &ServerMetadata) -> Result<Registration, Error> {
+        let record = self.login.store.load(&self.key).await?.unwrap_or_default();
+        match self.login.client.choose(server, &record, "", now())? {
+            ClientChoice::Known(registration) => Ok(registration),
+            ClientChoice::Register => Err(Error::misuse(
+                "a login without a user needs the id of a client; add it with `Login::client`",
+            )),
+        }
+    }
+}
