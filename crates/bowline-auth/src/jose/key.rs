@@ -75,7 +75,7 @@ impl PublicKey {
 
     /// Verifies a signature.
     pub fn verify(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> Result<(), JoseError> {
-        let scheme = self.scheme(algorithm).ok_or(Kind::KeyDoesNotFit(algorithm.name()))?;
+        let scheme = self.scheme(algorithm).ok_or_else(|| Kind::KeyDoesNotFit(algorithm.name()))?;
         let verified = match scheme {
             Scheme::Curve(parameters, key) => {
                 UnparsedPublicKey::new(parameters, key).verify(message, signature)

@@ -128,6 +128,6 @@ fn jwk(key: &Value) -> Value {
 
 fn hex(value: &Value) -> Vec<u8> {
     let text = value.as_str().unwrap();
-    let text = if text.len() % 2 == 0 { text.to_owned() } else { format!("0{text}") };
+    let text = if text.len().is_multiple_of(2) { text.to_owned() } else { format!("0{text}") };
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
 }
