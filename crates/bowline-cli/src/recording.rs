@@ -20,6 +20,19 @@ const SHORTEST: usize = 6;
 const MASKED: &str = "<masked>";
 /// Members that are named like secrets but are not.
 const HARMLESS: [&str; 3] = ["progressToken", "maxTokens", "nextCursor"];
+/// Members of OAuth that contain secrets but are not named like one.
+const OAUTH_MEMBERS: [&str; 3] = ["assertion", "client_assertion", "code_verifier"];
+/// Parameters of URLs that contain tokens or codes. A `code` is one only beside a `state`.
+const OAUTH_PARAMETERS: [&str; 8] = [
+    "access_token",
+    "assertion",
+    "client_assertion",
+    "client_secret",
+    "code",
+    "code_verifier",
+    "id_token",
+    "refresh_token",
+];
 /// Members that contain parameter definitions, not values.
 const SCHEMAS: [&str; 3] = ["inputSchema", "outputSchema", "requestedSchema"];
 
@@ -115,6 +128,7 @@ impl Mask {
                 for (name, member) in members {
                     let inner = match names {
                         Names::Tell if SCHEMAS.contains(&name.as_str()) => Names::Schema,
+                        Names::Tell if OAUTH_MEMBERS.contains(&name.as_str()) => Names::Secret,
                         Names::Tell if is_secret_name(name) && !HARMLESS.contains(&name.as_str()) => {
                             Names::Secret
                         }
@@ -133,7 +147,12 @@ impl Mask {
                 *text = text.replace(secret, MASKED);
             }
         }
-        if let Some(masked) = without_bearer(text) {
+        for scheme in ["bearer ", "dpop "] {
+            if let Some(masked) = without_tokens(text, scheme) {
+                *text = masked;
+            }
+        }
+        if let Some(masked) = without_parameters(text) {
             *text = masked;
         }
     }
@@ -150,14 +169,32 @@ enum Names {
     Schema,
 }
 
-/// Masks the tokens after `Bearer `; `None` if there are none.
-fn without_bearer(text: &str) -> Option<String> {
-    const MARK: &str = "bearer ";
+/// Masks the values of URL parameters that contain tokens or codes; `None` if there are none.
+fn without_parameters(text: &str) -> Option<String> {
+    let mut masked = String::new();
+    let mut done = 0;
+    for (place, _) in text.match_indices(['?', '&', '#']) {
+        let Some((name, value)) = text.get(place + 1..)?.split_once('=') else { break };
+        if !OAUTH_PARAMETERS.contains(&name) || (name == "code" && !text.contains("state=")) {
+            continue;
+        }
+        let ends = |letter: char| letter.is_whitespace() || "&#\"'<>`)".contains(letter);
+        let start = place + name.len() + 2;
+        let length = value.find(ends).unwrap_or(value.len());
+        masked.push_str(text.get(done..start)?);
+        masked.push_str(MASKED);
+        done = start + length;
+    }
+    (done > 0).then(|| masked + text.get(done..).unwrap_or_default())
+}
+
+/// Masks the tokens after a scheme, which is in lower case; `None` if there are none.
+fn without_tokens(text: &str, scheme: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
     let mut masked = String::new();
     let mut done = 0;
-    for (place, _) in lower.match_indices(MARK) {
-        let start = place + MARK.len();
+    for (place, _) in lower.match_indices(scheme) {
+        let start = place + scheme.len();
         let token = text.get(start..)?;
         let is_token = |letter: char| letter.is_ascii_alphanumeric() || "-._~+/=".contains(letter);
         let length = token.find(|letter| !is_token(letter)).unwrap_or(token.len());
@@ -202,6 +239,20 @@ mod tests {
             json!({ "h": "authorization: bearer abc.def-123, Bearer of news; Bearer x" }),
             json!({ "h": "authorization: bearer <masked>, Bearer of news; Bearer x" }),
         );
+    }
+
+    #[test]
+    fn v57_tokens_codes_and_assertions_of_oauth_are_masked() {
+        check(
+            json!({ "url": "http://127.0.0.1:1/callback?code=abc&state=x see https://a/?code=US#access_token=t" }),
+            json!({ "url": "http://127.0.0.1:1/callback?code=<masked>&state=x see https://a/?code=<masked>#access_token=<masked>" }),
+        );
+        check(
+            json!({ "url": "https://a/?code=US&x=1", "code": 5 }),
+            json!({ "url": "https://a/?code=US&x=1", "code": 5 }),
+        );
+        check(json!({ "client_assertion": "a.b.c" }), json!({ "client_assertion": "<masked>" }));
+        check(json!({ "h": "DPoP abcdef.ghi" }), json!({ "h": "DPoP <masked>" }));
     }
 
     #[test]
