@@ -12,7 +12,7 @@ use bowline_auth::{
     discover,
 };
 use ring::rand::{SecureRandom, SystemRandom};
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 /// Why other tokens are needed.
 #[derive(Debug)]
@@ -160,6 +160,9 @@ impl Inner {
             let issuer = found.as_ref().and_then(|resource| resource.servers.first()).cloned();
             let reason = match need.kind {
                 NeedKind::StepUp => "the token lacks scopes",
+                _ if self.is_refresh_lost.load(Ordering::Relaxed) => {
+                    "an earlier process was interrupted while it refreshed the token, and the new token is lost"
+                }
                 _ => "there is no valid token",
             };
             let scopes = need.scopes.clone().unwrap_or_default();
@@ -332,6 +335,9 @@ impl Inner {
                 Ok(())
             }
             Err(TokenError::Refused(error)) => {
+                if lock.is_after_interruption() {
+                    self.is_refresh_lost.store(true, Ordering::Relaxed);
+                }
                 if is_unknown_client(&error) && is_dynamic(&record, &tokens.issuer) {
                     record.forget_registration(&tokens.issuer);
                 }

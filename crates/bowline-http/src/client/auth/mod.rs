@@ -16,6 +16,7 @@
 //! ```
 
 mod account;
+mod browser;
 mod event;
 mod fetch;
 mod flow;
@@ -34,6 +35,7 @@ pub use bowline_auth::{
     AuthMethod, ClientDocument, ClientOrigin, Error, Issuer, Lenient, NeededLogin, Record, Redirect,
     Registration, Scopes, Secret, Store, StoreKey, StoreLock, TokenSet, UserAgent, Visit, jose::SigningKey,
 };
+pub use browser::Browser;
 pub use event::Event;
 pub use login::Login;
 pub use loopback::{CallbackHost, Loopback};

@@ -18,7 +18,7 @@ use http::{HeaderMap, Method, StatusCode, Uri, header};
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
     time::{SystemTime, UNIX_EPOCH},
 };
 use tokio::{sync::oneshot, task::JoinSet};
@@ -61,6 +61,8 @@ pub(super) struct Inner {
     state: Mutex<State>,
     /// Held while tokens are renewed, so that many refused requests start one login.
     pub(super) gate: tokio::sync::Mutex<()>,
+    /// Whether the refresh token was spent by a process that ended before it kept the new one.
+    pub(super) is_refresh_lost: AtomicBool,
 }
 
 #[derive(Default)]
@@ -89,6 +91,7 @@ impl Session {
             fetcher: Fetcher::new(poster, url),
             state: Mutex::default(),
             gate: tokio::sync::Mutex::default(),
+            is_refresh_lost: AtomicBool::new(false),
         };
         Ok(Self { inner: Arc::new(inner), logins: Mutex::default() })
     }
