@@ -332,7 +332,6 @@ impl<'a> EntryBuilder<'a> {
         for (name, reason) in [
             ("sandboxEnabled", "the server runs without a sandbox"),
             ("sandbox", "the server runs without a sandbox"),
-            ("oauth", "OAuth is not supported yet; put a token into `headers`"),
         ] {
             let Some(node) = self.fields.look(name) else { continue };
             if node.value == super::node::Value::Bool(false) {

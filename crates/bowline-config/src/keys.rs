@@ -204,7 +204,7 @@ const URL: &[Key] = &[
         "table",
         Nothing,
         "{ client_id = \"bowline\" }",
-        "Not supported yet; see `[servers.NAME.oauth]`.",
+        "Settings for a login; see `[servers.NAME.oauth]`.",
     ),
 ];
 
@@ -220,16 +220,16 @@ const LIMITS: &[Key] = &[
 ];
 
 const OAUTH: &[Key] = &[
-    key("client_id", TEXT, Nothing, "\"bowline\"", "The registered client id."),
+    key("client_id", TEXT, Nothing, "\"bowline\"", "The id of a client that you registered at the authorization server."),
     key("client_secret", TEXT, Nothing, "\"${TICKETS_SECRET:-none}\"", "The client secret."),
     key("scopes", TEXTS, Default("[]"), "[\"read\"]", "The scopes to request."),
-    key("callback_port", COUNT, Nothing, "9000", "The port to listen on for the redirect."),
+    key("callback_port", COUNT, Nothing, "9000", "The port of the redirect URI `http://127.0.0.1:PORT/callback`."),
     key(
         "metadata_url",
         TEXT,
         Nothing,
         "\"https://login.example.com/.well-known/oauth-authorization-server\"",
-        "The metadata URL of the authorization server.",
+        "The metadata of the authorization server to use, if the server names several or none.",
     ),
 ];
 
@@ -513,7 +513,11 @@ pub const SECTIONS: &[Section] = &[
     },
     Section {
         beside: "[servers.NAME]\nurl = \"https://a.example\"\n",
-        ..section("[servers.NAME.oauth]", "OAuth settings. They are validated but have no effect yet.", OAUTH)
+        ..section(
+            "[servers.NAME.oauth]",
+            "How `bowline login` logs in to the server. Most servers need none of these.",
+            OAUTH,
+        )
     },
     section("[inputs.NAME]", "A value that the user is asked for, used as `${input:NAME}`.", INPUTS),
     section("[gateway]", "How clients connect to the gateway. Ignored in project files.", GATEWAY),

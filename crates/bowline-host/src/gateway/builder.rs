@@ -269,6 +269,11 @@ impl GatewayBuilder {
             host: host.build(),
             environment: self.environment,
             workspace: self.workspace,
+            // Whoever may call a gateway of several users must not act with the logins of one of them.
+            logins: self
+                .folder
+                .filter(|_| audience != Audience::Shared)
+                .map(|folder| folder.join("credentials")),
             approve: approve.unwrap_or(nobody),
             token,
             consent,

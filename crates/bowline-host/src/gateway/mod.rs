@@ -76,6 +76,8 @@ struct Inner {
     host: Host,
     environment: Environment,
     workspace: Option<PathBuf>,
+    /// The folder with the logins of the user, if the gateway serves no one else.
+    logins: Option<PathBuf>,
     approve: Arc<dyn Approve>,
     token: Result<Option<Token>, Problem>,
     consent: rules::ConsentSettings,

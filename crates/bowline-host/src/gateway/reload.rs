@@ -105,7 +105,12 @@ impl Inner {
             let digest = candidate.digest().to_owned();
             approved = Some(Approved { entry: Arc::new(entry.clone()), environment, workspace, digest });
         }
-        match Upstream::from_config(entry, self.workspace.as_deref()) {
+        let workspace = self.workspace.as_deref();
+        let upstream = match &self.logins {
+            Some(folder) => Upstream::from_config_with_logins(entry, workspace, folder),
+            None => Upstream::from_config(entry, workspace),
+        };
+        match upstream {
             Ok(mut upstream) => {
                 if let Some(approved) = approved {
                     upstream.target = Arc::new(ApprovedTarget { target: upstream.target, approved });

@@ -2,7 +2,7 @@
 
 use bowline_client::{Connect, Error, Inbox, Restart, Result, Transport};
 use bowline_config::{ChildCommands, Commands, Text};
-use bowline_http::HttpTarget;
+use bowline_http::{HttpTarget, auth::Login};
 use bowline_proto::service::BoxFuture;
 use bowline_types::Era;
 use std::{collections::BTreeMap, fmt};
@@ -23,6 +23,16 @@ impl HttpUpstream {
     /// Adds a header.
     pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         Self { target: self.target.header(name, value), helper: self.helper }
+    }
+
+    /// Logs in with OAuth when the server asks for it.
+    pub fn login(self, login: Login) -> Self {
+        Self { target: self.target.login(login), helper: self.helper }
+    }
+
+    /// Returns the URL.
+    pub fn url(&self) -> &str {
+        self.target.url()
     }
 
     /// Runs the command and returns the target with the headers that it printed. Fails if the command fails.

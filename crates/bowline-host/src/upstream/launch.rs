@@ -1,14 +1,21 @@
 //! Converts a configured server to something to connect to.
 
-use super::{HttpUpstream, Upstream};
+use super::{HttpUpstream, LoginSettings, Upstream};
 use bowline_client::{Command, Environment, Limits, ListLimits};
 use bowline_config::{CommandLaunch, InheritEnv, Launch, LimitsConfig, Text, UpstreamConfig, UrlLaunch};
+use bowline_http::auth::Login;
 use bowline_types::Root;
 use std::{fmt, path::Path};
 
 /// Why a configured server cannot be launched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaunchError(String);
+
+impl LaunchError {
+    pub(super) fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+}
 
 impl fmt::Display for LaunchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -52,14 +59,32 @@ impl Upstream {
     /// Builds the upstream of an entry. Reads its file of variables, if it has one; programs start in `workspace` unless the
     /// entry says otherwise.
     pub fn from_config(entry: &UpstreamConfig, workspace: Option<&Path>) -> Result<Self, LaunchError> {
-        from_config(entry, workspace)
+        from_config(entry, workspace, None)
+    }
+
+    /// Like [`from_config`](Self::from_config), with the logins of `bowline login` in the folder `logins`. They are used for
+    /// servers with a URL whose entry has no credentials. Nobody is asked: a call that needs a login fails.
+    pub fn from_config_with_logins(
+        entry: &UpstreamConfig,
+        workspace: Option<&Path>,
+        logins: &Path,
+    ) -> Result<Self, LaunchError> {
+        from_config(entry, workspace, Some(logins))
     }
 }
 
-fn from_config(entry: &UpstreamConfig, workspace: Option<&Path>) -> Result<Upstream, LaunchError> {
-    let upstream = match Reach::from_config(entry, workspace)? {
-        Reach::Program(command) => Upstream::to(command),
-        Reach::Http(http) => Upstream::to(http),
+fn from_config(
+    entry: &UpstreamConfig,
+    workspace: Option<&Path>,
+    logins: Option<&Path>,
+) -> Result<Upstream, LaunchError> {
+    let upstream = match (Reach::from_config(entry, workspace)?, logins) {
+        (Reach::Program(command), _) => Upstream::to(command),
+        (Reach::Http(http), None) => Upstream::to(http),
+        (Reach::Http(http), Some(folder)) => match LoginSettings::from_config(entry)? {
+            None => Upstream::to(http),
+            Some(settings) => Upstream::to(http.login(settings.apply_in(Login::stored(), Some(folder))?)),
+        },
     };
     let settings = &entry.settings;
     let mut upstream = upstream

@@ -84,7 +84,6 @@ fn claude_code_of_a_project() {
 
             [servers.loose]  # .mcp.json:17, mcpServers, needs approval
             command = "loose"  # .mcp.json:17
-            Ignored: .mcp.json:8: mcpServers.api.oauth: `oauth` has no effect: OAuth is not supported yet; put a token into `headers`
             Ignored: .mcp.json:17: mcpServers.loose.autoApprove: ignored: project files cannot skip approvals; set it in your user configuration"#]],
     );
 }
@@ -232,7 +231,6 @@ fn zed() {
             command = "off"  # settings.json:11
             args = ["${UNSET}"]  # settings.json:11
             enabled = false  # settings.json:11
-            Ignored: settings.json:10: context_servers.remote.oauth: `oauth` has no effect: OAuth is not supported yet; put a token into `headers`
             Skipped: settings.json:12: context_servers.mcp-server-github: `mcp-server-github` is an extension of Zed, which only Zed can start; add its command to use it here"#]],
     );
 }

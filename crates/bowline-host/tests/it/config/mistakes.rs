@@ -74,7 +74,6 @@ fn mcp_servers() {
             mcp.json:30:44: mcpServers.secrets.args: expected an array of strings, got a string; write `"args": ["--token", "***", "--key=***"]`
             mcp.json:30:82: mcpServers.secrets.env: expected an object with a string for each name, got a string; write `"env": { "NAME": "value" }`
             mcp.json:31:56: mcpServers.bearer.headers: expected an object with a string for each name, got a string; write `"headers": { "NAME": "value" }`
-            (Ignored) mcp.json:21: mcpServers.port2.oauth: `oauth` has no effect: OAuth is not supported yet; put a token into `headers`
             (Unknown) mcp.json:27: mcpServers.typo.comand: unknown key, ignored; did you mean `command`?
         "#]],
     );
