@@ -22,6 +22,7 @@ chapters! {
     http = "http.md";
     cors = "cors.md";
     protect = "protect.md";
+    login = "login.md";
     host = "host.md";
     clients = "clients.md";
     restart = "restart.md";

@@ -60,6 +60,12 @@ pub(crate) enum Command {
     Config(commands::config::Arguments),
     /// Show or replace the access token of your gateway
     Token(commands::token::Arguments),
+    /// Log in to a server with OAuth
+    Login(commands::login::Arguments),
+    /// Log out of a server: revoke and delete its tokens
+    Logout(commands::logout::Arguments),
+    /// Show your logins
+    Whoami(commands::whoami::Arguments),
     /// List, compare and accept pinned tool definitions
     Pins(commands::pins::Arguments),
     /// List and revoke remembered approvals

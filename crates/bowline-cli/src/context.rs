@@ -65,6 +65,11 @@ impl Context {
         !self.common.no_input && self.environment.terminal
     }
 
+    /// Returns whether standard input may be read, from a terminal or not.
+    pub(crate) fn allows_input(&self) -> bool {
+        !self.common.no_input
+    }
+
     /// Returns a client builder with the common options applied.
     pub(crate) fn client(&self) -> ClientBuilder {
         let mut builder = Client::builder().name("bowline").version(env!("CARGO_PKG_VERSION"));

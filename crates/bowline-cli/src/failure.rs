@@ -1,6 +1,8 @@
 //! Errors of commands: a message, hints, and an exit code.
 
+use crate::target;
 use bowline_client::OpenError;
+use bowline_http::auth::{self, Scopes};
 use bowline_types::RpcError;
 use serde_json::{Value, json};
 use std::{io, process::ExitCode};
@@ -15,7 +17,7 @@ Exit codes:
         4  the server cannot be started or reached, or the connection was lost
         5  the server returned a protocol error or violated the protocol
         6  timeout
-        7  denied by the user or by a rule, or nobody could be asked
+        7  denied by the user or by a rule, a login is missing, or nobody could be asked
         8  a check found problems
       130  interrupted by Ctrl-C";
 
@@ -35,7 +37,7 @@ pub(crate) enum Code {
     Protocol = 5,
     /// Timeout.
     TimedOut = 6,
-    /// Denied by the user or by a rule, or nobody could be asked.
+    /// Denied by the user or by a rule, a login is missing, or nobody could be asked.
     Denied = 7,
     /// A check found problems: `doctor`, `replay`, `config check`, `pins diff`.
     Found = 8,
@@ -59,13 +61,15 @@ pub(crate) struct Failure {
     pub(crate) advice: Vec<String>,
     /// The JSON-RPC error, if the server sent one.
     pub(crate) rpc: Option<Box<RpcError>>,
+    /// The scopes of a login that is missing. The hint is added where the target is known.
+    pub(crate) login: Option<Scopes>,
     /// Whether to print nothing: standard output is closed, or the error was already printed.
     pub(crate) silent: bool,
 }
 
 impl Failure {
     pub(crate) fn new(code: Code, sentence: impl Into<String>) -> Self {
-        Self { code, sentence: sentence.into(), advice: Vec::new(), rpc: None, silent: false }
+        Self { code, sentence: sentence.into(), advice: Vec::new(), rpc: None, login: None, silent: false }
     }
 
     pub(crate) fn misused(sentence: impl Into<String>) -> Self {
@@ -76,6 +80,13 @@ impl Failure {
     pub(crate) fn advise(mut self, line: impl Into<String>) -> Self {
         self.advice.push(line.into());
         self
+    }
+
+    /// Adds the hint to log in to a target, if a login is missing.
+    pub(crate) fn name_login(&mut self, target: &str) {
+        if let Some(scopes) = self.login.take() {
+            self.advice.push(target::login_advice(target, &scopes));
+        }
     }
 
     /// Returns the failure as `--json` prints it. All members are always present.
@@ -100,14 +111,19 @@ impl From<bowline_client::Error> for Failure {
             Code::Failed
         } else if error.is_cancelled() {
             Code::Interrupted
-        } else if error.is_unanswerable() {
+        } else if error.is_unanswerable() || error.is_login_needed() {
             Code::Denied
         } else if error.is_rpc() || error.is_malformed() || error.is_unsupported() || error.open().is_some() {
             Code::Protocol
         } else {
             Code::Unreachable
         };
-        Self { rpc: error.as_rpc().cloned().map(Box::new), ..Self::new(code, error.to_string()) }
+        let needed = auth::Error::find(&error).and_then(auth::Error::login);
+        let login = match needed {
+            Some(needed) => Some(needed.scopes.clone()),
+            None => error.is_login_needed().then(Scopes::default),
+        };
+        Self { rpc: error.as_rpc().cloned().map(Box::new), login, ..Self::new(code, error.to_string()) }
     }
 }
 

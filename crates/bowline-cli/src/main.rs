@@ -18,6 +18,7 @@ mod gateway_setup;
 mod inline_image;
 mod json_text;
 mod logging;
+mod login;
 mod markdown;
 mod paths;
 mod progress;

@@ -10,11 +10,34 @@ use serde::Serialize;
 use std::{
     io::{self, IsTerminal, Write},
     process::ExitCode,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 /// Whether the last line of the terminal is a transient one, such as a progress bar.
 static TRANSIENT: Mutex<bool> = Mutex::new(false);
+
+/// How many prompts are open.
+static HOLDS: AtomicUsize = AtomicUsize::new(0);
+
+/// Prevents transient lines until it is dropped, so that they do not cover a prompt.
+#[derive(Debug)]
+pub(crate) struct TransientHold(());
+
+impl TransientHold {
+    pub(crate) fn new() -> Self {
+        HOLDS.fetch_add(1, Ordering::Relaxed);
+        Self(())
+    }
+}
+
+impl Drop for TransientHold {
+    fn drop(&mut self) {
+        HOLDS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 /// Where a command writes.
 #[derive(Clone, Copy, Debug)]
@@ -174,6 +197,9 @@ impl Screen {
 
     /// Shows a line that the next output replaces. Only for terminals.
     pub(crate) fn transient(self, text: &str) {
+        if HOLDS.load(Ordering::Relaxed) > 0 {
+            return;
+        }
         let mut transient = self.cleared();
         let mut stderr = io::stderr().lock();
         let _: io::Result<()> = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());

@@ -52,7 +52,10 @@ impl<'a> Session<'a> {
             () = session.client.close() => {}
             () = signals.received(2) => {}
         }
-        done
+        done.map_err(|mut failure| {
+            failure.name_login(&session.name);
+            failure
+        })
     }
 
     /// Converts the error of a request, with hints if the client lacked a capability.

@@ -6,6 +6,7 @@ use crate::{
     builtin::Builtin,
     context::Context,
     failure::{Code, Failure},
+    login,
     running_gateway::RunningGateway,
     table,
 };
@@ -13,8 +14,8 @@ use bowline_client::{
     Client, ClientBuilder, Command, Connect, Environment, OpenError, Request, StderrMode, command,
 };
 use bowline_config::Config;
-use bowline_host::{HttpUpstream, Reach};
-use bowline_http::HttpTarget;
+use bowline_host::{HttpUpstream, LaunchError, LoginSettings, Reach};
+use bowline_http::{HttpTarget, auth::Scopes};
 use bowline_server::ServerHandle;
 use bowline_text::{nearest, visible};
 use bowline_types::{LoggingLevel, Revision, Root, meta::validate_key};
@@ -103,6 +104,7 @@ impl ConnectionArguments {
             None => Target::named(name.unwrap_or(GATEWAY), context)?,
         };
         self.apply(&mut target, context)?;
+        target.use_login(context)?;
         Ok(target)
     }
 
@@ -125,6 +127,9 @@ impl ConnectionArguments {
                     visible(&target.name)
                 )));
             };
+            if headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
+                target.login = None;
+            }
             *page = headers.into_iter().fold(page.clone(), |page, (name, value)| page.header(name, value));
         }
         if !self.roots.is_empty() {
@@ -200,6 +205,22 @@ pub(crate) fn inspect_command(command: &str, word: &str, server: &str, is_comman
     }
 }
 
+/// Returns the hint to log in to a target.
+pub(crate) fn login_advice(target: &str, scopes: &Scopes) -> String {
+    let scopes: String = scopes.iter().map(|scope| format!(" --scope {}", shell_word(scope))).collect();
+    format!("run `bowline login {}{scopes}`", shell_word(target))
+}
+
+/// Quotes a word for a shell. Scopes come from servers, and users paste the command.
+fn shell_word(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_./:-".contains(letter);
+    let text = visible(text);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text;
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
 /// A server to connect to.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
@@ -218,6 +239,8 @@ pub(crate) struct Target {
     pub(crate) log_level: Option<LoggingLevel>,
     /// Prepared answers to its questions.
     pub(crate) answers: Option<Arc<AnswersFile>>,
+    /// How to log in; `None` if the server has no URL, or if other credentials are sent.
+    login: Option<LoginSettings>,
 }
 
 #[derive(Clone, Debug)]
@@ -234,6 +257,7 @@ impl Target {
             shown: name.clone(),
             log_level: None,
             answers: None,
+            login: None,
             name,
             is_command_line: false,
             endpoint,
@@ -281,6 +305,28 @@ impl Target {
             Endpoint::Program(_) | Endpoint::InProcess(_) => None,
             Endpoint::Http(page) => Some(page),
         }
+    }
+
+    /// Returns the server and the settings to log in to it.
+    pub(crate) fn for_login(self) -> Result<(HttpUpstream, LoginSettings), Failure> {
+        let name = visible(&self.name);
+        match (self.endpoint, self.login) {
+            (Endpoint::Http(page), Some(settings)) => Ok((page, settings)),
+            (Endpoint::Http(_), None) => Err(Failure::misused(format!(
+                "`{name}` needs no login: its credentials are in the configuration, or it is your gateway"
+            ))),
+            (Endpoint::Program(_) | Endpoint::InProcess(_), _) => {
+                Err(Failure::misused(format!("`{name}` has no URL; only servers with a URL have logins")))
+            }
+        }
+    }
+
+    /// Sends the stored tokens of this server, and refreshes them.
+    fn use_login(&mut self, context: &Context) -> Result<(), Failure> {
+        if let (Endpoint::Http(page), Some(settings)) = (&mut self.endpoint, &self.login) {
+            *page = page.clone().login(login::for_commands(settings, &self.name, context)?);
+        }
+        Ok(())
     }
 
     /// Marks the connection as long-lived: the server gets time to exit.
@@ -344,10 +390,11 @@ impl Target {
                 || matches!(error.open(), Some(OpenError::Refused(_)));
             let is_late = error.is_timeout();
             let mut failure = Failure::from(error);
-            // Errors of a program already name it.
-            if is_page || is_late {
+            // Errors of a program, and of a missing login, already name the server.
+            if failure.login.is_none() && (is_page || is_late) {
                 failure.sentence = format!("{}: {}", visible(&name), failure.sentence);
             }
+            failure.name_login(&name);
             match name.as_str() {
                 GATEWAY if unreachable => {
                     failure.advise("no target means `up`, your running gateway; `bowline up` starts it")
@@ -389,7 +436,8 @@ pub(crate) fn not_running() -> Failure {
 /// Returns the target for a URL. The user's token is sent only to the user's own gateway.
 fn at_url(url: &str, context: &Context) -> Target {
     let token = RunningGateway::at_url(&context.environment, url).and_then(|running| running.token);
-    Target::new(url, Endpoint::Http(http_target(url, token.as_deref()).into()))
+    let login = token.is_none().then(LoginSettings::default);
+    Target { login, ..Target::new(url, Endpoint::Http(http_target(url, token.as_deref()).into())) }
 }
 
 /// Returns an HTTP target that sends a token.
@@ -415,8 +463,10 @@ fn configured(name: &str, context: &Context) -> Result<Target, Failure> {
         approve(entry, context)?;
     }
     let workspace = context.environment.workspace.as_deref();
-    let reach = Reach::from_config(entry, workspace)
-        .map_err(|error| Failure::new(Code::Config, format!("{}: {error}", entry.origin.short())))?;
+    let invalid =
+        |error: LaunchError| Failure::new(Code::Config, format!("{}: {error}", entry.origin.short()));
+    let reach = Reach::from_config(entry, workspace).map_err(invalid)?;
+    let login = LoginSettings::from_config(entry).map_err(invalid)?;
     let endpoint = match reach {
         Reach::Program(program) => Endpoint::Program(program),
         Reach::Http(page) => Endpoint::Http(page),
@@ -425,6 +475,7 @@ fn configured(name: &str, context: &Context) -> Result<Target, Failure> {
         timeout: Some(entry.settings.request_timeout),
         revision: entry.settings.revision,
         roots: entry.settings.roots.iter().map(Root::from).collect(),
+        login,
         ..Target::new(name, endpoint)
     })
 }
@@ -501,6 +552,16 @@ mod tests {
         for wrong in ["a", "a:=x", "{", "/=1", "a b=1"] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn v52_a_login_command_can_be_pasted_whatever_the_scopes_are() {
+        let scopes = Scopes::from_iter(["notes:read", ";reboot", "$(x)", "a'b"]);
+        let advice = login_advice("https://a.example/mcp?x=1&y", &scopes);
+        assert_eq!(
+            advice,
+            r"run `bowline login 'https://a.example/mcp?x=1&y' --scope notes:read --scope ';reboot' --scope '$(x)' --scope 'a'\''b'`"
+        );
     }
 
     #[test]

@@ -9,6 +9,8 @@ pub(crate) mod connect;
 pub(crate) mod doctor;
 pub(crate) mod gateway;
 pub(crate) mod info;
+pub(crate) mod login;
+pub(crate) mod logout;
 pub(crate) mod man;
 pub(crate) mod ping;
 pub(crate) mod pins;
@@ -26,6 +28,7 @@ pub(crate) mod token;
 pub(crate) mod tools;
 pub(crate) mod up;
 pub(crate) mod watch;
+pub(crate) mod whoami;
 
 use crate::{
     arguments::Command,
@@ -49,6 +52,9 @@ pub(crate) async fn run(command: Option<Command>, context: &Context) -> Result<(
         Some(Command::Serve(arguments)) => serve::run(arguments, context).await,
         Some(Command::Config(arguments)) => config::run(&arguments, context),
         Some(Command::Token(arguments)) => token::run(&arguments, context),
+        Some(Command::Login(arguments)) => login::run(arguments, context).await,
+        Some(Command::Logout(arguments)) => logout::run(arguments, context).await,
+        Some(Command::Whoami(arguments)) => whoami::run(arguments, context).await,
         Some(Command::Pins(arguments)) => pins::run(arguments, context).await,
         Some(Command::Answers(arguments)) => answers::run(&arguments, context),
         Some(Command::Info(arguments)) => info::run(arguments, context).await,

@@ -11,6 +11,10 @@ mod connect;
 mod consent;
 #[cfg(unix)]
 mod doctor;
+#[cfg(unix)]
+mod issuer;
+#[cfg(unix)]
+mod login;
 mod looking;
 mod place;
 #[cfg(unix)]

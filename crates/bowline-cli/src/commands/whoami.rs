@@ -1,0 +1,151 @@
+//! `bowline whoami`: shows the stored logins without their tokens.
+
+use crate::{
+    context::Context,
+    failure::{Code, Failure},
+    login::store,
+    screen::Tone,
+    target::{self, Target},
+};
+use bowline_http::auth::{ClientOrigin, Error, FileStore, Scopes, Store, StoreKey, TokenSet};
+use bowline_text::{rfc3339, visible};
+use clap::Args;
+use serde_json::{Value, json};
+use std::{
+    path::PathBuf,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    /// A URL or a configured server [default: all logins]
+    #[arg(value_name = "TARGET")]
+    target: Option<String>,
+}
+
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), Failure> {
+    let store = store(context)?;
+    let failed = |error: Error| Failure::new(Code::Failed, error.to_string());
+    let server = match &arguments.target {
+        Some(target) => {
+            let (page, _) = Target::named(target, context)?.for_login()?;
+            Some(StoreKey::new(page.url(), "").map_err(failed)?)
+        }
+        None => None,
+    };
+    let mut logins = Vec::new();
+    for key in store.list().await.map_err(failed)? {
+        if server.as_ref().is_some_and(|server| server.server() != key.server()) {
+            continue;
+        }
+        logins.extend(StoredLogin::load(&store, key).await.map_err(failed)?);
+    }
+    match &arguments.target {
+        Some(target) if logins.is_empty() => {
+            let sentence = format!("not logged in to `{}`", visible(target));
+            Err(Failure::new(Code::Denied, sentence).advise(target::login_advice(target, &Scopes::default())))
+        }
+        _ => print(&logins, context),
+    }
+}
+
+/// A login in the store.
+#[derive(Debug)]
+pub(crate) struct StoredLogin {
+    key: StoreKey,
+    tokens: TokenSet,
+    path: PathBuf,
+}
+
+impl StoredLogin {
+    /// Reads a login. `None` if the record has no tokens.
+    pub(crate) async fn load(store: &FileStore, key: StoreKey) -> Result<Option<Self>, Error> {
+        let tokens = store.load(&key).await?.and_then(|record| record.tokens);
+        let path = store.path(&key);
+        Ok(tokens.map(|tokens| Self { key, tokens, path }))
+    }
+
+    fn to_json(&self) -> Value {
+        let tokens = &self.tokens;
+        json!({
+            "server": self.key.server(),
+            "account": self.key.account(),
+            "issuer": tokens.issuer.as_str(),
+            "resource": tokens.resource.as_str(),
+            "clientId": tokens.client_id.as_ref().map(|id| id.as_str()),
+            "clientOrigin": tokens.origin.as_str(),
+            "scopes": tokens.granted.iter().collect::<Vec<_>>(),
+            "expires": tokens.expires.map(|end| rfc3339(UNIX_EPOCH + Duration::from_secs(end))),
+            "renewable": tokens.refresh_token.is_some(),
+            "file": self.path,
+        })
+    }
+
+    fn expiry(&self) -> String {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let state = match self.tokens.expires {
+            None => "when the server refuses it".to_owned(),
+            Some(end) if end <= now => "expired".to_owned(),
+            Some(end) => format!("in {}", duration(end - now)),
+        };
+        match &self.tokens.refresh_token {
+            Some(_) => format!("{state}; renewed when needed"),
+            None => format!("{state}; then log in again"),
+        }
+    }
+}
+
+/// Prints logins as text or JSON.
+pub(crate) fn print(logins: &[StoredLogin], context: &Context) -> Result<(), Failure> {
+    let screen = context.screen;
+    if context.json() {
+        return screen.json(&Value::Array(logins.iter().map(StoredLogin::to_json).collect()));
+    }
+    if logins.is_empty() {
+        return screen.line("no logins are stored");
+    }
+    for (index, login) in logins.iter().enumerate() {
+        if index > 0 {
+            screen.line("")?;
+        }
+        let tokens = &login.tokens;
+        let account = match login.key.account() {
+            "" => "default".to_owned(),
+            account => visible(account),
+        };
+        let origin = match tokens.origin {
+            ClientOrigin::Configured => "configured",
+            ClientOrigin::Document => "metadata document",
+            _ => "registered by this login",
+        };
+        let client = tokens.client_id.as_ref().map_or("none".to_owned(), |id| visible(id.as_str()));
+        let scopes =
+            if tokens.granted.is_empty() { "not listed".to_owned() } else { tokens.granted.to_string() };
+        for (name, value) in [
+            ("server", visible(login.key.server())),
+            ("account", account),
+            ("issuer", visible(tokens.issuer.as_str())),
+            ("client", format!("{client} ({origin})")),
+            ("scopes", visible(&scopes)),
+            ("expires", login.expiry()),
+            ("file", visible(&login.path.display().to_string())),
+        ] {
+            screen.line(&format!(
+                "{}{}{value}",
+                screen.paint(Tone::Heading, name),
+                " ".repeat(9 - name.len())
+            ))?;
+        }
+    }
+    Ok(())
+}
+
+/// Formats seconds in the largest unit that fits.
+fn duration(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        7200..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}

@@ -1,0 +1,318 @@
+//! `bowline login`, `logout` and `whoami`, and commands that need a login.
+
+use crate::{
+    issuer::{CANARY, Issuer, State, consent, get},
+    place::{Background, Place},
+    pty::Pty,
+};
+use rustix::{
+    fs::{CWD, FileType, Mode, mknodat},
+    process::Signal,
+};
+use std::{fs, net::TcpListener, os::unix::fs::PermissionsExt, process::Command, thread};
+
+/// The revision of the scripted server, so that commands do not probe for the era.
+const REVISION: [&str; 2] = ["--revision", "2025-11-25"];
+
+fn issuer() -> Issuer {
+    Issuer::start(State { first_lifetime: 3600, ..State::default() })
+}
+
+/// Puts a program `xdg-open` on the path. It passes its argument to the test.
+fn with_browser(place: &Place, mut command: Command) -> Command {
+    let (folder, pipe) = (place.path("bin"), place.path("visited"));
+    if !pipe.exists() {
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::from(0o600), 0).expect("pipes can be made");
+        place.put("bin/xdg-open", &format!("#!/bin/sh\nprintf '%s|%s' $# \"$1\" > '{}'\n", pipe.display()));
+        fs::set_permissions(folder.join("xdg-open"), fs::Permissions::from_mode(0o755)).expect("it is ours");
+    }
+    command.env("PATH", format!("{}:/usr/bin:/bin", folder.display()));
+    command
+}
+
+/// Waits until the program opens the browser, and returns the URL.
+fn opened(place: &Place) -> String {
+    let seen = place.get("visited");
+    let url = seen.strip_prefix("1|").expect("the URL is one argument");
+    url.to_owned()
+}
+
+/// Logs in with a browser.
+fn log_in(place: &Place, issuer: &Issuer, words: &[&str]) -> String {
+    let server = issuer.server();
+    let command = place.program(&[&["login", &server], words].concat());
+    let login = Background::start(with_browser(place, command));
+    let (status, _, page) = get(&consent(&opened(place)));
+    assert_eq!(status, 200, "{page}");
+    let (code, told) = login.end();
+    assert_eq!(code, Some(0), "{told}");
+    told
+}
+
+fn ping(place: &Place, issuer: &Issuer) -> (String, Option<i32>) {
+    place.run(&["ping", &issuer.server(), REVISION[0], REVISION[1]])
+}
+
+/// Returns the files of the store.
+fn stored(place: &Place) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(place.path("user/.local/state/bowline/credentials")) else {
+        return Vec::new();
+    };
+    let names = entries.map(|entry| entry.expect("it is ours").file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.ends_with(".json")).collect()
+}
+
+#[test]
+fn a_login_in_the_browser_is_stored_and_used() {
+    let (place, issuer) = (Place::new(), issuer());
+    let told = log_in(&place, &issuer, &[]);
+    // The URL is always printed too.
+    assert!(told.contains(&format!("{}/authorize?", issuer.url)), "{told}");
+    let (told, code) = ping(&place, &issuer);
+    assert_eq!(code, Some(0), "{told}");
+    let (told, code) = place.run(&["whoami"]);
+    assert_eq!(code, Some(0), "{told}");
+    for expected in [
+        &issuer.server(),
+        &issuer.url,
+        "client-1 (registered by this login)",
+        "notes:read",
+        "renewed when needed",
+    ] {
+        assert!(told.contains(expected), "{expected} in {told}");
+    }
+    let (told, _) = place.run(&["whoami", &issuer.server(), "--json"]);
+    let told: serde_json::Value = serde_json::from_str(&told).expect("it is JSON");
+    assert_eq!((&told[0]["issuer"], &told[0]["renewable"]), (&issuer.url.as_str().into(), &true.into()));
+    // A second login uses the registration again, with the same port.
+    log_in(&place, &issuer, &[]);
+    assert_eq!(issuer.with(|state| state.registrations.len()), 1);
+    assert_eq!(stored(&place).len(), 1);
+    let file = place.path("user/.local/state/bowline/credentials").join(&stored(&place)[0]);
+    assert_eq!(fs::metadata(file).expect("it is there").permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_missing_login_ends_with_exit_code_7_and_the_command_to_run() {
+    let (place, issuer) = (Place::new(), issuer());
+    let (told, code) = ping(&place, &issuer);
+    assert_eq!(code, Some(7), "{told}");
+    assert!(told.contains(&format!("run `bowline login {}`", issuer.server())), "{told}");
+    let (told, code) = place.run(&["whoami", &issuer.server()]);
+    assert_eq!(code, Some(7), "{told}");
+    assert!(told.contains("not logged in"), "{told}");
+    assert_eq!(place.run(&["whoami"]), ("no logins are stored\n".to_owned(), Some(0)));
+}
+
+#[test]
+fn without_a_browser_the_redirected_url_is_pasted() {
+    let (place, issuer) = (Place::new(), issuer());
+    let mut login =
+        Background::start(place.program(&["login", &issuer.server(), "--no-browser", "--account", "work"]));
+    let url = login.message("/authorize?").trim().to_owned();
+    let redirected = consent(&url);
+    let code = redirected.split(['=', '&']).nth(1).expect("it has a code").to_owned();
+    login.write(&code);
+    login.message("a code alone is not accepted");
+    login.write(&redirected.replace("state=", "state=x"));
+    login.message("a code alone is not accepted");
+    assert_eq!(issuer.with(|state| state.requests.get("/token").copied()), None);
+    login.write(&redirected);
+    let (code, told) = login.end();
+    assert_eq!(code, Some(0), "{told}");
+    let (told, _) = place.run(&["whoami"]);
+    assert!(told.contains("work"), "{told}");
+}
+
+#[test]
+fn a_command_at_a_terminal_offers_to_log_in() {
+    let (place, issuer) = (Place::new(), issuer());
+    let server = issuer.server();
+    let start = || {
+        let mut command = place.program(&["ping", &server, REVISION[0], REVISION[1]]);
+        command.env("TERM", "xterm");
+        Pty::sized(with_browser(&place, command), 40, 200)
+    };
+    let mut pty = start();
+    pty.expect("Log in now? [y/n]").enter("n");
+    let (code, screen) = pty.finish();
+    assert_eq!(code, Some(7), "{screen}");
+    assert!(screen.contains("you declined it"), "{screen}");
+    let mut pty = start();
+    pty.expect("Log in now? [y/n]").enter("y");
+    get(&consent(&opened(&place)));
+    let (code, screen) = pty.finish();
+    assert_eq!(code, Some(0), "{screen}");
+}
+
+#[test]
+fn a_configured_server_has_its_own_client_and_the_gateway_of_its_user_uses_the_login() {
+    let (place, issuer) = (Place::new(), issuer());
+    let file = format!(
+        "[[rules]]\neffect = \"allow\"\n[servers.notes]\nurl = \"{}\"\n\
+         oauth = {{ client_id = \"by-hand\", scopes = [\"notes:read\"] }}\n",
+        issuer.server()
+    );
+    place.put("user/.config/bowline/bowline.toml", &file);
+    let (told, code) = place.run(&["ping", "notes"]);
+    assert_eq!(code, Some(7), "{told}");
+    assert!(told.contains("run `bowline login notes`"), "{told}");
+    let gateway = ["call", "notes__read", "--", "bowline", "gateway", "--stdio"];
+    let (told, code) = place.run(&gateway);
+    assert_ne!(code, Some(0), "{told}");
+    let login = Background::start(with_browser(&place, place.program(&["login", "notes"])));
+    get(&consent(&opened(&place)));
+    let (code, told) = login.end();
+    assert_eq!(code, Some(0), "{told}");
+    let (told, _) = place.run(&["whoami", "notes"]);
+    assert!(told.contains("by-hand (configured)"), "{told}");
+    assert_eq!(issuer.with(|state| state.registrations.len()), 0);
+    assert_eq!(place.run(&["call", "notes", "read"]), ("milk\n".to_owned(), Some(0)));
+    let (told, code) = place.run(&gateway);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("milk"), "{told}");
+}
+
+#[test]
+fn logging_out_revokes_and_deletes_the_tokens() {
+    let (place, issuer) = (Place::new(), issuer());
+    log_in(&place, &issuer, &[]);
+    let (told, code) = place.run(&["logout", &issuer.server()]);
+    assert_eq!((told, code), (format!("{}: revoked\n", issuer.server()), Some(0)));
+    assert_eq!(issuer.with(|state| state.revoked.clone()), [format!("{CANARY}-refresh-1")]);
+    assert_eq!(stored(&place), Vec::<String>::new());
+    assert_eq!(ping(&place, &issuer).1, Some(7));
+    let (told, _) = place.run(&["logout", &issuer.server()]);
+    assert!(told.contains("not logged in"), "{told}");
+    log_in(&place, &issuer, &[]);
+    log_in(&place, &issuer, &["--account", "work"]);
+    let (told, code) = place.run(&["logout", "--all"]);
+    assert_eq!((told.lines().count(), code), (2, Some(0)), "{told}");
+    assert_eq!(stored(&place), Vec::<String>::new());
+}
+
+#[test]
+fn v58_seven_processes_at_expiry_refresh_once() {
+    let place = Place::new();
+    // The token of the login has expired when the commands start.
+    let issuer = Issuer::start(State::default());
+    log_in(&place, &issuer, &[]);
+    issuer.expire();
+    let ended: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..7).map(|_| scope.spawn(|| ping(&place, &issuer))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("it does not panic")).collect()
+    });
+    assert!(ended.iter().all(|(_, code)| *code == Some(0)), "{ended:?}");
+    assert_eq!(issuer.with(|state| state.refreshes), 1);
+}
+
+#[test]
+fn v58_a_process_killed_while_it_refreshes_is_reported_and_nothing_loops() {
+    let place = Place::new();
+    let issuer = Issuer::start(State { holds_refresh: true, ..State::default() });
+    log_in(&place, &issuer, &[]);
+    let killed = Background::start(place.program(&["ping", &issuer.server(), REVISION[0], REVISION[1]]));
+    // The refresh token is rotated, and the response is never received.
+    issuer.wait(|state| state.refreshes == 1);
+    killed.signal(Signal::KILL);
+    killed.end();
+    issuer.with(|state| state.holds_refresh = false);
+    issuer.expire();
+    let (told, code) = ping(&place, &issuer);
+    assert_eq!(code, Some(7), "{told}");
+    assert!(told.contains("interrupted"), "{told}");
+    assert!(told.contains("bowline login"), "{told}");
+    let (told, code) = ping(&place, &issuer);
+    assert_eq!(code, Some(7), "{told}");
+    // The spent refresh token was tried once more, and never again.
+    assert_eq!(issuer.with(|state| state.refreshes), 2);
+    log_in(&place, &issuer, &[]);
+    issuer.with(|state| state.first_lifetime = 3600);
+}
+
+#[test]
+fn v55_a_page_that_calls_the_listener_gets_an_error_and_the_wait_goes_on() {
+    let (place, issuer) = (Place::new(), issuer());
+    let login = Background::start(with_browser(&place, place.program(&["login", &issuer.server()])));
+    let redirected = consent(&opened(&place));
+    let (callback, _) = redirected.split_once('?').expect("it has a query");
+    for query in ["code=evil", "code=evil&state=", "code=evil&state=guess", "error=access_denied", ""] {
+        let (status, _, page) = get(&format!("{callback}?{query}"));
+        assert_eq!(status, 400, "{page}");
+        assert!(!page.contains("evil"), "{page}");
+    }
+    assert_eq!(issuer.with(|state| state.requests.get("/token").copied()), None);
+    assert_eq!(get(&redirected).0, 200);
+    let (code, told) = login.end();
+    assert_eq!(code, Some(0), "{told}");
+    assert_eq!(issuer.with(|state| state.requests["/token"]), 1);
+}
+
+#[test]
+fn v52_a_malicious_authorization_page_is_never_opened() {
+    for page in [
+        "javascript:alert(1)",
+        "file:///etc/passwd",
+        "http://evil.example/authorize",
+        "https://evil.example/\"; touch x; \"",
+        "https://evil.example/$(touch x)\n",
+        "https://evil.example/`touch x`",
+        "-a Calculator",
+        "https://user:pass@evil.example/",
+    ] {
+        let place = Place::new();
+        let state = State { authorization_endpoint: Some(page.to_owned()), ..State::default() };
+        let issuer = Issuer::start(state);
+        place.put("bin/xdg-open", "#!/bin/sh\n: > opened\n");
+        fs::set_permissions(place.path("bin/xdg-open"), fs::Permissions::from_mode(0o755))
+            .expect("it is ours");
+        let mut command = place.program(&["login", &issuer.server()]);
+        command.env("PATH", format!("{}:/usr/bin:/bin", place.path("bin").display()));
+        let (told, code) = place.output(command);
+        assert_ne!(code, Some(0), "{page}: {told}");
+        assert!(!place.path("here/opened").exists(), "{page}: {told}");
+        assert_eq!(issuer.with(|state| state.requests.get("/register").copied()), None, "{page}: {told}");
+    }
+}
+
+#[test]
+fn v64_a_busy_callback_port_is_refused_and_named() {
+    let (place, issuer) = (Place::new(), issuer());
+    let taken = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    let port = taken.local_addr().expect("it is bound").port().to_string();
+    let words = ["login", &issuer.server(), "--client-id", "fixed", "--callback-port", &port];
+    let (told, code) = place.run(&words);
+    assert_ne!(code, Some(0), "{told}");
+    assert!(told.contains(&format!("port {port}")), "{told}");
+    assert_eq!(issuer.with(|state| state.requests.get("/authorize").copied()), None);
+}
+
+#[test]
+fn v57_no_secret_is_printed_or_recorded() {
+    let place = Place::new();
+    let issuer = Issuer::start(State::default());
+    let mut seen = log_in(&place, &issuer, &["--trace"]);
+    let file = format!("[[rules]]\neffect = \"allow\"\n[servers.notes]\nurl = \"{}\"\n", issuer.server());
+    place.put("user/.config/bowline/bowline.toml", &file);
+    let gateway = ["gateway", "--stdio", "--log", "trace"];
+    let (logged, code) =
+        place.run(&[&["call", "notes__read", "--trace", "--", "bowline"][..], &gateway].concat());
+    assert_eq!(code, Some(0), "{logged}");
+    assert!(logged.contains("TRACE") || logged.contains("DEBUG"), "{logged}");
+    seen += &logged;
+    issuer.expire();
+    let server = issuer.server();
+    for words in [
+        &["ping", &server, "--trace", "--record", "ping.txtar"][..],
+        &["whoami"],
+        &["whoami", "--json"],
+        &["logout", &server, "--trace"],
+        &["ping", &server, "--json"],
+    ] {
+        let mut command = place.program(&[words, &REVISION].concat());
+        command.env("BOWLINE_LOG", "trace").env("RUST_LOG", "trace");
+        seen += &place.output(command).0;
+    }
+    seen += &place.get("here/ping.txtar");
+    assert!(!seen.contains(CANARY), "{seen}");
+}
