@@ -46,7 +46,7 @@ const CODES: &str = "
 | 4 | The server cannot be started or reached, or the connection was lost. |
 | 5 | The server returned a protocol error or violated the protocol. |
 | 6 | Timeout. |
-| 7 | Denied by the user or by a rule, or nobody could be asked. |
+| 7 | Denied by the user or by a rule, a login is missing, or nobody could be asked. |
 | 8 | A check found problems: `doctor`, `replay`, `config check`, `pins diff`. |
 | 130 | Interrupted by Ctrl-C. |
 ";
