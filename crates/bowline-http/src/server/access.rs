@@ -125,7 +125,7 @@ impl Access {
     /// Turns the error of a handler that requires more scopes into a challenge.
     pub(super) fn challenge(&self, response: Response<Body>) -> Response<Body> {
         let Some(protection) = &self.protection else { return response };
-        let Some((id, scopes)) = response.body().as_whole().and_then(|body| required_scopes(body)) else {
+        let Some((id, scopes)) = response.body().as_whole().and_then(required_scopes) else {
             return response;
         };
         let scopes = match &self.declared {

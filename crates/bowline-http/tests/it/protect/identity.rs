@@ -16,6 +16,7 @@ struct Confirm {
 }
 
 /// Who the handler sees: subject, client, scopes, a claim.
+#[expect(clippy::needless_pass_by_value, reason = "a handler takes the context by value")]
 fn whoami(ctx: Ctx) -> Result<String> {
     let caller = ctx.caller()?;
     let principal = ctx.client().principal.as_deref().unwrap_or("none");

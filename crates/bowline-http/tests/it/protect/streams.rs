@@ -89,9 +89,13 @@ async fn a_listen_ends_with_its_result_when_its_token_expires() {
     let mut stream = bearer(listen(), "short").send(&endpoint).await;
     assert_eq!(stream.status, 200);
     let mut last = None;
-    while let Some((_, message)) = stream.message().await {
-        last = Some(message);
-    }
+    // A stream that does not end sends comments for ever.
+    let reading = async {
+        while let Some((_, message)) = stream.message().await {
+            last = Some(message);
+        }
+    };
+    timeout(Duration::from_secs(300), reading).await.expect("the stream ends");
     assert!(is_in_time(since), "{:?}", since.elapsed());
     assert!(last.unwrap()["result"].is_object());
     assert_eq!(bearer(listen(), "long").send(&endpoint).await.status, 200);
