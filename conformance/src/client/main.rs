@@ -53,10 +53,10 @@ impl Wanted {
 }
 
 async fn play(wanted: &Wanted) -> Result {
-    let target = match wanted.scenario.starts_with("auth/") {
-        true => http(&wanted.url).login(login::login(wanted)),
-        false => http(&wanted.url),
-    };
+    let mut target = http(&wanted.url);
+    if wanted.scenario.starts_with("auth/") {
+        target = target.login(login::login(wanted));
+    }
     let client = wanted.client().connect(target).await?;
     let played = match wanted.scenario.as_str() {
         "initialize" | "request-metadata" | "json-schema-ref-no-deref" => scenarios::list(&client).await,

@@ -76,11 +76,13 @@ fn encode_into(text: &str, encoded: &mut String) {
     for byte in text.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'*' | b'-' | b'.' | b'_' => {
-                encoded.push(char::from(byte))
+                encoded.push(char::from(byte));
             }
             b' ' => encoded.push('+'),
             // Writing to a string cannot fail.
-            _ => drop(write!(encoded, "%{byte:02X}")),
+            _ => {
+                let _ = write!(encoded, "%{byte:02X}");
+            }
         }
     }
 }

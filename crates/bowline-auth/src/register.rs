@@ -58,7 +58,7 @@ impl ClientSettings {
             redirect_uri: redirect_uri.to_owned(),
         };
         if let Some(client_id) = &self.client_id {
-            self.check_binding(client_id, issuer, record)?;
+            check_binding(client_id, issuer, record)?;
             return Ok(ClientChoice::Known(known(client_id.clone(), ClientOrigin::Configured)));
         }
         if let Some(document) = self.document.as_deref().filter(|_| server.client_documents) {
@@ -81,20 +81,20 @@ impl ClientSettings {
              {redirect_uri}, and set its client id"
         )))
     }
+}
 
-    /// A configured id belongs to the authorization server where it was used first.
-    fn check_binding(&self, client_id: &ClientId, issuer: &Issuer, record: &Record) -> Result<(), Error> {
-        let mut same = record.registrations.iter().filter(|registration| {
-            registration.origin == ClientOrigin::Configured && registration.client_id == *client_id
-        });
-        match same.next() {
-            Some(bound) if bound.issuer != *issuer => Err(Error::untrusted(format!(
-                "the client id `{client_id}` belongs to {}, but the server now uses {issuer}; log out, or set the \
-                 client id for the new issuer",
-                bound.issuer
-            ))),
-            _ => Ok(()),
-        }
+/// A configured id belongs to the authorization server where it was used first.
+fn check_binding(client_id: &ClientId, issuer: &Issuer, record: &Record) -> Result<(), Error> {
+    let mut same = record.registrations.iter().filter(|registration| {
+        registration.origin == ClientOrigin::Configured && registration.client_id == *client_id
+    });
+    match same.next() {
+        Some(bound) if bound.issuer != *issuer => Err(Error::untrusted(format!(
+            "the client id `{client_id}` belongs to {}, but the server now uses {issuer}; log out, or set the \
+             client id for the new issuer",
+            bound.issuer
+        ))),
+        _ => Ok(()),
     }
 }
 

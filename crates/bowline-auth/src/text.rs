@@ -118,7 +118,8 @@ impl Resource {
         let implied = if parts.is_https() { 443 } else { 80 };
         let mut text = format!("{}://{}", parts.scheme.to_ascii_lowercase(), parts.host.to_ascii_lowercase());
         if let Some(port) = parts.port.filter(|port| *port != implied) {
-            text.push_str(&format!(":{port}"));
+            text.push(':');
+            text.push_str(&port.to_string());
         }
         if parts.path != "/" || parts.query.is_some() {
             text.push_str(parts.path);

@@ -62,7 +62,7 @@ impl<'a> Url<'a> {
 
     /// The port, written or implied.
     pub(crate) fn effective_port(&self) -> u16 {
-        self.port.unwrap_or(if self.is_https() { 443 } else { 80 })
+        self.port.unwrap_or_else(|| if self.is_https() { 443 } else { 80 })
     }
 
     /// Whether scheme, host and port are the same, with case and default port folded.

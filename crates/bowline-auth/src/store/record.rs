@@ -178,7 +178,7 @@ impl Record {
 
     /// Keeps a client, instead of an older one at the same authorization server.
     pub fn register(&mut self, registration: Registration) {
-        self.forget_registration(&registration.issuer.clone());
+        self.forget_registration(&registration.issuer);
         if self.registrations.len() >= MAX_REGISTRATIONS {
             self.registrations.remove(0);
         }

@@ -82,7 +82,7 @@ enum Credentials {
     None,
     Custom(Arc<dyn Authorize>),
     #[cfg(feature = "auth")]
-    Login(LoginSlot),
+    Login(Box<LoginSlot>),
 }
 
 impl HttpTarget {
@@ -123,7 +123,7 @@ impl HttpTarget {
     #[cfg(feature = "auth")]
     #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
     pub fn login(mut self, login: Login) -> Self {
-        self.credentials = Credentials::Login(LoginSlot::new(login));
+        self.credentials = Credentials::Login(Box::new(LoginSlot::new(login)));
         self
     }
 

@@ -59,12 +59,11 @@ impl Fetcher {
             (header::ACCEPT, HeaderValue::from_static("application/json")),
             (header::USER_AGENT, HeaderValue::from_static(agent)),
         ]);
-        match kind {
-            Some(kind) => drop(headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind))),
-            None => {
-                let version = HeaderValue::from_static(Revision::LATEST.as_str());
-                headers.insert(codec::PROTOCOL_VERSION, version);
-            }
+        if let Some(kind) = kind {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+        } else {
+            let version = HeaderValue::from_static(Revision::LATEST.as_str());
+            headers.insert(codec::PROTOCOL_VERSION, version);
         }
         if let Some(authorization) = &request.authorization {
             headers.insert(header::AUTHORIZATION, sensitive(authorization)?);

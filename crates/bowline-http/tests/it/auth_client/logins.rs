@@ -119,7 +119,7 @@ async fn a_login_without_a_user_says_that_one_is_needed() {
     let world = World::new().await;
     let error = world.connect(Login::stored()).await.unwrap_err();
     assert!(error.is_login_needed() && error.is_authorization(), "{error}");
-    let needed = bowline_http::auth::Error::find(&error).and_then(|error| error.login()).unwrap();
+    let needed = bowline_http::auth::Error::find(&error).and_then(bowline_http::auth::Error::login).unwrap();
     assert_eq!(needed.issuer.unwrap().as_str(), format!("{}/one", world.base));
     assert_eq!(needed.scopes.to_string(), "base");
     assert_eq!(world.count("POST", "/one/register"), 0);
