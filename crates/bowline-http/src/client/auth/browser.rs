@@ -108,7 +108,7 @@ impl Browser {
 
     async fn listen(&self, bound: Option<&str>) -> io::Result<Loopback> {
         let bound = bound.and_then(Loopback::address_of);
-        let host = self.host.or(bound.map(|(host, _)| host)).unwrap_or_default();
+        let host = self.host.or_else(|| bound.map(|(host, _)| host)).unwrap_or_default();
         match (self.port, bound) {
             (Some(port), _) => Loopback::bind(host, Some(port)).await.map_err(|error| {
                 let message = format!("cannot receive the redirect on port {port}: {error}");

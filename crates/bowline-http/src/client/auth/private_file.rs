@@ -119,7 +119,8 @@ fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 #[cfg(unix)]
 fn is_owner_only(found: &fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
-    found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o077 == 0
+    const OTHERS: u32 = 0o077;
+    found.uid() == rustix::process::geteuid().as_raw() && found.mode() & OTHERS == 0
 }
 
 /// User folders are private on this system.
