@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Write a note.
 #[tool(scopes = "notes:write")]
-async fn write(ctx: Ctx, text: String) -> Result<String> {
+fn write(ctx: Ctx, text: String) -> Result<String> {
     Ok(format!("noted for {}: {text}", ctx.caller()?.subject()))
 }
 

@@ -207,8 +207,13 @@ pub(crate) fn inspect_command(command: &str, word: &str, server: &str, is_comman
 
 /// Returns the hint to log in to a target.
 pub(crate) fn login_advice(target: &str, scopes: &Scopes) -> String {
-    let scopes: String = scopes.iter().map(|scope| format!(" --scope {}", shell_word(scope))).collect();
-    format!("run `bowline login {}{scopes}`", shell_word(target))
+    let mut advice = format!("run `bowline login {}", shell_word(target));
+    for scope in scopes.iter() {
+        advice.push_str(" --scope ");
+        advice.push_str(&shell_word(scope));
+    }
+    advice.push('`');
+    advice
 }
 
 /// Quotes a word for a shell. Scopes come from servers, and users paste the command.

@@ -220,10 +220,22 @@ const LIMITS: &[Key] = &[
 ];
 
 const OAUTH: &[Key] = &[
-    key("client_id", TEXT, Nothing, "\"bowline\"", "The id of a client that you registered at the authorization server."),
+    key(
+        "client_id",
+        TEXT,
+        Nothing,
+        "\"bowline\"",
+        "The id of a client that you registered at the authorization server.",
+    ),
     key("client_secret", TEXT, Nothing, "\"${TICKETS_SECRET:-none}\"", "The client secret."),
     key("scopes", TEXTS, Default("[]"), "[\"read\"]", "The scopes to request."),
-    key("callback_port", COUNT, Nothing, "9000", "The port of the redirect URI `http://127.0.0.1:PORT/callback`."),
+    key(
+        "callback_port",
+        COUNT,
+        Nothing,
+        "9000",
+        "The port of the redirect URI `http://127.0.0.1:PORT/callback`.",
+    ),
     key(
         "metadata_url",
         TEXT,

@@ -95,10 +95,10 @@ fn short_tail(text: &[u8]) -> usize {
 /// The same for less than eight bytes. Mostly none is escaped, which two overlapping halves show at once.
 #[inline]
 fn few(text: &[u8]) -> usize {
-    if let (Some(first), Some(last)) = (text.first_chunk::<4>(), text.last_chunk::<4>()) {
-        if escaped_bytes(halves(*first, *last)) == 0 {
-            return text.len();
-        }
+    if let (Some(first), Some(last)) = (text.first_chunk::<4>(), text.last_chunk::<4>())
+        && escaped_bytes(halves(*first, *last)) == 0
+    {
+        return text.len();
     }
     text.iter().take_while(|byte| !is_escaped(**byte)).count()
 }

@@ -89,7 +89,7 @@ fn a_socket_serves_one_client_after_another() {
 #[test]
 fn a_protected_server_looks_at_tokens_and_scopes() {
     let shown = "writer: noted for bo: milk
-reader: the server answered: insufficient scope: this needs `notes:read notes:write` (-32003)
+reader: the server returned an error: insufficient scope: this needs `notes:read notes:write` (-32003)
 stranger: the server refused to open the connection: unknown token (-32600)
 ";
     check(env!("CARGO_BIN_EXE_protected"), &[], "", shown);

@@ -1,3 +1,5 @@
+//! Which requests discovery makes, and what it accepts, refuses and falls back to.
+
 use crate::{
     Error, Issuer, Lenient, ProtectedResource, Reply, ResourceDiscovery, ResourceMatch, Rules, Scopes,
     ServerDiscovery, ServerMetadata, Step, discover::preferred_servers,

@@ -7,7 +7,7 @@ use crate::{
     screen::Tone,
     target::{self, Target},
 };
-use bowline_http::auth::{ClientOrigin, Error, FileStore, Scopes, Store, StoreKey, TokenSet};
+use bowline_http::auth::{ClientId, ClientOrigin, Error, FileStore, Scopes, Store, StoreKey, TokenSet};
 use bowline_text::{rfc3339, visible};
 use clap::Args;
 use serde_json::{Value, json};
@@ -72,7 +72,7 @@ impl StoredLogin {
             "account": self.key.account(),
             "issuer": tokens.issuer.as_str(),
             "resource": tokens.resource.as_str(),
-            "clientId": tokens.client_id.as_ref().map(|id| id.as_str()),
+            "clientId": tokens.client_id.as_ref().map(ClientId::as_str),
             "clientOrigin": tokens.origin.as_str(),
             "scopes": tokens.granted.iter().collect::<Vec<_>>(),
             "expires": tokens.expires.map(|end| rfc3339(UNIX_EPOCH + Duration::from_secs(end))),
@@ -118,7 +118,7 @@ pub(crate) fn print(logins: &[StoredLogin], context: &Context) -> Result<(), Fai
             ClientOrigin::Document => "metadata document",
             _ => "registered by this login",
         };
-        let client = tokens.client_id.as_ref().map_or("none".to_owned(), |id| visible(id.as_str()));
+        let client = tokens.client_id.as_ref().map_or_else(|| "none".to_owned(), |id| visible(id.as_str()));
         let scopes =
             if tokens.granted.is_empty() { "not listed".to_owned() } else { tokens.granted.to_string() };
         for (name, value) in [

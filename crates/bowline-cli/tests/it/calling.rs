@@ -337,7 +337,7 @@ fn a_timeout_exits_with_6() {
     ] {
         let (told, code) = place.run(&[words, &["--timeout", "300ms", "--", "/bin/sh", &server]].concat());
         assert_eq!(code, Some(6), "{words:?} {told}");
-        assert!(told.contains("no answer within 300ms"), "{told}");
+        assert!(told.contains("timed out after 300ms"), "{told}");
     }
     // A port that accepts connections and never responds.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
@@ -652,7 +652,7 @@ fn the_repl_continues_after_errors() {
         error: echo: missing required argument `message`
           run `bowline tools everything echo` to see its arguments
         error: wrong arguments for `read`
-          type `help` for the syntax
+          type `help` for a list of commands
     "#]]
     .assert_eq(&String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(0));

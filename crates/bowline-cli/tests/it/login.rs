@@ -9,7 +9,7 @@ use rustix::{
     fs::{CWD, FileType, Mode, mknodat},
     process::Signal,
 };
-use std::{fs, net::TcpListener, os::unix::fs::PermissionsExt, process::Command, thread};
+use std::{fs, net::TcpListener, os::unix::fs::PermissionsExt, path::Path, process::Command, thread};
 
 /// The revision of the scripted server, so that commands do not probe for the era.
 const REVISION: [&str; 2] = ["--revision", "2025-11-25"];
@@ -59,7 +59,7 @@ fn stored(place: &Place) -> Vec<String> {
         return Vec::new();
     };
     let names = entries.map(|entry| entry.expect("it is ours").file_name().to_string_lossy().into_owned());
-    names.filter(|name| name.ends_with(".json")).collect()
+    names.filter(|name| Path::new(name).extension().is_some_and(|end| end == "json")).collect()
 }
 
 #[test]

@@ -23,6 +23,7 @@ fn a_form_is_filled_in_field_by_field() {
     pty.expect("cancel\neverything>").enter("s");
     let (code, screen) = pty.finish();
     expect![[r#"
+
         [everything] The server asks you to fill in a form.
           | Who are you?
           (Enter: default or skip; "": empty text; :decline: decline; :cancel: cancel)

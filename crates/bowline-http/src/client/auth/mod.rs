@@ -32,8 +32,9 @@ mod store_file;
 
 pub use account::{Account, LoggedOut};
 pub use bowline_auth::{
-    AuthMethod, ClientDocument, ClientOrigin, Error, Issuer, Lenient, NeededLogin, Record, Redirect,
-    Registration, Scopes, Secret, Store, StoreKey, StoreLock, TokenSet, UserAgent, Visit, jose::SigningKey,
+    AuthMethod, ClientDocument, ClientId, ClientOrigin, Error, Issuer, Lenient, NeededLogin, Record,
+    Redirect, Registration, Scopes, Secret, Store, StoreKey, StoreLock, TokenSet, UserAgent, Visit,
+    jose::SigningKey,
 };
 pub use browser::Browser;
 pub use event::Event;

@@ -25,7 +25,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 /// ```no_run
 /// use bowline_http::auth::FileStore;
 ///
-/// let store = FileStore::at("/home/ada/.local/state/example/credentials")?;
+/// let store = FileStore::at("state/bowline/credentials")?;
 /// # Ok::<(), bowline_auth::Error>(())
 /// ```
 #[derive(Clone, Debug)]
