@@ -100,8 +100,12 @@ impl HttpTarget {
         {
             let auth = ClientAuth::new(registration, inner.secret_of(registration), None);
             let token = tokens.refresh_token.as_ref().unwrap_or(&tokens.access_token);
-            let request = auth.revocation(endpoint, token).map_err(reported)?;
-            match inner.fetcher.fetch(&request).await {
+            // The tokens are deleted even if they cannot be revoked, for example because the secret of the client is not known here.
+            let replied = match auth.revocation(endpoint, token) {
+                Ok(request) => inner.fetcher.fetch(&request).await,
+                Err(error) => Err(error),
+            };
+            match replied {
                 Ok(reply) if reply.status == 200 => ended = LoggedOut::Revoked,
                 Ok(reply) => tracing::warn!(status = reply.status, "the tokens were not revoked"),
                 Err(error) => tracing::warn!(%error, "the tokens were not revoked"),

@@ -141,6 +141,19 @@ async fn a_target_logs_in_and_out_without_a_call() {
 }
 
 #[tokio::test]
+async fn logging_out_without_the_secret_of_the_client_deletes_the_tokens() {
+    let world = World::new().await;
+    world.state().is_confidential = true;
+    let store = MemoryStore::default();
+    world.target(world.login().store(store.clone()).client("app", "secret-canary")).log_in().await.unwrap();
+    let target = world.target(Login::stored().store(store));
+    assert!(target.account().await.unwrap().is_some());
+    assert_eq!(target.log_out().await.unwrap(), LoggedOut::Deleted);
+    assert_eq!(target.account().await.unwrap(), None);
+    assert_eq!(world.count("POST", "/one/revoke"), 0);
+}
+
+#[tokio::test]
 async fn a_machine_logs_in_as_itself_and_again_when_its_token_ends() {
     let world = World::new().await;
     let client = world.connect(Login::machine("reporter", "secret-canary")).await.unwrap();

@@ -43,6 +43,8 @@ pub(crate) struct State {
     pub(crate) token_redirect: Option<String>,
     /// Refresh requests wait for the test.
     pub(crate) hold_refresh: Option<Arc<Notify>>,
+    /// Clients authenticate with a secret.
+    pub(crate) is_confidential: bool,
     issued: usize,
 }
 
@@ -164,13 +166,16 @@ impl World {
 
     fn metadata(&self, name: &str) -> Value {
         let at = |path: &str| format!("{}/{name}{path}", self.base);
+        let method = if self.state().is_confidential { "client_secret_basic" } else { "none" };
         json!({
             "issuer": at(""),
             "authorization_endpoint": at("/authorize"),
             "token_endpoint": at("/token"),
             "registration_endpoint": at("/register"),
             "code_challenge_methods_supported": ["S256"],
-            "token_endpoint_auth_methods_supported": ["none"],
+            "revocation_endpoint": at("/revoke"),
+            "token_endpoint_auth_methods_supported": [method],
+            "revocation_endpoint_auth_methods_supported": [method],
         })
     }
 
