@@ -330,6 +330,8 @@ fn a_token_response_is_checked() {
         r#"{"access_token":"t","token_type":"bEaReR","expires_in":"60","scope":"a","refresh_token":"r"}"#;
     let issued = read(200, full).unwrap();
     assert_eq!((issued.expires, issued.granted.to_string()), (Some(1060), "a".to_owned()));
+    let endless = r#"{"access_token":"t","token_type":"Bearer","expires_in":18446744073709551615}"#;
+    assert_eq!(read(200, endless).unwrap().expires, Some(1000 + 10 * 365 * 24 * 3600));
     let sparse = read(200, r#"{"access_token":"t","token_type":"Bearer"}"#).unwrap();
     assert_eq!((sparse.expires, sparse.granted.to_string()), (None, "a b".to_owned()));
     assert!(sparse.refresh_token.is_none());

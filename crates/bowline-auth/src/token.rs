@@ -14,6 +14,8 @@ const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-be
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 /// A token is renewed this many seconds before its end, or earlier in its life if that is short.
 const MARGIN: u64 = 60;
+/// A longer life of an access token, in seconds, counts as ten years.
+const MAX_LIFETIME: u64 = 10 * 365 * 24 * 3600;
 
 /// What a token is requested with.
 #[derive(Clone, Copy, Debug)]
@@ -286,7 +288,7 @@ impl Wire {
                 .refresh_token
                 .filter(|token| !token.is_empty() && token.len() <= MAX_TOKEN)
                 .map(Secret::new),
-            expires: lifetime.map(|seconds: u64| now.saturating_add(seconds)),
+            expires: lifetime.map(|seconds: u64| now.saturating_add(seconds.min(MAX_LIFETIME))),
             granted,
         })
     }

@@ -5,6 +5,7 @@ use bowline_proto::{
     params::Params,
     scope::{Scopes, is_scope},
     service::Extensions,
+    subscribe::MAX_URIS,
 };
 use bowline_types::{CompleteParams, Method, Reference, RpcError, SubscriptionsListenParams};
 use std::{borrow::Cow, sync::Arc};
@@ -72,7 +73,9 @@ impl Snapshot {
             Method::Listen => {
                 let listen = params.decode::<SubscriptionsListenParams>().ok()?;
                 let uris = listen.notifications.resource_subscriptions.into_iter().flatten();
-                uris.filter_map(|uri| self.resource_scopes(&uri))
+                // A subscription ignores the rest.
+                uris.take(MAX_URIS)
+                    .filter_map(|uri| self.resource_scopes(&uri))
                     .fold(None, |all, more| Some(union(all, more)))
             }
             _ => None,

@@ -113,6 +113,25 @@ impl<'a> Refusal<'a> {
     }
 }
 
+/// A login that cannot be used at its server. It sends nothing, and says why if the server asks for credentials.
+#[cfg(feature = "auth")]
+#[derive(Debug)]
+pub(super) struct UnusableLogin {
+    pub(super) reason: String,
+}
+
+#[cfg(feature = "auth")]
+impl Authorize for UnusableLogin {
+    fn headers<'a>(&'a self, _: &'a Method, _: &'a Uri) -> BoxFuture<'a, Result<HeaderMap>> {
+        Box::pin(std::future::ready(Ok(HeaderMap::new())))
+    }
+
+    fn challenged<'a>(&'a self, _: &'a Refusal<'a>, _: &'a mut Attempts) -> BoxFuture<'a, Result<Reaction>> {
+        let error = Error::misuse(format!("the server asks for a login, but {}", self.reason));
+        Box::pin(std::future::ready(Err(error)))
+    }
+}
+
 /// Why a server wants other credentials than it was sent; for the hook of
 /// [`HttpTarget::authorize`](super::HttpTarget::authorize).
 #[derive(Clone, Debug, PartialEq, Eq)]

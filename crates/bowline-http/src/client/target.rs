@@ -1,7 +1,10 @@
 //! A server named by its URL.
 
 #[cfg(feature = "auth")]
-use super::auth::{Login, LoginSlot, Session};
+use super::{
+    auth::{Login, LoginSlot, Session},
+    authorize::UnusableLogin,
+};
 use super::{
     authorize::{Authorize, Challenge, HookAuthorizer},
     connection::{Connection, Found, lock},
@@ -192,7 +195,11 @@ impl HttpTarget {
             Credentials::None => None,
             Credentials::Custom(authorizer) => Some(Arc::clone(authorizer)),
             #[cfg(feature = "auth")]
-            Credentials::Login(slot) => Some(slot.session(&self.url, || self.poster())?),
+            Credentials::Login(slot) => match slot.session(&self.url, || self.poster()) {
+                Ok(session) => Some(session),
+                // Most such servers need no login, for example those of a private network without TLS.
+                Err(error) => Some(Arc::new(UnusableLogin { reason: error.to_string() })),
+            },
         })
     }
 

@@ -79,7 +79,7 @@ impl Inner {
             if is_listed {
                 match self.refresh(tokens).await {
                     Ok(()) => return Ok(Renewed::Refreshed),
-                    Err(error) if error.code().is_some() => {}
+                    Err(error) if error.code().is_some() || error.is_visit() => {}
                     Err(error) => return Err(error),
                 }
             }
@@ -187,6 +187,18 @@ impl Inner {
         }
         .select(&server);
         if let Some(machine) = &self.login.machine {
+            // The server chooses the issuer, and no user looks at it. Credentials stay with the issuer that they worked at.
+            if let Some(tokens) = &record.tokens
+                && tokens.issuer != server.issuer
+                && self.issuer.as_ref() != Some(&server.issuer)
+            {
+                return Err(Error::untrusted(format!(
+                    "{} names the authorization server {}, but the credentials were used at {}; set the issuer, or log out",
+                    self.rules.server(),
+                    server.issuer,
+                    tokens.issuer
+                )));
+            }
             return self.log_in_alone(machine, &server, &resource, &scopes).await;
         }
         let mut is_second = false;
@@ -240,6 +252,14 @@ impl Inner {
                 registration
             }
         };
+        // An authorization server may accept only the second form of the URI, and the listener checks the host.
+        let redirect = if registration.redirect_uri == redirect.redirect_uri() {
+            redirect
+        } else {
+            drop(redirect);
+            let again = self.login.prepare(Some(&registration.redirect_uri)).await?;
+            again.ok_or_else(|| Error::visit("nothing can open the page"))?
+        };
         let mut random = [0; 64];
         SystemRandom::new()
             .fill(&mut random)
@@ -259,7 +279,10 @@ impl Inner {
             scopes: scopes.clone(),
         });
         let visited = redirect.visit(pending.visit().clone()).await;
-        if visited.is_err() && is_stored {
+        let is_in_use = record.tokens.as_ref().is_some_and(|tokens| {
+            tokens.client_id.as_ref() == Some(&registration.client_id) && tokens.refresh_token.is_some()
+        });
+        if visited.is_err() && is_stored && !is_in_use {
             // An authorization server that does not know the client any more shows an error page, and never redirects.
             self.update(|record| record.forget_registration(&server.issuer)).await?;
         }
@@ -340,6 +363,9 @@ impl Inner {
                 }
                 if is_unknown_client(&error) && is_dynamic(&record, &tokens.issuer) {
                     record.forget_registration(&tokens.issuer);
+                } else if error.code() != Some("invalid_grant") {
+                    // Nothing says that the refresh token is spent.
+                    return Err(error);
                 }
                 let mut spent = tokens;
                 spent.refresh_token = None;
@@ -361,7 +387,7 @@ impl Inner {
         let registration = record.registration(&tokens.issuer);
         let registration = registration.filter(|known| tokens.client_id.as_ref() == Some(&known.client_id));
         let Some(registration) = registration else {
-            return Err(failed(Error::store("the registration of the client is missing; log in again")));
+            return Err(failed(Error::visit("the registration of the client is missing; log in again")));
         };
         let auth = ClientAuth::new(registration, self.secret_of(registration), None);
         let mut endpoint = tokens.token_endpoint.clone();

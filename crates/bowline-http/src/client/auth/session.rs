@@ -117,13 +117,13 @@ impl Session {
         if is_refresh_due {
             match self.inner.refresh(&tokens).await {
                 Ok(()) => {}
-                Err(error) if error.is_unavailable() && tokens.expires.is_some_and(|end| now < end) => {
+                Err(error) if tokens.expires.is_some_and(|end| now < end) => {
                     self.inner.state().refresh_after = now + REFRESH_PAUSE;
                     let issuer = tokens.issuer.clone();
                     self.inner.login.report(&Event::RefreshFailed { issuer, reason: error.to_string() });
                 }
-                // The refresh token is spent; the server answers with a challenge.
-                Err(error) if error.code().is_some() => {}
+                // The refresh failed for good; the server answers with a challenge.
+                Err(error) if error.code().is_some() || error.is_visit() => {}
                 Err(error) => return Err(error),
             }
             match self.inner.tokens().await? {

@@ -1,8 +1,15 @@
 //! What a login does, and how often.
 
 use super::world::World;
-use bowline_http::auth::{Event, LoggedOut, Login, MemoryStore, Secret};
-use std::sync::{Arc, Mutex, atomic::Ordering};
+use bowline_client::Client;
+use bowline_http::{
+    auth::{Event, LoggedOut, Login, MemoryStore, Secret},
+    http,
+};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering},
+};
 use tokio::sync::Notify;
 
 // proves: ADISC-09, ADISC-12, ATOK-01, ATOK-03
@@ -123,6 +130,39 @@ async fn a_login_without_a_user_says_that_one_is_needed() {
     assert_eq!(needed.issuer.unwrap().as_str(), format!("{}/one", world.base));
     assert_eq!(needed.scopes.to_string(), "base");
     assert_eq!(world.count("POST", "/one/register"), 0);
+}
+
+#[tokio::test]
+async fn a_login_that_cannot_be_used_matters_only_if_the_server_asks_for_it() {
+    let world = World::new().await;
+    world.state().is_open = true;
+    // Logins refuse this URL, as they refuse servers of a network without TLS.
+    let target = http(format!("{}/mcp?a=|", world.base)).login(world.login());
+    let client = Client::connect(target).await.unwrap();
+    assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
+    world.state().is_open = false;
+    let error = client.call("t", ()).await.unwrap_err();
+    assert!(error.to_string().contains("the server asks for a login, but"), "{error}");
+}
+
+#[tokio::test]
+async fn a_declined_step_up_keeps_the_login() {
+    let world = World::new().await;
+    let store = MemoryStore::default();
+    world.target(world.login().store(store.clone())).log_in().await.unwrap();
+    let is_asked = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&is_asked);
+    let login = Login::with(move |_| {
+        asked.store(true, Ordering::SeqCst);
+        async { Err::<String, _>("declined") }
+    });
+    let client = world.connect(login.store(store)).await.unwrap();
+    world.state().call_scope = Some("write".into());
+    client.call("t", ()).await.unwrap_err();
+    assert!(is_asked.load(Ordering::SeqCst));
+    world.state().call_scope = None;
+    world.revoke_all();
+    assert_eq!(client.call("t", ()).await.unwrap().text(), "done", "the token is refreshed");
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Servers that misbehave.
 
 use super::world::World;
-use bowline_http::auth::{Lenient, MemoryStore};
+use bowline_http::auth::{Lenient, Login, MemoryStore, Secret};
 use std::sync::atomic::Ordering;
 
 // proves: AREG-26, AREG-27, ADISC-25
@@ -20,6 +20,32 @@ async fn v54_a_new_authorization_server_sees_nothing_of_the_old_one() {
             assert!(!body.contains("client-of-one") && !body.contains("canary"), "{verb} {path} {body}");
         }
     }
+}
+
+#[tokio::test]
+async fn v54_credentials_of_a_machine_stay_with_the_issuer_they_were_used_at() {
+    let world = World::new().await;
+    let login = Login::workload(|| async { Ok::<_, String>(Secret::new("platform-canary")) });
+    let client = world.connect(login).await.unwrap();
+    world.state().issuer = format!("{}/two", world.base);
+    world.revoke_all();
+    let error = client.call("t", ()).await.unwrap_err();
+    assert!(error.to_string().contains("set the issuer"), "{error}");
+    assert_eq!(world.count("POST", "/two/token"), 0);
+}
+
+#[tokio::test]
+async fn v58_only_a_spent_refresh_token_is_given_up() {
+    let world = World::new().await;
+    world.state().expires_in = Some(30);
+    let client = world.connect(world.login()).await.unwrap();
+    world.state().refresh_status = Some(400);
+    world.state().refresh_error = Some("temporarily_unavailable");
+    assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
+    world.state().refresh_status = None;
+    world.revoke_all();
+    assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
+    assert_eq!(world.visits.load(Ordering::SeqCst), 1, "the refresh token was kept");
 }
 
 #[tokio::test]

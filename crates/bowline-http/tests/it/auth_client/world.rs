@@ -43,6 +43,10 @@ pub(crate) struct State {
     pub(crate) token_redirect: Option<String>,
     /// Refresh requests wait for the test.
     pub(crate) hold_refresh: Option<Arc<Notify>>,
+    /// The error of refresh requests that fail, unless it is `invalid_grant`.
+    pub(crate) refresh_error: Option<&'static str>,
+    /// The server needs no token.
+    pub(crate) is_open: bool,
     /// Clients authenticate with a secret.
     pub(crate) is_confidential: bool,
     issued: usize,
@@ -134,7 +138,7 @@ impl World {
         if let Some(hold) = hold.filter(|_| body.contains("grant_type=refresh_token")) {
             hold.notified().await;
         }
-        let (status, extra, body) = match path.as_str() {
+        let (status, extra, body) = match path.split('?').next().unwrap_or_default() {
             "/mcp" => self.mcp(token.as_deref(), &body),
             "/.well-known/oauth-protected-resource/mcp" => {
                 let issuer = self.state().issuer.clone();
@@ -189,7 +193,9 @@ impl World {
         let message: Value = serde_json::from_str(body).unwrap_or_default();
         let is_call = message["method"] == "tools/call";
         match (&scopes, state.refuse_all) {
-            (None, _) | (_, Some(401)) => return (401, challenge("", "base"), String::new()),
+            (None, _) | (_, Some(401)) if !state.is_open => {
+                return (401, challenge("", "base"), String::new());
+            }
             _ => {}
         }
         let granted = scopes.unwrap_or_default();
@@ -219,7 +225,11 @@ impl World {
         let scope = match get("grant_type") {
             "refresh_token" => {
                 if let Some(status) = state.refresh_status {
-                    return (status, String::new(), json!({ "error": "invalid_grant" }).to_string());
+                    return (
+                        status,
+                        String::new(),
+                        json!({ "error": state.refresh_error.unwrap_or("invalid_grant") }).to_string(),
+                    );
                 }
                 "base".to_owned()
             }
