@@ -93,6 +93,12 @@ impl<'a> Refusal<'a> {
             && self.challenges().iter().any(|challenge| challenge.error() == Some("insufficient_scope"))
     }
 
+    /// Whether the request had no message: it opened a stream, or ended a session.
+    #[cfg(feature = "auth")]
+    pub(super) fn has_no_message(&self) -> bool {
+        self.body.is_empty()
+    }
+
     /// The operation that was refused: the method of the message, and the name of what it addresses.
     pub fn operation(&self) -> String {
         #[derive(Default, Deserialize)]

@@ -61,7 +61,8 @@ impl HttpTarget {
         let ping = Bytes::from_static(br#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#);
         let answer = self.probe(Method::POST, headers, ping).await;
         let answer = answer.map_err(|error| bowline_client::Error::unreachable(error.to_string()))?;
-        let mut need = Need { announced: None, scopes: None, stale: None, kind: NeedKind::Login };
+        let mut need =
+            Need { announced: None, scopes: None, stale: None, kind: NeedKind::Login, may_ask: true };
         if answer.status == StatusCode::UNAUTHORIZED {
             let lines = answer.headers.get_all(header::WWW_AUTHENTICATE).iter();
             for challenge in Challenge::parse_all(lines.filter_map(|line| line.to_str().ok())) {

@@ -24,6 +24,8 @@ pub(super) struct Need {
     /// The access token that does not serve.
     pub(super) stale: Option<Secret>,
     pub(super) kind: NeedKind,
+    /// Whether a user may be asked to log in.
+    pub(super) may_ask: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,10 +158,14 @@ impl Inner {
         mut record: Record,
         need: &Need,
     ) -> Result<(), Error> {
-        if !self.login.can_log_in() {
+        let may_log_in = self.login.can_log_in() && (need.may_ask || self.login.machine.is_some());
+        if !may_log_in {
             let issuer = found.as_ref().and_then(|resource| resource.servers.first()).cloned();
             let reason = match need.kind {
                 NeedKind::StepUp => "the token lacks scopes",
+                _ if self.login.can_log_in() => {
+                    "there is no valid token, and the user is not asked again at this time"
+                }
                 _ if self.is_refresh_lost.load(Ordering::Relaxed) => {
                     "an earlier process was interrupted while it refreshed the token, and the new token is lost"
                 }

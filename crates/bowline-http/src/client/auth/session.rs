@@ -73,6 +73,8 @@ struct State {
     failed_step_ups: HashMap<(String, String), u64>,
     /// A token that was refused right after a login, and until when this is remembered.
     failed_login: Option<(Secret, u64)>,
+    /// The user declined a login or did not finish it; requests ask again after this time.
+    asked_in_vain_until: u64,
     /// No refresh before this time.
     refresh_after: u64,
 }
@@ -158,6 +160,8 @@ impl Session {
             scopes: ours.iter().find_map(|challenge| challenge.scopes()),
             stale,
             kind: NeedKind::Login,
+            // Streams and the end of a session belong to no call of the user, and reconnect by themselves.
+            may_ask: !refusal.has_no_message() && now() >= self.inner.state().asked_in_vain_until,
         };
         if refusal.status == StatusCode::FORBIDDEN {
             self.step_up(need, refusal.operation(), attempts).await
@@ -193,7 +197,13 @@ impl Session {
             return Err(again());
         }
         need.kind = NeedKind::Unauthorized { may_refresh: !attempts.refreshed };
-        match self.renew(need).await? {
+        let may_ask = need.may_ask;
+        let renewed = self.renew(need).await.inspect_err(|error| {
+            if may_ask && (error.is_visit() || error.code().is_some()) {
+                self.inner.state().asked_in_vain_until = now() + REMEMBERED;
+            }
+        })?;
+        match renewed {
             Renewed::Adopted => {
                 attempts.adoptions += 1;
                 if attempts.adoptions > MAX_ADOPTIONS {

@@ -2,7 +2,10 @@
 
 use super::world::World;
 use bowline_http::auth::{Lenient, Login, MemoryStore, Secret};
-use std::sync::atomic::Ordering;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 // proves: AREG-26, AREG-27, ADISC-25
 #[tokio::test]
@@ -46,6 +49,24 @@ async fn v58_only_a_spent_refresh_token_is_given_up() {
     world.revoke_all();
     assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
     assert_eq!(world.visits.load(Ordering::SeqCst), 1, "the refresh token was kept");
+}
+
+#[tokio::test]
+async fn v58_a_user_who_declines_is_not_asked_again_by_the_next_call() {
+    let world = World::new().await;
+    world.state().is_open = true;
+    let visits = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&visits);
+    let login = Login::with(move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async { Err::<String, _>("declined") }
+    });
+    let client = world.connect(login).await.unwrap();
+    world.state().is_open = false;
+    for _ in 0..3 {
+        client.call("t", ()).await.unwrap_err();
+    }
+    assert_eq!(visits.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
