@@ -163,7 +163,7 @@ mod tests {
     fn the_principal_tells_apart_issuer_subject_and_client() {
         let base = Caller::new("https://a", "ada");
         assert_eq!(&**base.principal(), r#"["https://a","ada",null]"#);
-        let with_client = base.clone().with_client_id("x");
+        let with_client = base.with_client_id("x");
         assert_eq!(&**with_client.principal(), r#"["https://a","ada","x"]"#);
         // Text that would run together without quoting.
         let quoted = Caller::new("https://a\",\"ada", "x");

@@ -190,8 +190,8 @@ impl HttpTarget {
         self.trusted.iter().fold(poster, |poster, certificate| poster.trust(certificate.clone()))
     }
 
-    fn authorizer(&self) -> Result<Option<Arc<dyn Authorize>>> {
-        Ok(match &self.credentials {
+    fn authorizer(&self) -> Option<Arc<dyn Authorize>> {
+        match &self.credentials {
             Credentials::None => None,
             Credentials::Custom(authorizer) => Some(Arc::clone(authorizer)),
             #[cfg(feature = "auth")]
@@ -200,7 +200,7 @@ impl HttpTarget {
                 // Most such servers need no login, for example those of a private network without TLS.
                 Err(error) => Some(Arc::new(UnusableLogin { reason: error.to_string() })),
             },
-        })
+        }
     }
 
     /// The session of the login.
@@ -229,7 +229,7 @@ impl HttpTarget {
         let tls = connector::tls(&url, &self.trusted)?;
         let connector = Connector::new(tls, via, None, self.connect_timeout);
         let limit = self.max_message.min(inbox.max_frame());
-        let sender = RequestSender::new(connector, headers, self.authorizer()?, inbox.clone(), limit);
+        let sender = RequestSender::new(connector, headers, self.authorizer(), inbox.clone(), limit);
         Ok(HttpTransport::new(Connection::new(sender, url, inbox, Arc::clone(&self.found))))
     }
 }
