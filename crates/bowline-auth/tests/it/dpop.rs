@@ -1,5 +1,6 @@
 //! Proofs of possession: what a client makes, and what a server refuses.
 
+use crate::merge::merge;
 use bowline_auth::{
     dpop::{Proof, ProofRequest, VerifiedProof, verify_proof},
     jose::{Claims, Jws, SigningKey},
@@ -22,18 +23,6 @@ fn proof_with(key: &SigningKey, header: &Value, claims: &Value) -> String {
     let digest = "fUHyO2r2Z3DZ53EsNrWBb0xWXoaNy59IiKCAqksmQEo";
     let valid = json!({ "jti": "1", "htm": "POST", "htu": URL, "iat": NOW, "ath": digest });
     key.sign(merge(own, header), merge(valid, claims)).unwrap()
-}
-
-fn merge(mut own: Value, other: &Value) -> Value {
-    for (name, value) in other.as_object().unwrap() {
-        let members = own.as_object_mut().unwrap();
-        if value.is_null() {
-            members.remove(name);
-        } else {
-            members.insert(name.clone(), value.clone());
-        }
-    }
-    own
 }
 
 #[test]

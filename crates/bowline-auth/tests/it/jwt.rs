@@ -1,5 +1,6 @@
 //! Access tokens that are JSON Web Tokens: who is accepted, and every trick that is not.
 
+use crate::merge::merge;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use bowline_auth::{
     Caller, Issuer, Refusal, Verify,
@@ -79,18 +80,6 @@ fn valid_claims() -> Value {
         "iss": ISSUER, "aud": RESOURCE, "sub": "ada", "client_id": "app", "scope": "notes:read notes:write",
         "iat": NOW, "exp": NOW + 300,
     })
-}
-
-fn merge(mut own: Value, other: &Value) -> Value {
-    for (name, value) in other.as_object().unwrap() {
-        let members = own.as_object_mut().unwrap();
-        if value.is_null() {
-            members.remove(name);
-        } else {
-            members.insert(name.clone(), value.clone());
-        }
-    }
-    own
 }
 
 fn encode(text: impl AsRef<[u8]>) -> String {

@@ -3,3 +3,4 @@
 mod dpop;
 mod jose;
 mod jwt;
+mod merge;

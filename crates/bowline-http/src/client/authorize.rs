@@ -8,7 +8,7 @@ use std::{fmt, sync::Arc};
 use tokio::sync::Mutex;
 
 /// How often one request is sent again for more scopes.
-const MAX_STEP_UPS: u32 = 2;
+pub(super) const MAX_STEP_UPS: u32 = 2;
 
 /// Provides the credentials of requests to a server.
 ///

@@ -7,9 +7,9 @@ use super::{
 };
 use bowline_auth::{
     AuthorizationRequest, ClientAuth, ClientChoice, ClientOrigin, DynamicRegistration, Error, Grant, Issuer,
-    Lenient, ProtectedResource, Record, Registration, Resource, ResourceDiscovery, ResourceMatch, Scheme,
-    ScopeSources, Scopes, Secret, ServerDiscovery, ServerMetadata, TokenError, TokenRequest, TokenSet,
-    discover,
+    Lenient, ProtectedResource, Record, Redirect, Registration, Resource, ResourceDiscovery, ResourceMatch,
+    Scheme, ScopeSources, Scopes, Secret, ServerDiscovery, ServerMetadata, TokenError, TokenRequest,
+    TokenSet, discover,
 };
 use ring::rand::{SecureRandom, SystemRandom};
 use std::sync::{Arc, atomic::Ordering};
@@ -241,8 +241,7 @@ impl Inner {
         let stored =
             record.registration(&server.issuer).filter(|stored| stored.origin == ClientOrigin::Dynamic);
         let bound = stored.map(|stored| stored.redirect_uri.clone());
-        let redirect = self.login.prepare(bound.as_deref()).await?;
-        let redirect = redirect.ok_or_else(|| Error::visit("nothing can open the page"))?;
+        let redirect = self.prepare_redirect(bound.as_deref()).await?;
         let client = &self.login.client;
         let choice = client.choose(server, record, redirect.redirect_uri(), now())?;
         let is_stored =
@@ -263,8 +262,7 @@ impl Inner {
             redirect
         } else {
             drop(redirect);
-            let again = self.login.prepare(Some(&registration.redirect_uri)).await?;
-            again.ok_or_else(|| Error::visit("nothing can open the page"))?
+            self.prepare_redirect(Some(&registration.redirect_uri)).await?
         };
         let mut random = [0; 64];
         SystemRandom::new()
@@ -315,6 +313,11 @@ impl Inner {
             })
             .await?;
         Ok(tokens)
+    }
+
+    async fn prepare_redirect(&self, bound: Option<&str>) -> Result<Box<dyn Redirect>, Error> {
+        let redirect = self.login.prepare(bound).await?;
+        redirect.ok_or_else(|| Error::visit("nothing can open the page"))
     }
 
     /// A configured secret belongs to the configured client id only.

@@ -7,7 +7,7 @@ use super::{
     login::Login,
 };
 use crate::client::{
-    authorize::{Attempts, Authorize, Reaction, Refusal},
+    authorize::{Attempts, Authorize, MAX_STEP_UPS, Reaction, Refusal},
     post::Poster,
 };
 use bowline_auth::{
@@ -23,8 +23,6 @@ use std::{
 };
 use tokio::{sync::oneshot, task::JoinSet};
 
-/// How often one request may step up.
-const MAX_STEP_UPS: u32 = 2;
 /// How often one request takes over tokens that another request obtained.
 const MAX_ADOPTIONS: u32 = 3;
 /// How long a failed attempt is remembered, in seconds.
