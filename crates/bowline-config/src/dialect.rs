@@ -9,6 +9,7 @@ use bowline_text::nearest;
 
 /// The dialects of configuration files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Dialect {
     /// `bowline.toml`.
     Bowline,

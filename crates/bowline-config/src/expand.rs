@@ -27,6 +27,7 @@ pub(crate) enum Class {
 
 /// What to do about a variable that stands for nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[non_exhaustive]
 pub enum Strictness {
     /// It is an error, and the server is left out.
     #[default]

@@ -34,6 +34,7 @@ pub struct Key {
 
 /// What holds where a key is absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Absent {
     /// It must not be absent.
     Required,

@@ -9,6 +9,7 @@ use super::model::Scope;
 
 /// A place where a client keeps its configuration; there may be no file.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct KnownFile {
     /// The client.
     pub client: &'static str,

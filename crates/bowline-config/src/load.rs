@@ -38,6 +38,7 @@ pub struct Source {
 
 /// Whether a file has to exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Presence {
     /// It is an error if there is none.
     Required,
@@ -90,6 +91,7 @@ impl ReadFile for BTreeMap<PathBuf, String> {
 /// assert_eq!(config.upstreams[0].name, "time");
 /// ```
 #[derive(Debug, Clone)]
+#[must_use = "it does nothing until `load` is called"]
 pub struct Loader {
     environment: Environment,
     strictness: Strictness,

@@ -72,6 +72,7 @@ impl Config {
 
 /// One server.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct UpstreamConfig {
     /// The name the user gave it.
     pub name: String,
@@ -133,6 +134,7 @@ pub enum Launch {
 
 /// A program to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CommandLaunch {
     /// The program.
     pub program: Text,
@@ -148,6 +150,7 @@ pub struct CommandLaunch {
 
 /// A server on the network.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UrlLaunch {
     /// Its URL: `http`, `https`, or `unix` and `pipe` for a socket of this machine.
     pub url: Text,
@@ -163,6 +166,7 @@ pub struct UrlLaunch {
 
 /// The transport to try first; the other one is tried after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[non_exhaustive]
 pub enum Prefer {
     /// Streamable HTTP.
     #[default]
@@ -173,6 +177,7 @@ pub enum Prefer {
 
 /// What is known beforehand for signing in at a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OauthConfig {
     /// The client id, if one is registered.
     pub client_id: Option<Text>,
@@ -188,6 +193,7 @@ pub struct OauthConfig {
 
 /// How a server is treated.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct UpstreamSettings {
     /// What the server is for.
     pub description: Option<String>,
@@ -310,6 +316,7 @@ pub enum InheritEnv {
 
 /// When a server is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[non_exhaustive]
 pub enum Start {
     /// When something needs it.
     #[default]
@@ -320,6 +327,7 @@ pub enum Start {
 
 /// Whether clients share a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[non_exhaustive]
 pub enum Share {
     /// One for all clients.
     #[default]
@@ -330,6 +338,7 @@ pub enum Share {
 
 /// A root a server is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RootConfig {
     /// A `file:` URI, or an absolute path.
     pub uri: Text,
@@ -339,6 +348,7 @@ pub struct RootConfig {
 
 /// What the process of a server may use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct LimitsConfig {
     /// Memory in bytes.
     pub memory: Option<u64>,

@@ -70,6 +70,7 @@ impl std::error::Error for ConfigError {}
 
 /// Something that was read and is worth telling, but loses nothing that could have worked.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Notice {
     /// Where it is.
     pub origin: Origin,

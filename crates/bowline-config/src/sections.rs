@@ -11,6 +11,7 @@ use bowline_search::DisclosureMode;
 
 /// `[gateway]`: how clients reach the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GatewayConfig {
     /// The address to listen on.
     pub listen: SocketAddr,
@@ -78,6 +79,7 @@ impl Default for GatewayConfig {
 
 /// One of `[[rules]]`: what happens to what it matches. An absent condition matches everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RuleConfig {
     /// Where the rule is.
     pub origin: Origin,
@@ -102,6 +104,7 @@ pub struct RuleConfig {
 
 /// What a server has to say about a tool for a rule to match.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct AnnotationsConfig {
     /// `readOnlyHint`
     pub read_only: Option<bool>,
@@ -115,6 +118,7 @@ pub struct AnnotationsConfig {
 
 /// `[sampling]`: which models answer servers that ask for one.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct SamplingConfig {
     /// Whom to ask, by name.
     pub providers: BTreeMap<String, ProviderConfig>,
@@ -132,6 +136,7 @@ pub struct SamplingConfig {
 
 /// Somebody who runs models.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ProviderConfig {
     /// Where it is configured.
     pub origin: Origin,
@@ -163,6 +168,7 @@ pub enum KeySource {
 
 /// A model to choose.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ModelConfig {
     /// Where it is configured.
     pub origin: Origin,
@@ -182,6 +188,7 @@ pub struct ModelConfig {
 
 /// `[audit]`: where decisions and calls are written down.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AuditConfig {
     /// The file; nothing is written without one.
     pub file: Option<PathBuf>,
@@ -201,6 +208,7 @@ impl Default for AuditConfig {
 
 /// `[disclosure]`: when tools are searched for instead of listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DisclosureConfig {
     /// Whether.
     pub mode: DisclosureMode,

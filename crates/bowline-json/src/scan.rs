@@ -76,6 +76,7 @@ impl Span {
 
 /// Why a text cannot be scanned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ScanError {
     /// The text is not JSON.
     Syntax,

@@ -18,6 +18,7 @@ use std::{collections::HashSet, time::Duration};
 /// assert!(!settings.is_empty());
 /// ```
 #[derive(Clone, Debug, Default)]
+#[must_use = "it does nothing until it is used"]
 pub struct Settings {
     pub(super) providers: Vec<Provider>,
     pub(super) models: Vec<Model>,
@@ -99,6 +100,7 @@ pub enum Api {
 
 /// Where models are to be had.
 #[derive(Clone, Debug)]
+#[must_use = "it does nothing until it is used"]
 pub struct Provider {
     pub(super) name: String,
     pub(super) api: Api,
@@ -219,6 +221,7 @@ fn is_loopback(host: &str) -> bool {
 
 /// A model of a provider, and how good it is at what servers may wish for. All grades are from 0 to 1, and 0.5 unless set.
 #[derive(Clone, Debug)]
+#[must_use = "it does nothing until it is used"]
 pub struct Model {
     pub(super) provider: String,
     pub(super) name: String,

@@ -17,6 +17,7 @@ use bowline_text::{parse_rfc3339, rfc3339};
 
 /// What an answer is about. An answer holds for exactly this and nothing near it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Topic {
     /// What is done.
     pub action: Action,

@@ -283,6 +283,7 @@ pub struct Granted {
 
 /// What a person put in the place of what was asked.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Edit {
     /// For the model, instead of [`Question::Sample`]'s.
     Request(Box<CreateMessageParams>),

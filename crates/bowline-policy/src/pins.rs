@@ -19,6 +19,7 @@ use super::tree::{Layout, Tree};
 
 /// Whose pins: the server by the name the user gave it, and what is started or connected to for it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub struct PinKey {
     /// The name of the server.
     pub server: String,
@@ -67,6 +68,7 @@ pub struct PinnedServer {
 
 /// How a tool compares to its pin.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PinStatus {
     /// It is what it was.
     Same,

@@ -10,6 +10,7 @@ use super::tree::{Readings, Tree};
 
 /// What a rule says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Effect {
     /// Without asking.
     Allow,
@@ -42,6 +43,7 @@ impl fmt::Display for Effect {
 /// `/srv/../etc/passwd`, `file:/etc/passwd` and `file:///%65tc/passwd` are one. A rule that allows holds for what fits as it
 /// is written and as it is meant, and has no `..` step.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum ArgumentTest {
     /// It is there.
     Present,
@@ -152,6 +154,7 @@ struct Hints {
 /// assert_eq!(rule.to_string(), "allow files read_* (bowline.toml:12)");
 /// ```
 #[derive(Clone, Debug, PartialEq)]
+#[must_use = "it does nothing until it is used"]
 pub struct Rule {
     effect: Effect,
     actions: Vec<Action>,

@@ -104,6 +104,7 @@ pub struct Request<'a> {
 
 /// Who or what decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum DecidedBy {
     /// A rule of the policy.
     Rule,

@@ -82,6 +82,7 @@ pub const VERSION: u32 = 1;
 
 /// Whether others than the owner may be able to write a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Writers {
     /// It is under version control, or the like.
     Anyone,

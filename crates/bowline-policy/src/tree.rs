@@ -29,6 +29,7 @@ pub(crate) enum Tree {
 
 /// Which of the ways to write a number has to be as a test says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Readings {
     /// One of them: nobody gets around a test by writing it differently.
     Any,

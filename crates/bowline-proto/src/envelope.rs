@@ -106,6 +106,7 @@ pub enum Message {
 
 /// A frame that is not a valid message, with the error for its sender.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Rejected {
     /// Id of the request, if it could be read.
     pub id: Option<Id>,

@@ -259,6 +259,7 @@ impl Params {
 
 /// The keys of `_meta` that the protocol defines for requests.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct RequestMeta {
     /// The progress token, if the sender wants progress.
     pub progress_token: Option<Id>,

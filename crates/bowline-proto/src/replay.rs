@@ -19,6 +19,7 @@ pub type Fingerprint = [u8; 16];
 
 /// A question for the client.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Question {
     /// Key of the question within its call.
     pub key: String,

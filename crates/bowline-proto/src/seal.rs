@@ -177,6 +177,7 @@ pub fn sealed_len(plain_len: usize) -> usize {
 
 /// Why a sealed text cannot be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SealError {
     /// It has the wrong format or is too long.
     Malformed,

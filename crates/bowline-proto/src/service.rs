@@ -199,6 +199,7 @@ pub enum Reply {
 
 /// A notification of a running call for its caller.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum CallNotification {
     /// Progress.
     Progress {

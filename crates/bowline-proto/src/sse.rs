@@ -16,6 +16,7 @@ pub use encode::{EncodeError, encode_comment, encode_event};
 /// MCP has events without data (they only have an id or a delay), so a block with an `id` or `retry`
 /// line but no `data` line is an event with empty `data`. A block with none of the three is dropped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Event {
     /// The type of the event; `None` means `message`.
     pub event: Option<String>,

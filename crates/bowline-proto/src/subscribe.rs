@@ -20,6 +20,7 @@ pub const MAX_URI_BYTES: usize = 128 * 1024;
 
 /// The channel for the messages of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Channel {
     /// The connection, shared with other messages.
     Shared,

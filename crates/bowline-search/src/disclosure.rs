@@ -28,6 +28,7 @@ pub enum Listing {
 
 /// Why a client is listed what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Reason {
     /// The mode says so for every client.
     Mode,

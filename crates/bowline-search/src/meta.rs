@@ -17,6 +17,7 @@ const MAX_SOURCES: usize = 1_500;
 
 /// A tool by which others are found and called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum MetaTool {
     /// `search_tools`: finds tools by what they do.
     Search,

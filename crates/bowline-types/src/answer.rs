@@ -53,6 +53,7 @@ impl<T> Answer<T> {
 
 /// The user did not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NotAccepted {
     /// The user declined.
     Declined,

@@ -40,6 +40,7 @@ impl Direction {
 
 /// A capability that a method requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Capability {
     /// Server: `tools`.
     Tools,
@@ -117,6 +118,7 @@ macro_rules! methods {
     )*) => {
         /// A method of any revision.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
         pub enum Method {
             $(
                 $(#[$attribute])*

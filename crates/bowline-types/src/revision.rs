@@ -11,6 +11,7 @@ use bowline_json::borrow::Text;
 
 /// A published revision of the protocol, ordered by date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Revision {
     /// Handshake, tools, resources, prompts, sampling, roots.
     V2024_11_05,

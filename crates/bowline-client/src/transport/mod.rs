@@ -115,6 +115,7 @@ pub trait Transport: Send + Sync + 'static {
 
 /// How a request is cancelled on a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CancelWay {
     /// The client sends `notifications/cancelled`.
     Notify,

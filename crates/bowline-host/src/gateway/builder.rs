@@ -48,6 +48,7 @@ fn is_published(allowed_hosts: &[String]) -> bool {
 }
 
 /// Builds a [`Gateway`].
+#[must_use = "it does nothing until it is built"]
 pub struct GatewayBuilder {
     config: Config,
     environment: Environment,

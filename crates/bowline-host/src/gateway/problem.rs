@@ -5,6 +5,7 @@ use std::fmt;
 
 /// A part of the configuration that has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Problem {
     /// The part of the configuration, such as `servers.files` or `audit`.
     pub about: String,

@@ -19,6 +19,7 @@ use std::{
 };
 
 /// Builds a [`Host`].
+#[must_use = "it does nothing until it is built"]
 pub struct HostBuilder {
     upstreams: Vec<(String, Upstream)>,
     guard: Option<Guard>,

@@ -9,6 +9,7 @@ use std::{sync::Arc, time::Instant};
 
 /// Where a host records what it does. By default it counts, and makes no traces.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Telemetry {
     /// The metrics.
     pub metrics: Arc<Metrics>,

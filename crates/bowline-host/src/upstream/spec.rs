@@ -17,6 +17,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 /// let files = Upstream::from(command("bowline", ["serve", "files", "/srv"])).trusted().deny("write_*");
 /// ```
 #[derive(Clone)]
+#[must_use = "it does nothing until it is used"]
 pub struct Upstream {
     pub(crate) target: Arc<dyn Connect>,
     pub(crate) start: Start,

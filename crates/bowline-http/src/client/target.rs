@@ -68,6 +68,7 @@ pub fn http(url: impl Into<String>) -> HttpTarget {
 ///
 /// Its era is found at the first connection and remembered for the others, of clones too.
 #[derive(Clone)]
+#[must_use = "it does nothing until it is used"]
 pub struct HttpTarget {
     url: String,
     headers: Vec<(String, String)>,

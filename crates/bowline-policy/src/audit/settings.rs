@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 /// What of the arguments is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum AuditArguments {
     /// Their digest: whether two calls had the same arguments can be seen, but not which. Arguments with few possible
     /// values can be guessed from it.
@@ -18,6 +19,7 @@ pub enum AuditArguments {
 
 /// Where and how the audit log is kept.
 #[derive(Clone)]
+#[must_use = "it does nothing until it is used"]
 pub struct AuditSettings {
     pub(super) path: PathBuf,
     pub(super) max_bytes: u64,

@@ -60,6 +60,7 @@ pub struct CallFacts<'a> {
 
 /// What happens with tools that a known server did not have when it was first met.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum NewTools {
     /// They are pinned.
     Accept,
@@ -175,6 +176,7 @@ impl fmt::Debug for Guard {
 }
 
 /// Sets a [`Guard`] up.
+#[must_use = "it does nothing until it is built"]
 pub struct GuardBuilder {
     policy: Policy,
     gate: Arc<dyn Gate>,

@@ -10,6 +10,7 @@ use crate::store::StoreError;
 
 /// How a call ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Ended {
     /// With a result.
     Completed,

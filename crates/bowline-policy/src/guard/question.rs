@@ -23,6 +23,7 @@ const MAX_FIELDS: usize = 100;
 /// The permission to ask the model.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use = "what the model is asked may have been edited"]
+#[non_exhaustive]
 pub struct Sampling {
     /// What to ask it: what the server sent, or what the user made of it.
     pub request: CreateMessageParams,

@@ -38,6 +38,7 @@ pub enum Step {
 
 /// What happened to a request of the negotiation.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Reaction {
     /// A result arrived.
     Result(RawJson),

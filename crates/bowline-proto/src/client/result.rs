@@ -18,6 +18,7 @@ pub enum Fulfilled {
 
 /// A result no client may take for a success.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ResultError {
     /// Its `resultType` was not negotiated.
     UnknownType(String),

@@ -66,6 +66,7 @@ impl ParamHeader {
 
 /// The types of arguments that headers can contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ParamType {
     /// A string.
     String,

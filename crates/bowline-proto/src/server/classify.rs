@@ -9,6 +9,7 @@ use bowline_types::{Era, Method, Revision, RpcError};
 
 /// What a message is, as far as its era depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MessageKind {
     /// A request.
     Request {
@@ -50,6 +51,7 @@ pub enum Transport {
 
 /// What the header `MCP-Protocol-Version` names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HeaderVersion {
     /// There is no such header.
     Absent,

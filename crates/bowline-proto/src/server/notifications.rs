@@ -13,6 +13,7 @@ use std::sync::{
 
 /// The lowest level of log messages that a caller receives.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Threshold {
     /// Set by `logging/setLevel` for the session; also takes effect for running calls.
     Session(Arc<AtomicU8>),

@@ -71,6 +71,7 @@ impl Default for CacheHint {
 
 /// What a server declares.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Profile {
     /// Name and version.
     pub info: Implementation,

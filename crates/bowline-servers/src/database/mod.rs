@@ -37,6 +37,7 @@ use std::{path::PathBuf, time::Duration};
 
 /// Builds a database server.
 #[derive(Clone, Debug)]
+#[must_use = "it does nothing until it is used"]
 pub struct Database {
     engine: Engine,
     limits: Limits,

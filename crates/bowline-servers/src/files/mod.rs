@@ -41,6 +41,7 @@ const MAX_BYTES: u64 = 2 * 1024 * 1024;
 /// # }
 /// ```
 #[derive(Clone, Debug)]
+#[must_use = "it does nothing until it is used"]
 pub struct Files {
     jail: Jail,
     writable: bool,

@@ -33,6 +33,7 @@ const TIME: Duration = Duration::from_secs(30);
 /// # }
 /// ```
 #[derive(Clone, Debug)]
+#[must_use = "it does nothing until it is used"]
 pub struct Git {
     repository: Repository,
     writable: bool,

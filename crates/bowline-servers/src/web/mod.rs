@@ -32,6 +32,7 @@ use std::time::Duration;
 
 /// Builds a web server.
 #[derive(Clone, Debug)]
+#[must_use = "it does nothing until it is used"]
 pub struct Web {
     settings: Settings,
     interfaces: Vec<OpenApi>,

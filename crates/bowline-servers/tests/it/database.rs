@@ -17,7 +17,7 @@ impl Shop {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shop.db");
-        Database::sqlite_sample_at(&path).unwrap();
+        drop(Database::sqlite_sample_at(&path).unwrap());
         Self { _folder: folder, path }
     }
 

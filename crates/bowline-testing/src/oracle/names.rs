@@ -42,7 +42,7 @@ pub fn message_definition(method: Method, revision: Revision) -> Option<&'static
         Method::ResourceUpdated => "ResourceUpdatedNotification",
         Method::SubscriptionsAcknowledged => "SubscriptionsAcknowledgedNotification",
         Method::ElicitationComplete => "ElicitationCompleteNotification",
-        Method::UpdateTask | Method::TaskChanged => return None,
+        _ => return None,
     })
 }
 
