@@ -1,4 +1,4 @@
-//! Reads the servers of `bowline.toml`, the host's own dialect, which has every setting.
+//! Reads the servers of `bowline.toml`, the dialect that has every setting.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -57,7 +57,7 @@ fn entry(context: &Context<'_>, member: &Member) -> Option<Entry> {
             needs(&builder, "command", &["args", "env", "unset", "env_file", "cwd", "limits", "inherit_env"]);
             remote(&mut builder)
         }
-        // The entry adjusts a server of another file.
+        // The entry adjusts a server that another file defines.
         (false, false) => {
             needs(&builder, "command", &["args", "env", "unset", "env_file", "cwd"]);
             needs(&builder, "url", &["headers", "headers_helper", "transport", "oauth"]);
@@ -69,7 +69,7 @@ fn entry(context: &Context<'_>, member: &Member) -> Option<Entry> {
     builder.finish(launch)
 }
 
-/// Reports members that mean nothing without another one.
+/// Reports members that have no effect without another one.
 fn needs(builder: &EntryBuilder<'_>, other: &str, names: &[&str]) {
     for name in names.iter().filter(|name| builder.fields.has(name)) {
         builder.report().error_with(
@@ -243,7 +243,7 @@ fn strings_of(builder: &EntryBuilder<'_>, name: &str) -> Option<Located<BTreeMap
     Some(Located { value, origin: builder.fields.name_origin(name).clone() })
 }
 
-/// Two tools under one name would hide each other.
+/// Reports two tools with the same new name: one would hide the other.
 fn unique_names(builder: &EntryBuilder<'_>) {
     let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
     for (tool, name) in &builder.settings.rename {

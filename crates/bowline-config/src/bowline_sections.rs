@@ -17,13 +17,13 @@ use super::sections::{AnnotationsConfig, KeySource, ModelConfig, ProviderConfig,
 use bowline_policy::{Action, Consent, Effect, Pattern};
 use bowline_search::DisclosureMode;
 
-/// Applies the sections of a file to what files of lower precedence said.
+/// Applies the sections of a file on top of those of files with lower precedence.
 pub(crate) fn apply(context: &Context<'_>, root: &Node, config: &mut Config) {
     let Some(fields) = Fields::new(root, "", context.report) else { return };
     fields.keep(&["include", "servers", "inputs"]);
     for name in ["gateway", "sampling", "audit", "disclosure"] {
         let Some(node) = fields.get(name) else { continue };
-        // A project must not open ports, choose who gets prompts and keys, or turn off what is written down.
+        // A project must not open ports, choose who receives prompts and keys, or turn off the audit log.
         if !context.scope.is_own() {
             context.report.notice(
                 fields.name_origin(name),
@@ -43,12 +43,12 @@ pub(crate) fn apply(context: &Context<'_>, root: &Node, config: &mut Config) {
         }
         match name {
             "disclosure" => drop(reader.fields.finish()),
-            // A token, a log or a limit that is spelled wrong would not be there.
+            // A misspelled token, log or limit would silently have no effect.
             _ => reader.fields.reject_unknown(),
         }
     }
     let rules = fields.get("rules").map(|node| rules(context, node)).unwrap_or_default();
-    // The rules of the stronger file are asked first.
+    // Rules of the file with higher precedence are checked first.
     config.rules.splice(0..0, rules);
     if context.scope.is_own() {
         fields.reject_typos(&["rules", "gateway", "audit"]);
@@ -56,7 +56,7 @@ pub(crate) fn apply(context: &Context<'_>, root: &Node, config: &mut Config) {
     fields.finish();
 }
 
-/// A section that is being read.
+/// Reads one section.
 #[derive(Debug)]
 struct Reader<'a> {
     context: &'a Context<'a>,
@@ -78,7 +78,7 @@ impl Reader<'_> {
         Some(Located { value, origin: self.fields.name_origin(name).clone() })
     }
 
-    /// Reports the elements of a list that are not what is expected; false if there is one.
+    /// Reports invalid elements of a list. Returns `false` if there is one.
     fn each(&self, name: &str, expected: &str, is_valid: fn(&str) -> bool) -> bool {
         let items = self.fields.get(name).and_then(Node::as_array).unwrap_or_default();
         let mut all = true;
@@ -212,13 +212,13 @@ fn gateway(reader: &mut Reader<'_>, gateway: &mut super::sections::GatewayConfig
     }
 }
 
-/// Whether a text is a host with or without a port, or stands for all.
+/// Returns whether a text is a host with or without a port, or `*`.
 fn is_host(text: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
     text == "*" || (!text.is_empty() && text.bytes().all(is_part))
 }
 
-/// Whether a text is an origin as browsers send it.
+/// Returns whether a text is an origin in the form that browsers send.
 fn is_origin(text: &str) -> bool {
     text.split_once("://").is_some_and(|(scheme, host)| !scheme.is_empty() && host != "*" && is_host(host))
 }
@@ -326,7 +326,7 @@ fn provider(reader: &Reader<'_>, node: &Node, name: &str, origin: &Origin) -> Op
     });
     for name in ["key", "api_key", "token"] {
         if fields.has(name) {
-            // A key in a file is read by everything that reads the file.
+            // Everything that can read the file could read the key.
             report.error_with(
                 fields.name_origin(name),
                 &fields.at(name),
@@ -369,7 +369,7 @@ fn model(reader: &Reader<'_>, node: &Node, index: usize) -> Option<ModelConfig> 
     let name = required("name", "model-name");
     let provider = required("provider", "cloud");
     let aliases = fields.strings("aliases", &json!(["small"])).unwrap_or_default();
-    // What is not said is in the middle.
+    // The default is the middle of the scale.
     let [cost, speed, intelligence] =
         ["cost", "speed", "intelligence"].map(|name| fields.share(name).unwrap_or(0.5));
     fields.finish();
@@ -430,7 +430,7 @@ fn rule(context: &Context<'_>, node: &Node, index: usize) -> Option<RuleConfig> 
         Some(annotations)
     });
     let reason = fields.string("reason", "Why").map(|text| text.value);
-    // A condition that is spelled wrong would make the rule match more than was meant.
+    // With a misspelled condition the rule would match more than intended.
     fields.reject_unknown();
     if report.mark() > mark {
         return None;

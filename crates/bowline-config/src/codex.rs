@@ -37,7 +37,7 @@ fn entry(context: &Context<'_>, member: &Member) -> Option<Entry> {
     builder.finish(launch)
 }
 
-/// A value that Codex takes as it is, since it replaces no variables.
+/// Escapes a value, because Codex does not expand variables.
 fn literal(value: &str) -> String {
     value.replace("${", "$${")
 }
@@ -59,7 +59,7 @@ fn command(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
     for text in env.values_mut() {
         text.value = text.value.as_deref().map(literal);
     }
-    // Variables that are passed on by their names.
+    // Variables that are passed on by name.
     for name in fields.strings("env_vars", &json!(["NAME"])).unwrap_or_default() {
         let value = Some(format!("${{{}:-}}", name.value));
         env.entry(name.value).or_insert(Located { value, origin: name.origin });

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::environment::Commands;
 
-/// How much a command may print.
+/// The maximum number of bytes that a command may print.
 const MAX_OUTPUT: u64 = 64 * 1024;
 
 /// Runs commands as child processes, with the environment of this process and no standard input.
@@ -18,14 +18,14 @@ pub struct ChildCommands {
 }
 
 impl ChildCommands {
-    /// Runs commands that may take that long.
+    /// Creates a runner with this time limit per command.
     pub fn new(timeout: Duration) -> Self {
         Self { timeout }
     }
 }
 
 impl Default for ChildCommands {
-    /// Ten seconds: long enough for a secret store that asks for a fingerprint.
+    /// Ten seconds are enough for a secret store that asks for a fingerprint.
     fn default() -> Self {
         Self::new(Duration::from_secs(10))
     }
@@ -44,7 +44,7 @@ impl Commands for ChildCommands {
             .map_err(|error| format!("cannot start `{program}`: {error}"))?;
         let stdout = child.stdout.take();
         let (sender, receiver) = mpsc::channel();
-        // The reader ends with the pipe, which the kill below closes; its result is dropped if it comes too late.
+        // The reader ends when the pipe closes, at the latest after the kill below. A late result is dropped.
         let reader = thread::spawn(move || {
             let mut output = Vec::new();
             let read = stdout.map_or(Ok(0), |stdout| stdout.take(MAX_OUTPUT + 1).read_to_end(&mut output));
@@ -68,14 +68,14 @@ impl Commands for ChildCommands {
     }
 }
 
-/// Waits for the end of a process, which has closed its output or has no time left; kills it at the deadline.
+/// Waits for a process that has closed its output or has no time left, and kills it at the deadline.
 fn wait(child: &mut Child, deadline: Instant) -> io::Result<Option<ExitStatus>> {
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
         if Instant::now() >= deadline {
-            // A process that cannot be killed has ended already.
+            // A process that cannot be killed has already ended.
             child.kill().ok();
             child.wait()?;
             return Ok(None);
@@ -84,7 +84,7 @@ fn wait(child: &mut Child, deadline: Instant) -> io::Result<Option<ExitStatus>> 
     }
 }
 
-/// Splits a command line at spaces, with quotes and backslashes as shells have them but nothing else of a shell.
+/// Splits a command line at spaces. Quotes and backslashes work as in a shell; nothing else does.
 pub(crate) fn split_words(line: &str) -> Result<Vec<String>, &'static str> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -96,7 +96,7 @@ pub(crate) fn split_words(line: &str) -> Result<Vec<String>, &'static str> {
             (Some('\''), _) => word.get_or_insert_default().push(c),
             (_, '\\') => {
                 let next = characters.next().ok_or("trailing backslash")?;
-                // In double quotes a backslash is itself before anything but a quote or a backslash.
+                // In double quotes, a backslash escapes only a quote or a backslash.
                 if quote.is_some() && !matches!(next, '"' | '\\') {
                     word.get_or_insert_default().push('\\');
                 }
@@ -170,7 +170,7 @@ mod tests {
             let runner = ChildCommands::new(Duration::from_millis(20));
             let words = ["sleep", "600"].map(str::to_owned);
             assert_eq!(runner.run(&words).unwrap_err(), "`sleep` timed out after 20ms");
-            // Nor may it hide behind a closed output.
+            // A process that closes its output is killed, too.
             let words = ["sh", "-c", "exec >&-; exec sleep 600"].map(str::to_owned);
             assert_eq!(runner.run(&words).unwrap_err(), "`sh` timed out after 20ms");
         }

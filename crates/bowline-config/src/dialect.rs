@@ -7,7 +7,7 @@ use super::node::{Node, Value};
 use super::report::{Format, Report};
 use bowline_text::nearest;
 
-/// The dialects of configuration files.
+/// The supported dialects of configuration files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Dialect {
@@ -44,7 +44,7 @@ impl fmt::Display for Dialect {
 const ROOTS: [&str; 6] = ["mcpServers", "servers", "context_servers", "extensions", "packages", "remotes"];
 
 impl Dialect {
-    /// The dialect of a file by what is in it, and by its name where that leaves a doubt.
+    /// Recognizes the dialect of a file by its content, and by its name if the content is ambiguous.
     pub(crate) fn recognize(path: &Path, root: &Node, format: Format, report: &Report) -> Option<Self> {
         if format == Format::Toml {
             if root.get("mcp_servers").is_some() {
@@ -62,7 +62,7 @@ impl Dialect {
             |name: &str, wanted: fn(&Value) -> bool| root.get(name).is_some_and(|node| wanted(&node.value));
         let object: fn(&Value) -> bool = |value| matches!(value, Value::Object(_));
         let array: fn(&Value) -> bool = |value| matches!(value, Value::Array(_));
-        // The registry names its servers, so `packages` of another tool is not taken for one.
+        // Entries of the registry have names; this excludes `packages` of other tools.
         let registry = (is("packages", array) || is("remotes", array)) && root.get("name").is_some();
         if registry || file == "server.json" {
             return Some(Self::Registry);
@@ -70,7 +70,7 @@ impl Dialect {
         if root.get("context_servers").is_some() {
             return Some(Self::Zed);
         }
-        // In VS Code's own file `servers` counts; elsewhere `mcpServers` is the older and commoner word.
+        // In a file of VS Code `servers` takes precedence; elsewhere `mcpServers` is more common.
         let of_vs_code =
             path.components().any(|part| part.as_os_str() == ".vscode" || part.as_os_str() == "Code");
         if root.get("servers").is_some() && (of_vs_code || root.get("mcpServers").is_none()) {

@@ -2,21 +2,21 @@
 
 use super::model::Config;
 
-/// The difference between two configurations, by the names of servers.
+/// The difference between two configurations, by server name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Diff {
-    /// Servers that are new.
+    /// New servers.
     pub added: Vec<String>,
-    /// Servers that are gone.
+    /// Servers that were removed.
     pub removed: Vec<String>,
-    /// Servers that are reached or treated differently.
+    /// Servers whose command, URL or settings differ.
     pub changed: Vec<String>,
     /// Sections that differ, such as `gateway`.
     pub sections: Vec<&'static str>,
 }
 
 impl Diff {
-    /// Whether nothing changed.
+    /// Returns whether there is no difference.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty()
             && self.removed.is_empty()
@@ -25,7 +25,24 @@ impl Diff {
     }
 }
 
-/// Says what `new` changes about `old`. Where something is written does not count, only what.
+/// Compares two configurations. Only values count, not where they are written.
+///
+/// ```
+/// use bowline_config::{Config, Environment, Loader, Scope, Source, diff};
+/// use std::{collections::BTreeMap, path::PathBuf};
+///
+/// fn load(text: &str) -> Config {
+///     let files = BTreeMap::from([(PathBuf::from("bowline.toml"), text.to_owned())]);
+///     let environment = Environment::new([("HOME", "/srv/ada")]);
+///     Loader::new(environment).source(Source::new("bowline.toml", Scope::User)).load(&files)
+/// }
+///
+/// let old = load("[servers.time]\ncommand = \"uvx\"\n");
+/// let new = load("[servers.time]\ncommand = \"npx\"\n[servers.web]\nurl = \"https://web.example/mcp\"\n");
+/// let diff = diff(&old, &new);
+/// assert_eq!(diff.added, ["web"]);
+/// assert_eq!(diff.changed, ["time"]);
+/// ```
 pub fn diff(old: &Config, new: &Config) -> Diff {
     let mut diff = Diff::default();
     for upstream in &new.upstreams {

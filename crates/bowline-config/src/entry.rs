@@ -20,10 +20,10 @@ use bowline_policy::Pattern;
 use bowline_proto::uri::UrlParts;
 use bowline_text::hidden_characters;
 
-/// Names that stand for something else: the host itself, and what Claude Code keeps for itself.
+/// Reserved names: the host itself, and a name that Claude Code uses.
 const RESERVED: [&str; 2] = ["bowline", "workspace"];
 
-/// What is the same for all entries of a file.
+/// The context that all entries of a file share.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) path: &'a Path,
@@ -36,11 +36,11 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Where relative paths of the file begin.
+    /// Returns the base directory of relative paths in the file.
     pub(crate) fn base(&self) -> PathBuf {
         let beside = self.path.parent().unwrap_or_else(|| Path::new("")).to_path_buf();
         match (self.dialect, self.scope, self.environment.workspace()) {
-            // Files of editors lie in folders of their own and mean the project.
+            // These files are in a directory of the editor, but their paths are relative to the project.
             (
                 Dialect::McpServers | Dialect::VsCode | Dialect::Zed,
                 Scope::Project | Scope::Local,
@@ -51,14 +51,14 @@ impl Context<'_> {
     }
 }
 
-/// An entry of a file, complete but for what other files say about the same server.
+/// An entry of one file, before it is merged with other files.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) origin: Origin,
     pub(crate) scope: Scope,
     pub(crate) dialect: Dialect,
-    /// Absent where the entry only adjusts a server of another file.
+    /// Absent if the entry only adjusts a server of another file.
     pub(crate) launch: Option<Launch>,
     pub(crate) settings: UpstreamSettings,
     pub(crate) uses: BTreeSet<String>,
@@ -67,7 +67,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// The server the entry describes; the entry itself if it describes none.
+    /// Returns the server that the entry defines, or the entry itself if it defines none.
     pub(crate) fn into_upstream(self) -> Result<UpstreamConfig, Box<Self>> {
         match self.launch {
             Some(launch) => Ok(UpstreamConfig {
@@ -86,7 +86,7 @@ impl Entry {
     }
 }
 
-/// What the dialect calls the members of a command.
+/// The names of the members of a command in a dialect.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Names {
     pub(crate) program: &'static str,
@@ -95,7 +95,7 @@ pub(crate) struct Names {
     pub(crate) env_file: &'static str,
 }
 
-/// The command of an entry as it is written.
+/// The command of an entry before variables are expanded.
 #[derive(Debug)]
 pub(crate) struct WrittenCommand {
     pub(crate) names: Names,
@@ -106,7 +106,7 @@ pub(crate) struct WrittenCommand {
     pub(crate) cwd: Option<Located<String>>,
 }
 
-/// An entry that is being read.
+/// Reads one entry.
 #[derive(Debug)]
 pub(crate) struct EntryBuilder<'a> {
     pub(crate) context: &'a Context<'a>,
@@ -121,7 +121,7 @@ pub(crate) struct EntryBuilder<'a> {
 }
 
 impl<'a> EntryBuilder<'a> {
-    /// Begins to read the entry of that member; `None` if it is no object or its name cannot be used.
+    /// Starts to read an entry. Returns `None` if it is not an object or its name is invalid.
     pub(crate) fn begin(context: &'a Context<'a>, parent: &str, member: &'a Member) -> Option<Self> {
         Self::named(context, format!("{parent}.{}", member.name), &member.name, &member.origin, &member.node)
     }
@@ -156,7 +156,7 @@ impl<'a> EntryBuilder<'a> {
         self.context.report
     }
 
-    /// Makes a setting if the member was there.
+    /// Applies a setting if the member is present.
     pub(crate) fn set<T>(
         &mut self,
         name: &str,
@@ -169,7 +169,7 @@ impl<'a> EntryBuilder<'a> {
         }
     }
 
-    /// Sets whether the server is used. Variables of one that is not may be unset.
+    /// Sets whether the server is enabled. Variables of a disabled server may be unset.
     pub(crate) fn enable(&mut self, located: Option<Located<bool>>) {
         self.set("enabled", located, |settings, value| settings.enabled = value);
         if !self.settings.enabled {
@@ -177,14 +177,14 @@ impl<'a> EntryBuilder<'a> {
         }
     }
 
-    /// A list of patterns for the names of tools.
+    /// Reads a list of patterns for tool names.
     pub(crate) fn patterns(&self, name: &str) -> Option<Located<Vec<Pattern>>> {
         let strings = self.fields.strings(name, &json!(["read_*"]))?;
         let origin = self.fields.get(name)?.origin.clone();
         Some(Located { value: strings.into_iter().map(|text| Pattern::new(text.value)).collect(), origin })
     }
 
-    /// A setting that loosens something, which a project may not do to its user.
+    /// Reads a setting that loosens restrictions. Ignored in project files.
     pub(crate) fn own<T>(&self, name: &str, located: Option<Located<T>>) -> Option<Located<T>> {
         let located = located?;
         if self.context.scope.is_own() {
@@ -199,7 +199,7 @@ impl<'a> EntryBuilder<'a> {
         None
     }
 
-    /// The command with its variables replaced.
+    /// Builds the command, with its variables expanded.
     pub(crate) fn command(&self, written: &WrittenCommand) -> Option<CommandLaunch> {
         let report = self.report();
         let field = |name: &str| self.fields.at(name);
@@ -274,7 +274,7 @@ impl<'a> EntryBuilder<'a> {
         Some(launch)
     }
 
-    /// The URL and headers with their variables replaced.
+    /// Builds the URL and headers, with their variables expanded.
     pub(crate) fn url(
         &self,
         name: &str,
@@ -298,7 +298,7 @@ impl<'a> EntryBuilder<'a> {
             let written = value.value.as_deref().unwrap_or_default();
             match self.expander.text(written, &value.origin, &path, Class::Private) {
                 Some(text) if text.expose().chars().any(|c| c.is_control() && c != '\t') => {
-                    // A line break would begin a header of its own.
+                    // A line break would start another header.
                     report.error(&value.origin, &path, "the header value contains a control character");
                     whole = false;
                 }
@@ -327,7 +327,7 @@ impl<'a> EntryBuilder<'a> {
         whole.then_some(UrlLaunch { url: text, headers: values, headers_helper: None, prefer, oauth: None })
     }
 
-    /// Tells of members that are known and have no effect, so that nobody relies on them.
+    /// Reports known members that have no effect, so that nobody relies on them.
     fn tell_without_effect(&self) {
         for (name, reason) in [
             ("sandboxEnabled", "the server runs without a sandbox"),
@@ -343,7 +343,7 @@ impl<'a> EntryBuilder<'a> {
         }
     }
 
-    /// The entry, unless something in it was wrong.
+    /// Returns the entry, unless it has errors.
     pub(crate) fn finish(mut self, launch: Option<Launch>) -> Option<Entry> {
         self.tell_without_effect();
         self.unknown.extend(self.fields.finish());
@@ -391,7 +391,7 @@ fn is_url(url: &str) -> bool {
     }
     match parts.scheme.to_ascii_lowercase().as_str() {
         "http" | "https" => !parts.host.is_empty(),
-        // Sockets of this machine, as VS Code writes them.
+        // Local sockets, in the notation of VS Code.
         "unix" | "pipe" => parts.authority.is_empty() && parts.tail.starts_with('/') && parts.tail.len() > 1,
         _ => false,
     }

@@ -1,4 +1,4 @@
-//! Reads files of variables, as named by `envFile`.
+//! Reads files of environment variables, as named by `envFile`.
 
 use std::io;
 use std::path::Path;
@@ -8,19 +8,19 @@ use super::open::read_regular;
 use super::report::ConfigError;
 use super::text::Text;
 
-/// How long a file of variables may be.
+/// The maximum size of an environment file.
 const LONGEST: usize = 1 << 20;
 
-/// The text of a file of variables. What has no end, or waits for somebody to write it, is none.
+/// Reads the text of an environment file. Fails for devices and pipes, which may never end.
 pub fn read_env_file(path: &Path) -> io::Result<String> {
     let bytes = read_regular(path, LONGEST)?;
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "expected UTF-8"))
 }
 
-/// Reads `NAME=value` lines: `export` and comments are allowed, single quotes take everything as it is, double quotes
-/// take `\n`, `\t`, `\"` and `\\`. Nothing is expanded. Values are secrets.
+/// Parses `NAME=value` lines. `export` and comments are allowed. Single-quoted values are literal; double-quoted values
+/// may contain `\n`, `\t`, `\"` and `\\`. Variables are not expanded. Values are secrets.
 ///
-/// Lines that cannot be read are in the second list; the others count nevertheless.
+/// The second list reports invalid lines; the other lines are still used.
 pub fn parse_env_file(path: &Path, text: &str) -> (Vec<(String, Text)>, Vec<ConfigError>) {
     let file = std::sync::Arc::from(path);
     let (mut variables, mut errors) = (Vec::new(), Vec::new());
@@ -44,7 +44,7 @@ pub fn parse_env_file(path: &Path, text: &str) -> (Vec<(String, Text)>, Vec<Conf
             Some((name, value)) => variables.push((name.to_owned(), Text::secret(value, "***", origin))),
             None => errors.push(ConfigError {
                 origin,
-                // The line itself may be a secret and is not repeated.
+                // The line may be a secret, so the error does not repeat it.
                 field: String::new(),
                 message: "expected a line such as `NAME=value`".to_owned(),
                 help: Some(
@@ -61,7 +61,7 @@ fn unquote(value: &str) -> Option<String> {
         return None;
     }
     let Some(quote) = value.chars().next().filter(|c| matches!(c, '\'' | '"')) else {
-        // A comment needs a space before it, so that colors and fragments survive.
+        // A comment needs a space before it, so that colors and URL fragments are kept.
         return Some(value.split(" #").next().unwrap_or_default().trim_end().to_owned());
     };
     let mut result = String::new();

@@ -1,11 +1,11 @@
-//! The values that a configuration can refer to: variables, inputs and commands.
+//! The values that a configuration can refer to: environment variables, inputs and commands.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The operating system the configuration is for, as far as paths differ.
+/// The operating system, as far as paths differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Platform {
     /// Linux and its relatives.
@@ -17,7 +17,7 @@ pub enum Platform {
 }
 
 impl Platform {
-    /// The system this program was built for.
+    /// Returns the platform that this program was built for.
     pub const fn current() -> Self {
         if cfg!(windows) {
             Self::Windows
@@ -28,7 +28,7 @@ impl Platform {
         }
     }
 
-    /// What separates the parts of a path.
+    /// Returns the path separator.
     pub const fn separator(self) -> &'static str {
         match self {
             Self::Linux | Self::MacOs => "/",
@@ -37,27 +37,27 @@ impl Platform {
     }
 }
 
-/// A value that only a person or their secret store can give.
+/// A value that the user or a secret store provides.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Input {
-    /// The name it is asked for by.
+    /// The identifier of the input.
     pub id: String,
-    /// The file that asks for it. What was stored for one file is not for another one that uses the same name.
+    /// The file that declares it. A value stored for one file is not used for another file with the same identifier.
     pub file: Option<PathBuf>,
-    /// The server that needs it, where only one does.
+    /// The server that needs it, if there is only one.
     pub server: Option<String>,
-    /// What to ask.
+    /// The prompt for the user.
     pub description: Option<String>,
-    /// Whether the answer is a secret.
+    /// Whether the value is a secret.
     pub password: bool,
-    /// What is taken without an answer.
+    /// The default value.
     pub default: Option<String>,
-    /// The answers to choose from; any text if empty.
+    /// The allowed values. If empty, any text is allowed.
     pub choices: Vec<String>,
 }
 
 impl fmt::Debug for Input {
-    /// What is taken without an answer may be a secret.
+    /// The default value may be a secret.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Input")
@@ -71,9 +71,9 @@ impl fmt::Debug for Input {
     }
 }
 
-/// Where the values of inputs come from: a secret store, or a dialog.
+/// A source of input values, such as a secret store or a dialog.
 pub trait Inputs: Send + Sync {
-    /// The value, or `None` if there is none; the default of the input applies then.
+    /// Returns the value of an input. With `None`, the default of the input applies.
     fn value(&self, input: &Input) -> Option<String>;
 }
 
@@ -85,11 +85,11 @@ impl Inputs for BTreeMap<String, String> {
 
 /// Runs the command of a `${cmd:…}` variable.
 pub trait Commands: Send + Sync {
-    /// Runs the program with its arguments, without a shell, and gives what it printed; the error says what failed.
+    /// Runs the program with its arguments, without a shell, and returns its output. The error says what failed.
     fn run(&self, words: &[String]) -> Result<String, String>;
 }
 
-/// What variables stand for. Nothing is read from the process: the caller says it all.
+/// The values of variables. Nothing is read from the process; the caller provides everything.
 #[derive(Clone)]
 pub struct Environment {
     variables: BTreeMap<String, String>,
@@ -102,7 +102,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// An environment with those variables; the home directory is taken from them (`HOME`, `USERPROFILE`).
+    /// Creates an environment with these variables. The home directory is taken from `HOME` or `USERPROFILE`.
     pub fn new<I, K, V>(variables: I) -> Self
     where
         I: IntoIterator<Item = (K, V)>,
@@ -129,37 +129,37 @@ impl Environment {
         self
     }
 
-    /// Sets the folder that is worked in.
+    /// Sets the workspace directory.
     pub fn with_workspace(mut self, workspace: impl Into<PathBuf>) -> Self {
         self.workspace = Some(workspace.into());
         self
     }
 
-    /// Adds a folder of a workspace that has several, for `${workspaceFolder:name}`.
+    /// Adds a folder of a multi-root workspace, for `${workspaceFolder:name}`.
     pub fn with_folder(mut self, name: impl Into<String>, folder: impl Into<PathBuf>) -> Self {
         self.folders.insert(name.into(), folder.into());
         self
     }
 
-    /// Sets the system whose path separator counts.
+    /// Sets the platform, which determines the path separator.
     pub fn with_platform(mut self, platform: Platform) -> Self {
         self.platform = platform;
         self
     }
 
-    /// Sets where the values of inputs come from.
+    /// Sets the source of input values.
     pub fn with_inputs(mut self, inputs: impl Inputs + 'static) -> Self {
         self.inputs = Arc::new(inputs);
         self
     }
 
-    /// Allows `${cmd:…}` in files that are not of a project, and says how commands are run.
+    /// Enables `${cmd:…}` in files that do not belong to a project, and sets how commands are run.
     pub fn with_commands(mut self, commands: impl Commands + 'static) -> Self {
         self.commands = Some(Arc::new(commands));
         self
     }
 
-    /// The variable of that name. Windows does not tell apart the case of names, so neither do we there.
+    /// Returns the value of a variable. On Windows, names are case-insensitive.
     pub fn variable(&self, name: &str) -> Option<&str> {
         if let Some(value) = self.variables.get(name) {
             return Some(value);
@@ -173,32 +173,32 @@ impl Environment {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The names of all variables.
+    /// Returns the names of all variables.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.variables.keys().map(String::as_str)
     }
 
-    /// The home directory.
+    /// Returns the home directory.
     pub fn home(&self) -> Option<&Path> {
         self.home.as_deref()
     }
 
-    /// The folder that is worked in.
+    /// Returns the workspace directory.
     pub fn workspace(&self) -> Option<&Path> {
         self.workspace.as_deref()
     }
 
-    /// The folder of that name, in a workspace that has several.
+    /// Returns a folder of a multi-root workspace.
     pub fn folder(&self, name: &str) -> Option<&Path> {
         self.folders.get(name).map(PathBuf::as_path)
     }
 
-    /// The system.
+    /// Returns the platform.
     pub fn platform(&self) -> Platform {
         self.platform
     }
 
-    /// The value of an input, if somebody gives one.
+    /// Returns the value of an input, if there is one.
     pub fn input(&self, input: &Input) -> Option<String> {
         self.inputs.value(input)
     }
@@ -209,7 +209,7 @@ impl Environment {
 }
 
 impl fmt::Debug for Environment {
-    /// Names only: the values of the environment are secrets.
+    /// Shows only names, because the values are secrets.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Environment")

@@ -11,52 +11,52 @@ use super::report::{Origin, Report};
 use super::text::{Text, mask_url, secret_part};
 use bowline_text::nearest;
 
-/// How deep defaults may contain variables of their own.
+/// The maximum nesting of variables in defaults.
 const MAX_NESTING: usize = 8;
 
 /// How much of a string may be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// What is written in the file may be shown, what variables stand for may not.
+    /// The text of the file may be shown, the values of variables may not.
     Open,
-    /// Nothing but the names of variables may be shown.
+    /// Only the names of variables may be shown.
     Private,
-    /// As [`Class::Open`], but for the password and the query.
+    /// Like [`Class::Open`], without the password and the query.
     Url,
 }
 
-/// What to do about a variable that stands for nothing.
+/// How to treat a variable without a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 #[non_exhaustive]
 pub enum Strictness {
-    /// It is an error, and the server is left out.
+    /// It is an error, and the server is dropped.
     #[default]
     Strict,
-    /// It stays in the text as it is written.
+    /// It stays in the text unchanged.
     Lenient,
 }
 
-/// Replaces the variables of one entry.
+/// Expands the variables of one entry.
 #[derive(Debug)]
 pub(crate) struct Expander<'a> {
     pub(crate) environment: &'a Environment,
     pub(crate) inputs: &'a BTreeMap<String, Input>,
-    /// Variables that the entry itself defines; they come before those of the environment.
+    /// Variables that the entry itself defines; they take precedence over the environment.
     pub(crate) locals: BTreeMap<String, String>,
     pub(crate) scope: Scope,
     pub(crate) strictness: Strictness,
     pub(crate) report: &'a Report,
-    /// The variables of the environment that were asked for.
+    /// The environment variables that were used.
     pub(crate) used: RefCell<BTreeSet<String>>,
 }
 
-/// A piece of a string.
+/// A part of a string.
 #[derive(Debug)]
 enum Segment<'t> {
     Literal(&'t str),
-    /// What is between `${` and `}`.
+    /// The text between `${` and `}`.
     Reference(&'t str),
-    /// A `${` without its `}`.
+    /// A `${` without `}`.
     Broken(&'t str),
 }
 
@@ -79,7 +79,7 @@ impl Unresolved {
 }
 
 impl Expander<'_> {
-    /// The text with its variables replaced; `None` after reporting one that stands for nothing.
+    /// Expands the variables in a text. Reports a variable without a value and returns `None`.
     pub(crate) fn text(&self, written: &str, origin: &Origin, field: &str, class: Class) -> Option<Text> {
         let resolved = self.resolve(written, origin, field)?;
         let (shown, masked) = match class {
@@ -93,7 +93,7 @@ impl Expander<'_> {
         Some(finish(resolved, shown, masked, origin).written_as(written))
     }
 
-    /// An argument of a command, which is a secret after an option that takes one.
+    /// Expands an argument of a command. It is a secret if the option before it takes one.
     pub(crate) fn argument(
         &self,
         previous: Option<&str>,
@@ -113,7 +113,7 @@ impl Expander<'_> {
         Some(finish(resolved, shown, masked, origin).written_as(written))
     }
 
-    /// A path: `~` is the home directory, and a relative path begins at `base`.
+    /// Expands a path. `~` is the home directory, and a relative path starts at `base`.
     pub(crate) fn path(&self, written: &str, origin: &Origin, field: &str, base: &Path) -> Option<Text> {
         let text = self.text(written, origin, field, Class::Open)?;
         let value = absolute(text.expose(), self.environment.home(), base);
@@ -251,7 +251,7 @@ impl Expander<'_> {
     }
 
     fn command(&self, line: &str) -> Result<Resolved, Unresolved> {
-        // A file that comes with a project must not run anything by being read.
+        // Reading a project file must not run anything.
         if self.scope == Scope::Project {
             return Err(Unresolved::new(
                 "`${cmd:…}` is not allowed in project files",
@@ -276,8 +276,8 @@ impl Expander<'_> {
         Ok(Resolved { value: value.strip_suffix('\r').unwrap_or(value).to_owned(), secret: true })
     }
 
-    /// The value of an input that has the name of a variable: from the inputs, else from the environment. `None`
-    /// after reporting that there is none, or silently where that is no error.
+    /// Returns the value of an input that is named like a variable: from the inputs, or else from the environment. If
+    /// there is none, reports it, unless that is not an error, and returns `None`.
     pub(crate) fn named_input(&self, input: &Input, origin: &Origin, field: &str) -> Option<String> {
         self.used.borrow_mut().insert(input.id.clone());
         let from_environment = self.environment.variable(&input.id).map(str::to_owned);
@@ -320,7 +320,7 @@ fn finish(resolved: Resolved, shown: String, masked: bool, origin: &Origin) -> T
     }
 }
 
-/// The text with everything but the names of its variables hidden.
+/// Masks everything in a text except the names of its variables.
 fn mask(written: &str) -> String {
     let mut shown = String::new();
     for segment in segments(written) {
@@ -339,7 +339,7 @@ fn mask(written: &str) -> String {
     shown
 }
 
-/// Splits a string at its variables; `$${` begins none.
+/// Splits a string at its variables. `$${` is an escaped `${`.
 fn segments(written: &str) -> Vec<Segment<'_>> {
     let mut result = Vec::new();
     let mut rest = written;
@@ -368,7 +368,7 @@ fn segments(written: &str) -> Vec<Segment<'_>> {
     result
 }
 
-/// How long the variable at the beginning of the text is, with those inside of it.
+/// Returns the length of the variable at the start of the text, including nested ones.
 fn reference_length(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut previous = ' ';
@@ -391,11 +391,11 @@ fn reference_length(text: &str) -> Option<usize> {
 fn is_name(text: &str) -> bool {
     let mut characters = text.chars();
     characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
-        // Windows has names such as `ProgramFiles(x86)`.
+        // Windows has variables such as `ProgramFiles(x86)`.
         && characters.all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '(' | ')'))
 }
 
-/// The path with `~` replaced, beginning at `base` if it is relative.
+/// Replaces `~` in a path, and makes it absolute with `base`.
 pub(crate) fn absolute(path: &str, home: Option<&Path>, base: &Path) -> String {
     let joined = match (path.strip_prefix('~'), home) {
         (Some(""), Some(home)) => home.to_path_buf(),

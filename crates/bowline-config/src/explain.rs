@@ -15,8 +15,22 @@ use bowline_policy::{Consent, Pattern};
 use bowline_search::DisclosureMode;
 use bowline_text::visible;
 
-/// Writes the configuration in the notation of `bowline.toml`, with the origin of each value behind it. Values that
-/// nobody wrote are marked as defaults; secrets are masked.
+/// Writes the configuration as `bowline.toml`, with the origin of each value. Defaults are marked, and secrets are
+/// masked.
+///
+/// ```
+/// use bowline_config::{Environment, Loader, Scope, Source, explain};
+/// use std::{collections::BTreeMap, path::PathBuf};
+///
+/// let text = r#"{ "mcpServers": { "time": { "command": "uvx", "env": { "API_KEY": "hunter22" } } } }"#;
+/// let files = BTreeMap::from([(PathBuf::from("mcp.json"), text.to_owned())]);
+/// let environment = Environment::new([("HOME", "/srv/ada")]);
+/// let config = Loader::new(environment).source(Source::new("mcp.json", Scope::User)).load(&files);
+///
+/// let explained = explain(&config);
+/// assert!(explained.contains("[servers.time]"));
+/// assert!(!explained.contains("hunter22"));
+/// ```
 pub fn explain(config: &Config) -> String {
     let mut page = Page { text: String::new(), origins: &config.origins, prefix: String::new() };
     for upstream in &config.upstreams {
@@ -30,17 +44,17 @@ pub fn explain(config: &Config) -> String {
     page.text
 }
 
-/// The page that is being written.
+/// The output.
 #[derive(Debug)]
 struct Page<'a> {
     text: String,
     origins: &'a BTreeMap<String, Origin>,
-    /// What comes before a name in the map of origins.
+    /// The prefix of names in the map of origins.
     prefix: String,
 }
 
 impl Page<'_> {
-    /// Adds a line; what files say cannot break it, nor hide in it.
+    /// Adds a line. Control characters from files cannot break it or hide in it.
     fn push<const N: usize>(&mut self, parts: [&str; N]) {
         self.text.extend(parts.map(visible));
         self.text.push('\n');
@@ -58,14 +72,14 @@ impl Page<'_> {
         self.push([name, " = ", value, "  # ", origin]);
     }
 
-    /// A value whose origin is known by its name, or that nobody wrote.
+    /// Writes a value with its origin, or marks it as a default.
     fn value(&mut self, name: &str, value: &serde_json::Value) {
         let origin = self.origins.get(&format!("{}{name}", self.prefix));
         let origin = origin.map_or_else(|| "default".to_owned(), Origin::short);
         self.line(name, &value.to_string(), &origin);
     }
 
-    /// A value that is worth a line only if somebody wrote it.
+    /// Writes a value only if a file sets it.
     fn written(&mut self, name: &str, value: &serde_json::Value) {
         if self.origins.contains_key(&format!("{}{name}", self.prefix)) {
             self.value(name, value);
@@ -311,7 +325,7 @@ fn explain_rule(page: &mut Page<'_>, rule: &RuleConfig) {
     }
 }
 
-/// A name as TOML writes it, in quotes where it has to be; control characters are escaped by them.
+/// Formats a name as a TOML key, quoted if necessary. Quoting escapes control characters.
 fn key(name: &str) -> String {
     let bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
     if bare { name.to_owned() } else { json!(name).to_string() }

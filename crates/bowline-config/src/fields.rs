@@ -12,14 +12,14 @@ use super::report::{NoticeKind, Origin, Report};
 use super::text::{names_a_secret, shown_words};
 use bowline_text::nearest;
 
-/// A value and where it was written.
+/// A value and its position.
 #[derive(Debug, Clone)]
 pub(crate) struct Located<T> {
     pub(crate) value: T,
     pub(crate) origin: Origin,
 }
 
-/// The members of one object and which of them were asked for.
+/// The members of an object. Keeps track of those that were read.
 #[derive(Debug)]
 pub(crate) struct Fields<'n> {
     pub(crate) path: String,
@@ -30,7 +30,7 @@ pub(crate) struct Fields<'n> {
 }
 
 impl<'n> Fields<'n> {
-    /// The members of `node`, which has to be an object; `None` after reporting that it is not.
+    /// Returns the members of `node`. Reports an error and returns `None` if it is not an object.
     pub(crate) fn new(node: &'n Node, path: impl Into<String>, report: &'n Report) -> Option<Self> {
         let path = path.into();
         let Some(members) = node.as_object() else {
@@ -48,25 +48,25 @@ impl<'n> Fields<'n> {
         Some(Self { path, origin: &node.origin, report, members, asked: RefCell::default() })
     }
 
-    /// The path of a member.
+    /// Returns the path of a member.
     pub(crate) fn at(&self, name: &str) -> String {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
 
-    /// The member of that name; `null` counts as absent.
+    /// Returns the member with this name. `null` counts as absent.
     pub(crate) fn get(&self, name: &str) -> Option<&'n Node> {
         self.keep(&[name]);
         let member = self.members.iter().find(|member| member.name == name)?;
         (member.node.value != Value::Null).then_some(&member.node)
     }
 
-    /// The first of the names that is there, for members that dialects call differently.
+    /// Returns the first of these members that is present, for members with several names.
     pub(crate) fn first<'a>(&self, names: &[&'a str]) -> Option<(&'a str, &'n Node)> {
         let found: Vec<_> = names.iter().filter_map(|name| Some((*name, self.get(name)?))).collect();
         found.first().copied()
     }
 
-    /// Asks for members only to keep them.
+    /// Marks members as known without reading them.
     pub(crate) fn keep(&self, names: &[&str]) {
         #[cfg(test)]
         requested_keys::note(names.iter().map(|name| self.at(name)));
@@ -77,17 +77,17 @@ impl<'n> Fields<'n> {
         self.members.iter().any(|member| member.name == name && member.node.value != Value::Null)
     }
 
-    /// A member that is there, without counting it as known.
+    /// Returns a member without marking it as known.
     pub(crate) fn look(&self, name: &str) -> Option<&'n Node> {
         self.members.iter().find(|member| member.name == name).map(|member| &member.node)
     }
 
-    /// Where the name of a member is written, or the object itself.
+    /// Returns the position of a member's name, or of the object if there is none.
     pub(crate) fn name_origin(&self, name: &str) -> &'n Origin {
         self.members.iter().find(|member| member.name == name).map_or(self.origin, |member| &member.origin)
     }
 
-    /// Reports a member that is not what it has to be.
+    /// Reports a member with an invalid value.
     pub(crate) fn wrong(&self, node: &Node, name: &str, expected: &str, example: &Json) {
         let help = format!("write {}", self.report.example(name, example));
         self.wrong_with(node, name, expected, help);
@@ -97,7 +97,7 @@ impl<'n> Fields<'n> {
         if reject_duplicates(node, &self.at(name), self.report) {
             return;
         }
-        // Messages end in logs, where a secret that is in the wrong place must not follow.
+        // Errors are logged, and a misplaced value may be a secret.
         let private = ["env", "headers"].iter().any(|map| name.starts_with(map)) || names_a_secret(name);
         let came = match &node.value {
             _ if private => node.kind().to_owned(),
@@ -142,7 +142,7 @@ impl<'n> Fields<'n> {
         Some(Located { value, origin: node.origin.clone() })
     }
 
-    /// A number between 0 and 1.
+    /// Reads a number between 0 and 1.
     pub(crate) fn share(&self, name: &str) -> Option<f64> {
         let node = self.get(name)?;
         let value = match &node.value {
@@ -156,7 +156,7 @@ impl<'n> Fields<'n> {
         value
     }
 
-    /// A duration as text with a unit, or a number that `unit` gives its meaning.
+    /// Reads a duration: text with a unit, or a number in `unit`.
     pub(crate) fn duration(&self, name: &str, unit: Unit) -> Option<Located<Duration>> {
         let node = self.get(name)?;
         let value = match &node.value {
@@ -195,12 +195,12 @@ impl<'n> Fields<'n> {
         Some(Located { value, origin: node.origin.clone() })
     }
 
-    /// One of some words.
+    /// Reads one of several words.
     pub(crate) fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Option<Located<T>> {
         self.choice_among(name, choices, choices.len())
     }
 
-    /// One of some words, the first of which are proposed; the others are understood too.
+    /// Reads one of several words. Error messages suggest only the first `proposed` of them.
     pub(crate) fn choice_among<T: Copy>(
         &self,
         name: &str,
@@ -219,11 +219,11 @@ impl<'n> Fields<'n> {
         None
     }
 
-    /// A list of strings.
+    /// Reads a list of strings.
     pub(crate) fn strings(&self, name: &str, example: &Json) -> Option<Vec<Located<String>>> {
         let node = self.get(name)?;
         let Some(items) = node.as_array() else {
-            // The commonest mistake is the list as one string; what was meant can be shown.
+            // The most common mistake is a list written as one string; the message shows the corrected list.
             let example = match node.as_str() {
                 Some(text) => json!(shown_words(text.split_whitespace())),
                 None => example.clone(),
@@ -252,7 +252,7 @@ impl<'n> Fields<'n> {
         whole.then_some(strings)
     }
 
-    /// A map to strings; numbers and booleans are taken as they are written, `null` as absence where it is allowed.
+    /// Reads a map to strings. Numbers and booleans are converted, and `null` means absent where it is allowed.
     pub(crate) fn map(&self, name: &str, null: Null) -> Option<BTreeMap<String, Located<Option<String>>>> {
         let node = self.get(name)?;
         let Some(members) = node.as_object() else {
@@ -279,7 +279,7 @@ impl<'n> Fields<'n> {
         whole.then_some(map)
     }
 
-    /// Reports what was not asked for as mistakes, where keeping it would change the meaning of the rest.
+    /// Reports unknown members as errors, where ignoring them would change the meaning of the rest.
     pub(crate) fn reject_unknown(&self) {
         let asked = self.asked.borrow();
         for member in self.members.iter().filter(|member| !asked.contains(&member.name)) {
@@ -294,7 +294,8 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// Reports what was not asked for as mistakes if it is nearly one of `names`: what was meant by it protects.
+    /// Reports unknown members as errors if they are probably a typo of one of `names`: the intended setting protects
+    /// the user.
     pub(crate) fn reject_typos(&self, names: &[&str]) {
         let mut asked = self.asked.borrow_mut();
         for member in self.members {
@@ -310,13 +311,13 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// Keeps what was not asked for, and reports each unknown name once in a file.
+    /// Returns the unknown members, and reports each unknown name once per file.
     pub(crate) fn finish(&self) -> Map<String, Json> {
         let asked = self.asked.borrow();
         let mut unknown = Map::new();
         for member in self.members.iter().filter(|member| !asked.contains(&member.name)) {
             unknown.insert(member.name.clone(), member.node.to_json());
-            // Names that begin so are for tools: schemas, comments, extensions.
+            // Members with these prefixes are meant for tools: schemas, comments, extensions.
             if member.name.starts_with(['$', '_']) || member.name.starts_with("x-") {
                 continue;
             }
@@ -333,7 +334,7 @@ impl<'n> Fields<'n> {
         unknown
     }
 
-    /// The raw JSON of members that are known but mean nothing here.
+    /// Returns the raw JSON of members that are known but have no effect.
     pub(crate) fn raw(&self, names: &[&str]) -> Map<String, Json> {
         self.keep(names);
         names
@@ -346,7 +347,7 @@ impl<'n> Fields<'n> {
     }
 }
 
-/// Reports a name that is there twice, if that is what the value is.
+/// Reports a duplicate name, if this value is one.
 fn reject_duplicates(node: &Node, path: &str, report: &Report) -> bool {
     let Value::Twice(line) = node.value else { return false };
     let message = format!("duplicate key, first defined at line {line}");
@@ -354,21 +355,21 @@ fn reject_duplicates(node: &Node, path: &str, report: &Report) -> bool {
     true
 }
 
-/// What a number without a unit counts.
+/// The unit of a number without a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     Seconds,
     Milliseconds,
 }
 
-/// What `null` means in a map.
+/// The meaning of `null` in a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Null {
     IsWrong,
     Unsets,
 }
 
-/// What was asked for since it was last forgotten, so that a test can hold it against the table of keys.
+/// Records the members that were read, so that a test can compare them with the table of keys.
 #[cfg(test)]
 pub(crate) mod requested_keys {
     use std::cell::RefCell;
@@ -378,7 +379,7 @@ pub(crate) mod requested_keys {
         static REQUESTED: RefCell<BTreeSet<String>> = const { RefCell::new(BTreeSet::new()) };
     }
 
-    /// Notes paths, without the numbers of elements.
+    /// Records paths, without indexes of elements.
     pub(super) fn note(paths: impl Iterator<Item = String>) {
         let plain = paths.map(|path| path.split(['[', ']']).step_by(2).collect());
         REQUESTED.with_borrow_mut(|asked| asked.extend(plain));

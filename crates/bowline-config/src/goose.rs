@@ -19,7 +19,7 @@ enum Kind {
     Stdio,
     StreamableHttp,
     Sse,
-    /// Runs inside of Goose.
+    /// Runs inside Goose.
     Inside,
 }
 
@@ -123,7 +123,7 @@ fn command(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
     let cwd = fields.string("cwd", ".");
     let mut env = fields.map("envs", Null::IsWrong).unwrap_or_default();
     for (name, key) in keys(builder) {
-        // What the keyring gave is final text, in which nothing more is to be replaced.
+        // A value of the keyring is literal text; variables in it are not expanded.
         let value = key.value.map(|value| value.replace("${", "$${"));
         env.entry(name).or_insert(Located { value, origin: key.origin });
     }
@@ -154,7 +154,7 @@ fn remote(builder: &mut EntryBuilder<'_>, prefer: Prefer) -> Option<Launch> {
         );
     }
     let headers = builder.fields.map("headers", Null::IsWrong).unwrap_or_default();
-    // Headers refer to the variables of the extension itself.
+    // Headers refer to the variables of the extension.
     let own = builder.fields.map("envs", Null::IsWrong).unwrap_or_default();
     let keys = keys(builder);
     let locals = own.into_iter().chain(keys).filter_map(|(name, value)| Some((name, value.value?)));
@@ -167,7 +167,7 @@ fn remote(builder: &mut EntryBuilder<'_>, prefer: Prefer) -> Option<Launch> {
     builder.url("uri", &url?, &headers, Some(prefer)).map(Launch::Url)
 }
 
-/// The arguments; YAML reads numbers and booleans without quotes, which Goose takes as text.
+/// Reads the arguments. YAML parses unquoted numbers and booleans, which Goose uses as text.
 fn arguments(builder: &EntryBuilder<'_>) -> Vec<Located<String>> {
     let Some(node) = builder.fields.get("args") else { return Vec::new() };
     let text = |item: &Node| match &item.value {
@@ -183,7 +183,7 @@ fn arguments(builder: &EntryBuilder<'_>) -> Vec<Located<String>> {
     scalars.or_else(|| builder.fields.strings("args", &json!(["-y", "some-server"]))).unwrap_or_default()
 }
 
-/// The values of `env_keys`, which Goose has in its keyring: from the inputs, else from the environment.
+/// Returns the values of `env_keys`, which Goose keeps in its keyring: from the inputs, or else from the environment.
 fn keys(builder: &EntryBuilder<'_>) -> BTreeMap<String, Located<Option<String>>> {
     let names = builder.fields.strings("env_keys", &json!(["API_KEY"])).unwrap_or_default();
     let value = |name: Located<String>| {

@@ -1,11 +1,11 @@
-//! What an entry starts or connects to, as text and as protocol types.
+//! The target of an entry, as text and as protocol types.
 
 use super::{Launch, RootConfig, Text, UpstreamConfig};
 use bowline_types::Root;
 
 impl UpstreamConfig {
-    /// What is started or connected to, as text without secrets: the command line, with the folder if the entry names one,
-    /// or the URL. Accepted definitions belong to it, together with the name.
+    /// Returns the target of the entry as text without secrets: the command line, with the directory if the entry names
+    /// one, or the URL. Pinned definitions belong to it, together with the name.
     pub fn identity(&self) -> String {
         let word = |text: &Text| {
             let text = text.shown();
@@ -24,7 +24,7 @@ impl UpstreamConfig {
 }
 
 impl From<&RootConfig> for Root {
-    /// A root as the protocol has it; a path becomes its URI.
+    /// Converts a root to the protocol type. A path becomes a `file:` URI.
     fn from(config: &RootConfig) -> Self {
         let place = config.uri.expose();
         let root = if place.starts_with("file:") { Self::new(place) } else { Self::of_path(place) };

@@ -12,7 +12,7 @@ use serde_json::Number;
 use super::node::{Lines, MAX_DEPTH, Member, Members, Node, Value};
 use super::report::Report;
 
-/// Comments and trailing commas are what editors write; every further liberty would hide a mistake.
+/// Comments and trailing commas are common in files of editors. Further tolerance would hide mistakes.
 const OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_loose_object_property_names: false,
@@ -82,7 +82,7 @@ fn convert(value: ast::Value<'_>, lines: &Lines<'_>, report: &Report, depth: usi
     Some(Node { value, origin })
 }
 
-/// What was expected at the place of the error, and what to write there.
+/// Returns what was expected at the error, and what to write there.
 fn describe(kind: &ParseErrorKind) -> (&'static str, &'static str) {
     match kind {
         ParseErrorKind::ExpectedColonAfterObjectKey => {

@@ -4,15 +4,15 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Section {
-    /// How the table begins, with `NAME` where the user chooses; empty for what stands before all tables.
+    /// The header of the table, with `NAME` for a name that the user chooses. Empty for keys before all tables.
     pub header: &'static str,
-    /// When the keys apply, where that is not always.
+    /// When the keys apply, if not always.
     pub condition: Option<&'static str>,
-    /// What the table is for.
+    /// The purpose of the table.
     pub about: &'static str,
     /// Its keys.
     pub keys: &'static [Key],
-    /// What has to be in the file for an entry to make sense.
+    /// TOML that an entry needs besides its own keys.
     pub(super) beside: &'static str,
 }
 
@@ -22,23 +22,23 @@ pub struct Section {
 pub struct Key {
     /// Its name.
     pub name: &'static str,
-    /// What is written there.
+    /// The type of the value.
     pub kind: &'static str,
-    /// What holds without it.
+    /// What applies if the key is absent.
     pub absent: Absent,
-    /// A value that can be written there, in TOML.
+    /// A valid value, in TOML.
     pub example: &'static str,
-    /// What it means.
+    /// The meaning of the key.
     pub about: &'static str,
 }
 
-/// What holds where a key is absent.
+/// What applies if a key is absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Absent {
-    /// It must not be absent.
+    /// The key is required.
     Required,
-    /// The same as if this was written, in TOML.
+    /// This value, in TOML.
     Default(&'static str),
     /// Nothing is set.
     Nothing,
@@ -499,7 +499,7 @@ const FILE: &[Key] = &[key(
     "Configuration files of any supported client to load first; this file overrides them.",
 )];
 
-/// Every table of the file, in the order of the reference.
+/// All tables of the file, in the order of the reference.
 pub const SECTIONS: &[Section] = &[
     section("", "Keys outside of any table.", FILE),
     Section {

@@ -7,17 +7,17 @@ use super::environment::Platform;
 use super::load::{Presence, Source};
 use super::model::Scope;
 
-/// A place where a client keeps its configuration; there may be no file.
+/// A path where a client keeps its configuration. The file may not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KnownFile {
     /// The client.
     pub client: &'static str,
-    /// What the file is written in.
+    /// The dialect of the file.
     pub dialect: Dialect,
-    /// Whose file it is.
+    /// The scope of the file.
     pub scope: Scope,
-    /// Where it is.
+    /// The path.
     pub path: PathBuf,
 }
 
@@ -27,13 +27,13 @@ impl From<KnownFile> for Source {
     }
 }
 
-/// The places on a system, weakest first: of two files with the same server the later one counts. The host's own file
-/// is the last of each scope.
+/// Returns the known paths, lowest precedence first: if two files define the same server, the later one wins. The
+/// host's own file is the last of each scope.
 pub fn known_files(home: &Path, workspace: Option<&Path>, platform: Platform) -> Vec<KnownFile> {
     let config = home.join(".config");
     let roaming = home.join("AppData").join("Roaming");
     let support = home.join("Library").join("Application Support");
-    // Where programs with a graphical interface keep their settings.
+    // The directory for settings of applications.
     let settings = match platform {
         Platform::Linux => &config,
         Platform::MacOs => &support,
@@ -53,7 +53,7 @@ pub fn known_files(home: &Path, workspace: Option<&Path>, platform: Platform) ->
         Platform::Windows => Path::new(r"C:\Program Files\ClaudeCode"),
     };
     let managed = match platform {
-        // Joining would put this system's separator into another system's path.
+        // `join` would use the separator of this system.
         Platform::Windows => PathBuf::from(r"C:\Program Files\ClaudeCode\managed-mcp.json"),
         Platform::Linux | Platform::MacOs => managed.join("managed-mcp.json"),
     };

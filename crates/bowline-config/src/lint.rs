@@ -7,7 +7,7 @@ use super::fields::Fields;
 use super::report::NoticeKind;
 use super::text::{mask_url, names_a_secret, shown_words};
 
-/// Variables that change which code a program runs or where it finds its parts.
+/// Variables that change which code a program runs, or where it loads code from.
 const REFUSED: [&str; 31] = [
     "PATH",
     "PATHEXT",
@@ -42,7 +42,7 @@ const REFUSED: [&str; 31] = [
     "HOMEPATH",
 ];
 
-/// Further variables that name code: what interpreters load before a program, and where they look for its parts.
+/// Further variables that name code: modules that interpreters load at start, and search paths.
 const LOADS_CODE: [&str; 16] = [
     "BASH_ENV",
     "BUN_OPTIONS",
@@ -62,10 +62,10 @@ const LOADS_CODE: [&str; 16] = [
     "_JAVA_OPTIONS",
 ];
 
-/// Package managers take any of their settings from variables, the place of packages among them.
+/// Package managers take any setting from variables, including the source of packages.
 const SETTINGS_OF_INSTALLERS: [&str; 6] = ["npm_config_", "uv_", "pip_", "pipx_", "git_", "cargo_"];
 
-/// Programs that run code from their arguments, and the arguments that say so.
+/// Programs that run code from their arguments, and the options for that.
 const INTERPRETERS: [(&str, &[&str]); 15] = [
     ("sh", &["-c"]),
     ("bash", &["-c", "-lc", "-ic"]),
@@ -84,11 +84,11 @@ const INTERPRETERS: [(&str, &[&str]); 15] = [
     ("ruby", &["-e"]),
 ];
 
-/// Whether the command is one program; a whole command line is the commonest mistake there is.
+/// Checks that the command is a single program. A whole command line is the most common mistake.
 pub(crate) fn single_program(command: &WrittenCommand, fields: &Fields<'_>) -> bool {
     let written = &command.program.value;
     let first = written.split_whitespace().next().unwrap_or_default();
-    // A space in a path is a space in a path.
+    // A path may contain spaces.
     if !written.trim().contains(char::is_whitespace) || first.contains(['/', '\\', '$']) {
         return true;
     }
@@ -106,15 +106,15 @@ pub(crate) fn single_program(command: &WrittenCommand, fields: &Fields<'_>) -> b
     false
 }
 
-/// Whether a variable changes which code a program runs.
+/// Returns whether a variable changes which code a program runs.
 pub(crate) fn changes_code(variable: &str) -> bool {
-    // What begins like this is read by the program that loads programs.
+    // The dynamic loader reads variables with these prefixes.
     REFUSED.iter().any(|refused| refused.eq_ignore_ascii_case(variable))
         || variable.starts_with("DYLD_")
         || variable.starts_with("LD_")
 }
 
-/// Whether a variable decides which code runs, or where it is downloaded from.
+/// Returns whether a variable determines which code runs, or where code is downloaded from.
 pub fn decides_code(variable: &str) -> bool {
     let lower = variable.to_ascii_lowercase();
     changes_code(variable)
@@ -122,7 +122,7 @@ pub fn decides_code(variable: &str) -> bool {
         || SETTINGS_OF_INSTALLERS.iter().any(|start| lower.starts_with(start))
 }
 
-/// The argument by which a program runs code that is written in its arguments, and the name of the program.
+/// Returns the program and the option with which it runs code from its arguments, if it does.
 pub fn runs_arguments<'a>(
     program: &str,
     arguments: impl IntoIterator<Item = &'a str>,
@@ -133,7 +133,7 @@ pub fn runs_arguments<'a>(
     Some((program, argument))
 }
 
-/// Tells of variables and arguments that make a program run other code.
+/// Reports variables and arguments that make a program run other code.
 pub(crate) fn dangers(command: &WrittenCommand, fields: &Fields<'_>) {
     for (name, value) in &command.env {
         if changes_code(name) && value.value.is_some() {
@@ -157,7 +157,7 @@ pub(crate) fn dangers(command: &WrittenCommand, fields: &Fields<'_>) {
     }
 }
 
-/// Offers the native connection where a bridge program stands in for it.
+/// Suggests a native connection in place of a bridge program.
 pub(crate) fn mcp_remote(command: &WrittenCommand, fields: &Fields<'_>) {
     let is_bridge = |word: &str| word == "mcp-remote" || word.starts_with("mcp-remote@");
     let words: Vec<&str> = std::iter::once(command.program.value.as_str())
@@ -199,7 +199,7 @@ pub(crate) fn mcp_remote(command: &WrittenCommand, fields: &Fields<'_>) {
     );
 }
 
-/// The name of a program without its folder and ending.
+/// Returns the name of a program without its directory and extension.
 fn program_name(program: &str) -> String {
     let name = program.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
     for ending in [".exe", ".cmd", ".bat"] {

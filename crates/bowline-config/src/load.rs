@@ -17,49 +17,49 @@ use super::open::read_regular;
 use super::report::{Format, Notice, NoticeKind, Origin, Report};
 use super::{bowline, bowline_sections, codex, goose, mcp_servers, registry, vscode, zed};
 
-/// How long a file may be.
+/// The maximum size of a file.
 pub const MAX_FILE: usize = 4 << 20;
 
-/// How deep files may include each other.
+/// The maximum depth of includes.
 const MAX_INCLUDES: usize = 8;
 
 /// A file to load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// Where it is.
+    /// The path.
     pub path: PathBuf,
-    /// Whose file it is.
+    /// The scope.
     pub scope: Scope,
-    /// What it is written in, if that is known; then a file without servers is no mistake.
+    /// The dialect, if it is known. A file of a known dialect may have no servers.
     pub dialect: Option<Dialect>,
-    /// Whether it has to exist.
+    /// Whether the file must exist.
     pub presence: Presence,
 }
 
-/// Whether a file has to exist.
+/// Whether a file must exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Presence {
-    /// It is an error if there is none.
+    /// A missing file is an error.
     Required,
-    /// It is fine if there is none.
+    /// A missing file is ignored.
     Optional,
 }
 
 impl Source {
-    /// A file that has to exist and is recognized by what is in it.
+    /// Creates a required source whose dialect is recognized by its content.
     pub fn new(path: impl Into<PathBuf>, scope: Scope) -> Self {
         Self { path: path.into(), scope, dialect: None, presence: Presence::Required }
     }
 }
 
-/// Where the text of files comes from.
+/// Reads files. Implemented by [`Disk`], and by maps for tests.
 pub trait ReadFile {
-    /// The text of a file.
+    /// Reads the text of a file.
     fn read(&self, path: &Path) -> io::Result<String>;
 }
 
-/// The files of this machine.
+/// Reads files of this machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Disk;
 
@@ -70,7 +70,7 @@ impl ReadFile for Disk {
     }
 }
 
-/// Files in memory.
+/// Reads files in memory.
 impl ReadFile for BTreeMap<PathBuf, String> {
     fn read(&self, path: &Path) -> io::Result<String> {
         self.get(path).cloned().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
@@ -99,30 +99,30 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// A loader whose variables stand for what is in `environment`.
+    /// Creates a loader that expands variables with `environment`.
     pub fn new(environment: Environment) -> Self {
         Self { environment, strictness: Strictness::Strict, sources: Vec::new() }
     }
 
-    /// Says what to do about variables that stand for nothing.
+    /// Sets how variables without a value are treated.
     pub fn strictness(mut self, strictness: Strictness) -> Self {
         self.strictness = strictness;
         self
     }
 
-    /// Adds a file. Of two files the one of the higher [`Scope`] wins, and of the same scope the later one.
+    /// Adds a file. A higher [`Scope`] takes precedence; within a scope the later file does.
     pub fn source(mut self, source: impl Into<Source>) -> Self {
         self.sources.push(source.into());
         self
     }
 
-    /// Adds files, in order.
+    /// Adds files in order.
     pub fn sources<S: Into<Source>>(mut self, sources: impl IntoIterator<Item = S>) -> Self {
         self.sources.extend(sources.into_iter().map(Into::into));
         self
     }
 
-    /// Reads all files. Nothing fails as a whole: what could not be used is in [`Config::errors`].
+    /// Reads all files. Never fails as a whole: invalid parts are reported in [`Config::errors`].
     pub fn load(&self, files: &dyn ReadFile) -> Config {
         let mut run =
             Run { loader: self, files, loaded: Vec::new(), open: Vec::new(), seen: BTreeSet::new() };
@@ -159,7 +159,7 @@ struct Loaded {
     scope: Scope,
     report: Report,
     entries: Vec<Entry>,
-    /// The tree of a `bowline.toml`, whose sections are applied in the order of precedence.
+    /// The tree of a `bowline.toml`. Its sections are applied in order of precedence.
     sections: Option<Node>,
 }
 
@@ -167,18 +167,18 @@ struct Run<'a> {
     loader: &'a Loader,
     files: &'a dyn ReadFile,
     loaded: Vec<Loaded>,
-    /// The files that include the present one.
+    /// The files that include the current one.
     open: Vec<PathBuf>,
     seen: BTreeSet<PathBuf>,
 }
 
 impl Run<'_> {
-    /// Reads a file and those it includes; `included` is where another file asks for it.
+    /// Reads a file and the files it includes. `included` is the position of the include, if there is one.
     fn file(&mut self, source: &Source, included: Option<(&Origin, &Report)>) {
         let format = Format::of(&source.path);
         let report = Report::new(format);
         let start = Origin::start(&source.path);
-        // What is wrong with the file as a whole is told at the place that asks for it.
+        // An error about an included file as a whole is reported at the include.
         let complain = |message: String| match included {
             Some((origin, report)) => report.error(origin, "include", message),
             None => report.error(&start, "", message),
@@ -243,7 +243,7 @@ impl Run<'_> {
         }
     }
 
-    /// Reads the files that a file includes. They come before it, so that it can adjust what they say.
+    /// Reads the included files. They come before this file, so that it can adjust them.
     fn includes(&mut self, context: &Context<'_>, root: &Node) {
         let Some(fields) = Fields::new(root, "", context.report) else { return };
         let Some(node) = fields.get("include") else { return };
@@ -271,7 +271,7 @@ impl Run<'_> {
             let path = absolute(written, context.environment.home(), &context.base());
             let is_own = |own: &Source| own.scope.is_own() && own.path == Path::new(&path);
             if !context.scope.is_own() && self.loader.sources.iter().any(is_own) {
-                // What the user wrote counts as theirs, whoever else asks for it.
+                // A file of the user keeps its scope, whoever includes it.
                 continue;
             }
             let source = Source::new(path, context.scope);
@@ -293,7 +293,7 @@ fn merge(loader: &Loader, mut loaded: Vec<Loaded>) -> Config {
             Err(entry) => adjustments.push(entry),
         }
     }
-    // An adjustment of the user's own file applies to a server of any file, so all servers come first.
+    // The user's own file can adjust a server of any file, so servers are placed first.
     let adjusted = Report::new(Format::Toml);
     for entry in adjustments {
         adjust(&mut config.upstreams, *entry, &adjusted);
@@ -315,14 +315,14 @@ fn merge(loader: &Loader, mut loaded: Vec<Loaded>) -> Config {
     config
 }
 
-/// Puts a server in place of one of the same name. One of a project does not take the place of the user's own.
+/// Replaces the server with the same name. A project cannot replace a server of the user.
 fn place(upstreams: &mut Vec<UpstreamConfig>, upstream: UpstreamConfig, notices: &mut Vec<Notice>) {
     let Some(present) = upstreams.iter_mut().find(|present| present.name == upstream.name) else {
         upstreams.push(upstream);
         return;
     };
     let place = present.origin.short();
-    // Rules and answers know servers by their names: what the user allowed one of them is not for another one.
+    // Rules and stored answers refer to servers by name, so what the user allowed one server must not apply to another.
     let is_taken = present.scope.is_own() && !upstream.scope.is_own();
     let (kind, message) = if is_taken {
         let message = format!("ignored: your server at {place} has the same name; rename one of them");
@@ -337,7 +337,7 @@ fn place(upstreams: &mut Vec<UpstreamConfig>, upstream: UpstreamConfig, notices:
     }
 }
 
-/// Applies the settings of an entry without a command or URL to the server of its name.
+/// Applies an entry without a command or URL to the server with its name.
 fn adjust(upstreams: &mut [UpstreamConfig], entry: Entry, report: &Report) {
     let path = format!("servers.{}", entry.name);
     let Some(present) = upstreams.iter_mut().find(|present| present.name == entry.name) else {

@@ -16,7 +16,7 @@ use bowline_policy::Pattern;
 
 const NAMES: Names = Names { program: "command", args: "args", env: "env", env_file: "envFile" };
 
-/// Members of clients that say nothing about how to run a server.
+/// Members of clients that do not affect how a server is run.
 const KEPT: [&str; 20] = [
     "dev",
     "sandbox",
@@ -40,7 +40,7 @@ const KEPT: [&str; 20] = [
     "networkTimeout",
 ];
 
-/// Members that say how a server is reached; an entry that contradicts itself does not make them unknown.
+/// Members of the launch. They count as known even if the entry contradicts itself.
 const LAUNCH: [&str; 14] = [
     "type",
     "transport",
@@ -58,7 +58,7 @@ const LAUNCH: [&str; 14] = [
     "auth",
 ];
 
-/// The entries of a file with `mcpServers`, and of the project that is open in `~/.claude.json`.
+/// Returns the entries of `mcpServers`, and those of the open project in `~/.claude.json`.
 pub(crate) fn read(context: &Context<'_>, root: &Node) -> Vec<Entry> {
     let mut entries = Vec::new();
     if let Some(servers) = root.get("mcpServers") {
@@ -68,7 +68,7 @@ pub(crate) fn read(context: &Context<'_>, root: &Node) -> Vec<Entry> {
     let projects = root.get("projects").and_then(Node::as_object).unwrap_or_default();
     for project in projects.iter().filter(|project| std::path::Path::new(&project.name) == workspace) {
         let Some(servers) = project.node.get("mcpServers") else { continue };
-        // What the user keeps for one project in their own file comes before the file of the project.
+        // The user's own settings for one project take precedence over the file of the project.
         let local = Context { scope: Scope::Local, inputs: context.inputs.clone(), ..*context };
         entries.extend(read_map(&local, servers, &format!("projects[\"{}\"].mcpServers", project.name)));
     }
@@ -88,7 +88,7 @@ pub(crate) fn read_map(context: &Context<'_>, servers: &Node, path: &str) -> Vec
     members.iter().filter_map(|member| entry(context, path, member)).collect()
 }
 
-/// How an entry says it is reached.
+/// The kind of launch that an entry names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Stdio,
@@ -139,7 +139,7 @@ fn read_launch(builder: &mut EntryBuilder<'_>) -> Option<Launch> {
     let url_name = fields.first(&["url", "serverUrl", "httpUrl"]).map(|(name, _)| name);
     let has_command = fields.has("command");
     if let (true, Some(url_name)) = (has_command, url_name) {
-        // Gemini allows `url` beside `httpUrl`, but nobody a command beside a URL.
+        // Gemini allows `url` and `httpUrl` together, but no client allows a command and a URL.
         let message = format!("expected either `command` or `{url_name}`, got both");
         report.error_with(fields.name_origin(url_name), &fields.path, message, "remove one of them");
         return None;
@@ -203,7 +203,7 @@ fn remote(builder: &mut EntryBuilder<'_>, url_name: &str, prefer: Option<Prefer>
     let url = fields.string(url_name, "https://example.com/mcp");
     let headers = fields.map("headers", Null::IsWrong).unwrap_or_default();
     let helper = fields.string("headersHelper", "/opt/bin/print-headers");
-    // Commands and their environment are for local servers; editors leave them behind when a type is changed.
+    // These members apply to local servers; editors keep them when the type is changed.
     fields.keep(&["args", "env", "envFile", "cwd", "workingDirectory"]);
     builder.origins.insert("url".to_owned(), fields.name_origin(url_name).clone());
     for name in ["headers", "headersHelper", "oauth", "auth"] {
@@ -255,7 +255,7 @@ fn headers_helper(builder: &EntryBuilder<'_>, helper: &Located<String>) -> Optio
 
 fn read_oauth(builder: &mut EntryBuilder<'_>) -> Option<OauthConfig> {
     let node = builder.fields.get("oauth")?;
-    // Some clients write `false` or `true` for whether to sign in at all.
+    // Some clients write `true` or `false` to enable or disable login.
     if let Value::Bool(_) = node.value {
         builder.unknown.insert("oauth".to_owned(), node.to_json());
         return None;
@@ -289,7 +289,7 @@ fn read_oauth(builder: &mut EntryBuilder<'_>) -> Option<OauthConfig> {
     Some(oauth)
 }
 
-/// Cursor's static client, or a token as a plain string.
+/// Reads `auth`: a static client in the notation of Cursor, or a token as a plain string.
 fn read_auth(
     builder: &mut EntryBuilder<'_>,
     oauth: Option<OauthConfig>,
@@ -327,7 +327,7 @@ fn read_auth(
     }
 }
 
-/// Scopes as a list, or as one string with spaces between them.
+/// Reads scopes: a list, or one string with spaces.
 pub(crate) fn scopes(fields: &Fields<'_>, name: &str) -> Vec<String> {
     match fields.get(name) {
         Some(node) => match node.as_str() {
@@ -403,7 +403,8 @@ fn read_settings(builder: &mut EntryBuilder<'_>) {
     read_roots(builder);
 }
 
-/// Cline counts seconds and the others milliseconds; a timeout below a second is neither's meaning.
+/// Returns the unit of `timeout`. Cline uses seconds and others milliseconds; a value that would be less than a second
+/// is in seconds.
 fn timeout_unit(builder: &EntryBuilder<'_>) -> Unit {
     let file = builder.context.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if file.starts_with("cline") {
@@ -424,7 +425,7 @@ fn timeout_unit(builder: &EntryBuilder<'_>) -> Unit {
     }
 }
 
-/// Roots as objects with a `uri`, or as plain strings.
+/// Reads roots: objects with a `uri`, or plain strings.
 pub(crate) fn read_roots(builder: &mut EntryBuilder<'_>) {
     let Some(node) = builder.fields.get("roots") else { return };
     let example = json!([{ "uri": "file:///srv/project", "name": "project" }]);

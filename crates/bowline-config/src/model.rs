@@ -1,4 +1,4 @@
-//! The data model: servers and their settings.
+//! The data model of servers and their settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,13 +14,13 @@ use super::sections::{AuditConfig, DisclosureConfig, GatewayConfig, RuleConfig, 
 use super::text::Text;
 use bowline_policy::Pattern;
 
-/// Whose file it is, which decides what it may do and which file wins.
+/// The owner of a file. It determines what the file may do, and its precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// The user's own file.
     User,
-    /// A file that comes with a project, written by whoever wrote the project. It may add servers, which need an
-    /// approval before they start, and it may tighten rules; it may loosen nothing.
+    /// A file that comes with a project. It may add servers, which need approval before they start, and it may tighten
+    /// rules. It cannot loosen anything.
     Project,
     /// The user's own settings for one project.
     Local,
@@ -29,7 +29,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Whether the user, or somebody they answer to, wrote the file.
+    /// Returns whether the file belongs to the user or the administrator.
     pub const fn is_own(self) -> bool {
         match self {
             Self::User | Self::Local | Self::Managed => true,
@@ -38,72 +38,72 @@ impl Scope {
     }
 }
 
-/// Everything the files say, merged by precedence.
+/// The merged configuration.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Config {
-    /// The servers, in the order in which their names first appear.
+    /// The servers, in the order of their first appearance.
     pub upstreams: Vec<UpstreamConfig>,
-    /// How clients reach the host.
+    /// The endpoint for clients.
     pub gateway: GatewayConfig,
-    /// Who may do what; the first rule that matches decides.
+    /// The rules. The first one that matches decides.
     pub rules: Vec<RuleConfig>,
-    /// Which models answer servers that ask for one.
+    /// The models for servers that request sampling.
     pub sampling: SamplingConfig,
-    /// Where decisions and calls are written down.
+    /// The audit log.
     pub audit: AuditConfig,
-    /// When tools are searched for instead of listed.
+    /// When tools are searched instead of listed.
     pub disclosure: DisclosureConfig,
-    /// Where the settings of the sections come from, by path such as `gateway.listen`.
+    /// The origins of the settings of sections, by path such as `gateway.listen`.
     pub origins: BTreeMap<String, Origin>,
-    /// All files that were asked for, also those that are not there: a change of one changes the configuration.
+    /// All files that were requested, including missing ones. A change of any of them changes the configuration.
     pub files: Vec<PathBuf>,
-    /// What is worth telling.
+    /// Messages that are not errors.
     pub notices: Vec<Notice>,
-    /// What could not be used; everything else was.
+    /// Errors. Everything else was used.
     pub errors: Vec<ConfigError>,
 }
 
 impl Config {
-    /// The server of that name.
+    /// Returns the server with this name.
     pub fn upstream(&self, name: &str) -> Option<&UpstreamConfig> {
         self.upstreams.iter().find(|upstream| upstream.name == name)
     }
 }
 
-/// One server.
+/// A server.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct UpstreamConfig {
-    /// The name the user gave it.
+    /// The name that the user chose.
     pub name: String,
-    /// Where the entry is.
+    /// The position of the entry.
     pub origin: Origin,
-    /// Whose file the entry is in.
+    /// The scope of the file.
     pub scope: Scope,
-    /// What kind of file the entry is in.
+    /// The dialect of the file.
     pub dialect: Dialect,
-    /// How to reach the server.
+    /// How to start or connect to the server.
     pub launch: Launch,
-    /// How to treat it.
+    /// The settings.
     pub settings: UpstreamSettings,
-    /// The variables of the environment that the entry reads, which an approval has to show.
+    /// The environment variables that the entry uses; an approval shows them.
     pub uses: BTreeSet<String>,
-    /// Members that mean nothing here, kept as they are.
+    /// Unknown members.
     pub unknown: Unknown,
-    /// Where each setting comes from, by name; what is absent is a default.
+    /// The origin of each setting, by name. A setting that is not in the map has its default.
     pub origins: BTreeMap<String, Origin>,
 }
 
 impl UpstreamConfig {
-    /// Whether somebody has to look at the command or URL before it is used for the first time: the entry was not
-    /// written by the user.
+    /// Returns whether the user must approve the command or URL before its first use, because the entry is not their
+    /// own.
     pub fn needs_approval(&self) -> bool {
         !self.scope.is_own() || self.dialect == Dialect::Registry
     }
 
-    /// Whether a running server may go on unchanged when this entry takes the place of `other`.
+    /// Returns whether a running server can stay unchanged when this entry replaces `other`.
     pub fn is_same(&self, other: &Self) -> bool {
-        // Lines move when files are edited; that changes no server.
+        // Positions change whenever a file is edited.
         self.name == other.name
             && self.scope == other.scope
             && self.dialect == other.dialect
@@ -113,7 +113,7 @@ impl UpstreamConfig {
     }
 }
 
-/// Members that mean nothing here, kept as they are. Nobody knows what is in them, so `Debug` shows only their names.
+/// Unknown members. They may contain secrets, so `Debug` shows only their names.
 #[derive(Clone, Default, PartialEq)]
 pub struct Unknown(pub Map<String, Json>);
 
@@ -123,12 +123,12 @@ impl fmt::Debug for Unknown {
     }
 }
 
-/// How a server is reached.
+/// How a server is started or connected to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Launch {
-    /// By starting a program and talking over its standard streams. There is never a shell in between.
+    /// Start a program and use its standard input and output. No shell is involved.
     Command(CommandLaunch),
-    /// By HTTP.
+    /// Connect over HTTP.
     Url(UrlLaunch),
 }
 
@@ -140,31 +140,31 @@ pub struct CommandLaunch {
     pub program: Text,
     /// Its arguments.
     pub args: Vec<Text>,
-    /// Variables for its environment; `None` means that the variable must not be there.
+    /// Environment variables; `None` removes the variable.
     pub env: BTreeMap<String, Option<Text>>,
-    /// A file with further variables, which those of `env` override; absolute.
+    /// A file with further variables, which `env` overrides; absolute.
     pub env_file: Option<Text>,
-    /// The directory to start in; absolute.
+    /// The working directory; absolute.
     pub cwd: Option<Text>,
 }
 
-/// A server on the network.
+/// A remote server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UrlLaunch {
-    /// Its URL: `http`, `https`, or `unix` and `pipe` for a socket of this machine.
+    /// The URL: `http`, `https`, or `unix` and `pipe` for a local socket.
     pub url: Text,
-    /// Headers for every request.
+    /// Headers of every request.
     pub headers: BTreeMap<String, Text>,
-    /// A command that prints further headers as a JSON object at every connect; they override `headers`.
+    /// A command that prints further headers as a JSON object on every connect. They override `headers`.
     pub headers_helper: Option<Vec<Text>>,
-    /// Which transport to try first.
+    /// The transport to try first.
     pub prefer: Prefer,
-    /// What is known beforehand for signing in.
+    /// Settings for login.
     pub oauth: Option<OauthConfig>,
 }
 
-/// The transport to try first; the other one is tried after it.
+/// The transport to try first. The other one is the fallback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 #[non_exhaustive]
 pub enum Prefer {
@@ -175,67 +175,67 @@ pub enum Prefer {
     Sse,
 }
 
-/// What is known beforehand for signing in at a server.
+/// Settings for login.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OauthConfig {
-    /// The client id, if one is registered.
+    /// The client id, if the client is registered.
     pub client_id: Option<Text>,
-    /// The client's secret.
+    /// The client secret.
     pub client_secret: Option<Text>,
-    /// The scopes to ask for.
+    /// The scopes to request.
     pub scopes: Vec<String>,
-    /// The port to listen on for the redirect.
+    /// The port for the redirect.
     pub callback_port: Option<u16>,
-    /// Where the metadata of the authorization server is.
+    /// The URL of the metadata of the authorization server.
     pub metadata_url: Option<Text>,
 }
 
-/// How a server is treated.
+/// The settings of a server.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct UpstreamSettings {
-    /// What the server is for.
+    /// A description of the server.
     pub description: Option<String>,
-    /// Whether it is used at all.
+    /// Whether it is used.
     pub enabled: bool,
     /// When it is started.
     pub start: Start,
-    /// Whether clients share it.
+    /// Whether clients share an instance.
     pub share: Share,
-    /// How long the start may take.
+    /// The time limit for starting.
     pub startup_timeout: Duration,
-    /// How long a request may be silent.
+    /// The maximum time without a message during a request.
     pub request_timeout: Duration,
-    /// How long it may be idle before it is stopped; `None` keeps it.
+    /// The idle time after which it is stopped; `None` keeps it running.
     pub idle_stop: Option<Duration>,
-    /// Whether what it says about its own tools is believed.
+    /// Whether its tool annotations are trusted.
     pub trusted: bool,
-    /// The tools that are offered; all if empty.
+    /// The tools to offer; all if empty.
     pub allow: Vec<Pattern>,
-    /// The tools that are never offered.
+    /// The tools not to offer.
     pub deny: Vec<Pattern>,
-    /// Other names for tools.
+    /// New names of tools.
     pub rename: BTreeMap<String, String>,
-    /// Other descriptions for tools.
+    /// New descriptions of tools.
     pub describe: BTreeMap<String, String>,
-    /// The roots the server is told.
+    /// The roots that are sent to the server.
     pub roots: Vec<RootConfig>,
-    /// The tools that run without a question.
+    /// The tools that run without approval.
     pub auto_approve: Vec<Pattern>,
-    /// Whether its tools are listed even where tools are searched for.
+    /// Whether its tools are listed even if tools are searched.
     pub always_load: bool,
-    /// The revision to speak, whatever the server offers.
+    /// The revision to use, regardless of what the server supports.
     pub revision: Option<Revision>,
-    /// What the process may use.
+    /// Resource limits of the process.
     pub limits: LimitsConfig,
-    /// Which variables of the host its program receives, beside those of `env`.
+    /// The variables of the host that its program receives besides `env`.
     pub inherit_env: InheritEnv,
-    /// How many bytes a list of it may have, over all pages.
+    /// The maximum size of a list in bytes, over all pages.
     pub max_list_bytes: u64,
-    /// How many entries a list of it may have, over all pages.
+    /// The maximum number of entries of a list, over all pages.
     pub max_list_entries: u64,
-    /// How often a legacy server that works on nothing is pinged; `None` for never.
+    /// The interval of pings to an idle legacy server; `None` for never.
     pub ping_interval: Option<Duration>,
 }
 
@@ -268,7 +268,7 @@ impl Default for UpstreamSettings {
 }
 
 impl UpstreamSettings {
-    /// Takes over the setting of that name; `false` if there is none of that name.
+    /// Copies the setting with this name. Returns `false` if there is none.
     pub(crate) fn take(&mut self, name: &str, from: &Self) -> bool {
         let from = from.clone();
         match name {
@@ -299,18 +299,17 @@ impl UpstreamSettings {
     }
 }
 
-/// Which variables of the host a server's program receives, beside those of `env`.
+/// The variables of the host that a server's program receives besides `env`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum InheritEnv {
-    /// What programs need to find themselves, the network and the user's language. Names that hold credentials are left
-    /// out.
+    /// Variables for search paths, the network and the language. Names that usually hold credentials are excluded.
     #[default]
     Default,
     /// All of them.
     All,
     /// None of them.
     None,
-    /// The default ones, and those whose names match one of these patterns.
+    /// The default variables, and those whose names match one of these patterns.
     Matching(Vec<String>),
 }
 
@@ -318,41 +317,41 @@ pub enum InheritEnv {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 #[non_exhaustive]
 pub enum Start {
-    /// When something needs it.
+    /// When it is needed.
     #[default]
     Lazy,
-    /// With the host.
+    /// Together with the host.
     Eager,
 }
 
-/// Whether clients share a server.
+/// Whether clients share an instance of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 #[non_exhaustive]
 pub enum Share {
-    /// One for all clients.
+    /// One instance for all clients.
     #[default]
     Shared,
-    /// One for each client.
+    /// One instance per client.
     PerClient,
 }
 
-/// A root a server is told.
+/// A root that is sent to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RootConfig {
     /// A `file:` URI, or an absolute path.
     pub uri: Text,
-    /// A name for people.
+    /// The display name.
     pub name: Option<String>,
 }
 
-/// What the process of a server may use.
+/// Resource limits of a server's process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct LimitsConfig {
     /// Memory in bytes.
     pub memory: Option<u64>,
-    /// Time on the processor.
+    /// CPU time.
     pub cpu_time: Option<Duration>,
     /// Open files.
     pub files: Option<u64>,

@@ -9,35 +9,35 @@ use serde_json::{Map, Number, Value as Json};
 
 use super::report::{Format, Origin, Report};
 
-/// How deep a file may nest; the same as for messages.
+/// The maximum nesting of a file, the same as for messages.
 pub(crate) const MAX_DEPTH: usize = 128;
 
-/// A value and the place it was written at.
+/// A value and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
     /// The value itself.
     pub(crate) value: Value,
-    /// Where it begins.
+    /// The start position.
     pub(crate) origin: Origin,
 }
 
-/// A value of any of the notations.
+/// A value of any file format.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
-    /// Nothing, which JSON and YAML can write.
+    /// `null`.
     Null,
     /// `true` or `false`.
     Bool(bool),
     /// A number.
     Number(Number),
-    /// Text; dates of TOML are text too.
+    /// A string. Dates of TOML are strings, too.
     String(String),
     /// A list.
     Array(Vec<Node>),
-    /// Members in the order of the file, each name once.
+    /// Members in the order of the file. Names are unique.
     Object(Vec<Member>),
-    /// What a name stands for that is there more than once, first at that line. Readers differ in which of the values
-    /// counts, so none is guessed.
+    /// A name that occurs more than once, first on this line. Parsers differ in which value they use, so this one uses
+    /// none.
     Twice(u32),
 }
 
@@ -46,14 +46,14 @@ pub(crate) enum Value {
 pub(crate) struct Member {
     /// The name.
     pub(crate) name: String,
-    /// Where the name is written.
+    /// The position of the name.
     pub(crate) origin: Origin,
     /// The value.
     pub(crate) node: Node,
 }
 
 impl Node {
-    /// The value of the member of that name, if this is an object that has it.
+    /// Returns the member with this name, if this is an object that has it.
     pub(crate) fn get(&self, name: &str) -> Option<&Self> {
         match &self.value {
             Value::Object(members) => {
@@ -63,7 +63,7 @@ impl Node {
         }
     }
 
-    /// The text, if this is text.
+    /// Returns the string, if this is one.
     pub(crate) fn as_str(&self) -> Option<&str> {
         match &self.value {
             Value::String(text) => Some(text),
@@ -71,7 +71,7 @@ impl Node {
         }
     }
 
-    /// The members, if this is an object.
+    /// Returns the members, if this is an object.
     pub(crate) fn as_object(&self) -> Option<&[Member]> {
         match &self.value {
             Value::Object(members) => Some(members),
@@ -79,7 +79,7 @@ impl Node {
         }
     }
 
-    /// The elements, if this is a list.
+    /// Returns the elements, if this is a list.
     pub(crate) fn as_array(&self) -> Option<&[Self]> {
         match &self.value {
             Value::Array(items) => Some(items),
@@ -87,7 +87,7 @@ impl Node {
         }
     }
 
-    /// What kind of value this is, with its article, for messages.
+    /// Returns the type of the value with its article, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match &self.value {
             Value::Null => "null",
@@ -100,7 +100,7 @@ impl Node {
         }
     }
 
-    /// The same value without places.
+    /// Converts to JSON, without positions.
     pub(crate) fn to_json(&self) -> Json {
         match &self.value {
             Value::Null | Value::Twice(_) => Json::Null,
@@ -116,9 +116,9 @@ impl Node {
     }
 }
 
-/// Reads a text of the given notation; `None` where it is broken, with the reason in the report.
+/// Parses a text. Reports an error and returns `None` if it is invalid.
 pub(crate) fn parse(path: &Path, text: &str, format: Format, report: &Report) -> Option<Node> {
-    // Editors on Windows put a byte order mark in front of text files.
+    // Editors on Windows write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let file: Arc<Path> = Arc::from(path);
     match format {
@@ -128,16 +128,16 @@ pub(crate) fn parse(path: &Path, text: &str, format: Format, report: &Report) ->
     }
 }
 
-/// The members of an object while they are read.
+/// Collects the members of an object.
 #[derive(Debug, Default)]
 pub(crate) struct Members {
     list: Vec<Member>,
-    /// Where in the list each name is.
+    /// The index of each name in the list.
     places: HashMap<String, usize>,
 }
 
 impl Members {
-    /// Adds a member; one whose name is there already makes both unusable.
+    /// Adds a member. A duplicate name makes both values unusable.
     pub(crate) fn push(&mut self, member: Member) {
         let place = self.places.get(&member.name);
         let Some(first) = place.and_then(|place| self.list.get_mut(*place)) else {
@@ -157,13 +157,13 @@ impl Members {
     }
 }
 
-/// Turns byte offsets of a text into lines and columns.
+/// Converts byte offsets to lines and columns.
 #[derive(Debug)]
 pub(crate) struct Lines<'a> {
     file: &'a Arc<Path>,
     text: &'a str,
     starts: Vec<usize>,
-    /// The last place that was asked for and its column. Places come in order, and a line may be the whole file.
+    /// The last offset and its column. Offsets mostly increase, and a line may be the whole file.
     last: Cell<(usize, usize)>,
 }
 
@@ -187,7 +187,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// A place given by counts from one.
+/// Creates an origin from a line and column that start at one.
 pub(crate) fn at(file: &Arc<Path>, line: usize, column: usize) -> Origin {
     let clamp = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     Origin { file: Arc::clone(file), line: clamp(line), column: clamp(column) }

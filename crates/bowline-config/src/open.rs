@@ -1,15 +1,15 @@
-//! Opens files whose path or content somebody else may have chosen.
+//! Opens files whose path or content others may control.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Opens a regular file for reading. A device or a pipe is an error: one has no end, the other waits for a writer.
+/// Opens a regular file for reading. Fails for a device, which may have no end, and a pipe, which waits for a writer.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    // A look before the open, since opening a device can do something.
+    // Checks before opening, because opening a device can have effects.
     check(&fs::metadata(path)?)?;
     let file = open(path)?;
-    // It may have been replaced between the two.
+    // The file may have been replaced in the meantime.
     check(&file.metadata()?)?;
     Ok(file)
 }
@@ -36,7 +36,7 @@ fn check(found: &fs::Metadata) -> io::Result<()> {
 #[cfg(unix)]
 fn open(path: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags};
-    // Without NONBLOCK, opening a pipe waits for its writer.
+    // Without NONBLOCK, opening a pipe waits for a writer.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }

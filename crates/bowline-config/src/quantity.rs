@@ -2,7 +2,16 @@
 
 use std::time::Duration;
 
-/// Parses a duration such as `30`, `1.5s`, `250ms`, `5m` or `2h`. A number without a unit is seconds. Zero is `None`.
+/// Parses a duration such as `30`, `1.5s`, `250ms`, `5m` or `2h`. A number without a unit is seconds. Returns
+/// `None` for zero and for invalid text.
+///
+/// ```
+/// use bowline_config::parse_duration;
+/// use std::time::Duration;
+///
+/// assert_eq!(parse_duration("1.5s"), Some(Duration::from_millis(1500)));
+/// assert_eq!(parse_duration("soon"), None);
+/// ```
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let (number, unit) = split(text)?;
     let seconds = match unit {
@@ -16,7 +25,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero())
 }
 
-/// Reads `4096`, `64k`, `512MiB`, `2GB`; units of a thousand and of 1024 are told apart by the `i`.
+/// Parses `4096`, `64k`, `512MiB`, `2GB`. Units with an `i` are powers of 1024, the others of 1000.
 pub(crate) fn bytes(text: &str) -> Option<u64> {
     let (number, unit) = split(text)?;
     let factor: u32 = match unit.to_ascii_lowercase().as_str() {
@@ -30,7 +39,7 @@ pub(crate) fn bytes(text: &str) -> Option<u64> {
         _ => return None,
     };
     if number.fract() == 0.0 {
-        // Whole numbers stay exact.
+        // Integers stay exact.
         return text
             .trim_end_matches(|c: char| !c.is_ascii_digit())
             .split('.')
@@ -43,7 +52,7 @@ pub(crate) fn bytes(text: &str) -> Option<u64> {
     Some(scaled.as_secs())
 }
 
-/// A size as [`bytes`] reads it.
+/// Formats a size the way [`bytes`] parses it.
 pub(crate) fn show_bytes(count: u64) -> String {
     for (factor, unit) in [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
         if count >= factor && count.is_multiple_of(factor) {
@@ -53,7 +62,7 @@ pub(crate) fn show_bytes(count: u64) -> String {
     count.to_string()
 }
 
-/// Formats a duration the way [`parse_duration`] reads it.
+/// Formats a duration the way [`parse_duration`] parses it.
 pub(crate) fn show_duration(duration: Duration) -> String {
     let milliseconds = duration.as_millis();
     match milliseconds {

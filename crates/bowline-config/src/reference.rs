@@ -15,7 +15,7 @@ asked for `${input:NAME}`. In a pattern, `*` matches anything. Unknown keys are 
 misspelled condition would match too much.
 ";
 
-/// The page, in Markdown.
+/// Returns the reference page in Markdown.
 ///
 /// ```
 /// let page = bowline_config::reference();
@@ -44,7 +44,7 @@ pub fn reference() -> String {
     page
 }
 
-/// The table with an example for each key; of keys that exclude each other, the first.
+/// Returns the table with an example for each key. Of keys that exclude each other, only the first is shown.
 fn example(section: &Section) -> String {
     let mut text = if section.header.is_empty() { String::new() } else { format!("{}\n", section.header) };
     for key in section.keys.iter().filter(|key| key.name != "key_file") {
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use expect_test::expect_file;
 
-    /// Keys that are asked for only to refuse them with a word on what to write.
+    /// Keys that the parser reads only to reject them with a hint.
     const REFUSED: [&str; 3] = ["api_key", "key", "token"];
 
     fn load(text: &str) -> Config {
@@ -76,7 +76,7 @@ mod tests {
         config
     }
 
-    /// A file with one table, in which some keys have their examples.
+    /// Returns a file with one table that sets these keys to their examples.
     fn file(section: &Section, keys: &[&str]) -> String {
         let mut text = String::new();
         let own = section.header.is_empty() || section.beside.starts_with('[') || section.beside.is_empty();
@@ -95,14 +95,14 @@ mod tests {
         text
     }
 
-    /// What a configuration says, without where it says it.
+    /// Explains a configuration without origins.
     fn explained(config: &Config) -> String {
         let Config { gateway, rules, sampling, audit, disclosure, .. } = config;
         let upstreams: Vec<_> = config.upstreams.iter().map(|one| (&one.launch, &one.settings)).collect();
         format!("{gateway:?} {rules:?} {sampling:?} {audit:?} {disclosure:?} {upstreams:?}")
     }
 
-    /// The path of a key, as messages have it.
+    /// Returns the path of a key, as in messages.
     fn path(section: &Section, name: &str) -> String {
         let table = section.header.trim_matches(['[', ']']);
         if table.is_empty() { name.to_owned() } else { format!("{table}.{name}") }
@@ -123,7 +123,7 @@ mod tests {
         }
         let mut asked = requested_keys::all();
         asked.retain(|path| !REFUSED.iter().any(|name| *path == format!("sampling.providers.NAME.{name}")));
-        // A table inside of another is asked for where it has tables of its own as well.
+        // A subtable is also read as a member of its parent.
         asked.retain(|path| {
             !path.starts_with("sampling.providers.cloud.") && !path.starts_with("sampling.providers.local.")
         });

@@ -1,7 +1,7 @@
 //! Reads the registry's `server.json`: chooses a package or remote and builds its command.
 //!
-//! The file is written by the publisher of a server. Nothing of it is expanded against the environment but the
-//! variables it declares, and what it leads to is shown before it is used for the first time.
+//! The publisher of a server writes this file. Only the variables that it declares are expanded, and the resulting
+//! command or URL is shown before its first use.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +58,7 @@ fn entry(context: &Context<'_>, root: &Node) -> Option<Entry> {
         report.error_with(&root.origin, "", message, "add the package or the URL the server is published as");
         return None;
     }
-    // A remote runs no code here, so it comes first.
+    // A remote runs no code on this machine, so it is preferred.
     let mark = report.mark();
     let launch = remotes
         .iter()
@@ -105,7 +105,7 @@ fn remote(builder: &mut EntryBuilder<'_>, node: &Node, path: String) -> Option<L
     fields.finish();
     let (filled, url) = url?;
     let prefer = kind?.value;
-    // The text is final; what looks like a variable in it is none.
+    // The text is literal; variables in it are not expanded.
     let literal = Located { value: filled.expose().replace("${", "$${"), origin: url.origin };
     let mut launch = builder.url("url", &literal, &BTreeMap::new(), Some(prefer))?;
     launch.headers = headers?;
@@ -116,7 +116,7 @@ fn remote(builder: &mut EntryBuilder<'_>, node: &Node, path: String) -> Option<L
     Some(Launch::Url(launch))
 }
 
-/// Headers or variables: a list of names with inputs.
+/// Reads headers or variables: a list of names with inputs.
 fn key_values(inputs: &Inputs<'_>, fields: &Fields<'_>, list_name: &str) -> Option<BTreeMap<String, Text>> {
     let mut values = BTreeMap::new();
     let mut whole = true;
@@ -159,7 +159,7 @@ fn key_values(inputs: &Inputs<'_>, fields: &Fields<'_>, list_name: &str) -> Opti
     whole.then_some(values)
 }
 
-/// How packages of a kind are run.
+/// How packages of a type are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Runtime {
     Npx,
@@ -249,7 +249,7 @@ fn package(builder: &mut EntryBuilder<'_>, node: &Node, path: &str) -> Option<La
     Some(Launch::Command(launch))
 }
 
-/// A name or version that becomes part of an argument: it can be no option, and nothing but one word.
+/// Reads a name or version that becomes part of an argument. It must be a single word and must not look like an option.
 fn word(fields: &Fields<'_>, name: &str, example: &str) -> Option<String> {
     let located = fields.string(name, example);
     let Some(located) = located else {
@@ -280,7 +280,7 @@ fn word(fields: &Fields<'_>, name: &str, example: &str) -> Option<String> {
     Some(located.value)
 }
 
-/// The arguments of a list that have a value.
+/// Returns the arguments of a list that have a value.
 fn arguments(inputs: &Inputs<'_>, fields: &Fields<'_>, list_name: &str) -> Option<Vec<Text>> {
     let mut words = Vec::new();
     let mut whole = true;
@@ -312,7 +312,7 @@ fn arguments(inputs: &Inputs<'_>, fields: &Fields<'_>, list_name: &str) -> Optio
             }
             (Position::Named, Some(name)) => {
                 let flag = Text::open(name.clone(), node.origin.clone());
-                // Nothing to ask and nothing to fill in: the option stands alone.
+                // Without anything to ask for or to fill in, the option has no value.
                 let alone = ["value", "default", "description", "format", "choices", "placeholder"];
                 if hint.is_none() && !alone.iter().any(|member| item.has(member)) {
                     words.push(flag);
@@ -349,7 +349,7 @@ enum Position {
     Named,
 }
 
-/// What a package leads to.
+/// The command of a package.
 #[derive(Debug)]
 struct Plan<'n> {
     runtime: Runtime,
@@ -406,7 +406,7 @@ impl Plan<'_> {
                 if !given(&["--rm"]) {
                     before.push("--rm".to_owned());
                 }
-                // By name only: the values stay in the environment and out of the list of processes.
+                // Only names: the values stay in the environment and do not appear in the process list.
                 before.extend(self.env.keys().flat_map(|name| ["-e".to_owned(), name.clone()]));
                 after.push(self.image());
                 if self.runtime == Runtime::Docker { "docker" } else { "podman" }
@@ -418,7 +418,7 @@ impl Plan<'_> {
                 }
                 "dnx"
             }
-            // An installed crate is its own program.
+            // An installed crate is run by its name.
             Runtime::Cargo | Runtime::Bundle => self.identifier.as_str(),
         };
         if self.runtime == Runtime::Cargo {
@@ -437,7 +437,7 @@ impl Plan<'_> {
         CommandLaunch { program: text(program.to_owned()), args, env, env_file: None, cwd: None }
     }
 
-    /// The image with its registry and its version, where the identifier does not have them.
+    /// Returns the image with its registry and version, if the identifier lacks them.
     fn image(&self) -> String {
         let host = self
             .base
@@ -458,7 +458,7 @@ impl Plan<'_> {
     }
 }
 
-/// Shows the exact command, since nobody wrote it down before.
+/// Shows the exact command, because nobody has seen it before.
 fn announce(builder: &EntryBuilder<'_>, fields: &Fields<'_>, launch: &CommandLaunch, plan: &Plan<'_>) {
     let report = builder.report();
     let located = |text: &Text| Located { value: text.expose().to_owned(), origin: text.origin().clone() };

@@ -1,4 +1,4 @@
-//! Resolves the inputs of a `server.json`: fixed values, `{curly}` variables, and values to ask for.
+//! Resolves the inputs of a `server.json`: fixed values, `{curly}` variables, and user input.
 
 use super::environment::Input;
 use super::expand::{Expander, Strictness};
@@ -7,36 +7,36 @@ use super::node::{Node, Value};
 use super::report::Origin;
 use super::text::{Text, mask_url};
 
-/// The name of a member in the present or the older spelling, whichever is there.
+/// Returns the current or the older name of a member, whichever is present.
 pub(crate) fn either<'a>(fields: &Fields<'_>, present: &'a str, older: &'a str) -> &'a str {
     fields.keep(&[present, older]);
     if fields.has(older) && !fields.has(present) { older } else { present }
 }
 
-/// Whether an input is a switch.
+/// Returns whether an input is a boolean.
 pub(crate) fn is_boolean(item: &Fields<'_>) -> bool {
     item.get("format").and_then(Node::as_str) == Some("boolean")
 }
 
-/// What became of an input.
+/// The value of an input.
 #[derive(Debug)]
 pub(crate) enum Answer {
     Given(Text),
-    /// It has no value and needs none.
+    /// It is optional and has no value.
     Absent,
-    /// It needs a value and has none; that is reported.
+    /// It is required and has no value; this was reported.
     Failed,
 }
 
-/// Where a value may come from beside what the user stored.
+/// The source of a value if the user stored none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fallback {
-    /// The variable of the same name: only for what is a variable of the environment itself.
+    /// The environment variable with the same name. Only for inputs that are environment variables themselves.
     Variable,
     Nothing,
 }
 
-/// Where the inputs of one file get their values.
+/// Resolves the inputs of one file.
 #[derive(Debug)]
 pub(crate) struct Inputs<'a> {
     pub(crate) expander: &'a Expander<'a>,
@@ -45,7 +45,7 @@ pub(crate) struct Inputs<'a> {
 }
 
 impl Inputs<'_> {
-    /// The value of an argument, header or variable of the environment.
+    /// Returns the value of an argument, a header or an environment variable.
     pub(crate) fn answer(&self, item: &Fields<'_>, id: &str, origin: &Origin) -> Answer {
         item.keep(&["placeholder", "format", "variables"]);
         let input = self.describe(item, id);
@@ -63,7 +63,7 @@ impl Inputs<'_> {
         self.resolve(&input, required, origin, &item.path)
     }
 
-    /// A text with its `{curly}` variables replaced by those of `variables`; others stay as they are.
+    /// Replaces the `{curly}` variables that `variables` declares. Others stay unchanged.
     pub(crate) fn fill(&self, item: &Fields<'_>, name: &str, text: &Located<String>) -> Option<Text> {
         let variables = item.get("variables");
         let (mut value, mut shown, mut secret, mut whole) = (String::new(), String::new(), false, true);
@@ -132,7 +132,7 @@ impl Inputs<'_> {
         }
     }
 
-    /// What the user stored, else the variable of that name, else the default.
+    /// Returns the stored value, or else the variable with this name, or else the default.
     fn resolve(&self, input: &Input, required: bool, origin: &Origin, path: &str) -> Answer {
         let environment = self.expander.environment;
         let report = self.expander.report;

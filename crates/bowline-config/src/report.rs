@@ -10,24 +10,24 @@ use serde_json::Value as Json;
 
 use bowline_text::visible;
 
-/// The place in a file a value was written at.
+/// A position in a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
-    /// The file, named as it was given to the loader.
+    /// The file, as it was passed to the loader.
     pub file: Arc<Path>,
-    /// The line, counted from one.
+    /// The line, starting at one.
     pub line: u32,
-    /// The column in characters, counted from one.
+    /// The column in characters, starting at one.
     pub column: u32,
 }
 
 impl Origin {
-    /// The beginning of a file, for what concerns the file as a whole.
+    /// Returns the start of a file, for messages about the whole file.
     pub fn start(file: &Path) -> Self {
         Self { file: Arc::from(file), line: 1, column: 1 }
     }
 
-    /// The file and line without the column, as notices and explanations show it.
+    /// Formats the file and line without the column, as in notices and explanations.
     pub fn short(&self) -> String {
         format!("{}:{}", self.file.display(), self.line)
     }
@@ -39,16 +39,16 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A mistake that loses the value, and with it the server or section it belongs to.
+/// An error in a file. The server or section that contains it is dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
-    /// Where the mistake is.
+    /// The position of the error.
     pub origin: Origin,
-    /// The path of members that leads to it, such as `mcpServers.github.args`; empty for the file as a whole.
+    /// The path of the member, such as `mcpServers.github.args`. Empty for the whole file.
     pub field: String,
-    /// What was expected and what came.
+    /// What was expected, and what was found.
     pub message: String,
-    /// What to write instead, where that can be said.
+    /// What to write instead, if known.
     pub help: Option<String>,
 }
 
@@ -68,17 +68,17 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// Something that was read and is worth telling, but loses nothing that could have worked.
+/// A message about something that is not an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Notice {
     /// Where it is.
     pub origin: Origin,
-    /// The path of members that leads to it; empty for the file as a whole.
+    /// The path of the member. Empty for the whole file.
     pub field: String,
-    /// What kind of notice it is.
+    /// The kind of the notice.
     pub kind: NoticeKind,
-    /// What there is to say.
+    /// The message.
     pub message: String,
 }
 
@@ -86,19 +86,19 @@ pub struct Notice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum NoticeKind {
-    /// A member that is not known; it is kept as it is.
+    /// An unknown member, which is kept.
     Unknown,
-    /// An entry that cannot run outside of the program it was written for.
+    /// An entry that works only inside the program it was written for.
     Skipped,
-    /// An entry that replaces one of the same name from another file.
+    /// An entry that replaces one with the same name from another file.
     Replaced,
-    /// A setting that a file of its scope may not make.
+    /// A setting that the scope of the file does not allow.
     Ignored,
-    /// A better way to write what was meant.
+    /// A suggestion.
     Advice,
     /// A setting that is dangerous for the child process.
     Danger,
-    /// The exact command an entry of the registry leads to.
+    /// The exact command of a registry entry.
     Command,
 }
 
@@ -112,7 +112,7 @@ impl fmt::Display for Notice {
     }
 }
 
-/// The notation of a file, which decides how an example is written.
+/// The format of a file, which determines how examples are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Format {
     Jsonc,
@@ -121,7 +121,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// Picks the notation by the ending of the file's name; JSON with comments where it says nothing.
+    /// Chooses the format by the extension of the file. The default is JSON with comments.
     pub(crate) fn of(path: &Path) -> Self {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("toml") => Self::Toml,
@@ -170,17 +170,17 @@ impl Report {
         self.notices.borrow_mut().push(notice);
     }
 
-    /// Whether `what` is asked about for the first time, so that a thing is told once in a file.
+    /// Returns whether this is the first call with `what`, so that something is reported once per file.
     pub(crate) fn first(&self, what: &str) -> bool {
         self.reported.borrow_mut().insert(what.to_owned())
     }
 
-    /// How many errors there are so far; a part that adds none was read well.
+    /// Returns the number of errors so far.
     pub(crate) fn mark(&self) -> usize {
         self.errors.borrow().len()
     }
 
-    /// Writes a member in the notation of the file.
+    /// Formats a member as an example in the format of the file.
     pub(crate) fn example(&self, name: &str, value: &Json) -> String {
         match self.format {
             Format::Jsonc => format!("`\"{name}\": {}`", inline(value, ": ")),
@@ -196,7 +196,7 @@ impl Report {
     }
 }
 
-/// A value on one line, with the separator of the notation between names and values.
+/// Formats a value on one line, with the format's separator between names and values.
 fn inline(value: &Json, separator: &str) -> String {
     match value {
         Json::Array(items) => {

@@ -9,7 +9,7 @@ use super::report::Origin;
 use bowline_policy::{Action, Consent, Effect, Pattern};
 use bowline_search::DisclosureMode;
 
-/// `[gateway]`: how clients reach the host.
+/// `[gateway]`: the endpoint for clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GatewayConfig {
@@ -17,38 +17,38 @@ pub struct GatewayConfig {
     pub listen: SocketAddr,
     /// The path of the endpoint.
     pub path: String,
-    /// The name the gateway gives itself.
+    /// The name of the gateway as an MCP server.
     pub name: String,
-    /// What the gateway tells models about itself, before what the servers say.
+    /// Instructions for models, before those of the servers.
     pub instructions: Option<String>,
-    /// Origins whose web pages may call the gateway, and read its replies.
+    /// Origins whose web pages may call the gateway and read its responses.
     pub allowed_origins: Vec<String>,
-    /// Values of `Host` that are accepted beside those of this machine. `*` accepts all, and needs a token.
+    /// Accepted values of `Host` besides those of this machine. `*` accepts all and needs a token.
     pub allowed_hosts: Vec<String>,
-    /// The variable of the environment that holds the token clients have to send.
+    /// The environment variable that holds the token of clients.
     pub token_env: Option<String>,
-    /// The longest name of a tool that clients are given.
+    /// The maximum length of tool names.
     pub max_name: u16,
-    /// Who consents to calls that no rule decides; without it, that depends on who can connect.
+    /// Who consents to calls that no rule decides. The default depends on who can connect.
     pub consent: Option<Consent>,
-    /// How many questions of one server may be unanswered.
+    /// The maximum number of unanswered questions per server.
     pub max_questions: usize,
-    /// How many sessions one caller may have. Without a token all clients of this machine are one caller, and all that have
-    /// the token are.
+    /// The maximum number of sessions per caller. Without a token, all clients of this machine are one caller; all
+    /// clients with the token are one caller, too.
     pub max_sessions: usize,
-    /// How long a session may be idle.
+    /// The maximum idle time of a session.
     pub session_idle: Duration,
-    /// How many connections may be open.
+    /// The maximum number of open connections.
     pub max_connections: usize,
-    /// How long a connection may be idle.
+    /// The maximum idle time of a connection.
     pub keep_alive: Duration,
-    /// How many bytes of events all sessions together keep.
+    /// The maximum number of bytes of retained events, over all sessions.
     pub max_retained_bytes: u64,
-    /// How long requests are still served after SIGTERM, while `/readyz` answers 503.
+    /// The time after SIGTERM in which requests are still served, while `/readyz` returns 503.
     pub shutdown_delay: Duration,
-    /// How many per-client servers run at a time, of all callers.
+    /// The maximum number of running per-client servers, over all callers.
     pub max_client_servers: usize,
-    /// How many of them may be of one authenticated user.
+    /// The maximum number of running per-client servers of one authenticated user.
     pub max_client_servers_per_user: usize,
 }
 
@@ -77,32 +77,31 @@ impl Default for GatewayConfig {
     }
 }
 
-/// One of `[[rules]]`: what happens to what it matches. An absent condition matches everything.
+/// One of `[[rules]]`. An absent condition matches everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RuleConfig {
-    /// Where the rule is.
+    /// The position of the rule.
     pub origin: Origin,
-    /// What happens.
+    /// The effect of the rule.
     pub effect: Effect,
-    /// What is about to happen. Without it, a rule that allows or asks is about tool calls, and one that denies is about
-    /// everything.
+    /// The action. Without it, rules that allow or ask apply to tool calls, and rules that deny apply to everything.
     pub action: Option<Action>,
     /// The name of the server.
     pub server: Option<Pattern>,
-    /// The name of the tool; for other actions the name of the prompt, or the URI or URL.
+    /// The name of the tool. For other actions, the name of the prompt, or the URI or URL.
     pub tool: Option<Pattern>,
-    /// What the arguments have to look like, by JSON pointer or by the name of a top-level member; `*` is any of them.
+    /// Patterns for arguments, by JSON pointer or by the name of a top-level member. `*` means any of them.
     pub arguments: BTreeMap<String, Pattern>,
-    /// What the server says about the tool.
+    /// Conditions on the annotations of the tool.
     pub annotations: AnnotationsConfig,
-    /// The client or user that calls.
+    /// The calling client or user.
     pub caller: Option<Pattern>,
-    /// Why, for the one who is refused or asked.
+    /// The reason, for whoever is refused or asked.
     pub reason: Option<String>,
 }
 
-/// What a server has to say about a tool for a rule to match.
+/// Conditions on the annotations of a tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct AnnotationsConfig {
@@ -116,87 +115,87 @@ pub struct AnnotationsConfig {
     pub open_world: Option<bool>,
 }
 
-/// `[sampling]`: which models answer servers that ask for one.
+/// `[sampling]`: the models for servers that request sampling.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct SamplingConfig {
-    /// Whom to ask, by name.
+    /// The providers by name.
     pub providers: BTreeMap<String, ProviderConfig>,
-    /// What to choose from, in order of preference where nothing else decides.
+    /// The models to choose from. The order decides if nothing else does.
     pub models: Vec<ModelConfig>,
-    /// The most tokens one call may ask for.
+    /// The maximum number of tokens per call.
     pub max_tokens_per_call: Option<u64>,
-    /// The most tokens one server may use while the host runs.
+    /// The maximum number of tokens per server while the host runs.
     pub max_tokens_per_server: Option<u64>,
-    /// The most tokens one server may use in an hour.
+    /// The maximum number of tokens per server and hour.
     pub max_tokens_per_hour: Option<u64>,
-    /// How long a provider may take.
+    /// The time limit for a provider.
     pub timeout: Option<Duration>,
 }
 
-/// Somebody who runs models.
+/// A provider of models.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProviderConfig {
     /// Where it is configured.
     pub origin: Origin,
-    /// Which interface it speaks.
+    /// The API of the provider.
     pub kind: ProviderKind,
-    /// Where it is, if not at the usual place.
+    /// The base URL, if not the usual one.
     pub base_url: Option<String>,
-    /// Where its key is; a provider on this machine needs none.
+    /// The source of the API key; a local provider needs none.
     pub key: Option<KeySource>,
 }
 
-/// The interface of a provider.
+/// The API of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProviderKind {
-    /// Chat completions as OpenAI has them, and Ollama, vLLM and many others.
+    /// The chat completions API of OpenAI, which Ollama, vLLM and many others support.
     OpenAi,
-    /// Messages as Anthropic has them.
+    /// The messages API of Anthropic.
     Anthropic,
 }
 
-/// Where a key is. A key is never in the configuration itself.
+/// The source of an API key. The key itself is never in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySource {
-    /// In a variable of the environment.
+    /// An environment variable.
     Env(String),
-    /// In a file.
+    /// A file.
     File(PathBuf),
 }
 
-/// A model to choose.
+/// A model.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ModelConfig {
     /// Where it is configured.
     pub origin: Origin,
-    /// Its name at the provider.
+    /// The name that the provider uses.
     pub name: String,
     /// The name of its provider in `providers`.
     pub provider: String,
-    /// Further names that hints may match.
+    /// Further names that model hints may match.
     pub aliases: Vec<String>,
-    /// How cheap it is: 1 is the cheapest.
+    /// How cheap the model is: 1 is the cheapest.
     pub cost: f64,
-    /// How fast it is: 1 is the fastest.
+    /// How fast the model is: 1 is the fastest.
     pub speed: f64,
-    /// How able it is: 1 is the most able.
+    /// How capable the model is: 1 is the most capable.
     pub intelligence: f64,
 }
 
-/// `[audit]`: where decisions and calls are written down.
+/// `[audit]`: the log of decisions and calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AuditConfig {
-    /// The file; nothing is written without one.
+    /// The file. Without it, nothing is logged.
     pub file: Option<PathBuf>,
-    /// How long the file may grow before a new one is begun.
+    /// The size at which the file is rotated.
     pub max_bytes: u64,
-    /// How many old files are kept.
+    /// The number of rotated files to keep.
     pub keep: u32,
-    /// Whether calls are refused that cannot be written down.
+    /// Whether calls are refused if they cannot be logged.
     pub required: bool,
 }
 
@@ -206,13 +205,13 @@ impl Default for AuditConfig {
     }
 }
 
-/// `[disclosure]`: when tools are searched for instead of listed.
+/// `[disclosure]`: when tools are searched instead of listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DisclosureConfig {
-    /// Whether.
+    /// The mode.
     pub mode: DisclosureMode,
-    /// From how many estimated tokens on, if automatic.
+    /// The estimated number of tokens from which on tools are searched, in automatic mode.
     pub threshold_tokens: u64,
 }
 

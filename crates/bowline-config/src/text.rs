@@ -1,65 +1,64 @@
-//! Text after variables are expanded: its value, and what of it may be shown.
+//! Text after variables are expanded, and the form of it that may be shown.
 
 use std::fmt;
 
 use super::report::Origin;
 use bowline_proto::uri::UrlParts;
 
-/// A string of the configuration with its variables replaced.
+/// A string of the configuration with its variables expanded.
 ///
-/// Values of the environment of a child process, values of headers, and everything a variable of the environment, an
-/// input or a command contributed to are secrets: `Debug` shows `***` for them, and [`shown`](Self::shown) gives the
-/// text as it was written, with literal secrets masked.
+/// Environment values of a child process, header values, and texts that contain the value of an environment variable,
+/// an input or a command are secrets. `Debug` prints `***` for them, and [`shown`](Self::shown) returns the text of the
+/// file, with literal secrets masked.
 #[derive(Clone)]
 pub struct Text {
     value: String,
     shown: String,
     secret: bool,
-    /// As it stands in the file, where that is known.
+    /// The text of the file, if it is known.
     written: Option<String>,
     origin: Origin,
 }
 
 impl Text {
-    /// A text that anybody may see.
+    /// Creates a text that may be shown.
     pub fn open(value: impl Into<String>, origin: Origin) -> Self {
         let value = value.into();
         Self { shown: value.clone(), value, secret: false, written: None, origin }
     }
 
-    /// A text that is not to be seen; `shown` stands for it.
+    /// Creates a secret. `shown` is displayed instead.
     pub fn secret(value: impl Into<String>, shown: impl Into<String>, origin: Origin) -> Self {
         Self { value: value.into(), shown: shown.into(), secret: true, written: None, origin }
     }
 
-    /// The text itself, to be used and not to be shown.
+    /// Returns the value. Do not show it.
     pub fn expose(&self) -> &str {
         &self.value
     }
 
-    /// The text for people: as it was written, with `***` in place of literal secrets.
+    /// Returns the text for display: as in the file, with `***` for literal secrets.
     pub fn shown(&self) -> &str {
         &self.shown
     }
 
-    /// Remembers how the text stands in the file.
+    /// Sets the text of the file.
     pub(crate) fn written_as(mut self, written: &str) -> Self {
         self.written = Some(written.to_owned());
         self
     }
 
-    /// The text as it stands in the file, for whoever has to judge what somebody else wrote: variables by their names, and
-    /// nothing masked.
+    /// Returns the text of the file, for approval by the user: with the names of variables, and nothing masked.
     pub fn written(&self) -> &str {
         self.written.as_deref().unwrap_or(&self.shown)
     }
 
-    /// Whether the text must not be shown.
+    /// Returns whether the text is a secret.
     pub fn is_secret(&self) -> bool {
         self.secret
     }
 
-    /// Where the text was written.
+    /// Returns the position of the text.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
@@ -71,7 +70,7 @@ impl fmt::Debug for Text {
     }
 }
 
-/// Two texts are equal when they say the same, wherever they were written.
+/// Texts with the same value are equal, wherever they are written.
 impl PartialEq for Text {
     fn eq(&self, other: &Self) -> bool {
         self.value == other.value
@@ -80,19 +79,19 @@ impl PartialEq for Text {
 
 impl Eq for Text {}
 
-/// Words that tell that the value of an option is a secret.
+/// Words in the name of an option whose value is a secret.
 const SECRET_WORDS: [&str; 9] =
     ["key", "token", "secret", "password", "passwd", "auth", "credential", "header", "cookie"];
 
-/// Whether a name is one that usually holds a secret.
+/// Returns whether a name usually holds a secret.
 pub fn names_a_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
-/// The part of an argument that must not be shown, by what comes before it: the offset where the secret begins.
+/// Returns the offset at which the secret part of an argument starts, given the argument before it.
 pub(crate) fn secret_part(previous: Option<&str>, argument: &str) -> Option<usize> {
-    // `--api-key=…`, and `-e TOKEN=…` as container engines take it.
+    // `--api-key=…`, and `-e TOKEN=…` of container engines.
     if let Some((name, _)) = argument.split_once('=') {
         let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
         if plain && names_a_secret(name) {
@@ -104,7 +103,7 @@ pub(crate) fn secret_part(previous: Option<&str>, argument: &str) -> Option<usiz
     (is_option && !argument.starts_with('-') && names_a_secret(previous)).then_some(0)
 }
 
-/// The words of a command for people, without the secrets among them.
+/// Returns the words of a command with secrets masked.
 pub(crate) fn shown_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut previous = None;
     let show = |word: &'a str| {
@@ -117,7 +116,7 @@ pub(crate) fn shown_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<S
     words.into_iter().map(show).collect()
 }
 
-/// A URL for people: without a password, and without the values of its query.
+/// Returns a URL with its password and query values masked.
 pub(crate) fn mask_url(url: &str) -> Option<String> {
     let parts = UrlParts::split(url)?;
     let (scheme, authority, tail) = (parts.scheme, parts.masked_authority("***"), parts.tail);

@@ -53,7 +53,7 @@ fn convert(value: Spanned<DeValue<'_>>, lines: &Lines<'_>, report: &Report) -> O
 
 fn object(table: DeTable<'_>, lines: &Lines<'_>, report: &Report) -> Option<Value> {
     let mut entries: Vec<_> = table.into_iter().collect();
-    // The parser sorts by name; messages and rules follow the file.
+    // The parser sorts by name; messages and rules use the order of the file.
     entries.sort_by_key(|(name, _)| name.span().start);
     let members = entries.into_iter().map(|(name, value)| {
         let origin = lines.origin(name.span().start);

@@ -12,7 +12,7 @@ use super::node::{Node, Value};
 use super::report::{NoticeKind, Report};
 
 pub(crate) fn read(context: &mut Context<'_>, root: &Node) -> Vec<Entry> {
-    // Older versions had it all below `mcp` in the settings.
+    // Older versions have everything below `mcp` in the settings.
     let (section, prefix) = match (root.get("servers"), root.get("mcp")) {
         (None, Some(mcp)) => (mcp, "mcp."),
         _ => (root, ""),
@@ -20,7 +20,7 @@ pub(crate) fn read(context: &mut Context<'_>, root: &Node) -> Vec<Entry> {
     if let Some(inputs) = section.get("inputs") {
         context.inputs = read_inputs(inputs, &format!("{prefix}inputs"), context.report);
     }
-    // The settings of the editor are full of other things; only its own file is checked.
+    // The settings of the editor have many other members; unknown ones are reported only in its MCP file.
     let is_settings = !prefix.is_empty() || root.get("mcp.servers").is_some();
     if let (false, Some(fields)) = (is_settings, Fields::new(root, "", context.report)) {
         fields.keep(&["servers", "inputs", "mcpServers"]);
@@ -94,7 +94,7 @@ enum Kind {
     Command,
 }
 
-/// Choices as strings, or as objects with a label and a value.
+/// Reads choices: strings, or objects with a label and a value.
 fn options(node: &Node) -> Vec<String> {
     let text = |item: &Node| match &item.value {
         Value::String(text) => Some(text.clone()),

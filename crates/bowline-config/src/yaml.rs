@@ -10,10 +10,10 @@ use serde_json::Number;
 use super::node::{MAX_DEPTH, Member, Members, Node, Value, at};
 use super::report::{Origin, Report};
 
-/// How many values a file may hold once its aliases are written out; a few short lines could ask for billions.
+/// The maximum number of values after aliases are expanded. A few short lines could otherwise produce billions.
 const MAX_VALUES: usize = 100_000;
 
-/// A collection that is still open.
+/// An unfinished collection.
 #[derive(Debug)]
 enum Open {
     Sequence(Vec<Node>, Origin, usize),
@@ -123,7 +123,7 @@ impl Builder<'_> {
         Some(())
     }
 
-    /// Puts a finished value where the file has it.
+    /// Adds a finished value to its collection.
     fn place(&mut self, node: Node, anchor: usize) -> Option<()> {
         self.values += 1;
         if self.values > MAX_VALUES {
@@ -182,7 +182,7 @@ fn scalar_text(node: &Node) -> Option<String> {
     }
 }
 
-/// The value of a scalar without quotes, by the core schema of YAML 1.2.
+/// Parses an unquoted scalar with the core schema of YAML 1.2.
 fn plain(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
@@ -192,14 +192,14 @@ fn plain(text: &str) -> Value {
     }
     let starts_like_a_number =
         text.trim_start_matches(['-', '+', '.']).starts_with(|c: char| c.is_ascii_digit());
-    // A leading zero is an identifier or a mode, not a count.
+    // A leading zero indicates an identifier or a file mode, not a number.
     let digits = text.trim_start_matches(['-', '+']);
     let padded = digits.len() > 1 && digits.starts_with('0') && !digits.starts_with("0.");
     if starts_like_a_number && !padded {
         if let Ok(integer) = text.parse::<i64>() {
             return Value::Number(integer.into());
         }
-        // `3.10` is a version more often than a number, so a number has to be written as it is shown.
+        // `3.10` is more often a version than a number, so a number must be in its canonical form.
         let number = text.parse::<f64>().ok().and_then(Number::from_f64);
         if let Some(number) = number.filter(|number| number.to_string() == text) {
             return Value::Number(number);

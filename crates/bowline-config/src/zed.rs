@@ -48,7 +48,7 @@ fn entry(context: &Context<'_>, member: &Member) -> Option<Entry> {
         return builder.finish(None);
     }
     if !has_command && !has_url {
-        // An entry that only has settings belongs to an extension, which brings the command along.
+        // An entry with only settings belongs to an extension, which provides the command.
         if builder.fields.has("settings")
             || builder.unknown.get("source").is_some_and(|source| source == "extension")
         {

@@ -1,4 +1,4 @@
-//! `#[data]`: the derives of a type that travels as JSON.
+//! `#[data]`: derives for types that are sent as JSON.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -48,7 +48,7 @@ fn derives(arguments: &TokenStream, item: TokenStream) -> syn::Result<TokenStrea
     })
 }
 
-/// The names in a `#[derive(…)]`.
+/// Returns the names in a `#[derive(…)]`.
 fn derived_by(attribute: &Attribute) -> Vec<String> {
     let Ok(list) = attribute.meta.require_list() else { return Vec::new() };
     if !list.path.is_ident("derive") {

@@ -1,4 +1,4 @@
-//! Doc comments as descriptions.
+//! Converts doc comments to descriptions.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -8,12 +8,12 @@ pub(crate) fn is_doc(attribute: &Attribute) -> bool {
     attribute.path().is_ident("doc")
 }
 
-/// The text of the doc comments, as an expression.
+/// Returns the text of the doc comments as an expression.
 pub(crate) fn description(attributes: &[Attribute]) -> Option<TokenStream> {
     let mut texts = Vec::new();
     let mut pieces = Vec::new();
     for attribute in attributes.iter().filter(|attribute| is_doc(attribute)) {
-        // `#[doc(hidden)]` and its like are no text.
+        // `#[doc(hidden)]` and similar attributes have no text.
         let Meta::NameValue(pair) = &attribute.meta else { continue };
         match &pair.value {
             Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => texts.push(text.value()),
@@ -33,7 +33,7 @@ pub(crate) fn description(attributes: &[Attribute]) -> Option<TokenStream> {
     Some(quote!(::core::concat!(#first #(, "\n", #rest)*)))
 }
 
-/// The lines without the indentation they share, or nothing when they are blank.
+/// Returns the lines without their common indentation, or `None` if they are blank.
 fn text_of(texts: &[String]) -> Option<String> {
     let lines: Vec<&str> = texts.iter().flat_map(|text| text.split('\n')).map(str::trim_end).collect();
     let indentation = |line: &&str| line.len() - line.trim_start_matches(' ').len();

@@ -1,4 +1,4 @@
-//! The builder call for a function: name, description, options.
+//! Writes the builder call for a function: name, description, options.
 
 use crate::{docs, kind::Kind, options::Options, parameters::Parameters, template};
 use proc_macro2::TokenStream;
@@ -34,7 +34,7 @@ pub(crate) fn builder(
     Ok(quote!(::bowline::__private::#builder::new(#uri #name) #description #calls #(#completers)*))
 }
 
-/// The rule of the server, checked at compile time.
+/// Checks the rules for names at compile time.
 fn check_name(name: &LitStr) -> Result<()> {
     let text = name.value();
     let allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.');

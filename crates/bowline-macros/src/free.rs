@@ -24,7 +24,7 @@ pub(crate) fn expand(kind: Kind, arguments: TokenStream, item: &TokenStream) -> 
     match implementation(kind, arguments, &function) {
         Ok(implementation) => quote!(#namespace #implementation),
         Err(error) => {
-            // The function stays callable and registrable, so that this error is the only one.
+            // The function stays callable and registrable, so that this is the only error.
             let error = error.to_compile_error();
             let plain = without_parameter_attributes(&function);
             let constructor = constructor(kind, &function, &quote!(::core::unreachable!()));
@@ -33,7 +33,7 @@ pub(crate) fn expand(kind: Kind, arguments: TokenStream, item: &TokenStream) -> 
     }
 }
 
-/// The function without the attributes that only the macro understands.
+/// Removes the attributes that only the macro understands.
 fn without_parameter_attributes(function: &ItemFn) -> ItemFn {
     let mut function = function.clone();
     for input in &mut function.sig.inputs {
@@ -44,7 +44,7 @@ fn without_parameter_attributes(function: &ItemFn) -> ItemFn {
     function
 }
 
-/// The type that has the name of the function.
+/// Writes the type with the name of the function.
 fn namespace(function: &ItemFn) -> TokenStream {
     let (visibility, ident) = (&function.vis, &function.sig.ident);
     let conditions = function.attrs.iter().filter(|attribute| is_condition(attribute));
@@ -61,7 +61,7 @@ fn is_condition(attribute: &Attribute) -> bool {
     attribute.path().is_ident("cfg")
 }
 
-/// The function that returns the builder.
+/// Writes the function that returns the builder.
 fn constructor(kind: Kind, function: &ItemFn, entry: &TokenStream) -> TokenStream {
     let (visibility, ident) = (&function.vis, &function.sig.ident);
     let (builder, method) = (kind.builder(), kind.constructor());

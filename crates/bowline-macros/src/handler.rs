@@ -1,4 +1,4 @@
-//! The handler of a function, handed to its builder.
+//! Writes the handler of a function and passes it to the builder.
 
 use crate::{
     docs,
@@ -10,7 +10,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::{Attribute, Error, Result, ReturnType, Signature, Type, spanned::Spanned};
 
-/// The type a function returns.
+/// Returns the return type of a function.
 pub(crate) fn output(signature: &Signature) -> Type {
     match &signature.output {
         ReturnType::Default => syn::parse_quote_spanned!(signature.ident.span()=> ()),
@@ -18,15 +18,15 @@ pub(crate) fn output(signature: &Signature) -> Type {
     }
 }
 
-/// What lints must know of a function whose signature is not free.
+/// Allows lints that the fixed signature of a handler can trigger.
 pub(crate) fn lints() -> Attribute {
     syn::parse_quote!(#[allow(clippy::needless_pass_by_value, reason = "arguments are decoded for this call alone")])
 }
 
-/// The struct that the parameters become.
+/// Writes the struct of the parameters.
 pub(crate) fn arguments(parameters: &Parameters) -> TokenStream {
     let Input::Fields(fields) = &parameters.input else { return TokenStream::new() };
-    // A type without `#[data]` is reported in our words, next to those of serde. Attributes may replace the traits.
+    // For a type without `#[data]`, adds our own error to those of serde. Attributes may replace the traits.
     let plain = fields.iter().filter(|field| field.attributes.iter().all(docs::is_doc));
     let checks = plain.map(|field| {
         let ty = &field.ty;
@@ -45,9 +45,9 @@ pub(crate) fn arguments(parameters: &Parameters) -> TokenStream {
     }
 }
 
-/// Hands `function`, a closure, to a builder.
+/// Passes `function`, a closure, to a builder.
 ///
-/// The types are spelled out so that a wrong one is reported where it is written, and once.
+/// The types are explicit, so that a wrong one is reported once, where it is written.
 pub(crate) fn hand(
     kind: Kind,
     builder: &TokenStream,
@@ -82,7 +82,7 @@ pub(crate) fn hand(
     Ok(quote!(::bowline::__private::#helper::<#arguments #output #future>(#builder, #function) #blocking))
 }
 
-/// The parameters of the closure that is handed over.
+/// Writes the parameters of the closure.
 pub(crate) fn closure_parameters(parameters: &Parameters) -> TokenStream {
     match parameters.input {
         Input::Nothing => quote!(__ctx),

@@ -1,9 +1,9 @@
-//! What a function becomes.
+//! What a function becomes: a tool, a prompt or a resource.
 
 use proc_macro2::Span;
 use syn::{Attribute, Ident};
 
-/// What a function becomes.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Tool,
@@ -12,7 +12,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The kind an attribute names, also by a path such as `bowline::tool`.
+    /// Returns the kind that an attribute names, also by a path such as `bowline::tool`.
     pub(crate) fn of(attribute: &Attribute) -> Option<Self> {
         let segment = attribute.path().segments.last()?;
         [Self::Tool, Self::Prompt, Self::Resource].into_iter().find(|kind| segment.ident == kind.attribute())
@@ -26,7 +26,7 @@ impl Kind {
         }
     }
 
-    /// The name of the builder.
+    /// Returns the name of the builder type.
     pub(crate) fn builder(self) -> Ident {
         let name = match self {
             Self::Tool => "Tool",
@@ -36,12 +36,12 @@ impl Kind {
         Ident::new(name, Span::call_site())
     }
 
-    /// The function that returns the builder: `tool` in `add::tool()`.
+    /// Returns the name of the function that returns the builder: `tool` in `add::tool()`.
     pub(crate) fn constructor(self) -> Ident {
         Ident::new(self.attribute(), Span::call_site())
     }
 
-    /// The method that adds the builder to a set of entries.
+    /// Returns the name of the method that adds the builder to a set of entries.
     pub(crate) fn adder(self) -> Ident {
         let name = match self {
             Self::Tool => "add_tool",

@@ -1,4 +1,4 @@
-//! What stands in the parentheses of `#[tool(…)]`, `#[prompt(…)]` and `#[resource(…)]`.
+//! Parses the arguments of `#[tool(…)]`, `#[prompt(…)]` and `#[resource(…)]`.
 
 use crate::kind::Kind;
 use proc_macro2::{Span, TokenStream};
@@ -15,7 +15,7 @@ pub(crate) struct Options {
     /// The URI or template of a resource.
     pub(crate) uri: Option<LitStr>,
     pub(crate) name: Option<LitStr>,
-    /// Where `blocking` stands, if it does.
+    /// The position of `blocking`, if present.
     pub(crate) blocking: Option<Span>,
     /// Calls of the builder, such as `.title("…")`.
     pub(crate) calls: TokenStream,
@@ -27,7 +27,7 @@ const PROMPT: &[&str] = &["name", "title", "scopes"];
 const RESOURCE: &[&str] = &["name", "title", "mime_type", "scopes"];
 
 impl Options {
-    /// Reads the tokens between the parentheses.
+    /// Parses the tokens between the parentheses.
     pub(crate) fn parse(kind: Kind, arguments: TokenStream) -> Result<Self> {
         (|input: ParseStream<'_>| Self::parse_in(kind, input)).parse2(arguments)
     }
@@ -101,7 +101,7 @@ fn text(key: &Ident, input: ParseStream<'_>) -> Result<LitStr> {
     input.parse().map_err(|_| wrong(input.span()))
 }
 
-/// The scopes in a text, with spaces between them.
+/// Splits a text into scopes at spaces.
 fn scopes(text: &LitStr) -> Result<Vec<LitStr>> {
     let is_part = |byte: u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
     let value = text.value();
@@ -114,7 +114,7 @@ fn scopes(text: &LitStr) -> Result<Vec<LitStr>> {
     Ok(scopes)
 }
 
-/// A name alone means yes.
+/// Parses a boolean. A name without a value means `true`.
 fn choice(key: &Ident, input: ParseStream<'_>) -> Result<bool> {
     if input.parse::<Option<Token![=]>>()?.is_none() {
         return Ok(true);

@@ -1,4 +1,4 @@
-//! The parameters of a function: which of them are arguments, which is the context, which cannot be either.
+//! Reads the parameters of a function: arguments, the context, and invalid ones.
 
 use crate::{docs, kind::Kind};
 use proc_macro2::TokenStream;
@@ -8,19 +8,19 @@ use syn::{
     ReturnType, Signature, Type, ext::IdentExt,
 };
 
-/// Where a function gets its arguments from.
+/// The source of the arguments.
 pub(crate) enum Input {
     Nothing,
-    /// A struct that is written for it.
+    /// A struct that the macro writes.
     Fields(Vec<Field>),
-    /// A struct of the author's.
+    /// A struct of the author.
     Whole(Box<Type>),
 }
 
 /// A parameter that is a property of the arguments.
 pub(crate) struct Field {
     pub(crate) ident: Ident,
-    /// The name it has on the wire.
+    /// The name in JSON.
     pub(crate) name: String,
     pub(crate) ty: Type,
     pub(crate) attributes: Vec<Attribute>,
@@ -42,18 +42,18 @@ impl ToTokens for Completer {
     }
 }
 
-/// What a function takes.
+/// The parameters of a function.
 pub(crate) struct Parameters {
     pub(crate) input: Input,
-    /// What to pass, in order, given `__ctx` and `__args`.
+    /// The values to pass, in order, in terms of `__ctx` and `__args`.
     pub(crate) values: Vec<TokenStream>,
     pub(crate) types: Vec<Type>,
-    /// The arguments that are completed, and the functions that suggest values.
+    /// The arguments with completion, and the functions that suggest values.
     pub(crate) completers: Vec<(String, Completer)>,
 }
 
 impl Parameters {
-    /// Reads the parameters and takes the attributes off them. `self` is for the caller to look at.
+    /// Reads the parameters and removes their attributes. The caller handles `self`.
     pub(crate) fn take(kind: Kind, signature: &mut Signature) -> Result<Self> {
         check_signature(kind, signature)?;
         let mut parameters =
@@ -148,7 +148,7 @@ fn check_type(kind: Kind, ty: &Type) -> Result<()> {
     Err(Error::new_spanned(found, reason))
 }
 
-/// The first type within `ty`, itself included, that is looked for.
+/// Returns the first type within `ty`, including `ty` itself, that matches.
 fn find(ty: &Type, wanted: fn(&Type) -> bool) -> Option<&Type> {
     if wanted(ty) {
         return Some(ty);
@@ -172,7 +172,7 @@ fn find(ty: &Type, wanted: fn(&Type) -> bool) -> Option<&Type> {
     }
 }
 
-/// Whether no text can stand for a value of this type.
+/// Returns whether a value of this type cannot be written as text.
 fn is_composite(ty: &Type) -> bool {
     const COLLECTIONS: &[&str] =
         &["Vec", "VecDeque", "HashMap", "BTreeMap", "HashSet", "BTreeSet", "IndexMap", "IndexSet"];
@@ -222,11 +222,11 @@ fn field(
     Ok(Field { ident, name, ty: (*parameter.ty).clone(), attributes })
 }
 
-/// The name of a field on the wire: its own, unless serde is told another.
+/// Returns the name of a field in JSON: its own, unless serde renames it.
 fn wire_name(ident: &Ident, attributes: &[Attribute]) -> String {
     let mut name = ident.unraw().to_string();
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("serde")) {
-        // What else stands there, and whether it is sound, is serde's to say.
+        // serde itself reports invalid attributes.
         let _ = attribute.parse_nested_meta(|meta| {
             if meta.path.is_ident("rename") {
                 name = meta.value()?.parse::<LitStr>()?.value();

@@ -1,4 +1,4 @@
-//! The variables of a URI template, held against the parameters of the function that reads it.
+//! Compares the variables of a URI template with the parameters of its function.
 
 use crate::parameters::{Field, Input};
 use syn::{Error, LitStr, Result};
@@ -25,7 +25,7 @@ pub(crate) fn check(uri: &LitStr, input: &Input) -> Result<()> {
     }
 }
 
-/// The names of the variables, after RFC 6570. Whether the rest is sound is checked when the resource is registered.
+/// Returns the names of the variables, as in RFC 6570. Other errors are reported when the resource is registered.
 fn variables(template: &str) -> std::result::Result<Vec<String>, String> {
     let mut names = Vec::new();
     let mut rest = template;

@@ -1,4 +1,4 @@
-//! `#[tools]`: the methods of a state.
+//! `#[tools]`: the methods of a type with state.
 
 use crate::{
     entry, handler,
@@ -41,7 +41,7 @@ pub(crate) fn expand(arguments: &TokenStream, item: &TokenStream) -> TokenStream
     quote!(#error #block #implementation)
 }
 
-/// What the block is to its type.
+/// The role of a block.
 enum Role {
     /// The block that is registered, with the parts that it includes.
     Whole(Vec<Ident>),
@@ -75,7 +75,7 @@ impl Role {
     }
 }
 
-/// Reads the marked methods and takes the marks off them, also after the first error.
+/// Reads the marked methods and removes the marks, also after the first error.
 fn collect(entries: &mut Vec<TokenStream>, mut result: Result<()>, block: &mut ItemImpl) -> Result<()> {
     let is_sound = result.is_ok();
     let mut marked = false;
@@ -160,7 +160,7 @@ fn implementation(role: &Role, entries: &[TokenStream], block: &ItemImpl) -> Tok
     }
 }
 
-/// The function that returns the entries of a part.
+/// Returns the name of the function that returns the entries of a part.
 fn part(name: &Ident) -> Ident {
     format_ident!("__entries_of_{}", name.unraw(), span = name.span())
 }
@@ -174,7 +174,7 @@ fn check_block(block: &ItemImpl) -> Result<()> {
     }
 }
 
-/// A method that was not understood keeps no attribute that only `#[tools]` understands.
+/// Removes the attributes that only `#[tools]` understands from a method with errors.
 fn unmark(method: &mut ImplItemFn) {
     for input in &mut method.sig.inputs {
         if let FnArg::Typed(parameter) = input {
@@ -183,7 +183,7 @@ fn unmark(method: &mut ImplItemFn) {
     }
 }
 
-/// The statement that adds the entry of one method.
+/// Writes the statement that adds the entry of one method.
 fn entry(
     kind: Kind,
     mark: &Attribute,
@@ -217,7 +217,7 @@ fn entry(
     Ok(quote!(#(#conditions)* { #struct_of_arguments __entries.#adder(#entry); }))
 }
 
-/// A closure over the state that calls a method with `values`.
+/// Writes a closure over the state that calls a method with `values`.
 fn closure(
     method: &Ident,
     is_async: bool,
@@ -244,7 +244,7 @@ fn closure(
     })
 }
 
-/// The closure for a completer that is a method of the same block: `#[complete(Self::cities)]`.
+/// Writes the closure for a completer that is a method of the same block: `#[complete(Self::cities)]`.
 fn stateful_completer(completer: &Completer, methods: &[Signature]) -> Result<Option<TokenStream>> {
     let segments = &completer.path.segments;
     let (Some(first), Some(last), 2) = (segments.first(), segments.last(), segments.len()) else {
@@ -276,10 +276,10 @@ fn stateful_completer(completer: &Completer, methods: &[Signature]) -> Result<Op
     Ok(Some(closure(&method.ident, method.asyncness.is_some(), receiver, &parameters, &names)))
 }
 
-/// How a method takes the state.
+/// How a method receives the state.
 #[derive(Clone, Copy)]
 enum Receiver {
-    /// Not at all.
+    /// It does not.
     Nothing,
     /// `&self` or `self: &Arc<Self>`.
     Reference,
@@ -309,7 +309,7 @@ fn receiver(kind: Kind, signature: &Signature) -> Result<Receiver> {
     Err(Error::new_spanned(receiver, reason))
 }
 
-/// Whether this is `Arc<Self>`.
+/// Returns whether this is `Arc<Self>`.
 fn is_shared(ty: &Type) -> bool {
     let Type::Path(path) = ty else { return false };
     path.path.segments.last().is_some_and(|segment| {

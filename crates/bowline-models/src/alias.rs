@@ -2,28 +2,28 @@
 
 use std::collections::HashMap;
 
-/// Names, each with what is sent for it. No two share what is sent.
+/// Maps names to unique aliases.
 #[derive(Debug)]
 pub(super) struct Aliases {
     longest: usize,
-    /// What is sent, by name.
+    /// The aliases by name.
     sent: HashMap<String, String>,
-    /// The names, by what is sent.
+    /// The names by alias.
     names: HashMap<String, String>,
-    /// The next number for names that would otherwise be alike, by how they begin.
+    /// The next number for aliases with the same prefix.
     next: HashMap<String, u32>,
 }
 
-/// As many letters as a number behind a name may take.
+/// The number of characters reserved for a number at the end of an alias.
 const ROOM: usize = 6;
 
 impl Aliases {
-    /// For names of letters, digits, `_` and `-`, up to a length.
+    /// Creates aliases of letters, digits, `_` and `-`, with a maximum length.
     pub(super) fn new(longest: usize) -> Self {
         Self { longest, sent: HashMap::new(), names: HashMap::new(), next: HashMap::new() }
     }
 
-    /// What is sent for a name: itself, if the rules allow.
+    /// Returns the alias of a name: the name itself if it is valid.
     pub(super) fn sent(&mut self, name: &str) -> String {
         if let Some(sent) = self.sent.get(name) {
             return sent.clone();
@@ -35,9 +35,9 @@ impl Aliases {
         sent
     }
 
-    /// A name with a number behind it that no other has.
+    /// Returns an unused alias that ends in a number.
     fn numbered(&mut self, base: &str) -> String {
-        // All of `base` is ASCII, so it can be cut anywhere.
+        // `base` is ASCII, so it can be cut anywhere.
         let cut = |room: usize| base.get(..room.min(base.len())).unwrap_or_default();
         let start = cut(self.longest.saturating_sub(ROOM)).to_owned();
         let mut number = self.next.get(&start).copied().unwrap_or(1);
@@ -56,7 +56,7 @@ impl Aliases {
         !sent.is_empty() && sent.len() <= self.longest && !self.names.contains_key(sent)
     }
 
-    /// The name that something was sent for; what was never sent stands for itself.
+    /// Returns the name of an alias. An unknown alias is returned unchanged.
     pub(super) fn name<'a>(&'a self, sent: &'a str) -> &'a str {
         self.names.get(sent).map_or(sent, String::as_str)
     }
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn identical_names_are_made_distinct() {
-        // Looking through all of them for every number of every name would not come to an end.
+        // A search through all numbers for every name would take too long.
         for tail in ["", "x".repeat(80).as_str()] {
             let mut names = Aliases::new(64);
             let name = |number: u32| char::from_u32(0x4E00 + number).unwrap().to_string() + tail;

@@ -13,7 +13,7 @@ use super::{
 use bowline_types::{ContentBlock, RawJson, Role, StopReason, ToolUseContent};
 use serde::{Deserialize, Serialize};
 
-/// The longest name of a tool, and the longest identifier of a call.
+/// The maximum length of tool names and call ids.
 const NAME: usize = 64;
 
 #[derive(Serialize)]
@@ -86,11 +86,11 @@ struct Choice {
     r#type: &'static str,
 }
 
-/// What of `metadata` is passed on: who it is for, and how to choose words.
+/// The members of `metadata` that are passed on.
 const KNOWN_METADATA: &[(&str, Known)] = &[("user_id", Known::Text)];
 const KNOWN_PARAMETERS: &[(&str, Known)] = &[("top_k", Known::Whole), ("top_p", Known::Number)];
 
-/// Writes a request. Fails when the content cannot be given to such a provider.
+/// Encodes a request. Fails if the provider does not support its content.
 pub(super) fn write(request: &ModelRequest<'_>) -> Result<EncodedRequest, String> {
     let params = request.params;
     let mut names = Aliases::new(NAME);
@@ -111,7 +111,7 @@ pub(super) fn write(request: &ModelRequest<'_>) -> Result<EncodedRequest, String
     };
     let sequences = params.stop_sequences.as_deref().unwrap_or_default();
     let most = if request.quirks.no_stops { 0 } else { usize::MAX };
-    // The API refuses sequences of nothing but blanks.
+    // The API rejects stop sequences of only whitespace.
     let stops = StopSequences::new(sequences, most, |sequence| !sequence.trim().is_empty());
     let temperature = number(params.temperature.map(|value| value.clamp(0.0, 1.0)));
     let request = Request {
@@ -130,7 +130,7 @@ pub(super) fn write(request: &ModelRequest<'_>) -> Result<EncodedRequest, String
     Ok(EncodedRequest { body: body.into(), tools: names, stops })
 }
 
-/// The messages, with those in a row of one role as one, since the API wants roles to alternate.
+/// Returns the messages, merging consecutive ones of the same role, because the API requires alternating roles.
 fn messages(request: &ModelRequest<'_>, names: &mut Aliases) -> Result<Vec<Message>, String> {
     let mut ids = Aliases::new(NAME);
     let mut out: Vec<Message> = Vec::new();
@@ -146,7 +146,7 @@ fn messages(request: &ModelRequest<'_>, names: &mut Aliases) -> Result<Vec<Messa
             _ => out.push(Message { role, content }),
         }
     }
-    // What the model is to go on from must not end in a blank.
+    // The last message of the assistant must not end in whitespace.
     if let Some(Message { role: "assistant", content }) = out.last_mut()
         && let Some(Block::Text { text }) = content.last_mut()
     {
@@ -169,7 +169,7 @@ fn block(
     ids: &mut Aliases,
 ) -> Result<Option<Block>, String> {
     Ok(Some(match part {
-        // The API refuses texts of nothing but blanks.
+        // The API rejects texts of only whitespace.
         Part::Text(text) if text.trim().is_empty() => return Ok(None),
         Part::Text(text) => Block::Text { text },
         Part::Image(_) if role == "assistant" => {
@@ -210,7 +210,7 @@ struct Answer {
     usage: Option<Usage>,
 }
 
-/// A block of an answer. It is read as one struct, so that the input of a call stays as it was written.
+/// A content block of a response. A single struct keeps the input of a tool call as raw JSON.
 #[derive(Deserialize)]
 struct ResponseBlock {
     r#type: String,
@@ -232,7 +232,7 @@ struct Usage {
     from_cache: Option<u64>,
 }
 
-/// Reads an answer. Fails when it is none.
+/// Decodes a response. Fails if it is invalid.
 pub(super) fn read(body: &[u8], written: &EncodedRequest) -> Result<ModelResponse, String> {
     let answer: Answer = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let cut_off = answer.stop_reason.as_deref() == Some("max_tokens");
@@ -246,11 +246,11 @@ pub(super) fn read(body: &[u8], written: &EncodedRequest) -> Result<ModelRespons
             {
                 content.push(ToolUseContent::new(id, written.tools.name(&name), input).into());
             }
-            // A call that the limit of tokens has cut in two is none.
+            // A tool call that was cut off by the token limit is dropped.
             ("tool_use", _) if cut_off => {}
             ("tool_use", _) => return Err("it contains a tool use without name, id or input".into()),
             ("text", _) => return Err("it contains an empty text block".into()),
-            // Thoughts and whatever else there will be are not for the server.
+            // Thinking blocks and unknown blocks are not passed to the server.
             _ => {}
         }
     }

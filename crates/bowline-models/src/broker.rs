@@ -27,10 +27,10 @@ use std::{
 };
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// As good as no end.
+/// Effectively no limit.
 const ONE_YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Answers what servers ask of a model. Clones share their accounts.
+/// Answers sampling requests of servers. Clones share their usage counters.
 #[derive(Clone)]
 pub struct Broker(Arc<Shared>);
 
@@ -42,17 +42,17 @@ struct Shared {
     random: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
-/// A model with all that is needed to ask it.
+/// A model with its provider and encoder.
 struct Ready {
     provider: Provider,
     url: String,
     headers: HeaderMap,
     quirks: Mutex<Quirks>,
-    /// What it is chosen by.
+    /// The properties used to choose a model.
     model: Model,
 }
 
-/// Which server asks, and what there is to tell of it.
+/// The server that sends a request, and its context.
 #[derive(Clone, Debug)]
 pub struct Asker {
     server: String,
@@ -60,13 +60,13 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// A server by the name the user knows it by, under which it is counted.
+    /// Creates an asker with the configured name of the server, under which usage is counted.
     pub fn new(server: impl Into<String>) -> Self {
         Self { server: server.into(), context: None }
     }
 
-    /// What a server gets that asks with `includeContext`: this text before its system prompt. Without one, the wish is
-    /// ignored, as the protocol allows; the context of other servers is never included.
+    /// Sets the context for requests with `includeContext`: this text is put before the system prompt. Without it,
+    /// `includeContext` is ignored, as the protocol allows. The context of other servers is never included.
     pub fn context(mut self, text: impl Into<String>) -> Self {
         self.context = Some(text.into());
         self
@@ -80,14 +80,14 @@ impl<T: Into<String>> From<T> for Asker {
 }
 
 impl Broker {
-    /// A broker with these settings; `None` when they name no provider.
+    /// Creates a broker. Returns `None` if the settings have no provider.
     ///
-    /// Fails when the settings cannot work: a base URL that is none, a model of a provider that is not there.
+    /// Fails if the settings are invalid, for example an invalid base URL or a model of an unknown provider.
     pub fn new(settings: Settings, post: impl Post + 'static) -> Result<Option<Self>, SettingsError> {
         Self::with_random(settings, post, || RandomState::new().hash_one(0))
     }
 
-    /// The same, with a source of random numbers, by which the delays before asking again are chosen.
+    /// Like [`new`](Self::new), with a source of random numbers for the delays between retries.
     pub fn with_random(
         settings: Settings,
         post: impl Post + 'static,
@@ -110,9 +110,9 @@ impl Broker {
         Ok(Some(Self(Arc::new(Shared { models: ready, tracker, requests, post, random }))))
     }
 
-    /// Asks a model what a server wants to know.
+    /// Sends a sampling request of a server to a model.
     ///
-    /// Dropping the future aborts the request; what was set aside for it then counts as used.
+    /// Dropping the future aborts the request. The tokens reserved for it then count as used.
     pub async fn sample(
         &self,
         asker: impl Into<Asker>,
@@ -162,7 +162,7 @@ impl Broker {
         }
     }
 
-    /// The same as [`sample`](Self::sample), with an error that is fit for the server; the one for the user is logged.
+    /// Like [`sample`](Self::sample), with an error for the server. The details for the user are logged.
     pub async fn answer(
         &self,
         asker: impl Into<Asker>,
@@ -176,7 +176,7 @@ impl Broker {
         })
     }
 
-    /// A handler for [`on_sample`](bowline_client::ClientBuilder::on_sample) of the client of one server.
+    /// Returns a handler for [`on_sample`](bowline_client::ClientBuilder::on_sample) of the client of one server.
     pub fn handler(
         &self,
         asker: impl Into<Asker>,
@@ -191,7 +191,7 @@ impl Broker {
         }
     }
 
-    /// What a server has used so far.
+    /// Returns the usage of a server.
     pub fn usage(&self, server: &str) -> Usage {
         self.0.tracker.usage(server, Instant::now())
     }
@@ -207,7 +207,7 @@ impl fmt::Debug for Broker {
     }
 }
 
-/// What a model is told before the conversation.
+/// Returns the system prompt.
 fn system(asker: &Asker, params: &CreateMessageParams) -> Option<String> {
     let wanted =
         matches!(params.include_context, Some(IncludeContext::ThisServer | IncludeContext::AllServers));
@@ -220,7 +220,7 @@ fn system(asker: &Asker, params: &CreateMessageParams) -> Option<String> {
     }
 }
 
-/// A guess at how many tokens a model has written.
+/// Estimates the number of output tokens.
 fn written(content: &[ContentBlock]) -> u64 {
     let letters = content.iter().map(|block| match block {
         ContentBlock::Text(block) => block.text.len(),
@@ -232,7 +232,7 @@ fn written(content: &[ContentBlock]) -> u64 {
 
 fn result(response: ModelResponse, asked: &str) -> CreateMessageResult {
     let mut blocks = response.content;
-    // One block goes alone, which is all that older revisions know. A model may have nothing to say.
+    // A single block is sent without a list, the only form in older revisions. A response may be empty.
     let content = match blocks.pop() {
         None => OneOrMany::from(""),
         Some(single) if blocks.is_empty() => OneOrMany::One(single),
@@ -276,12 +276,12 @@ impl Ready {
         Ok(response)
     }
 
-    /// A text fit to be shown.
+    /// Formats a text for display.
     fn line(&self, text: &str) -> String {
         one_line(text, |text| self.provider.scrub(text))
     }
 
-    /// All that the user should know of a refusal.
+    /// Builds the error for the user.
     fn failure(
         &self,
         kind: SampleErrorKind,
@@ -318,7 +318,7 @@ impl Ready {
 }
 
 impl Shared {
-    /// Asks until there is an answer, or no sense in asking again.
+    /// Sends a request, with retries.
     async fn ask(&self, ready: &Ready, mut request: ModelRequest<'_>) -> Result<ModelResponse, SampleError> {
         let now = Instant::now();
         let deadline = now.checked_add(self.requests.timeout).unwrap_or(now + ONE_YEAR);
@@ -355,7 +355,7 @@ impl Shared {
                 Retry::After(asked) if asked > self.requests.longest_delay => {
                     return Err(failure);
                 }
-                // Some jitter, so that clients that failed together do not return together.
+                // Add jitter, so that clients that failed together do not retry together.
                 Retry::After(asked) => asked.saturating_add(self.backoff().next_delay((self.random)())),
             };
             if deadline.duration_since(Instant::now()) <= delay {

@@ -4,10 +4,10 @@ use super::settings::Model;
 use bowline_client::choose_model;
 use bowline_types::ModelPreferences;
 
-/// The place in the table of the model that fits the preferences best; `None` only when the table is empty.
+/// Returns the index of the best model for the preferences, or `None` if there are no models.
 ///
-/// A hint that fits a name or an alias decides. Else the grades do, each weighed by its priority. The first of equals is
-/// taken, and so the first of all when there are no preferences.
+/// A hint that matches a name or an alias decides. Otherwise the model with the highest grades, weighted by the
+/// priorities, is chosen. The first model wins ties, and is chosen if there are no preferences.
 pub(super) fn choose<'a>(
     models: impl Iterator<Item = &'a Model> + Clone,
     preferences: Option<&ModelPreferences>,

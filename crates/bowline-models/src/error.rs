@@ -3,63 +3,63 @@
 use bowline_types::{RpcError, error_code};
 use std::{borrow::Cow, error::Error, fmt};
 
-/// Why a call of a model failed.
+/// An error of a sampling request.
 ///
-/// `Display` tells the user what there is to know, without any key. [`to_rpc`](Self::to_rpc) is what the server gets: it
-/// names neither provider nor address, nor anything the provider said.
+/// `Display` shows the details for the user, without keys. [`to_rpc`](Self::to_rpc) returns the error for the server,
+/// which contains neither the provider, nor its address, nor its response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampleError {
     kind: SampleErrorKind,
     detail: String,
-    /// The provider and the model that were asked.
+    /// The provider and the model.
     asked: Option<(String, String)>,
 }
 
-/// What kind of failure it is.
+/// The kind of a [`SampleError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SampleErrorKind {
-    /// The server asked for something that cannot be given to the model.
+    /// The model does not support the content of the request.
     Invalid,
-    /// The server has used up what it may use.
+    /// The server has reached a limit.
     Capped(Cap),
-    /// The provider does not accept the key, or not for this.
+    /// The provider rejected the key, or the key lacks a permission.
     Unauthorized,
-    /// The provider does not have the model, or there is nothing at the base URL.
+    /// The provider does not have the model, or the base URL is wrong.
     NoModel,
-    /// The provider limits the requests of this user.
+    /// The provider limits the request rate of the user.
     Limited,
-    /// The provider has too much to do.
+    /// The provider is overloaded.
     Overloaded,
     /// The provider failed.
     Failed,
-    /// The provider does not want the request as it is.
+    /// The provider rejected the request.
     Refused,
-    /// The provider leads elsewhere, where the key is not taken to.
+    /// The provider responded with a redirect, which is not followed because of the key.
     Redirected,
-    /// No answer came in time.
+    /// The provider did not respond in time.
     TimedOut,
-    /// There is no connection to the provider.
+    /// Cannot connect to the provider.
     Unreachable,
-    /// The connection to the provider ended before the answer was there.
+    /// The connection was lost before the response was complete.
     Lost,
-    /// The answer is not what the API says it is.
+    /// The response is invalid.
     Malformed,
-    /// The answer is longer than allowed.
+    /// The response is too long.
     TooLong,
 }
 
-/// A limit to what one server may use.
+/// A limit on the usage of one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cap {
     /// Tokens while the host runs.
     TokensPerRun,
-    /// Tokens in an hour.
+    /// Tokens per hour.
     TokensPerHour,
-    /// Calls in an hour.
+    /// Calls per hour.
     CallsPerHour,
-    /// Calls at the same time.
+    /// Concurrent calls.
     CallsAtOnce,
 }
 
@@ -92,12 +92,12 @@ impl SampleError {
         self
     }
 
-    /// What kind of failure it is.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> SampleErrorKind {
         self.kind
     }
 
-    /// Whether the provider may have used tokens all the same.
+    /// Returns whether the provider may have used tokens.
     pub(super) fn may_have_cost(&self) -> bool {
         match self.kind {
             SampleErrorKind::TimedOut
@@ -117,11 +117,11 @@ impl SampleError {
         }
     }
 
-    /// What the server is told.
+    /// Returns the error for the server.
     pub fn to_rpc(&self) -> RpcError {
         let (code, message): (i64, Cow<'static, str>) = match self.kind {
             SampleErrorKind::Invalid => (error_code::INVALID_PARAMS, self.detail.clone().into()),
-            // Refused in the name of the user, so that servers stop asking.
+            // Reported as a rejection by the user, so that servers stop asking.
             SampleErrorKind::Capped(_) => {
                 (error_code::USER_REJECTED, format!("sampling refused: {}", self.detail).into())
             }
@@ -176,7 +176,7 @@ impl fmt::Display for SampleError {
 
 impl Error for SampleError {}
 
-/// Why settings cannot be used.
+/// An error in the settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingsError(String);
 

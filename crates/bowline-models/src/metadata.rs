@@ -1,10 +1,10 @@
-//! What of a server's `metadata` reaches the provider: the parameters of this list, and nothing that could change what the
-//! user has set or what a call costs.
+//! Filters the `metadata` of a server: only listed parameters reach the provider, and none of them changes the user's
+//! settings or the cost of a call.
 
 use bowline_types::{RawJson, RawMap};
 use std::collections::BTreeMap;
 
-/// What a parameter has to be.
+/// The type of a parameter.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Known {
     Text,
@@ -12,13 +12,13 @@ pub(super) enum Known {
     Number,
 }
 
-/// Parameters that are passed on as they came.
+/// Parameters that are passed on unchanged.
 pub(super) type Map = BTreeMap<&'static str, RawJson>;
 
-/// The longest text that is passed on.
+/// The maximum length of a text.
 const LONGEST: usize = 256;
 
-/// The parameters of the list that a server gives, as far as they are what they have to be.
+/// Returns the listed parameters that have the right type.
 pub(super) fn known(metadata: Option<&RawMap>, list: &[(&'static str, Known)]) -> Map {
     let Some(metadata) = metadata else { return Map::new() };
     let fits = |value: &RawJson, kind: Known| match kind {

@@ -16,11 +16,11 @@ use bowline_types::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The longest name of a tool.
+/// The maximum length of a tool name.
 const NAME: usize = 64;
-/// The longest identifier of a call.
+/// The maximum length of a call id.
 const ID: usize = 40;
-/// The most stop sequences.
+/// The maximum number of stop sequences.
 const STOPS: usize = 4;
 
 #[derive(Serialize)]
@@ -63,7 +63,7 @@ enum Message {
     },
 }
 
-/// Text alone goes as a string, which every provider understands.
+/// A single text is sent as a string, which every provider supports.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content {
@@ -117,7 +117,7 @@ struct Definition<'a> {
     parameters: &'a RawJson,
 }
 
-/// What of `metadata` is passed on.
+/// The members of `metadata` that are passed on.
 const KNOWN: &[(&str, Known)] = &[
     ("user", Known::Text),
     ("seed", Known::Whole),
@@ -127,7 +127,7 @@ const KNOWN: &[(&str, Known)] = &[
     ("reasoning_effort", Known::Text),
 ];
 
-/// Writes a request. Fails when the content cannot be given to such a provider.
+/// Encodes a request. Fails if the provider does not support its content.
 pub(super) fn write(request: &ModelRequest<'_>) -> Result<EncodedRequest, String> {
     let params = request.params;
     let mut names = Aliases::new(NAME);
@@ -205,8 +205,8 @@ fn assistant(message: &SamplingMessage, names: &mut Aliases, ids: &mut Aliases) 
     Ok(Message::Assistant { content, tool_calls })
 }
 
-/// A message of the user; each tool result in it is a message of its own, and what such a message cannot hold follows all
-/// of them.
+/// Encodes a user message. Each tool result becomes its own message; content that such a message cannot hold follows
+/// after all of them.
 fn user(message: &SamplingMessage, ids: &mut Aliases, out: &mut Vec<Message>) -> Result<(), String> {
     let mut pieces = Vec::new();
     for block in &message.content {
@@ -248,7 +248,7 @@ fn tool_result(
                 texts.push(format!("[{}, attached below]", media.kind));
                 attached.push(audio(&media)?);
             }
-            // `result_parts` lets none of them through.
+            // `result_parts` never returns these.
             Part::ToolUse { .. } | Part::ToolResult(_) => {}
         }
     }
@@ -258,7 +258,7 @@ fn tool_result(
     }
     let mut content = texts.join("\n");
     if result.is_error == Some(true) {
-        // The API has no other way to say it.
+        // The API has no field for errors.
         content.insert_str(0, "The tool failed: ");
     }
     Ok(Message::Tool { tool_call_id, content })
@@ -288,7 +288,7 @@ struct Completion {
 struct Choice {
     message: Answer,
     finish_reason: Option<String>,
-    /// The stop sequence that was met, as vLLM tells it; a number there is a token.
+    /// The matched stop sequence, as vLLM reports it. A number is a token.
     stop_reason: Option<serde_json::Value>,
 }
 
@@ -299,7 +299,7 @@ struct Answer {
     tool_calls: Option<Vec<ResponseCall>>,
 }
 
-/// Some providers answer in pieces.
+/// Some providers return a list of parts.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum ResponseContent {
@@ -334,7 +334,7 @@ struct Usage {
     completion_tokens: u64,
 }
 
-/// Reads an answer. Fails when it is none.
+/// Decodes a response. Fails if it is invalid.
 pub(super) fn read(body: &[u8], written: &EncodedRequest) -> Result<ModelResponse, String> {
     let completion: Completion = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let choice = completion.choices.into_iter().next().ok_or("it contains no choices")?;
@@ -352,7 +352,7 @@ pub(super) fn read(body: &[u8], written: &EncodedRequest) -> Result<ModelRespons
     let mut called = false;
     for (place, call) in message.tool_calls.unwrap_or_default().into_iter().enumerate() {
         let Some(input) = arguments(call.function.arguments) else {
-            // A call that the limit of tokens has cut in two is none.
+            // A tool call that was cut off by the token limit is dropped.
             if cut_off {
                 continue;
             }
@@ -365,7 +365,7 @@ pub(super) fn read(body: &[u8], written: &EncodedRequest) -> Result<ModelRespons
     let met = choice.stop_reason.is_some_and(|reason| reason.is_string());
     let stop_reason = choice.finish_reason.map(|reason| match reason.as_str() {
         "stop" if refused => StopReason::Other("refusal".into()),
-        // Some providers say `stop` after a call as well.
+        // Some providers report `stop` after a tool call.
         "stop" | "tool_calls" | "function_call" if called => StopReason::ToolUse,
         "stop" if met => StopReason::StopSequence,
         "stop" => StopReason::EndTurn,
@@ -377,7 +377,7 @@ pub(super) fn read(body: &[u8], written: &EncodedRequest) -> Result<ModelRespons
     Ok(ModelResponse { content, model: completion.model, stop_reason, tokens })
 }
 
-/// The arguments of a call, which are an object in a string. No arguments may come as an empty string; some providers send
+/// Returns the arguments of a call: a string that contains an object. The string may be empty, and some providers send
 /// the object itself.
 fn arguments(value: Option<RawJson>) -> Option<RawJson> {
     let value = value.filter(|value| !value.is_null()).unwrap_or_else(RawJson::empty_object);

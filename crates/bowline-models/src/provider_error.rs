@@ -5,12 +5,12 @@ use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 use std::time::Duration;
 
-/// How much of a text is shown.
+/// The number of characters of a text that are shown.
 const SHOWN: usize = 400;
-/// How much of it is looked at.
+/// The number of bytes of a text that are read.
 const READ: usize = 4_096;
 
-/// The error that the body of an answer holds, in any of the forms that are about.
+/// An error in the body of a response, in any of the common formats.
 #[derive(Debug, Default)]
 pub(super) struct ProviderError {
     message: String,
@@ -20,11 +20,11 @@ pub(super) struct ProviderError {
 }
 
 impl ProviderError {
-    /// Reads a body. What is no error of a known form is taken as words.
+    /// Parses a body. A body of unknown format is used as the message.
     pub(super) fn read(body: &[u8]) -> Self {
         match serde_json::from_slice::<Value>(body) {
             Ok(Value::Object(object)) => {
-                // Some write `{"error": {…}}`, some `{"error": "words"}`, some put all of it at the top.
+                // The formats are `{"error": {…}}`, `{"error": "message"}`, and all members at the top.
                 let inner = object.get("error").unwrap_or(&Value::Null);
                 let top = Value::Object(object.clone());
                 let holder = if inner.is_object() { inner } else { &top };
@@ -42,7 +42,7 @@ impl ProviderError {
         }
     }
 
-    /// Whether a body that claims success is an error after all, as some gateways send it.
+    /// Returns the error in a response with a success status, as some gateways send it.
     pub(super) fn in_success(body: &[u8]) -> Option<Self> {
         #[derive(serde::Deserialize)]
         struct Failure {
@@ -52,7 +52,7 @@ impl ProviderError {
         (!failure.error.is_null()).then(|| Self::read(body))
     }
 
-    /// The words in one short line, without what `scrub` takes out.
+    /// Returns the message on one short line, with secrets removed by `scrub`.
     pub(super) fn line(&self, scrub: impl Fn(&str) -> String) -> String {
         let kind = self.code.as_deref().or(self.kind.as_deref()).unwrap_or_default();
         match kind {
@@ -61,7 +61,7 @@ impl ProviderError {
         }
     }
 
-    /// Whether the model does not take this parameter.
+    /// Returns whether the model does not support this parameter.
     pub(super) fn rejects(&self, parameter: &str) -> bool {
         let message = self.message.to_ascii_lowercase();
         let unsupported = ["not support", "unsupported", "deprecated", "unrecognized", "unknown parameter"];
@@ -71,12 +71,12 @@ impl ProviderError {
         if let Some(param) = &self.param {
             return param == parameter;
         }
-        // The first parameter in quotes is the one; another may be named as what to use instead.
+        // The first quoted name is the rejected parameter; a second one may be the suggested replacement.
         let first = message.split(['\'', '`', '"']).nth(1);
         first.or_else(|| message.split(' ').next()) == Some(parameter)
     }
 
-    /// Whether nothing is left of what the user has paid for, which waiting does not change.
+    /// Returns whether the user has no credit left, so that retries are useless.
     fn is_out_of_credit(&self) -> bool {
         let is = |text: &Option<String>| {
             matches!(
@@ -88,7 +88,7 @@ impl ProviderError {
     }
 }
 
-/// A text of a peer in one short line, without what `scrub` takes out.
+/// Shortens a foreign text to one line, with secrets removed by `scrub`.
 pub(super) fn one_line(text: &str, scrub: impl Fn(&str) -> String) -> String {
     let start: String = text.chars().take(READ).collect();
     let clean = scrub(&start);
@@ -101,7 +101,7 @@ pub(super) fn one_line(text: &str, scrub: impl Fn(&str) -> String) -> String {
     line
 }
 
-/// What a status means that is no success.
+/// Returns the error kind of a status.
 pub(super) fn error_kind(status: StatusCode, provider_error: &ProviderError) -> SampleErrorKind {
     match status.as_u16() {
         300..=399 => SampleErrorKind::Redirected,
@@ -116,26 +116,26 @@ pub(super) fn error_kind(status: StatusCode, provider_error: &ProviderError) -> 
     }
 }
 
-/// How long the provider wants to be left alone, in any of the forms that are about. A date counts as nothing.
+/// Returns the delay that the provider requests, in any of the common formats except dates.
 fn requested_delay(headers: &HeaderMap) -> Option<Duration> {
     let number = |name: &str| -> Option<f64> { headers.get(name)?.to_str().ok()?.trim().parse().ok() };
     let delay = number("retry-after-ms").map(|value| value / 1000.0).or_else(|| number("retry-after"))?;
-    // What does not fit into a duration is too long to wait for anyhow.
+    // A delay that does not fit into a `Duration` is too long in any case.
     (delay >= 0.0).then(|| Duration::try_from_secs_f64(delay).unwrap_or(Duration::MAX))
 }
 
-/// Whether and when to ask again after a failure.
+/// Whether and when to retry after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Retry {
-    /// Not at all.
+    /// Do not retry.
     Never,
-    /// After a delay of one's own choice.
+    /// Retry after our own delay.
     Soon,
-    /// After no less than this time.
+    /// Retry after at least this delay.
     After(Duration),
 }
 
-/// What is to be done after a failure that was the `attempt`th, counted from 0.
+/// Decides how to continue after failure number `attempt`, starting at 0.
 pub(super) fn retry(
     kind: SampleErrorKind,
     provider_error: &ProviderError,

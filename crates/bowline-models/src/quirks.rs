@@ -3,26 +3,26 @@
 use super::{provider_error::ProviderError, settings::Provider};
 use http::StatusCode;
 
-/// What is left out or named otherwise for a model. The protocol lets a client ignore all of it but the limit of tokens.
+/// Parameters to omit or rename for a model. The protocol lets a client ignore all of them except the token limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Quirks {
-    /// What the limit of tokens is called.
+    /// The name of the token limit.
     pub(super) limit: Limit,
-    /// Whether the provider has said which of the two it is.
+    /// Whether the provider has confirmed the name.
     knows_limit: bool,
-    /// Whether it takes no temperature.
+    /// Whether the model rejects a temperature.
     pub(super) no_temperature: bool,
-    /// Whether it takes no stop sequences; they are then looked for in what it wrote.
+    /// Whether the model rejects stop sequences; they are then applied to its output.
     pub(super) no_stops: bool,
 }
 
-/// The two names that OpenAI has given to the limit of tokens.
+/// The two names of the token limit in the OpenAI API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Limit {
-    /// `max_tokens`, which most providers know.
+    /// `max_tokens`, which most providers support.
     #[default]
     Tokens,
-    /// `max_completion_tokens`, which the newer models of OpenAI insist on.
+    /// `max_completion_tokens`, which newer models of OpenAI require.
     CompletionTokens,
 }
 
@@ -43,8 +43,7 @@ impl Limit {
 }
 
 impl Quirks {
-    /// What is to be expected of a provider before it said anything: OpenAI has renamed the limit, those that speak its
-    /// language mostly have not.
+    /// Returns the initial assumption for a provider: OpenAI has renamed the limit, most compatible providers have not.
     pub(super) fn expected(provider: &Provider) -> Self {
         let host = provider
             .base_url
@@ -57,8 +56,7 @@ impl Quirks {
         Self { limit, ..Self::default() }
     }
 
-    /// Learns from a refusal, and says whether there was something to learn. The same thing is never learned twice, so
-    /// asking again comes to an end.
+    /// Learns from an error. Returns whether something new was learned. Nothing is learned twice, so retries end.
     pub(super) fn learn(&mut self, status: StatusCode, provider_error: &ProviderError) -> bool {
         if !matches!(status, StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY) {
             return false;

@@ -7,18 +7,18 @@ use bowline_types::{
 };
 use bytes::Bytes;
 
-/// What is to be sent to a model.
+/// A request to a model.
 #[derive(Debug)]
 pub(super) struct ModelRequest<'a> {
     pub(super) params: &'a CreateMessageParams,
     pub(super) model: &'a str,
     pub(super) max_tokens: u64,
-    /// What the model is told first: the system prompt, and the context if there is one.
+    /// The system prompt, after the context if there is one.
     pub(super) system: Option<String>,
     pub(super) quirks: Quirks,
 }
 
-/// A request as it goes out, and what is needed to understand the answer to it.
+/// An encoded request, and the data needed to decode its response.
 #[derive(Debug)]
 pub(super) struct EncodedRequest {
     pub(super) body: Bytes,
@@ -26,17 +26,17 @@ pub(super) struct EncodedRequest {
     pub(super) stops: StopSequences,
 }
 
-/// What the model said.
+/// A response of a model.
 #[derive(Debug)]
 pub(super) struct ModelResponse {
     pub(super) content: Vec<ContentBlock>,
-    /// The model that said it, where the provider tells.
+    /// The model that responded, if the provider reports it.
     pub(super) model: Option<String>,
     pub(super) stop_reason: Option<StopReason>,
     pub(super) tokens: Option<Tokens>,
 }
 
-/// The tools to send, and how they may be used; none where the model has nothing to choose from.
+/// Returns the tools to send and their mode, or `None` if there are no tools to choose from.
 pub(super) fn tools(params: &CreateMessageParams) -> Result<Option<(&[Tool], Mode)>, String> {
     let mode = params.tool_choice.as_ref().and_then(|choice| choice.mode.as_ref());
     let mode = match mode {
@@ -60,7 +60,7 @@ pub(super) enum Mode {
     None,
 }
 
-/// A block, as far as models can take it.
+/// A content block that models support.
 #[derive(Debug)]
 pub(super) enum Part<'a> {
     Text(String),
@@ -70,15 +70,15 @@ pub(super) enum Part<'a> {
     ToolResult(&'a ToolResultContent),
 }
 
-/// A picture or a recording in Base64.
+/// Base64 data of an image or audio.
 #[derive(Clone, Debug)]
 pub(super) struct Media<'a> {
-    /// In lower case and without parameters.
+    /// In lower case, without parameters.
     pub(super) kind: String,
     pub(super) data: &'a str,
 }
 
-/// Looks at a block. Resources, which sampling does not have but tool results do, become what they hold.
+/// Converts a content block. Resources, which occur in tool results, are replaced by their content.
 pub(super) fn part(block: &ContentBlock) -> Result<Part<'_>, String> {
     Ok(match block {
         ContentBlock::Text(block) => Part::Text(block.text.clone()),
@@ -113,7 +113,7 @@ pub(super) fn part(block: &ContentBlock) -> Result<Part<'_>, String> {
     })
 }
 
-/// Checks what goes into requests as it is.
+/// Validates data that is sent unchanged.
 fn media<'a>(kind: &str, family: &str, data: &'a str) -> Result<Media<'a>, String> {
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let is_token = |text: &str| {
@@ -130,12 +130,12 @@ fn media<'a>(kind: &str, family: &str, data: &'a str) -> Result<Media<'a>, Strin
     Ok(Media { kind, data })
 }
 
-/// Some of a text of a peer, for a message.
+/// Shortens a foreign text for a message.
 pub(super) fn shown(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_control()).take(64).collect()
 }
 
-/// The content of a tool result. Data without words, as some tools give it, becomes text.
+/// Returns the content of a tool result. Structured content without text becomes text.
 pub(super) fn result_parts(result: &ToolResultContent) -> Result<Vec<Part<'_>>, String> {
     if let (true, Some(data)) = (result.content.is_empty(), &result.structured_content) {
         return Ok(vec![Part::Text(data.as_str().to_owned())]);
@@ -148,7 +148,7 @@ pub(super) fn result_parts(result: &ToolResultContent) -> Result<Vec<Part<'_>>, 
     Ok(parts)
 }
 
-/// A number without a fraction is written without one.
+/// Formats an integral number without a fraction.
 pub(super) fn number(value: Option<f64>) -> Option<serde_json::Number> {
     let value = value?;
     #[expect(clippy::cast_possible_truncation, reason = "the range is checked first")]
@@ -158,7 +158,7 @@ pub(super) fn number(value: Option<f64>) -> Option<serde_json::Number> {
     serde_json::Number::from_f64(value)
 }
 
-/// A guess at how many tokens a request is, from its letters; pictures and recordings count the same, whatever their size.
+/// Estimates the number of input tokens from the number of characters. Each image or audio counts the same.
 pub(super) fn estimate(params: &CreateMessageParams, system: Option<&str>) -> u64 {
     const MEDIA: usize = 1_500;
     fn blocks(content: &[ContentBlock]) -> usize {

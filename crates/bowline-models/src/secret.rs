@@ -2,37 +2,37 @@
 
 use std::{fmt, sync::Arc};
 
-/// What stands where a secret was.
+/// The replacement of a secret.
 const HIDDEN: &str = "***";
-/// A text must not hold this many characters of a secret in a row.
+/// The number of consecutive characters of a secret that must not appear in a text.
 const TELLING: usize = 8;
-/// What is shorter is a placeholder, as servers on the own machine ask for, and no secret.
+/// Shorter values are placeholders for local providers, not secrets.
 const SHORTEST: usize = 4;
 
-/// A key, which neither `Debug` nor any error shows.
+/// An API key. `Debug` and errors do not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Arc<str>);
 
 impl Secret {
-    /// Keeps a secret. Blanks around it, such as the line break at the end of a file, do not belong to it.
+    /// Creates a secret. Whitespace around it, such as a final line break, is removed.
     pub fn new(text: impl AsRef<str>) -> Self {
         Self(text.as_ref().trim().into())
     }
 
-    /// The secret itself, to be sent where it belongs and nowhere else.
+    /// Returns the secret. Send it only to its provider.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Whether there is nothing to keep.
+    /// Returns whether the secret is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// A text without this secret.
+    /// Removes this secret from a text.
     ///
-    /// Parts of it go as well, and whole words in which somebody else has put stars for it: a provider that repeats a key
-    /// it refuses leaves its beginning and its end.
+    /// Also removes parts of it, and words in which it is partly masked: providers often repeat the start and the end
+    /// of a rejected key.
     pub fn scrub(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         for piece in text.split_inclusive(char::is_whitespace) {
@@ -47,7 +47,7 @@ impl Secret {
         self.without_parts(&out)
     }
 
-    /// Replaces every run of characters that is a telling part of the secret.
+    /// Replaces every sequence of characters that is a significant part of the secret.
     fn without_parts(&self, text: &str) -> String {
         let secret: Vec<char> = self.0.chars().collect();
         if secret.len() < SHORTEST {
@@ -73,7 +73,7 @@ impl Secret {
     }
 }
 
-/// How many characters two texts begin with in common.
+/// Returns the length of the common prefix.
 fn common(one: &[char], other: &[char]) -> usize {
     one.iter().zip(other).take_while(|(one, other)| one == other).count()
 }

@@ -4,7 +4,7 @@ use super::{error::SettingsError, secret::Secret};
 use http::{HeaderMap, HeaderValue, Uri, header};
 use std::{collections::HashSet, time::Duration};
 
-/// How the sampling of a host is set up.
+/// The settings for sampling.
 ///
 /// ```
 /// use bowline_models::{Caps, Model, Provider, Secret, Settings};
@@ -27,7 +27,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// No provider, no model, and the caps that go for all.
+    /// Creates settings without providers and models, with default caps.
     pub fn new() -> Self {
         Self::default()
     }
@@ -38,25 +38,25 @@ impl Settings {
         self
     }
 
-    /// Adds a model. Where nothing else decides, the first one is taken.
+    /// Adds a model. If nothing else decides, the first one is chosen.
     pub fn model(mut self, model: Model) -> Self {
         self.models.push(model);
         self
     }
 
-    /// How much each server may use.
+    /// Sets the limits per server.
     pub fn caps(mut self, caps: Caps) -> Self {
         self.caps = caps;
         self
     }
 
-    /// How long a provider is waited for.
+    /// Sets timeouts and retries.
     pub fn request_settings(mut self, requests: RequestSettings) -> Self {
         self.requests = requests;
         self
     }
 
-    /// Whether there is no provider: then sampling is not to be offered.
+    /// Returns whether there is no provider. Sampling must not be declared then.
     pub fn is_empty(&self) -> bool {
         self.providers.is_empty()
     }
@@ -85,20 +85,20 @@ impl Settings {
     }
 }
 
-/// Which language a provider speaks.
+/// The API of a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Api {
-    /// The chat completions of OpenAI, which Ollama, vLLM, LM Studio and many others speak too.
+    /// The chat completions API of OpenAI, which Ollama, vLLM, LM Studio and many others support.
     OpenAi,
-    /// The messages of Anthropic.
+    /// The messages API of Anthropic.
     Anthropic {
-        /// The version that the header names.
+        /// The value of the version header.
         version: String,
     },
 }
 
-/// Where models are to be had.
+/// A provider of models.
 #[derive(Clone, Debug)]
 #[must_use = "it does nothing until it is used"]
 pub struct Provider {
@@ -109,12 +109,12 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// A provider that speaks the chat completions of OpenAI; OpenAI itself unless a base URL is set.
+    /// Creates a provider with the chat completions API. The default base URL is that of OpenAI.
     pub fn open_ai(name: impl Into<String>) -> Self {
         Self::new(name, Api::OpenAi, "https://api.openai.com/v1")
     }
 
-    /// A provider that speaks the messages of Anthropic; Anthropic itself unless a base URL is set.
+    /// Creates a provider with the messages API. The default base URL is that of Anthropic.
     pub fn anthropic(name: impl Into<String>) -> Self {
         Self::new(name, Api::Anthropic { version: "2023-06-01".into() }, "https://api.anthropic.com")
     }
@@ -123,20 +123,20 @@ impl Provider {
         Self { name: name.into(), api, base_url: base_url.into(), key: None }
     }
 
-    /// Where the API is: for chat completions with the version (`http://localhost:11434/v1`), for messages with or
-    /// without it.
+    /// Sets the base URL. For chat completions it includes the version (`http://localhost:11434/v1`); for messages the
+    /// version is optional.
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = url.into();
         self
     }
 
-    /// What the provider knows the user by. Servers on the own machine need none.
+    /// Sets the API key. Local providers need none.
     pub fn key(mut self, key: Secret) -> Self {
         self.key = Some(key);
         self
     }
 
-    /// The version of the API, which only that of Anthropic has.
+    /// Sets the API version. Only the messages API has one.
     pub fn version(mut self, version: impl Into<String>) -> Self {
         if let Api::Anthropic { version: current } = &mut self.api {
             *current = version.into();
@@ -144,7 +144,7 @@ impl Provider {
         self
     }
 
-    /// Where requests go.
+    /// Returns the URL for requests.
     pub(super) fn url(&self) -> String {
         let base = self.base_url.trim_end_matches('/');
         match self.api {
@@ -154,7 +154,7 @@ impl Provider {
         }
     }
 
-    /// What every request carries.
+    /// Returns the headers of every request.
     pub(super) fn headers(&self) -> Result<HeaderMap, SettingsError> {
         let unfit =
             |what: &str| SettingsError::new(format!("{what} of `{}` is not a valid header value", self.name));
@@ -179,7 +179,7 @@ impl Provider {
         Ok(headers)
     }
 
-    /// A text of the provider, fit to be shown: without its key.
+    /// Removes the key from a text of the provider.
     pub(super) fn scrub(&self, text: &str) -> String {
         match &self.key {
             Some(key) => key.scrub(text),
@@ -188,7 +188,7 @@ impl Provider {
     }
 
     fn check(&self) -> Result<(), SettingsError> {
-        // The URL is not repeated where it may hold a password.
+        // The URL is not repeated because it may contain a password.
         let unfit = |reason: &str| {
             SettingsError::new(format!("the base URL of the provider `{}` {reason}", self.name))
         };
@@ -219,7 +219,7 @@ fn is_loopback(host: &str) -> bool {
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// A model of a provider, and how good it is at what servers may wish for. All grades are from 0 to 1, and 0.5 unless set.
+/// A model of a provider, with grades for cost, speed and intelligence. Grades are between 0 and 1; the default is 0.5.
 #[derive(Clone, Debug)]
 #[must_use = "it does nothing until it is used"]
 pub struct Model {
@@ -233,7 +233,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// A model by the name of its provider and the name it has there.
+    /// Creates a model from the name of its provider and the model name there.
     pub fn new(provider: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             provider: provider.into(),
@@ -246,31 +246,31 @@ impl Model {
         }
     }
 
-    /// Another name that hints of servers fit, such as that of a model of another provider which this one stands in for.
+    /// Adds a name that model hints can match, such as that of a similar model of another provider.
     pub fn alias(mut self, alias: impl Into<String>) -> Self {
         self.aliases.push(alias.into());
         self
     }
 
-    /// How cheap it is: 1 is the cheapest.
+    /// Sets the cost grade: 1 is the cheapest.
     pub fn cost(mut self, grade: f64) -> Self {
         self.cost = grade;
         self
     }
 
-    /// How fast it is: 1 is the fastest.
+    /// Sets the speed grade: 1 is the fastest.
     pub fn speed(mut self, grade: f64) -> Self {
         self.speed = grade;
         self
     }
 
-    /// How able it is: 1 is the ablest.
+    /// Sets the intelligence grade: 1 is the most capable.
     pub fn intelligence(mut self, grade: f64) -> Self {
         self.intelligence = grade;
         self
     }
 
-    /// The most tokens it can write at once; who asks for more gets this many.
+    /// Sets the maximum number of output tokens. Larger requests are reduced to it.
     pub fn max_tokens(mut self, tokens: u64) -> Self {
         self.max_tokens = Some(tokens);
         self
@@ -293,7 +293,7 @@ impl Model {
     }
 }
 
-/// How much one server may use. Tokens are those read and those written.
+/// The limits per server. Tokens are input and output tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caps {
     pub(super) tokens_per_call: u64,
@@ -316,43 +316,43 @@ impl Default for Caps {
 }
 
 impl Caps {
-    /// The caps that go when nothing else is set.
+    /// Creates the default limits.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The most tokens the model writes in one call: 8 192. Who asks for more gets this many.
+    /// Sets the maximum number of output tokens per call. Default: 8,192. Larger requests are reduced to it.
     pub fn tokens_per_call(mut self, tokens: u64) -> Self {
         self.tokens_per_call = tokens;
         self
     }
 
-    /// The most tokens while the host runs: 1 000 000.
+    /// Sets the maximum number of tokens while the host runs. Default: 1,000,000.
     pub fn tokens_per_run(mut self, tokens: u64) -> Self {
         self.tokens_per_run = tokens;
         self
     }
 
-    /// The most tokens in any hour: no limit of its own.
+    /// Sets the maximum number of tokens per hour. Default: no limit.
     pub fn tokens_per_hour(mut self, tokens: u64) -> Self {
         self.tokens_per_hour = Some(tokens);
         self
     }
 
-    /// The most calls in any hour: no limit.
+    /// Sets the maximum number of calls per hour. Default: no limit.
     pub fn calls_per_hour(mut self, calls: u64) -> Self {
         self.calls_per_hour = Some(calls);
         self
     }
 
-    /// The most calls at the same time: 4.
+    /// Sets the maximum number of concurrent calls. Default: 4.
     pub fn calls_at_once(mut self, calls: u64) -> Self {
         self.calls_at_once = calls;
         self
     }
 }
 
-/// How long a provider is waited for, and how often it is asked again.
+/// Timeouts and retries of requests to providers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestSettings {
     pub(super) timeout: Duration,
@@ -373,30 +373,30 @@ impl Default for RequestSettings {
 }
 
 impl RequestSettings {
-    /// The pace that goes when nothing else is set.
+    /// Creates the default settings.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How long a call may take with everything that belongs to it: 2 min.
+    /// Sets the total time limit of a call, including retries. Default: 2 minutes.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How often a provider that failed is asked again: twice. One that limits requests is asked once more at most.
+    /// Sets the number of retries. Default: 2. A rate-limited request is retried at most once.
     pub fn retries(mut self, retries: u32) -> Self {
         self.retries = retries;
         self
     }
 
-    /// The first delay before asking again, of which a random share is waited: 500 ms. Each further one is twice as long.
+    /// Sets the first retry delay. Default: 500 ms. Each further delay is twice as long, and all are randomized.
     pub fn first_delay(mut self, delay: Duration) -> Self {
         self.first_delay = delay;
         self
     }
 
-    /// The longest delay: 20 s. A provider that wants to be left alone for longer is not asked again.
+    /// Sets the maximum retry delay. Default: 20 s. If a provider requests a longer delay, the request is not retried.
     pub fn longest_delay(mut self, delay: Duration) -> Self {
         self.longest_delay = delay;
         self

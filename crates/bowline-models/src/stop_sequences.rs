@@ -2,17 +2,17 @@
 
 use bowline_types::ContentBlock;
 
-/// Stop sequences, sorted by who looks for them.
+/// Stop sequences, split by who applies them.
 #[derive(Debug, Default)]
 pub(super) struct StopSequences {
-    /// Those the provider looks for.
+    /// Sequences that the provider applies.
     pub(super) sent: Vec<String>,
-    /// Those that are looked for here, in what the model has written.
+    /// Sequences that are applied to the output here.
     kept: Vec<String>,
 }
 
 impl StopSequences {
-    /// Sends those that the provider takes, up to a number.
+    /// Sends the sequences that the provider supports, up to a maximum number.
     pub(super) fn new(sequences: &[String], most: usize, takes: impl Fn(&str) -> bool) -> Self {
         let mut stops = Self::default();
         for sequence in sequences.iter().filter(|sequence| !sequence.is_empty()) {
@@ -25,7 +25,7 @@ impl StopSequences {
         stops
     }
 
-    /// Ends the content where the first of the sequences that were not sent begins, and says whether it did.
+    /// Cuts the content at the first sequence that was not sent. Returns whether it was cut.
     pub(super) fn cut(&self, content: &mut Vec<ContentBlock>) -> bool {
         for place in 0..content.len() {
             let Some(ContentBlock::Text(block)) = content.get_mut(place) else { continue };

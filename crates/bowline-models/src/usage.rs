@@ -11,9 +11,9 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// How finely an hour is counted.
+/// The resolution of the hourly limit.
 const MINUTE: Duration = Duration::from_secs(60);
-/// What was used in a minute counts until all of that minute is an hour old.
+/// The usage of a minute counts until the whole minute is an hour old.
 const KEPT: Duration = Duration::from_secs(61 * 60);
 
 /// Tokens of one call.
@@ -29,17 +29,17 @@ impl Tokens {
     }
 }
 
-/// What a server has used.
+/// The usage of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// The calls that were let through.
+    /// The number of admitted calls.
     pub calls: u64,
-    /// The tokens that models read for it.
+    /// The number of input tokens.
     pub input_tokens: u64,
-    /// The tokens that models wrote for it.
+    /// The number of output tokens.
     pub output_tokens: u64,
-    /// All tokens of the last hour.
+    /// The number of tokens in the last hour.
     pub tokens_in_hour: u64,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct UsageTracker {
 struct ServerUsage {
     calls: u64,
     used: Tokens,
-    /// What the calls under way may come to.
+    /// Tokens reserved for running calls.
     reserved: u64,
     under_way: u64,
     minutes: VecDeque<Minute>,
@@ -73,7 +73,7 @@ impl ServerUsage {
         }
     }
 
-    /// The minute that something at `at` belongs to, unless it is forgotten.
+    /// Returns the bucket of a time, unless it has expired.
     fn minute(&mut self, at: Instant) -> Option<&mut Minute> {
         self.minutes.iter_mut().rev().find(|minute| minute.start <= at)
     }
@@ -99,8 +99,7 @@ impl UsageTracker {
         Arc::new(Self { caps, servers: Mutex::default() })
     }
 
-    /// Sets aside what a call may come to: the tokens it is guessed to read, and those it may write. The latter may be fewer
-    /// than `wanted`.
+    /// Reserves tokens for a call: the estimated input, and the maximum output, which may be less than `wanted`.
     pub(super) fn reserve(
         self: &Arc<Self>,
         server: &str,
@@ -162,8 +161,8 @@ impl UsageTracker {
     }
 }
 
-/// What is set aside for one call. It counts as used in full unless [`settle`](Self::settle) says otherwise: nobody knows
-/// what a call that was broken off has cost.
+/// Tokens reserved for one call. They count as used unless [`settle`](Self::settle) is called, because the cost of an
+/// aborted call is unknown.
 #[derive(Debug)]
 pub(super) struct Reservation {
     tracker: Arc<UsageTracker>,
@@ -174,12 +173,12 @@ pub(super) struct Reservation {
 }
 
 impl Reservation {
-    /// How many tokens the model may write.
+    /// Returns the maximum number of output tokens.
     pub(super) fn output(&self) -> u64 {
         self.tokens.output
     }
 
-    /// Counts what was used instead of what was set aside.
+    /// Replaces the reservation by the actual usage.
     pub(super) fn settle(mut self, used: Tokens) {
         self.used = used;
     }
@@ -258,7 +257,7 @@ mod tests {
         let soon = start + Duration::from_secs(59);
         tracker.reserve("s", soon, 1, 5).unwrap().settle(used(5, 5));
         assert_eq!(refused(&tracker, soon, 1), Cap::TokensPerHour);
-        // An hour after the last call, nothing of the first minute is forgotten too early.
+        // An hour after the last call, nothing of the first minute has expired too early.
         assert_eq!(refused(&tracker, soon + Duration::from_secs(3600), 1), Cap::TokensPerHour);
         let later = start + Duration::from_secs(3660);
         assert_eq!(tracker.usage("s", later).tokens_in_hour, 0);

@@ -1,7 +1,6 @@
-//! Remembers answers of the user: in memory for a run, in a file for longer.
+//! Stores answers of the user: in memory until the program ends, or in a file.
 //!
-//! The file is read whenever a question would be asked, so what another process wrote, or a person took out, counts at
-//! once.
+//! The file is read before each question, so changes by other processes and by the user take effect immediately.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -15,30 +14,30 @@ use super::rules::Action;
 use super::store::{Document, Store, StoreError, VERSION, Writers};
 use bowline_text::{parse_rfc3339, rfc3339};
 
-/// What an answer is about. An answer holds for exactly this and nothing near it.
+/// The subject of an answer. An answer applies to exactly this subject.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Topic {
-    /// What is done.
+    /// The action.
     pub action: Action,
-    /// The server, by the name the user gave it.
+    /// The server, by its configured name.
     pub server: String,
-    /// The tool, the prompt or the URI; nothing for sampling and roots.
+    /// The tool, the prompt or the URI; `None` for sampling and roots.
     pub name: Option<String>,
-    /// What the tool was when the answer was given.
+    /// The digest of the tool definition at the time of the answer.
     pub definition: Option<Digest>,
-    /// The arguments, where a rule asks because of them.
+    /// The digest of the arguments, if a rule asks because of them.
     pub arguments: Option<Digest>,
-    /// Whose answer it is, where users are told apart.
+    /// The user who answered, if users are distinguished.
     pub principal: Option<String>,
-    /// How much of the server it covers.
+    /// How much of the server the answer covers.
     pub covers: Covers,
-    /// What the server was, where the answer covers more than one tool.
+    /// The identity of the server, if the answer covers more than one tool.
     pub identity: Option<String>,
 }
 
 impl Topic {
-    /// The same question about more of the server, or about this tool again for [`Covers::Tool`].
+    /// Returns the same topic for a larger part of the server, or for this tool with [`Covers::Tool`].
     pub(super) fn widened(&self, covers: Covers, identity: Option<&str>) -> Self {
         if covers == Covers::Tool {
             return self.clone();
@@ -48,62 +47,62 @@ impl Topic {
     }
 }
 
-/// Yes or no.
+/// The decision of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answered {
-    /// Yes.
+    /// Allowed.
     Allow,
-    /// No.
+    /// Denied.
     Deny,
 }
 
-/// An answer as it is kept.
+/// A stored answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Remembered {
-    /// Yes or no.
+    /// The decision.
     pub answer: Answered,
-    /// What is done.
+    /// The action.
     pub action: Action,
     /// The server.
     pub server: String,
     /// The tool, the prompt or the URI.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The digest of what the tool was.
+    /// The digest of the tool definition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
-    /// The digest of the arguments, where a rule asked because of them.
+    /// The digest of the arguments, if a rule asked because of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
-    /// Whose answer it is.
+    /// The user who answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
-    /// How much of the server it covers.
+    /// How much of the server the answer covers.
     #[serde(default, skip_serializing_if = "is_tool")]
     pub covers: Covers,
-    /// What the server was, where the answer covers more than one tool.
+    /// The identity of the server, if the answer covers more than one tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
-    /// The project it is for; all of them if there is none.
+    /// The project; `None` means all projects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// When it ends.
+    /// When the answer expires.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "moment")]
     pub expires: Option<SystemTime>,
-    /// Members that are not known, as they came.
+    /// Unknown members, kept unchanged.
     #[serde(flatten)]
     extra: BTreeMap<String, serde_json::Value>,
 }
 
 impl Remembered {
-    /// When it ends, as text.
+    /// Returns the expiry as text.
     pub fn expires_text(&self) -> Option<String> {
         self.expires.map(rfc3339)
     }
 
-    /// Whether this is the answer to a question about `topic`. A no to a tool is one to all that it could be called with.
+    /// Returns whether this answers a question about `topic`. Denying a tool denies all of its calls.
     fn answers(&self, topic: &Topic) -> bool {
         let broader = Topic { arguments: None, ..topic.clone() };
         self.is_about(topic) || (self.answer == Answered::Deny && self.is_about(&broader))
@@ -145,7 +144,7 @@ fn is_tool(covers: &Covers) -> bool {
     *covers == Covers::Tool
 }
 
-/// The answers given.
+/// The stored answers.
 #[derive(Clone, Debug, Default)]
 pub struct Answers {
     file: Option<Store>,
@@ -173,30 +172,30 @@ impl Document for File {
 }
 
 impl Answers {
-    /// Answers that are forgotten at the end of the run.
+    /// Creates a store in memory.
     pub fn in_memory() -> Self {
         Self::default()
     }
 
-    /// Answers in a file, which need not be there yet. Fails when it is there and cannot be understood.
+    /// Opens a store in a file, which may not exist yet. Fails if the file exists and is invalid.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let answers = Self { file: Some(Store::new(path, Writers::OwnerOnly)), run: Arc::default() };
         answers.kept()?;
         Ok(answers)
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> Option<&Path> {
         self.file.as_ref().map(Store::path)
     }
 
-    /// What is in the file. Blocks.
+    /// Returns the answers in the file. Blocks.
     pub fn kept(&self) -> Result<Vec<Remembered>, StoreError> {
         let Some(file) = &self.file else { return Ok(Vec::new()) };
         Ok(file.read::<File>()?.map(|(document, _)| document.answers).unwrap_or_default())
     }
 
-    /// The answer that holds, if there is one; of two, the no. Blocks.
+    /// Returns the valid answer for a topic, if there is one. A denial takes precedence. Blocks.
     pub fn find(
         &self,
         topic: &Topic,
@@ -209,8 +208,7 @@ impl Answers {
         Ok(holding.map(|kept| kept.answer).max())
     }
 
-    /// Keeps an answer for as long as its scope says. What cannot be kept in a file (there is none, or no project) is
-    /// kept for the run. Blocks.
+    /// Stores an answer for its scope. If there is no file or no project, it is stored until the program ends. Blocks.
     pub fn remember(
         &self,
         topic: &Topic,
@@ -251,7 +249,7 @@ impl Answers {
         }
     }
 
-    /// Takes answers out, those of the run and those in the file, and says how many. Blocks.
+    /// Removes answers from memory and from the file, and returns their number. Blocks.
     pub fn forget(&self, which: impl Fn(&Remembered) -> bool) -> Result<usize, StoreError> {
         let take = |answers: &mut Vec<Remembered>| {
             let before = answers.len();
@@ -277,7 +275,7 @@ fn put(answers: &mut Vec<Remembered>, new: Remembered, topic: &Topic, now: Syste
     answers.sort_by_key(Remembered::order);
 }
 
-/// A moment as text.
+/// Serializes a time as text.
 mod moment {
     use super::{Deserialize, Deserializer, Serializer, SystemTime, parse_rfc3339, rfc3339};
 

@@ -6,21 +6,21 @@ use std::net::SocketAddr;
 /// Who consents to calls that no rule decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Consent {
-    /// The client, which is a host with a user of its own: such calls pass. What a rule asks about, and changed
-    /// definitions, are still asked.
+    /// The client, which is a host with its own user: such calls are allowed. A rule that asks and changed definitions
+    /// still ask.
     Client,
-    /// The user, who is asked.
+    /// The user is asked.
     #[default]
     Ask,
-    /// Nobody: what would be asked is refused.
+    /// Nobody: what would be asked is denied.
     Deny,
 }
 
 impl Consent {
-    /// All of them.
+    /// All modes.
     pub const ALL: [Self; 3] = [Self::Client, Self::Ask, Self::Deny];
 
-    /// The word for it in files and logs.
+    /// Returns the name in files and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Client => "client",
@@ -29,7 +29,7 @@ impl Consent {
         }
     }
 
-    /// The mode of this name.
+    /// Parses a name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|consent| consent.as_str() == name)
     }
@@ -44,15 +44,15 @@ impl fmt::Display for Consent {
 /// Who can call a gateway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Audience {
-    /// One user: over standard streams, or on a loopback address that a token protects from other users of the machine.
+    /// One user: over stdio, or on a loopback address with a token that other users of the machine do not have.
     SingleUser,
-    /// Possibly several.
+    /// Possibly several users.
     #[default]
     Shared,
 }
 
 impl Audience {
-    /// Who can call a gateway that listens there, or over standard streams only without an address.
+    /// Returns the audience of a gateway that listens on this address, or only on stdio without one.
     pub fn of(listen: Option<SocketAddr>, has_token: bool) -> Self {
         match listen {
             None => Self::SingleUser,
@@ -62,8 +62,8 @@ impl Audience {
     }
 }
 
-/// The consent that holds where none is configured: the client's own for a gateway of a single user that nobody watches,
-/// otherwise everything is asked.
+/// Returns the default mode: [`Consent::Client`] for an unattended gateway of a single user, otherwise
+/// [`Consent::Ask`].
 pub fn default_consent(audience: Audience, is_attended: bool) -> Consent {
     match audience {
         Audience::SingleUser if !is_attended => Consent::Client,

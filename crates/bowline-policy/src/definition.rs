@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use super::tree::{Layout, Tree};
 
-/// The SHA-256 of a JSON value in canonical form, as `sha256:` and hexadecimal digits.
+/// The SHA-256 digest of a JSON value in canonical form, written as `sha256:` and hexadecimal digits.
 ///
-/// The canonical form is that of RFC 8785 (members sorted, no blanks, shortest escapes), except that numbers count as they
-/// are written: two that a reader of large numbers tells apart have two digests.
+/// The canonical form follows RFC 8785 (sorted members, no spaces, shortest escapes), except that numbers stay as
+/// written. So numbers that only a parser with arbitrary precision distinguishes have different digests.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest(Arc<str>);
 
 impl Digest {
-    /// The digest of a value.
+    /// Computes the digest of a value.
     pub fn of(json: &RawJson) -> Self {
         Self::of_tree(&Tree::of(json))
     }
@@ -28,7 +28,7 @@ impl Digest {
         Self("sha256:".chars().chain(digits).collect::<String>().into())
     }
 
-    /// The digest as text.
+    /// Returns the digest as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -40,9 +40,9 @@ impl fmt::Display for Digest {
     }
 }
 
-/// What a server says about one of its tools: everything it says, because everything may carry an attack.
+/// The complete definition of a tool, because every member can carry an attack.
 ///
-/// Make one when the tool is listed and keep it: cloning shares.
+/// Create it when the tool is listed, and keep it. Clones share the data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Definition(Arc<Inner>);
 
@@ -57,7 +57,7 @@ struct Inner {
 }
 
 impl Definition {
-    /// The definition of a tool as its server listed it, before anything was renamed.
+    /// Creates the definition of a tool as its server listed it, before any renaming.
     pub fn of(tool: &Tool) -> Self {
         let json = RawJson::of(tool).expect("a tool always has a JSON form");
         let tree = Tree::of(&json);
@@ -72,33 +72,33 @@ impl Definition {
         }))
     }
 
-    /// The tool's name, as its server gave it.
+    /// Returns the tool's name on its server.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// The tool's name for people.
+    /// Returns the display name of the tool.
     pub fn title(&self) -> Option<&str> {
         self.0.title.as_deref()
     }
 
-    /// What the server says about how the tool behaves.
+    /// Returns the annotations of the tool.
     pub fn annotations(&self) -> Option<&ToolAnnotations> {
         self.0.annotations.as_ref()
     }
 
-    /// Whether the server marks the tool as read-only.
+    /// Returns whether the server marks the tool as read-only.
     pub(crate) fn claims_read_only(&self) -> bool {
         self.annotations()
             .is_some_and(|hints| hints.read_only_hint == Some(true) && hints.destructive_hint != Some(true))
     }
 
-    /// The digest of all of it.
+    /// Returns the digest of the definition.
     pub fn digest(&self) -> &Digest {
         &self.0.digest
     }
 
-    /// All of it, one member per line, with invisible characters escaped.
+    /// Returns the definition with one member per line and invisible characters escaped.
     pub fn pretty(&self) -> &str {
         &self.0.pretty
     }

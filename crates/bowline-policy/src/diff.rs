@@ -1,8 +1,8 @@
 //! Compares two texts line by line.
 
-/// How many unchanged lines are shown around a change.
+/// The number of unchanged lines shown around a change.
 const CONTEXT: usize = 3;
-/// Beyond so many pairs of lines the changed middle is shown as a whole: the time is bounded.
+/// Above this number of line pairs, the changed part is shown as a whole, which bounds the time.
 const MAX_PAIRS: usize = 4_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,8 @@ enum Line<'a> {
     Come(&'a str),
 }
 
-/// The lines of two texts, marked by `-` and `+` where they differ; unchanged ones far from a change are left out.
+/// Returns the lines of two texts, with `-` and `+` before those that differ. Unchanged lines far from a change are
+/// omitted.
 pub(crate) fn diff(old: &str, new: &str) -> String {
     let lines = compare(&old.lines().collect::<Vec<_>>(), &new.lines().collect::<Vec<_>>());
     let changes: Vec<usize> = lines
@@ -73,10 +74,10 @@ fn compare<'a>(mut old: &[&'a str], mut new: &[&'a str]) -> Vec<Line<'a>> {
     lines
 }
 
-/// Aligns two texts so that as many lines as possible stay.
+/// Aligns two texts so that as many lines as possible are unchanged.
 fn align<'a>(old: &[&'a str], new: &[&'a str], lines: &mut Vec<Line<'a>>) {
     let width = new.len() + 1;
-    // How many lines can stay from a place in the old text and one in the new to their ends.
+    // The number of common lines between the rest of the old and the rest of the new text.
     let mut stay = vec![0_u32; (old.len() + 1) * width];
     let count =
         |stay: &[u32], row: usize, column: usize| stay.get(row * width + column).copied().unwrap_or(0);

@@ -12,12 +12,12 @@ use std::time::Duration;
 use super::rules::Action;
 use bowline_client::ShownUrl;
 
-/// Where questions go: a terminal, a page, a program, or nobody.
+/// Asks questions: in a terminal, on a page, through a program, or not at all.
 ///
-/// All texts of a question but `why` come from a server or a model: show them with
-/// [`visible`](bowline_text::visible) or what does the same, and always show the server.
+/// All texts of a question except `why` come from a server or a model. Show them with
+/// [`visible`](bowline_text::visible) or an equivalent, and always show the name of the server.
 pub trait Gate: Send + Sync {
-    /// Asks. Dropping the future withdraws the question.
+    /// Asks a question. Dropping the future withdraws it.
     fn ask(&self, question: Question) -> BoxFuture<'_, Verdict>;
 }
 
@@ -33,7 +33,7 @@ impl fmt::Debug for dyn Gate + '_ {
     }
 }
 
-/// How long an answer holds.
+/// How long an answer applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// For this question only.
@@ -51,45 +51,45 @@ pub enum Scope {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Covers {
-    /// The tool that was asked about.
+    /// The tool of the question.
     #[default]
     Tool,
-    /// Every tool of the server that it marks as read-only.
+    /// All tools that the server marks as read-only.
     ReadOnlyTools,
-    /// Every tool of the server.
+    /// All tools of the server.
     Server,
 }
 
-/// What is asked. `server` is the name the user gave the server that the question comes from, or goes to.
+/// A question to the user. `server` is the configured name of the server.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Question {
-    /// A server that somebody else wrote into the configuration: may it be used from now on?
+    /// May a server that another person configured be used?
     Start {
         /// The server.
         server: String,
         /// Where it is configured.
         origin: String,
-        /// All that would be started or connected to, a line each.
+        /// The command or URL to approve, one item per line.
         description: Vec<String>,
     },
     /// Allow this tool call?
     Call {
         /// The server.
         server: String,
-        /// The tool, by the server's name for it.
+        /// The tool, by its name on the server.
         tool: String,
-        /// The tool's name for people.
+        /// The display name of the tool.
         title: Option<String>,
-        /// With which arguments.
+        /// The arguments.
         arguments: RawJson,
-        /// What the server says about the tool; claims, not facts.
+        /// The annotations of the tool. They are claims of the server, not facts.
         annotations: Option<ToolAnnotations>,
-        /// The name the calling client gives itself.
+        /// The name that the client reports.
         client: Option<String>,
-        /// Why this is asked.
+        /// The reason for the question.
         why: String,
-        /// The scopes an answer may have.
+        /// The scopes that an answer may have.
         scopes: Vec<Scope>,
         /// What an answer other than "once" may cover.
         covers: Vec<Covers>,
@@ -98,86 +98,86 @@ pub enum Question {
     Access {
         /// The server.
         server: String,
-        /// Which of the two.
+        /// The action: read or prompt.
         action: Action,
         /// The URI of the resource, or the name of the prompt.
         name: String,
-        /// The name the calling client gives itself.
+        /// The name that the client reports.
         client: Option<String>,
-        /// Why this is asked.
+        /// The reason for the question.
         why: String,
-        /// The scopes an answer may have.
+        /// The scopes that an answer may have.
         scopes: Vec<Scope>,
     },
-    /// A tool is not what it was when it was first used: may it be used from now on?
+    /// The definition of a tool has changed. May it be used from now on?
     Changed {
         /// The server.
         server: String,
         /// The tool.
         tool: String,
-        /// What is different, line by line.
+        /// The changes, line by line.
         diff: String,
     },
-    /// A server that is known has a tool it did not have: may it be used from now on?
+    /// A known server has a new tool. May it be used from now on?
     New {
         /// The server.
         server: String,
         /// The tool.
         tool: String,
-        /// What the server says about it: JSON, one member per line.
+        /// The definition of the tool: JSON with one member per line.
         definition: String,
     },
-    /// May this be sent to the model?
+    /// May this request be sent to the model?
     Sample {
         /// The server.
         server: String,
-        /// What is to be sent.
+        /// The request.
         request: Box<CreateMessageParams>,
-        /// Why this is asked.
+        /// The reason for the question.
         why: String,
-        /// The scopes an answer may have.
+        /// The scopes that an answer may have.
         scopes: Vec<Scope>,
     },
-    /// Allow sending this answer of the model to the server?
+    /// May this response of the model be sent to the server?
     SampleResult {
         /// The server.
         server: String,
-        /// The answer.
+        /// The response.
         result: Box<CreateMessageResult>,
     },
     /// The server asks the user to fill in a form.
     Form {
         /// The server.
         server: String,
-        /// What it says.
+        /// The message of the server.
         message: String,
         /// The fields.
         schema: Box<ElicitSchema>,
     },
-    /// The server asks the user to visit a page.
+    /// The server asks the user to open a URL.
     Visit {
         /// The server.
         server: String,
-        /// What it says.
+        /// The message of the server.
         message: String,
-        /// The page.
+        /// The URL.
         url: ShownUrl,
     },
-    /// May the server learn these roots?
+    /// May these roots be sent to the server?
     Roots {
         /// The server.
         server: String,
         /// The roots.
         roots: Vec<Root>,
-        /// Why this is asked.
+        /// The reason for the question.
         why: String,
-        /// The scopes an answer may have.
+        /// The scopes that an answer may have.
         scopes: Vec<Scope>,
     },
 }
 
 impl Question {
-    /// The server the question is about.
+    /// Returns the server that the question is about.
     pub fn server(&self) -> &str {
         match self {
             Self::Start { server, .. }
@@ -195,7 +195,7 @@ impl Question {
 }
 
 impl Question {
-    /// Why it is asked, where a rule or the default of the policy is the reason.
+    /// Returns the reason, if a rule or the default of the policy caused the question.
     pub fn why(&self) -> Option<&str> {
         match self {
             Self::Call { why, .. }
@@ -211,7 +211,7 @@ impl Question {
         }
     }
 
-    /// Whether a server asks for something, rather than a client for something of the server.
+    /// Returns whether the server asks for something, rather than a client for something of the server.
     pub(crate) fn is_asked_by_server(&self) -> bool {
         match self {
             Self::Sample { .. }
@@ -228,66 +228,66 @@ impl Question {
     }
 }
 
-/// What came back.
+/// The answer to a question.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// Yes.
+    /// Allowed.
     Allow(Granted),
-    /// No.
+    /// Denied.
     Decline {
-        /// How long the no holds.
+        /// How long the denial applies.
         scope: Scope,
-        /// What to tell whoever wanted it.
+        /// The reason to report.
         reason: Option<String>,
     },
     /// No answer.
     Cancel,
-    /// The question was handed to the caller. The decision is made again when the call comes back with the answer.
+    /// The question was passed to the caller. The decision is made when the call is retried with the answer.
     Deferred,
 }
 
 impl Verdict {
-    /// Yes, this once, as asked.
+    /// Allows once, unchanged.
     pub fn allow() -> Self {
         Self::Allow(Granted::default())
     }
 
-    /// Yes, for so long.
+    /// Allows for this scope and time.
     pub fn allow_for(scope: Scope, lasts: Option<Duration>) -> Self {
         Self::Allow(Granted { scope, lasts, ..Granted::default() })
     }
 
-    /// Yes, with this instead of what was asked; or, to a form, with these fields.
+    /// Allows with a changed request, or answers a form with these fields.
     pub fn edited(edit: Edit) -> Self {
         Self::Allow(Granted { edit: Some(edit), ..Granted::default() })
     }
 
-    /// No, this once.
+    /// Denies once.
     pub fn decline() -> Self {
         Self::Decline { scope: Scope::Once, reason: None }
     }
 }
 
-/// A yes.
+/// A permission.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Granted {
-    /// How long it holds.
+    /// How long it applies.
     pub scope: Scope,
-    /// When it ends within that scope, counted from now.
+    /// The duration within that scope, from now.
     pub lasts: Option<Duration>,
-    /// What it covers. Only a question about a call can be answered for more than itself.
+    /// What it covers. Only the answer to a question about a call can cover more than that call.
     pub covers: Covers,
-    /// What to use instead of what was asked. Only of the kind that the question is about; a form needs it.
+    /// The changed request or response. Its kind must match the question. A form requires it.
     pub edit: Option<Edit>,
 }
 
-/// What a person put in the place of what was asked.
+/// A changed request or response.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Edit {
-    /// For the model, instead of [`Question::Sample`]'s.
+    /// For the model, in place of the request of [`Question::Sample`].
     Request(Box<CreateMessageParams>),
-    /// For the server, instead of [`Question::SampleResult`]'s.
+    /// For the server, in place of the response of [`Question::SampleResult`].
     Result(Box<CreateMessageResult>),
     /// The fields of a [`Question::Form`].
     Form(RawMap),

@@ -16,7 +16,7 @@ impl Gate for Headless {
     }
 }
 
-/// Why a question cannot be put to anybody, and what would allow what it is about.
+/// Returns why a question cannot be asked, and what would allow the action.
 pub(super) fn refusal(question: &Question) -> String {
     let server = question.server();
     let rule = |more: &str| format!("add a rule with effect = \"allow\", server = {server:?}{more}");
@@ -72,7 +72,7 @@ fn accept(server: &str, tool: &str, what: &str) -> String {
     )
 }
 
-/// A name as one word of a shell, so that a command that names it can be pasted whatever the name is.
+/// Quotes a name as one word of a shell, so that the suggested command can be pasted safely.
 fn shell_word(name: &str) -> String {
     let name = visible(name);
     let is_plain =

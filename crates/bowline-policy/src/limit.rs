@@ -1,17 +1,17 @@
-//! Limits how many questions of one server may be open.
+//! Limits the number of open questions per server.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// How long a question that nobody answered counts.
+/// How long an unanswered question counts.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// How many questions of one server may be unanswered: those that wait now, and those that ended without an answer
-/// within the last minute. Answered questions do not count.
+/// The limit on unanswered questions per server: open ones, and those that ended without an answer within the last
+/// minute. Answered questions do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuestionLimit {
-    /// The most unanswered questions of one server.
+    /// The maximum number of unanswered questions per server.
     pub unanswered: usize,
 }
 
@@ -31,15 +31,15 @@ pub(crate) struct Questions {
 
 #[derive(Debug, Default)]
 struct Load {
-    /// When the questions were asked that ended without an answer.
+    /// The times of questions that ended without an answer.
     unanswered: VecDeque<SystemTime>,
     waiting: usize,
     declined: u64,
-    /// When the operator was last told that the limit was reached.
+    /// When reaching the limit was last logged.
     reported: Option<SystemTime>,
 }
 
-/// A question that is being asked. Dropping it counts the question as unanswered.
+/// An open question. Dropping it counts the question as unanswered.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     server: String,
@@ -49,7 +49,7 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
-    /// The question was answered, and does not count any more.
+    /// Marks the question as answered, so that it no longer counts.
     pub(crate) fn answered(mut self) {
         self.answered = true;
     }
@@ -60,11 +60,11 @@ impl Questions {
         Self { limit, servers: Arc::default() }
     }
 
-    /// Lets a question of a server be asked, or says why not.
+    /// Admits a question of a server, or returns why not.
     pub(crate) fn admit(&self, server: &str, now: SystemTime) -> Result<Ticket, String> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let load = servers.entry(server.to_owned()).or_default();
-        // A clock that was set back makes the past look like the future; that counts as long ago.
+        // If the clock was set back, times in the future count as long ago.
         let is_recent = |then: &SystemTime| now.duration_since(*then).is_ok_and(|age| age < MINUTE);
         load.unanswered.retain(is_recent);
         let unanswered = load.waiting + load.unanswered.len();
@@ -89,7 +89,7 @@ impl Questions {
         ))
     }
 
-    /// How many questions of a server were not asked.
+    /// Returns the number of questions of a server that were not asked.
     pub(crate) fn declined(&self, server: &str) -> u64 {
         let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         servers.get(server).map_or(0, |load| load.declined)

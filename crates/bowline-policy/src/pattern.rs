@@ -3,10 +3,11 @@
 use super::{spelling, tree::Readings};
 use std::fmt;
 
-/// A glob: `*` stands for any run of characters, also none and also slashes; every other character for itself.
+/// A glob pattern. `*` matches any number of characters, including none and including slashes. Every other character
+/// matches itself.
 ///
-/// `\*` is a star and `\\` a backslash. Case counts. The whole text has to match, in time linear in it for every
-/// piece of the pattern, so no pattern can be made to run long.
+/// `\*` is a literal star and `\\` a backslash. Matching is case-sensitive and applies to the whole text. Its time is
+/// linear in the text for each part of the pattern, so no pattern is slow.
 ///
 /// ```
 /// use bowline_policy::Pattern;
@@ -18,14 +19,14 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pattern {
     text: String,
-    /// What stands between the stars; one piece means no star.
+    /// The literal parts between the stars; a single part means that there is no star.
     pieces: Vec<String>,
-    /// The pieces in the plain spelling of URIs and paths, where that is another.
+    /// The parts in the normal form of URIs and paths, if that differs.
     plain: Option<Vec<String>>,
 }
 
 impl Pattern {
-    /// Reads a pattern; every text is one.
+    /// Parses a pattern. Every text is a valid one.
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
         let mut pieces = vec![String::new()];
@@ -53,28 +54,27 @@ impl Pattern {
         Self { text, pieces, plain }
     }
 
-    /// The pattern that this text matches, and no other.
+    /// Returns a pattern that matches only this text.
     pub fn exact(text: &str) -> Self {
         Self::new(text.replace('\\', r"\\").replace('*', r"\*"))
     }
 
-    /// The pattern that matches texts that begin so.
+    /// Returns a pattern that matches texts with this prefix.
     pub fn starting_with(text: &str) -> Self {
         Self::new(format!("{}*", text.replace('\\', r"\\").replace('*', r"\*")))
     }
 
-    /// The pattern as it was written.
+    /// Returns the pattern as written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether a text matches as a whole.
+    /// Returns whether the whole text matches.
     pub fn matches(&self, text: &str) -> bool {
         fits(&self.pieces, text)
     }
 
-    /// Whether a URI, a path or another text matches, whichever way it is written: in any form that a reader may take it
-    /// for, or in every form of its notation.
+    /// Returns whether a URI, a path or another text matches in any of its spellings, or in all of them.
     pub fn matches_spellings(&self, text: &str, readings: Readings) -> bool {
         let fits =
             |form: &str| self.matches(form) || self.plain.as_ref().is_some_and(|plain| fits(plain, form));
@@ -90,12 +90,12 @@ impl Pattern {
         }
     }
 
-    /// Whether every text matches.
+    /// Returns whether the pattern matches every text.
     pub fn is_anything(&self) -> bool {
         self.pieces.len() > 1 && self.pieces.iter().all(String::is_empty)
     }
 
-    /// Where files of one name in another case are the same.
+    /// Matches where file names are case-insensitive.
     fn matches_ignoring_case(&self, form: &str) -> bool {
         let plain = self.plain.as_ref().unwrap_or(&self.pieces);
         spelling::FILES_IGNORE_CASE
@@ -103,7 +103,7 @@ impl Pattern {
     }
 }
 
-/// Whether a text consists of these pieces with anything between them.
+/// Returns whether a text consists of these parts with anything between them.
 fn fits(pieces: &[String], text: &str) -> bool {
     let Some((first, rest)) = pieces.split_first() else { return text.is_empty() };
     let Some((last, middle)) = rest.split_last() else { return text == first };

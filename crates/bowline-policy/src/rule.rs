@@ -8,20 +8,20 @@ use super::rules::{Action, Request, Trust};
 use super::spelling;
 use super::tree::{Readings, Tree};
 
-/// What a rule says.
+/// The effect of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Effect {
-    /// Without asking.
+    /// Allow without asking.
     Allow,
-    /// After asking.
+    /// Ask the user.
     Ask,
-    /// Not at all.
+    /// Deny.
     Deny,
 }
 
 impl Effect {
-    /// The word for it in files and logs.
+    /// Returns the name in files and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -37,24 +37,24 @@ impl fmt::Display for Effect {
     }
 }
 
-/// What an argument has to be like.
+/// A condition on an argument.
 ///
-/// A rule that asks or denies holds for every way to write a path or URI: `/etc/passwd`, `/etc//passwd`,
-/// `/srv/../etc/passwd`, `file:/etc/passwd` and `file:///%65tc/passwd` are one. A rule that allows holds for what fits as it
-/// is written and as it is meant, and has no `..` step.
+/// A rule that asks or denies matches every spelling of a path or URI: `/etc/passwd`, `/etc//passwd`,
+/// `/srv/../etc/passwd`, `file:/etc/passwd` and `file:///%65tc/passwd` are the same. A rule that allows matches only if
+/// both the text and its normal form match and there is no `..` segment.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ArgumentTest {
-    /// It is there.
+    /// It is present.
     Present,
-    /// It is this JSON value; `1` and `1.0` are one, the order of members does not count.
+    /// It equals this JSON value. `1` and `1.0` are equal, and the order of members is ignored.
     Equals(RawJson),
-    /// It is a string, number, boolean or `null` whose text matches. `22`, `22.0` and `2.2e1` are one number.
+    /// It is a string, number, boolean or `null` whose text matches. `22`, `22.0` and `2.2e1` are the same number.
     Matches(Pattern),
-    /// It is a string that begins so. For paths use [`Within`](Self::Within): `/srv/../etc` begins with `/srv`.
+    /// It is a string with this prefix. For paths use [`Within`](Self::Within): `/srv/../etc` starts with `/srv`.
     StartsWith(String),
-    /// It is the path of this folder or of something below it, written without `.`, `..`, backslashes and empty
-    /// steps. Links are not followed.
+    /// It is the path of this directory or of something below it, without `.`, `..`, backslashes and empty segments.
+    /// Links are not resolved.
     Within(String),
 }
 
@@ -94,7 +94,7 @@ impl ArgumentTest {
     }
 }
 
-/// Whether two texts may name one thing.
+/// Returns whether two texts may name the same thing.
 fn is_same(expected: &str, text: &str) -> bool {
     expected == text || Pattern::exact(expected).matches_spellings(text, Readings::Any)
 }
@@ -114,16 +114,16 @@ fn is_within(folder: &str, path: &str) -> bool {
     }
 }
 
-/// Where an argument is looked for.
+/// The location of an argument.
 #[derive(Clone, Debug, PartialEq)]
 enum Place {
-    /// Where a JSON pointer leads.
+    /// At this JSON pointer.
     At(String),
-    /// Any scalar and any name of a member, at any depth.
+    /// Any scalar and any member name, at any depth.
     Anywhere,
 }
 
-/// The hints of a tool that a rule may ask for.
+/// Conditions on the annotations of a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Hints {
     read_only: Option<bool>,
@@ -132,16 +132,17 @@ struct Hints {
     open_world: Option<bool>,
 }
 
-/// A rule: every condition it has must hold. The first rule that holds decides.
+/// A rule. It matches if all of its conditions do, and the first rule that matches decides.
 ///
-/// - Without [`action`](Self::action), a rule that allows or asks is about tool calls, and a rule that denies is about
+/// - Without [`action`](Self::action), a rule that allows or asks applies to tool calls, and a rule that denies applies to
 ///   everything a server does or asks for.
-/// - Names are compared as the server gave them, apart from the server's own: a rule for `read` of `files` is not one for
-///   any other pair that could be joined to the same text.
-/// - A name that a client gives itself loosens nothing: [`caller`](Self::caller) of a rule that allows is compared with the
-///   authenticated principal only.
-/// - Hints loosen nothing unless the server is trusted: a rule that allows by hints holds for trusted servers only.
-/// - A rule that looks at arguments denies those that can be read in two ways, such as with two members of one name.
+/// - Servers and names are compared separately, and names as the server gives them. A rule for `read` of `files` matches no
+///   other pair that could be joined to the same text.
+/// - A name that a client reports cannot allow anything: [`caller`](Self::caller) of a rule that allows is compared only with
+///   the authenticated principal.
+/// - Annotations cannot allow anything unless the server is trusted: a rule that allows by annotations matches only tools of
+///   trusted servers.
+/// - A rule with conditions on arguments denies ambiguous arguments, such as those with duplicate members.
 ///
 /// ```
 /// use bowline_policy::{ArgumentTest, Rule};
@@ -167,7 +168,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// A rule with this effect and no condition.
+    /// Creates a rule with this effect and no conditions.
     pub fn new(effect: Effect) -> Self {
         Self {
             effect,
@@ -181,89 +182,89 @@ impl Rule {
         }
     }
 
-    /// A rule that allows.
+    /// Creates a rule that allows.
     pub fn allow() -> Self {
         Self::new(Effect::Allow)
     }
 
-    /// A rule that asks.
+    /// Creates a rule that asks.
     pub fn ask() -> Self {
         Self::new(Effect::Ask)
     }
 
-    /// A rule that denies.
+    /// Creates a rule that denies.
     pub fn deny() -> Self {
         Self::new(Effect::Deny)
     }
 
-    /// Only for this server.
+    /// Matches only this server.
     pub fn server(mut self, pattern: impl Into<Pattern>) -> Self {
         self.server = Some(pattern.into());
         self
     }
 
-    /// Only for this tool, by the name its server gave it. For other actions: the name of the prompt, the URI of the
-    /// resource, the URL of the page to visit.
+    /// Matches only this tool, by its name on the server. For other actions: the name of the prompt, the URI of the
+    /// resource, or the URL to open.
     pub fn tool(mut self, pattern: impl Into<Pattern>) -> Self {
         self.name = Some(pattern.into());
         self
     }
 
-    /// Only for this action; repeat it for several.
+    /// Matches only this action. Repeat it for several actions.
     pub fn action(mut self, action: Action) -> Self {
         self.actions.push(action);
         self
     }
 
-    /// Only with such an argument where a JSON pointer leads.
+    /// Matches only if the argument at a JSON pointer passes the test.
     pub fn argument(mut self, pointer: impl Into<String>, test: ArgumentTest) -> Self {
         self.arguments.push((Place::At(pointer.into()), test));
         self
     }
 
-    /// Only with such a scalar, or such a name of a member, anywhere in the arguments.
+    /// Matches only if any scalar or member name in the arguments passes the test.
     pub fn any_argument(mut self, test: ArgumentTest) -> Self {
         self.arguments.push((Place::Anywhere, test));
         self
     }
 
-    /// Only when the tool is hinted to change nothing, or not; the absence of the hint means it may.
+    /// Matches only tools with this `readOnlyHint`. Its default is `false`.
     pub fn read_only(mut self, value: bool) -> Self {
         self.hints.read_only = Some(value);
         self
     }
 
-    /// Only when the tool is hinted to destroy, or not; the absence of the hint means it may.
+    /// Matches only tools with this `destructiveHint`. Its default is `true`.
     pub fn destructive(mut self, value: bool) -> Self {
         self.hints.destructive = Some(value);
         self
     }
 
-    /// Only when the tool is hinted to be repeatable, or not; the absence of the hint means it is not.
+    /// Matches only tools with this `idempotentHint`. Its default is `false`.
     pub fn idempotent(mut self, value: bool) -> Self {
         self.hints.idempotent = Some(value);
         self
     }
 
-    /// Only when the tool is hinted to reach outside, or not; the absence of the hint means it does.
+    /// Matches only tools with this `openWorldHint`. Its default is `true`.
     pub fn open_world(mut self, value: bool) -> Self {
         self.hints.open_world = Some(value);
         self
     }
 
-    /// Only for this caller: the principal, or (in rules that do not allow) the name the client gave itself.
+    /// Matches only this caller: the principal, or (in rules that do not allow) the name that the client reports.
     pub fn caller(mut self, pattern: impl Into<Pattern>) -> Self {
         self.caller = Some(pattern.into());
         self
     }
 
-    /// Where the rule was written, such as `bowline.toml:12`; told wherever it decides.
+    /// Sets the position of the rule, such as `bowline.toml:12`, for messages.
     pub fn origin(mut self, origin: impl Into<String>) -> Self {
         self.origin = origin.into();
         self
     }
 
-    /// What the rule says.
+    /// Returns the effect of the rule.
     pub fn effect(&self) -> Effect {
         self.effect
     }
@@ -272,7 +273,7 @@ impl Rule {
         !self.arguments.is_empty()
     }
 
-    /// Whether every condition holds but those on arguments.
+    /// Returns whether all conditions match, except those on arguments.
     pub(super) fn fits(&self, request: &Request<'_>) -> bool {
         let action = match self.actions.as_slice() {
             [] => request.action == Action::Call || self.effect == Effect::Deny,
@@ -285,7 +286,7 @@ impl Rule {
             && self.fits_hints(request)
     }
 
-    /// Whether the rule names URIs, of which some do not name one thing to every reader.
+    /// Returns whether the rule names URIs, some of which are ambiguous.
     pub(super) fn looks_at_uri(&self, request: &Request<'_>) -> bool {
         request.action.is_about_uri()
             && self.name.as_ref().is_some_and(|pattern| !pattern.is_anything())
@@ -300,7 +301,7 @@ impl Rule {
         }
     }
 
-    /// However something is written, a rule that restricts holds, and one that allows does not hold for more.
+    /// A rule that restricts matches if any spelling does; a rule that allows must match every spelling.
     fn readings(&self) -> Readings {
         if self.effect == Effect::Allow { Readings::Every } else { Readings::Any }
     }
@@ -335,7 +336,7 @@ impl Rule {
     }
 }
 
-/// The effect, the server, the tool and where the rule was written.
+/// Shows the effect, the server, the tool and the position of the rule.
 impl fmt::Display for Rule {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |pattern: Option<&Pattern>| pattern.map_or("*", Pattern::as_str).to_owned();

@@ -8,7 +8,7 @@ use super::rule::{Effect, Rule};
 use super::spelling;
 use super::tree::Tree;
 
-/// What is about to happen.
+/// An action to decide about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
@@ -18,22 +18,22 @@ pub enum Action {
     Read,
     /// A prompt is fetched.
     Prompt,
-    /// The server asks the model.
+    /// The server requests sampling.
     Sample,
     /// The server asks the user to fill in a form.
     Form,
-    /// The server asks the user to visit a page.
+    /// The server asks the user to open a URL.
     Visit,
     /// The server asks for the roots.
     Roots,
 }
 
 impl Action {
-    /// All of them.
+    /// All actions.
     pub const ALL: [Self; 7] =
         [Self::Call, Self::Read, Self::Prompt, Self::Sample, Self::Form, Self::Visit, Self::Roots];
 
-    /// The word for it in files and logs.
+    /// Returns the name in files and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Call => "call",
@@ -46,12 +46,12 @@ impl Action {
         }
     }
 
-    /// Whether the name of what it is about is a URI, which can be written in several ways.
+    /// Returns whether the action is about a URI, which has several spellings.
     pub(super) const fn is_about_uri(self) -> bool {
         matches!(self, Self::Read | Self::Visit)
     }
 
-    /// The method of the protocol it happens by.
+    /// Returns the protocol method of the action.
     pub const fn method(self) -> &'static str {
         match self {
             Self::Call => "tools/call",
@@ -64,45 +64,45 @@ impl Action {
     }
 }
 
-/// Whether the user trusts a server. It is said in the configuration, never by the server.
+/// Whether the user trusts a server. This is configured, and the server cannot influence it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Trust {
-    /// What it says about its tools is believed.
+    /// The annotations of its tools are trusted.
     Trusted,
-    /// What it says about its tools is shown, and loosens nothing.
+    /// The annotations of its tools are shown, but allow nothing.
     #[default]
     Untrusted,
 }
 
-/// On whose behalf something happens.
+/// The caller of an action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Caller<'a> {
-    /// The name the client gave itself.
+    /// The name that the client reports.
     pub client: Option<&'a str>,
     /// The authenticated user.
     pub principal: Option<&'a str>,
 }
 
-/// What the policy is asked about.
+/// A request to the policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// What is about to happen.
+    /// The action.
     pub action: Action,
-    /// The server, by the name the user gave it.
+    /// The server, by its configured name.
     pub server: &'a str,
-    /// Whether the user trusts it.
+    /// Whether the user trusts the server.
     pub trust: Trust,
-    /// On whose behalf.
+    /// The caller.
     pub caller: Caller<'a>,
-    /// The tool by the server's own name for it; else the prompt, the URI, the URL, or nothing.
+    /// The tool, by its name on the server; or the prompt, the URI, the URL, or an empty string.
     pub name: &'a str,
-    /// What the server says about the tool.
+    /// The annotations of the tool.
     pub annotations: Option<&'a ToolAnnotations>,
-    /// The arguments of a call.
+    /// The arguments of the call.
     pub arguments: Option<&'a RawJson>,
 }
 
-/// Who or what decided.
+/// What made a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DecidedBy {
@@ -110,18 +110,18 @@ pub enum DecidedBy {
     Rule,
     /// The default of the policy.
     Default,
-    /// An answer given before.
+    /// A stored answer.
     Remembered,
-    /// The person, or the program, behind the gate.
+    /// The gate: the user or a program.
     Gate,
     /// The limit on questions.
     Limit,
-    /// A check of what came: a bad URL, a form that asks for a secret, a file that cannot be read.
+    /// A check of the request: an invalid URL, a form that asks for a secret, an unreadable file.
     Check,
 }
 
 impl DecidedBy {
-    /// The word for it in logs.
+    /// Returns the name in logs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Rule => "rule",
@@ -134,23 +134,22 @@ impl DecidedBy {
     }
 }
 
-/// What the policy says.
+/// The decision of the policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// What is to be done.
+    /// The effect.
     pub effect: Effect,
     /// A rule, the default, or a check of the arguments.
     pub by: DecidedBy,
-    /// Which rule and where it was written, or why the default is what it is.
+    /// The rule and its position, or the reason for the default.
     pub reason: String,
-    /// Whether a rule decided that looks at arguments: with others it would be another decision.
+    /// Whether the rule that decided has conditions on arguments.
     pub by_arguments: bool,
 }
 
-/// The rules in order, with a default behind them.
+/// An ordered list of rules, followed by a default.
 ///
-/// Without a rule, tools that a trusted server says to be read-only are allowed, as are resources and prompts; all else
-/// asks.
+/// If no rule matches, read-only tools of trusted servers, resources and prompts are allowed. Everything else asks.
 ///
 /// ```
 /// use bowline_policy::{Action, Caller, Effect, Policy, Request, Rule, Trust};
@@ -176,31 +175,31 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// A policy of these rules; the first that holds decides.
+    /// Creates a policy. The first rule that matches decides.
     pub fn new(rules: impl IntoIterator<Item = Rule>) -> Self {
         Self { rules: rules.into_iter().collect(), ..Self::default() }
     }
 
-    /// Who consents to calls that no rule decides. Default: [`Consent::Ask`].
+    /// Sets who consents to calls that no rule decides. Default: [`Consent::Ask`].
     #[must_use]
     pub fn consent(mut self, consent: Consent) -> Self {
         self.consent = consent;
         self
     }
 
-    /// Allows what these rules match where it would otherwise be asked about. What a rule denies stays denied.
+    /// Allows requests that match these rules and would otherwise ask. Denied requests stay denied.
     #[must_use]
     pub fn without_asking(mut self, rules: impl IntoIterator<Item = Rule>) -> Self {
         self.unasked = rules.into_iter().collect();
         self
     }
 
-    /// The rules in order.
+    /// Returns the rules in order.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// Decides. The same request gets the same decision, always.
+    /// Decides a request. The decision depends only on the request and the policy.
     pub fn decide(&self, request: &Request<'_>) -> Decision {
         let decision = self.decide_by_rules(request);
         if decision.effect != Effect::Ask {
@@ -210,7 +209,7 @@ impl Policy {
             let reason = format!("rule: {rule}");
             return Decision { effect: Effect::Allow, by: DecidedBy::Rule, reason, by_arguments: false };
         }
-        // Servers' own questions (forms, pages, sampling, roots) are not calls, and stay as they are.
+        // Requests of servers (forms, URLs, sampling, roots) are not calls, and are not affected.
         let is_call = matches!(request.action, Action::Call | Action::Read | Action::Prompt);
         match self.consent {
             Consent::Client if is_call && decision.by == DecidedBy::Default => {
@@ -244,7 +243,7 @@ impl Policy {
             if rule.looks_at_arguments() {
                 let arguments =
                     arguments.get_or_insert_with(|| Tree::of(request.arguments.unwrap_or(&nothing)));
-                // Whoever reads the other of two members would act on what no rule has seen.
+                // A server that reads the other of two members would act on a value that no rule has seen.
                 if let Some(ambiguity) = arguments.ambiguity() {
                     let reason =
                         format!("the arguments can be read in two ways ({ambiguity}), see rule: {rule}");
@@ -411,7 +410,7 @@ mod tests {
         assert!(holds(Rule::ask().argument("/flag", ArgumentTest::Matches("tr*".into()))));
         assert!(holds(Rule::ask().argument("/deep/0", ArgumentTest::Equals(json(r#"{"x":"secret.key"}"#)))));
         assert!(holds(Rule::ask().any_argument(ArgumentTest::Matches("*.key".into()))));
-        // The names of members carry data too.
+        // Member names can carry data, too.
         assert!(holds(Rule::ask().any_argument(ArgumentTest::Matches("deep".into()))));
         assert!(!holds(Rule::ask().any_argument(ArgumentTest::Matches("*.pem".into()))));
     }
@@ -427,7 +426,7 @@ mod tests {
                 assert_eq!(effect(&[rule], &request), Effect::Deny, "{port}");
             }
         }
-        // What is allowed has to fit as it is written, and as it is meant.
+        // A rule that allows must match the text and its normal form.
         let arguments = json(r#"{"n":0.1e9}"#);
         let request = Request { arguments: Some(&arguments), ..call("net", "send") };
         let rule = Rule::allow().argument("/n", ArgumentTest::Matches("0.*".into()));
@@ -464,7 +463,7 @@ mod tests {
         ];
         for action in all {
             assert_eq!(effect(&[Rule::deny().server("evil")], &of(action)), Effect::Deny, "{action:?}");
-            // What is allowed to be called is not thereby allowed to ask.
+            // A rule that allows calls does not allow questions of the server.
             let expected = match action {
                 Action::Call | Action::Read | Action::Prompt => Effect::Allow,
                 _ => Effect::Ask,

@@ -6,7 +6,25 @@ use std::sync::{Mutex, PoisonError};
 
 use super::gate::{Gate, Question, Verdict};
 
-/// Gives prepared verdicts in order, cancels when there are none left, and records every question.
+/// Returns scripted verdicts in order, then cancels. Records every question.
+///
+/// ```
+/// use bowline_policy::{CallFacts, Definition, Facts, Guard, Question, Scripted, Verdict};
+/// use bowline_types::{RawJson, Tool};
+/// use std::sync::Arc;
+///
+/// # async fn run() {
+/// let gate = Arc::new(Scripted::new([Verdict::allow()]));
+/// let guard = Guard::builder().gate(Arc::clone(&gate)).build();
+///
+/// let tool = Definition::of(&Tool::new("write", RawJson::empty_object()));
+/// let facts = Facts { server: "files", ..Facts::default() };
+/// let arguments = RawJson::empty_object();
+/// assert!(guard.check(&CallFacts { facts, definition: &tool, arguments: &arguments }).await.is_ok());
+/// assert!(matches!(gate.take_asked().as_slice(), [Question::Call { .. }]));
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(run());
+/// ```
 #[derive(Debug, Default)]
 pub struct Scripted {
     verdicts: Mutex<VecDeque<Verdict>>,
@@ -14,17 +32,17 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// A gate that will give these verdicts.
+    /// Creates a gate that returns these verdicts.
     pub fn new(verdicts: impl IntoIterator<Item = Verdict>) -> Self {
         Self { verdicts: Mutex::new(verdicts.into_iter().collect()), asked: Mutex::default() }
     }
 
-    /// Adds a verdict behind those that are left.
+    /// Appends a verdict.
     pub fn push(&self, verdict: Verdict) {
         self.verdicts.lock().unwrap_or_else(PoisonError::into_inner).push_back(verdict);
     }
 
-    /// Takes the questions asked since the last time.
+    /// Takes the recorded questions.
     pub fn take_asked(&self) -> Vec<Question> {
         std::mem::take(&mut *self.asked.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,31 +1,32 @@
 //! The different spellings of a URI or path, so that a rule applies however a caller writes it.
 //!
-//! `file:///srv/secret`, `FILE://localhost/srv//%73ecret`, `file:/srv/./secret/` and `/srv/secret` name one file. A rule
-//! that restricts is compared with every form that some server could take the text for; a rule that allows has to fit the
-//! text as it is written and as it is meant.
+//! `file:///srv/secret`, `FILE://localhost/srv//%73ecret`, `file:/srv/./secret/` and `/srv/secret` name the same file.
+//! A rule that restricts is compared with every interpretation that some server could use; a rule that allows must
+//! match both the text and its normal form.
 
 use std::{
     borrow::Cow,
     net::{Ipv4Addr, Ipv6Addr},
 };
 
-/// How often percent-encoding is undone: some servers decode what a library has decoded before.
+/// The number of times that percent-encoding is decoded, because some servers decode twice.
 const MAX_DECODINGS: usize = 4;
-/// Whether `Secret` and `secret` usually are one file on this system.
+/// Whether `Secret` and `secret` usually name the same file on this system.
 pub(super) const FILES_IGNORE_CASE: bool = cfg!(any(windows, target_os = "macos"));
 
-/// Whether a text is or may be a URI or a path: only those have several spellings.
+/// Returns whether a text is or may be a URI or a path. Only those have several spellings.
 fn has_spellings(text: &str) -> bool {
     text.contains(['/', '\\', '%', ':']) || text.trim() != text || text.ends_with('.')
 }
 
-/// Every form that a reader may take a text for, the text itself first. Paths and `file` URIs are forms of each other.
+/// Returns all possible interpretations of a text, starting with the text itself. Paths and `file` URIs are
+/// interpretations of each other.
 pub(crate) fn forms(text: &str) -> Vec<String> {
     let mut forms = Forms(vec![text.to_owned()]);
     if !has_spellings(text) {
         return forms.0;
     }
-    // URL parsers of browsers ignore blanks at the ends, and breaks and tabulators anywhere.
+    // URL parsers of browsers ignore spaces at the ends, and line breaks and tabs anywhere.
     let trimmed: String = text
         .trim_matches(|character: char| character <= ' ')
         .chars()
@@ -54,8 +55,8 @@ pub(crate) fn forms(text: &str) -> Vec<String> {
     forms.0
 }
 
-/// What a text is as written, and as it is meant in the same notation: encoding, case of scheme and host, empty and `.`
-/// steps make no difference.
+/// Returns a text and its normal form in the same notation: without differences in encoding, case of scheme and host,
+/// and empty and `.` segments.
 pub(crate) fn same_notation(text: &str) -> Vec<String> {
     let mut forms = Forms(vec![text.to_owned()]);
     if !has_spellings(text) {
@@ -81,7 +82,7 @@ pub(crate) fn same_notation(text: &str) -> Vec<String> {
     forms.0
 }
 
-/// Why a URI does not name one thing to every reader, if it does not.
+/// Returns why a URI may name different things for different parsers, if it does.
 pub fn ambiguity(uri: &str) -> Option<&'static str> {
     if uri.chars().any(char::is_control) || decodings(uri).any(|form| form.chars().any(char::is_control)) {
         return Some("it has a control character");
@@ -90,16 +91,17 @@ pub fn ambiguity(uri: &str) -> Option<&'static str> {
         return Some("its percent-encoding is not valid");
     }
     let path = Uri::split(uri).map_or_else(|| uri.to_owned(), |uri| uri.path);
-    // Behind a link, the parent of a folder is not the one that the text names.
+    // If a directory is a symbolic link, its parent is not the one in the text.
     decodings(&path).any(|form| has_parent_step(&form)).then_some("it contains a `..` segment")
 }
 
-/// Whether a path has a step to the parent folder, whichever way the slashes lean.
+/// Returns whether a path has a `..` segment, with either kind of slash.
 pub(crate) fn has_parent_step(path: &str) -> bool {
     path.split(['/', '\\']).any(|step| step == "..")
 }
 
-/// The same for a text that may be encoded, also more than once, or hold breaks that readers of URLs ignore.
+/// Like [`has_parent_step`], for a text that may be encoded, also repeatedly, or contain line breaks that URL parsers
+/// ignore.
 pub(crate) fn may_have_parent_step(text: &str) -> bool {
     if !text.contains(['.', '%']) {
         return false;
@@ -108,12 +110,12 @@ pub(crate) fn may_have_parent_step(text: &str) -> bool {
     decodings(&joined(text)).any(|form| has_parent_step(&form) || has_parent_step(&joined(&form)))
 }
 
-/// What URL parsers of browsers leave out wherever it is.
+/// Returns whether URL parsers of browsers ignore this character everywhere.
 fn is_ignored(character: char) -> bool {
     matches!(character, '\t' | '\n' | '\r')
 }
 
-/// The literal pieces of a pattern, written as [`forms`] and [`same_notation`] write texts.
+/// Returns the literal parts of a pattern, normalized like [`forms`] and [`same_notation`].
 pub(crate) fn plain_pieces(pieces: &[String]) -> Vec<String> {
     let count = pieces.len();
     let mut plain = Vec::with_capacity(count);
@@ -132,7 +134,7 @@ pub(crate) fn plain_pieces(pieces: &[String]) -> Vec<String> {
     plain
 }
 
-/// The scheme and authority that a pattern begins with.
+/// The scheme and authority at the start of a pattern.
 struct Start<'a> {
     plain: String,
     rest: &'a str,
@@ -148,7 +150,7 @@ impl<'a> Start<'a> {
         };
         let end = behind.find(['/', '?', '#']);
         let (authority, rest) = behind.split_at(end.unwrap_or(behind.len()));
-        // Behind a star the host may go on.
+        // A star may be part of the host.
         let authority = match end {
             None if !is_whole => authority.to_lowercase(),
             _ if scheme == "file" && is_local(authority) => String::new(),
@@ -167,7 +169,7 @@ impl Forms {
         }
     }
 
-    /// A path, and its `file` URI if it begins at the root.
+    /// Adds a path, and its `file` URI if it is absolute.
     fn add_file(&mut self, path: &str) {
         self.add(path.to_owned());
         let drive = path.strip_prefix('/').filter(|rest| is_drive(rest));
@@ -182,7 +184,7 @@ impl Forms {
     }
 }
 
-/// A URI in its parts.
+/// The parts of a URI.
 struct Uri {
     scheme: String,
     authority: Option<String>,
@@ -214,7 +216,7 @@ impl Uri {
         Some(Self { scheme, authority, path: path.to_owned(), tail: tail.to_owned() })
     }
 
-    /// The paths that readers may find: some ignore the query, some take it for a part of the name.
+    /// Returns the possible paths: some parsers ignore the query, others treat it as part of the name.
     fn path_forms(&self) -> Vec<String> {
         let mut forms = Forms(Vec::new());
         let mut wholes = vec![self.path.clone()];
@@ -235,17 +237,17 @@ impl Uri {
         forms.0
     }
 
-    /// A path of a `file` URI: with the host that it names, if that is another.
+    /// Adds a path of a `file` URI, with its host if that is not this machine.
     fn add_local(&self, forms: &mut Forms, path: String) {
         match self.authority.as_deref().filter(|host| !is_local(host)) {
             Some(host) => {
                 let host = decode(host).to_lowercase();
                 forms.add(format!("//{host}{path}"));
-                // `file://srv/secret`: readers that know no hosts take it for a folder.
+                // `file://srv/secret`: parsers that ignore hosts treat it as a directory.
                 forms.add(format!("/{host}{path}"));
                 forms.add(path);
             }
-            // `file:srv/secret` is at the root to some.
+            // `file:srv/secret` is absolute for some parsers.
             None if !path.starts_with('/') => {
                 forms.add(format!("/{path}"));
                 forms.add(path);
@@ -255,9 +257,10 @@ impl Uri {
     }
 }
 
-/// A path as it is, with its steps resolved, and as systems read it that ignore dots and blanks at the end of names.
+/// Returns a path unchanged, with its segments resolved, and as on systems that ignore dots and spaces at the end of
+/// names.
 fn path_forms(path: &str) -> Vec<String> {
-    // A program in C ends it at the first NUL.
+    // A program in C ends the path at the first NUL.
     if let Some((before, behind)) = path.split_once('\0') {
         let mut forms = path_forms(before);
         forms.extend(path_forms(&format!("{before}{}", behind.replace('\0', ""))));
@@ -277,7 +280,7 @@ fn path_forms(path: &str) -> Vec<String> {
     forms.0
 }
 
-/// A path without empty and `.` steps, and without `..` where there is a step to leave.
+/// Removes empty and `.` segments, and resolves `..`.
 fn clean(path: &str) -> String {
     let path = path.replace('\\', "/");
     let (is_absolute, is_folder) = (path.starts_with('/'), path.ends_with('/'));
@@ -295,7 +298,7 @@ fn clean(path: &str) -> String {
     format!("{start}{}{end}", steps.join("/"))
 }
 
-/// A path without empty and `.` steps; for pieces of a pattern, whose steps may go on behind a star.
+/// Removes empty and `.` segments, for parts of a pattern, whose segments may continue after a star.
 fn collapse(text: &str) -> Cow<'_, str> {
     if !text.contains("//") && !text.contains("/./") {
         return Cow::Borrowed(text);
@@ -325,7 +328,7 @@ fn join(scheme: &str, authority: Option<&str>, path: &str) -> String {
     }
 }
 
-/// The authority without user, in lower case, without the port that the scheme has anyway and the dot a host may end in.
+/// Returns the authority in lower case, without user, default port and trailing dot.
 fn plain_authority(scheme: &str, authority: &str) -> String {
     let authority = decode(authority).to_lowercase();
     let host = authority.rsplit_once('@').map_or(authority.as_str(), |(_, host)| host);
@@ -349,8 +352,8 @@ fn plain_authority(scheme: &str, authority: &str) -> String {
     if port == usual || port.is_empty() { name.into_owned() } else { format!("{name}:{port}") }
 }
 
-/// The IPv4 address that readers of URLs take a host for: `127.1`, `2130706433`, `0x7f.1` and `[::ffff:127.0.0.1]` are all
-/// `127.0.0.1`.
+/// Returns the IPv4 address that URL parsers read from a host: `127.1`, `2130706433`, `0x7f.1` and `[::ffff:127.0.0.1]`
+/// all mean `127.0.0.1`.
 fn plain_address(host: &str) -> Option<Ipv4Addr> {
     if let Some(inner) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         return inner.parse::<Ipv6Addr>().ok()?.to_ipv4_mapped();
@@ -366,13 +369,13 @@ fn plain_address(host: &str) -> Option<Ipv4Addr> {
     if first.len() > 3 || first.iter().any(|part| *part > 255) {
         return None;
     }
-    // The last number fills what the others leave.
+    // The last number fills the remaining bytes.
     let room = 8 * (4 - first.len());
     let high = first.iter().fold(0, |sum, part| sum << 8 | part) << room;
     (*last < 1 << room).then(|| u32::try_from(high | last).ok().map(Ipv4Addr::from))?
 }
 
-/// Whether the host of a `file` URI is this machine.
+/// Returns whether the host of a `file` URI is this machine.
 fn is_local(host: &str) -> bool {
     let host = decode(host);
     let host = host.trim_end_matches('.');
@@ -380,7 +383,7 @@ fn is_local(host: &str) -> bool {
         || ["localhost", "127.0.0.1", "[::1]"].iter().any(|local| host.eq_ignore_ascii_case(local))
 }
 
-/// Schemes whose readers take a backslash for a slash.
+/// Returns whether parsers of this scheme treat a backslash as a slash.
 fn has_backslashes(scheme: &str) -> bool {
     matches!(scheme, "file" | "http" | "https" | "ws" | "wss" | "ftp")
 }
@@ -399,7 +402,7 @@ fn is_drive(path: &str) -> bool {
     matches!((bytes.next(), bytes.next(), bytes.next()), (Some(letter), Some(b':'), None | Some(b'/')) if letter.is_ascii_alphabetic())
 }
 
-/// A text as it is, decoded once, twice and so on.
+/// Returns a text undecoded, decoded once, decoded twice and so on.
 fn decodings(text: &str) -> impl Iterator<Item = String> {
     let mut next = Some(text.to_owned());
     std::iter::from_fn(move || {
@@ -411,7 +414,7 @@ fn decodings(text: &str) -> impl Iterator<Item = String> {
     .take(MAX_DECODINGS + 1)
 }
 
-/// A text with its percent-encoding undone once. What is not encoded text stays.
+/// Decodes percent-encoding once. Invalid encodings stay unchanged.
 fn decode(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
         return Cow::Borrowed(text);
@@ -429,7 +432,7 @@ fn decode(text: &str) -> Cow<'_, str> {
     }
     match String::from_utf8(out) {
         Ok(decoded) => Cow::Owned(decoded),
-        // Only what every reader decodes to the same character.
+        // Decodes only what all parsers decode to the same character.
         Err(_) => Cow::Owned(decode_ascii(text)),
     }
 }
@@ -449,14 +452,14 @@ fn decode_ascii(text: &str) -> String {
     out
 }
 
-/// The byte that a text begins with in its encoded form.
+/// Returns the byte that is encoded at the start of a text.
 fn encoded_byte(text: &[u8]) -> Option<u8> {
     let [b'%', high, low, ..] = text else { return None };
     let digit = |byte: u8| char::from(byte).to_digit(16);
     u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()
 }
 
-/// Whether every `%` begins a byte, and the bytes are text.
+/// Returns whether all `%` start valid encodings and the result is UTF-8.
 fn is_well_encoded(text: &str) -> bool {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,8 +1,8 @@
 //! Stores answers and pins in files that several processes share. A reader never sees a partial file.
 //!
-//! A file is JSON with sorted members. It is changed under a lock that all processes take (`.name.lock` beside it):
-//! read, changed, written to a new file, and put in the place of the old one. Who reads takes no lock and sees the old
-//! or the new file. A file that cannot be understood is an error, never an empty one.
+//! A file is JSON with sorted members. A writer takes a lock (`.name.lock` beside the file), reads the file, writes the
+//! changed content to a new file, and replaces the old one. Readers take no lock and see either the old or the new
+//! file. An invalid file is an error; it is never treated as empty.
 
 use bowline_types::RawJson;
 use serde::Serialize;
@@ -16,13 +16,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::tree::{Layout, Tree};
 
-/// Tells the files that one process writes apart.
+/// Makes the names of temporary files unique within the process.
 static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
-/// The largest file that is read.
+/// The maximum size of a file.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Why a file of answers or pins cannot be used.
+/// An error of a file of answers or pins.
 #[derive(Debug)]
 pub struct StoreError {
     path: PathBuf,
@@ -40,12 +40,12 @@ impl StoreError {
         Self { path: path.to_owned(), line: None, message: doing.to_owned(), source: Some(error) }
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The line, from 1, where the file is damaged.
+    /// Returns the line of the error, starting at 1.
     pub fn line(&self) -> Option<usize> {
         self.line
     }
@@ -71,22 +71,22 @@ impl std::error::Error for StoreError {
     }
 }
 
-/// What a file holds.
+/// The content of a file.
 pub trait Document: DeserializeOwned + Serialize + Default {
-    /// Which form it has.
+    /// Returns the format version.
     fn version(&self) -> u32;
 }
 
-/// The form that is read and written.
+/// The supported format version.
 pub const VERSION: u32 = 1;
 
 /// Whether others than the owner may be able to write a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Writers {
-    /// It is under version control, or the like.
+    /// Others may write it, for example because it is under version control.
     Anyone,
-    /// What it says is permission.
+    /// Only the owner may write it, because its content grants permissions.
     OwnerOnly,
 }
 
@@ -98,7 +98,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Names the file. It is opened by each read and update.
+    /// Creates a store for this path. The file is opened by each read and update.
     pub fn new(path: impl Into<PathBuf>, writers: Writers) -> Self {
         Self { path: path.into(), writers }
     }
@@ -108,7 +108,7 @@ impl Store {
         &self.path
     }
 
-    /// The document and its text; nothing when there is no such file.
+    /// Reads the document and its text. Returns `None` if the file does not exist.
     pub fn read<T: Document>(&self) -> Result<Option<(T, String)>, StoreError> {
         let file = match fs::File::open(&self.path) {
             Ok(file) => file,
@@ -153,9 +153,9 @@ impl Store {
         Ok(())
     }
 
-    /// Changes the document, and says what `change` said. Waits for other processes that do the same. Blocks.
+    /// Changes the document, and returns the result of `change`. Waits for other processes that hold the lock. Blocks.
     pub fn update<T: Document, R>(&self, change: impl FnOnce(&mut T) -> R) -> Result<R, StoreError> {
-        // What a link stands for is what is replaced, not the link.
+        // Replace the target of a link, not the link.
         let target = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
         let folder = match target.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
@@ -187,34 +187,34 @@ impl Store {
         let written = write_whole(&temporary, text.as_bytes()).and_then(|()| fs::rename(&temporary, &target));
         drop(lock);
         written.map(|()| answer).map_err(|error| {
-            // The error that matters is the one that came first.
+            // Report the first error.
             let _ = fs::remove_file(&temporary);
             StoreError::io(&self.path, "cannot write it", error)
         })
     }
 }
 
-/// The line, from 1, on which something stands first.
+/// Returns the first line, starting at 1, that contains something.
 pub(crate) fn line_of(text: &str, what: &str) -> Option<usize> {
     text.lines().position(|line| line.contains(what)).map(|line| line + 1)
 }
 
 fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // One that is left from a process that was stopped; a link somebody put there is not followed.
+    // A file that a stopped process left; links are not followed.
     let _ = fs::remove_file(path);
     let mut file = private(fs::OpenOptions::new().write(true).create_new(true)).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }
 
-/// Options by which a file that is created is its owner's alone.
+/// Sets options so that only the owner can access a new file.
 pub(crate) fn private(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
 }
 
-/// Creates a folder that is its owner's alone; one that is there stays as it is.
+/// Creates a directory that only the owner can access. An existing one is not changed.
 pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -234,7 +234,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A folder of its own that goes away with the value.
+    /// A temporary directory that is removed on drop.
     #[derive(Debug)]
     pub(crate) struct Folder(PathBuf);
 

@@ -1,7 +1,7 @@
 //! A lossless JSON tree: keeps duplicate members, numbers as written, and invalid strings.
 //!
-//! What is decided about, pinned or shown must be what the server will read. Trees that keep the last of two members or
-//! round numbers let one text mean two things; this one does not.
+//! Decisions, pins and displays must refer to exactly what the server reads. A parser that keeps only the last of two
+//! members, or rounds numbers, could read something else.
 
 use bowline_types::RawJson;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -10,10 +10,10 @@ use std::fmt;
 
 use bowline_text::is_hidden;
 
-/// How deep values are taken apart; what nests deeper stays as written.
+/// The maximum depth of parsing. Deeper values stay raw.
 const MAX_DEPTH: usize = 64;
 
-/// A JSON value. Members are sorted by name; those of one name keep their order.
+/// A JSON value. Members are sorted by name; members with the same name keep their order.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Tree {
     Null,
@@ -21,30 +21,30 @@ pub(crate) enum Tree {
     /// As written.
     Number(String),
     String(String),
-    /// What is no text (half of a surrogate pair) or nests too deep, as written.
+    /// Raw JSON of a string that is not valid Unicode (half a surrogate pair), or of a value that is nested too deeply.
     Unread(String),
     List(Vec<Self>),
     Object(Vec<(String, Self)>),
 }
 
-/// Which of the ways to write a number has to be as a test says.
+/// How many spellings of a text must match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Readings {
-    /// One of them: nobody gets around a test by writing it differently.
+    /// At least one, so that no spelling evades a rule that restricts.
     Any,
-    /// All of them: nobody passes a test by writing it differently.
+    /// All, so that no spelling passes a rule that allows.
     Every,
 }
 
-/// How a tree is written.
+/// The format of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// On one line, every character as it is: the form that is digested.
+    /// On one line, unescaped. This form is digested.
     Canonical,
-    /// On one line, invisible characters escaped.
+    /// On one line, with invisible characters escaped.
     Line,
-    /// One member or item per line, invisible characters escaped.
+    /// One member or item per line, with invisible characters escaped.
     Pretty,
 }
 
@@ -78,7 +78,7 @@ impl Tree {
         }
     }
 
-    /// Why this value can be read in two ways, if it can.
+    /// Returns why this value is ambiguous, if it is.
     pub(crate) fn ambiguity(&self) -> Option<String> {
         match self {
             Self::Null | Self::Bool(_) | Self::Number(_) | Self::String(_) => None,
@@ -94,7 +94,7 @@ impl Tree {
         }
     }
 
-    /// The value a JSON pointer (RFC 6901) leads to.
+    /// Returns the value at a JSON pointer (RFC 6901).
     pub(crate) fn at(&self, pointer: &str) -> Option<&Self> {
         if pointer.is_empty() {
             return Some(self);
@@ -115,7 +115,7 @@ impl Tree {
         Some(found)
     }
 
-    /// The text of a scalar: of a string its characters, of others their JSON.
+    /// Returns the text of a scalar: the content of a string, the JSON of other values.
     pub(crate) fn scalar(&self) -> Option<&str> {
         match self {
             Self::Null => Some("null"),
@@ -126,8 +126,8 @@ impl Tree {
         }
     }
 
-    /// Whether this is a scalar whose text is as `test` says: of a number that can be written in several ways the text as
-    /// it came, the plain one, or both.
+    /// Returns whether this is a scalar whose text passes the test. For numbers with several spellings, tests the text
+    /// as written, the normal form, or both.
     pub(crate) fn is_text(&self, readings: Readings, test: &dyn Fn(&str) -> bool) -> bool {
         let plain = match self {
             Self::Number(text) => plain(text),
@@ -141,7 +141,7 @@ impl Tree {
         }
     }
 
-    /// Whether any scalar or any name of a member, at any depth, is as `test` says.
+    /// Returns whether any scalar or member name, at any depth, passes the test.
     pub(crate) fn any_text(&self, readings: Readings, test: &dyn Fn(&str) -> bool) -> bool {
         match self {
             Self::List(items) => items.iter().any(|item| item.any_text(readings, test)),
@@ -152,7 +152,7 @@ impl Tree {
         }
     }
 
-    /// Whether two values mean the same: `1` and `1.0` do.
+    /// Returns whether two values are equal. `1` and `1.0` are.
     pub(crate) fn means(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Number(one), Self::Number(other)) => {
@@ -207,7 +207,7 @@ impl Tree {
     }
 }
 
-/// A number without exponent and needless zeros, where that says the same to every reader.
+/// Returns a number without exponent and unnecessary zeros, if all parsers agree on its value.
 fn plain(number: &str) -> Option<String> {
     let value: f64 = number.parse().ok().filter(|value: &f64| value.abs() < 9e15)?;
     Some(if value == 0.0 { "0".to_owned() } else { value.to_string() })
@@ -251,7 +251,7 @@ fn escape_into(out: &mut String, written: &str, layout: Layout) {
         return out.push_str(written);
     }
     for character in written.chars() {
-        // Blanks between the tokens of a part that was not read are no content.
+        // Spaces between the tokens of an unparsed value are not content.
         if is_hidden(character) && !matches!(character, '\n' | '\r' | '\t') {
             for unit in character.encode_utf16(&mut [0; 2]) {
                 out.extend(["\\u", &format!("{unit:04x}")]);
@@ -262,7 +262,7 @@ fn escape_into(out: &mut String, written: &str, layout: Layout) {
     }
 }
 
-/// The members of an object in their order, those of one name too.
+/// The members of an object in order, including duplicates.
 struct Members<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {

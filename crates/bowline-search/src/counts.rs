@@ -1,4 +1,4 @@
-//! Weights every word for every tool, to build an index.
+//! Computes the weight of every word for every tool, to build an index.
 
 use super::{
     index::{Entry, Term},
@@ -7,17 +7,18 @@ use super::{
 };
 use std::collections::HashMap;
 
-/// How fast repeated words stop counting.
+/// How quickly repetitions of a word stop adding to its weight.
 const SATURATION: f32 = 1.0;
-/// How much a word counts that names the server, where others reach 1 at most: who names a server means it.
+/// The weight of a word that names the server. Other weights are at most 1, because a query that names a server means
+/// it.
 const SERVER: f32 = 1.6;
-/// How many words of one tool are looked at.
+/// The maximum number of words per tool.
 const MAX_WORDS: usize = 4_000;
 
-/// How a field counts.
+/// The weight of a field.
 struct Field {
     weight: f32,
-    /// How much a long field is discounted, from 0 to 1.
+    /// How much long fields are discounted, from 0 to 1.
     length: f32,
 }
 
@@ -27,8 +28,7 @@ const DESCRIPTION: usize = 2;
 const PARAMETERS: usize = 3;
 const PARAMETER_DESCRIPTIONS: usize = 4;
 
-/// Found by trying, one after another and together, on the questions that the tests keep for it. What comes out
-/// changes little around these values.
+/// Tuned on the training queries of the tests. The ranking changes little around these values.
 const FIELDS: [Field; 5] = [
     Field { weight: 3.0, length: 0.3 },
     Field { weight: 1.0, length: 0.3 },
@@ -40,27 +40,27 @@ const FIELDS: [Field; 5] = [
 /// One number for each field.
 type PerField<T> = [T; FIELDS.len()];
 
-/// The words of every field of every tool, before lengths can be compared.
+/// The word counts of every field and tool, before they are normalized by length.
 #[derive(Default)]
 pub(super) struct Counts {
     words: HashMap<Box<str>, usize>,
-    /// Of each word, the tools that have it.
+    /// The tools that contain each word.
     occurrences: Vec<Vec<Occurrence>>,
-    /// Of each tool, how many words each field has.
+    /// The number of words per field of each tool.
     lengths: Vec<PerField<u16>>,
 }
 
 /// A word in a tool.
 struct Occurrence {
     tool: usize,
-    /// Whether the word names the tool's server; then nothing else about it counts.
+    /// Whether the word names the tool's server; its other occurrences are ignored then.
     of_server: bool,
-    /// How often each field has it.
+    /// The number of occurrences per field.
     counts: PerField<u16>,
 }
 
 impl Counts {
-    /// Counts the words of one more tool.
+    /// Adds the words of a tool.
     pub(super) fn add(&mut self, entry: &Entry<'_>) {
         let mut tool = Counting { counts: self, lengths: [0; FIELDS.len()], left: MAX_WORDS };
         tool.add(None, entry.server.unwrap_or_default());
@@ -75,7 +75,7 @@ impl Counts {
         self.lengths.push(lengths);
     }
 
-    /// Turns what was counted into what counts: the words in order, and the terms they stand for.
+    /// Converts counts to weights. Returns the sorted words and their terms.
     pub(super) fn weigh(self) -> (Vec<(Box<str>, usize)>, Vec<Term>) {
         let all = count(self.lengths.len());
         let discounts = self.discounts();
@@ -96,11 +96,11 @@ impl Counts {
         (words, terms)
     }
 
-    /// Of each tool, what one occurrence in each field is worth.
+    /// Returns the value of one occurrence per field, for each tool.
     fn discounts(&self) -> Vec<PerField<f32>> {
         let mut means: PerField<f32> = [0.0; FIELDS.len()];
         for (field, mean) in means.iter_mut().enumerate() {
-            // Over the tools that have the field: an absent title says nothing about the length of titles.
+            // Averages over tools that have the field, because an absent title says nothing about the length of titles.
             let lengths =
                 self.lengths.iter().filter_map(|lengths| lengths.get(field)).filter(|length| **length > 0);
             let (sum, having) =
@@ -120,7 +120,7 @@ impl Counts {
     }
 }
 
-/// The tool whose words are being counted.
+/// The tool whose words are counted.
 struct Counting<'a> {
     counts: &'a mut Counts,
     lengths: PerField<u16>,
@@ -128,7 +128,7 @@ struct Counting<'a> {
 }
 
 impl Counting<'_> {
-    /// Counts the words of a field, or of what the server is called.
+    /// Counts the words of a field, or of the server name.
     fn add(&mut self, field: Option<usize>, text: &str) {
         let Self { counts: Counts { words, occurrences, lengths: tools }, lengths, left } = self;
         let tool = tools.len();
@@ -157,7 +157,7 @@ impl Counting<'_> {
     }
 }
 
-/// Counts of tools are far from where precision ends.
+/// The number of tools is small enough for an exact `f32`.
 fn count(tools: usize) -> f32 {
     f32::from(u16::try_from(tools).unwrap_or(u16::MAX))
 }

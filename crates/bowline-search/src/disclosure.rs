@@ -1,14 +1,13 @@
-//! Decides whether a client is listed all tools or the meta tools.
+//! Decides whether a client is shown all tools or the meta tools.
 //!
-//! Searching costs a model an extra round for every tool it needs. That pays when the list would fill its context, and
-//! only where the client does not keep it out of there by itself: many do by now, and to such a client three tools that
-//! hide two thousand are a loss. Who the client is, it says itself, which is good enough for a choice between two ways
-//! to the same tools and for nothing else.
+//! Searching costs the model an extra round for every tool that it needs. That pays off if the list would fill its
+//! context, unless the client defers tool definitions by itself: such a client works better with the complete list. The
+//! client is identified by the name it reports. This is sufficient here, because both ways lead to the same tools.
 
-/// Who gets the means to search.
+/// Which clients get the meta tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DisclosureMode {
-    /// Clients that would be listed more than the threshold and do not defer tools by themselves.
+    /// Clients whose list would exceed the threshold, unless they defer tools by themselves.
     #[default]
     Auto,
     /// No client.
@@ -17,41 +16,41 @@ pub enum DisclosureMode {
     On,
 }
 
-/// What a client is listed.
+/// The tools that a client is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
-    /// Every tool.
+    /// All tools.
     Whole,
-    /// The means to search them.
+    /// The meta tools.
     Search,
 }
 
-/// Why a client is listed what it is.
+/// The reason of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The mode says so for every client.
+    /// The mode applies to all clients.
     Mode,
     /// An override names the client.
     Override,
-    /// The client is known to defer tools by itself.
+    /// The client defers tools by itself.
     ClientDefers,
-    /// The list is within the threshold.
+    /// The list is below the threshold.
     Small,
-    /// The list is beyond the threshold.
+    /// The list exceeds the threshold.
     Large,
 }
 
-/// What was decided for a client.
+/// The decision for a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// What the client is listed.
+    /// The tools that the client is shown.
     pub listing: Listing,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
-/// How it is decided what a client is listed.
+/// Decides which tools a client is shown.
 ///
 /// ```
 /// use bowline_search::{Disclosure, Listing};
@@ -68,7 +67,7 @@ pub struct Disclosure {
     overrides: Vec<(String, DisclosureMode)>,
 }
 
-/// The clients that load definitions of tools when a model asks for them, by the names they give themselves.
+/// Names of clients that load tool definitions on demand.
 const DEFERRING: [&str; 10] = [
     "anthropic/claudeai",
     "claude",
@@ -83,35 +82,36 @@ const DEFERRING: [&str; 10] = [
 ];
 
 impl Disclosure {
-    /// The tokens that a list may take before it is worth searching: a twentieth of a common context of 200 000.
+    /// The default threshold in tokens: a twentieth of a common context of 200,000.
     pub const THRESHOLD: usize = 10_000;
 
-    /// Decides by client and size, with the default threshold and without overrides.
+    /// Creates the default: [`DisclosureMode::Auto`] with the default threshold and no overrides.
     pub fn new() -> Self {
         Self { mode: DisclosureMode::Auto, threshold: Self::THRESHOLD, overrides: Vec::new() }
     }
 
-    /// Who gets the means to search.
+    /// Sets which clients get the meta tools.
     pub fn mode(mut self, mode: DisclosureMode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// The most tokens, by [`estimate_tokens`](super::estimate_tokens), of a list that is shown whole.
+    /// Sets the maximum size of a complete list in tokens, estimated by [`estimate_tokens`](super::estimate_tokens).
     pub fn threshold(mut self, tokens: usize) -> Self {
         self.threshold = tokens;
         self
     }
 
-    /// Sets the mode for clients of a name, as in `clientInfo`; case does not matter. The last one for a name counts.
+    /// Overrides the mode for clients with this name in `clientInfo`, ignoring case. The last override of a name
+    /// applies.
     ///
-    /// With [`DisclosureMode::Auto`] a client is decided on by the size of the list alone, whether it defers or not.
+    /// With [`DisclosureMode::Auto`] only the size of the list decides, even if the client defers tools.
     pub fn client(mut self, name: impl Into<String>, mode: DisclosureMode) -> Self {
         self.overrides.push((name.into(), mode));
         self
     }
 
-    /// What a client that calls itself `client` is listed when every tool would take `tokens`.
+    /// Decides for a client with this name, whose complete list would have this many tokens.
     pub fn decide(&self, client: Option<&str>, tokens: usize) -> Decision {
         let own = client.map(own_name);
         let named = own.and_then(|own| self.overrides.iter().rev().find(|(name, _)| is_same(name, own)));
@@ -140,7 +140,7 @@ fn defers(client: &str) -> bool {
     DEFERRING.iter().any(|name| is_same(name, client))
 }
 
-/// Proxies put their own name behind: `claude-ai (via mcp-remote 0.1.37)`.
+/// Removes what proxies append to the name: `claude-ai (via mcp-remote 0.1.37)`.
 fn own_name(client: &str) -> &str {
     client.split_once(" (via ").map_or(client, |(own, _)| own).trim()
 }
@@ -177,7 +177,7 @@ mod tests {
         ] {
             check(&Disclosure::new(), Some(client), 1_000_000, Listing::Whole, Reason::ClientDefers);
         }
-        // Only the whole name counts.
+        // Only the whole name matches.
         check(&Disclosure::new(), Some("not-claude-code"), 1_000_000, Listing::Search, Reason::Large);
     }
 

@@ -1,10 +1,10 @@
 //! Ranks tools for a query: BM25 over names, titles, descriptions and parameters.
 //!
-//! Fields count together, as in BM25F: each gives a word's frequency, tempered by the field's own length and weighted;
-//! the sum is what saturates. So a word in the name outweighs one in a long description, and a description cannot win by
-//! repeating itself.
+//! Fields are combined as in BM25F: the frequency of a word in each field is normalized by the length of the field and
+//! weighted, and the sum is saturated. So a word in the name outweighs one in a long description, and repetition in a
+//! description does not help.
 //!
-//! What a tool contributes to a word's score is computed when the index is built, so a search only adds up.
+//! Scores per word and tool are computed when the index is built; a search only adds them.
 
 use super::{
     counts::Counts,
@@ -13,25 +13,25 @@ use super::{
 use bowline_types::{RawJson, Tool};
 use std::{cmp::Ordering, fmt};
 
-/// What is indexed of one tool.
+/// The indexed parts of a tool.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
-    /// The name by which it is called.
+    /// The name of the tool.
     pub name: &'a str,
-    /// The name for people.
+    /// The display name.
     pub title: Option<&'a str>,
-    /// What it does.
+    /// The description.
     pub description: Option<&'a str>,
-    /// The schema of its arguments.
+    /// The input schema.
     pub input_schema: &'a RawJson,
-    /// What its server is called, by programs and by people: `teams Microsoft Teams`.
+    /// The names of its server: `teams Microsoft Teams`.
     ///
-    /// These words count the same for all tools of a server, however often their descriptions repeat them.
+    /// These words have the same weight for all tools of a server, no matter how often descriptions repeat them.
     pub server: Option<&'a str>,
 }
 
 impl<'a> From<&'a Tool> for Entry<'a> {
-    /// The server is what stands before `__` in the name.
+    /// The server is the part of the name before `__`.
     fn from(tool: &'a Tool) -> Self {
         let annotated = tool.annotations.as_ref().and_then(|annotations| annotations.title.as_deref());
         Self {
@@ -44,12 +44,12 @@ impl<'a> From<&'a Tool> for Entry<'a> {
     }
 }
 
-/// A tool that was found.
+/// A search result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hit {
-    /// Its position in what the index was built from.
+    /// The position of the tool in the input of the index.
     pub position: usize,
-    /// How well it answers; comparable within one search only.
+    /// The score. Comparable only within one search.
     pub score: f32,
 }
 
@@ -67,18 +67,18 @@ pub struct Hit {
 /// assert_eq!(index.search("will it rain? show me the weather", 1)[0].position, 1);
 /// ```
 pub struct Index {
-    /// The words in order, and the place of each among the terms.
+    /// The sorted words, each with the index of its term.
     words: Vec<(Box<str>, usize)>,
     terms: Vec<Term>,
     names: Vec<Box<str>>,
 }
 
-/// A word as the index knows it.
+/// A term of the index.
 #[derive(Default)]
 pub(super) struct Term {
-    /// How much the word tells tools apart.
+    /// How well the word distinguishes tools.
     pub(super) rarity: f32,
-    /// The tools that have it, and how much it counts there.
+    /// The tools that contain it, with their weights.
     pub(super) tools: Vec<(usize, f32)>,
 }
 
@@ -88,7 +88,7 @@ impl Index {
         Self::new(tools.iter().map(Entry::from))
     }
 
-    /// Indexes entries; a [`Hit`] gives the position among them.
+    /// Indexes entries. [`Hit::position`] is the position among them.
     pub fn new<'a>(entries: impl IntoIterator<Item = Entry<'a>>) -> Self {
         let mut counts = Counts::default();
         let mut names = Vec::new();
@@ -100,19 +100,19 @@ impl Index {
         Self { words, terms, names }
     }
 
-    /// How many tools there are.
+    /// Returns the number of tools.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether there is no tool.
+    /// Returns whether the index is empty.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// The tools that answer a question, best first; equals in the order of their names.
+    /// Returns the best tools for a query. Ties are sorted by name.
     ///
-    /// A tool whose name is the question comes first. Tools that share no word with the question are not found.
+    /// A tool whose name equals the query comes first. Tools that share no word with the query are not returned.
     pub fn search(&self, query: &str, limit: usize) -> Vec<Hit> {
         let mut scores = vec![0.0_f32; self.names.len()];
         for QueryTerm { term, weight } in query_terms(query, &self.words) {

@@ -8,39 +8,39 @@ use std::{
     fmt::{self, Write as _},
 };
 
-/// How many tools a search gives when it does not say.
+/// The default number of search results.
 const DEFAULT_LIMIT: usize = 5;
-/// How many it gives at most.
+/// The maximum number of search results.
 const MAX_LIMIT: usize = 25;
-/// How much of the description the names of servers may take.
+/// The maximum length of the server names in the description.
 const MAX_SOURCES: usize = 1_500;
 
-/// A tool by which others are found and called.
+/// A tool to find and call other tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MetaTool {
     /// `search_tools`: finds tools by what they do.
     Search,
-    /// `describe_tool`: gives the complete definition of one.
+    /// `describe_tool`: returns the complete definition of a tool.
     Describe,
-    /// `call_tool`: calls one.
+    /// `call_tool`: calls a tool.
     Call,
 }
 
-/// Where tools come from, as a model is told before it searches.
+/// A server whose tools can be searched, for the description of `search_tools`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source<'a> {
     /// The server.
     pub name: &'a str,
-    /// How many tools it has.
+    /// The number of its tools.
     pub tools: usize,
 }
 
 impl MetaTool {
-    /// All of them, in the order they are listed.
+    /// All meta tools, in the order in which they are listed.
     pub const ALL: [Self; 3] = [Self::Search, Self::Describe, Self::Call];
 
-    /// The name by which it is called.
+    /// Returns the name of the tool.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Search => "search_tools",
@@ -49,12 +49,12 @@ impl MetaTool {
         }
     }
 
-    /// The one of that name.
+    /// Returns the meta tool with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
-    /// Its definition, as a client is listed it. What can be searched is told from `sources`.
+    /// Returns the definition of the tool. The description lists `sources`.
     pub fn definition(self, sources: &[Source<'_>]) -> Tool {
         let tool = Tool::new(self.name(), self.input_schema());
         match self {
@@ -139,7 +139,7 @@ fn search_description(sources: &[Source<'_>]) -> String {
     text
 }
 
-/// The schema of what [`search_result`](super::search_result) gives.
+/// The schema of the output of [`search_result`](super::search_result).
 fn found_schema() -> RawJson {
     RawJson::from(json!({
         "type": "object",
@@ -163,7 +163,7 @@ fn found_schema() -> RawJson {
     }))
 }
 
-/// The schema of what [`describe_tool`](super::describe_tool) gives.
+/// The schema of the output of [`describe_tool`](super::describe_tool).
 fn definition_schema() -> RawJson {
     RawJson::from(json!({
         "type": "object",
@@ -179,35 +179,35 @@ fn definition_schema() -> RawJson {
     }))
 }
 
-/// What a call of a [`MetaTool`] asks for.
+/// A parsed call of a [`MetaTool`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum MetaCall {
-    /// Tools that do something.
+    /// Search for tools.
     Search {
-        /// What they do.
+        /// What the tools do.
         query: String,
-        /// How many at most.
+        /// The maximum number of results.
         limit: usize,
     },
-    /// The definition of one.
+    /// Return the definition of a tool.
     Describe {
-        /// Its name.
+        /// The name of the tool.
         name: String,
     },
-    /// What one does.
+    /// Call a tool.
     Call {
-        /// Its name.
+        /// The name of the tool.
         name: String,
-        /// Its arguments, an object.
+        /// The arguments, an object.
         arguments: RawJson,
     },
 }
 
 impl MetaCall {
-    /// Reads the arguments of a call.
+    /// Parses the arguments of a call.
     ///
-    /// Models are met halfway: a limit that is too large or written as text is taken as far as possible, and arguments
-    /// that came as JSON in a string are read. What remains is the model's to correct; the error says how.
+    /// Tolerates common mistakes of models: a limit that is too large or a string, and arguments that are JSON in a
+    /// string. For other mistakes the error tells the model what to correct.
     pub fn parse(tool: MetaTool, arguments: Option<&RawJson>) -> Result<Self, MetaCallError> {
         let members = match arguments {
             Some(arguments) if !arguments.is_null() => {
@@ -260,7 +260,7 @@ fn inner_arguments(members: &RawMap) -> Result<RawJson, MetaCallError> {
     }
 }
 
-/// Why a call of a [`MetaTool`] cannot be understood.
+/// An invalid call of a [`MetaTool`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetaCallError(String);
 
@@ -273,7 +273,7 @@ impl fmt::Display for MetaCallError {
 impl Error for MetaCallError {}
 
 impl From<MetaCallError> for CallToolResult {
-    /// A failure that the model can read.
+    /// Creates a tool result that the model can read.
     fn from(MetaCallError(reason): MetaCallError) -> Self {
         Self::error(reason)
     }

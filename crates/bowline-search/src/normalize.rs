@@ -3,10 +3,10 @@
 use bowline_text::is_hidden;
 use std::fmt::Write as _;
 
-/// The text on one line of at most `longest` characters; what was left out shows as `…`.
+/// Returns the text on one line of at most `longest` characters. `…` marks omitted text.
 ///
-/// Blanks and control characters become single blanks. Characters that are not seen but read by a model, such as
-/// zero-width ones, changes of direction and tags, are written out as `<U+200B>`.
+/// Whitespace and control characters become single spaces. Invisible characters that a model would read, such as
+/// zero-width characters, direction changes and tags, are written as `<U+200B>`.
 pub(super) fn one_line(text: &str, longest: usize) -> String {
     let mut line = String::new();
     let (mut length, mut blank) = (0_usize, false);

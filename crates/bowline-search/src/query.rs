@@ -6,22 +6,22 @@ use super::{
 };
 use std::collections::HashMap;
 
-/// How much a word counts that only means about the same as the one asked for.
+/// The weight of a synonym.
 const SYNONYM_WEIGHT: f32 = 0.5;
-/// How much a word counts that begins with the one asked for: `azure` in `azureblob`.
+/// The weight of a word that starts with the word of the query: `azure` in `azureblob`.
 const PREFIX_WEIGHT: f32 = 0.2;
-/// The shortest beginning.
+/// The minimum length of such a prefix.
 const SHORTEST: usize = 4;
-/// How many words of a question are looked at.
+/// The maximum number of words of a query.
 const MAX_WORDS: usize = 64;
 
-/// A word of the index, by its place, and how much it counts.
+/// The index of a term, and its weight in the query.
 pub(super) struct QueryTerm {
     pub(super) term: usize,
     pub(super) weight: f32,
 }
 
-/// What `query` asks for among `words`, which are in order.
+/// Converts a query to terms. `words` are sorted.
 pub(super) fn query_terms(query: &str, words: &[(Box<str>, usize)]) -> Vec<QueryTerm> {
     let mut wanted: Vec<String> = Vec::new();
     each_word(query, |word| {
@@ -35,7 +35,7 @@ pub(super) fn query_terms(query: &str, words: &[(Box<str>, usize)]) -> Vec<Query
         parser.ask(&pair.concat(), 1.0);
     }
     if wanted.iter().any(|word| !is_stop_word(word)) {
-        // The few descriptions that hold a `my` or a `please` are no better for it.
+        // Words such as `my` or `please` in a description do not make it a better match.
         wanted.retain(|word| !is_stop_word(word));
     }
     for word in &wanted {
@@ -47,7 +47,7 @@ pub(super) fn query_terms(query: &str, words: &[(Box<str>, usize)]) -> Vec<Query
     }
     let mut query_terms: Vec<QueryTerm> =
         parser.weights.into_iter().map(|(term, weight)| QueryTerm { term, weight }).collect();
-    // Sums of fractions depend on their order, and results must not.
+    // Floating-point sums depend on their order, and results must be deterministic.
     query_terms.sort_unstable_by_key(|term| term.term);
     query_terms
 }
@@ -71,7 +71,7 @@ impl QueryParser<'_> {
         }
     }
 
-    /// Asks for what was derived from a word, or what it was derived from, and for longer words that begin with it.
+    /// Adds inflections of a word, and longer words that start with it.
     fn add_inflections(&mut self, word: &str) {
         if word.len() < SHORTEST {
             return;
@@ -91,12 +91,12 @@ impl QueryParser<'_> {
     }
 }
 
-/// Whether words that differ in this ending are of one family: `attach` and `attachment`.
+/// Returns whether words with this ending belong together: `attach` and `attachment`.
 fn is_ending(ending: &str) -> bool {
     ENDINGS.contains(&ending)
 }
 
-/// As they are left by [`stem`](super::stem::stem).
+/// Endings after [`stem`](super::stem::stem).
 const ENDINGS: [&str; 18] = [
     "abl", "al", "anc", "ation", "enc", "er", "ic", "ication", "ing", "ion", "ity", "iv", "ly", "ment",
     "ness", "or", "ship", "y",

@@ -11,13 +11,13 @@ use bowline_types::{CallToolResult, ContentBlock, RawJson, Tool};
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// How many characters of a description a search shows.
+/// The number of characters of a description in search results.
 const MAX_DESCRIPTION: usize = 240;
-/// How many parameters it shows.
+/// The number of parameters in search results.
 const MAX_PARAMETERS: usize = 24;
-/// How many characters of a name it shows in text.
+/// The number of characters of a name in search results.
 const MAX_NAME: usize = 128;
-/// How many names are offered in place of one that does not exist.
+/// The number of suggestions for an unknown name.
 const MAX_SUGGESTIONS: usize = 3;
 
 #[derive(Serialize)]
@@ -34,9 +34,9 @@ struct FoundTool<'a> {
     description: String,
 }
 
-/// What a search found, as compact text and as data. `hits` are positions in `tools`.
+/// Returns search results as compact text and as structured content. `hits` refer to positions in `tools`.
 ///
-/// Descriptions are shortened, and put on one line with nothing hidden in them.
+/// Descriptions are shortened to one line, with invisible characters escaped.
 pub fn search_result(tools: &[Tool], hits: &[Hit]) -> CallToolResult {
     let found = hits.iter().filter_map(|hit| tools.get(hit.position)).map(|tool| FoundTool {
         name: &tool.name,
@@ -62,7 +62,7 @@ pub fn search_result(tools: &[Tool], hits: &[Hit]) -> CallToolResult {
     result
 }
 
-/// The complete definition of a tool, as data and as the same JSON in text.
+/// Returns the complete definition of a tool, as structured content and as the same JSON in text.
 pub fn describe_tool(tool: &Tool) -> CallToolResult {
     match RawJson::of(tool) {
         Ok(definition) => CallToolResult::structured(definition),
@@ -70,7 +70,7 @@ pub fn describe_tool(tool: &Tool) -> CallToolResult {
     }
 }
 
-/// That there is no tool of a name, with the names that may have been meant.
+/// Returns the error for an unknown tool name, with similar names.
 pub fn no_such_tool(name: &str, tools: &[Tool], index: &Index) -> CallToolResult {
     let mut offered: Vec<&str> =
         nearest_few(name, tools.iter().map(|tool| tool.name.as_str()), MAX_SUGGESTIONS);
@@ -91,10 +91,10 @@ pub fn no_such_tool(name: &str, tools: &[Tool], index: &Index) -> CallToolResult
     result
 }
 
-/// The parameters as one would write them down: `(repo: string, labels?: array)`.
+/// Formats the parameters as a signature: `(repo: string, labels?: array)`.
 fn signature(parameters: &[Parameter]) -> String {
     let mut text = String::from("(");
-    // What must be given comes first.
+    // Required parameters come first.
     let required = parameters.iter().filter(|it| it.is_required);
     let optional = parameters.iter().filter(|it| !it.is_required);
     for (place, parameter) in required.chain(optional).enumerate() {

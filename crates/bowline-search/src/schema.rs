@@ -1,6 +1,6 @@
 //! Reads the parameters of a tool from its input schema.
 //!
-//! The schema is another's: whatever it holds in place of what one expects reads as nothing there.
+//! The schema is untrusted: a member of an unexpected type is treated as absent.
 
 use bowline_types::RawJson;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -10,13 +10,13 @@ use std::fmt;
 #[derive(Debug, PartialEq)]
 pub(super) struct Parameter {
     pub(super) name: String,
-    /// The JSON types it may have; none when the schema does not say so plainly.
+    /// The JSON types it may have; empty if the schema does not state them directly.
     pub(super) kinds: Vec<String>,
     pub(super) description: Option<String>,
     pub(super) is_required: bool,
 }
 
-/// The parameters in the order of the schema.
+/// Returns the parameters in the order of the schema.
 pub(super) fn parameters(schema: &RawJson) -> Vec<Parameter> {
     let root: Node = schema.decode().unwrap_or_default();
     let Node { properties, required, .. } = root;
@@ -29,10 +29,10 @@ pub(super) fn parameters(schema: &RawJson) -> Vec<Parameter> {
     parameters.collect()
 }
 
-/// A JSON value, reduced to what a schema may say in it.
+/// A JSON value, reduced to what schemas use.
 #[derive(Default)]
 struct Node {
-    /// The value itself where it is a string, or the strings of an array.
+    /// The value if it is a string, or the strings of an array.
     texts: Vec<String>,
     kinds: Vec<String>,
     description: Option<String>,
@@ -104,7 +104,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 }
 
-/// The members of `properties`, whose keys are names and not words of a schema.
+/// The members of `properties`, whose keys are parameter names.
 struct Properties(Vec<(String, Node)>);
 
 impl<'de> Deserialize<'de> for Properties {

@@ -1,9 +1,9 @@
 //! Removes endings that do not change the meaning of a word: plurals, `-ing` and `-ed`.
 //!
-//! It is lighter than Porter's: an ending goes only where what is left is still the same word, so that `string`, `need`
-//! and `status` stay whole. Both sides of a search pass through here, so a stem need not be a word.
+//! This is lighter than the Porter stemmer: an ending is removed only if the rest is still the same word, so `string`,
+//! `need` and `status` stay unchanged. Queries and tools use the same stems, so a stem need not be a word.
 
-/// Takes the ending off a word in lower case.
+/// Removes the ending of a lower-case word.
 pub(super) fn stem(word: &mut String) {
     if !word.is_ascii() || word.len() < 4 {
         return;
@@ -18,7 +18,7 @@ pub(super) fn stem(word: &mut String) {
         undouble(word);
         break;
     }
-    // `create`, `creating` and `created` meet here.
+    // `create`, `creating` and `created` have the same stem.
     if word.len() > 3 && word.ends_with('e') {
         word.pop();
     }
@@ -35,7 +35,7 @@ fn singular(word: &mut String) {
     }
 }
 
-/// `tagging` is of `tag`, but `calling` of `call`.
+/// `tagging` comes from `tag`, but `calling` from `call`.
 fn undouble(word: &mut String) {
     let bytes = word.as_bytes();
     if let [.., before, last] = bytes

@@ -1,12 +1,12 @@
 //! Synonyms in the context of tools, such as `delete` and `remove`.
 //!
-//! Here is only what most software has in common: what tools do, what offices and shops deal with, and how people
-//! shorten their words. A word that means something else as often as not does more harm than good.
+//! The list contains only what is common across software: actions, business objects, and abbreviations. Ambiguous words
+//! do more harm than good.
 
 use super::stem::stem;
 use std::{collections::HashMap, sync::LazyLock};
 
-/// The other words that a tool may use for `word`; all in the form of [`stem`].
+/// Returns the synonyms of a word, as stems.
 pub(super) fn of(word: &str) -> &'static [String] {
     SYNONYMS.get(word).map_or(&[], Vec::as_slice)
 }
@@ -29,7 +29,7 @@ fn stemmed(word: &str) -> String {
 }
 
 const GROUPS: &[&str] = &[
-    // What tools do.
+    // Actions.
     "add create insert make new open register",
     "delete destroy drop erase remove",
     "browse enumerate list show",
@@ -52,7 +52,7 @@ const GROUPS: &[&str] = &[
     "restore revert rollback undo",
     "access grant invite permission share",
     "keep store",
-    // What they deal with.
+    // Objects.
     "appointment event meeting",
     "colleague member people person teammate user",
     "contact person",
@@ -85,7 +85,7 @@ const GROUPS: &[&str] = &[
     "forecast rain temperature weather",
     "directory folder",
     "version revision",
-    // How they are shortened.
+    // Abbreviations.
     "app application",
     "auth authentication authorization",
     "config configuration setting",

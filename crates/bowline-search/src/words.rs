@@ -1,11 +1,11 @@
 //! Splits prose and tool names into words.
 //!
-//! Names are split where their writers would: at `snake_case`, `kebab-case`, `camelCase` and `HTTPServer`. What was
-//! split is kept whole besides, so that `GitHub` is found by `github`, and `oauth2` by `oauth`.
+//! Names in `snake_case`, `kebab-case` and `camelCase` and names like `HTTPServer` are split. The unsplit name is kept
+//! as well, so that `GitHub` is found by `github`, and `oauth2` by `oauth`.
 
 use super::stem::stem;
 
-/// A word longer than this is no word: only its beginning counts.
+/// The maximum length of a word; the rest is ignored.
 const LONGEST: usize = 40;
 
 /// Calls `word` with every word of `text`, in lower case and without its ending.
@@ -21,10 +21,10 @@ pub(super) fn each_word(text: &str, mut word: impl FnMut(&str)) {
     }
 }
 
-/// The words of a run of letters and digits: the whole, and its parts where it has several.
+/// Calls `word` with a sequence of letters and digits, and with its parts if there are several.
 fn each_part(run: &str, lower: &mut String, word: &mut impl FnMut(&str)) {
     if run.chars().any(is_ideograph) {
-        // Scripts without blanks: every character is looked up by itself.
+        // In scripts without spaces, every character is a word.
         for char in run.chars() {
             emit(char.encode_utf8(&mut [0; 4]), lower, word);
         }
@@ -46,7 +46,7 @@ fn each_part(run: &str, lower: &mut String, word: &mut impl FnMut(&str)) {
     }
 }
 
-/// A part that a single letter is, as in `iPhone`, says nothing.
+/// A part with a single letter, as in `iPhone`, is ignored.
 fn emit_part(part: &str, lower: &mut String, word: &mut impl FnMut(&str)) {
     if part.len() > 1 {
         emit(part, lower, word);
@@ -60,7 +60,8 @@ fn emit(text: &str, lower: &mut String, word: &mut impl FnMut(&str)) {
     word(lower);
 }
 
-/// Where the first part of a run ends: `create|Issue`, `HTTP|Server`. Digits stay with the letters before them.
+/// Returns where the first part of a sequence ends: `create|Issue`, `HTTP|Server`. Digits belong to the letters before
+/// them.
 fn first_boundary(run: &str) -> Option<usize> {
     let mut before: Option<char> = None;
     let mut chars = run.char_indices().peekable();
@@ -83,12 +84,12 @@ fn is_ideograph(char: char) -> bool {
     matches!(char, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}')
 }
 
-/// Whether a word of a question carries the sentence rather than its meaning.
+/// Returns whether a word of a query has no meaning of its own.
 pub(super) fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.binary_search(&word).is_ok()
 }
 
-/// Sorted, and as they are after [`stem`].
+/// Sorted, after [`stem`].
 const STOP_WORDS: [&str; 99] = [
     "a", "about", "all", "am", "an", "and", "any", "anyth", "are", "as", "at", "be", "been", "but", "by",
     "can", "could", "did", "do", "doe", "don't", "for", "from", "had", "has", "hav", "he", "help", "her",

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-/// A number that only grows.
+/// A monotonic counter.
 #[derive(Debug, Default)]
 pub(super) struct Counter(AtomicU64);
 
@@ -19,8 +19,8 @@ impl Counter {
     }
 }
 
-/// The bounds of the buckets, in seconds and as they are written. From 10 ms on they are those that OpenTelemetry
-/// advises for MCP; a local server answers in less.
+/// The upper bounds of the buckets, as seconds and as text. From 10 ms on they are those that OpenTelemetry recommends
+/// for MCP; local servers respond faster.
 pub(super) const BOUNDS: [(f64, &str); 17] = [
     (0.001, "0.001"),
     (0.002, "0.002"),
@@ -41,10 +41,10 @@ pub(super) const BOUNDS: [(f64, &str); 17] = [
     (300.0, "300"),
 ];
 
-/// How long things took.
+/// A histogram of durations.
 #[derive(Debug, Default)]
 pub(super) struct Histogram {
-    /// How many fell into each bucket and in none before it; the last has no bound.
+    /// The number of values per bucket; the last bucket has no bound.
     buckets: [Counter; BOUNDS.len() + 1],
     nanoseconds: Counter,
 }
@@ -59,7 +59,7 @@ impl Histogram {
         self.nanoseconds.add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// How many there were up to each bound, and in all.
+    /// Returns the number of values up to each bound, and the total.
     pub(super) fn cumulative(&self) -> [u64; BOUNDS.len() + 1] {
         let mut sum = 0;
         self.buckets.each_ref().map(|bucket| {

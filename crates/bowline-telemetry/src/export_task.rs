@@ -1,4 +1,4 @@
-//! The task that sends spans in batches, and retries.
+//! The task that sends spans in batches, with retries.
 
 use super::{
     exporter::Counts,
@@ -18,7 +18,7 @@ use tokio::{
     time::{Instant, sleep, sleep_until, timeout},
 };
 
-/// How long the first repetition waits when the collector does not say.
+/// The first retry delay, if the collector does not request one.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 
 pub(super) struct ExportTask {
@@ -37,13 +37,13 @@ pub(super) struct ExportTask {
     pub(super) is_failing: bool,
 }
 
-/// How an attempt went.
+/// The result of an attempt.
 enum Attempt {
-    /// The collector took all but so many spans.
+    /// The collector accepted all but this many spans.
     Taken { rejected: u64 },
-    /// It may take them later.
+    /// The collector may accept them later.
     Later { reason: String, wait: Option<Duration> },
-    /// It will not take them.
+    /// The collector rejected them.
     Never { reason: String },
 }
 
@@ -69,7 +69,7 @@ impl ExportTask {
         *self.stopped.borrow() || self.stopped.has_changed().is_err()
     }
 
-    /// Fills a batch. Whether there may be more is the answer.
+    /// Fills a batch. Returns whether there may be more spans.
     async fn gather(&mut self, spans: &mut mpsc::Receiver<Recorded>, batch: &mut Vec<Recorded>) -> bool {
         let mut deadline: Option<Instant> = None;
         while batch.len() < self.batch {
@@ -96,7 +96,7 @@ impl ExportTask {
         true
     }
 
-    /// Sends a batch, as often as it takes and is allowed.
+    /// Sends a batch, with retries.
     async fn send(&mut self, batch: &[Recorded]) {
         let count = u64::try_from(batch.len()).unwrap_or(u64::MAX);
         let body = match body(&self.resource, batch) {
@@ -119,7 +119,7 @@ impl ExportTask {
                 Attempt::Later { reason, .. } if attempt == self.attempts => {
                     return self.drop_batch(count, &reason);
                 }
-                // There is no later when the host stops: one more attempt at once, and no other.
+                // When the host stops, retry once without a delay.
                 Attempt::Later { reason, .. } if self.is_stopped() && attempt > 1 => {
                     return self.drop_batch(count, &reason);
                 }
@@ -132,7 +132,7 @@ impl ExportTask {
         }
     }
 
-    /// Waits, but not once the host stops.
+    /// Waits, unless the host stops.
     async fn pause(&mut self, pause: Duration) {
         if !self.is_stopped() {
             tokio::select! {
@@ -142,7 +142,7 @@ impl ExportTask {
         }
     }
 
-    /// From half of a duration to all of it, so that many hosts do not come back together.
+    /// Returns a random duration between half of `wait` and `wait`, so that many hosts do not retry at the same time.
     fn jittered(&self, wait: Duration) -> Duration {
         let mut byte = [0];
         (self.random)(&mut byte);
@@ -152,7 +152,7 @@ impl ExportTask {
 
     fn drop_batch(&mut self, count: u64, reason: &str) {
         self.counts.failed.fetch_add(count, Ordering::Relaxed);
-        // A collector that is away for a day is worth one line.
+        // Log only the first failure of a series.
         if !std::mem::replace(&mut self.is_failing, true) {
             tracing::warn!(reason, "cannot export traces");
         }
@@ -185,7 +185,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-/// How many spans a collector says it did not take, as a number or, as OTLP has it, a number in a string.
+/// Returns the number of rejected spans: a number, or a number in a string, as in OTLP.
 fn rejected(body: &[u8]) -> u64 {
     #[derive(Deserialize, Default)]
     #[serde(default, rename_all = "camelCase")]

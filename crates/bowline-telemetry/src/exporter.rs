@@ -22,7 +22,7 @@ use tokio::{
     time::timeout,
 };
 
-/// Where traces go, and how.
+/// Configures the export of traces.
 ///
 /// ```no_run
 /// # fn example(random: bowline_telemetry::Random) -> Result<(), Box<dyn std::error::Error>> {
@@ -50,7 +50,7 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// Traces to a collector; they are posted to `{endpoint}/v1/traces`.
+    /// Creates settings for a collector. Traces are posted to `{endpoint}/v1/traces`.
     pub fn to(endpoint: impl Into<String>) -> Self {
         Self {
             endpoint: endpoint.into(),
@@ -69,13 +69,13 @@ impl Traces {
         }
     }
 
-    /// Sends a header along, such as the key that a collector wants.
+    /// Adds a header, such as the API key of a collector.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// Says something about the host, such as `service.instance.id`. A key that was said before is said anew.
+    /// Sets a resource attribute, such as `service.instance.id`. Replaces an earlier value of the key.
     pub fn resource(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         let key = key.into();
         self.resource.retain(|(known, _)| *known != key);
@@ -83,52 +83,52 @@ impl Traces {
         self
     }
 
-    /// Records one in this many of the traces that begin here: each of them. Those of a caller are recorded when the
-    /// caller does.
+    /// Records one of this many traces that start here. Default: 1, which is all of them. Traces of a caller are
+    /// recorded if the caller records them.
     pub fn one_in(mut self, traces: u32) -> Self {
         self.one_in = traces;
         self
     }
 
-    /// How many spans may wait: 2048. What comes while it is full is dropped, and counted.
+    /// Sets the length of the queue. Default: 2048 spans. When it is full, spans are dropped and counted.
     pub fn queue(mut self, spans: usize) -> Self {
         self.queue = spans;
         self
     }
 
-    /// How many spans go out together at most: 512.
+    /// Sets the maximum size of a batch. Default: 512 spans.
     pub fn batch(mut self, spans: usize) -> Self {
         self.batch = spans;
         self
     }
 
-    /// How long a span waits for others at most: 5 s.
+    /// Sets the maximum time that a span waits for a batch. Default: 5 s.
     pub fn interval(mut self, interval: Duration) -> Self {
         self.interval = interval;
         self
     }
 
-    /// How long the collector may take to answer: 10 s.
+    /// Sets the time limit for a response of the collector. Default: 10 s.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How often a batch is tried before it is given up: 5 times.
+    /// Sets the number of attempts per batch. Default: 5.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
         self
     }
 
-    /// How long the next attempt waits at most, whatever the collector asks for: 30 s.
+    /// Sets the maximum retry delay, regardless of what the collector requests. Default: 30 s.
     pub fn max_wait(mut self, wait: Duration) -> Self {
         self.max_wait = wait;
         self
     }
 
-    /// Starts to export, in a task of the current runtime.
+    /// Starts exporting in a task of the current runtime.
     ///
-    /// Fails when a header cannot be sent. Whether the endpoint is any good is found out when spans are sent.
+    /// Fails if a header is invalid. The endpoint is not checked until spans are sent.
     pub fn start(self, post: Arc<dyn Post>, sources: Sources) -> Result<(Tracer, Exporter), TracesError> {
         let headers = headers(&self.headers)?;
         let counts = Arc::new(Counts::default());
@@ -158,7 +158,7 @@ impl Traces {
 
 impl fmt::Debug for Traces {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Values of headers are keys more often than not.
+        // Header values are often API keys.
         let headers: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
         formatter
             .debug_struct("Traces")
@@ -184,7 +184,7 @@ fn headers(given: &[(String, String)]) -> Result<HeaderMap, TracesError> {
     Ok(headers)
 }
 
-/// Why cannot export traces.
+/// An error in the settings for traces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracesError(String);
 
@@ -196,14 +196,14 @@ impl fmt::Display for TracesError {
 
 impl Error for TracesError {}
 
-/// What became of spans so far.
+/// The number of spans by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExportCounts {
-    /// The collector has them.
+    /// Accepted by the collector.
     pub exported: u64,
-    /// There was no room for them.
+    /// Dropped because the queue was full.
     pub dropped: u64,
-    /// They were sent in vain.
+    /// Sent without success.
     pub failed: u64,
 }
 
@@ -226,7 +226,7 @@ impl Counts {
     }
 }
 
-/// Where finished spans go. Offering one never waits.
+/// The queue of finished spans. Adding a span never waits.
 #[derive(Debug)]
 pub(super) struct Queue {
     sender: mpsc::Sender<Recorded>,
@@ -243,7 +243,7 @@ impl Queue {
     }
 }
 
-/// Sends spans until it is shut down. Dropping it stops at once, and loses what was not sent.
+/// Sends spans until it is shut down. Dropping it stops immediately and loses spans that were not sent.
 #[derive(Debug)]
 pub struct Exporter {
     task: JoinHandle<()>,
@@ -252,7 +252,7 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// What became of spans so far.
+    /// Returns the number of spans by result.
     pub fn counts(&self) -> ExportCounts {
         self.counts.snapshot()
     }
@@ -261,13 +261,13 @@ impl Exporter {
         Arc::clone(&self.counts)
     }
 
-    /// Sends what is waiting, without waiting itself for better times, and stops; after `within` it stops regardless.
-    /// Spans that finish later are dropped.
+    /// Sends the queued spans without retry delays, and stops, at the latest after `within`. Spans that finish later
+    /// are dropped.
     pub async fn shutdown(mut self, within: Duration) -> ExportCounts {
         let _ = self.stop.send(true);
         if timeout(within, &mut self.task).await.is_err() {
             self.task.abort();
-            // Once it has ended nothing changes any more.
+            // After the end of the task the counts are final.
             let _ = (&mut self.task).await;
         }
         let mut counts = self.counts();

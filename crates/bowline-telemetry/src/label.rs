@@ -1,9 +1,9 @@
 //! Makes names safe to use as label values.
 
-/// The most characters of a name that are kept.
+/// The maximum length of a name.
 const LONGEST: usize = 128;
 
-/// The name, shortened, and with `\u{fffd}` for characters that are none of print.
+/// Shortens a name and replaces unprintable characters by `\u{fffd}`.
 pub(super) fn sanitize(name: &str) -> String {
     let tamed = name.chars().take(LONGEST).map(|char| if is_forbidden(char) { '\u{fffd}' } else { char });
     tamed.collect()
@@ -13,7 +13,7 @@ fn is_forbidden(char: char) -> bool {
     char.is_control() || matches!(char, '\u{2028}' | '\u{2029}')
 }
 
-/// Writes a label's value as Prometheus reads it, without the quotes around it.
+/// Escapes a label value for Prometheus, without quotes.
 pub(super) fn escape(value: &str, out: &mut String) {
     for char in value.chars() {
         match char {

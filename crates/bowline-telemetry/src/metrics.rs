@@ -14,12 +14,12 @@ use std::{
     },
 };
 
-/// How many labels there may be. What comes later is counted under `_other`.
+/// The maximum number of label values. Further ones are counted under `_other`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricLimits {
-    /// Upstreams: 256.
+    /// Upstreams. Default: 256.
     pub upstreams: usize,
-    /// Tools of each upstream: 100. With 0 no tool has a label.
+    /// Tools per upstream. Default: 100. With 0, tools have no labels.
     pub tools: usize,
 }
 
@@ -29,9 +29,9 @@ impl Default for MetricLimits {
     }
 }
 
-/// The numbers of a host.
+/// The metrics of a host.
 ///
-/// Labels are bounded: upstreams and tools by [`MetricLimits`], everything else by what the protocol has.
+/// The number of labels is bounded: [`MetricLimits`] limits upstreams and tools, and other labels have fixed values.
 ///
 /// ```
 /// use bowline_telemetry::{CallEnd, Metrics};
@@ -52,17 +52,17 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// No numbers yet, with the default limits.
+    /// Creates empty metrics with the default limits.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// No numbers yet.
+    /// Creates empty metrics.
     pub fn with_limits(limits: MetricLimits) -> Self {
         Self { limits, ..Self::default() }
     }
 
-    /// The numbers of an upstream. Whoever deals with it should ask once, and keep what comes back.
+    /// Returns the metrics of an upstream. Call this once and keep the result.
     pub fn upstream(&self, name: &str) -> Arc<UpstreamMetrics> {
         let name = sanitize(name);
         let upstreams = self.upstreams.read().unwrap_or_else(PoisonError::into_inner);
@@ -78,23 +78,23 @@ impl Metrics {
         Arc::clone(metrics)
     }
 
-    /// Forgets the numbers of an upstream that is no longer configured.
+    /// Removes the metrics of an upstream that is no longer configured.
     pub fn forget(&self, name: &str) {
         self.upstreams.write().unwrap_or_else(PoisonError::into_inner).remove(sanitize(name).as_str());
     }
 
-    /// A session was opened; it counts as active until what comes back is dropped.
+    /// Counts a session as active until the returned value is dropped.
     pub fn session(&self) -> ActiveSession {
         self.sessions.fetch_add(1, Ordering::Relaxed);
         ActiveSession(Arc::clone(&self.sessions))
     }
 
-    /// Tells of what an exporter of traces does as well; of the first one that is given.
+    /// Adds the metrics of an exporter of traces. Only the first one is used.
     pub fn with_traces(&self, exporter: &Exporter) {
         let _ = self.traces.set(exporter.shared_counts());
     }
 
-    /// Everything as Prometheus reads it, text format 0.0.4. Serve it as [`CONTENT_TYPE`](super::CONTENT_TYPE).
+    /// Renders all metrics in the Prometheus text format 0.0.4. Serve it as [`CONTENT_TYPE`](super::CONTENT_TYPE).
     pub fn render(&self) -> String {
         let upstreams = self.upstreams.read().unwrap_or_else(PoisonError::into_inner);
         let upstreams: Vec<(Arc<str>, Arc<UpstreamMetrics>)> =
@@ -104,7 +104,7 @@ impl Metrics {
     }
 }
 
-/// A session that is counted as active.
+/// An active session.
 #[derive(Debug)]
 pub struct ActiveSession(Arc<AtomicU64>);
 

@@ -3,17 +3,17 @@
 use bowline_proto::uri::UrlParts;
 use bowline_types::{Id, Method, Revision};
 
-/// The most characters that a value from elsewhere may have.
+/// The maximum length of foreign values.
 const LONGEST: usize = 256;
 
-/// How messages travel.
+/// The transport of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// By the standard streams of a process.
+    /// Standard input and output of a process.
     Pipe,
-    /// By HTTP.
+    /// HTTP.
     Tcp,
-    /// By a socket of the machine.
+    /// A Unix socket.
     Unix,
 }
 
@@ -36,7 +36,7 @@ impl Value {
 /// The attributes of a span.
 pub(super) type Attributes = Vec<(&'static str, Value)>;
 
-/// A call, as a span describes it.
+/// The attributes of a call, for its span.
 ///
 /// ```
 /// use bowline_telemetry::{Operation, Transport};
@@ -51,26 +51,25 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// A call of a method.
+    /// Creates the attributes of a call of a method.
     pub fn new(method: Method) -> Self {
         let name = method.as_str().to_owned();
         Self { name, attributes: vec![("mcp.method.name", Value::Static(method.as_str()))] }
     }
 
-    /// The tool that is called.
+    /// Sets the called tool.
     pub fn tool(self, name: &str) -> Self {
         self.target(name)
             .with("gen_ai.operation.name", Value::Static("execute_tool"))
             .text("gen_ai.tool.name", name)
     }
 
-    /// The prompt that is asked for.
+    /// Sets the requested prompt.
     pub fn prompt(self, name: &str) -> Self {
         self.target(name).text("gen_ai.prompt.name", name)
     }
 
-    /// The resource that is asked for. What follows a `?` or `#` is left out, and so is a user with a password: keys hide
-    /// there.
+    /// Sets the requested resource. The query, the fragment and the user are removed, because they may contain secrets.
     pub fn resource(self, uri: &str) -> Self {
         let kept = uri.split(['?', '#']).next().unwrap_or_default();
         let Some(parts) = UrlParts::split(kept) else { return self.text("mcp.resource.uri", kept) };
@@ -78,22 +77,22 @@ impl Operation {
         self.text("mcp.resource.uri", &format!("{}://{}{port}{}", parts.scheme, parts.host, parts.tail))
     }
 
-    /// The id of the request.
+    /// Sets the id of the request.
     pub fn request(self, id: &Id) -> Self {
         self.text("jsonrpc.request.id", &id.to_string())
     }
 
-    /// A name for the session. It must not be the id that opens the session: traces are read by many.
+    /// Sets a name for the session. Do not use the session id, because traces are widely readable.
     pub fn session(self, name: &str) -> Self {
         self.text("mcp.session.id", name)
     }
 
-    /// The revision that both sides speak.
+    /// Sets the negotiated revision.
     pub fn revision(self, revision: Revision) -> Self {
         self.with("mcp.protocol.version", Value::Static(revision.as_str()))
     }
 
-    /// How the messages travel.
+    /// Sets the transport.
     pub fn transport(self, transport: Transport) -> Self {
         let transport = match transport {
             Transport::Pipe => "pipe",
@@ -103,7 +102,7 @@ impl Operation {
         self.with("network.transport", Value::Static(transport))
     }
 
-    /// The upstream that is called.
+    /// Sets the called upstream.
     pub fn upstream(self, name: &str) -> Self {
         self.text("bowline.upstream", name)
     }
@@ -124,7 +123,7 @@ impl Operation {
     }
 }
 
-/// The beginning of a text that may have any length.
+/// Shortens a foreign text.
 pub(super) fn short(text: &str) -> String {
     text.chars().take(LONGEST).collect()
 }

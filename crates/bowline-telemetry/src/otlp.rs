@@ -1,6 +1,6 @@
 //! Encodes spans as OTLP JSON.
 //!
-//! Ids are in hexadecimal, numbers of 64 bits in strings and enums as numbers, as that format has it.
+//! In this format ids are hexadecimal, 64-bit numbers are strings, and enums are numbers.
 
 use super::{
     operation::Value,
@@ -10,14 +10,14 @@ use bowline_text::hex;
 use serde::{Serialize, Serializer};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The instrumentation scope: the library that makes the spans.
+/// The instrumentation scope: the library that creates the spans.
 const SCOPE: &str = "bowline-host";
 
-/// Who the spans are from.
+/// The resource attributes.
 #[derive(Clone, Debug)]
 pub(super) struct Resource(pub(super) Vec<(String, String)>);
 
-/// The body of a request that exports spans.
+/// Encodes the body of an export request.
 pub(super) fn body(resource: &Resource, spans: &[Recorded]) -> serde_json::Result<Vec<u8>> {
     let attributes = resource.0.iter().map(|(key, value)| attribute(key, value)).collect();
     serde_json::to_vec(&Request {
@@ -105,9 +105,9 @@ struct Status<'a> {
     code: Option<u8>,
 }
 
-/// The code of a status that says something went wrong.
+/// The status code for errors.
 const ERROR: u8 = 2;
-/// The flag that says whether the parent is elsewhere is known, and the one that says it is.
+/// The flags for "it is known whether the parent is remote" and "the parent is remote".
 const KNOWS_REMOTE: u32 = 0x100;
 const IS_REMOTE: u32 = 0x200;
 

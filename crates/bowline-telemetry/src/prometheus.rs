@@ -8,7 +8,7 @@ use super::{
 };
 use std::{fmt::Write as _, sync::Arc};
 
-/// The media type of what [`Metrics::render`](super::Metrics::render) gives.
+/// The media type of [`Metrics::render`](super::Metrics::render).
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 type Upstreams<'a> = &'a [(Arc<str>, Arc<UpstreamMetrics>)];
@@ -223,7 +223,7 @@ mod tests {
         .assert_eq(&metrics.render().replace(env!("CARGO_PKG_VERSION"), "VERSION"));
     }
 
-    /// A line is a comment, or a name, labels and a number.
+    /// Returns whether a line is a comment, or a name, labels and a number.
     fn is_well_formed(line: &str) -> bool {
         if line.starts_with("# HELP bowline_") || line.starts_with("# TYPE bowline_") {
             return true;

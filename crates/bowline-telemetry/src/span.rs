@@ -1,7 +1,7 @@
 //! Spans: when a call started and ended, and its trace.
 //!
-//! The caller's trace comes with the message, and goes on with what is sent upstream, so that one trace leads through
-//! the host. A trace that its caller does not record is not recorded here either.
+//! The trace context of the caller is received with the message and passed to the upstream, so that one trace covers
+//! the host. A trace that the caller does not record is not recorded here either.
 
 use super::{
     exporter::Queue,
@@ -11,15 +11,15 @@ use super::{
 use bowline_types::TraceContext;
 use std::{fmt, sync::Arc, time::SystemTime};
 
-/// Fills bytes at random.
+/// Fills a buffer with random bytes.
 pub type Random = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
 
-/// What a tracer cannot know by itself.
+/// The external inputs of a tracer.
 #[derive(Clone)]
 pub struct Sources {
-    /// Where the ids of traces come from.
+    /// The source of trace ids.
     pub random: Random,
-    /// Tells the time.
+    /// The clock.
     pub now: Arc<dyn Fn() -> SystemTime + Send + Sync>,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Debug for Sources {
     }
 }
 
-/// Makes spans. The default one is off: its spans only pass on the trace they were given.
+/// Creates spans. The default tracer is disabled: its spans only pass on the trace context.
 #[derive(Clone, Debug, Default)]
 pub struct Tracer(Option<Arc<Recorder>>);
 
@@ -37,35 +37,35 @@ pub struct Tracer(Option<Arc<Recorder>>);
 pub(super) struct Recorder {
     pub(super) queue: Queue,
     pub(super) sources: Sources,
-    /// Of how many traces that begin here one is recorded.
+    /// One of this many traces that start here is recorded.
     pub(super) one_in: u32,
 }
 
-/// The side of a call that a span tells of.
+/// The side of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Server,
     Client,
 }
 
-/// How a call ended, as its span tells.
+/// How a call ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpanEnd {
-    /// With a result.
+    /// A result.
     Ok,
-    /// With a result that says the tool failed.
+    /// A result with `isError`.
     ToolError,
-    /// With an error of JSON-RPC.
+    /// A JSON-RPC error.
     Rpc {
         /// Its code.
         code: i64,
         /// Its message.
         message: String,
     },
-    /// In another way, such as `timeout` or `denied`.
+    /// Another failure, such as `timeout` or `denied`.
     Failed {
-        /// A word for it.
+        /// The kind of the failure.
         kind: &'static str,
         /// What happened.
         message: String,
@@ -77,12 +77,12 @@ impl Tracer {
         Self(Some(Arc::new(recorder)))
     }
 
-    /// Whether spans are recorded at all.
+    /// Returns whether spans are recorded.
     pub fn is_on(&self) -> bool {
         self.0.is_some()
     }
 
-    /// A span for a call that a client makes of the host, in the trace that came with it.
+    /// Creates a span for a call of a client, in the client's trace if there is one.
     pub fn server(&self, operation: Operation, caller: Option<TraceContext>) -> Span {
         let Some(recorder) = &self.0 else { return Span { context: caller, record: None } };
         let from = caller.as_ref().and_then(SpanContext::of);
@@ -135,14 +135,14 @@ impl Recorder {
     }
 }
 
-/// A call under way. Dropping it unfinished records that the call was cancelled.
+/// A running call. If dropped unfinished, the call is recorded as cancelled.
 #[derive(Debug)]
 pub struct Span {
     context: Option<TraceContext>,
     record: Option<ActiveSpan>,
 }
 
-/// A span that has a place of its own, recorded or not.
+/// A span with its own id, recorded or not.
 #[derive(Debug)]
 struct ActiveSpan {
     recorder: Arc<Recorder>,
@@ -150,21 +150,21 @@ struct ActiveSpan {
     record: Option<Record>,
 }
 
-/// A span that will be exported, at the latest when it is dropped.
+/// A span that is exported when it ends or is dropped.
 #[derive(Debug)]
 struct Record {
     recorder: Arc<Recorder>,
     span: Option<Recorded>,
 }
 
-/// What came before a span.
+/// The parent of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Parent {
     pub(super) span: [u8; 8],
     pub(super) is_remote: bool,
 }
 
-/// A span as it is exported.
+/// A span to export.
 #[derive(Debug)]
 pub(super) struct Recorded {
     pub(super) position: SpanContext,
@@ -175,17 +175,17 @@ pub(super) struct Recorded {
     pub(super) attributes: Attributes,
     pub(super) started: SystemTime,
     pub(super) ended: SystemTime,
-    /// What went wrong, if something did.
+    /// The error message, if there is one.
     pub(super) failure: Option<String>,
 }
 
 impl Span {
-    /// The trace to send on: it belongs into the `_meta` of messages that this call causes.
+    /// Returns the trace context for the `_meta` of messages that this call causes.
     pub fn context(&self) -> Option<&TraceContext> {
         self.context.as_ref()
     }
 
-    /// A span for a call that the host makes of an upstream, because of this one.
+    /// Creates a span for a call to an upstream that this call causes.
     pub fn client(&self, operation: Operation) -> Self {
         let Some(ActiveSpan { recorder, position, .. }) = &self.record else {
             return Self { context: self.context.clone(), record: None };
@@ -195,7 +195,7 @@ impl Span {
         recorder.begin(Kind::Client, operation, position, Some(parent), self.context.clone())
     }
 
-    /// The call has ended.
+    /// Ends the call.
     pub fn finish(self, end: SpanEnd) {
         if let Some(record) = self.record.and_then(|active| active.record) {
             record.finish(end);

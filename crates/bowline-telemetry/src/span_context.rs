@@ -3,10 +3,10 @@
 use bowline_text::hex;
 use bowline_types::TraceContext;
 
-/// The flag that says a trace is recorded.
+/// The flag of recorded traces.
 const SAMPLED: u8 = 1;
 
-/// A place in a trace.
+/// A trace id, a span id and flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SpanContext {
     pub(super) trace: [u8; 16],
@@ -15,7 +15,7 @@ pub(super) struct SpanContext {
 }
 
 impl SpanContext {
-    /// The place that a context names. Versions to come keep the parts of the first one.
+    /// Parses a trace context. Future versions keep the parts of the first one.
     pub(super) fn of(context: &TraceContext) -> Option<Self> {
         let mut parts = context.traceparent.split('-').skip(1);
         let (trace, span, flags) = (parts.next()?, parts.next()?, parts.next()?);
@@ -27,20 +27,20 @@ impl SpanContext {
         self.flags & SAMPLED != 0
     }
 
-    /// The place as it is sent on.
+    /// Formats the `traceparent`.
     pub(super) fn traceparent(self) -> String {
-        // Only the flags of the first version are passed on.
+        // Only the flags of version 00 are passed on.
         format!("00-{}-{}-{:02x}", hex(&self.trace), hex(&self.span), self.flags & 0x03)
     }
 }
 
-/// The beginning of a trace of one's own.
+/// Returns the flags of a new trace.
 pub(super) fn flags(is_sampled: bool) -> u8 {
-    // The second flag says that the id is random.
+    // The second flag means that the id is random.
     2 | if is_sampled { SAMPLED } else { 0 }
 }
 
-/// An id, which is not zero whatever the source of randomness gives.
+/// Returns an id that is never zero, whatever the source of randomness returns.
 pub(super) fn id<const N: usize>(random: &(dyn Fn(&mut [u8]) + Send + Sync)) -> [u8; N] {
     let mut id = [0; N];
     random(&mut id);

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-/// The label of what has none of its own any more.
+/// The label of names beyond the limit.
 pub(super) const OTHER: &str = "_other";
 
 /// Declares an enum whose variants have a label.
@@ -29,13 +29,13 @@ macro_rules! labels {
         impl $name {
             pub(super) const LABELS: [&str; [$($label),*].len()] = [$($label),*];
 
-            /// Its label.
+            /// Returns the label.
             #[expect(clippy::indexing_slicing, reason = "there is a label for each")]
             pub fn as_str(self) -> &'static str {
                 Self::LABELS[self as usize]
             }
 
-            /// Its place among the labels.
+            /// Returns the index among the labels.
             const fn place(self) -> usize {
                 self as usize
             }
@@ -46,33 +46,33 @@ macro_rules! labels {
 labels! {
     /// How a call ended.
     CallEnd {
-        /// With a result.
+        /// A result.
         Ok = "ok",
-        /// With a result that says the tool failed.
+        /// A result with `isError`.
         ToolError = "tool_error",
-        /// With an error of JSON-RPC.
+        /// A JSON-RPC error.
         Error = "error",
-        /// By policy or consent, before the upstream saw it.
+        /// Denied by the policy or the user, before the upstream received it.
         Denied = "denied",
-        /// By waiting too long.
+        /// Timed out.
         Timeout = "timeout",
-        /// By the caller.
+        /// Cancelled by the caller.
         Cancelled = "cancelled",
     }
 }
 
 labels! {
-    /// What an upstream is doing.
+    /// The state of an upstream.
     UpstreamState {
-        /// It is not running, and nobody needs it.
+        /// It is not running, and not needed.
         Stopped = "stopped",
         /// It is being started, or connected to.
         Starting = "starting",
-        /// It answers.
+        /// It responds.
         Ready = "ready",
-        /// It answers, but not as it should.
+        /// It responds, but with errors.
         Degraded = "degraded",
-        /// It cannot be had.
+        /// It is not available.
         Failed = "failed",
     }
 }
@@ -80,21 +80,21 @@ labels! {
 labels! {
     /// Consent decisions.
     ConsentDecision {
-        /// A person or a rule agreed.
+        /// Allowed by the user or a rule.
         Allowed = "allowed",
-        /// A person or a rule did not.
+        /// Denied by the user or a rule.
         Denied = "denied",
         /// Nobody answered in time.
         Expired = "expired",
     }
 }
 
-/// The numbers of one upstream; made by [`Metrics::upstream`](super::Metrics::upstream).
+/// The metrics of one upstream, from [`Metrics::upstream`](super::Metrics::upstream).
 ///
-/// Counting takes no lock, except for the names of tools.
+/// Updates take no lock, except for tool names.
 #[derive(Debug)]
 pub struct UpstreamMetrics {
-    /// By method; most are never called.
+    /// Indexed by method; most are never called.
     methods: Vec<OnceLock<Box<MethodCounters>>>,
     tools: RwLock<HashMap<Box<str>, Arc<ToolCounters>>>,
     max_tools: usize,
@@ -107,14 +107,14 @@ pub struct UpstreamMetrics {
     pub(super) received: Counter,
 }
 
-/// The numbers of one method.
+/// The metrics of one method.
 #[derive(Debug, Default)]
 pub(super) struct MethodCounters {
     pub(super) ends: [Counter; CallEnd::LABELS.len()],
     pub(super) duration: Histogram,
 }
 
-/// The numbers of one tool.
+/// The metrics of one tool.
 #[derive(Debug, Default)]
 pub(super) struct ToolCounters {
     pub(super) ends: [Counter; CallEnd::LABELS.len()],
@@ -136,7 +136,7 @@ impl UpstreamMetrics {
         }
     }
 
-    /// A call ended.
+    /// Counts a finished call.
     pub fn called(&self, method: Method, end: CallEnd, duration: Duration) {
         let Some(cells) = self.methods.get(method as usize) else { return };
         let cells = cells.get_or_init(Box::default);
@@ -146,8 +146,8 @@ impl UpstreamMetrics {
         }
     }
 
-    /// A call of a tool ended. Tools beyond the limit are counted together, so give names that are listed, not any a
-    /// caller makes up.
+    /// Counts a finished tool call. Tools beyond the limit are counted together, so pass only names of listed tools,
+    /// not arbitrary names of a caller.
     pub fn called_tool(&self, tool: &str, end: CallEnd) {
         if let Some(counter) = self.tool(tool).ends.get(end.place()) {
             counter.add(1);
@@ -170,35 +170,35 @@ impl UpstreamMetrics {
         Arc::clone(tools.entry(name.into()).or_default())
     }
 
-    /// What the upstream is doing from now on.
+    /// Sets the state of the upstream.
     pub fn set_state(&self, state: UpstreamState) {
         self.state.store(state.place(), Ordering::Relaxed);
     }
 
-    /// The upstream was started again after it went away.
+    /// Counts a restart of the upstream.
     pub fn restarted(&self) {
         self.restarts.add(1);
     }
 
-    /// Consent was needed for a call.
+    /// Counts a consent decision.
     pub fn consent(&self, decision: ConsentDecision) {
         if let Some(counter) = self.consent.get(decision.place()) {
             counter.add(1);
         }
     }
 
-    /// A model answered for the upstream, and this is what it cost.
+    /// Counts tokens that were used for a sampling request of the upstream.
     pub fn sampled(&self, input_tokens: u64, output_tokens: u64) {
         self.input_tokens.add(input_tokens);
         self.output_tokens.add(output_tokens);
     }
 
-    /// Bytes of messages went to the upstream.
+    /// Counts bytes sent to the upstream.
     pub fn sent(&self, bytes: u64) {
         self.sent.add(bytes);
     }
 
-    /// Bytes of messages came from the upstream.
+    /// Counts bytes received from the upstream.
     pub fn received(&self, bytes: u64) {
         self.received.add(bytes);
     }
@@ -207,7 +207,7 @@ impl UpstreamMetrics {
         self.state.load(Ordering::Relaxed)
     }
 
-    /// The methods that were called, in order.
+    /// Returns the methods that were called, in order.
     pub(super) fn methods(&self) -> impl Iterator<Item = (Method, &MethodCounters)> {
         Method::ALL
             .iter()
@@ -215,7 +215,7 @@ impl UpstreamMetrics {
             .filter_map(|(method, cells)| Some((*method, cells.get()?.as_ref())))
     }
 
-    /// The tools that were called, in order.
+    /// Returns the tools that were called, in order.
     pub(super) fn tools(&self) -> Vec<(Box<str>, Arc<ToolCounters>)> {
         let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
         let mut tools: Vec<_> = tools.iter().map(|(name, cells)| (name.clone(), Arc::clone(cells))).collect();

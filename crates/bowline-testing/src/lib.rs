@@ -1,11 +1,11 @@
 //! Tests of Model Context Protocol servers and clients, frame by frame.
 //!
-//! A [`Peer`] speaks raw frames to a server in memory, to a server in a process of its own, with the feature `http` to
-//! a server behind HTTP, or, playing the server, to a client. A [`Transcript`] is such a conversation as a text file.
-//! An [`Oracle`] holds frames against the schemas of the specification. A [`FaultProxy`] stands between a client and a
-//! server and breaks their connections at a chosen byte. A [`Log`] keeps what a program says about itself.
+//! A [`Peer`] exchanges raw frames with a server in memory, in a child process or (with the feature `http`) over HTTP;
+//! it can also act as the server of a client. A [`Transcript`] is such a conversation in a text file. An [`Oracle`]
+//! validates frames against the schemas of the specification. A [`FaultProxy`] breaks connections between a client and
+//! a server at a chosen byte. A [`Log`] captures `tracing` output.
 //!
-//! A server is tested in ten lines, with no process and no port:
+//! A test of a server needs ten lines, no process and no port:
 //!
 //! ```
 //! use bowline_server::{Server, Tool};
@@ -41,7 +41,7 @@ pub use peer::{IntoHandle, Peer};
 pub use skip::skip;
 pub use transcript::Transcript;
 
-/// The result of talking to a peer.
+/// The result of operations on a peer.
 pub type Result<T = (), E = Error> = std::result::Result<T, E>;
 
 // A context with scripted answers, for unit tests of handlers.

@@ -1,4 +1,4 @@
-//! What a program under test leaves in its log.
+//! Captures `tracing` output in tests.
 
 use std::{
     fmt::{self, Write as _},
@@ -11,9 +11,9 @@ use tracing::{
     subscriber::{DefaultGuard, NoSubscriber},
 };
 
-/// Keeps every event and every span of this thread as one line each: the level or the name, then the fields.
+/// Captures every event and span of this thread, one line each: the level or the name, then the fields.
 ///
-/// A test of tokio runs all of its tasks on its own thread, unless it is told otherwise.
+/// A `#[tokio::test]` runs all of its tasks on its own thread, unless it asks for the multi-thread runtime.
 ///
 /// ```
 /// use bowline_testing::Log;
@@ -25,28 +25,28 @@ use tracing::{
 #[derive(Clone, Debug, Default)]
 pub struct Log(Arc<Mutex<Vec<String>>>);
 
-/// Keeps a [`Log`] going until it is dropped.
+/// Captures events until it is dropped. See [`Log::start`].
 #[derive(Debug)]
 pub struct LogGuard(#[expect(dead_code, reason = "it does its work when it is dropped")] DefaultGuard);
 
-/// With a single subscriber, `tracing` lets the thread that meets an event first decide for all threads whether it is
-/// kept. A second subscriber makes it ask all of them.
+/// With a single subscriber, `tracing` caches the interest of the first thread that meets an event for all threads. A
+/// second subscriber makes it ask every subscriber.
 static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::default()));
 
-/// Writes a log.
+/// The subscriber that writes to a [`Log`].
 struct Keeper {
     log: Log,
-    /// Where the target of what is kept begins.
+    /// The prefix of captured targets.
     target: &'static str,
 }
 
 impl Log {
-    /// Keeps everything, of whatever level and crate, until the guard is dropped.
+    /// Captures events of every level and crate until the guard is dropped.
     pub fn start() -> (Self, LogGuard) {
         Self::of("")
     }
 
-    /// Keeps what comes from this crate or module alone, until the guard is dropped.
+    /// Captures events of this crate or module until the guard is dropped.
     pub fn of(target: &'static str) -> (Self, LogGuard) {
         let log = Self::default();
         LazyLock::force(&SECOND);
@@ -54,12 +54,12 @@ impl Log {
         (log, LogGuard(guard))
     }
 
-    /// The lines so far.
+    /// Returns the captured lines.
     pub fn lines(&self) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How many lines have all of these parts.
+    /// Returns the number of lines that contain all of these parts.
     pub fn count(&self, parts: &[&str]) -> usize {
         self.lines().iter().filter(|line| parts.iter().all(|part| line.contains(part))).count()
     }

@@ -1,16 +1,16 @@
-//! Tests that cannot run on this machine say so.
+//! Reports tests that cannot run on this machine.
 
 use std::{io::Write as _, thread};
 
-/// Says that the running test checks nothing, and why.
+/// Reports that the running test is skipped, and why.
 ///
-/// The line begins with `skipped:` and goes to standard error past the capturing of the test harness, so that a script can
-/// count what a run left out.
+/// The line starts with `skipped:` and is written to standard error, which the test harness does not capture here.
+/// Scripts count these lines.
 pub fn skip(reason: &str) {
     let thread = thread::current();
     let test = thread.name().unwrap_or("a test");
-    // One write, so that lines of tests that run at the same time do not mix.
+    // A single write keeps the lines of concurrent tests apart.
     let line = format!("\nskipped: {test}: {reason}\n");
-    // A closed standard error is no reason for a test to fail.
+    // A closed standard error must not fail the test.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }

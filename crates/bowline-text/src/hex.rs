@@ -1,4 +1,4 @@
-//! Bytes as hexadecimal digits.
+//! Formats bytes as hexadecimal digits.
 
 use std::fmt::Write;
 

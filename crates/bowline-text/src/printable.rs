@@ -1,6 +1,6 @@
-//! Makes text of a server safe to show: nothing can hide, reorder lines or move the cursor.
+//! Makes text of a server safe to show: no hidden characters, no reordered lines, no cursor movement.
 
-/// Whether a character cannot be seen, or changes how its neighbors are seen.
+/// Returns whether a character is invisible, or changes how other characters are displayed.
 pub fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(
@@ -30,7 +30,7 @@ pub fn is_hidden(character: char) -> bool {
         )
 }
 
-/// How many characters of a text cannot be seen; breaks of lines and tabulators do not count.
+/// Returns the number of invisible characters in a text, not counting line breaks and tabs.
 pub fn hidden_characters(text: &str) -> usize {
     let mut count = 0;
     each(text, |character, shown| {
@@ -39,7 +39,7 @@ pub fn hidden_characters(text: &str) -> usize {
     count
 }
 
-/// A text on one line in which every character can be seen: those that cannot are written as `<U+202E>`.
+/// Returns a text on one line, with invisible characters written as `<U+202E>`.
 ///
 /// ```
 /// assert_eq!(bowline_text::visible("a\u{202e}b\n"), "a<U+202E>b<U+000A>");
@@ -56,16 +56,16 @@ pub fn visible(text: &str) -> String {
     out
 }
 
-/// The lines of a text, each on one line in which every character can be seen. A tabulator is four blanks.
+/// Returns the lines of a text, with invisible characters escaped like in [`visible`]. A tab becomes four spaces.
 pub fn visible_lines(text: &str) -> impl Iterator<Item = String> {
     text.split('\n').map(|line| visible(&line.strip_suffix('\r').unwrap_or(line).replace('\t', "    ")))
 }
 
-/// Walks over the characters and says of each whether it may be shown as it is.
+/// Calls `visit` with each character and whether it may be shown unchanged.
 fn each(text: &str, mut visit: impl FnMut(char, bool)) {
     let mut follows_visible = false;
     for character in text.chars() {
-        // One selector behind a symbol picks its picture; a row of them carries a message.
+        // One variation selector after a symbol selects its presentation; several can hide a message.
         let picks_picture = matches!(character, '\u{fe0e}' | '\u{fe0f}') && follows_visible;
         let shown = picks_picture || !is_hidden(character);
         visit(character, shown);

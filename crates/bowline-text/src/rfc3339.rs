@@ -53,7 +53,7 @@ fn numbers<const N: usize>(text: &str, separator: char, lengths: [usize; N]) -> 
     parts.next().is_none().then_some(numbers)
 }
 
-/// Days from the beginning of 1970 to that of a year from then on.
+/// Returns the number of days from 1970 to the start of a year.
 fn days_before(year: u64) -> u64 {
     let leap_days = |year: u64| year / 4 - year / 100 + year / 400;
     let before = year.saturating_sub(1);
@@ -71,7 +71,7 @@ fn days_of(year: u64, month: u64) -> u64 {
 }
 
 fn date_of(days: u64) -> (u64, u64, u64) {
-    // A year has at least 365 days, so this is at most a few years too late.
+    // A year has at least 365 days, so the estimate is at most a few years too late.
     let mut year = 1970 + days / 365;
     while days_before(year) > days {
         year -= 1;

@@ -1,6 +1,6 @@
 //! Recognizes names of secrets.
 
-/// What a name for a secret has in it, in one word or over several.
+/// Parts of names of secrets, also across word boundaries.
 const PARTS: [&str; 14] = [
     "password",
     "passwd",
@@ -18,12 +18,13 @@ const PARTS: [&str; 14] = [
     "cardnumber",
 ];
 
-/// What is a secret as a word of its own.
+/// Words that name a secret on their own.
 const WORDS: [&str; 8] = ["pwd", "pass", "key", "keys", "auth", "cvv", "cvc", "ssn"];
 
-/// Whether a member, field or header of this name is likely to hold a secret: `apiKey`, `X-Auth-Token`, `user_password`.
+/// Returns whether a member, field or header with this name probably holds a secret: `apiKey`, `X-Auth-Token`,
+/// `user_password`.
 ///
-/// It errs on the side of yes.
+/// In doubt the answer is `true`.
 pub fn is_secret_name(name: &str) -> bool {
     let joined: String =
         name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect();
@@ -31,7 +32,8 @@ pub fn is_secret_name(name: &str) -> bool {
         || words(name).any(|word| WORDS.contains(&word.to_lowercase().as_str()))
 }
 
-/// What a form may not ask for: that is narrower, because a field that is refused cannot be filled in at all.
+/// Returns whether the label of a form field asks for a secret. This is narrower than [`is_secret_name`], because such
+/// a form is refused.
 pub fn asks_for_secret(label: &str) -> bool {
     const REFUSED: [&str; 11] = [
         "password",
@@ -52,7 +54,7 @@ pub fn asks_for_secret(label: &str) -> bool {
     whole.contains(&joined.as_str()) || REFUSED.iter().any(|part| joined.contains(part))
 }
 
-/// The words of a name in camel, snake or kebab case.
+/// Splits a name in camel, snake or kebab case into words.
 fn words(name: &str) -> impl Iterator<Item = &str> {
     name.split(|letter: char| !letter.is_alphanumeric()).flat_map(|part| {
         let mut rest = part;
@@ -61,7 +63,7 @@ fn words(name: &str) -> impl Iterator<Item = &str> {
             let mut end = rest.len();
             let mut before = rest.chars().next()?;
             while let Some((place, letter)) = letters.next() {
-                // `apiKey` splits at the capital, `HTTPServer` at the last of them.
+                // `apiKey` splits at the capital, `HTTPServer` at the last one.
                 let ends_capitals = before.is_uppercase()
                     && letter.is_uppercase()
                     && letters.peek().is_some_and(|(_, next)| next.is_lowercase());

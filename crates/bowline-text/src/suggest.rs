@@ -2,11 +2,11 @@
 
 use std::cmp::Ordering;
 
-/// What is compared of a name.
+/// The number of characters that are compared.
 const LONGEST: usize = 128;
 
-/// The names most like `wanted`, best first: those that differ only in case and separators, those that are `wanted`
-/// behind the name of a server, and those a few slips of the pen away.
+/// Returns the names most similar to `wanted`, best first: names that differ only in case and separators, names that
+/// equal `wanted` after a server prefix, and names with a few typos.
 ///
 /// ```
 /// use bowline_text::nearest_few;
@@ -27,12 +27,12 @@ pub fn nearest_few<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>, l
     near.into_iter().map(|(_, name)| name).collect()
 }
 
-/// The name that was most likely meant, if one is near enough to ask.
+/// Returns the most similar name, if one is similar enough to suggest.
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest_few(wanted, names, 1).into_iter().next()
 }
 
-/// A name without what people do not remember of names.
+/// A name without case and separators.
 struct Spelled(Vec<char>);
 
 impl Spelled {
@@ -41,14 +41,14 @@ impl Spelled {
         Self(letters.flat_map(char::to_lowercase).collect())
     }
 
-    /// How far a name is off, from 0; `None` when it is another one altogether.
+    /// Returns the distance to a name, or `None` if it is not similar.
     fn distance(&self, name: &str) -> Option<u32> {
         let Self(wanted) = self;
         if wanted.is_empty() {
             return None;
         }
         let whole = slips(wanted, &Self::of(name).0);
-        // A name often comes without its server, or with another one.
+        // A server prefix is often missing or wrong.
         let behind_server = name.split_once("__").and_then(|(_, own)| slips(wanted, &Self::of(own).0));
         match (whole, behind_server) {
             (Some(whole), Some(behind)) => Some(whole.min(behind + 1)),
@@ -57,13 +57,13 @@ impl Spelled {
     }
 }
 
-/// How many letters were left out, added, replaced or swapped with their neighbor; `None` for more than a third.
+/// Returns the number of omitted, added, replaced or swapped letters, or `None` for more than a third of them.
 fn slips(left: &[char], right: &[char]) -> Option<u32> {
     let most = left.len().max(right.len()) / 3;
     if left.len().abs_diff(right.len()) > most {
         return None;
     }
-    // Rows of the table of distances between beginnings: the one before the last, the last, and the one to come.
+    // Three rows of the edit distance table: the one before the previous, the previous, and the current one.
     let mut earlier: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=right.len()).collect();
     for (row, char) in left.iter().enumerate() {

@@ -4,7 +4,7 @@ use bowline_types::{Revision, meta};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// What stands in a recording for a secret.
+/// The placeholder for a masked secret.
 pub(crate) const MASKED: &str = "<masked>";
 
 /// The captured values by name.
@@ -56,7 +56,7 @@ fn differ(place: &str, expected: &Value, actual: &Value, kept: &mut Kept, differ
     }
 }
 
-/// Whether a text is another one, but for what is masked there.
+/// Returns whether a text matches one with masked parts.
 fn fits_around(masked: &str, actual: &str) -> bool {
     let Some((first, behind)) = masked.split_once(MASKED) else { return masked == actual };
     let Some(mut rest) = actual.strip_prefix(first) else { return false };
@@ -102,7 +102,7 @@ fn lookup<'a>(name: &str, kept: &'a Kept) -> Result<&'a Value, String> {
     kept.get(name).ok_or_else(|| format!("nothing was captured as `{name}`"))
 }
 
-/// A frame of the client with everything in it that stands for something else replaced.
+/// Replaces the placeholders of a client frame.
 pub fn fill(value: &Value, kept: &Kept) -> Result<Value, String> {
     Ok(match value {
         Value::String(text) => fill_text(text, kept)?,
@@ -128,7 +128,7 @@ pub fn fill(value: &Value, kept: &Kept) -> Result<Value, String> {
     })
 }
 
-/// The members that make a request of 2026-07-28 describe itself.
+/// Returns the `_meta` members that describe a request of 2026-07-28.
 fn modern(capabilities: &Value) -> Map<String, Value> {
     let mut params = json!({});
     describe(&mut params, capabilities);
@@ -139,7 +139,7 @@ fn modern(capabilities: &Value) -> Map<String, Value> {
 }
 
 fn fill_text(text: &str, kept: &Kept) -> Result<Value, String> {
-    // A placeholder that is the whole text keeps the kind of what it stands for.
+    // A placeholder that is the whole text keeps the type of its value.
     if let Some(name) = whole(text, "<use:") {
         return lookup(name, kept).cloned();
     }
@@ -166,7 +166,7 @@ fn whole<'a>(text: &'a str, start: &str) -> Option<&'a str> {
     (!name.contains(['<', '>'])).then_some(name)
 }
 
-/// The text with the character in its middle changed, to one that looks like it belongs there.
+/// Changes the character in the middle of a text to another valid one.
 fn tampered(text: &str) -> Result<String, String> {
     let middle = text.chars().count() / 2;
     let other = |character: char| match character {

@@ -1,4 +1,4 @@
-//! The server's side of a recording, said again to whatever client asks the same.
+//! Plays the server side of a recording for any client that sends the same requests.
 
 use super::{
     Side, Transcript,
@@ -8,15 +8,16 @@ use bowline_types::{error_code, meta};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-/// A server that only knows what a transcript says.
+/// A server that replays a transcript.
 ///
-/// A request gets the answer that was recorded for the same method and parameters, `_meta` aside, with what the server
-/// said and asked before it in its place. Answers of the client to such questions are held against those recorded. The
-/// same request may come again. It has no clock and does no IO: frames go in and come out.
+/// A request gets the response that was recorded for the same method and parameters, ignoring `_meta`, after the
+/// notifications and requests that the server sent before it. Responses of the client to such requests are compared
+/// with the recorded ones. The same request may be repeated. A mock has no clock and does no IO: it only converts
+/// frames.
 #[derive(Debug)]
 pub struct Mock {
     scripts: Vec<Script>,
-    /// What the server said before anyone asked.
+    /// Frames that the server sent before any request.
     opening: VecDeque<Item>,
     running: Vec<Running>,
     complaints: Vec<String>,
@@ -24,7 +25,7 @@ pub struct Mock {
     next_id: u64,
 }
 
-/// What follows from one message of the client.
+/// The frames that follow a message of the client.
 #[derive(Debug)]
 struct Script {
     message: Value,
@@ -35,7 +36,7 @@ struct Script {
 #[derive(Clone, Debug)]
 enum Item {
     Say(Value),
-    /// The client answered a question of the server here.
+    /// The client responded to a request of the server here.
     Await {
         question: String,
         answer: Value,
@@ -43,21 +44,21 @@ enum Item {
     },
 }
 
-/// A script that waits for an answer of the client.
+/// A script that waits for a response of the client.
 #[derive(Debug)]
 struct Running {
     items: VecDeque<Item>,
-    /// The message that started it, and the one recorded in its place.
+    /// The message that started it, and the recorded one.
     message: Value,
     recorded: Value,
-    /// The ids that questions were sent with, by those recorded.
+    /// The ids of requests that were sent, by recorded id.
     asked: BTreeMap<String, Value>,
     answers: HashMap<String, Value>,
     again: bool,
 }
 
 impl Mock {
-    /// A server that says what the transcript does.
+    /// Creates a mock for a transcript.
     pub fn new(transcript: &Transcript) -> Self {
         let mut mock = Self {
             scripts: Vec::new(),
@@ -108,7 +109,7 @@ impl Mock {
         mock
     }
 
-    /// Adds what the server said to what follows from a message of the client.
+    /// Assigns a frame of the server to the client message that caused it.
     fn own(&mut self, owner: Option<usize>, message: &Value) {
         let items = match owner.and_then(|owner| self.scripts.get_mut(owner)) {
             Some(script) => &mut script.items,
@@ -117,7 +118,7 @@ impl Mock {
         items.push_back(Item::Say(message.clone()));
     }
 
-    /// The request whose progress this is.
+    /// Returns the request that a progress notification belongs to.
     fn reported_on(&self, message: &Value, in_flight: &[usize]) -> Option<usize> {
         let token = message.pointer("/params/progressToken")?;
         let wants = |owner: &usize| {
@@ -126,7 +127,7 @@ impl Mock {
         in_flight.iter().copied().find(wants)
     }
 
-    /// What the server says first, before it is asked anything.
+    /// Returns the frames that the server sends before any request.
     pub fn open(&mut self) -> Vec<Value> {
         let said = |item| match item {
             Item::Say(frame) => Some(frame),
@@ -135,7 +136,7 @@ impl Mock {
         std::mem::take(&mut self.opening).into_iter().filter_map(said).collect()
     }
 
-    /// Takes a frame of the client, and gives what the server says to it.
+    /// Processes a frame of the client and returns the frames that the server sends.
     pub fn accept(&mut self, frame: &Value) -> Vec<Value> {
         match frame {
             Value::Array(messages) => messages.iter().flat_map(|message| self.accept(message)).collect(),
@@ -144,7 +145,7 @@ impl Mock {
         }
     }
 
-    /// What the client asked and answered differently than recorded, a sentence each.
+    /// Returns a sentence for each request or response of the client that differs from the recording.
     pub fn complaints(&self) -> &[String] {
         &self.complaints
     }
@@ -176,7 +177,7 @@ impl Mock {
         self.advance(running)
     }
 
-    /// The script for a message: one not used before, or else one that was.
+    /// Returns the script for a message, preferably one that was not used yet.
     fn find(&self, message: &Value) -> Option<usize> {
         let same = |script: &&(usize, &Script)| compare_messages(&script.1.message, message).is_ok();
         let all: Vec<(usize, &Script)> = self
@@ -188,7 +189,7 @@ impl Mock {
         let fresh = all.iter().filter(|(_, script)| !script.used).find(same);
         let found =
             fresh.or_else(|| all.iter().filter(|(_, script)| script.message.get("id").is_some()).find(same));
-        // A client says of itself what it likes.
+        // The description of the client may differ.
         let opening = || all.first().filter(|_| message.get("method") == Some(&json!("initialize")));
         found.or_else(opening).map(|(position, _)| *position)
     }
@@ -200,7 +201,7 @@ impl Mock {
         })
     }
 
-    /// A request that was not recorded; nothing follows from a notification that was not.
+    /// Responds to a request that was not recorded. An unrecorded notification is ignored.
     fn unknown(&mut self, message: &Value) -> Vec<Value> {
         let Some(id) = message.get("id") else { return Vec::new() };
         let method = message.get("method").and_then(Value::as_str).unwrap_or_default();
@@ -221,7 +222,7 @@ impl Mock {
             let known = known.into_iter().collect::<Vec<_>>().join(", ");
             (error_code::METHOD_NOT_FOUND, format!("the recording has no `{method}`; it has {known}"))
         };
-        // Clients ask this to find out whether a server is of the newest kind.
+        // Clients send this to detect the era of a server.
         if method != "server/discover" {
             self.complaints.push(format!("{}: {reason}", self.name));
         }
@@ -241,7 +242,7 @@ impl Mock {
         self.advance(running)
     }
 
-    /// Says what is to be said until the client has to answer.
+    /// Sends frames until a response of the client is needed.
     fn advance(&mut self, mut running: Running) -> Vec<Value> {
         let mut said = Vec::new();
         while let Some(item) = running.items.pop_front() {
@@ -264,7 +265,7 @@ impl Mock {
         said
     }
 
-    /// A recorded frame with the ids and tokens of this conversation; none when it would be about nothing here.
+    /// Returns a recorded frame with the ids and tokens of this conversation, or `None` if it refers to nothing here.
     fn say(&mut self, running: &mut Running, mut frame: Value) -> Option<Value> {
         let recorded = running.recorded.get("id");
         match (frame.get("id").cloned(), frame.get("method").is_some()) {
@@ -299,7 +300,7 @@ fn same_method(recorded: &Value, message: &Value) -> bool {
         && recorded.get("id").is_some() == message.get("id").is_some()
 }
 
-/// Holds the parameters of a message against those recorded, whatever their metadata.
+/// Compares the parameters of a message with the recorded ones, ignoring metadata.
 fn compare_messages(recorded: &Value, message: &Value) -> Result<(), Vec<String>> {
     let params = |message: &Value| {
         let mut params = message.get("params").cloned().unwrap_or_else(|| json!({}));
@@ -311,7 +312,7 @@ fn compare_messages(recorded: &Value, message: &Value) -> Result<(), Vec<String>
     compare(&params(recorded), &params(message), &mut Kept::new())
 }
 
-/// Holds an answer against the one recorded, whatever its id.
+/// Compares a response with the recorded one, ignoring its id.
 fn compare_answers(recorded: &Value, answer: &Value) -> Result<(), Vec<String>> {
     let without_id = |message: &Value| {
         let mut message = message.clone();
@@ -357,7 +358,7 @@ server: demo
 {"id":3,"method":"tools/call","params":{"name":"slow"}}
 "#;
 
-    /// Says frames to a mock of the recording; what it says is written below each.
+    /// Sends frames to a mock of the recording, and checks the frames that follow each.
     #[expect(clippy::needless_pass_by_value, reason = "an inline snapshot is made where it is checked")]
     fn check(said: &[&str], expected: Expect) {
         let transcript = Transcript::parse("t", RECORDING).unwrap();

@@ -1,11 +1,11 @@
-//! From the text of a file to the steps of a conversation.
+//! Parses the text of a transcript into steps.
 
 use super::{Frame, Order, StdioOnly, Step, Transcript, raw};
 use crate::{Error, Result};
 use bowline_types::Revision;
 use serde_json::{Value, json};
 
-/// What may be said before the first section.
+/// The known headers.
 const HEADERS: [&str; 5] = ["proves", "server", "revision", "capabilities", "transport"];
 
 pub(super) fn parse(name: String, text: &str) -> Result<Transcript> {
@@ -53,7 +53,7 @@ enum Section {
 struct Reader {
     transcript: Transcript,
     stage: Stage,
-    /// The frame being read: its line and its text so far.
+    /// The current frame: its line and its text so far.
     frame: Option<(usize, String)>,
 }
 
@@ -186,7 +186,7 @@ impl Reader {
     }
 }
 
-/// The revisions of a list, in which `legacy` stands for the four with a handshake.
+/// Parses a list of revisions, in which `legacy` means the four with a handshake.
 fn revisions(list: &str) -> Result<Vec<Revision>, String> {
     let mut found = Vec::new();
     for word in list.split([' ', ',']).filter(|word| !word.is_empty()) {
@@ -199,7 +199,7 @@ fn revisions(list: &str) -> Result<Vec<Revision>, String> {
     Ok(found)
 }
 
-/// `stdio (reason)`, or with revisions between the two.
+/// Parses `stdio (reason)`, with optional revisions in between.
 fn stdio_only(value: &str) -> Result<StdioOnly, String> {
     let parts = value.strip_prefix("stdio").and_then(|rest| rest.strip_suffix(')')?.split_once('('));
     let Some((list, reason)) = parts.filter(|(_, reason)| !reason.trim().is_empty()) else {

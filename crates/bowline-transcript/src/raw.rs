@@ -1,6 +1,6 @@
-//! Lines that are sent as they are written, bytes no editor would keep included.
+//! Parses lines of raw sections, which can contain arbitrary bytes.
 
-/// The bytes of one line of a raw section, with its line break unless it says otherwise.
+/// Returns the bytes of a line, including its line break unless the line excludes it.
 pub(super) fn bytes_of(line: &str) -> Result<Vec<u8>, String> {
     let (line, newline) = match line.strip_suffix("<no newline>") {
         Some(line) => (line, false),

@@ -1,4 +1,4 @@
-//! Writing a conversation down as it is held.
+//! Records a conversation.
 
 use super::Side;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use std::{
 
 type Mask = Box<dyn Fn(&mut Value) + Send>;
 
-/// Writes a transcript, frame by frame; what was said is in the file at once.
+/// Writes a transcript frame by frame. Each frame is in the file immediately.
 pub struct Recorder<W> {
     writer: W,
     mask: Mask,
@@ -36,7 +36,7 @@ impl Section {
 }
 
 impl<W: Write> Recorder<W> {
-    /// Begins a transcript of a conversation with this server.
+    /// Starts a transcript of a conversation with this server.
     pub fn new(mut writer: W, intent: &str, server: &str) -> io::Result<Self> {
         let line = |text: &str| text.replace(['\n', '\r'], " ");
         write!(writer, "{}\n\nserver: {}\n\n", line(intent), line(server))?;
@@ -44,17 +44,16 @@ impl<W: Write> Recorder<W> {
         Ok(Self { writer, mask: Box::new(|_| {}), section: None })
     }
 
-    /// Changes every frame before it is written, to keep secrets out of the file: `<masked>` in their place is taken for
-    /// anything when the transcript is run.
+    /// Sets a function that changes every frame before it is written, to remove secrets. Replace them by `<masked>`,
+    /// which matches anything when the transcript is run.
     pub fn mask(mut self, mask: impl Fn(&mut Value) + Send + 'static) -> Self {
         self.mask = Box::new(mask);
         self
     }
 
-    /// Writes one frame, which was said `at` this time since the beginning.
+    /// Writes one frame, which was sent at this time after the start.
     ///
-    /// What is no JSON is kept as raw bytes when the client said it; what a server prints besides its frames becomes
-    /// a comment.
+    /// Invalid JSON of the client is written as a raw section; invalid JSON of the server is written as a comment.
     pub fn frame(&mut self, side: Side, frame: &[u8], at: Duration) -> io::Result<()> {
         let frame = frame.trim_ascii();
         let read: Option<Value> = serde_json::from_slice(frame).ok();
@@ -80,7 +79,7 @@ impl<W: Write> Recorder<W> {
         escaped(masked.map_or(frame, str::as_bytes))
     }
 
-    /// A frame without its secrets; one that has none is left as it was said.
+    /// Returns the text of a frame without secrets. A frame without secrets is not changed.
     fn written(&self, frame: &[u8], value: &Value) -> String {
         let mut masked = value.clone();
         (self.mask)(&mut masked);
@@ -91,13 +90,13 @@ impl<W: Write> Recorder<W> {
     }
 }
 
-/// Bytes as a raw section writes them.
+/// Escapes bytes for a raw section.
 fn escaped(bytes: &[u8]) -> String {
     let mut text = String::new();
     for (position, byte) in bytes.iter().enumerate() {
         let special = matches!(byte, b'\\' | b'<') || position == 0 && matches!(byte, b'#' | b'-');
         if special || !(b' '..=b'~').contains(byte) {
-            // Writing to a text cannot fail.
+            // Writing to a string cannot fail.
             let _ = write!(text, "\\x{byte:02x}");
         } else {
             text.push(char::from(*byte));

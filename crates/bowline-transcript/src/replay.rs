@@ -147,7 +147,7 @@ pub(super) async fn replay(
     Ok(replay.found)
 }
 
-/// The methods of the client's requests, by id.
+/// Returns the methods of the client's requests, by id.
 fn methods(transcript: &Transcript) -> HashMap<String, String> {
     let named = |(side, _, message): (Side, &Frame, &Value)| {
         let method = message.get("method")?.as_str()?.to_owned();

@@ -1,4 +1,4 @@
-//! One line of the audit log.
+//! An entry of the audit log.
 
 use bowline_types::RawJson;
 use std::time::{Duration, SystemTime};
@@ -9,19 +9,19 @@ use crate::tree::{Layout, Tree};
 use crate::{DecidedBy, Digest};
 use bowline_text::rfc3339;
 
-/// The longest arguments that are written out.
+/// The maximum size of logged arguments.
 const MAX_ARGUMENTS: usize = 16 << 10;
-/// How many characters of the other texts are written; what is behind is left out.
+/// The maximum number of characters of other texts; the rest is cut off.
 const MAX_TEXT: usize = 2 << 10;
 
-/// What a line tells of.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// Something was allowed or refused.
     Decision,
-    /// A call that was allowed has ended.
+    /// An allowed call has ended.
     Call,
-    /// The definition of a tool was pinned, or found to be another.
+    /// A tool definition was pinned, or differs from its pin.
     Pin,
 }
 
@@ -35,16 +35,16 @@ impl Event {
     }
 }
 
-/// What is told in one line. Members that are `None` are left out of it.
+/// An entry of the audit log. Members that are `None` are omitted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// When.
+    /// The time.
     pub time: SystemTime,
-    /// What kind of line.
+    /// The kind of the entry.
     pub event: Event,
-    /// Joins the decision about a call and its end.
+    /// Connects the decision about a call with its end.
     pub id: Option<String>,
-    /// The name the client gave itself.
+    /// The name that the client reports.
     pub client: Option<String>,
     /// The authenticated user.
     pub principal: Option<String>,
@@ -54,24 +54,24 @@ pub struct Entry {
     pub method: String,
     /// The tool, prompt, URI or URL.
     pub name: Option<String>,
-    /// What was decided: `allow`, `deny`, `cancel`, `abandoned`.
+    /// The decision: `allow`, `deny`, `cancel` or `abandoned`.
     pub decision: Option<&'static str>,
     /// Who decided.
     pub by: Option<DecidedBy>,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
-    /// The arguments; the settings say what of them is written.
+    /// The arguments. The settings determine how they are logged.
     pub arguments: Option<RawJson>,
     /// How a call ended: `ok`, `tool error`, or the error.
     pub outcome: Option<String>,
-    /// How long it took.
+    /// The duration of the call.
     pub duration: Option<Duration>,
-    /// How large the result was.
+    /// The size of the result.
     pub bytes: Option<u64>,
 }
 
 impl Entry {
-    /// An entry with nothing but what every one has.
+    /// Creates an entry with the required members.
     pub fn new(time: SystemTime, event: Event, server: impl Into<String>, method: impl Into<String>) -> Self {
         Self {
             time,
@@ -92,7 +92,7 @@ impl Entry {
         }
     }
 
-    /// How much memory it holds on to.
+    /// Returns the approximate memory use in bytes.
     pub(super) fn weight(&self) -> usize {
         let texts = [&self.id, &self.client, &self.principal, &self.name, &self.reason, &self.outcome];
         let texts = texts.into_iter().flatten().chain([&self.server, &self.method]);
@@ -100,7 +100,7 @@ impl Entry {
         size_of::<Self>() + arguments + texts.map(String::len).sum::<usize>()
     }
 
-    /// The line, with its end.
+    /// Formats the entry as one line, including the line break.
     pub(super) fn to_line(&self, redactor: &Redactor, arguments: AuditArguments) -> String {
         let text = |text: &str| {
             let mut text = redactor.text(text);

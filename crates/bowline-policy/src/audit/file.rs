@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{create_private_folder, private};
 
-/// A file that several processes append to.
+/// A log file that several processes append to.
 #[derive(Debug)]
 pub(super) struct LogFile {
     path: PathBuf,
@@ -20,7 +20,7 @@ impl LogFile {
         Self { path, max_bytes, keep }
     }
 
-    /// Appends whole lines. The file is opened each time, because another process may have set it aside.
+    /// Appends complete lines. Opens the file each time, because another process may have rotated it.
     pub(super) fn append(&self, lines: &str) -> io::Result<()> {
         let lock = private(OpenOptions::new().write(true).create(true)).open(self.beside(".", ".lock"))?;
         lock.lock()?;
@@ -30,19 +30,19 @@ impl LogFile {
         if length > 0 && length.saturating_add(new) > self.max_bytes {
             drop(file);
             if let Err(error) = self.rotate() {
-                // A log that grows is better than one that ends.
+                // If rotation fails, keep writing to the same file.
                 tracing::warn!(%error, path = %self.path.display(), "cannot rotate the audit log");
             }
             file = self.open()?;
         }
         if file.metadata()?.len() > 0 && !ends_with_line(&mut file)? {
-            // Someone was stopped in the middle of a line; it stays alone.
+            // A process was stopped in the middle of a line; terminate that line.
             file.write_all(b"\n")?;
         }
         file.write_all(lines.as_bytes())
     }
 
-    /// Checks that lines can be written.
+    /// Checks that the file is writable.
     pub(super) fn check(&self) -> io::Result<()> {
         if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             create_private_folder(folder)?;

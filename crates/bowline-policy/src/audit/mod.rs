@@ -1,9 +1,9 @@
 //! The audit log: every decision and every call, one JSON line each.
 //!
-//! Writing never holds up a call: entries go into a bounded queue, and one thread writes them. When the queue is full an
-//! entry is dropped and counted, and the count is written as soon as there is room. Several processes may share a file:
-//! they take turns by a lock (`.name.lock` beside it), so no line is torn and no rotation loses one. Dropping the last
-//! handle writes what is queued.
+//! Writing never blocks a call: entries go into a bounded queue, and one thread writes them. If the queue is full, an
+//! entry is dropped, and the number of dropped entries is logged as soon as there is space. Several processes can share
+//! a file. They use a lock file (`.name.lock` beside it), so no line is torn and rotation loses none. Dropping the last
+//! handle writes the queued entries.
 //!
 //! ```
 //! use bowline_policy::audit::{Audit, AuditSettings, Entry, Event};

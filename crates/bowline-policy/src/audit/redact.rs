@@ -7,13 +7,13 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 const MASK: &str = "***";
 
-/// What is shorter occurs everywhere.
+/// Shorter values would match unrelated text.
 const SHORTEST: usize = 4;
 
-/// Replaces secrets: known values wherever they occur, and whatever stands under a name for secrets. Cloning shares.
+/// Replaces secrets: known values everywhere, and all values whose name indicates a secret. Clones share their state.
 #[derive(Clone, Default)]
 pub(super) struct Redactor {
-    /// Longest first: a secret that contains another one has to be looked for before it.
+    /// Longest first, because a secret may contain a shorter one.
     secrets: Arc<RwLock<Vec<String>>>,
 }
 
@@ -24,7 +24,7 @@ impl Redactor {
         redactor
     }
 
-    /// Replaces these from now on, too.
+    /// Adds secrets to replace.
     pub(super) fn learn(&self, secrets: impl IntoIterator<Item = String>) {
         let mut known = self.secrets.write().unwrap_or_else(PoisonError::into_inner);
         known.extend(secrets.into_iter().filter(|secret| secret.chars().count() >= SHORTEST));
@@ -46,7 +46,7 @@ impl Redactor {
         text
     }
 
-    /// A name that may be a URI: user and password, and parameters named like secrets, are replaced too.
+    /// Redacts a name that may be a URI: also its user, password, and parameters with names of secrets.
     pub(super) fn uri(&self, text: &str) -> String {
         let text = self.text(text);
         let Some(parts) = UrlParts::split(&text) else { return text };
@@ -69,7 +69,7 @@ impl Redactor {
             Tree::Number(text) if self.known().iter().any(|secret| text.contains(secret)) => mask(),
             Tree::Null | Tree::Bool(_) | Tree::Number(_) => tree,
             Tree::String(text) => Tree::String(self.text(&text)),
-            // A secret may be written in it in a way that is not recognized.
+            // An unparsed value could contain a secret in an unrecognized form.
             Tree::Unread(_) => mask(),
             Tree::List(items) => Tree::List(items.into_iter().map(|item| self.tree(item)).collect()),
             Tree::Object(members) => {

@@ -3,21 +3,21 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// What of the arguments is written.
+/// How arguments are logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AuditArguments {
-    /// Their digest: whether two calls had the same arguments can be seen, but not which. Arguments with few possible
-    /// values can be guessed from it.
+    /// As a digest, which shows whether two calls had the same arguments. Arguments with few possible values can be
+    /// guessed from it.
     #[default]
     Digest,
-    /// The arguments, without secrets. Those of more than 16 KiB by their digest.
+    /// Without secrets. Arguments of more than 16 KiB are logged as a digest.
     Redacted,
-    /// Nothing.
+    /// Not at all.
     Omitted,
 }
 
-/// Where and how the audit log is kept.
+/// Settings of the audit log.
 #[derive(Clone)]
 #[must_use = "it does nothing until it is used"]
 pub struct AuditSettings {
@@ -31,7 +31,8 @@ pub struct AuditSettings {
 }
 
 impl AuditSettings {
-    /// A log in this file: 10 MiB before it is rotated, five old ones kept, digests of arguments, 1024 entries queued.
+    /// Creates settings for a log in this file. Defaults: rotation at 10 MiB, five rotated files, digests of arguments,
+    /// a queue of 1024 entries.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
@@ -44,38 +45,39 @@ impl AuditSettings {
         }
     }
 
-    /// From which size on the file is set aside as `name.1`.
+    /// Sets the size at which the file is renamed to `name.1`.
     pub fn max_bytes(mut self, max_bytes: u64) -> Self {
         self.max_bytes = max_bytes;
         self
     }
 
-    /// How many files are kept that were set aside.
+    /// Sets the number of rotated files to keep.
     pub fn keep(mut self, keep: usize) -> Self {
         self.keep = keep;
         self
     }
 
-    /// What of the arguments is written.
+    /// Sets how arguments are logged.
     pub fn arguments(mut self, arguments: AuditArguments) -> Self {
         self.arguments = arguments;
         self
     }
 
-    /// A value that is never written, wherever it occurs. Those of fewer than four characters are ignored: they occur
-    /// everywhere. Encodings of it, such as Base64, are not recognized.
+    /// Adds a value that is never logged. Values shorter than four characters are ignored, because they would match
+    /// unrelated text. Encoded forms, such as Base64, are not recognized.
     pub fn secret(mut self, secret: impl Into<String>) -> Self {
         self.secrets.push(secret.into());
         self
     }
 
-    /// Whether nothing may be allowed that cannot be written down. Default: it may, and what is lost is counted.
+    /// Sets whether calls are refused if they cannot be logged. Default: they are allowed, and lost entries are
+    /// counted.
     pub fn required(mut self, required: bool) -> Self {
         self.required = required;
         self
     }
 
-    /// How many entries wait before some are dropped; at least one.
+    /// Sets the length of the queue, at least one. Further entries are dropped.
     pub fn queue(mut self, queue: usize) -> Self {
         self.queue = queue.max(1);
         self

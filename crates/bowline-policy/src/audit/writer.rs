@@ -1,4 +1,4 @@
-//! The queue and the thread behind the audit log.
+//! The queue and the writer thread of the audit log.
 
 use std::fmt;
 use std::io;
@@ -16,16 +16,17 @@ use super::redact::Redactor;
 use super::settings::{AuditArguments, AuditSettings};
 use bowline_text::rfc3339;
 
-/// How much memory queued entries may hold on to.
+/// The maximum memory use of queued entries.
 const MAX_QUEUED_BYTES: usize = 16 << 20;
-/// How long a decision waits for room in the queue.
+/// The maximum time that a decision waits for space in the queue.
 const MAX_WAIT: Duration = Duration::from_secs(5);
-/// From which weight on an entry is turned into its line before it is queued: a line is short, however large the arguments.
+/// Entries above this size are formatted before they are queued, because a line is short even if the arguments are
+/// large.
 const HEAVY: usize = 16 << 10;
-/// How much is written at once.
+/// The number of bytes per write.
 const BATCH_BYTES: usize = 64 << 10;
 
-/// The audit log. Cloning shares it; the last one dropped writes what is queued.
+/// The audit log. Clones share it. Dropping the last clone writes the queued entries.
 #[derive(Clone)]
 pub struct Audit(Arc<Inner>);
 
@@ -43,15 +44,15 @@ struct Inner {
 #[derive(Default)]
 struct Load {
     bytes: AtomicUsize,
-    /// How many entries are queued.
+    /// The number of queued entries.
     waiting: AtomicUsize,
-    /// Whether the last lines could not be written.
+    /// Whether the last write failed.
     fails: AtomicBool,
-    /// Wakes who waits for room.
+    /// Wakes tasks that wait for space.
     written: Notify,
-    /// All that were dropped.
+    /// The number of dropped entries.
     dropped: AtomicU64,
-    /// Those that no line tells of yet.
+    /// The number of dropped entries that are not logged yet.
     untold: AtomicU64,
 }
 
@@ -68,7 +69,7 @@ impl Load {
 
 enum Message {
     Entry(Box<Entry>),
-    /// An entry as it is written.
+    /// A formatted entry.
     Line {
         time: SystemTime,
         line: String,
@@ -77,7 +78,7 @@ enum Message {
 }
 
 impl Message {
-    /// How much memory it holds on to.
+    /// Returns the approximate memory use in bytes.
     fn weight(&self) -> usize {
         match self {
             Self::Entry(entry) => entry.weight(),
@@ -88,7 +89,7 @@ impl Message {
 }
 
 impl Audit {
-    /// Opens the log and starts its thread. Fails when the file cannot be written.
+    /// Opens the log and starts its thread. Fails if the file is not writable.
     pub fn open(settings: AuditSettings) -> io::Result<Self> {
         let AuditSettings { path, max_bytes, keep, arguments, secrets, queue, required } = settings;
         let file = LogFile::new(path.clone(), max_bytes, keep);
@@ -109,7 +110,7 @@ impl Audit {
         Ok(Self(Arc::new(Inner { path, redactor, arguments, required, capacity, queue, load, thread })))
     }
 
-    /// Queues an entry, or drops and counts it when too many are queued. Never blocks.
+    /// Queues an entry. If the queue is full, drops and counts it. Never blocks.
     pub fn write(&self, entry: Entry) {
         let message = if entry.weight() > HEAVY {
             let line = entry.to_line(&self.0.redactor, self.0.arguments);
@@ -121,7 +122,7 @@ impl Audit {
         let load = &self.0.load;
         let queued = load.bytes.fetch_add(weight, Ordering::Relaxed);
         let sent = match &self.0.queue {
-            // One entry always fits, however large.
+            // A single entry is always accepted, regardless of its size.
             Some(queue) if queued == 0 || queued.saturating_add(weight) <= MAX_QUEUED_BYTES => {
                 load.waiting.fetch_add(1, Ordering::Relaxed);
                 queue.try_send(message).inspect_err(|_| load.take_one())
@@ -134,9 +135,8 @@ impl Audit {
         }
     }
 
-    /// Waits until what is decided next can be written down: until less than half of the queue is in use. Fails with the
-    /// reason when that takes too long or the file could not be written, and [`AuditSettings::required`] says that nothing
-    /// may be allowed then.
+    /// Waits until the next decision can be logged, that is until less than half of the queue is used. If
+    /// [`AuditSettings::required`] is set, fails if that takes too long or the file cannot be written.
     pub async fn ready(&self) -> Result<(), String> {
         let has_space = self.wait_for_space(MAX_WAIT).await;
         if !self.0.required {
@@ -173,23 +173,23 @@ impl Audit {
         tokio::time::timeout(timeout, freed).await.is_ok()
     }
 
-    /// Never writes these values from now on, as those that [`AuditSettings::secret`] names.
+    /// Adds values that are never logged, like [`AuditSettings::secret`].
     pub fn hide(&self, secrets: impl IntoIterator<Item = String>) {
         self.0.redactor.learn(secrets);
     }
 
-    /// Waits until all that was queued before is written. Blocks.
+    /// Waits until all queued entries are written. Blocks.
     pub fn flush(&self) {
         let (done, waiting) = mpsc::sync_channel(1);
         if let Some(queue) = &self.0.queue
             && queue.send(Message::Flush(done)).is_ok()
         {
-            // The thread ends only when the queue does, so an answer comes.
+            // The thread runs until the queue is closed, so it responds.
             let _ = waiting.recv();
         }
     }
 
-    /// How many entries were dropped, because too many were queued or the file could not be written.
+    /// Returns the number of dropped entries: the queue was full, or the file could not be written.
     pub fn dropped(&self) -> u64 {
         self.0.load.dropped.load(Ordering::Relaxed)
     }
@@ -207,7 +207,7 @@ impl fmt::Debug for Audit {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // The thread writes what is left and ends when the queue is closed.
+        // When the queue is closed, the thread writes the remaining entries and ends.
         self.queue = None;
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
@@ -221,7 +221,7 @@ struct Writer {
     redactor: Redactor,
     arguments: AuditArguments,
     load: Arc<Load>,
-    /// The time of the last entry, for lines that tell of what was dropped.
+    /// The time of the last entry, for lines about dropped entries.
     last: SystemTime,
 }
 
@@ -251,7 +251,7 @@ impl Writer {
             self.append(&text, count);
             self.load.written.notify_waiters();
             for done in waiting {
-                // Whoever waited may have given up.
+                // The receiver may be gone.
                 let _ = done.send(());
             }
         }
@@ -406,7 +406,7 @@ mod tests {
         let folder = Folder::new("audit-full");
         let path = folder.join("audit.jsonl");
         let audit = Audit::open(AuditSettings::new(&path).queue(1)).unwrap();
-        // Another process holds the lock, so the thread cannot get on.
+        // Another process holds the lock, so the thread cannot write.
         let lock = fs::File::options().write(true).open(folder.join(".audit.jsonl.lock")).unwrap();
         lock.lock().unwrap();
         let mut count = 0;

@@ -13,8 +13,8 @@ use crate::rule::Effect;
 use crate::rules::{Action, DecidedBy, Request};
 
 impl Guard {
-    /// Decides whether a tool may be called: whether it is what it was, what the policy says, what was answered before,
-    /// and what is answered now.
+    /// Decides whether a tool may be called: compares it with its pin, then applies the policy and stored answers, and
+    /// asks if necessary.
     ///
     /// Dropping the future withdraws the question.
     pub async fn check(&self, call: &CallFacts<'_>) -> Result<Permit, Refusal> {
@@ -27,10 +27,10 @@ impl Guard {
         }
     }
 
-    /// Decides whether a resource may be read ([`Action::Read`], by its URI), a prompt be fetched ([`Action::Prompt`], by
-    /// its name) or a custom method be called ([`Action::Call`], by its name). The other actions are refused here.
+    /// Decides whether a resource may be read ([`Action::Read`], by its URI), a prompt fetched ([`Action::Prompt`], by
+    /// its name) or a custom method called ([`Action::Call`], by its name). Other actions are refused.
     ///
-    /// To rules, a custom method is a tool of its name that gives no hints, so it may change things.
+    /// Rules treat a custom method as a tool without annotations, so it may change things.
     pub async fn access(&self, facts: &Facts<'_>, action: Action, name: &str) -> Result<Permit, Refusal> {
         self.audit_ready(facts, action, name).await?;
         let trail = Trail::begin(self, facts, action, name, None);
@@ -56,12 +56,12 @@ impl Guard {
         }
     }
 
-    /// Waits until the audit log can take the decision, and refuses what it cannot hold if it has to.
+    /// Waits until the audit log can record the decision. Refuses the action if the log is required and cannot.
     async fn audit_ready(&self, facts: &Facts<'_>, action: Action, name: &str) -> Result<(), Refusal> {
         let Some(audit) = &self.audit else { return Ok(()) };
         match audit.ready().await {
             Ok(()) => Ok(()),
-            // The refusal is a line too, which finds out whether the log can be written again.
+            // The refusal is logged too, which shows whether the log is writable again.
             Err(reason) => {
                 let refusal = Refusal::new(RefusalKind::Limited, DecidedBy::Check, reason);
                 Err(Trail::begin(self, facts, action, name, None).refused(refusal))
@@ -69,10 +69,10 @@ impl Guard {
         }
     }
 
-    /// Takes note of the tools a server lists. Those of a server that is met for the first time are pinned; what differs
-    /// from the pins of a known one is told, in the logs too, and new tools are dealt with as set up.
+    /// Checks the tools that a server lists. The tools of a new server are pinned. For a known server, returns and logs
+    /// the differences from its pins, and handles new tools as configured.
     ///
-    /// Call it whenever the list was read, with all its pages, before tools of it are called.
+    /// Call this after every complete read of the list, before its tools are called.
     pub async fn listed(
         &self,
         facts: &Facts<'_>,
@@ -81,7 +81,7 @@ impl Guard {
         let Some(pins) = &self.pins else { return Ok(Vec::new()) };
         let key = PinKey::of(facts);
         let server = facts.server;
-        // Another process may have met the server before.
+        // Another process may have pinned the server in the meantime.
         refresh(pins).await?;
         let first = !pins.contains_server(&key);
         let differences = if first { Vec::new() } else { pins.compare(&key, definitions) };
@@ -107,7 +107,7 @@ impl Guard {
             arguments: Some(arguments),
             ..request(facts, Action::Call, definition.name())
         });
-        // What is denied anyway needs no one to look at how it changed.
+        // A denied tool needs no review of its changes.
         if decision.effect != Effect::Deny {
             self.check_pin(facts, definition).await?;
         }
@@ -116,7 +116,7 @@ impl Guard {
             arguments: decision.by_arguments.then(|| Digest::of(arguments)),
             ..topic(facts, Action::Call, Some(definition.name()))
         };
-        // An answer about more than one tool settles what no rule decides. A rule that asks still asks.
+        // An answer that covers more than one tool applies where no rule decides. A rule that asks still asks.
         let wider: &[Covers] = match (decision.by, definition.claims_read_only()) {
             (DecidedBy::Default, true) => &[Covers::ReadOnlyTools, Covers::Server],
             (DecidedBy::Default, false) => &[Covers::Server],
@@ -136,7 +136,7 @@ impl Guard {
         .await
     }
 
-    /// A tool that is not what it was is not called before someone has seen the difference.
+    /// Checks the pin of a tool. A changed tool is not called before the user has seen the changes.
     async fn check_pin(&self, facts: &Facts<'_>, definition: &Definition) -> Result<(), Refusal> {
         let Some(pins) = &self.pins else { return Ok(()) };
         let (server, tool, key) = (facts.server, definition.name(), PinKey::of(facts));
@@ -145,7 +145,7 @@ impl Guard {
         }
         let lock = self.question_lock(Action::Call, server, tool);
         let _lock = lock.lock().await;
-        // Another process, or whoever had the turn before, may have accepted it.
+        // Another process or task may have accepted it in the meantime.
         refresh(pins).await?;
         let mut status = pins.status(&key, definition);
         if status == PinStatus::New {

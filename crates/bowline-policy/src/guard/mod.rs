@@ -26,52 +26,52 @@ use bowline_client::Opener;
 pub use permit::{Ended, Permit, Refusal, RefusalKind};
 pub use question::Sampling;
 
-/// Where the guard has the time from.
+/// The clock of the guard.
 pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
-/// On whose behalf, with which server, and where.
+/// The context of an action: the caller, the server and the project.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Facts<'a> {
-    /// The server, by the name the user gave it.
+    /// The server, by its configured name.
     pub server: &'a str,
-    /// Whether the user trusts it.
+    /// Whether the user trusts the server.
     pub trust: Trust,
-    /// On whose behalf.
+    /// The caller.
     pub caller: Caller<'a>,
-    /// The project, where there is one; usually the path of its folder.
+    /// The project, if there is one; usually its path.
     pub project: Option<&'a str>,
-    /// What the server is: a digest of its command line or URL. Pins belong to it rather than to the name, which two
-    /// configurations may use for different servers. Without it they belong to the name.
+    /// The identity of the server: a digest of its command line or URL. Pins belong to it rather than to the name,
+    /// which two configurations can use for different servers. Without it they belong to the name.
     pub identity: Option<&'a str>,
-    /// Who answers questions about this, instead of the guard's own gate.
+    /// The gate for questions about this action, instead of the guard's own.
     pub gate: Option<&'a dyn Gate>,
 }
 
-/// A call that is about to be made.
+/// A call to decide about.
 #[derive(Clone, Copy, Debug)]
 pub struct CallFacts<'a> {
-    /// On whose behalf, with which server, and where.
+    /// The context.
     pub facts: Facts<'a>,
-    /// The tool as its server lists it now.
+    /// The current definition of the tool.
     pub definition: &'a Definition,
-    /// The arguments as they will be sent.
+    /// The arguments that will be sent.
     pub arguments: &'a RawJson,
 }
 
-/// What happens with tools that a known server did not have when it was first met.
+/// What happens with new tools of a known server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NewTools {
     /// They are pinned.
     Accept,
-    /// They are pinned, and told in the logs.
+    /// They are pinned and logged.
     #[default]
     Report,
-    /// They are not pinned before someone was asked.
+    /// They are pinned after the user was asked.
     Ask,
 }
 
-/// Decides whether something may happen, and asks where it has to.
+/// Decides whether an action is allowed, and asks the user if necessary.
 ///
 /// ```
 /// use bowline_policy::{CallFacts, Definition, Facts, Guard, Policy, Rule};
@@ -97,16 +97,16 @@ pub struct Guard {
     audit: Option<Audit>,
     opener: Option<Arc<dyn Opener>>,
     clock: Clock,
-    /// Those who would ask the same wait for the first of them.
+    /// Concurrent identical questions wait for the first of them.
     question_locks: Mutex<HashMap<QuestionKey, Weak<tokio::sync::Mutex<()>>>>,
-    /// Set when nobody is to be asked any more.
+    /// Set when no more questions may be asked.
     withdrawn: watch::Sender<bool>,
 }
 
 type QuestionKey = (Action, String, String);
 
 impl Guard {
-    /// A guard to be set up.
+    /// Returns a builder.
     pub fn builder() -> GuardBuilder {
         GuardBuilder {
             policy: Policy::default(),
@@ -121,22 +121,22 @@ impl Guard {
         }
     }
 
-    /// Puts another policy in the place of the one that holds. What was decided stays decided.
+    /// Replaces the policy. Earlier decisions stay valid.
     pub fn set_policy(&self, policy: Policy) {
         *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
     }
 
-    /// Withdraws the questions that are open, and asks none from now on: they count as not answered.
+    /// Withdraws open questions and asks no more. They count as not answered.
     pub fn withdraw_questions(&self) {
         self.withdrawn.send_replace(true);
     }
 
-    /// How many questions of a server were declined because it caused too many.
+    /// Returns the number of questions of a server that were declined because of the limit.
     pub fn declined_questions(&self, server: &str) -> u64 {
         self.questions.declined(server)
     }
 
-    /// Where decisions and calls are written, if anywhere.
+    /// Returns the audit log, if there is one.
     pub fn audit(&self) -> Option<&Audit> {
         self.audit.as_ref()
     }
@@ -149,7 +149,7 @@ impl Guard {
         (self.clock)()
     }
 
-    /// The lock that those who would ask the same share.
+    /// Returns the lock that identical questions share.
     fn question_lock(&self, action: Action, server: &str, name: &str) -> Arc<tokio::sync::Mutex<()>> {
         let mut question_locks = self.question_locks.lock().unwrap_or_else(PoisonError::into_inner);
         question_locks.retain(|_, lock| lock.strong_count() > 0);
@@ -175,7 +175,7 @@ impl fmt::Debug for Guard {
     }
 }
 
-/// Sets a [`Guard`] up.
+/// Configures a [`Guard`].
 #[must_use = "it does nothing until it is built"]
 pub struct GuardBuilder {
     policy: Policy,
@@ -190,61 +190,61 @@ pub struct GuardBuilder {
 }
 
 impl GuardBuilder {
-    /// The rules; without it, the defaults alone.
+    /// Sets the rules. Default: none.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Where questions go; without it, [nowhere](Headless).
+    /// Sets the gate for questions. Default: [`Headless`].
     pub fn gate(mut self, gate: impl Gate + 'static) -> Self {
         self.gate = Arc::new(gate);
         self
     }
 
-    /// Where answers are kept; without it, in memory.
+    /// Sets the store of answers. Default: in memory.
     pub fn answers(mut self, answers: Answers) -> Self {
         self.answers = answers;
         self
     }
 
-    /// Where definitions are pinned; without it, changes are not noticed.
+    /// Sets the store of pins. Default: none, so changes of definitions are not detected.
     pub fn pins(mut self, pins: Pins) -> Self {
         self.pins = Some(pins);
         self
     }
 
-    /// What happens with new tools of known servers.
+    /// Sets what happens with new tools of known servers.
     pub fn new_tools(mut self, new_tools: NewTools) -> Self {
         self.new_tools = new_tools;
         self
     }
 
-    /// How many questions of one server may be unanswered.
+    /// Sets the limit on unanswered questions of one server.
     pub fn question_limit(mut self, limit: QuestionLimit) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Where decisions and calls are written; without it, nowhere.
+    /// Sets the audit log. Default: none.
     pub fn audit(mut self, audit: Audit) -> Self {
         self.audit = Some(audit);
         self
     }
 
-    /// What opens pages after the user has agreed; without it, the gate has shown them, and that is all.
+    /// Sets what opens URLs after consent. Default: they are not opened, only shown by the gate.
     pub fn opener(mut self, opener: impl Opener + 'static) -> Self {
         self.opener = Some(Arc::new(opener));
         self
     }
 
-    /// Where the time comes from; without it, from the system.
+    /// Sets the clock. Default: the system clock.
     pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// The guard.
+    /// Builds the guard.
     pub fn build(self) -> Guard {
         Guard {
             policy: RwLock::new(Arc::new(self.policy)),

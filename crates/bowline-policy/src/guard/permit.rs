@@ -12,20 +12,21 @@ use crate::store::StoreError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ended {
-    /// With a result.
+    /// A result.
     Completed,
-    /// With a result that says the tool failed.
+    /// A result with `isError`.
     ToolFailed,
-    /// With an error.
+    /// An error.
     Failed {
-        /// The code.
+        /// The error code.
         code: i64,
-        /// What it says.
+        /// The error message.
         message: String,
     },
 }
 
-/// The permission for one call. Say how the call ended; a permit that is dropped tells the audit log that nobody knows.
+/// The permission for one call. Report the end of the call with [`finish`](Self::finish); otherwise the audit log says
+/// that the outcome is unknown.
 #[must_use = "finish the permit to record the end of the call"]
 pub struct Permit {
     by: DecidedBy,
@@ -57,17 +58,17 @@ impl Permit {
         Self { by, reason, end }
     }
 
-    /// Who decided.
+    /// Returns who decided.
     pub fn by(&self) -> DecidedBy {
         self.by
     }
 
-    /// Why it is permitted.
+    /// Returns the reason of the permission.
     pub fn reason(&self) -> &str {
         &self.reason
     }
 
-    /// Tells how the call ended, and how many bytes its result had.
+    /// Reports how the call ended, and the size of its result in bytes.
     pub fn finish(mut self, ended: Ended, bytes: u64) {
         let outcome = match ended {
             Ended::Completed => "ok".to_owned(),
@@ -104,24 +105,24 @@ impl fmt::Debug for Permit {
     }
 }
 
-/// In which way something was refused.
+/// The kind of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RefusalKind {
-    /// By a rule, or by an answer given before.
+    /// Denied by a rule or a stored answer.
     Denied,
-    /// By whoever was asked.
+    /// Declined by the user.
     Declined,
     /// Nobody answered.
     Cancelled,
-    /// The question was handed to the caller, and nothing is decided yet.
+    /// The question was passed to the caller, and nothing is decided yet.
     Deferred,
     /// The server has caused too many questions.
     Limited,
-    /// What came is not safe to act on, or the files of answers or pins cannot be used.
+    /// The request is not safe, or the files of answers or pins cannot be used.
     Unsafe,
 }
 
-/// Why something may not happen. Its text may be shown to a model.
+/// The reason why an action is not allowed. Its text may be shown to a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     kind: RefusalKind,
@@ -138,17 +139,17 @@ impl Refusal {
         Self::new(RefusalKind::Unsafe, DecidedBy::Check, error.to_string())
     }
 
-    /// In which way.
+    /// Returns the kind of the refusal.
     pub fn kind(&self) -> RefusalKind {
         self.kind
     }
 
-    /// Who decided.
+    /// Returns who decided.
     pub fn by(&self) -> DecidedBy {
         self.by
     }
 
-    /// Why.
+    /// Returns the reason.
     pub fn reason(&self) -> &str {
         &self.reason
     }

@@ -17,22 +17,22 @@ use crate::rules::{Action, DecidedBy};
 use bowline_client::ShownUrl;
 use bowline_text::asks_for_secret;
 
-/// More fields than anyone would fill in.
+/// The maximum number of fields of a form.
 const MAX_FIELDS: usize = 100;
 
-/// The permission to ask the model.
+/// The permission to send a request to a model.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use = "what the model is asked may have been edited"]
 #[non_exhaustive]
 pub struct Sampling {
-    /// What to ask it: what the server sent, or what the user made of it.
+    /// The request, as the server sent it or as the user changed it.
     pub request: CreateMessageParams,
-    /// Whether the user, who looked at this request alone, is to look at the answer too.
+    /// Whether the user must also review the response, because they reviewed only this request.
     review: bool,
 }
 
 impl Guard {
-    /// Decides whether a server may have the model asked.
+    /// Decides whether a server may send a request to a model.
     pub async fn sample(&self, facts: &Facts<'_>, asked: CreateMessageParams) -> Result<Sampling, Refusal> {
         let trail = Trail::begin(self, facts, Action::Sample, "", None);
         let decision = self.policy().decide(&request(facts, Action::Sample, ""));
@@ -62,7 +62,7 @@ impl Guard {
         }
     }
 
-    /// Decides whether a server may have the model's answer, and which.
+    /// Decides whether the response of the model may be sent to the server, and returns it.
     pub async fn sampled(
         &self,
         facts: &Facts<'_>,
@@ -95,10 +95,10 @@ impl Guard {
         }
     }
 
-    /// Puts a server's question to the user. Who says no, or is not asked because of a rule or a limit, declines; what
-    /// is not safe to show is refused.
+    /// Passes a question of a server to the user. Returns a decline if the user declines, or if a rule or limit
+    /// prevents the question. Refuses a question that is not safe to show.
     ///
-    /// A rule that allows does not answer in the user's place: only the user can.
+    /// A rule that allows cannot answer: only the user can.
     pub async fn elicit(&self, facts: &Facts<'_>, asked: ElicitParams) -> Result<ElicitResult, Refusal> {
         let (trail, answer) = match asked {
             ElicitParams::Form(form) => {
@@ -123,7 +123,7 @@ impl Guard {
         }
     }
 
-    /// Decides whether a server may learn the roots.
+    /// Decides whether the roots may be sent to a server.
     pub async fn roots(&self, facts: &Facts<'_>, roots: &[Root]) -> Result<(), Refusal> {
         let trail = Trail::begin(self, facts, Action::Roots, "", None);
         let decision = self.policy().decide(&request(facts, Action::Roots, ""));
@@ -141,8 +141,8 @@ impl Guard {
         }
     }
 
-    /// Decides whether a server may learn the roots that were configured for it where nobody can be asked. That they are
-    /// configured for it is consent enough, unless a rule denies or asks.
+    /// Decides whether configured roots may be sent to a server if nobody can be asked. The configuration counts as
+    /// consent, unless a rule denies or asks.
     pub fn disclose(&self, facts: &Facts<'_>, roots: &[Root]) -> Result<(), Refusal> {
         let trail = Trail::begin(self, facts, Action::Roots, "", None);
         let decision = self.policy().decide(&request(facts, Action::Roots, ""));
@@ -162,8 +162,8 @@ impl Guard {
         }
     }
 
-    /// Decides whether a server's question may go to whoever made the call, whose own host asks its user: not what a rule
-    /// denies, and nothing that is not safe to show.
+    /// Decides whether a question of a server may be forwarded to the caller, whose host asks its user. Refuses what a
+    /// rule denies and what is not safe to show.
     pub fn forward(&self, facts: &Facts<'_>, asked: &InputRequest) -> Result<(), Refusal> {
         let (action, name) = match asked {
             InputRequest::Elicit(ElicitParams::Form(_)) => (Action::Form, ""),
@@ -234,7 +234,7 @@ impl Guard {
         match opener.open(&url).await {
             Ok(()) => Ok((ElicitResult::consent(), "the page was opened")),
             Err(error) => {
-                // Whoever waits for the visit must not take it for done.
+                // Do not report success for a page that was not opened.
                 tracing::warn!(%error, url = %url, "the page could not be opened");
                 let reason = format!("the page could not be opened: {error}");
                 Err(Refusal::new(RefusalKind::Cancelled, DecidedBy::Check, reason))
@@ -242,14 +242,14 @@ impl Guard {
         }
     }
 
-    /// A page that is safe to show, and that no rule denies under the one name that all ways of writing it share.
+    /// Checks that a page is safe to show, and that no rule denies its URL in any spelling.
     fn check_page(&self, facts: &Facts<'_>, page: &ElicitUrlParams) -> Result<ShownUrl, Refusal> {
         let url = ShownUrl::parse(&page.url).map_err(|error| not_safe(error.to_string()))?;
         self.refuse_denied(facts, Action::Visit, &url.normalized())?;
         Ok(url)
     }
 
-    /// Why a resource must not be read, if a rule denies it. Nobody is asked, and nothing is written to the audit log.
+    /// Returns why a resource must not be read, if a rule denies it. Does not ask, and does not write to the audit log.
     pub fn denied_reading(&self, facts: &Facts<'_>, uri: &str) -> Option<Refusal> {
         self.refuse_denied(facts, Action::Read, uri).err()
     }
@@ -279,7 +279,7 @@ fn is_for_secret(name: &str, field: &PrimitiveSchema) -> bool {
     let (title, format) = match field {
         PrimitiveSchema::String(schema) => (schema.title.as_deref(), schema.format.as_ref()),
         PrimitiveSchema::Number(schema) => (schema.title.as_deref(), None),
-        // What is chosen from a list is none.
+        // A choice from a list is not a secret.
         PrimitiveSchema::Boolean(_)
         | PrimitiveSchema::Enum(_)
         | PrimitiveSchema::MultiSelect(_)
@@ -296,7 +296,7 @@ fn not_safe(reason: String) -> Refusal {
     Refusal::new(RefusalKind::Unsafe, DecidedBy::Check, reason)
 }
 
-/// The gate answered another question than it was asked.
+/// The gate returned an answer for another kind of question.
 fn misfit() -> Refusal {
     not_safe("the approval does not match the question".to_owned())
 }

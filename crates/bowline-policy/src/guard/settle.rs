@@ -1,4 +1,4 @@
-//! Settles a decision: rules, remembered answers, limits, then the gate.
+//! Makes a decision: rules, stored answers, limits, then the gate.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::rule::Effect;
 use crate::rules::{DecidedBy, Decision};
 use crate::store::StoreError;
 
-/// The longest time an answer is remembered for, when it has one.
+/// The maximum duration of a stored answer.
 const MAX_LASTING: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
 
-/// A yes.
+/// A permission.
 pub(super) struct Settled {
     pub(super) by: DecidedBy,
     pub(super) reason: String,
@@ -27,8 +27,7 @@ impl Settled {
 }
 
 impl Guard {
-    /// Settles a question that may have been answered before, after the policy has decided. Answers that cover any of
-    /// `wider` count as well.
+    /// Decides after the policy, using stored answers. Answers that cover any of `wider` count, too.
     pub(super) async fn settle(
         &self,
         facts: &Facts<'_>,
@@ -48,7 +47,7 @@ impl Guard {
         }
         let lock = self.question_lock(topic.action, &topic.server, topic.name.as_deref().unwrap_or_default());
         let _lock = lock.lock().await;
-        // Whoever had the turn before may have settled it.
+        // The previous holder of the lock may have stored the answer.
         if let Some(settled) = self.remembered(facts, &topic, wider).await {
             return settled;
         }
@@ -73,7 +72,7 @@ impl Guard {
         }
     }
 
-    /// The answer that was given before, to this question or to a wider one. An answer to this very question comes first.
+    /// Returns the stored answer for this topic or a wider one. An answer for this topic takes precedence.
     async fn remembered(
         &self,
         facts: &Facts<'_>,
@@ -106,7 +105,7 @@ impl Guard {
         }
     }
 
-    /// What was answered holds even when it cannot be kept.
+    /// Stores an answer. It applies even if it cannot be stored.
     async fn remember(
         &self,
         facts: &Facts<'_>,
@@ -128,9 +127,9 @@ impl Guard {
         }
     }
 
-    /// Puts a question to whoever answers, unless too many of its server are unanswered.
+    /// Asks a question, unless too many of its server are unanswered.
     pub(super) async fn put(&self, facts: &Facts<'_>, question: Question) -> Result<Verdict, Refusal> {
-        // A caller that answers for itself is asked because of its own call, and once for each.
+        // A caller that answers for itself is asked once per call, because of its own call.
         if let Some(gate) = facts.gate {
             return Ok(gate.ask(question).await);
         }
@@ -150,7 +149,7 @@ impl Guard {
         };
         match &verdict {
             Verdict::Allow(_) | Verdict::Deferred => ticket.answered(),
-            // Otherwise a server could go on asking somebody who always says no.
+            // Otherwise a server could keep asking a user who always declines.
             Verdict::Decline { .. } if !is_of_server => ticket.answered(),
             Verdict::Decline { .. } | Verdict::Cancel => {}
         }
@@ -171,7 +170,7 @@ pub(super) fn cancelled() -> Refusal {
     Refusal::new(RefusalKind::Cancelled, DecidedBy::Gate, "the question was not answered")
 }
 
-/// Runs what touches files where it holds nobody up.
+/// Runs file operations on a blocking thread.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, Refusal> {

@@ -8,7 +8,7 @@ use super::{Clock, Facts, Guard};
 use crate::audit::{Audit, Entry, Event};
 use crate::rules::{Action, DecidedBy};
 
-/// A decision that is being made. Dropped before it was made, it tells that it was abandoned.
+/// A decision in progress. If dropped before the decision, it logs that the request was abandoned.
 pub(super) struct Trail {
     audit: Option<Audit>,
     clock: Clock,
@@ -37,7 +37,7 @@ impl Trail {
         Self { audit: guard.audit.clone(), clock: guard.clock.clone(), entry }
     }
 
-    /// Tells of the decision; gives what a line about the end of the call begins with.
+    /// Logs the decision, and returns the start of the entry about the end of the call.
     fn decided(&mut self, decision: &'static str, by: DecidedBy, reason: &str) -> Option<Box<Entry>> {
         let entry = self.entry.take()?;
         if let Some(audit) = &self.audit {

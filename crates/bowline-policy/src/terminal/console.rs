@@ -5,18 +5,18 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::show::Shown;
 
-/// The longest line that is read.
+/// The maximum length of a line.
 const MAX_LINE: usize = 1 << 20;
 
-/// Where one question at a time is asked.
+/// Asks one question at a time.
 pub(super) struct Console<R, W> {
     input: R,
     output: W,
-    /// What was read of a line that is not at its end.
+    /// The part of a line that was read so far.
     line: Vec<u8>,
-    /// A question was begun and not ended.
+    /// Whether a question was started and not ended.
     is_open: bool,
-    /// What every answer is typed behind: the server, so that no text can push its name off the screen.
+    /// The prompt before every answer: the server, so that no text can scroll its name off the screen.
     prompt: String,
 }
 
@@ -39,12 +39,12 @@ where
     R: AsyncBufRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send,
 {
-    /// Begins a question of a server.
+    /// Starts a question of a server.
     pub(super) async fn open(&mut self, server: &str) -> io::Result<()> {
         self.open_with(&format!("{}> ", bowline_text::visible(server))).await
     }
 
-    /// Begins a question whose answers are typed behind `prompt`.
+    /// Starts a question with this prompt.
     pub(super) async fn open_with(&mut self, prompt: &str) -> io::Result<()> {
         if self.is_open {
             self.write("\nThe question above was withdrawn. Press Enter for the next one.\n").await?;
@@ -65,7 +65,7 @@ where
         self.show(&shown).await
     }
 
-    /// Asks for a line, and gives it without blanks around it.
+    /// Reads a line, trimmed.
     pub(super) async fn prompt(&mut self) -> io::Result<String> {
         let prompt = self.prompt.clone();
         self.write(&prompt).await?;
@@ -73,7 +73,7 @@ where
         Ok(line.trim().to_owned())
     }
 
-    /// Lines up to one that is a single dot.
+    /// Reads lines until a line with a single dot.
     pub(super) async fn text(&mut self) -> io::Result<String> {
         let mut lines = Vec::new();
         loop {
@@ -91,7 +91,7 @@ where
         self.output.flush().await
     }
 
-    /// The next line. What is read of it before this is dropped stays for the next time.
+    /// Reads the next line. If the future is dropped, the part that was read is kept for the next call.
     async fn line(&mut self) -> io::Result<String> {
         loop {
             let read = self.input.fill_buf().await?;

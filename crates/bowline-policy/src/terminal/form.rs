@@ -11,7 +11,7 @@ use super::show::Shown;
 use crate::gate::{Edit, Verdict};
 use bowline_text::visible;
 
-/// What a line said about a field.
+/// The meaning of an entered line.
 enum Entered {
     Value(Value),
     Skipped,
@@ -89,7 +89,7 @@ where
     Ok(Ok(content))
 }
 
-/// What a field is, in lines.
+/// Describes a field.
 fn describe(place: usize, count: usize, name: &str, field: &PrimitiveSchema, required: bool) -> Shown {
     let (title, description) = match field {
         PrimitiveSchema::String(schema) => (&schema.title, &schema.description),
@@ -183,7 +183,7 @@ fn read(line: &str, field: &PrimitiveSchema, required: bool) -> Result<Entered, 
             check_field(field, &default).map_err(|error| format!("the default does not fit: {error}"))?;
             return Ok(Entered::Value(default));
         }
-        // A text that begins with a colon has two.
+        // A value that starts with a colon is entered with two.
         escaped if escaped.starts_with("::") => escaped.strip_prefix(':').unwrap_or(escaped),
         command if command.starts_with(':') => {
             return Err(
@@ -219,7 +219,7 @@ fn read(line: &str, field: &PrimitiveSchema, required: bool) -> Result<Entered, 
     Ok(Entered::Value(value))
 }
 
-/// The value that a number, a value or a title stands for. A value that looks like a number comes before its place.
+/// Returns the choice with this number, value or title. A value that is a number takes precedence over an index.
 fn choose(line: &str, choices: &[(&str, &str)]) -> String {
     let by_name = choices
         .iter()

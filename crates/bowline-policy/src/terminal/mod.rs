@@ -18,30 +18,29 @@ use show::Shown;
 
 pub use show::hints;
 
-/// Asks in a terminal, or over anything else that has lines.
+/// Asks questions in a terminal, or on any other line-based input and output.
 ///
-/// - One question is asked at a time; others wait.
-/// - Everything a server or a model wrote stands behind `|`, and every character of it can be seen, so that it can be
-///   neither taken for the question itself nor hide in it. The server is always named.
-/// - The end of the input cancels, and so does every question after it.
-/// - A question that is withdrawn while it is asked leaves its line unanswered: before the next one, a line is read and
-///   thrown away, so that an answer already typed is not taken for one to another question.
+/// - Questions are asked one at a time.
+/// - Lines of a server or a model start with `|`, and their invisible characters are escaped. So they cannot be mistaken for
+///   the question, and nothing in them is hidden. The name of the server is always shown.
+/// - The end of the input cancels the question and all later ones.
+/// - If a question is withdrawn while the user types, the next line is discarded, so that the answer is not used for
+///   another question.
 ///
-/// `Terminal::new(BufReader::new(tokio::io::stdin()), tokio::io::stderr())` asks where a person is; stdout may belong to
-/// the protocol.
+/// `Terminal::new(BufReader::new(tokio::io::stdin()), tokio::io::stderr())` leaves standard output to the protocol.
 pub struct Terminal<R, W> {
     console: Mutex<Console<R, W>>,
 }
 
 impl<R, W> Terminal<R, W> {
-    /// A gate that reads answers from `input` and writes questions to `output`.
+    /// Creates a gate that reads answers from `input` and writes questions to `output`.
     pub fn new(input: R, output: W) -> Self {
         Self { console: Mutex::new(Console::new(input, output)) }
     }
 
-    /// Puts a question of the program itself, `prompt`, and gives the line that was typed, without blanks around it.
+    /// Asks a question of the program itself and returns the entered line, trimmed.
     ///
-    /// The end of the input is an error of the kind [`UnexpectedEof`](io::ErrorKind::UnexpectedEof).
+    /// Fails with [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) at the end of the input.
     pub async fn line(&self, prompt: &str) -> io::Result<String>
     where
         R: AsyncBufRead + Unpin + Send,
@@ -54,7 +53,7 @@ impl<R, W> Terminal<R, W> {
         Ok(line)
     }
 
-    /// The input and the output.
+    /// Returns the input and the output.
     pub fn into_inner(self) -> (R, W) {
         self.console.into_inner().into_inner()
     }
@@ -87,14 +86,14 @@ where
     }
 }
 
-/// A question that is answered by yes or no, in lines of text; `None` for those that have dialogs of their own.
+/// Describes a yes-or-no question in lines of text. Returns `None` for questions with other dialogs.
 pub fn describe_question(question: &Question) -> Option<String> {
     let has_dialog =
         matches!(question, Question::Form { .. } | Question::Sample { .. } | Question::SampleResult { .. });
     (!has_dialog).then(|| show::question(question).0.as_str().trim().to_owned())
 }
 
-/// The end of the input is an error of the kind `UnexpectedEof`.
+/// Asks a question. Fails with `UnexpectedEof` at the end of the input.
 async fn ask<R, W>(console: &mut Console<R, W>, question: Question) -> io::Result<Verdict>
 where
     R: AsyncBufRead + Unpin + Send,
@@ -117,7 +116,7 @@ where
     Ok(verdict)
 }
 
-/// Lets one of the answers be chosen that fit these scopes.
+/// Lets the user choose an answer with one of these scopes.
 async fn choose<R, W>(console: &mut Console<R, W>, scopes: &[Scope], covers: &[Covers]) -> io::Result<Verdict>
 where
     R: AsyncBufRead + Unpin + Send,
@@ -159,7 +158,7 @@ fn menu(scopes: &[Scope]) -> String {
     menu
 }
 
-/// The answers for more than the tool that is asked about, a line each. They hold as long as any answer can.
+/// Returns the answers that cover more than the tool of the question, one per line, for the longest scope.
 fn wider(scopes: &[Scope], covers: &[Covers]) -> Vec<String> {
     let until = match longest(scopes) {
         Scope::Always => "always",

@@ -101,7 +101,7 @@ fn show_request(shown: &mut Shown, request: &CreateMessageParams) {
     shown.field("at most", &format!("{} tokens", request.max_tokens));
 }
 
-/// Replaces one part of a request; whether something was replaced.
+/// Replaces one part of a request. Returns whether it was changed.
 async fn edit_request<R, W>(
     console: &mut Console<R, W>,
     request: &mut CreateMessageParams,

@@ -7,11 +7,11 @@ use crate::rules::Action;
 use crate::tree::{Layout, Tree};
 use bowline_text::{hidden_characters, visible, visible_lines};
 
-/// How much of one text is shown from its beginning, and as much from its end: characters, and lines.
+/// The number of characters that are shown from the start and from the end of a long text.
 const HALF: usize = 8 << 10;
 const HALF_LINES: usize = 200;
 
-/// Lines to be written.
+/// Lines of output.
 #[derive(Debug, Default)]
 pub(super) struct Shown(String);
 
@@ -20,19 +20,19 @@ impl Shown {
         &self.0
     }
 
-    /// A line of our own.
+    /// Adds a line of our own.
     pub(super) fn line(&mut self, line: &str) {
         self.0.push_str(line);
         self.0.push('\n');
     }
 
-    /// The first line of a question, which names the server.
+    /// Adds the first line of a question, which names the server.
     pub(super) fn head(&mut self, server: &str, what: &str) {
         self.line("");
         self.line(&format!("[{}] {what}", visible(server)));
     }
 
-    /// A short text that is not ours, on one line.
+    /// Adds a short foreign text on one line.
     pub(super) fn field(&mut self, name: &str, value: &str) {
         let value = visible(value);
         let shown = match halves(&value) {
@@ -42,7 +42,7 @@ impl Shown {
         self.line(&format!("  {name}: {shown}"));
     }
 
-    /// A text that is not ours: every line of it behind a bar.
+    /// Adds a foreign text, with a bar before every line.
     pub(super) fn block(&mut self, text: &str) {
         let (start, rest) = halves(text);
         self.bars(start);
@@ -98,13 +98,13 @@ impl Shown {
     }
 }
 
-/// A text; or of one that is too long the beginning, how many characters are left out, and the end.
+/// Returns a text; or, if it is too long, its start, the number of omitted characters, and its end.
 fn halves(text: &str) -> (&str, Option<(usize, &str)>) {
     let count = text.chars().count();
     if count <= 2 * HALF && text.lines().count() <= 2 * HALF_LINES {
         return (text, None);
     }
-    // Where the first of two ends is reached: so many characters, or so many lines.
+    // Stops at the maximum number of characters or lines, whichever comes first.
     let reached = |characters: &mut dyn Iterator<Item = (usize, char)>| {
         let mut lines = 0;
         let within = characters.take(HALF).take_while(|(_, character)| {
@@ -123,7 +123,7 @@ fn halves(text: &str) -> (&str, Option<(usize, &str)>) {
     (start, Some((count - shown, end)))
 }
 
-/// What a server claims of a tool, in words.
+/// Describes the annotations of a tool.
 pub fn hints(annotations: Option<&ToolAnnotations>) -> String {
     let Some(hints) = annotations else { return "none".to_owned() };
     let hints_given = [
@@ -139,7 +139,7 @@ pub fn hints(annotations: Option<&ToolAnnotations>) -> String {
     if hints_given.is_empty() { "none".to_owned() } else { hints_given.join(", ") }
 }
 
-/// A question that is answered by one letter, with the scopes an answer may have and what it may cover.
+/// Formats a question that is answered with one letter. Also returns the scopes and coverage that an answer may have.
 pub(super) fn question(question: &Question) -> (Shown, Vec<Scope>, Vec<Covers>) {
     let mut shown = Shown::default();
     let mut covered = Vec::new();
@@ -163,7 +163,7 @@ pub(super) fn question(question: &Question) -> (Shown, Vec<Scope>, Vec<Covers>) 
         Question::Start { server, origin, description } => {
             shown.head(server, "This server is defined by the project. Allow it to run?");
             shown.field("configured in", origin);
-            // A part that is left out could be the part that does harm, so all of it is shown.
+            // An omitted part could be the harmful one, so everything is shown.
             shown.line("  what would be used:");
             shown.whole_block(&description.join("\n"));
         }

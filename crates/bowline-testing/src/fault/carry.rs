@@ -1,4 +1,4 @@
-//! One connection: what comes on one side is passed on to the other.
+//! Passes the bytes of one connection from each side to the other.
 
 use super::{
     Shared,
@@ -18,22 +18,22 @@ use tokio::{
     time::sleep,
 };
 
-/// How a connection ends other than by itself.
+/// The ways a fault ends a connection.
 enum End {
     Fin,
     Rst,
 }
 
 impl From<io::Error> for End {
-    /// One side has reset the connection, and so does the other.
+    /// An IO error means that one side reset the connection, so the other side is reset too.
     fn from(_: io::Error) -> Self {
         Self::Rst
     }
 }
 
-/// Carries bytes both ways until both sides have ended, or a fault ends them.
+/// Copies bytes in both directions until both sides have ended, or a fault ends the connection.
 pub(super) async fn carry(mut client: TcpStream, mut server: TcpStream, number: u64, shared: &Shared) {
-    // What is passed on is not to be held back for more.
+    // Disable Nagle's algorithm, so that bytes are passed on at once.
     drop((client.set_nodelay(true), server.set_nodelay(true)));
     let meter = Mutex::new(Meter::new(number));
     let ended = {
@@ -50,7 +50,7 @@ pub(super) async fn carry(mut client: TcpStream, mut server: TcpStream, number: 
         Err(End::Fin) => {
             for socket in [&mut client, &mut server] {
                 drop(socket.shutdown().await);
-                // A socket that is closed with something left to read resets its connection.
+                // A socket that is closed with unread bytes resets its connection.
                 let mut left = [0; 4096];
                 while socket.try_read(&mut left).is_ok_and(|length| length > 0) {}
             }
@@ -58,7 +58,7 @@ pub(super) async fn carry(mut client: TcpStream, mut server: TcpStream, number: 
     }
 }
 
-/// Carries bytes one way until they end.
+/// Copies bytes in one direction until they end.
 async fn pump(
     direction: Direction,
     mut from: ReadHalf<'_>,
@@ -75,7 +75,7 @@ async fn pump(
     loop {
         let length = from.read(&mut buffer).await?;
         if length == 0 {
-            // The other way may go on.
+            // The other direction stays open.
             drop(to.shutdown().await);
             return Ok(());
         }
@@ -99,7 +99,7 @@ async fn pump(
                 Action::Garbage(bytes) => to.write_all(&bytes).await?,
             }
         }
-        // What is stalled is still read, so that the end is noticed.
+        // A stalled direction is still read, so that its end is noticed.
         if !stalled {
             to.write_all(rest).await?;
             lock().pass(direction, rest.len());

@@ -1,19 +1,19 @@
-//! Where a connection stands: what has passed each way, and which fault is next.
+//! Counts the bytes of a connection and finds the next fault.
 
 use super::plan::{Action, Direction, Fault};
 
-/// How much of a request is kept to look for text in it.
+/// The number of bytes of a request that are kept to search for text.
 const MAX_KEPT: usize = 1024 * 1024;
 
-/// Where one connection stands.
+/// The state of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     number: u64,
-    /// Since the connection began.
+    /// Bytes since the connection began.
     all: Counts,
-    /// Since the client began its last request.
+    /// Bytes since the start of the client's last request.
     turn: Counts,
-    /// What the client has said in this turn.
+    /// The client's bytes in this turn.
     said: Vec<u8>,
     answered: bool,
 }
@@ -27,7 +27,7 @@ struct Counts {
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     passed: u64,
-    /// The first byte that no fault was looked for at.
+    /// The first byte that was not yet checked for a fault.
     due: u64,
 }
 
@@ -45,7 +45,8 @@ impl Meter {
         Self { number, ..Self::default() }
     }
 
-    /// Something has come. A turn begins when the client speaks for the first time, or after the server did.
+    /// Records received bytes. A turn begins with the first bytes of the client, and with its first bytes after a
+    /// reply.
     pub(super) fn came(&mut self, direction: Direction, bytes: &[u8]) {
         match direction {
             Direction::Reply => self.answered = true,
@@ -60,7 +61,7 @@ impl Meter {
         }
     }
 
-    /// Something is passed on.
+    /// Records that bytes were passed on.
     pub(super) fn pass(&mut self, direction: Direction, bytes: usize) {
         for counts in [&mut self.all, &mut self.turn] {
             let count = counts.of(direction);
@@ -69,8 +70,8 @@ impl Meter {
         }
     }
 
-    /// The first fault within the next `length` bytes, and after how many of them it strikes. What strikes once is taken
-    /// out of `faults`.
+    /// Returns the first fault within the next `length` bytes, and the number of bytes before it. A fault that happens
+    /// once is removed from `faults`.
     pub(super) fn strike(
         &mut self,
         direction: Direction,
@@ -114,7 +115,7 @@ fn contains(said: &[u8], text: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Where faults strike when these pieces pass, as positions among all bytes of the direction.
+    /// Checks at which positions of the direction faults happen when these pieces pass.
     fn check(faults: &[Fault], pieces: &[(Direction, &str)], expected: &[u64]) {
         let (mut meter, mut faults) = (Meter::new(0), faults.to_vec());
         let mut struck = Vec::new();
@@ -161,7 +162,7 @@ mod tests {
     fn a_text_may_come_in_pieces() {
         let pieces = [(Request, "t"), (Request, "w"), (Request, "o!")];
         check(&[Fault::request(4).carrying("two")], &pieces, &[4]);
-        // What has passed before the text was there cannot be taken back.
+        // Bytes that passed before the text was complete cannot be held back.
         check(&[Fault::request(1).carrying("two")], &pieces, &[]);
     }
 }

@@ -1,7 +1,6 @@
 //! Connections that fail at a chosen byte.
 //!
-//! A [`FaultProxy`] stands between a client and a server on this machine and passes on what they say, until a [`Fault`]
-//! strikes:
+//! A [`FaultProxy`] connects a client to a server on this machine and passes on their bytes until a [`Fault`] happens:
 //!
 //! ```
 //! use bowline_testing::fault::{Fault, FaultProxy};
@@ -27,7 +26,8 @@
 //! # }
 //! ```
 //!
-//! Whatever is behind the proxy is reached by its address: `http(proxy.url("/mcp"))` for a client over HTTP.
+//! Give clients the address of the proxy instead of that of the server: `http(proxy.url("/mcp"))` for a client over
+//! HTTP.
 
 mod carry;
 mod meter;
@@ -49,7 +49,7 @@ use tokio::{
     task::{AbortHandle, JoinSet},
 };
 
-/// A proxy on this machine whose connections fail as they are told to. Dropping it ends them all.
+/// A TCP proxy on the loopback address that injects faults into its connections. Dropping it closes all of them.
 #[derive(Debug)]
 pub struct FaultProxy {
     addr: SocketAddr,
@@ -57,28 +57,28 @@ pub struct FaultProxy {
     accepting: AbortHandle,
 }
 
-/// Sets up a [`FaultProxy`].
+/// Configures a [`FaultProxy`].
 #[derive(Clone, Debug)]
 pub struct FaultProxyBuilder {
     server: SocketAddr,
     faults: Vec<Fault>,
 }
 
-/// What went through a [`FaultProxy`] so far.
+/// The traffic of a [`FaultProxy`] so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Traffic {
-    /// How many connections clients have opened.
+    /// The number of connections that clients have opened.
     pub connections: u64,
-    /// How many sockets are open at this moment: two for each connection, one while the server is being reached.
+    /// The number of open sockets: two per connection, one while the proxy connects to the server.
     pub sockets: u64,
-    /// How many bytes were passed on to the server.
+    /// The number of bytes passed on to the server.
     pub requested: u64,
-    /// How many bytes were passed on to clients.
+    /// The number of bytes passed on to clients.
     pub replied: u64,
 }
 
-/// What the proxy and its connections share.
+/// State shared by the proxy and its connections.
 #[derive(Debug)]
 struct Shared {
     faults: Mutex<Vec<Fault>>,
@@ -96,43 +96,43 @@ impl Shared {
 }
 
 impl FaultProxy {
-    /// A proxy to this server.
+    /// Configures a proxy to this server.
     pub fn to(server: SocketAddr) -> FaultProxyBuilder {
         FaultProxyBuilder { server, faults: Vec::new() }
     }
 
-    /// Where clients find it.
+    /// Returns the address for clients.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Where clients over HTTP find a path of the server.
+    /// Returns the URL of a path of the server, through the proxy.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.addr)
     }
 
-    /// Replaces what goes wrong from now on.
+    /// Replaces the faults that have not happened yet.
     pub fn set(&self, fault: Fault) {
         *self.shared.faults() = vec![fault];
     }
 
-    /// From now on nothing goes wrong.
+    /// Removes all faults that have not happened yet.
     pub fn clear(&self) {
         self.shared.faults().clear();
     }
 
-    /// How often a fault has struck.
+    /// Returns the number of faults that have happened.
     pub fn struck(&self) -> u64 {
         *self.shared.struck.borrow()
     }
 
-    /// Completes when faults have struck this often, altogether.
+    /// Waits until this many faults have happened in total.
     pub async fn until_struck(&self, times: u64) {
-        // The sender is as alive as the proxy.
+        // The sender lives as long as the proxy.
         drop(self.shared.struck.subscribe().wait_for(|struck| *struck >= times).await);
     }
 
-    /// What went through so far.
+    /// Returns the traffic so far.
     pub fn traffic(&self) -> Traffic {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Traffic {
@@ -151,13 +151,13 @@ impl Drop for FaultProxy {
 }
 
 impl FaultProxyBuilder {
-    /// Has something go wrong. Of several faults each strikes for itself.
+    /// Adds a fault. Several faults are independent of each other.
     pub fn fault(mut self, fault: Fault) -> Self {
         self.faults.push(fault);
         self
     }
 
-    /// Starts the proxy on a free port of the loopback address. Fails when there is none.
+    /// Starts the proxy on a free port of the loopback address. Fails if no port can be bound.
     pub async fn start(self) -> io::Result<FaultProxy> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let addr = listener.local_addr()?;
@@ -169,7 +169,7 @@ impl FaultProxyBuilder {
             requested: AtomicU64::new(0),
             replied: AtomicU64::new(0),
         });
-        // Owned by the handle, which ends it.
+        // The handle owns this task and aborts it.
         let accepting = tokio::spawn(accept(listener, self.server, Arc::clone(&shared))).abort_handle();
         Ok(FaultProxy { addr, shared, accepting })
     }
@@ -184,7 +184,7 @@ async fn accept(listener: TcpListener, server: SocketAddr, shared: Arc<Shared>) 
                     let number = shared.connections.fetch_add(1, Ordering::Relaxed);
                     connections.spawn(connection(client, server, number, Arc::clone(&shared)));
                 }
-                // Out of descriptors, most likely: others may close theirs meanwhile.
+                // Most likely out of file descriptors: wait until others are closed.
                 Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
             },
             Some(_) = connections.join_next() => {}
@@ -194,13 +194,13 @@ async fn accept(listener: TcpListener, server: SocketAddr, shared: Arc<Shared>) 
 
 async fn connection(client: TcpStream, server: SocketAddr, number: u64, shared: Arc<Shared>) {
     let _client_socket = Socket::count(&shared);
-    // A client finds a server that is gone as it would without the proxy: by a connection that is of no use.
+    // If the server is unreachable, the client sees what it would see without the proxy: a closed connection.
     let Ok(server) = TcpStream::connect(server).await else { return drop(client.set_zero_linger()) };
     let _server_socket = Socket::count(&shared);
     carry::carry(client, server, number, &shared).await;
 }
 
-/// Counts an open socket.
+/// Counts an open socket until it is dropped.
 struct Socket(Arc<Shared>);
 
 impl Socket {

@@ -1,11 +1,11 @@
-//! What goes wrong, where, and on which connection.
+//! Describes a fault: what happens, at which byte, and on which connection.
 
 use std::time::Duration;
 
-/// Something that goes wrong at one byte of a connection.
+/// A fault at one byte of a connection.
 ///
-/// `Fault::reply(17)` lets 17 bytes of the reply pass and then closes the connection; the other methods say what
-/// happens instead, and to which connection. It happens once, unless it is to happen [`always`](Self::always).
+/// `Fault::reply(17)` lets 17 bytes of the reply pass and then closes the connection. The other methods choose another
+/// action or a certain connection. A fault happens once, unless it is set to happen [`always`](Self::always).
 ///
 /// ```
 /// use bowline_testing::fault::Fault;
@@ -26,7 +26,7 @@ pub struct Fault {
     pub(super) always: bool,
 }
 
-/// Which way bytes go.
+/// The direction of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     /// From the client to the server.
@@ -35,7 +35,7 @@ pub(super) enum Direction {
     Reply,
 }
 
-/// What happens.
+/// The action of a fault.
 #[derive(Clone, Debug)]
 pub(super) enum Action {
     Fin,
@@ -46,12 +46,12 @@ pub(super) enum Action {
 }
 
 impl Fault {
-    /// Closes a connection after this many bytes from the client.
+    /// Closes a connection after this many bytes of the client.
     pub fn request(bytes: u64) -> Self {
         Self::new(Direction::Request, bytes)
     }
 
-    /// Closes a connection after this many bytes from the server. With 0, as soon as there is a reply.
+    /// Closes a connection after this many bytes of the server. With 0, closes it when the reply begins.
     pub fn reply(bytes: u64) -> Self {
         Self::new(Direction::Reply, bytes)
     }
@@ -60,48 +60,48 @@ impl Fault {
         Self { direction, at, action: Action::Fin, connection: None, text: None, always: false }
     }
 
-    /// Closes the connection in good order, both ways, as a program does that ends. This is what happens by default.
+    /// Closes the connection with FIN in both directions, like a program that exits. This is the default.
     pub fn fin(self) -> Self {
         self.with(Action::Fin)
     }
 
-    /// Resets the connection, both ways, as a machine does that has lost its memory of it.
+    /// Resets the connection in both directions, like a machine that was restarted.
     pub fn rst(self) -> Self {
         self.with(Action::Rst)
     }
 
-    /// Passes nothing more on in this direction, and keeps the connection open.
+    /// Stops passing on bytes in this direction and keeps the connection open.
     pub fn stall(self) -> Self {
         self.with(Action::Stall)
     }
 
-    /// Holds back what follows for this long.
+    /// Delays the following bytes.
     pub fn delay(self, time: Duration) -> Self {
         self.with(Action::Delay(time))
     }
 
-    /// Puts these bytes in between.
+    /// Inserts these bytes.
     pub fn garbage(self, bytes: impl Into<Vec<u8>>) -> Self {
         self.with(Action::Garbage(bytes.into().into()))
     }
 
-    /// Only on the connection of this number; the first one has the number 0.
+    /// Restricts the fault to the connection with this number. The first one has the number 0.
     pub fn on_connection(mut self, number: u64) -> Self {
         self.connection = Some(number);
         self
     }
 
-    /// Only where a request carries this text. The bytes are then counted from the start of that request, or of its
-    /// reply, instead of the start of the connection.
+    /// Restricts the fault to requests that contain this text. Bytes are then counted from the start of that request or
+    /// its reply, instead of the start of the connection.
     ///
-    /// A request is what comes from the client until the server answers. Its text has to be in what has come up to the
-    /// byte in question, or comes along with it: a client that writes each request at once meets that for every byte.
+    /// A request is all bytes of the client until the server replies. The text must arrive before the byte of the
+    /// fault, or together with it. This always holds for a client that writes each request in one piece.
     pub fn carrying(mut self, text: impl Into<String>) -> Self {
         self.text = Some(text.into().into_bytes().into());
         self
     }
 
-    /// Every time, not only the first.
+    /// Repeats the fault every time its conditions are met.
     pub fn always(mut self) -> Self {
         self.always = true;
         self

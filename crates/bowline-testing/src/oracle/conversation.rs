@@ -1,19 +1,19 @@
-//! A conversation seen from outside: which revision each frame of the server belongs to, and what it answers.
+//! Follows a conversation: which revision each frame of the server has, and which request it answers.
 
 use super::Oracle;
 use bowline_types::{Direction, Revision, meta};
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// Follows a conversation and holds every frame of the server against the schema of its revision.
+/// Follows a conversation and validates every frame of the server against the schema of its revision.
 ///
-/// Without an oracle it only follows.
+/// Without an oracle it validates nothing.
 #[derive(Debug)]
 pub struct Conversation<'a> {
     oracle: Option<&'a Oracle>,
-    /// The revision that `initialize` agreed on.
+    /// The revision that `initialize` negotiated.
     session: Option<Revision>,
-    /// Whether the client sent a request that describes itself.
+    /// Whether the client sent a request with its own `_meta` description.
     modern: bool,
     asked: HashMap<String, Vec<Asked>>,
 }
@@ -22,17 +22,17 @@ pub struct Conversation<'a> {
 #[derive(Clone, Debug)]
 struct Asked {
     method: Option<String>,
-    /// The revision, if the request names one that exists.
+    /// The revision, if the request names a known one.
     revision: Option<Revision>,
 }
 
 impl<'a> Conversation<'a> {
-    /// A conversation in which nothing was said yet.
+    /// Creates an empty conversation.
     pub fn new(oracle: Option<&'a Oracle>) -> Self {
         Self { oracle, session: None, modern: false, asked: HashMap::new() }
     }
 
-    /// Takes note of a frame of the client.
+    /// Records a frame of the client.
     pub fn sent(&mut self, frame: &Value) {
         if let Value::Array(frames) = frame {
             for frame in frames {
@@ -46,13 +46,13 @@ impl<'a> Conversation<'a> {
         self.modern |= named.is_some();
         let asked = Asked {
             method: frame.get("method").and_then(Value::as_str).map(str::to_owned),
-            // A version nobody speaks is answered as the newest would.
+            // A request for an unknown version is answered in the newest revision.
             revision: named.map(|named| named.as_str().and_then(Revision::parse).unwrap_or(Revision::LATEST)),
         };
         self.asked.entry(id.to_string()).or_default().push(asked);
     }
 
-    /// Takes note of a frame of the server. Fails when the frame is not what its revision allows.
+    /// Records a frame of the server. Fails if its revision does not allow the frame.
     pub fn received(&mut self, frame: &Value) -> Result<(), String> {
         if let Value::Array(frames) = frame
             && self.session == Some(Revision::V2025_03_26)
@@ -72,17 +72,17 @@ impl<'a> Conversation<'a> {
         let session = self.session.unwrap_or(Revision::LATEST);
         let id = frame.get("id").filter(|_| frame.get("method").is_none());
         let Some(id) = id else {
-            // What answers no request may belong to either era when both are spoken.
+            // A frame that answers no request may belong to either era if the client uses both.
             let told = check(session, None);
             return if self.modern { told.or_else(|_| check(Revision::LATEST, None)) } else { told };
         };
         let Some(asked) = self.asked.get(&id.to_string()) else {
             return Err(format!("response to unknown request {id}"));
         };
-        // Before the handshake a result is of the legacy era, while a refusal may name what the modern one has.
+        // Before the handshake a result is legacy, while an error may have a modern code.
         let opening = if frame.get("error").is_some() { Revision::LATEST } else { Revision::V2025_11_25 };
         let unnamed = self.session.unwrap_or(opening);
-        // An id may have been used twice; the response has to fit one of the two.
+        // If an id was used twice, the response must match one of the two requests.
         let fits = |asked: &Asked| check(asked.revision.unwrap_or(unnamed), asked.method.as_deref());
         let mut told = Ok(());
         for asked in asked {

@@ -1,4 +1,4 @@
-//! Which definition a frame has to meet, and whether its sender may send it at all.
+//! Finds the schema definition of a frame, and checks whether its sender may send it.
 
 use super::{
     Oracle,
@@ -65,7 +65,7 @@ fn response(oracle: &Oracle, revision: Revision, frame: &Value, method: Option<&
     let definition = match (revision, kind) {
         (Revision::V2026_07_28, Some("input_required")) => Some(input_required(method, result)?),
         (Revision::V2026_07_28, Some("complete")) => result_definition(method, revision),
-        // Extensions have results of their own.
+        // Extensions define their own results.
         (Revision::V2026_07_28, _) => None,
         (Revision::V2025_11_25, _) if result.get("task").is_some() => Some("CreateTaskResult"),
         _ => result_definition(method, revision),
@@ -76,7 +76,8 @@ fn response(oracle: &Oracle, revision: Revision, frame: &Value, method: Option<&
     }
 }
 
-/// The schema lets a result ask for nothing at all; the text does not, and names the methods that may ask.
+/// Checks a result that asks for input. The schema allows one without any question; the text of the specification does
+/// not, and names the methods that may ask.
 fn input_required(method: Method, result: &Value) -> Result<&'static str, String> {
     if !matches!(method, Method::CallTool | Method::ReadResource | Method::GetPrompt) {
         return Err(format!("`{method}` cannot ask for input", method = method.as_str()));

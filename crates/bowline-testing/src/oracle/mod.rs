@@ -1,7 +1,7 @@
-//! The schemas of the specification as judges of frames.
+//! Validates frames against the schemas of the specification.
 //!
-//! The schemas are not part of this crate; [`Oracle::load`] reads them from a folder that has, per revision, the file
-//! `schema/<date>/schema.json` of the specification, or `schema/<date>.json` with its structure only.
+//! The schemas are not part of this crate. [`Oracle::load`] reads them from a directory that contains, per revision,
+//! the file `schema/<date>/schema.json` of the specification, or `schema/<date>.json` with its structure only.
 
 mod conversation;
 mod frame;
@@ -21,7 +21,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// The official schemas of the revisions, ready to be held against values.
+/// The official schemas of all revisions, compiled for validation.
 pub struct Oracle {
     documents: BTreeMap<Revision, Document>,
     compiled: Mutex<HashMap<(Revision, String), Arc<Validator>>>,
@@ -31,16 +31,16 @@ pub struct Oracle {
 #[derive(Clone)]
 struct Document {
     dialect: Value,
-    /// What the file calls its definitions: `$defs` or `definitions`.
+    /// The keyword that holds the definitions of the file: `$defs` or `definitions`.
     keyword: &'static str,
     definitions: Map<String, Value>,
 }
 
 impl Oracle {
-    /// Reads the schemas below a folder; `None` when one of them is not there.
+    /// Reads the schemas below a directory. Returns `None` if one of them is missing.
     ///
-    /// Where the files are known to say less than the specification means, they are mended: numbers that are not
-    /// integers in answers to forms, `null` and such numbers in free JSON, and errors without an id.
+    /// Corrects the places where the files are stricter than the specification: fractions in form answers, fractions
+    /// and `null` in free-form JSON, and errors without an id.
     pub fn load(folder: impl AsRef<Path>) -> Option<Self> {
         let mut documents = BTreeMap::new();
         for revision in Revision::ALL {
@@ -59,9 +59,10 @@ impl Oracle {
         Some(Self { documents, compiled: Mutex::default() })
     }
 
-    /// Finds the schemas: in the folder that the environment variable `BOWLINE_SPEC` names, or in `spec` of the workspace.
+    /// Finds the schemas in the directory named by the environment variable `BOWLINE_SPEC`, or else in `spec` of the
+    /// workspace.
     ///
-    /// `None` when they are not there.
+    /// Returns `None` if they are not there.
     pub fn find(workspace: impl AsRef<Path>) -> Option<Self> {
         let folder = match std::env::var_os("BOWLINE_SPEC") {
             Some(folder) => PathBuf::from(folder),
@@ -70,9 +71,10 @@ impl Oracle {
         Self::load(folder)
     }
 
-    /// The same schemas without tolerance: no object may have members its definition does not name.
+    /// Returns a strict copy: objects may have only the members that their definitions name.
     ///
-    /// The specification lets peers add members; what is adapted to a revision should have none of another.
+    /// The specification lets peers add members, but a message that was adapted to a revision should have no members of
+    /// another one.
     pub fn closed(&self) -> Self {
         let mut documents = self.documents.clone();
         for document in documents.values_mut() {
@@ -81,12 +83,12 @@ impl Oracle {
         Self { documents, compiled: Mutex::default() }
     }
 
-    /// Whether a revision has a definition of this name.
+    /// Returns whether a revision has a definition with this name.
     pub fn defines(&self, revision: Revision, definition: &str) -> bool {
         self.documents.get(&revision).is_some_and(|document| document.definitions.contains_key(definition))
     }
 
-    /// Holds a value against a definition of a revision. Fails with the places and what is wrong there.
+    /// Validates a value against a definition of a revision. The error lists the paths that do not match, and why.
     pub fn validate(&self, revision: Revision, definition: &str, value: &Value) -> Result<(), String> {
         let validator = self.compile(revision, definition)?;
         let errors: Vec<String> = validator

@@ -1,8 +1,8 @@
-//! What the schemas call the messages and results of each method.
+//! Maps methods to the definitions of their messages and results.
 
 use bowline_types::{Method, Revision};
 
-/// The definition of a request or notification; `None` when the schema of the revision has none.
+/// Returns the definition of a request or notification, or `None` if the schema of the revision has none.
 pub fn message_definition(method: Method, revision: Revision) -> Option<&'static str> {
     if !method.exists_in(revision) || is_extension(method, revision) {
         return None;
@@ -46,7 +46,7 @@ pub fn message_definition(method: Method, revision: Revision) -> Option<&'static
     })
 }
 
-/// The definition of the result of a request when it completes; `None` when the schema of the revision has none.
+/// Returns the definition of the complete result of a request, or `None` if the schema of the revision has none.
 pub fn result_definition(method: Method, revision: Revision) -> Option<&'static str> {
     if !method.exists_in(revision) || is_extension(method, revision) {
         return None;
@@ -75,7 +75,7 @@ pub fn result_definition(method: Method, revision: Revision) -> Option<&'static 
     })
 }
 
-/// The definition of a response that is an error with this code.
+/// Returns the definition of an error response with this code.
 pub fn error_definition(code: i64, revision: Revision) -> &'static str {
     match (code, revision) {
         (-32042, Revision::V2025_11_25) => "URLElicitationRequiredError",
@@ -87,12 +87,12 @@ pub fn error_definition(code: i64, revision: Revision) -> &'static str {
     }
 }
 
-/// The envelope of a response that is a result.
+/// Returns the definition of the envelope of a result.
 pub(super) fn response_definition(revision: Revision) -> &'static str {
     if revision <= Revision::V2025_06_18 { "JSONRPCResponse" } else { "JSONRPCResultResponse" }
 }
 
-/// Extensions have schemas of their own.
+/// Extensions have their own schemas.
 fn is_extension(method: Method, revision: Revision) -> bool {
     revision == Revision::V2026_07_28
         && matches!(method, Method::GetTask | Method::CancelTask | Method::UpdateTask | Method::TaskChanged)

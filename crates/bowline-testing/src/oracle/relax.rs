@@ -1,10 +1,10 @@
-//! Where the schema files say less than the specification means, and how to have them say more.
+//! Corrects the schema files where they are stricter or looser than the specification.
 
 use serde_json::{Map, Value, json};
 
-/// Mends what the generated files narrow.
+/// Widens what the generated files narrow.
 pub(super) fn relax(definitions: &mut Map<String, Value>) {
-    // Numbers of the specification come out as integers in these two places, and `null` is lost.
+    // In these two places the generator turned numbers into integers and lost `null`.
     if let Some(content) =
         definitions.get_mut("ElicitResult").and_then(|it| it.pointer_mut("/properties/content"))
     {
@@ -13,7 +13,7 @@ pub(super) fn relax(definitions: &mut Map<String, Value>) {
     if let Some(value) = definitions.get_mut("JSONValue") {
         widen(value, &["number", "null"]);
     }
-    // An error whose request could not be read has no id; before 2025-11-25 the schema knows no such error.
+    // An error about an unreadable request has no id; schemas before 2025-11-25 do not allow that.
     if let Some(required) = definitions.get_mut("JSONRPCError").and_then(|it| it.pointer_mut("/required"))
         && let Some(required) = required.as_array_mut()
     {
@@ -21,7 +21,7 @@ pub(super) fn relax(definitions: &mut Map<String, Value>) {
     }
 }
 
-/// Adds kinds wherever integers are allowed among others.
+/// Adds types wherever an integer is one of several allowed types.
 fn widen(schema: &mut Value, kinds: &[&str]) {
     match schema {
         Value::Object(members) => {
@@ -37,10 +37,10 @@ fn widen(schema: &mut Value, kinds: &[&str]) {
     }
 }
 
-/// Free-form objects, whatever members their definitions name.
+/// Free-form objects that may have any members.
 const FREE: [&str; 4] = ["_meta", "inputSchema", "outputSchema", "data"];
 
-/// What the special results and messages build on; these stay open for what the special ones add.
+/// Definitions that others extend; these stay open for the members of the others.
 const BASES: [&str; 6] =
     ["Result", "Request", "Notification", "PaginatedResult", "CacheableResult", "JSONRPCRequest"];
 
@@ -51,11 +51,12 @@ pub(super) fn close(definitions: &mut Map<String, Value>) {
             continue;
         }
         if let Some(Value::Object(properties)) = definition.get_mut("properties") {
-            // The text lets all params and results have `_meta`; the files forget it here and there.
+            // The specification allows `_meta` in all params and results; some definitions lack it.
             if name.ends_with("Params") || name.ends_with("Result") {
                 properties.entry("_meta").or_insert_with(|| json!({}));
             }
-            // Extensions are declared in 2025-11-25 already, the one revision with `tasks`, though only 2026-07-28 says so.
+            // Extensions are already declared in 2025-11-25, the one revision with `tasks`, although only 2026-07-28
+            // defines them.
             if name.ends_with("Capabilities") && properties.contains_key("tasks") {
                 properties.entry("extensions").or_insert_with(|| json!({}));
             }
@@ -66,7 +67,7 @@ pub(super) fn close(definitions: &mut Map<String, Value>) {
 
 fn close_schema(schema: &mut Value) {
     let Some(members) = schema.as_object_mut() else { return };
-    // The parts of a conjunction each know only their own members.
+    // Each part of an `allOf` knows only its own members.
     if members.contains_key("allOf") {
         return;
     }
@@ -75,7 +76,7 @@ fn close_schema(schema: &mut Value) {
     }
     if let Some(Value::Object(properties)) = members.get_mut("properties") {
         for (name, property) in properties {
-            // The text lets every message have `_meta`; the older files forget it here and there.
+            // The specification allows `_meta` in every message; some definitions of older files lack it.
             if name == "params"
                 && let Some(Value::Object(params)) = property.get_mut("properties")
             {

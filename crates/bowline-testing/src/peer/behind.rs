@@ -1,4 +1,4 @@
-//! What is behind a connection: a task that serves, a child process, or nothing of ours.
+//! Owns the other end of a connection: a serving task, a child process, or nothing.
 
 use crate::{Error, Result};
 use bowline_server::{Server, ServerHandle};
@@ -13,12 +13,12 @@ use tokio::{
     task::JoinSet,
 };
 
-/// How much of a child's standard error is kept.
+/// The number of bytes of a child's standard error that are kept.
 const STDERR: usize = 16 * 1024;
 
-/// A server that a peer can connect to: one still being built, or a handle.
+/// A server that a peer can connect to: a builder or a handle.
 pub trait IntoHandle {
-    /// The handle that serves. Fails when the server cannot be built.
+    /// Returns the handle. Fails if the server cannot be built.
     fn into_handle(self) -> Result<ServerHandle>;
 }
 
@@ -40,7 +40,7 @@ impl IntoHandle for &ServerHandle {
     }
 }
 
-/// Who serves. Dropping it ends them.
+/// The other end of the connection. Dropping it stops it.
 pub(super) enum Behind {
     Nothing,
     Task(JoinSet<Result<(), String>>),
@@ -88,7 +88,7 @@ impl Behind {
         Ok((Self::Child(Box::new(Process { child, stderr: kept, reader })), stdout, stdin))
     }
 
-    /// Waits for the end; fails when it is not a good one.
+    /// Waits for the end. Fails if the server failed.
     pub(super) async fn end(&mut self) -> Result<(), String> {
         match self {
             Self::Nothing => Ok(()),
@@ -107,7 +107,7 @@ impl Behind {
         }
     }
 
-    /// What a child wrote to its standard error.
+    /// Returns what a child process wrote to standard error.
     pub(super) fn last_words(&self) -> String {
         let Self::Child(process) = self else { return String::new() };
         let kept = process.stderr.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,16 +1,16 @@
-//! A connection that is two byte streams, read while it writes so that neither side can block the other.
+//! A connection of two byte streams. It reads while it writes, so that neither side blocks the other.
 
 use super::{history::History, link::Inbox};
 use bytes::{Buf, BytesMut};
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// The two streams: a frame is a line.
+/// Two byte streams with one frame per line.
 pub(super) struct Bytes {
     read: Box<dyn AsyncRead + Send + Unpin>,
     write: Option<Box<dyn AsyncWrite + Send + Unpin>>,
     buffer: BytesMut,
-    /// How much of the buffer holds no line break.
+    /// The length of the buffer that was already searched for a line break.
     searched: usize,
     ended: bool,
 }
@@ -29,7 +29,7 @@ impl Bytes {
         }
     }
 
-    /// Writes everything, and reads whatever comes meanwhile.
+    /// Writes all bytes, and reads in the meantime.
     pub(super) async fn send(
         &mut self,
         mut bytes: &[u8],
@@ -56,14 +56,14 @@ impl Bytes {
         }
     }
 
-    /// Reads until there is another frame; false when there is none any more.
+    /// Reads until another frame is complete. Returns `false` at the end of the stream.
     pub(super) async fn more(&mut self, inbox: &mut Inbox, history: &mut History) -> bool {
         let known = inbox.len();
         while inbox.len() == known {
             if self.ended {
                 return false;
             }
-            // A connection that breaks is one that ended.
+            // A broken connection counts as ended.
             self.ended = !matches!(self.read.read_buf(&mut self.buffer).await, Ok(1..));
             self.split_lines(inbox, history);
         }
@@ -88,7 +88,7 @@ impl Bytes {
 
     pub(super) async fn close_sending(&mut self) {
         if let Some(mut write) = self.write.take() {
-            // Whoever closed first does not matter here.
+            // The other side may have closed first.
             let _ = write.shutdown().await;
         }
     }

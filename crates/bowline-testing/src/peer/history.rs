@@ -1,8 +1,8 @@
-//! What was said so far, for the output of a test that fails.
+//! Records the conversation for the message of a failing test.
 
 use std::fmt;
 
-/// How much of one frame is shown.
+/// The number of bytes shown per frame.
 const SHOWN: usize = 600;
 
 /// The lines of a conversation.

@@ -1,4 +1,4 @@
-//! What a peer speaks over, and the frames that came and were not taken yet.
+//! The connection of a peer, and the frames that were received but not taken.
 
 #[cfg(feature = "http")]
 use super::http::Http;
@@ -7,17 +7,17 @@ use serde_json::Value;
 use std::{collections::VecDeque, io};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// A frame that came.
+/// A received frame.
 #[derive(Debug)]
 pub(super) struct Arrived {
-    /// The stream it came on. Frames of one stream are in order; between streams there is none.
+    /// The stream of the frame. Frames of one stream are in order; frames of different streams are not.
     pub(super) stream: u64,
     pub(super) text: String,
-    /// `None` when it is not JSON.
+    /// `None` if the frame is not JSON.
     pub(super) value: Option<Value>,
 }
 
-/// The frames that came and were not taken yet.
+/// Frames that were received but not taken.
 #[derive(Debug, Default)]
 pub(super) struct Inbox(VecDeque<Arrived>);
 
@@ -34,7 +34,7 @@ impl Inbox {
     }
 }
 
-/// A connection, and what came over it.
+/// A connection and its received frames.
 pub(super) struct Link {
     wire: Wire,
     inbox: Inbox,
@@ -59,7 +59,7 @@ impl Link {
         Self { wire: Wire::Http(Box::new(http)), inbox: Inbox::default() }
     }
 
-    /// Whether everything comes on one stream, and so in order.
+    /// Returns whether all frames arrive on one stream, and therefore in order.
     pub(super) fn is_one_stream(&self) -> bool {
         match &self.wire {
             Wire::Bytes(_) => true,
@@ -68,7 +68,7 @@ impl Link {
         }
     }
 
-    /// Sends everything, and takes what comes meanwhile.
+    /// Sends all bytes, and receives in the meantime.
     pub(super) async fn send(&mut self, bytes: &[u8], history: &mut History) -> io::Result<()> {
         match &mut self.wire {
             Wire::Bytes(wire) => wire.send(bytes, &mut self.inbox, history).await,
@@ -77,7 +77,7 @@ impl Link {
         }
     }
 
-    /// Waits until there is another frame; false when there is none any more.
+    /// Waits for another frame. Returns `false` if there will be none.
     pub(super) async fn more(&mut self, history: &mut History) -> bool {
         match &mut self.wire {
             Wire::Bytes(wire) => wire.more(&mut self.inbox, history).await,
@@ -90,13 +90,13 @@ impl Link {
         while self.more(history).await {}
     }
 
-    /// Takes the first frame that is wanted. A frame that is not JSON is what everybody gets first.
+    /// Takes the first matching frame. A frame that is not JSON matches always.
     pub(super) fn find(&mut self, wanted: impl Fn(&Value) -> bool) -> Option<Arrived> {
         let position = self.inbox.0.iter().position(|arrived| arrived.value.as_ref().is_none_or(&wanted))?;
         self.inbox.0.remove(position)
     }
 
-    /// Takes the first frame that is wanted, of those that are JSON.
+    /// Takes the first matching frame of those that are JSON.
     pub(super) fn find_json(&mut self, wanted: impl Fn(&Value) -> bool) -> Option<Value> {
         let position = self.inbox.0.iter().position(|arrived| arrived.value.as_ref().is_some_and(&wanted))?;
         self.inbox.0.remove(position)?.value

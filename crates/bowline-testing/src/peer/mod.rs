@@ -1,4 +1,4 @@
-//! A scripted peer: raw frames out, raw frames in.
+//! A scripted peer that sends and receives raw frames.
 
 mod behind;
 mod bytes;
@@ -22,15 +22,33 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-/// How long a peer waits for a frame unless told otherwise.
+/// The default time limit for a frame.
 const DEADLINE: Duration = Duration::from_secs(20);
-/// How many bytes a connection in memory holds before its writer has to wait.
+/// The buffer size of a connection in memory.
 const PIPE: usize = 64 * 1024;
 
-/// One end of a connection, speaking the frames a test tells it to.
+/// One end of a connection that sends the frames of a test.
 ///
-/// It checks nothing it sends, so it can be as wrong as a test needs it. Frames that came and were not asked for yet are
-/// kept in order. Every wait has a deadline, and its error shows the whole conversation.
+/// It does not check what it sends, so a test can send invalid frames. Received frames are kept in order until the test
+/// takes them. Every wait has a deadline, and its error shows the whole conversation.
+///
+/// A peer can also act as a server:
+///
+/// ```
+/// use bowline_testing::Peer;
+/// use serde_json::json;
+/// use tokio::io::AsyncWriteExt;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (mut peer, mut client) = Peer::pair();
+/// client.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").await?;
+/// let request = peer.recv_method("ping").await?;
+/// peer.reply(&request, json!({})).await?;
+/// assert_eq!(peer.transcript().lines().count(), 2);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Peer {
     link: Link,
     behind: Behind,
@@ -41,9 +59,9 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Connects to a server in memory. A task owned by the peer serves it.
+    /// Connects to a server in memory. A task of the peer runs the server.
     ///
-    /// Fails when the server cannot be built.
+    /// Fails if the server cannot be built.
     pub fn memory(server: impl IntoHandle) -> Result<Self> {
         let handle = server.into_handle()?;
         let (ours, theirs) = duplex(PIPE);
@@ -51,13 +69,13 @@ impl Peer {
         Ok(Self::new(Link::bytes(read, write), Behind::serve(handle, theirs)))
     }
 
-    /// Serves a server over HTTP, on a port of this machine, and connects to it.
+    /// Serves a server over HTTP on a local port and connects to it.
     ///
-    /// The peer speaks frames as over any other connection; each goes out in the form its revision has over HTTP, and what
-    /// the replies and streams of the server carry comes back as frames. To cancel a request of 2026-07-28 closes its
-    /// stream. Frames of one stream are in order, those of different streams come as they come.
+    /// The peer sends and receives frames as on any other connection. Each frame is sent in the HTTP form of its
+    /// revision, and the contents of replies and streams are received as frames. Cancelling a request of 2026-07-28
+    /// closes its stream. Frames of one stream are in order; the order between streams is not defined.
     ///
-    /// Fails when the server cannot be built or there is no port. Panics outside of a runtime of tokio with IO.
+    /// Fails if the server cannot be built or no port is free. Panics outside of a tokio runtime with IO.
     #[cfg(feature = "http")]
     pub fn http(server: impl IntoHandle) -> Result<Self> {
         let (served, http) = http::Served::start(server.into_handle()?)
@@ -76,7 +94,7 @@ impl Peer {
         Ok(Self::new(Link::bytes(stdout, stdin), behind))
     }
 
-    /// Speaks over a pair of byte streams, for instance to play the server against a client.
+    /// Uses a pair of byte streams, for example to act as the server of a client.
     pub fn over(
         read: impl AsyncRead + Send + Unpin + 'static,
         write: impl AsyncWrite + Send + Unpin + 'static,
@@ -84,7 +102,7 @@ impl Peer {
         Self::new(Link::bytes(read, write), Behind::Nothing)
     }
 
-    /// A peer, and the other end of its connection for whoever is to be tested.
+    /// Returns a peer and the other end of its connection, for the code under test.
     pub fn pair() -> (Self, DuplexStream) {
         let (ours, theirs) = duplex(PIPE);
         let (read, write) = split(ours);
@@ -102,24 +120,24 @@ impl Peer {
         }
     }
 
-    /// What [`Peer::initialize`] and [`Peer::modern`] declare as the client's capabilities. Default: none.
+    /// Sets the client capabilities that [`Peer::initialize`] and [`Peer::modern`] declare. Default: none.
     pub fn capabilities(mut self, capabilities: Value) -> Self {
         self.capabilities = capabilities;
         self
     }
 
-    /// How long a frame is waited for. Default: 20 seconds.
+    /// Sets the time limit for receiving a frame. Default: 20 seconds.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// Sends one frame: a JSON value.
+    /// Sends one JSON value as a frame.
     pub async fn send(&mut self, frame: impl Into<Value>) -> Result {
         self.send_raw(format!("{}\n", frame.into())).await
     }
 
-    /// Sends bytes as they are, line breaks included.
+    /// Sends these bytes unchanged. They must include the line breaks.
     pub async fn send_raw(&mut self, bytes: impl AsRef<[u8]>) -> Result {
         let bytes = bytes.as_ref();
         self.history.sent(bytes);
@@ -132,26 +150,26 @@ impl Peer {
         }
     }
 
-    /// The next frame.
+    /// Receives the next frame.
     pub async fn recv(&mut self) -> Result<Value> {
         self.take(|_| true, "a frame").await
     }
 
-    /// The next request or notification of this method. Frames before it are kept.
+    /// Receives the next request or notification with this method. Frames before it are kept.
     pub async fn recv_method(&mut self, method: &str) -> Result<Value> {
         let wanted = |frame: &Value| frame.get("method").is_some_and(|known| known == method);
         self.take(wanted, &format!("`{method}`")).await
     }
 
-    /// Sends a request with an id of its own and returns the response to it, be it a result or an error.
+    /// Sends a request with a new id and returns the response, a result or an error.
     ///
-    /// Frames that come before the response are kept for [`Peer::recv`] and [`Peer::notifications`].
+    /// Frames that arrive before the response are kept for [`Peer::recv`] and [`Peer::notifications`].
     pub async fn request(&mut self, method: &str, params: impl Into<Value>) -> Result<Value> {
         let id = self.start(method, params).await?;
         self.response(&id).await
     }
 
-    /// Sends a request with an id of its own and returns that id without waiting.
+    /// Sends a request with a new id and returns that id without waiting.
     pub async fn start(&mut self, method: &str, params: impl Into<Value>) -> Result<Value> {
         let id = self.next_id;
         self.next_id += 1;
@@ -159,7 +177,7 @@ impl Peer {
         Ok(id.into())
     }
 
-    /// The response to the request with this id. Frames before it are kept.
+    /// Receives the response to the request with this id. Frames before it are kept.
     pub async fn response(&mut self, id: &Value) -> Result<Value> {
         let wanted = |frame: &Value| frame.get("method").is_none() && frame.get("id") == Some(id);
         self.take(wanted, &format!("the response to request {id}")).await
@@ -170,7 +188,7 @@ impl Peer {
         self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params.into() })).await
     }
 
-    /// Answers a request that came from the other side.
+    /// Sends the result of a request that the peer received.
     pub async fn reply(&mut self, request: &Value, result: impl Into<Value>) -> Result {
         let id = request.get("id").cloned().unwrap_or_default();
         self.send(json!({ "jsonrpc": "2.0", "id": id, "result": result.into() })).await
@@ -193,14 +211,14 @@ impl Peer {
 
     /// Sends a self-describing request of 2026-07-28 and returns the response.
     ///
-    /// What `params._meta` says already is left as it is.
+    /// Members that `params._meta` already has are not changed.
     pub async fn modern(&mut self, method: &str, params: impl Into<Value>) -> Result<Value> {
         let mut params = params.into();
         describe(&mut params, &self.capabilities);
         self.request(method, params).await
     }
 
-    /// Takes the notifications that came so far and were not received yet.
+    /// Takes the notifications that were received so far.
     pub fn notifications(&mut self) -> Vec<Value> {
         let is_notification = |frame: &Value| frame.get("method").is_some() && frame.get("id").is_none();
         let mut taken = Vec::new();
@@ -210,10 +228,9 @@ impl Peer {
         taken
     }
 
-    /// Closes the sending side and returns everything that still comes, until the other side closes as well.
+    /// Closes the sending side and returns all remaining frames, until the other side closes too.
     ///
-    /// This proves silence without waiting for time to pass: what was not said by then is not going to be. A child
-    /// process has to exit, and successfully.
+    /// This proves that a frame was not sent without waiting for a timeout. A child process must exit successfully.
     pub async fn close(&mut self) -> Result<Vec<Value>> {
         self.close_sending().await;
         let until = Instant::now() + self.deadline;
@@ -238,17 +255,17 @@ impl Peer {
         self.history.closed();
     }
 
-    /// Everything said so far, one frame per line: `>` was sent, `<` was received.
+    /// Returns the conversation so far, one frame per line: `>` was sent, `<` was received.
     pub fn transcript(&self) -> String {
         self.history.to_string()
     }
 
-    /// Whether everything comes on one stream, and so in order.
+    /// Returns whether all frames arrive on one stream, and therefore in order.
     pub(crate) fn is_one_stream(&self) -> bool {
         self.link.is_one_stream()
     }
 
-    /// The next frame, and which stream it came on.
+    /// Receives the next frame and the number of its stream.
     pub(crate) async fn recv_from(&mut self) -> Result<(u64, Value)> {
         let arrived = self.wait(|_| true, "a frame").await?;
         Ok((arrived.stream, self.json(arrived)?))
@@ -285,7 +302,7 @@ impl Peer {
         })
     }
 
-    /// A reason with the conversation that led to it.
+    /// Appends the conversation to a message.
     fn tell(&self, reason: &str) -> String {
         format!("{reason}\n{}{}", self.history, self.behind.last_words())
     }

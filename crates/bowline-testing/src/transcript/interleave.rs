@@ -1,14 +1,14 @@
-//! Whether the frames of several streams are what was written, each stream in its own order.
+//! Matches the frames of several streams against the expected frames, in the order of each stream.
 
 use bowline_transcript::matching::{Kept, compare};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The frames that came, by stream.
+/// Received frames by stream.
 pub(super) type Streams = BTreeMap<u64, Vec<Value>>;
 
-/// Takes the streams apart along what was expected: the next frame of some stream has to be the next one written. The
-/// values kept on the way, or `None` when there is no such way.
+/// Assigns each expected frame to the next frame of some stream. Returns the values captured on the way, or `None` if
+/// there is no such assignment.
 pub(super) fn interleave(expected: &[&Value], streams: &Streams, kept: &Kept) -> Option<Kept> {
     let heads: Vec<&[Value]> = streams.values().map(Vec::as_slice).collect();
     step(expected, &heads, kept)

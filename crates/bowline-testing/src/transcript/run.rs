@@ -104,7 +104,7 @@ impl Run<'_> {
         self.peer.send_raw(bytes).await.map_err(|error| self.place(line, error))
     }
 
-    /// Lets requests describe themselves when the file says that all of them are of 2026-07-28.
+    /// Adds the description to requests if the file says that all of them are of 2026-07-28.
     fn make_modern(&self, frame: &mut Value) {
         let is_request = frame.get("method").is_some() && frame.get("id").is_some();
         if let (true, Some(Revision::V2026_07_28), Some(members)) =
@@ -139,7 +139,7 @@ impl Run<'_> {
         })
     }
 
-    /// As many frames as are written, on any streams, which keep the order within each of them.
+    /// Receives as many frames as are expected, on any stream, in the order of each stream.
     async fn expect_streams(&mut self, frames: &[Frame]) -> Result {
         let mut streams = Streams::new();
         for next in frames {

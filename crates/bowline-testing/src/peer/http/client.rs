@@ -1,4 +1,4 @@
-//! The client's side: which request a frame becomes, and what its reply is.
+//! The client side: turns frames into HTTP requests, and replies into frames.
 
 use super::{
     ENDPOINT, STREAM_2024,
@@ -17,22 +17,22 @@ use tokio::{
     task::{AbortHandle, JoinSet},
 };
 
-/// How many frames may wait to be taken before their streams are no longer read.
+/// The number of received frames after which streams are no longer read.
 const WAITING: usize = 256;
 
-/// The client's side of a conversation over HTTP.
+/// The client side of a conversation over HTTP.
 pub(in crate::peer) struct Http {
     to: SocketAddr,
     service: HttpService,
     session: Session,
-    /// The streams of 2026-07-28 by the ids of their requests. To close one is to cancel its request.
+    /// The streams of 2026-07-28 by request id. Closing a stream cancels its request.
     streams: HashMap<String, AbortHandle>,
     readers: JoinSet<()>,
     next_stream: u64,
     heard: mpsc::Receiver<Heard>,
-    /// `None` once the client's side is closed.
+    /// `None` after the client side was closed.
     ear: Option<mpsc::Sender<Heard>>,
-    /// Completes with the stream for what belongs to no request.
+    /// Completes when the stream for messages without a request is open.
     standing: Option<oneshot::Receiver<()>>,
 }
 
@@ -52,7 +52,7 @@ impl Http {
         }
     }
 
-    /// Sends each line as a request of its own.
+    /// Sends each line as its own request.
     pub(in crate::peer) async fn send(
         &mut self,
         bytes: &[u8],
@@ -79,7 +79,7 @@ impl Http {
         true
     }
 
-    /// Has the server end, so that what it did not say by then it never will. Then the session ends.
+    /// Ends the server, so that it cannot send anything afterwards. Then the session ends.
     pub(in crate::peer) fn close_sending(&mut self) {
         let Some(ear) = self.ear.take() else { return };
         self.service.end();
@@ -88,7 +88,7 @@ impl Http {
         let (to, stream) = (self.to, self.number());
         self.readers.spawn(async move {
             if let Some(standing) = standing {
-                // Dropped is completed.
+                // A dropped sender counts as completed.
                 let _ = standing.await;
             }
             let Session::Named { .. } = session else { return };
@@ -98,7 +98,7 @@ impl Http {
                 Ok(reply) => format!("DELETE: HTTP {}", reply.status),
                 Err(error) => format!("DELETE: {error}"),
             };
-            // Nobody is left to hear of it when the peer is gone.
+            // The peer may be gone.
             let _ = ear.send(Heard { stream, text }).await;
         });
     }
@@ -149,7 +149,7 @@ impl Http {
             return Ok(None);
         }
         if said.is_final() && status.is_client_error() {
-            // On a byte stream the server has no way to say this.
+            // There is no frame for this on a byte stream.
             history.received(&format!("(HTTP {status}) {body}"));
             return Ok(None);
         }
@@ -170,7 +170,7 @@ impl Http {
         }
     }
 
-    /// Opens the stream for what belongs to no request.
+    /// Opens the stream for messages that belong to no request.
     async fn open_standing(&mut self) -> io::Result<()> {
         let Session::Named { .. } = &self.session else { return Ok(()) };
         if self.standing.is_some() {
@@ -203,7 +203,7 @@ impl Http {
         Ok(())
     }
 
-    /// Reads a stream. `back` is the session that an interrupted one can be gone on with in.
+    /// Reads a stream. `back` is the session in which an interrupted stream can be resumed.
     fn read(&mut self, reply: Reply, back: Session) -> AbortHandle {
         let (stream, ear, to) = (self.number(), self.ear.clone(), self.to);
         self.readers.spawn(async move {

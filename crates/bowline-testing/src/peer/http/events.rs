@@ -1,4 +1,4 @@
-//! Server-sent events, from the chunks they come in.
+//! Parses server-sent events from chunks.
 
 use bytes::BytesMut;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 /// One event.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Event {
-    /// `message` unless the stream says otherwise.
+    /// `None` means `message`.
     pub(super) name: Option<String>,
     pub(super) id: Option<String>,
     pub(super) data: String,
@@ -14,14 +14,14 @@ pub(super) struct Event {
 }
 
 impl Event {
-    /// The frame it carries.
+    /// Returns the frame in the event.
     pub(super) fn into_message(self) -> Option<String> {
         let is_message = self.name.as_deref().is_none_or(|name| name == "message");
         (is_message && !self.data.is_empty()).then_some(self.data)
     }
 }
 
-/// What came of a stream and is not read yet.
+/// Received bytes that were not parsed yet.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     buffer: BytesMut,
@@ -33,7 +33,7 @@ impl Events {
         self.buffer.extend_from_slice(chunk);
     }
 
-    /// The next event that is there as a whole.
+    /// Returns the next complete event.
     pub(super) fn next(&mut self) -> Option<Event> {
         while let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
             let line = self.buffer.split_to(end + 1);
@@ -60,7 +60,7 @@ impl Events {
                 }
                 self.event.data.push_str(value);
             }
-            // Comments, and what later versions may add.
+            // Comments, and fields of later versions.
             _ => {}
         }
     }

@@ -1,8 +1,8 @@
-//! A connection over HTTP: the client's frames become requests, what their replies carry becomes frames.
+//! A connection over HTTP: turns the client's frames into requests, and the replies into frames.
 //!
-//! The frames say which form the conversation has. A handshake for 2024-11-05 opens the stream of its two endpoints, any
-//! other handshake a session, and what belongs to neither is a request of 2026-07-28, which repeats in headers what it
-//! says. Requests go out one after the other: the next when the head of the last reply is there.
+//! The frames determine the form. A handshake for 2024-11-05 opens its event stream, any other handshake opens a
+//! session, and every other request is sent as one of 2026-07-28, with the headers of that revision. Requests are sent
+//! one after the other, each after the response head of the one before it.
 
 mod client;
 mod events;
@@ -15,7 +15,7 @@ mod session;
 pub(super) use client::Http;
 pub(super) use served::Served;
 
-/// The endpoint of every revision with one.
+/// The path of the endpoint, for all revisions with a single endpoint.
 const ENDPOINT: &str = "/mcp";
-/// Where the stream of 2024-11-05 is.
+/// The path of the event stream of 2024-11-05.
 const STREAM_2024: &str = "/sse";

@@ -1,4 +1,4 @@
-//! One stream of the server, read to its end.
+//! Reads one stream of the server to its end.
 
 use super::{
     ENDPOINT,
@@ -9,13 +9,13 @@ use serde_json::Value;
 use std::{net::SocketAddr, time::Duration};
 use tokio::sync::mpsc;
 
-/// A frame, or what came in place of one.
+/// A received frame, or a description of what was received instead.
 pub(super) struct Heard {
     pub(super) stream: u64,
     pub(super) text: String,
 }
 
-/// Reads a stream to its end.
+/// Reads one stream to its end.
 pub(super) struct Reader {
     pub(super) reply: Reply,
     pub(super) stream: u64,
@@ -23,8 +23,8 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// A server may hang up on a call and have its client come back: that is done until the response is there, or nothing
-    /// comes any more.
+    /// Reads the stream. If the server closes it before the response, resumes it until the response arrives or nothing
+    /// more comes.
     pub(super) async fn run(mut self, back: Option<(SocketAddr, Session)>) {
         let (mut last, mut retry) = (None, Duration::ZERO);
         loop {
@@ -51,14 +51,14 @@ impl Reader {
             let again = session.own(Outgoing::get(ENDPOINT)).header("last-event-id", last);
             match again.send(*to, b"").await {
                 Ok(reply) if reply.is_stream() => self.reply = reply,
-                // Its session is over, and so is the stream.
+                // The session has ended, and with it the stream.
                 _ => return,
             }
         }
     }
 
     async fn tell(&self, text: String) {
-        // Nobody is left to hear of it when the peer is gone.
+        // The peer may be gone.
         let _ = self.ear.send(Heard { stream: self.stream, text }).await;
     }
 }

@@ -1,4 +1,4 @@
-//! One request of HTTP and its reply, on a connection of its own.
+//! Sends one HTTP request on its own connection.
 
 use super::events::{Event, Events};
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use hyper_util::rt::TokioIo;
 use std::{io, net::SocketAddr};
 use tokio::{net::TcpStream, task::JoinSet};
 
-/// A request without its body, on its way to an address.
+/// A request without its body.
 pub(super) struct Outgoing {
     method: Method,
     path: String,
@@ -17,19 +17,19 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// A request that carries a frame.
+    /// Creates a request that carries a frame.
     pub(super) fn post(path: &str) -> Self {
         Self::new(Method::POST, path)
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream")
     }
 
-    /// A request for a stream.
+    /// Creates a request for a stream.
     pub(super) fn get(path: &str) -> Self {
         Self::new(Method::GET, path).header("accept", "text/event-stream")
     }
 
-    /// A request to end a session.
+    /// Creates a request to end a session.
     pub(super) fn delete(path: &str) -> Self {
         Self::new(Method::DELETE, path)
     }
@@ -38,7 +38,7 @@ impl Outgoing {
         Self { method, path: path.to_owned(), headers: HeaderMap::new() }
     }
 
-    /// Adds a header. A value no header can have is left out, and the server may say what it misses.
+    /// Adds a header. A value that is not valid in a header is omitted; the server reports the missing header.
     pub(super) fn header(mut self, name: &'static str, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
             self.headers.insert(name, value);
@@ -46,7 +46,7 @@ impl Outgoing {
         self
     }
 
-    /// Sends it and waits for the head of the reply.
+    /// Sends the request and waits for the head of the reply.
     pub(super) async fn send(mut self, to: SocketAddr, body: &[u8]) -> io::Result<Reply> {
         self = self.header("host", &to.to_string());
         let mut request = Request::new(Full::new(Bytes::copy_from_slice(body)));
@@ -59,7 +59,7 @@ impl Outgoing {
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
         let mut driver = JoinSet::new();
         driver.spawn(async move {
-            // What goes wrong is told to whoever waits for the reply.
+            // The reply reports errors of the connection.
             let _ = connection.await;
         });
         let response = sender.send_request(request).await.map_err(io::Error::other)?;
@@ -74,7 +74,7 @@ impl Outgoing {
     }
 }
 
-/// A reply. Dropping it closes its connection.
+/// A reply. Dropping it closes the connection.
 pub(super) struct Reply {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
@@ -89,12 +89,12 @@ impl Reply {
         kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
     }
 
-    /// The whole body.
+    /// Returns the whole body.
     pub(super) async fn whole(self) -> io::Result<Bytes> {
         Ok(self.body.collect().await.map_err(io::Error::other)?.to_bytes())
     }
 
-    /// The next event; `None` at the end of the stream.
+    /// Returns the next event, or `None` at the end of the stream.
     pub(super) async fn event(&mut self) -> io::Result<Option<Event>> {
         loop {
             if let Some(event) = self.events.next() {

@@ -1,4 +1,4 @@
-//! A frame of the client, as far as HTTP has to know it: which kind it is, and what its headers repeat.
+//! A frame of the client, as far as HTTP needs to know it: its kind, and the values for headers.
 
 use super::request::Outgoing;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -6,7 +6,7 @@ use bowline_types::{Revision, meta};
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// A frame of the client. Not every one of them is JSON.
+/// A frame of the client; `None` if it is not JSON.
 pub(super) struct Said(Option<Value>);
 
 impl Said {
@@ -26,24 +26,24 @@ impl Said {
         self.get("method")?.as_str()
     }
 
-    /// The id, if it is a request.
+    /// Returns the id, if it is a request.
     pub(super) fn id(&self) -> Option<&Value> {
         self.get("id").filter(|_| self.get("method").is_some())
     }
 
-    /// Whether nothing can be said in return: it is a notification, or a response.
+    /// Returns whether no response is expected: the frame is a notification or a response.
     pub(super) fn is_final(&self) -> bool {
         let is_notification = self.method().is_some() && self.get("id").is_none();
         is_notification || self.get("result").is_some() || self.get("error").is_some()
     }
 
-    /// The request it cancels.
+    /// Returns the id of the request that this frame cancels.
     pub(super) fn cancels(&self) -> Option<&Value> {
         let is_cancellation = self.method() == Some("notifications/cancelled") && self.get("id").is_none();
         self.param("requestId").filter(|_| is_cancellation)
     }
 
-    /// Whether it names a revision in its `_meta`, as requests of 2026-07-28 do.
+    /// Returns whether `_meta` names a revision, as in requests of 2026-07-28.
     pub(super) fn describes_itself(&self) -> bool {
         self.version().is_some()
     }
@@ -52,13 +52,13 @@ impl Said {
         self.param("_meta")?.get(meta::key::PROTOCOL_VERSION)
     }
 
-    /// The revision that a handshake asks for.
+    /// Returns the revision that a handshake requests.
     pub(super) fn opens(&self) -> Option<&str> {
         let is_handshake = self.method() == Some("initialize") && !self.describes_itself();
         self.param("protocolVersion")?.as_str().filter(|_| is_handshake)
     }
 
-    /// Adds the headers in which 2026-07-28 repeats what the body says.
+    /// Adds the headers that 2026-07-28 requires.
     pub(super) fn mirror(&self, mut request: Outgoing) -> Outgoing {
         let version = self.version().and_then(Value::as_str).unwrap_or(Revision::V2026_07_28.as_str());
         request = request.header("mcp-protocol-version", version);
@@ -76,7 +76,7 @@ impl Said {
     }
 }
 
-/// A text as the value of a header: as it is if it can be, in base64 if not.
+/// Encodes a header value: unchanged if possible, or else in Base64.
 fn encoded(text: &str) -> Cow<'_, str> {
     let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~')) && text.trim() == text;
     let looks_encoded = text.starts_with("=?base64?") && text.ends_with("?=");

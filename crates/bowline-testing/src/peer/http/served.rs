@@ -1,4 +1,4 @@
-//! The server's side: an endpoint on a port of this machine.
+//! The server side: an endpoint on a local port.
 
 use super::{ENDPOINT, Http, STREAM_2024};
 use bowline_http::{HttpOptions, HttpService};
@@ -6,10 +6,10 @@ use bowline_server::ServerHandle;
 use std::{io, net::Ipv4Addr, time::Duration};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinSet};
 
-/// How long the server keeps the reply to a silent call back, for which the next request waits.
+/// The time after which the server starts the reply to a silent call. The next request waits for that.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// A server behind a socket of this machine.
+/// A server on a local socket.
 pub(in crate::peer) struct Served {
     service: HttpService,
     stop: Option<oneshot::Sender<()>>,
@@ -17,7 +17,7 @@ pub(in crate::peer) struct Served {
 }
 
 impl Served {
-    /// Serves, and connects to it.
+    /// Starts the server and connects to it.
     pub(in crate::peer) fn start(handle: ServerHandle) -> io::Result<(Self, Http)> {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
@@ -30,18 +30,18 @@ impl Served {
         let mut task = JoinSet::new();
         let serving = service.clone();
         task.spawn(async move {
-            // A peer that is gone wants it to stop as well.
+            // A peer that was dropped stops the server, too.
             serving.serve(listener, async { drop(stopped.await) }).await
         });
         let http = Http::new(to, service.clone());
         Ok((Self { service, stop: Some(stop), task }, http))
     }
 
-    /// Stops serving. Fails when a session is left over.
+    /// Stops the server. Fails if a session is left.
     pub(in crate::peer) async fn end(&mut self) -> Result<(), String> {
         let sessions = self.service.sessions();
         if let Some(stop) = self.stop.take() {
-            // One that stopped by itself is found next.
+            // If the server stopped by itself, the next step reports it.
             let _ = stop.send(());
         }
         match self.task.join_next().await {

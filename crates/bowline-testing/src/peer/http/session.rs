@@ -1,30 +1,30 @@
-//! What a handshake opened, and how requests belong to it.
+//! The state that a handshake opened, and the headers that assign requests to it.
 
 use super::{STREAM_2024, request::Outgoing};
 use bowline_types::Revision;
 
-/// What the handshake opened.
+/// The state that a handshake opened.
 #[derive(Clone, Debug)]
 pub(super) enum Session {
     None,
-    /// 2025-03-26 and later.
+    /// A session of 2025-03-26 or later.
     Named {
         id: String,
         revision: Option<Revision>,
     },
-    /// 2024-11-05, and where it wants its messages.
+    /// A connection of 2024-11-05, with the path for messages.
     TwoEndpoints {
         path: String,
     },
 }
 
 impl Session {
-    /// Names the session in a request.
+    /// Adds the session headers to a request.
     pub(super) fn own(&self, request: Outgoing) -> Outgoing {
         let Self::Named { id, revision } = self else { return request };
         let request = request.header("mcp-session-id", id);
         match revision {
-            // The first revision with sessions does not have this header.
+            // 2025-03-26 does not have this header.
             Some(revision) if *revision >= Revision::V2025_06_18 => {
                 request.header("mcp-protocol-version", revision.as_str())
             }
@@ -33,7 +33,7 @@ impl Session {
     }
 }
 
-/// The path of a reference that the stream of 2024-11-05 made.
+/// Returns the path of a reference from the event stream of 2024-11-05.
 pub(super) fn resolve(reference: &str) -> String {
     let path = reference
         .split_once("://")
@@ -41,7 +41,7 @@ pub(super) fn resolve(reference: &str) -> String {
     match path.chars().next() {
         Some('/') => path.to_owned(),
         Some('?') => format!("{STREAM_2024}{path}"),
-        // The stream has no folders above its name.
+        // The path of the stream has only one segment.
         _ => format!("/{path}"),
     }
 }
