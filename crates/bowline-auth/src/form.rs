@@ -98,12 +98,14 @@ pub fn decode(text: &str) -> Option<Vec<(String, String)>> {
             return None;
         }
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
-        parameters.push((decode_one(name)?, decode_one(value)?));
+        parameters.push((decode_value(name)?, decode_value(value)?));
     }
     Some(parameters)
 }
 
-fn decode_one(text: &str) -> Option<String> {
+/// Decodes one name or value. `None` if it has a broken escape or is not UTF-8.
+#[must_use]
+pub fn decode_value(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

@@ -1,6 +1,9 @@
 //! The authorization of the Model Context Protocol, without IO.
 //!
 //! A flow is a value that says which request comes next. Time and random bytes are arguments.
+//!
+//! The feature `issuer` adds an authorization server for development and tests.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod authorize;
 pub mod challenge;
@@ -9,6 +12,9 @@ pub mod dpop;
 mod error;
 mod exchange;
 pub mod form;
+#[cfg(feature = "issuer")]
+#[cfg_attr(docsrs, doc(cfg(feature = "issuer")))]
+pub mod issuer;
 pub mod jose;
 mod lenient;
 mod metadata;

@@ -21,7 +21,7 @@ mod algorithm;
 mod assertion;
 mod claims;
 mod error;
-mod json;
+pub(crate) mod json;
 mod jws;
 mod key;
 mod key_set;

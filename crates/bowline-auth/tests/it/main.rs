@@ -1,6 +1,8 @@
 //! Tests of bowline-auth through its public API.
 
 mod dpop;
+#[cfg(feature = "issuer")]
+mod issuer;
 mod jose;
 mod jwt;
 mod merge;
