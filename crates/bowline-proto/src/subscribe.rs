@@ -3,7 +3,14 @@
 //! Changes are recorded, not queued: if something changes several times before the connection can write, the client
 //! is notified once, and a slow reader costs no memory.
 
-use crate::{encode, server::Profile, service::ClientView, uri};
+use crate::{
+    caller::Caller,
+    encode,
+    scope::Scopes,
+    server::Profile,
+    service::{ClientView, Extensions},
+    uri,
+};
 use bowline_types::{
     CancelledParams, Capability, Id, Method, RawJson, ResourceUpdatedParams, RpcError, ServerCapabilities,
     SubscriptionFilter, meta,
@@ -44,25 +51,73 @@ pub enum Change {
 /// Decides whether a client may subscribe to a resource.
 pub type SubscriptionGuard = Arc<dyn Fn(&Arc<ClientView>, &str) -> Result<(), RpcError> + Send + Sync>;
 
-/// The resources that a client may subscribe to: all, unless there is a guard.
+/// Returns the scopes that a resource needs, if it declares any.
+pub type ResourceScopes = Arc<dyn Fn(&str) -> Option<Arc<Scopes>> + Send + Sync>;
+
+/// The token behind a subscription.
+#[derive(Clone, Debug, Default)]
+pub enum Subscriber {
+    /// The transport has no tokens, so scopes are not checked.
+    #[default]
+    WithoutTokens,
+    /// A request over HTTP. Without a verified token it has no scopes.
+    Http(Option<Arc<Caller>>),
+}
+
+impl From<&Extensions> for Subscriber {
+    fn from(extensions: &Extensions) -> Self {
+        match extensions.caller() {
+            None if !extensions.is_http() => Self::WithoutTokens,
+            caller => Self::Http(caller.cloned()),
+        }
+    }
+}
+
+/// The resources that a client may subscribe to: all, unless there is a guard or the resource declares scopes.
 #[derive(Clone, Default)]
-pub struct SubscriptionAccess(Option<(SubscriptionGuard, Arc<ClientView>)>);
+pub struct SubscriptionAccess {
+    guard: Option<(SubscriptionGuard, Arc<ClientView>)>,
+    /// The scopes of resources, and the caller whose token must have them.
+    scopes: Option<(ResourceScopes, Option<Arc<Caller>>)>,
+}
 
 impl SubscriptionAccess {
-    /// Creates the check for `client`.
+    /// Creates the check for `client`, without scopes.
     pub fn of(profile: &Profile, client: &Arc<ClientView>) -> Self {
-        Self(profile.subscription_guard().map(|guard| (Arc::clone(guard), Arc::clone(client))))
+        let guard = profile.subscription_guard().map(|guard| (Arc::clone(guard), Arc::clone(client)));
+        Self { guard, scopes: None }
+    }
+
+    /// Requires the scopes that resources declare, also those that are declared later.
+    #[must_use]
+    pub fn with_scopes(mut self, profile: &Profile, subscriber: &Subscriber) -> Self {
+        self.scopes = match subscriber {
+            Subscriber::WithoutTokens => None,
+            Subscriber::Http(caller) => {
+                profile.resource_scopes().map(|scopes| (Arc::clone(scopes), caller.clone()))
+            }
+        };
+        self
     }
 
     /// Fails if the client may not subscribe to this resource.
     pub fn check(&self, uri: &str) -> Result<(), RpcError> {
-        self.0.as_ref().map_or(Ok(()), |(guard, client)| guard(client, uri))
+        if let Some((scopes, caller)) = &self.scopes
+            && let Some(needed) = scopes(uri)
+            && !caller.as_ref().is_some_and(|caller| caller.allows_all(&needed))
+        {
+            return Err(RpcError::insufficient_scope(needed.iter()));
+        }
+        self.guard.as_ref().map_or(Ok(()), |(guard, client)| guard(client, uri))
     }
 }
 
 impl fmt::Debug for SubscriptionAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SubscriptionAccess").field("is_guarded", &self.0.is_some()).finish()
+        f.debug_struct("SubscriptionAccess")
+            .field("is_guarded", &self.guard.is_some())
+            .field("has_scopes", &self.scopes.is_some())
+            .finish()
     }
 }
 
@@ -73,6 +128,13 @@ pub struct Listen {
     pub filter: SubscriptionFilter,
     /// The resources that its client may subscribe to.
     pub access: SubscriptionAccess,
+}
+
+impl Listen {
+    /// Requires the scopes that resources declare from the token of `subscriber`.
+    pub fn require_scopes(&mut self, profile: &Profile, subscriber: &Subscriber) {
+        self.access = std::mem::take(&mut self.access).with_scopes(profile, subscriber);
+    }
 }
 
 impl From<SubscriptionFilter> for Listen {
@@ -114,7 +176,7 @@ impl Listener {
         if !self.interest.covers(change) {
             return false;
         }
-        // A client may subscribe to a resource and not to one below it.
+        // A client may have access to a resource and not to one below it: neither its URI nor the time of a change.
         if let Change::Resource(uri) = change
             && self.access.check(uri).is_err()
         {

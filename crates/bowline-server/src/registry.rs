@@ -213,6 +213,14 @@ impl Registry {
         self.snapshot().declared_scopes(method, params)
     }
 
+    /// The scopes that the resource with this URI declares.
+    pub(crate) fn resource_scopes(&self, uri: &str) -> Option<Arc<Scopes>> {
+        if !self.shared.has_scopes.load(Ordering::Acquire) {
+            return None;
+        }
+        self.snapshot().resource_scopes(uri)
+    }
+
     /// Remembers that there are scopes. Called before the entry that declares them can be found.
     fn note_scopes(&self, scopes: Option<&Arc<Scopes>>) {
         if scopes.is_some() {

@@ -85,7 +85,7 @@ impl Snapshot {
     /// The scopes of the resource that has this URI: a fixed one, or else the first template that matches.
     ///
     /// A guard may hide an item from the caller, so that the next one answers. Until one has no guard, all count.
-    fn resource_scopes(&self, uri: &str) -> Option<Arc<Scopes>> {
+    pub(crate) fn resource_scopes(&self, uri: &str) -> Option<Arc<Scopes>> {
         let fixed = self.resources.get(uri);
         let matching = self.templates.as_slice().iter().filter(|template| template.matches(uri).is_some());
         let mut all = None;

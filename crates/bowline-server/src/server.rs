@@ -425,6 +425,8 @@ impl Server {
         if let Some(guard) = self.subscription_guard {
             profile.set_subscription_guard(guard);
         }
+        let registry = self.registry.clone();
+        profile.set_resource_scopes(Arc::new(move |uri| registry.resource_scopes(uri)));
         let core = Arc::new(Core {
             profile: Arc::new(profile),
             registry: self.registry,

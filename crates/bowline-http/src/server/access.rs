@@ -8,6 +8,7 @@ use bowline_proto::{
     encode,
     envelope::{self, Frame, Message},
     scope::Scopes,
+    subscribe::Subscriber,
 };
 use bowline_server::ServerHandle;
 use bowline_types::{Id, RpcError, error_code};
@@ -58,6 +59,11 @@ impl Access {
     /// Whom sessions and sealed states belong to, if the request was made with a token.
     pub(super) fn principal(&self) -> Option<Arc<str>> {
         self.caller.as_ref().map(|caller| Arc::clone(caller.principal()))
+    }
+
+    /// The token that a subscription of this request has.
+    pub(super) fn subscriber(&self) -> Subscriber {
+        Subscriber::Http(self.caller.clone())
     }
 
     /// Refuses a request without the scopes that every request needs.

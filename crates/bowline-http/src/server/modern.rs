@@ -50,9 +50,10 @@ pub(super) async fn answer(shared: &Arc<Shared>, parts: &mut Parts, request: Req
     let (id, principal) = (request.id.clone(), request.principal.clone());
     match admit(shared, &parts.headers, request) {
         Ok(Admitted::Answer(result)) => reply::response(&id, result),
-        Ok(Admitted::Listen(filter)) => {
-            let time = Access::of(shared, parts).stream_time();
-            super::listen::open(shared, principal, &id, &filter, time)
+        Ok(Admitted::Listen(mut listen)) => {
+            let access = Access::of(shared, parts);
+            listen.require_scopes(shared.server.profile(), &access.subscriber());
+            super::listen::open(shared, principal, &id, &listen, access.stream_time())
         }
         Ok(Admitted::Call(mut call, threshold)) => {
             call.extensions = extensions(parts, None);

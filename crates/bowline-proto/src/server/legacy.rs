@@ -5,7 +5,7 @@ use crate::{
     envelope::MethodName,
     params::{Params, RequestMeta},
     service::{Call, ClientView},
-    subscribe::{SubscriptionAccess, Subscriptions},
+    subscribe::{Subscriber, SubscriptionAccess, Subscriptions},
     uri,
 };
 use bowline_types::{
@@ -64,7 +64,7 @@ impl Legacy {
     pub(super) fn admit(
         &mut self,
         profile: &Profile,
-        subscriptions: &mut Subscriptions,
+        (subscriptions, subscriber): (&mut Subscriptions, &Subscriber),
         method: &MethodName,
         params: Params,
         meta: RequestMeta,
@@ -98,7 +98,7 @@ impl Legacy {
                 let uri = params.uri()?;
                 uri::validate_uri(&uri)
                     .map_err(|error| RpcError::invalid_params(format!("`uri`: {error}")))?;
-                let access = SubscriptionAccess::of(profile, &self.client);
+                let access = SubscriptionAccess::of(profile, &self.client).with_scopes(profile, subscriber);
                 access.check(&uri)?;
                 if !subscriptions.subscribe(&uri, access) {
                     return Err(RpcError::internal("too many resource subscriptions"));

@@ -30,7 +30,7 @@ use crate::{
     params::{Params, RequestMeta},
     replay::Replay,
     service::{Call, ClientView, Extensions, Outcome},
-    subscribe::{Change, Channel, Subscriptions},
+    subscribe::{Change, Channel, Subscriber, Subscriptions},
 };
 use bowline_types::{
     CancelledParams, Id, LoggingLevel, Method, ProgressParams, ProgressToken, RawJson, Revision, RpcError,
@@ -161,6 +161,7 @@ pub struct ServerSession<C = ()> {
     ids: Ids,
     next_serial: u64,
     subscriptions: Subscriptions,
+    subscriber: Subscriber,
 }
 
 #[derive(Debug)]
@@ -181,7 +182,13 @@ impl<C> ServerSession<C> {
             ids: Ids::default(),
             next_serial: 0,
             subscriptions: Subscriptions::default(),
+            subscriber: Subscriber::default(),
         }
+    }
+
+    /// Sets the token of the frames that follow. Subscriptions that they make require the scopes of resources from it.
+    pub fn set_subscriber(&mut self, subscriber: Subscriber) {
+        self.subscriber = subscriber;
     }
 
     /// Sets whether several running requests may have the same id.
@@ -266,7 +273,8 @@ impl<C> ServerSession<C> {
                 modern::admit(&self.profile, self.principal.as_ref(), revision, method, params, meta, now)?
             }
             (Handling::Session, Some(legacy)) => {
-                legacy.admit(&self.profile, &mut self.subscriptions, method, params, meta)?
+                let subscriptions = (&mut self.subscriptions, &self.subscriber);
+                legacy.admit(&self.profile, subscriptions, method, params, meta)?
             }
             (Handling::Session | Handling::Opening, opened) => {
                 let (admitted, legacy) =
@@ -277,7 +285,8 @@ impl<C> ServerSession<C> {
         };
         Ok(match admitted {
             Admitted::Answer(result) => Inbound::Reply(encode::response(id, &result)),
-            Admitted::Listen(listen) => {
+            Admitted::Listen(mut listen) => {
+                listen.require_scopes(&self.profile, &self.subscriber);
                 let granted = self.subscriptions.listen(id.clone(), &listen, &self.profile.capabilities);
                 Inbound::Reply(granted.ok_or_else(|| RpcError::internal("too many subscriptions are open"))?)
             }

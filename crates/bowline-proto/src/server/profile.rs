@@ -1,6 +1,11 @@
 //! What a server declares to every client.
 
-use crate::{custom::CustomMethods, replay::Consumed, seal::KeyRing, subscribe::SubscriptionGuard};
+use crate::{
+    custom::CustomMethods,
+    replay::Consumed,
+    seal::KeyRing,
+    subscribe::{ResourceScopes, SubscriptionGuard},
+};
 use bowline_types::{
     Adapt, CacheScope, DiscoverResult, Implementation, Meta, RawJson, ResultType, Revision,
     ServerCapabilities, meta,
@@ -89,16 +94,22 @@ pub struct Profile {
     pub consumed: Mutex<Consumed>,
     info_member: OnceLock<Bytes>,
     changeable: RwLock<Changeable>,
-    subscriptions: OptionalGuard,
+    subscriptions: SubscriptionRules,
 }
 
-/// The guard of subscriptions.
+/// What restricts subscriptions.
 #[derive(Default)]
-struct OptionalGuard(Option<SubscriptionGuard>);
+struct SubscriptionRules {
+    guard: Option<SubscriptionGuard>,
+    scopes: Option<ResourceScopes>,
+}
 
-impl fmt::Debug for OptionalGuard {
+impl fmt::Debug for SubscriptionRules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "guarded" } else { "open" })
+        f.debug_struct("SubscriptionRules")
+            .field("is_guarded", &self.guard.is_some())
+            .field("has_scopes", &self.scopes.is_some())
+            .finish()
     }
 }
 
@@ -122,18 +133,28 @@ impl Profile {
             consumed: Mutex::default(),
             info_member: OnceLock::new(),
             changeable: RwLock::default(),
-            subscriptions: OptionalGuard::default(),
+            subscriptions: SubscriptionRules::default(),
         }
     }
 
     /// Sets the guard that decides which resources a client may subscribe to. Default: all.
     pub fn set_subscription_guard(&mut self, guard: SubscriptionGuard) {
-        self.subscriptions = OptionalGuard(Some(guard));
+        self.subscriptions.guard = Some(guard);
     }
 
     /// Returns the guard of subscriptions, if any.
     pub fn subscription_guard(&self) -> Option<&SubscriptionGuard> {
-        self.subscriptions.0.as_ref()
+        self.subscriptions.guard.as_ref()
+    }
+
+    /// Sets where the scopes of resources are found. Subscriptions over HTTP require them. Default: resources have none.
+    pub fn set_resource_scopes(&mut self, scopes: ResourceScopes) {
+        self.subscriptions.scopes = Some(scopes);
+    }
+
+    /// Returns where the scopes of resources are found, if they have any.
+    pub fn resource_scopes(&self) -> Option<&ResourceScopes> {
+        self.subscriptions.scopes.as_ref()
     }
 
     /// Returns the instructions for the model.

@@ -116,6 +116,7 @@ impl Conversation {
         // Locked to the end, so that news never overtake the acknowledgment of who listens for them, and a cancellation
         // finds the call it is for.
         let mut session = self.session();
+        session.set_subscriber(extensions.into());
         let inbound = session.accept(frame, unix_time);
         if let Some(wanted) = session.take_wanted() {
             self.want(wanted);

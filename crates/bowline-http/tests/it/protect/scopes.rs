@@ -1,10 +1,12 @@
 //! Scopes: declared where things are declared, enforced before a handler runs.
 
 use super::{METADATA, Script, Session, bearer, call, endpoint, plain_server, protect, text};
-use crate::wire::Ask;
+use crate::wire::{Ask, Told};
 use bowline_http::{HttpService, Protect};
 use bowline_server::{BoxFuture, Call, Notifier, Outcome};
-use bowline_server::{CompletionRequest, Ctx, Middleware, Next, Prompt, Resource, Result, Server, Tool};
+use bowline_server::{
+    CompletionRequest, Ctx, Middleware, Next, Prompt, Registry, Resource, Result, Server, Tool,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -189,6 +191,58 @@ async fn v62_a_middleware_that_changes_the_tool_gains_nothing() {
     let told = bearer(call("list"), "reader").send(&endpoint).await;
     assert_eq!((told.status.as_u16(), runs.count()), (403, 0));
     assert_eq!(text(&bearer(call("list"), "writer").send(&endpoint).await.json().await), "ran");
+}
+
+/// Everything below `notes://all` is reported to its subscribers; `secret` and what is added later need `notes:write`.
+fn nested_server() -> Server {
+    Server::new("notes")
+        .resource(Resource::new("notes://all", "all").text("all"))
+        .resource(Resource::new("notes://all/visible", "visible").text("visible"))
+        .resource(Resource::new("notes://all/secret", "secret").scopes(["notes:write"]).text("secret"))
+        .on_subscriptions(|_, _| {})
+        .dynamic()
+}
+
+/// Changes the resources of [`nested_server`], the visible one last.
+fn change_all(registry: &Registry) {
+    let later = Resource::new("notes://all/later", "later").scopes(["notes:write"]);
+    registry.add_resource(later.text("later")).unwrap();
+    for uri in ["notes://all/secret", "notes://all/later", "notes://all/visible"] {
+        registry.resource_updated(uri);
+    }
+}
+
+/// Reads the updates of a stream up to that of the visible resource, which comes last.
+async fn updates(stream: &mut Told) -> Vec<String> {
+    let mut uris = Vec::new();
+    while !uris.iter().any(|uri| uri == "notes://all/visible") {
+        let message = stream.message().await.expect("the stream goes on").1;
+        if message["method"] == "notifications/resources/updated" {
+            uris.push(message["params"]["uri"].as_str().unwrap().to_owned());
+        }
+    }
+    uris.sort();
+    uris
+}
+
+#[tokio::test]
+async fn v62_a_subscription_to_a_parent_reports_nothing_of_scoped_resources_below() {
+    let all = ["notes://all/later", "notes://all/secret", "notes://all/visible"];
+    for (token, expected) in [("reader", &all[2..]), ("writer", &all[..])] {
+        let server = nested_server();
+        let registry = server.registry();
+        let endpoint = endpoint(server, protect(&script()));
+        let filter = json!({ "notifications": { "resourceSubscriptions": ["notes://all"] } });
+        let mut stream = bearer(Ask::modern("subscriptions/listen", filter), token).send(&endpoint).await;
+        stream.message().await.unwrap();
+        let session = Session::open(&endpoint, "2025-11-25", token).await;
+        let subscribe = session.request(1, "resources/subscribe", &json!({ "uri": "notes://all" }));
+        assert_eq!(bearer(subscribe, token).send(&endpoint).await.status, 200);
+        let mut legacy = bearer(session.get(), token).send(&endpoint).await;
+        change_all(&registry);
+        assert_eq!(updates(&mut stream).await, expected, "2026-07-28, {token}");
+        assert_eq!(updates(&mut legacy).await, expected, "2025-11-25, {token}");
+    }
 }
 
 #[tokio::test]
