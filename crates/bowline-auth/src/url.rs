@@ -21,14 +21,17 @@ pub(crate) struct Url<'a> {
 }
 
 impl<'a> Url<'a> {
-    /// Splits a URL. It must be visible ASCII without quotes, angle brackets and backslashes, so that no program reads it
-    /// in another way, and must not have user info.
+    /// Splits a URL. It must be visible ASCII without quotes, angle brackets, backslashes, `$(` and broken escapes, so that no
+    /// program or shell reads it in another way, and must not have user info.
     pub(crate) fn split(text: &'a str) -> Result<Self, String> {
         if text.len() > MAX_URL {
             return Err(format!("it is longer than {MAX_URL} bytes"));
         }
         if !text.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'`<>\\^{|}".contains(&byte)) {
             return Err("it has a character that URLs do not have".into());
+        }
+        if text.contains("$(") || !has_whole_escapes(text) {
+            return Err("it has `$(` or an incomplete percent-encoding".into());
         }
         let (scheme, rest) = text.split_once("://").ok_or("it is not an absolute URL")?;
         if !scheme.eq_ignore_ascii_case("https") && !scheme.eq_ignore_ascii_case("http") {
@@ -80,6 +83,13 @@ impl<'a> Url<'a> {
     }
 }
 
+/// Whether every `%` starts an escape. Windows reads `%PATH%` as a variable.
+fn has_whole_escapes(text: &str) -> bool {
+    let mut parts = text.split('%');
+    parts.next();
+    parts.all(|part| part.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)))
+}
+
 fn split_port(authority: &str) -> Result<(&str, Option<u16>), String> {
     let (host, port) = if authority.starts_with('[') {
         let end = authority.find(']').ok_or("its host has no closing bracket")?;
@@ -98,7 +108,8 @@ fn split_port(authority: &str) -> Result<(&str, Option<u16>), String> {
     };
     let is_name =
         |host: &str| host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte));
-    if host.is_empty() || (!host.starts_with('[') && !is_name(host)) {
+    let has_option = host.split('.').any(|label| label.starts_with('-'));
+    if host.is_empty() || (!host.starts_with('[') && !is_name(host)) || has_option {
         return Err("its host is not a name or an address".into());
     }
     let number = |port: &str| {
@@ -189,9 +200,33 @@ mod tests {
             "https://[zz]/",
             "https://b\u{fc}cher.example/",
             "https://$(id)/",
+            "https://h/$(id)",
+            "https://h/a?b=$(id)",
+            "https://h/a#$(id)",
+            "https://h/%PATH%",
+            "https://h/a?b=%4",
+            "https://h/%",
+            "https://-h/",
+            "https://a.-b/",
+            "https://--flag/",
+            "https://h/a?b=\n",
+            "https://h/a?b='c'",
+            "https://h/a#\"b\"",
+            "-https://h/",
             &format!("https://h/{}", "a".repeat(5000)),
         ] {
             assert!(Url::split(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn urls_of_real_servers_are_accepted() {
+        for text in [
+            "https://gitlab.example/-/oauth/(a)/$metadata?x=1&y=%2B;z",
+            "https://a-b.example/caf%C3%A9",
+            "https://login.example/tenant/v2.0/.well-known/openid-configuration?p=B2C_1_a-b",
+        ] {
+            Url::split(text).unwrap();
         }
     }
 
