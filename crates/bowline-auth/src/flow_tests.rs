@@ -141,6 +141,13 @@ fn v55_a_response_needs_the_state_of_the_request() {
     assert!(late.unwrap_err().is_visit());
 }
 
+#[test]
+fn v55_what_a_listener_takes_for_the_response_is_accepted() {
+    let code = format!("{}%7B{{|}}^", "c".repeat(8000));
+    let accepted = accept(false, &format!("code={code}&state=STATE")).unwrap();
+    assert_eq!(accepted.len(), code.len() - 2);
+}
+
 fn select(sources: ScopeSources<'_>, listed: &str) -> String {
     let mut server = server();
     server.scopes = Some(Scopes::parse(listed));

@@ -3,6 +3,9 @@
 use crate::{Error, Issuer, Resource, Scopes, form, store::BoxFuture, url::Url};
 use std::fmt;
 
+/// The longest redirected URL that is accepted. The codes of some authorization servers have several kilobytes.
+const MAX_RESPONSE: usize = 16 * 1024;
+
 /// A page that the user has to visit to log in.
 ///
 /// Open [`url`](Self::url) in a browser. The authorization server then redirects the browser to
@@ -49,35 +52,29 @@ impl Visit {
         &self.scopes
     }
 
-    /// Whether a URL is the response to this visit: it leads to the redirect URI and has the right `state`, once.
+    /// Whether a URL is the response to this visit: it leads to the redirect URI and has the right `state`, once. It is at most
+    /// 16 KiB of visible ASCII.
     ///
     /// Something that listens for the response refuses everything else and goes on waiting. A URL without scheme and host,
     /// such as the target of a request, is compared by path and query.
     #[must_use]
     pub fn is_response(&self, redirected: &str) -> bool {
-        let Ok(expected) = Url::split(&self.redirect_uri) else {
-            // A private scheme of an application.
-            let query = redirected.strip_prefix(&self.redirect_uri).and_then(|rest| rest.strip_prefix('?'));
-            return query.is_some_and(|query| self.has_state(query));
-        };
-        let path_and_query = match Url::split(redirected) {
-            Ok(url) if !url.is_same_origin(&expected) => return false,
-            Ok(url) => (url.path, url.query),
-            Err(_) if redirected.starts_with('/') => {
-                let target = redirected.split('#').next().unwrap_or_default();
-                match target.split_once('?') {
-                    Some((path, query)) => (path, Some(query)),
-                    None => (target, None),
-                }
-            }
-            Err(_) => return false,
-        };
-        let (path, Some(query)) = path_and_query else { return false };
-        let slash = |path: &str| if path.is_empty() { "/".to_owned() } else { path.to_owned() };
-        if slash(path) != slash(expected.path) {
+        if redirected.len() > MAX_RESPONSE || !redirected.bytes().all(|byte| byte.is_ascii_graphic()) {
             return false;
         }
-        self.has_state(query)
+        let Some((place, query)) = redirected.split_once('?') else { return false };
+        let expected_place = self.redirect_uri.split('?').next().unwrap_or_default();
+        let leads_here = match (Url::split(expected_place), Url::split(place)) {
+            // A private scheme of an application.
+            (Err(_), _) => place == expected_place,
+            (Ok(expected), Ok(url)) => {
+                url.is_same_origin(&expected)
+                    && url.fragment.is_none()
+                    && path_or_root(url.path) == path_or_root(expected.path)
+            }
+            (Ok(expected), Err(_)) => place.starts_with('/') && place == path_or_root(expected.path),
+        };
+        leads_here && self.has_state(query)
     }
 
     fn has_state(&self, query: &str) -> bool {
@@ -86,6 +83,10 @@ impl Visit {
         let mut states = parameters.iter().filter(|(name, _)| name == "state");
         states.next().is_some_and(|(_, state)| *state == self.state) && states.next().is_none()
     }
+}
+
+fn path_or_root(path: &str) -> &str {
+    if path.is_empty() { "/" } else { path }
 }
 
 /// `state` protects the response, so the URL is not printed.
@@ -134,7 +135,16 @@ mod tests {
             resource: Resource::new("https://h/mcp").unwrap(),
             scopes: Scopes::new(),
         };
-        for url in ["http://127.0.0.1:7000/callback?code=c&state=s1", "/callback?state=s1&error=x"] {
+        let long = |length: usize| {
+            let url = "/callback?state=s1&code=";
+            format!("{url}{}", "c".repeat(length - url.len()))
+        };
+        for url in [
+            "http://127.0.0.1:7000/callback?code=c&state=s1",
+            "/callback?state=s1&error=x",
+            "/callback?state=s1&code={|}^",
+            &long(MAX_RESPONSE),
+        ] {
             assert!(visit.is_response(url), "{url}");
         }
         for url in [
@@ -149,6 +159,10 @@ mod tests {
             "http://127.0.0.1:7001/callback?state=s1",
             "https://evil.example/callback?state=s1",
             "callback?state=s1",
+            "http://127.0.0.1:7000/callback#?state=s1",
+            "/callback?state=s1&code=\u{fc}",
+            "/callback?state=s1&code=c\n",
+            &long(MAX_RESPONSE + 1),
             "",
         ] {
             assert!(!visit.is_response(url), "{url}");
