@@ -4,7 +4,7 @@ use super::Protection;
 use crate::server::body::Body;
 use bowline_auth::{Caller, Scopes};
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, header};
 use http_body::{Frame, SizeHint};
 use std::{
     convert::Infallible,
@@ -16,7 +16,8 @@ use std::{
 
 impl Protection {
     /// Puts the check of tokens in front of a service. It gets only requests whose token is valid and has the scopes that
-    /// every request needs, with the [`Caller`] in their extensions as `Arc<Caller>`.
+    /// every request needs, with the [`Caller`] in their extensions as `Arc<Caller>`. The `Authorization` header is removed, so
+    /// that the service cannot pass the token on by mistake.
     ///
     /// An [`HttpService`](crate::HttpService) is better protected with
     /// [`HttpOptions::protect`](crate::HttpOptions::protect): it checks `Host` and `Origin` first, and its challenges name all
@@ -61,6 +62,7 @@ where
             if !caller.is_some_and(|caller| caller.allows_all(protection.base_scopes())) {
                 return Ok(protection.refuse_scopes(None, &Scopes::new()).map(ProtectedBody::Refused));
             }
+            parts.headers.remove(header::AUTHORIZATION);
             parts.extensions.insert(protection);
             let response = service.call(Request::from_parts(parts, body)).await?;
             Ok(response.map(ProtectedBody::Service))

@@ -165,3 +165,16 @@ async fn an_application_serves_the_metadata_and_protects_other_routes() {
     let passed = send("/export", Some("good")).await.unwrap();
     assert_eq!(passed.into_body().collect().await.unwrap().to_bytes(), "ada");
 }
+
+#[tokio::test]
+async fn v60_a_service_behind_the_layer_does_not_get_the_token() {
+    let script = Script::default().accept("canary-good", "ada", "notes:read");
+    let protection = protect(&script).build().unwrap();
+    let headers = axum::routing::get(|headers: http::HeaderMap| async move { format!("{headers:?}") });
+    let mut app = protection.layer(axum::Router::new().route("/export", headers));
+    let request = http::Request::get("/export").header("authorization", "Bearer canary-good");
+    let passed = app.call(request.body(axum::body::Body::empty()).unwrap()).await.unwrap();
+    assert_eq!(passed.status(), 200);
+    let seen = passed.into_body().collect().await.unwrap().to_bytes();
+    assert!(!String::from_utf8_lossy(&seen).contains("canary"), "{seen:?}");
+}
