@@ -38,6 +38,8 @@
 
 #[cfg(feature = "client")]
 mod client;
+#[cfg(feature = "client")]
+pub mod reach;
 #[cfg(feature = "server")]
 mod server;
 

@@ -1,11 +1,14 @@
 //! Restricts requests to the public internet and explicitly allowed hosts (SSRF protection).
 
-use bowline::http::Resolve;
+use bowline::http::{
+    Resolve,
+    reach::{AddressKind, SpelledHost, plain},
+};
 use bowline::server::BoxFuture;
 use http::Uri;
 use std::{
     fmt, io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, SocketAddr},
     sync::Arc,
 };
 
@@ -93,7 +96,7 @@ impl Guard {
         match self.host(authority.host(), port)? {
             Host::Anywhere(_) | Host::Name(_) => Ok(()),
             Host::Address(address) => {
-                private(address).map_or(Ok(()), |kind| Err(refused(authority.host(), address, kind)))
+                AddressKind::of(address).map_or(Ok(()), |kind| Err(refused(authority.host(), address, kind)))
             }
         }
     }
@@ -104,34 +107,21 @@ impl Guard {
         if self.reach == Reach::Private || self.is_allowed(host, port) {
             return Ok(Host::Anywhere(host));
         }
-        if let Ok(address) = host.parse() {
-            return Ok(Host::Address(address));
-        }
-        // Resolvers interpret `2130706433`, `0x7f.1` and `0177.0.0.1` as addresses. Names never end in a number.
-        let last = host.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
-        if host.contains(':')
-            || last.is_empty()
-            || last.starts_with("0x")
-            || last.bytes().all(|byte| byte.is_ascii_digit())
-        {
+        let Some(parsed) = SpelledHost::parse(host) else {
             return Err(format!(
                 "invalid host `{spelled}`; expected a host name, a dotted IPv4 address or an IPv6 address"
             ));
-        }
-        let is_near = |name: &str| {
-            let ending = host.len().checked_sub(name.len()).and_then(|at| host.get(at..));
-            let is_ending = ending.is_some_and(|ending| ending.eq_ignore_ascii_case(name));
-            is_ending
-                && (host.len() == name.len()
-                    || host.as_bytes().get(host.len() - name.len() - 1) == Some(&b'.'))
         };
-        if ["localhost", "local", "internal", "home.arpa"].into_iter().any(is_near) {
+        if parsed.is_private_name() {
             return Err(format!(
                 "`{spelled}` is a host name of a private network, which is not allowed; start the server with \
                  `--allow-host {spelled}` to allow it"
             ));
         }
-        Ok(Host::Name(host))
+        Ok(match parsed {
+            SpelledHost::Address(address) => Host::Address(address),
+            SpelledHost::Name(name) => Host::Name(name),
+        })
     }
 
     fn is_allowed(&self, host: &str, port: u16) -> bool {
@@ -158,16 +148,10 @@ impl Guard {
 
 /// Returns all addresses if none of them is private. A private one would be used if the others do not respond.
 fn public(host: &str, addresses: Vec<IpAddr>) -> Result<Vec<IpAddr>, String> {
-    match addresses.iter().find_map(|address| Some((address, private(*address)?))) {
+    match addresses.iter().find_map(|address| Some((address, AddressKind::of(*address)?))) {
         Some((address, kind)) => Err(refused(host, *address, kind)),
         None => Ok(addresses),
     }
-}
-
-/// Removes IPv6 brackets and the trailing dot.
-fn plain(host: &str) -> &str {
-    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    host.strip_suffix('.').unwrap_or(host)
 }
 
 enum Host<'a> {
@@ -176,7 +160,7 @@ enum Host<'a> {
     Name(&'a str),
 }
 
-fn refused(host: &str, address: IpAddr, kind: &str) -> String {
+fn refused(host: &str, address: IpAddr, kind: AddressKind) -> String {
     format!(
         "`{host}` is at {address}, {kind}, which is not allowed; start the server with `--allow-host {host}` to \
          allow it"
@@ -195,58 +179,6 @@ impl fmt::Debug for Guard {
             .field("reach", &self.reach)
             .field("allowed", &self.allowed)
             .finish_non_exhaustive()
-    }
-}
-
-/// Describes an address that is not on the public internet.
-fn private(address: IpAddr) -> Option<&'static str> {
-    match address {
-        IpAddr::V4(address) => private_v4(address),
-        IpAddr::V6(address) => private_v6(address),
-    }
-}
-
-fn private_v4(address: Ipv4Addr) -> Option<&'static str> {
-    Some(match address.octets() {
-        [127, ..] => "a loopback address",
-        [0, ..] => "an unspecified address",
-        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => "a private address",
-        [100, 64..=127, ..] => "a carrier-grade NAT address",
-        [169, 254, ..] => "a link-local address",
-        // The host address of virtual machines on Azure.
-        [168, 63, 129, 16] => "an internal cloud provider address",
-        [192, 0, 0 | 2, _] | [192, 88, 99, _] | [198, 18..=19, ..] | [198, 51, 100, _] | [203, 0, 113, _] => {
-            "an address reserved for protocols, tests and documentation"
-        }
-        [224..=239, ..] => "a multicast address",
-        [240..=255, ..] => "a reserved address",
-        _ => return None,
-    })
-}
-
-fn private_v6(address: Ipv6Addr) -> Option<&'static str> {
-    let embedded = |high: u16, low: u16| {
-        let [a, b] = high.to_be_bytes();
-        let [c, d] = low.to_be_bytes();
-        private_v4(Ipv4Addr::new(a, b, c, d))
-    };
-    match address.segments() {
-        [0, 0, 0, 0, 0, 0, 0, 0] => Some("an unspecified address"),
-        [0, 0, 0, 0, 0, 0, 0, 1] => Some("a loopback address"),
-        [0xfc00..=0xfdff, ..] => Some("a private address"),
-        [0xfe80..=0xfebf, ..] => Some("a link-local address"),
-        [0xfec0..=0xfeff, ..] => Some("a site-local address"),
-        [0xff00..=0xffff, ..] => Some("a multicast address"),
-        [0x2001, 0x0db8 | 0..=0x01ff, ..] | [0x3fff, 0..=0x0fff, ..] => {
-            Some("an address reserved for protocols, tests and documentation")
-        }
-        // Embedded IPv4: mapped addresses, NAT64 and tunnels.
-        [0, 0, 0, 0, 0, 0xffff, high, low]
-        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
-        | [0x2002, high, low, ..]
-        | [0x2000..=0x3fff, _, _, _, 0 | 0x200, 0x5efe, high, low] => embedded(high, low),
-        [0x2000..=0x3fff, ..] => None,
-        _ => Some("a reserved address"),
     }
 }
 

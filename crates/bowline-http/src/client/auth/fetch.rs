@@ -1,6 +1,6 @@
 //! Sends the requests of flows: with limits, and with few redirects.
 
-use super::reach::LearnedHosts;
+use super::reach::{LearnedHosts, Networks};
 use crate::client::post::{PostAnswer, PostError, Poster, Reference};
 use bowline_auth::{Error, Redirects, Reply, Request, RequestBody, Secret, Step};
 use bowline_proto::header as codec;
@@ -25,8 +25,8 @@ pub(super) struct Fetcher {
 
 impl Fetcher {
     /// A fetcher for logins at the MCP server at `server`.
-    pub(super) fn new(poster: Poster, server: &str) -> Self {
-        let hosts = LearnedHosts::new(server);
+    pub(super) fn new(poster: Poster, server: &str, networks: Networks) -> Self {
+        let hosts = LearnedHosts::new(server, networks);
         Self { poster: poster.max_answer(MAX_BODY).resolver(hosts.clone()), hosts }
     }
 

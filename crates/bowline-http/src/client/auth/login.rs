@@ -1,6 +1,6 @@
 //! How a client logs in.
 
-use super::{event::Event, machine::Machine, memory::MemoryStore, session::Session};
+use super::{event::Event, machine::Machine, memory::MemoryStore, reach::Networks, session::Session};
 use crate::client::post::Poster;
 use bowline_auth::{
     AuthMethod, BoxFuture, ClientSettings, Error, Lenient, Redirect, Scopes, Secret, Store, UserAgent, Visit,
@@ -32,6 +32,8 @@ pub struct Login {
     pub(super) exact_resource: bool,
     pub(super) allows_legacy: bool,
     pub(super) machine: Option<Machine>,
+    pub(super) trusts_first_issuer: bool,
+    pub(super) networks: Networks,
     listener: Option<Listener>,
 }
 
@@ -58,6 +60,8 @@ impl Login {
             exact_resource: false,
             allows_legacy: true,
             machine: None,
+            trusts_first_issuer: false,
+            networks: Networks::default(),
             listener: None,
         }
     }
@@ -133,7 +137,8 @@ impl Login {
         self
     }
 
-    /// The authorization server to use, exactly as it publishes its `issuer`.
+    /// The authorization server to use, exactly as it publishes its `issuer`. A login without a user needs it, because its
+    /// credentials must not go to a server that nobody chose.
     pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
         self.issuer = Some(issuer.into());
         self
@@ -166,6 +171,13 @@ impl Login {
     /// Refuses metadata whose resource is not exactly the server, but its origin or a parent of its path.
     pub fn exact_resource(mut self) -> Self {
         self.exact_resource = true;
+        self
+    }
+
+    /// The networks that URLs in metadata may lead to. Set [`Networks::Public`] in a gateway or another program that connects
+    /// to servers which its users chose.
+    pub fn networks(mut self, networks: Networks) -> Self {
+        self.networks = networks;
         self
     }
 

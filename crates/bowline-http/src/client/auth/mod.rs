@@ -41,7 +41,9 @@ pub use event::Event;
 pub use login::Login;
 pub use loopback::{CallbackHost, Loopback};
 pub use memory::MemoryStore;
+pub use reach::Networks;
 pub use store_file::FileStore;
 
 pub(super) use login::LoginSlot;
+pub(crate) use reach::LearnedHosts;
 pub(super) use session::{LoginAttempts, Session};

@@ -1,57 +1,106 @@
 //! Which addresses the URLs of metadata may lead to (SSRF protection).
 
-use crate::client::connector::Resolve;
+use crate::{
+    client::connector::Resolve,
+    reach::{AddressKind, SpelledHost, plain},
+};
 use bowline_client::BoxFuture;
 use std::{
     io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
 };
 
-/// Resolves the hosts of URLs that were learned from servers, for a client that runs for a user.
+/// The networks that URLs may lead to if they were learned from a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Networks {
+    /// The internet and private networks, for a program that runs for one user: companies have their authorization servers in
+    /// private networks. Loopback addresses are allowed only if the MCP server is at one; link-local addresses and those of
+    /// cloud providers never.
+    #[default]
+    Desktop,
+    /// The internet only, for a program that others can reach, such as a gateway or a web application. A server that others
+    /// chose must not make it send requests into its own network.
+    Public,
+}
+
+/// Resolves the hosts of URLs that were learned from servers.
 ///
-/// A name is resolved once per connection and all its addresses are checked. Link-local, cloud metadata and similar addresses
-/// are refused; loopback addresses are refused unless the MCP server is at one. Private networks are allowed, because companies
-/// have their authorization servers there. The host of the MCP server itself is the choice of the user, so it is not checked.
+/// A name is resolved once per connection, all its addresses are checked, and the connection uses a checked one. The host of
+/// the MCP server itself is the choice of the user, so it is not checked.
 #[derive(Clone, Debug)]
-pub(super) struct LearnedHosts {
+pub(crate) struct LearnedHosts {
     server: String,
+    networks: Networks,
     allows_loopback: bool,
+    lookup: Arc<dyn Resolve>,
+}
+
+/// The resolver of the system.
+#[derive(Debug)]
+struct SystemLookup;
+
+impl Resolve for SystemLookup {
+    fn resolve<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
+        Box::pin(async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) })
+    }
 }
 
 impl LearnedHosts {
-    /// The rules for logins at the MCP server at this URL.
-    pub(super) fn new(server: &str) -> Self {
-        let host = http::Uri::try_from(server).ok().and_then(|uri| uri.host().map(plain)).unwrap_or_default();
-        let is_loopback = host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-        Self { allows_loopback: is_loopback || host == "localhost", server: host }
+    /// The rules for URLs that the server at this URL names.
+    pub(crate) fn new(server: &str, networks: Networks) -> Self {
+        let server = host_of(server);
+        let is_loopback = server.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        let allows_loopback = networks == Networks::Desktop && (is_loopback || server == "localhost");
+        Self { server, networks, allows_loopback, lookup: Arc::new(SystemLookup) }
     }
 
     /// Checks the host of a URL by its spelling. With a proxy, which resolves names itself, this is the only check.
-    pub(super) fn check(&self, url: &str) -> Result<(), String> {
-        let host = http::Uri::try_from(url).ok().and_then(|uri| uri.host().map(plain)).unwrap_or_default();
+    pub(crate) fn check(&self, url: &str) -> Result<(), String> {
+        let host = host_of(url);
         if host == self.server {
             return Ok(());
         }
-        if !self.allows_loopback && (host == "localhost" || host.ends_with(".localhost")) {
-            return Err(refused(&host, "a loopback address"));
+        let Some(parsed) = SpelledHost::parse(&host) else {
+            return Err(format!("`{host}` is not a host name, a dotted IPv4 address or an IPv6 address"));
+        };
+        if let SpelledHost::Address(address) = parsed {
+            return self.check_address(&host, address);
         }
-        host.parse().map_or(Ok(()), |address| self.check_address(&host, address))
+        if !self.allows_loopback && (host == "localhost" || host.ends_with(".localhost")) {
+            return Err(refused(&host, AddressKind::Loopback));
+        }
+        if self.networks == Networks::Public && parsed.is_private_name() {
+            return Err(format!(
+                "`{host}` is a name of a private network, which the metadata of a server may not lead to"
+            ));
+        }
+        Ok(())
     }
 
     fn check_address(&self, host: &str, address: IpAddr) -> Result<(), String> {
-        match forbidden(address) {
-            Some("a loopback address") if self.allows_loopback => Ok(()),
-            Some(kind) => Err(refused(host, kind)),
-            None => Ok(()),
-        }
+        let Some(kind) = AddressKind::of(address) else { return Ok(()) };
+        let is_allowed = self.networks == Networks::Desktop
+            && match kind {
+                AddressKind::Loopback => self.allows_loopback,
+                // Some proxies of desktops resolve every name to an address that is reserved for tests.
+                AddressKind::Private | AddressKind::CarrierNat | AddressKind::SpecialPurpose => true,
+                AddressKind::Unspecified
+                | AddressKind::LinkLocal
+                | AddressKind::CloudInternal
+                | AddressKind::Multicast
+                | AddressKind::Reserved => false,
+            };
+        if is_allowed { Ok(()) } else { Err(refused(host, kind)) }
     }
 }
 
 impl Resolve for LearnedHosts {
     fn resolve<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
         Box::pin(async move {
-            let addresses: Vec<SocketAddr> = tokio::net::lookup_host((host, port)).await?.collect();
-            if plain(host) != self.server {
+            let addresses = self.lookup.resolve(host, port).await?;
+            if plain(host).to_ascii_lowercase() != self.server {
                 for address in &addresses {
                     self.check_address(host, address.ip()).map_err(io::Error::other)?;
                 }
@@ -61,59 +110,51 @@ impl Resolve for LearnedHosts {
     }
 }
 
-fn plain(host: &str) -> String {
-    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
+fn host_of(url: &str) -> String {
+    let uri = http::Uri::try_from(url).ok();
+    uri.and_then(|uri| uri.host().map(|host| plain(host).to_ascii_lowercase())).unwrap_or_default()
 }
 
-fn refused(host: &str, kind: &str) -> String {
+fn refused(host: &str, kind: AddressKind) -> String {
     format!("`{host}` is {kind}, which the metadata of a server may not lead to")
-}
-
-/// Describes an address that the metadata of a server may not lead to.
-fn forbidden(address: IpAddr) -> Option<&'static str> {
-    match address {
-        IpAddr::V4(address) => forbidden_v4(address),
-        IpAddr::V6(address) => forbidden_v6(address),
-    }
-}
-
-fn forbidden_v4(address: Ipv4Addr) -> Option<&'static str> {
-    Some(match address.octets() {
-        [127, ..] => "a loopback address",
-        [0, ..] => "an unspecified address",
-        [169, 254, ..] => "a link-local address",
-        [168, 63, 129, 16] | [100, 100, 100, 200] => "an internal address of a cloud provider",
-        [224..=255, ..] => "a multicast or reserved address",
-        _ => return None,
-    })
-}
-
-fn forbidden_v6(address: Ipv6Addr) -> Option<&'static str> {
-    let embedded = |high: u16, low: u16| {
-        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-        forbidden_v4(Ipv4Addr::new(a, b, c, d))
-    };
-    match address.segments() {
-        [0, 0, 0, 0, 0, 0, 0, 0] => Some("an unspecified address"),
-        [0, 0, 0, 0, 0, 0, 0, 1] => Some("a loopback address"),
-        [0xfe80..=0xfebf, ..] => Some("a link-local address"),
-        [0xfd00, 0x0ec2, ..] => Some("an internal address of a cloud provider"),
-        [0xff00..=0xffff, ..] => Some("a multicast or reserved address"),
-        [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
-        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
-        | [0x2002, high, low, ..] => embedded(high, low),
-        _ => None,
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Mutex;
+
+    fn desktop(server: &str) -> LearnedHosts {
+        LearnedHosts::new(server, Networks::Desktop)
+    }
+
+    fn public(server: &str) -> LearnedHosts {
+        LearnedHosts::new(server, Networks::Public)
+    }
+
+    /// Answers one list after the other.
+    #[derive(Debug)]
+    struct Scripted(Mutex<Vec<Vec<SocketAddr>>>);
+
+    impl Resolve for Scripted {
+        fn resolve<'a>(&'a self, _: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
+            let next = self.0.lock().unwrap().pop();
+            let next = next.ok_or_else(|| io::Error::other("asked once too often"));
+            let next = next.map(|list| list.iter().map(|at| SocketAddr::new(at.ip(), port)).collect());
+            Box::pin(async move { next })
+        }
+    }
+
+    fn scripted(mut hosts: LearnedHosts, answers: &[&[&str]]) -> LearnedHosts {
+        let address = |text: &&str| SocketAddr::new(text.parse().unwrap(), 0);
+        let parsed = answers.iter().rev().map(|list| list.iter().map(address).collect());
+        hosts.lookup = Arc::new(Scripted(Mutex::new(parsed.collect())));
+        hosts
+    }
 
     #[test]
     fn v50_metadata_does_not_lead_to_this_machine_or_the_cloud_provider() {
-        let hosts = LearnedHosts::new("https://mcp.example/mcp");
+        let hosts = desktop("https://mcp.example/mcp");
         for host in [
             "127.0.0.1",
             "127.9.9.9",
@@ -146,21 +187,76 @@ mod tests {
 
     #[tokio::test]
     async fn v50_names_are_checked_after_they_are_resolved() {
-        let hosts = LearnedHosts::new("https://mcp.example/mcp");
+        let hosts = desktop("https://mcp.example/mcp");
         let error = hosts.resolve("127.0.0.1", 80).await.unwrap_err();
         assert!(error.to_string().contains("loopback"), "{error}");
-        let local = LearnedHosts::new("http://127.0.0.1:3000/mcp");
+        let local = desktop("http://127.0.0.1:3000/mcp");
         assert_eq!(local.resolve("127.0.0.2", 80).await.unwrap().len(), 1);
         assert!(local.resolve("169.254.169.254", 80).await.is_err());
     }
 
     #[test]
     fn a_server_on_this_machine_may_have_its_authorization_server_there() {
-        let hosts = LearnedHosts::new("http://localhost:3000/mcp");
+        let hosts = desktop("http://localhost:3000/mcp");
         hosts.check("http://127.0.0.1:9000/token").unwrap();
         hosts.check("http://localhost:9000/token").unwrap();
         assert!(hosts.check("http://169.254.169.254/").is_err());
-        let odd = LearnedHosts::new("http://169.254.10.10/mcp");
+        let odd = desktop("http://169.254.10.10/mcp");
         odd.check("http://169.254.10.10/token").unwrap();
+    }
+
+    #[test]
+    fn v50_a_program_that_others_reach_sends_nothing_into_private_networks() {
+        let hosts = public("https://mcp.example/mcp");
+        for host in [
+            "127.0.0.1",
+            "localhost",
+            "a.localhost.",
+            "[::1]",
+            "[::]",
+            "0.0.0.0",
+            "2130706433",
+            "0x7f.1",
+            "0177.0.0.1",
+            "127.1",
+            "[::ffff:127.0.0.1]",
+            "[64:ff9b::7f00:1]",
+            "[2002:7f00:1::]",
+            "[fec0::1]",
+            "[fd12::1]",
+            "169.254.169.254",
+            "100.64.0.1",
+            "100.100.100.200",
+            "10.0.0.5",
+            "172.16.0.1",
+            "192.168.1.1",
+            "198.18.0.1",
+            "metadata.google.internal",
+            "printer.local",
+        ] {
+            assert!(hosts.check(&format!("https://{host}/token")).is_err(), "{host}");
+        }
+        for host in ["as.example", "8.8.8.8", "[2a00:1450::1]", "mcp.example"] {
+            hosts.check(&format!("https://{host}/token")).unwrap();
+        }
+        // The server itself is the choice of whoever runs the program, its neighbors are not.
+        let inside = public("http://10.0.0.5/mcp");
+        inside.check("http://10.0.0.5/token").unwrap();
+        assert!(inside.check("http://10.0.0.6/token").is_err());
+        assert!(public("http://127.0.0.1:3000/mcp").check("http://127.0.0.2/token").is_err());
+    }
+
+    #[tokio::test]
+    async fn v50_a_name_that_changes_its_address_is_checked_again() {
+        let kinds = [(public as fn(&str) -> LearnedHosts, "10.0.0.1"), (desktop, "169.254.169.254")];
+        for (rules, inside) in kinds {
+            let hosts = rules("https://mcp.example/mcp");
+            let rebinding = scripted(hosts.clone(), &[&["93.184.216.34"], &[inside]]);
+            assert_eq!(rebinding.resolve("as.example", 443).await.unwrap().len(), 1);
+            assert!(rebinding.resolve("as.example", 443).await.is_err());
+            // One bad address among good ones would be used if the others do not answer.
+            let mixed = scripted(hosts, &[&["93.184.216.34", inside]]);
+            assert!(mixed.resolve("as.example", 443).await.is_err());
+        }
     }
 }

@@ -67,6 +67,8 @@ pub(super) struct Inner {
 struct State {
     is_loaded: bool,
     tokens: Option<Arc<TokenSet>>,
+    /// The access token in the store, if `tokens` replaced it and could not be saved.
+    outdated: Option<Secret>,
     /// Operations and scopes for which a step-up did not help, and until when this is remembered.
     failed_step_ups: HashMap<(String, String), u64>,
     /// A token that was refused right after a login, and until when this is remembered.
@@ -83,12 +85,13 @@ impl Session {
         let key = StoreKey::new(url, &login.account)?;
         let issuer = login.issuer.clone().map(Issuer::new).transpose()?;
         login.client.client_id = login.client_id.clone().map(ClientId::new).transpose()?;
+        let fetcher = Fetcher::new(poster, url, login.networks);
         let inner = Inner {
             login,
             rules,
             key,
             issuer,
-            fetcher: Fetcher::new(poster, url),
+            fetcher,
             state: Mutex::default(),
             gate: tokio::sync::Mutex::default(),
             is_refresh_lost: AtomicBool::new(false),
@@ -310,6 +313,21 @@ impl Inner {
             self.issuer.as_ref().is_none_or(|issuer| tokens.issuer == *issuer)
                 && configured.as_ref().is_none_or(|id| tokens.client_id.as_ref() == Some(id))
         })
+    }
+
+    /// The newest tokens: those of a record, unless this process has newer ones that could not be saved.
+    pub(super) fn newest(&self, record: &Record) -> Option<TokenSet> {
+        let stored = self.usable(record)?;
+        let state = self.state();
+        match &state.tokens {
+            Some(tokens) if state.outdated.as_ref() == Some(&stored.access_token) => Some((**tokens).clone()),
+            _ => Some(stored.clone()),
+        }
+    }
+
+    /// Remembers that the tokens in use could not be saved over those with the access token `outdated`.
+    pub(super) fn keep_unsaved(&self, outdated: Option<Secret>) {
+        self.state().outdated = outdated;
     }
 
     /// Uses other tokens from now on.

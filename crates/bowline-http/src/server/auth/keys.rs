@@ -1,7 +1,10 @@
 //! Fetches the keys of issuers and verifies tokens with them.
 
 use super::Protect;
-use crate::{PostAnswer, Poster};
+use crate::{
+    PostAnswer, Poster,
+    auth::{LearnedHosts, Networks},
+};
 use bowline_auth::{
     Issuer, Refusal, Verdict, Verify,
     jose::{KeySet, MAX_KEY_SET},
@@ -124,6 +127,8 @@ struct Shared {
     jwt: Jwt,
     source: Source,
     poster: Poster,
+    /// The rules for URLs in the metadata of the issuer.
+    hosts: Option<LearnedHosts>,
     state: Mutex<State>,
     /// The generation of the keys, to be read without the lock.
     generation: AtomicU64,
@@ -140,14 +145,27 @@ impl IssuerKeys {
     /// Verifies tokens by the rules of `jwt`, with keys from `keys`.
     #[must_use]
     pub fn new(jwt: Jwt, keys: Jwks) -> Self {
-        Self::with_poster(jwt, keys, Poster::new())
+        match &keys.0 {
+            Source::Metadata => {
+                // The operator chose the issuer, which may be in a private network, but not where its metadata leads to.
+                let hosts = LearnedHosts::new(jwt.issuer().as_str(), Networks::Desktop);
+                Self::build(jwt, keys, Poster::new().resolver(hosts.clone()), Some(hosts))
+            }
+            Source::Url(_) | Source::File(_) | Source::Fixed(_) => {
+                Self::with_poster(jwt, keys, Poster::new())
+            }
+        }
     }
 
-    /// Fetches documents with `poster`, which may use a proxy or trust other certificates.
+    /// Fetches documents with `poster`, which may use a proxy, trust other certificates or restrict addresses.
     #[must_use]
     pub fn with_poster(jwt: Jwt, keys: Jwks, poster: Poster) -> Self {
+        Self::build(jwt, keys, poster, None)
+    }
+
+    fn build(jwt: Jwt, keys: Jwks, poster: Poster, hosts: Option<LearnedHosts>) -> Self {
         let state = Mutex::default();
-        let shared = Shared { jwt, source: keys.0, poster, state, generation: AtomicU64::new(0) };
+        let shared = Shared { jwt, source: keys.0, poster, hosts, state, generation: AtomicU64::new(0) };
         Self { shared: Arc::new(shared), fetches: Mutex::default() }
     }
 
@@ -260,6 +278,9 @@ impl Shared {
         let poster = self.poster.clone().max_answer(limit);
         for _ in 0..=MAX_REDIRECTS {
             check_source(self.jwt.issuer(), &url)?;
+            if let Some(hosts) = &self.hosts {
+                hosts.check(&url)?;
+            }
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
             let answer =
