@@ -12,7 +12,11 @@ const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 pub(crate) fn login(wanted: &Wanted) -> Login {
     let context = |name: &str| wanted.context[name].as_str();
     if let Some(login) = machine(wanted) {
-        return login;
+        return match context("issuer") {
+            Some(issuer) => login.issuer(issuer),
+            // The suite does not say which authorization server its credentials are for.
+            None => login.trust_first_issuer(),
+        };
     }
     let mut login =
         Login::with(visit).redirect_uri("http://127.0.0.1:33418/callback").client_document(DOCUMENT);

@@ -40,6 +40,13 @@ pub struct Registration {
     pub redirect_uri: String,
 }
 
+impl Registration {
+    /// Whether tokens were issued to this client.
+    fn is_of(&self, tokens: &TokenSet) -> bool {
+        self.issuer == tokens.issuer && tokens.client_id.as_ref() == Some(&self.client_id)
+    }
+}
+
 /// Tokens and what they are bound to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -170,24 +177,46 @@ impl Scheme {
 }
 
 impl Record {
-    /// The client at an authorization server.
+    /// Returns the newest client at an authorization server.
     #[must_use]
     pub fn registration(&self, issuer: &Issuer) -> Option<&Registration> {
         self.registrations.iter().rfind(|registration| registration.issuer == *issuer)
     }
 
-    /// Keeps a client, instead of an older one at the same authorization server.
-    pub fn register(&mut self, registration: Registration) {
-        self.forget_registration(&registration.issuer);
-        if self.registrations.len() >= MAX_REGISTRATIONS {
-            self.registrations.remove(0);
-        }
-        self.registrations.push(registration);
+    /// Returns the client that tokens were issued to.
+    #[must_use]
+    pub fn registration_of(&self, tokens: &TokenSet) -> Option<&Registration> {
+        self.registrations.iter().rfind(|registration| registration.is_of(tokens))
     }
 
-    /// Drops the client at an authorization server.
-    pub fn forget_registration(&mut self, issuer: &Issuer) {
-        self.registrations.retain(|registration| registration.issuer != *issuer);
+    /// Keeps a client, instead of an older one at the same authorization server. The client of the tokens stays, because their
+    /// refresh needs it until a login with the new client is complete.
+    pub fn register(&mut self, registration: Registration) {
+        let tokens = self.tokens.take();
+        let is_in_use = |known: &Registration| tokens.as_ref().is_some_and(|tokens| known.is_of(tokens));
+        self.registrations.retain(|known| {
+            known.issuer != registration.issuer
+                || (known.client_id != registration.client_id && is_in_use(known))
+        });
+        while self.registrations.len() >= MAX_REGISTRATIONS {
+            let oldest = self.registrations.iter().position(|known| !is_in_use(known)).unwrap_or(0);
+            self.registrations.remove(oldest);
+        }
+        self.registrations.push(registration);
+        self.tokens = tokens;
+    }
+
+    /// Keeps the tokens of a login, and of the clients at their authorization server only theirs.
+    pub fn log_in(&mut self, registration: Option<Registration>, tokens: TokenSet) {
+        self.tokens = Some(tokens);
+        if let Some(registration) = registration {
+            self.register(registration);
+        }
+    }
+
+    /// Drops a client.
+    pub fn forget_registration(&mut self, issuer: &Issuer, client_id: &ClientId) {
+        self.registrations.retain(|known| known.issuer != *issuer || known.client_id != *client_id);
     }
 
     /// The record as JSON, for a store. It contains the tokens.
@@ -412,5 +441,27 @@ pub(crate) mod tests {
             record.register(other.clone());
         }
         assert_eq!(record.registrations.len(), MAX_REGISTRATIONS);
+        assert!(
+            record.registration_of(record.tokens.as_ref().unwrap()).is_some(),
+            "the client of the tokens stays"
+        );
+    }
+
+    #[test]
+    fn a_new_registration_keeps_the_one_in_use_until_the_login_is_complete() {
+        let mut record = record();
+        let mut new = record.registrations[0].clone();
+        new.client_id = ClientId::new("client 2").unwrap();
+        record.register(new.clone());
+        let issuer = new.issuer.clone();
+        assert_eq!(record.registration(&issuer).unwrap().client_id.as_str(), "client 2");
+        let tokens = record.tokens.clone().unwrap();
+        assert_eq!(record.registration_of(&tokens).unwrap().client_id.as_str(), "client 1");
+        new.client_id = ClientId::new("client 3").unwrap();
+        record.register(new.clone());
+        assert_eq!(record.registrations.len(), 2, "a registration that nothing uses is replaced");
+        let tokens = TokenSet { client_id: Some(new.client_id.clone()), ..tokens };
+        record.log_in(Some(new), tokens);
+        assert_eq!(record.registrations.len(), 1, "the old client is not needed any more");
     }
 }

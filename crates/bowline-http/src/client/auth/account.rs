@@ -95,9 +95,9 @@ impl HttpTarget {
             return Ok(LoggedOut::NotLoggedIn);
         };
         let mut ended = if record.tokens.is_some() { LoggedOut::Deleted } else { LoggedOut::NotLoggedIn };
-        if let Some(tokens) = &record.tokens
+        if let Some(tokens) = &inner.newest(&record).or_else(|| record.tokens.clone())
             && let Some(endpoint) = &tokens.revocation_endpoint
-            && let Some(registration) = record.registration(&tokens.issuer)
+            && let Some(registration) = record.registration_of(tokens)
         {
             let auth = ClientAuth::new(registration, inner.secret_of(registration), None);
             let token = tokens.refresh_token.as_ref().unwrap_or(&tokens.access_token);

@@ -56,6 +56,11 @@ pub enum Event {
         /// Why.
         reason: String,
     },
+    /// Tokens were refreshed and could not be stored. This process uses them until it ends; then the user has to log in again.
+    NotStored {
+        /// Why.
+        reason: String,
+    },
     /// Another process ended while it held the lock of the tokens. A refresh token that it used may be lost; then the user
     /// has to log in again.
     Interrupted,
@@ -86,6 +91,9 @@ impl fmt::Display for Event {
             Self::Refreshed { issuer } => write!(f, "refreshed the token of {issuer}"),
             Self::RefreshFailed { issuer, reason } => {
                 write!(f, "cannot refresh the token of {issuer} at the moment: {reason}")
+            }
+            Self::NotStored { reason } => {
+                write!(f, "the refreshed token is lost when this process ends: {reason}")
             }
             Self::Interrupted => f.write_str(
                 "another process ended while it renewed the tokens; if they are lost, log in again",

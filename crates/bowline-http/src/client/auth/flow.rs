@@ -61,11 +61,11 @@ impl Inner {
             return Ok(Renewed::Adopted);
         }
         let record = self.login.store.load(&self.key).await?.unwrap_or_default();
-        if let Some(tokens) = self.usable(&record)
+        if let Some(tokens) = self.newest(&record)
             && !is_asked_for
             && Some(&tokens.access_token) != need.stale.as_ref()
         {
-            self.adopt(Some(tokens.clone()));
+            self.adopt(Some(tokens));
             return Ok(Renewed::Adopted);
         }
         let found = self.discover_resource(need.announced.as_deref()).await;
@@ -174,6 +174,9 @@ impl Inner {
             let scopes = need.scopes.clone().unwrap_or_default();
             return Err(Error::login_needed(self.rules.server(), issuer, scopes, reason));
         }
+        if let Some(machine) = &self.login.machine {
+            self.check_issuer_of(machine)?;
+        }
         let server = self.discover_server(found.as_ref(), &record).await?;
         let resource = match &found {
             Some(found) => found.resource.clone(),
@@ -222,7 +225,14 @@ impl Inner {
                 Err(error)
                     if is_unknown_client(&error) && !is_second && is_dynamic(&record, &server.issuer) =>
                 {
-                    record = self.update(|record| record.forget_registration(&server.issuer)).await?;
+                    let client_id = record.registration(&server.issuer).map(|known| known.client_id.clone());
+                    record = self
+                        .update(|record| {
+                            if let Some(client_id) = client_id {
+                                record.forget_registration(&server.issuer, &client_id);
+                            }
+                        })
+                        .await?;
                     is_second = true;
                 }
                 Err(error) => return Err(error),
@@ -288,7 +298,8 @@ impl Inner {
         });
         if visited.is_err() && is_stored && !is_in_use {
             // An authorization server that does not know the client any more shows an error page, and never redirects.
-            self.update(|record| record.forget_registration(&server.issuer)).await?;
+            let client_id = &registration.client_id;
+            self.update(|record| record.forget_registration(&server.issuer, client_id)).await?;
         }
         let code = pending.accept(&visited?, now())?;
         let offered = server.auth_methods.as_deref();
@@ -306,12 +317,7 @@ impl Inner {
         let issued = request.read(&reply, now()).map_err(|error| error.into_error(&server.issuer))?;
         check_scheme(issued.scheme, &server.issuer)?;
         let tokens = issued.bind(server, Some(&registration), resource, scopes, now());
-        *record = self
-            .update(|record| {
-                record.register(registration.clone());
-                record.tokens = Some(tokens.clone());
-            })
-            .await?;
+        *record = self.update(|record| record.log_in(Some(registration), tokens.clone())).await?;
         Ok(tokens)
     }
 
@@ -349,7 +355,7 @@ impl Inner {
             self.login.report(&Event::Interrupted);
         }
         let mut record = store.load(&self.key).await?.unwrap_or_default();
-        let Some(tokens) = self.usable(&record).cloned() else {
+        let Some(tokens) = self.newest(&record) else {
             // Someone logged out.
             self.adopt(None);
             return Ok(());
@@ -359,19 +365,29 @@ impl Inner {
             return Ok(());
         }
         match self.request_refresh(&tokens, &record).await {
-            Ok(tokens) => {
-                record.tokens = Some(tokens.clone());
-                store.save(&self.key, &record).await?;
-                self.login.report(&Event::Refreshed { issuer: tokens.issuer.clone() });
-                self.adopt(Some(tokens));
+            Ok(renewed) => {
+                let outdated = record.tokens.replace(renewed.clone());
+                let saved = store.save(&self.key, &record).await;
+                self.login.report(&Event::Refreshed { issuer: renewed.issuer.clone() });
+                self.adopt(Some(renewed));
+                // The old refresh token may be spent, so the new tokens are used although they are not stored.
+                if let Err(error) = saved {
+                    self.keep_unsaved(outdated.map(|tokens| tokens.access_token));
+                    tracing::warn!(%error, "the refreshed tokens cannot be stored; they are lost when this process ends");
+                    self.login.report(&Event::NotStored { reason: error.to_string() });
+                }
                 Ok(())
             }
             Err(TokenError::Refused(error)) => {
                 if lock.is_after_interruption() {
                     self.is_refresh_lost.store(true, Ordering::Relaxed);
                 }
-                if is_unknown_client(&error) && is_dynamic(&record, &tokens.issuer) {
-                    record.forget_registration(&tokens.issuer);
+                if is_unknown_client(&error)
+                    && let Some(registration) = record.registration_of(&tokens)
+                    && registration.origin == ClientOrigin::Dynamic
+                {
+                    let client_id = registration.client_id.clone();
+                    record.forget_registration(&tokens.issuer, &client_id);
                 } else if error.code() != Some("invalid_grant") {
                     // Nothing says that the refresh token is spent.
                     return Err(error);
@@ -393,9 +409,7 @@ impl Inner {
         let Some(refresh_token) = &tokens.refresh_token else {
             return Err(failed(Error::visit("there is no refresh token")));
         };
-        let registration = record.registration(&tokens.issuer);
-        let registration = registration.filter(|known| tokens.client_id.as_ref() == Some(&known.client_id));
-        let Some(registration) = registration else {
+        let Some(registration) = record.registration_of(tokens) else {
             return Err(failed(Error::visit("the registration of the client is missing; log in again")));
         };
         let auth = ClientAuth::new(registration, self.secret_of(registration), None);

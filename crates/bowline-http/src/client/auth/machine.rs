@@ -30,18 +30,19 @@ pub(super) enum Machine {
 }
 
 impl Login {
-    /// Logs in as the client itself, with its secret (client credentials).
+    /// Logs in as the client itself, with its secret (client credentials). Set the [`issuer`](Self::issuer) that knows the client.
     pub fn machine(client_id: impl Into<String>, secret: impl Into<Secret>) -> Self {
         Self::alone(Machine::Secret).client(client_id, secret)
     }
 
-    /// Logs in as the client itself, with its private key (client credentials and `private_key_jwt`).
+    /// Logs in as the client itself, with its private key (client credentials and `private_key_jwt`). It needs no issuer: what
+    /// is signed for one authorization server is useless at another.
     pub fn machine_with_key(client_id: impl Into<String>, key: SigningKey) -> Self {
         Self::alone(Machine::Key(Arc::new(key))).client_id(client_id)
     }
 
     /// Logs in with an assertion of the platform, such as the token of a Kubernetes service account. `assertion` is called for
-    /// each login; a refused assertion is not tried again.
+    /// each login; a refused assertion is not tried again. Set the [`issuer`](Self::issuer) that accepts it.
     pub fn workload<F, Fut, E>(assertion: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
@@ -52,7 +53,8 @@ impl Login {
     }
 
     /// Logs in with the ID token that the user has from the identity provider of a company. Its token endpoint exchanges the ID
-    /// token for an assertion. Add the client at the authorization server of the MCP server with [`client`](Self::client).
+    /// token for an assertion. Add the client at the authorization server of the MCP server with [`client`](Self::client), and
+    /// the [`issuer`](Self::issuer) of that server.
     pub fn enterprise<F, Fut, E>(token_endpoint: impl Into<String>, id_token: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
@@ -61,6 +63,14 @@ impl Login {
     {
         let id_token = source(id_token);
         Self::alone(Machine::Enterprise { endpoint: token_endpoint.into(), client_id: None, id_token })
+    }
+
+    /// Lets the MCP server choose the authorization server that gets the credentials of a login without a user, if no
+    /// [`issuer`](Self::issuer) is set. The credentials stay with the one of the first successful login, as long as the store
+    /// keeps its record. Use it only for servers that may have the credentials themselves.
+    pub fn trust_first_issuer(mut self) -> Self {
+        self.trusts_first_issuer = true;
+        self
     }
 
     /// The id of the client at the identity provider of [`enterprise`](Self::enterprise).
@@ -85,6 +95,24 @@ where
 }
 
 impl Inner {
+    /// Refuses to send credentials to an authorization server that only the MCP server chose: no user looks at it, and whoever
+    /// runs the MCP server could name one of their own.
+    pub(super) fn check_issuer_of(&self, machine: &Machine) -> Result<(), Error> {
+        let sends_credentials = match machine {
+            Machine::Secret | Machine::Workload(_) | Machine::Enterprise { .. } => true,
+            // The assertion names the issuer, and no other accepts it.
+            Machine::Key(_) => false,
+        };
+        if !sends_credentials || self.issuer.is_some() || self.login.trusts_first_issuer {
+            return Ok(());
+        }
+        Err(Error::misuse(format!(
+            "the login at {} has no issuer; set the authorization server that may get the credentials with \
+             `Login::issuer`",
+            self.rules.server()
+        )))
+    }
+
     /// Obtains tokens without a user. One attempt, with one grant.
     pub(super) async fn log_in_alone(
         &self,
@@ -145,13 +173,7 @@ impl Inner {
         let mut tokens = issued.bind(server, registration.as_ref(), resource, &scopes, now());
         // The grant itself is the way to the next token.
         tokens.refresh_token = None;
-        self.update(|record| {
-            if let Some(registration) = &registration {
-                record.register(registration.clone());
-            }
-            record.tokens = Some(tokens.clone());
-        })
-        .await?;
+        self.update(|record| record.log_in(registration, tokens.clone())).await?;
         self.login
             .report(&Event::LoggedIn { issuer: tokens.issuer.clone(), granted: tokens.granted.clone() });
         self.adopt(Some(tokens));

@@ -196,7 +196,8 @@ async fn logging_out_without_the_secret_of_the_client_deletes_the_tokens() {
 #[tokio::test]
 async fn a_machine_logs_in_as_itself_and_again_when_its_token_ends() {
     let world = World::new().await;
-    let client = world.connect(Login::machine("reporter", "secret-canary")).await.unwrap();
+    let login = Login::machine("reporter", "secret-canary").issuer(format!("{}/one", world.base));
+    let client = world.connect(login).await.unwrap();
     world.revoke_all();
     assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
     let bodies = world.bodies("POST", "/one/token");
@@ -216,6 +217,7 @@ async fn a_machine_logs_in_as_itself_and_again_when_its_token_ends() {
 async fn a_workload_sends_its_assertion_once_and_no_client() {
     let world = World::new().await;
     let login = Login::workload(|| async { Ok::<_, String>(Secret::new("platform.token")) });
+    let login = login.issuer(format!("{}/one", world.base));
     let client = world.connect(login).await.unwrap();
     assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
     let bodies = world.bodies("POST", "/one/token");

@@ -1,10 +1,13 @@
 //! Servers that misbehave.
 
 use super::world::World;
-use bowline_http::auth::{Lenient, Login, MemoryStore, Secret};
+use bowline_auth::BoxFuture;
+use bowline_http::auth::{
+    Error, Event, Lenient, Login, MemoryStore, Record, Secret, Store, StoreKey, StoreLock,
+};
 use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+    Arc, Mutex,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 // proves: AREG-26, AREG-27, ADISC-25
@@ -29,12 +32,114 @@ async fn v54_a_new_authorization_server_sees_nothing_of_the_old_one() {
 async fn v54_credentials_of_a_machine_stay_with_the_issuer_they_were_used_at() {
     let world = World::new().await;
     let login = Login::workload(|| async { Ok::<_, String>(Secret::new("platform-canary")) });
-    let client = world.connect(login).await.unwrap();
+    let client = world.connect(login.trust_first_issuer()).await.unwrap();
     world.state().issuer = format!("{}/two", world.base);
     world.revoke_all();
     let error = client.call("t", ()).await.unwrap_err();
     assert!(error.to_string().contains("set the issuer"), "{error}");
     assert_eq!(world.count("POST", "/two/token"), 0);
+}
+
+#[tokio::test]
+async fn v54_credentials_without_a_user_go_to_no_issuer_that_only_the_server_chose() {
+    let canary = || async { Ok::<_, String>(Secret::new("platform-canary")) };
+    let world = World::new().await;
+    for login in [
+        Login::machine("reporter", "secret-canary"),
+        Login::workload(canary),
+        Login::enterprise(format!("{}/idp/token", world.base), canary).client("app", "secret-canary"),
+    ] {
+        let error = world.connect(login.clone()).await.unwrap_err();
+        assert!(error.to_string().contains("`Login::issuer`"), "{error}");
+        // The server names another one than the settings.
+        let error = world.connect(login.issuer(format!("{}/two", world.base))).await.unwrap_err();
+        assert!(error.is_authorization(), "{error}");
+    }
+    for (verb, path, body) in &world.state().seen {
+        assert!(!path.contains("/token") && !body.contains("canary"), "{verb} {path} {body}");
+    }
+}
+
+/// A store that cannot be written while `is_full`.
+#[derive(Debug, Default)]
+struct FullStore {
+    store: MemoryStore,
+    is_full: AtomicBool,
+}
+
+/// Shares a [`FullStore`] with the test.
+#[derive(Clone, Debug, Default)]
+struct SharedStore(Arc<FullStore>);
+
+impl Store for SharedStore {
+    fn load<'a>(&'a self, key: &'a StoreKey) -> BoxFuture<'a, Result<Option<Record>, Error>> {
+        self.0.store.load(key)
+    }
+
+    fn save<'a>(&'a self, key: &'a StoreKey, record: &'a Record) -> BoxFuture<'a, Result<(), Error>> {
+        if self.0.is_full.load(Ordering::SeqCst) {
+            return Box::pin(async { Err(Error::store("the disk is full")) });
+        }
+        self.0.store.save(key, record)
+    }
+
+    fn remove<'a>(&'a self, key: &'a StoreKey) -> BoxFuture<'a, Result<(), Error>> {
+        self.0.store.remove(key)
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<StoreKey>, Error>> {
+        self.0.store.list()
+    }
+
+    fn lock<'a>(&'a self, key: &'a StoreKey) -> BoxFuture<'a, Result<StoreLock, Error>> {
+        self.0.store.lock(key)
+    }
+}
+
+#[tokio::test]
+async fn v58_a_rotated_token_that_cannot_be_stored_stays_in_use() {
+    let world = World::new().await;
+    let store = SharedStore::default();
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&events);
+    let login = world.login().store(store.clone());
+    let login = login.on_event(move |event: &Event| seen.lock().unwrap().push(event.to_string()));
+    let client = world.connect(login).await.unwrap();
+    store.0.is_full.store(true, Ordering::SeqCst);
+    for _ in 0..2 {
+        world.revoke_all();
+        assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
+    }
+    assert!(events.lock().unwrap().iter().any(|event| event.ends_with("the disk is full")));
+    store.0.is_full.store(false, Ordering::SeqCst);
+    world.revoke_all();
+    assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
+    assert_eq!(world.visits.load(Ordering::SeqCst), 1, "the user is not asked again");
+    let spent: Vec<String> = world.bodies("POST", "/one/token").into_iter().skip(1).collect();
+    for (number, body) in (1..).zip(&spent) {
+        assert!(
+            body.contains(&format!("refresh_token=refresh-canary-{number}&")),
+            "each is used once: {body}"
+        );
+    }
+    assert_eq!(spent.len(), 3);
+    // The last refresh was stored.
+    assert!(world.connect(Login::stored().store(store)).await.is_ok());
+}
+
+#[tokio::test]
+async fn v58_a_login_on_another_port_that_is_given_up_keeps_the_client_in_use() {
+    let world = World::new().await;
+    let store = MemoryStore::new();
+    let client = world.connect(world.login().store(store.clone())).await.unwrap();
+    // The port of the first login is busy, so that a client is registered with another one.
+    let declined = Login::with(|_| async { Err::<String, _>("declined") });
+    let declined = declined.redirect_uri("http://127.0.0.1:5555/callback").store(store);
+    world.target(declined).log_in().await.unwrap_err();
+    assert_eq!(world.count("POST", "/one/register"), 2);
+    world.revoke_all();
+    assert_eq!(client.call("t", ()).await.unwrap().text(), "done");
+    assert_eq!(world.visits.load(Ordering::SeqCst), 1, "the token is refreshed with the first client");
 }
 
 #[tokio::test]

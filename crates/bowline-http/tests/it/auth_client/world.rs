@@ -50,6 +50,7 @@ pub(crate) struct State {
     /// Clients authenticate with a secret.
     pub(crate) is_confidential: bool,
     issued: usize,
+    registered: usize,
 }
 
 /// The servers.
@@ -152,7 +153,10 @@ impl World {
             path => match path.strip_prefix("/.well-known/oauth-authorization-server/") {
                 Some(name) => (200, String::new(), self.metadata(name).to_string()),
                 None if path.ends_with("/register") => {
-                    let id = format!("client-of{}", path.replace("/register", "").replace('/', "-"));
+                    let mut state = self.state();
+                    state.registered += 1;
+                    let of = path.replace("/register", "").replace('/', "-");
+                    let id = format!("client-of{of}-{}", state.registered);
                     (201, String::new(), json!({ "client_id": id }).to_string())
                 }
                 None if path.ends_with("/token") => self.token(&body),
