@@ -59,6 +59,12 @@ impl ClientAuth {
         Self { id: Some(registration.client_id.clone()), secret, assertion: None, method }
     }
 
+    /// Authenticates with a secret.
+    #[must_use]
+    pub fn by_secret(client_id: &ClientId, secret: Secret, method: AuthMethod) -> Self {
+        Self { id: Some(client_id.clone()), secret: Some(secret), assertion: None, method }
+    }
+
     /// Authenticates with a signed assertion (`private_key_jwt`).
     #[must_use]
     pub fn by_assertion(client_id: &ClientId, assertion: Secret) -> Self {
@@ -85,7 +91,7 @@ impl ClientAuth {
     }
 
     /// Adds the authentication to a request.
-    fn apply(&self, form: Form) -> Result<(Form, Option<Secret>), Error> {
+    pub(crate) fn apply(&self, form: Form) -> Result<(Form, Option<Secret>), Error> {
         let Some(id) = &self.id else { return Ok((form, None)) };
         let secret = || {
             let missing = || Error::misuse(format!("client `{id}` needs a secret for its authentication"));

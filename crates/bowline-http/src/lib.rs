@@ -57,5 +57,6 @@ pub use server::{
 };
 #[cfg(all(feature = "auth", feature = "server"))]
 pub use server::{
-    IssuerKeys, Jwks, MetadataService, Protect, ProtectError, Protected, ProtectedBody, Protection,
+    Introspection, IssuerKeys, Jwks, MetadataService, Protect, ProtectError, Protected, ProtectedBody,
+    Protection,
 };

@@ -5,6 +5,7 @@
 mod cache;
 mod claims;
 mod hierarchy;
+mod introspect;
 mod issuers;
 mod jwt;
 mod keys;
@@ -12,6 +13,7 @@ mod keys;
 pub use cache::{MAX_CACHED_VERDICTS, VerdictCache};
 pub use claims::ClaimNames;
 pub use hierarchy::{Hierarchy, ScopeCycle};
+pub use introspect::Introspection;
 pub use issuers::Issuers;
 pub use jwt::{FixedKeys, Jwt, Unsigned};
 pub use keys::{KeyCache, Plan, check_source, read_jwks_uri};

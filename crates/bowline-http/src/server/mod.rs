@@ -22,7 +22,8 @@ mod service;
 
 #[cfg(feature = "auth")]
 pub use auth::{
-    IssuerKeys, Jwks, MetadataService, Protect, ProtectError, Protected, ProtectedBody, Protection,
+    Introspection, IssuerKeys, Jwks, MetadataService, Protect, ProtectError, Protected, ProtectedBody,
+    Protection,
 };
 pub use body::Body;
 pub use filter::RequestFilter;

@@ -55,6 +55,8 @@ pub struct Protect {
     name: Option<String>,
     documentation: Option<String>,
     clock: Clock,
+    /// A mistake in the settings of the verifier, for `build` to report.
+    problem: Option<String>,
 }
 
 impl Protect {
@@ -72,7 +74,14 @@ impl Protect {
             name: None,
             documentation: None,
             clock: Arc::new(unix_time),
+            problem: None,
         }
+    }
+
+    /// Fails when it is built.
+    pub(super) fn failing(mut self, problem: String) -> Self {
+        self.problem = Some(problem);
+        self
     }
 
     /// Sets the URL under which clients reach the endpoint: what tokens must be issued for. It is published exactly as it is
@@ -151,6 +160,9 @@ impl Protect {
     /// Checks everything and returns the protection. Clones of it share the cache of verdicts.
     pub fn build(self) -> Result<Protection, ProtectError> {
         let wrong = |reason: String| Err(ProtectError(reason));
+        if let Some(problem) = self.problem {
+            return wrong(problem);
+        }
         let Some(resource) = self.resource else {
             return wrong(
                 "the public URL of the endpoint is unknown; set it with `Protect::resource` (only a server on a \

@@ -3,6 +3,7 @@
 mod allocations;
 mod challenges;
 mod identity;
+mod introspection;
 mod jwt;
 mod metadata;
 mod scopes;
