@@ -1,4 +1,4 @@
-//! What the server asks back, and how it is answered: by a request in the legacy eras, inside a result in the modern.
+//! Answers requests of the server: separate requests in legacy revisions, input requests in results of the modern one.
 
 use crate::{
     Answer, CallKey, Error, Relay, Result,
@@ -18,10 +18,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use std::{future::Future, pin::pin, sync::Arc, task::Poll};
 use tokio::task::JoinSet;
 
-/// How many questions are answered at the same time.
+/// The maximum number of concurrent requests of the server.
 pub(crate) const MAX_QUESTIONS: usize = 100;
 
-/// Why a question is not answered.
+/// The reason why a request is not answered.
 #[derive(Debug)]
 pub(crate) struct Refusal(RpcError);
 
@@ -37,7 +37,7 @@ impl From<RpcError> for Refusal {
     }
 }
 
-/// An answer, and the id of the page the user agreed to visit.
+/// An answer, and the id of the elicitation if the user agreed to open a URL.
 pub(crate) type Answered = (RawJson, Option<String>);
 
 /// Answers a request of a legacy server.
@@ -59,7 +59,7 @@ pub(crate) async fn answer_request(
         MethodName::Known(known) if known.is_ask() && known.exists_in(revision) => *known,
         _ => return Err(RpcError::method_not_found(method.as_str()).into()),
     };
-    // Before its parameters are looked at: what was not declared does not exist.
+    // Checked before the parameters are read: an undeclared method does not exist.
     if known.client_capability().is_some_and(|capability| !declared(shared, negotiated).has(capability)) {
         return Err(RpcError::method_not_found(known).into());
     }
@@ -71,7 +71,7 @@ pub(crate) async fn answer_request(
     answer(shared, negotiated, request, call).await
 }
 
-/// Parameters without `_meta`, so that a type may refuse members it does not know.
+/// Returns the parameters without `_meta`, so that a type can reject unknown members.
 pub(crate) fn own_params(params: Option<RawJson>) -> Result<RawJson, RpcError> {
     let Some(params) = params else { return Ok(RawJson::empty_object()) };
     let invalid = |error: serde_json::Error| RpcError::invalid_params(error.to_string());
@@ -87,7 +87,7 @@ fn decode<T: DeserializeOwned>(params: Option<RawJson>) -> Result<T, RpcError> {
     params.decode().map_err(|error| RpcError::invalid_params(error.to_string()))
 }
 
-/// Answers all questions of a modern server, at the same time. One that cannot be answered fails them all.
+/// Answers all input requests of a modern server concurrently. If one fails, all fail.
 pub(crate) async fn answer_all(
     shared: &Arc<Shared>,
     negotiated: &Arc<Negotiated>,
@@ -113,7 +113,7 @@ pub(crate) async fn answer_all(
     Ok(answers.into_iter().filter_map(|(key, answer)| Some((key, answer?))).collect())
 }
 
-/// What this client has declared to a server of this revision.
+/// Returns the capabilities that this client declared to a server of this revision.
 fn declared(shared: &Shared, negotiated: &Negotiated) -> ClientCapabilities {
     let mut capabilities = shared.profile.capabilities.clone();
     capabilities.adapt(negotiated.revision);
@@ -140,7 +140,7 @@ async fn answer(
     }
 }
 
-/// Refuses what was not declared.
+/// Refuses requests that need an undeclared capability.
 fn permit(capabilities: &ClientCapabilities, request: &InputRequest) -> Result<(), RpcError> {
     let undeclared =
         |mode: &str| RpcError::invalid_params(format!("the elicitation mode `{mode}` was not declared"));
@@ -169,7 +169,7 @@ fn permit(capabilities: &ClientCapabilities, request: &InputRequest) -> Result<(
     }
 }
 
-/// Lets a relay answer, and says it as the server's revision does.
+/// Passes the request to the relay, and adapts the answer to the server's revision.
 async fn pass_on(
     relay: &Arc<dyn Relay>,
     revision: Revision,
@@ -236,7 +236,7 @@ async fn elicit(shared: &Shared, negotiated: &Negotiated, params: ElicitParams) 
     Ok((written(&result)?, visit))
 }
 
-/// An accepted form, completed and checked. One that does not fit must not be sent.
+/// Fills in the defaults of an accepted form and validates it. An invalid answer must not be sent.
 fn accepted(schema: &bowline_types::ElicitSchema, content: &RawJson) -> ElicitResult {
     let checked = content.decode::<RawMap>().map_err(|error| error.to_string()).and_then(|content| {
         let content = schema.with_defaults(content);
@@ -287,7 +287,7 @@ fn written(result: &impl Serialize) -> Result<RawJson, RpcError> {
     RawJson::of(result).map_err(|error| RpcError::internal(error.to_string()))
 }
 
-/// Runs a handler; a panic in it is an internal error of this client and nothing worse.
+/// Runs a handler. A panic becomes an internal error.
 async fn caught<T>(handler: impl Future<Output = T>) -> Result<T, RpcError> {
     let mut handler = pin!(handler);
     let result = std::future::poll_fn(|context| {

@@ -1,4 +1,4 @@
-//! How a client is set up before it connects.
+//! Configures a client before it connects.
 
 use crate::{
     Answer, Client, Connect, Error, IntoConnect, ListLimits, Relay, Restart, Result,
@@ -17,12 +17,12 @@ use bowline_types::{
 use serde::{Serialize, de::DeserializeOwned};
 use std::{future::Future, sync::Arc, time::Duration};
 
-/// What holds for a client whatever it is connected to.
+/// Settings that apply to all connections of a client.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) timeouts: Timeouts,
     pub(crate) probe: Duration,
-    /// How long a connection may take to open.
+    /// The time limit for opening a connection.
     pub(crate) connect: Option<Duration>,
     pub(crate) keep_alive: Option<Duration>,
     pub(crate) known_era: Option<Era>,
@@ -34,10 +34,10 @@ pub(crate) struct Settings {
     pub(crate) restart: Option<Restart>,
 }
 
-/// Sets up a client.
+/// Configures a client.
 ///
-/// What the client can be asked is declared to the server exactly as handlers are set here, and nothing else. A client with
-/// a [`relay`](Self::relay) declares what it is told to.
+/// The client declares exactly the capabilities for which handlers are set. A client with a [`relay`](Self::relay)
+/// declares the given [`capabilities`](Self::capabilities).
 #[derive(Clone, Debug)]
 #[must_use = "it does nothing until it is used"]
 pub struct ClientBuilder {
@@ -81,42 +81,42 @@ impl ClientBuilder {
         }
     }
 
-    /// Is shown every message as it goes out and comes in, whatever the transport: for traces and recordings.
+    /// Sets a function that is called with every sent and received message, for traces and recordings.
     ///
-    /// It runs in the task that reads and writes, so it has to be quick.
+    /// It runs in the task that reads and writes, so it must be fast.
     pub fn on_frame(mut self, handler: impl Fn(Direction, &[u8]) + Send + Sync + 'static) -> Self {
         self.handlers.frame = Some(Arc::new(handler));
         self
     }
 
-    /// The name the client goes by.
+    /// Sets the name of the client.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.info.name = name.into();
         self
     }
 
-    /// The client's own version.
+    /// Sets the version of the client.
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.info.version = version.into();
         self
     }
 
-    /// The name for people.
+    /// Sets the display name of the client.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.info.title = Some(title.into());
         self
     }
 
-    /// Restricts the revisions the client speaks. Default: all of them.
+    /// Restricts the revisions that the client supports. Default: all.
     pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
         self.revisions = revisions.into_iter().collect();
         self
     }
 
-    /// Answers forms for the user.
+    /// Sets the handler for forms.
     ///
-    /// The defaults of the form fill in the fields that an accepted answer leaves out. An answer that does not fit the form
-    /// is not sent: the server learns that the user declined, and a warning is logged.
+    /// Missing fields of an accepted answer are filled with the defaults of the form. An invalid answer is not sent:
+    /// the server receives a decline, and a warning is logged.
     #[doc(alias = "elicitation/create")]
     pub fn on_ask<F, Fut>(mut self, handler: F) -> Self
     where
@@ -130,7 +130,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Asks the user to visit pages. The handler shows the URL and opens it only with the user's consent.
+    /// Sets the handler for URLs. It must show the URL, and open it only with the user's consent.
     ///
     /// A URL that is not an `http` or `https` URL with a host is declined without calling the handler.
     #[doc(alias = "elicitation/create")]
@@ -146,9 +146,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Asks a model for the server. The handler may change or refuse the request.
+    /// Sets the handler for sampling. It may change or refuse the request.
     ///
-    /// It returns the message, or a `Result` of it. See [`IntoAnswer`] for what becomes of an error.
+    /// It returns the message, or a `Result` of it. See [`IntoAnswer`] for how errors are sent.
     #[doc(alias = "sampling/createMessage")]
     pub fn on_sample<F, Fut>(mut self, handler: F) -> Self
     where
@@ -162,44 +162,45 @@ impl ClientBuilder {
         self
     }
 
-    /// Declares that the handler of [`on_sample`](Self::on_sample) lets the model use tools.
+    /// Declares that the handler of [`on_sample`](Self::on_sample) supports tools.
     pub fn sample_with_tools(mut self) -> Self {
         self.sampling_tools = true;
         self
     }
 
-    /// Declares folders the server may work in: `file://` URIs without `..`, checked when the client connects.
+    /// Sets the roots: `file://` URIs without `..`, checked when the client connects.
     ///
-    /// A server that asks sees those that can be read at that moment.
+    /// The server receives those that are readable at the time of its request.
     pub fn roots(mut self, roots: impl IntoIterator<Item = Root>) -> Self {
         self.roots = Some(roots.into_iter().collect());
         self
     }
 
-    /// Hears of the progress of requests that have no callback of their own. Must not block.
+    /// Sets the handler for progress of requests without their own callback. It must not block.
     pub fn on_progress(mut self, handler: impl Fn(ProgressParams) + Send + Sync + 'static) -> Self {
         self.handlers.progress = Some(Arc::new(handler));
         self
     }
 
-    /// Hears the log messages of the server. Must not block. See [`log_level`](Self::log_level).
+    /// Sets the handler for log messages of the server. It must not block. See [`log_level`](Self::log_level).
     pub fn on_log(mut self, handler: impl Fn(LogMessageParams) + Send + Sync + 'static) -> Self {
         self.handlers.log = Some(Arc::new(handler));
         self
     }
 
-    /// Hears what else the server tells. Must not block.
+    /// Sets the handler for other notifications of the server. It must not block.
     ///
-    /// With a modern server this opens a subscription to the lists whose changes the server announces.
+    /// With a modern server this subscribes to the changes of lists that the server announces.
     pub fn on_notification(mut self, handler: impl Fn(Notification) + Send + Sync + 'static) -> Self {
         self.handlers.notification = Some(Arc::new(handler));
         self
     }
 
-    /// Answers a custom request of the server, such as `example.com/thing`. Only servers of legacy revisions send requests.
+    /// Sets the handler for a custom request of the server, such as `example.com/thing`. Only servers of legacy
+    /// revisions send requests.
     ///
-    /// The parameters are read into `P`. The result serializes to an object, or to `null` for an empty one. An [`RpcError`]
-    /// reaches the server as it is, any other error as -32603 with its text.
+    /// The parameters are deserialized as `P`. The result must serialize to an object, or to `null` for an empty one.
+    /// An [`RpcError`] is sent unchanged, any other error as -32603 with its text.
     pub fn method<P, R, E, F, Fut>(mut self, name: &str, handler: F) -> Self
     where
         P: DeserializeOwned + Send + 'static,
@@ -226,8 +227,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Hears a custom notification of the server, instead of [`on_notification`](Self::on_notification). Must not block. One
-    /// whose parameters cannot be read is dropped.
+    /// Sets the handler for a custom notification of the server, instead of [`on_notification`](Self::on_notification).
+    /// It must not block. A notification with invalid parameters is dropped.
     pub fn notification<P>(mut self, name: &str, handler: impl Fn(P) + Send + Sync + 'static) -> Self
     where
         P: DeserializeOwned + 'static,
@@ -246,77 +247,78 @@ impl ClientBuilder {
         self
     }
 
-    /// Passes on what the server asks and tells, instead of handling it here. See [`Client::relay`] for the calls.
+    /// Passes requests and notifications of the server to a relay, instead of handlers. See [`Client::relay`] for
+    /// calls.
     ///
-    /// Excludes `on_ask`, `on_url`, `on_sample`, `roots`, `on_log` and `on_notification`. What the server may ask is what
-    /// [`capabilities`](Self::capabilities) declares. With a modern server this opens a subscription to the lists whose
-    /// changes the server announces.
+    /// Cannot be combined with `on_ask`, `on_url`, `on_sample`, `roots`, `on_log` and `on_notification`. The server may
+    /// request what [`capabilities`](Self::capabilities) declares. With a modern server this subscribes to the changes
+    /// of lists that the server announces.
     pub fn relay(mut self, relay: Arc<dyn Relay>) -> Self {
         self.handlers.relay = Some(relay);
         self
     }
 
-    /// Declares what a client with a [`relay`](Self::relay) can be asked; nothing by default.
+    /// Sets the capabilities of a client with a [`relay`](Self::relay). Default: none.
     pub fn capabilities(mut self, capabilities: ClientCapabilities) -> Self {
         self.capabilities = Some(capabilities);
         self
     }
 
-    /// The least level of log messages the client wants. A modern server sends none unless this is set.
+    /// Sets the minimum level of log messages. Without it, a modern server sends none.
     pub fn log_level(mut self, level: LoggingLevel) -> Self {
         self.log_level = Some(level);
         self
     }
 
-    /// How long a request may go without an answer or progress. Default: 60 s.
+    /// Sets the maximum time of a request without a response or progress. Default: 60 s.
     pub fn timeout(mut self, silence: Duration) -> Self {
         self.settings.timeouts.silence = silence;
         self
     }
 
-    /// How long a request may take altogether, whatever progress is reported. Default: 1 h.
+    /// Sets the maximum total time of a request, regardless of progress. Default: 1 h.
     pub fn max_total(mut self, total: Duration) -> Self {
         self.settings.timeouts.total = total;
         self
     }
 
-    /// How long it may take to start the server and open the connection. Without it, each step of the opening has the
-    /// time of a request. The error of a program that takes longer ends with the last lines of its standard error.
+    /// Sets the time limit for starting the server and opening the connection. By default, each step has the time limit
+    /// of a request. If a program times out, the error includes the last lines of its standard error.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.settings.connect = Some(timeout);
         self
     }
 
-    /// How long a server may take to answer the question which era it is of before it is offered the handshake.
-    /// Default: 5 s. An answer that comes later still counts if the server refuses the handshake.
+    /// Sets how long a server may take to answer the probe of its era before the client starts the legacy handshake.
+    /// Default: 5 s. A later answer is still used if the server refuses the handshake.
     ///
-    /// There is no such question for a client that speaks no legacy revision: it waits as for any answer.
+    /// A client without legacy revisions does not need this limit; it waits as for any response.
     pub fn probe_timeout(mut self, timeout: Duration) -> Self {
         self.settings.probe = timeout;
         self
     }
 
-    /// How many progress notifications per second are passed on, for all requests together. Default: 200; twice as many
-    /// pass in a burst. The others are dropped; they still count as signs of life.
+    /// Sets the maximum number of progress notifications per second, over all requests. Default: 200, and twice as many
+    /// in a burst. Further ones are dropped, but still reset timeouts.
     pub fn max_progress_rate(mut self, per_second: u32) -> Self {
         self.settings.progress_rate = per_second;
         self
     }
 
-    /// How many log messages of the server per second are passed on. Default: 200; twice as many pass in a burst.
+    /// Sets the maximum number of log messages per second. Default: 200, and twice as many in a burst.
     pub fn max_log_rate(mut self, per_second: u32) -> Self {
         self.settings.log_rate = per_second;
         self
     }
 
-    /// Pings a legacy server whenever this much time has passed and it works on no request. A ping that is not answered
-    /// within that time, or within the timeout of a request if that is shorter, is logged and ends the connection.
+    /// Pings a legacy server at this interval while no request is running. If a ping is not answered within the
+    /// interval, or within the timeout of a request if that is shorter, the connection is closed and this is logged.
     pub fn keep_alive(mut self, interval: Duration) -> Self {
         self.settings.keep_alive = Some(interval);
         self
     }
 
-    /// The era of the server, where an earlier connection has found it out: a legacy one is not probed then.
+    /// Sets the era of the server, if it is known from an earlier connection. A legacy server is then not probed.
     pub fn known_era(mut self, era: Era) -> Self {
         self.settings.known_era = Some(era);
         self
@@ -328,42 +330,43 @@ impl ClientBuilder {
         self
     }
 
-    /// Declares something experimental, with its settings.
+    /// Declares an experimental capability, with its settings.
     pub fn experimental(mut self, name: impl Into<String>, settings: RawJson) -> Self {
         self.experimental.insert(name, settings);
         self
     }
 
-    /// The longest message taken from the server, in bytes. Default: 16 MiB.
+    /// Sets the maximum size of a received message, in bytes. Default: 16 MiB.
     pub fn max_frame(mut self, bytes: usize) -> Self {
         self.settings.max_frame = bytes;
         self
     }
 
-    /// How large a list of the server may be, over all its pages. Default: 8 MiB and 10,000 entries.
+    /// Sets the maximum size of a complete list, over all pages. Default: 8 MiB and 10,000 entries.
     pub fn list_limits(mut self, limits: ListLimits) -> Self {
         self.settings.lists = limits;
         self
     }
 
-    /// Whether structured results that break the schema of their tool are errors, as by default, or only traced.
+    /// Sets whether structured results that do not match the schema of their tool are errors (the default) or only
+    /// logged.
     pub fn strict_output(mut self, strict: bool) -> Self {
         self.settings.strict_output = strict;
         self
     }
 
-    /// Whether a lost connection is opened again, instead of what its target says.
+    /// Sets whether a lost connection is reopened, overriding the target.
     pub fn restart(mut self, restart: Restart) -> Self {
         self.settings.restart = Some(restart);
         self
     }
 
-    /// Connects to a server: finds its era, agrees on a revision, and is ready for requests.
+    /// Connects to a server: detects its era and negotiates a revision.
     ///
-    /// Fails when something was set up wrong, the server cannot be reached, or there is no revision in common.
+    /// Fails if the settings are invalid, the server cannot be reached, or there is no common revision.
     pub fn connect(self, target: impl IntoConnect) -> BoxFuture<'static, Result<Client>> {
         let ready = self.profile().and_then(|profile| Ok((profile, target.into_connect()?)));
-        // Concrete from here on, so that the future is the same type for every target.
+        // Boxed, so that the future has the same type for every target.
         let ready = ready.map(|(profile, target)| (profile, Box::new(target) as Box<dyn Connect>));
         Box::pin(async move {
             let (profile, target) = ready?;
@@ -371,7 +374,7 @@ impl ClientBuilder {
         })
     }
 
-    /// A relay handles everything or nothing, and only a relay can answer for what is declared without handlers.
+    /// Checks that a relay is not combined with handlers, and that capabilities without handlers have a relay.
     fn check_relay(&self) -> Result<()> {
         let Handlers {
             ask,
@@ -405,7 +408,7 @@ impl ClientBuilder {
         }
     }
 
-    /// What the client says of itself: capabilities follow from the handlers, or are those of the relay.
+    /// Returns the description of the client. Capabilities follow from the handlers, or are those of the relay.
     fn profile(&self) -> Result<ClientProfile> {
         let mut profile =
             ClientProfile { revisions: self.revisions, ..ClientProfile::new(self.info.clone()) };

@@ -1,6 +1,6 @@
-//! Results that may be used again, for as long as the server said.
+//! Caches results for as long as the server allows.
 //!
-//! A cache belongs to one client and so to one authorization context: private results are shared with nobody.
+//! A cache belongs to one client, and therefore to one authorization context. Private results are not shared.
 
 use crate::{
     shared::{Shared, lock, now},
@@ -15,14 +15,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How many results are kept.
+/// The maximum number of results.
 const MAX_ENTRIES: usize = 1000;
-/// How many bytes they may have together.
+/// The maximum total size.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
-/// For how long at most: a server may say anything.
+/// The maximum time, regardless of what the server allows.
 const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
 
-/// What a result answers: the method, and the cursor or URI that decides what comes out.
+/// The method, and the cursor or URI.
 pub(crate) type Key = (Method, Option<String>);
 
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ pub(crate) struct Cache {
 #[derive(Debug, Default)]
 struct State {
     entries: HashMap<Key, Entry>,
-    /// Counts what made entries stale, so that a result asked for before is not kept after.
+    /// Incremented when entries become stale, so that a result requested before is not stored afterwards.
     era: u64,
 }
 
@@ -52,23 +52,23 @@ impl State {
     }
 }
 
-/// A result that is being asked for.
+/// A pending result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot(u64);
 
 impl Cache {
-    /// The result, while it is fresh.
+    /// Returns the result if it is fresh.
     pub(crate) fn get(&self, key: &Key) -> Option<RawJson> {
         let state = lock(&self.state);
         state.entries.get(key).filter(|entry| now() < entry.until).map(|entry| entry.result.clone())
     }
 
-    /// To be taken before the request is sent.
+    /// Returns a slot. Call this before sending the request.
     pub(crate) fn slot(&self) -> Slot {
         Slot(lock(&self.state).era)
     }
 
-    /// Keeps a result for as long as it says, unless something made it stale since `slot` was taken.
+    /// Stores a result for as long as it allows, unless it became stale since `slot` was taken.
     pub(crate) fn put(&self, slot: Slot, key: Key, result: &RawJson) {
         let ttl = time_to_live(result);
         let mut state = lock(&self.state);
@@ -83,11 +83,11 @@ impl Cache {
                 return;
             }
         }
-        // Without the frame it came in, which may be far longer.
+        // Copied, because the frame that contains it may be far larger.
         state.entries.insert(key, Entry { result: result.compact(), until: now + ttl });
     }
 
-    /// Makes stale what `is_stale` says.
+    /// Removes the entries for which `is_stale` returns true.
     pub(crate) fn forget(&self, mut is_stale: impl FnMut(&Key) -> bool) {
         let mut state = lock(&self.state);
         state.era += 1;
@@ -96,7 +96,7 @@ impl Cache {
 }
 
 impl Shared {
-    /// Makes stale what a change touches.
+    /// Removes the entries that a change affects.
     pub(crate) fn forget(&self, change: &Change) {
         self.cache.forget(|(method, subject)| match (change, method) {
             (Change::Tools, Method::ListTools)
@@ -113,14 +113,14 @@ impl Shared {
     }
 }
 
-/// For how long a result may be used: not at all, when it does not say so.
+/// Returns how long a result may be used. Zero if the result does not say.
 fn time_to_live(result: &RawJson) -> Duration {
     #[derive(Deserialize)]
     struct Hint {
         #[serde(default, rename = "ttlMs", deserialize_with = "milliseconds")]
         ttl: Duration,
     }
-    /// Anything that is no positive number counts as zero.
+    /// Deserializes a positive number; anything else is zero.
     fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
         let value = serde_json::Value::deserialize(deserializer)?;
         let seconds = value.as_f64().unwrap_or(0.0) / 1000.0;

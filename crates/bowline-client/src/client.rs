@@ -1,4 +1,4 @@
-//! `Client`: one server, and everything it can be asked.
+//! `Client`: a connection to one server, and its requests.
 
 use crate::{
     Connect, Error, IntoConnect, Listen, Noise, Request, Result,
@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use std::{fmt, sync::Arc};
 use tokio::sync::{oneshot, watch};
 
-/// A client of one server. Clones share the connection; the last one dropped closes it in the background.
+/// A client of one server. Clones share the connection. Dropping the last clone closes it in the background.
 ///
 /// ```no_run
 /// # async fn example() -> bowline_client::Result {
@@ -56,13 +56,13 @@ impl Drop for Inner {
 
 impl Client {
     /// Connects to a server with the default settings: a [`Command`](crate::Command), a [`Stream`](crate::Stream), or
-    /// whatever else implements [`Connect`]. With the feature `in-process` it can be a `Server` in the same process, as for
-    /// tests.
+    /// anything else that implements [`Connect`]. With the feature `in-process` it can be a `Server` in the same
+    /// process, for tests.
     pub fn connect(target: impl IntoConnect) -> BoxFuture<'static, Result<Self>> {
         Self::builder().connect(target)
     }
 
-    /// Sets up a client.
+    /// Configures a client.
     pub fn builder() -> ClientBuilder {
         ClientBuilder::new()
     }
@@ -76,7 +76,7 @@ impl Client {
         let (stop, stopped) = watch::channel(false);
         let (finished, done) = watch::channel(false);
         let (ready, opened) = oneshot::channel();
-        // Owned by the handle: it ends when the handle says so or is gone, and closes what is open.
+        // The handle owns this task. It stops when the handle is closed or dropped, and closes the connection.
         tokio::spawn(driver::drive(Arc::clone(&core), target, ready, stopped, finished));
         let client = Self { inner: Arc::new(Inner { core, stop, done }) };
         opened.await.unwrap_or_else(|_| Err(Error::closed("the client was closed")))?;
@@ -87,34 +87,34 @@ impl Client {
         &self.inner.core
     }
 
-    /// What was agreed on with the server, and what it said of itself.
+    /// Returns the negotiated revision and the description of the server.
     ///
-    /// After a reconnection this may be something else than before.
+    /// This may change after a reconnect.
     pub fn server(&self) -> Arc<Negotiated> {
         let known = lock(&self.core().server).clone();
         known.expect("a client is made only after its first connection is open")
     }
 
-    /// The revision both sides speak.
+    /// Returns the negotiated revision.
     pub fn revision(&self) -> Revision {
         self.server().revision
     }
 
-    /// Asks a modern server again what it is. The answer is kept for as long as the server says.
+    /// Requests the description of a modern server again. The result is cached for as long as the server allows.
     pub fn discover(&self) -> Request<DiscoverResult> {
         self.typed(Method::Discover, Ok(RawJson::empty_object())).cached((Method::Discover, None))
     }
 
-    /// Asks whether the server is alive: by `ping`, or by `server/discover` where there is no `ping`.
+    /// Checks that the server responds: with `ping`, or with `server/discover` in revisions without `ping`.
     pub fn ping(&self) -> Request<()> {
         let method = if self.revision().is_modern() { Method::Discover } else { Method::Ping };
         Request::new(self, method.as_str(), Ok(RawJson::empty_object()), |_| Ok(()))
     }
 
-    /// Calls a tool. The arguments are anything that serializes to an object; `()` means none.
+    /// Calls a tool. The arguments must serialize to an object; `()` means none.
     ///
-    /// A tool that failed is a result too: see [`ToolResult::is_error`]. With `strict_output`, structured content that
-    /// breaks the schema under which the tool was listed is an error.
+    /// A failed tool is a result, too: see [`ToolResult::is_error`]. With `strict_output`, structured content that does
+    /// not match the listed schema of the tool is an error.
     pub fn call(&self, name: impl Into<String>, arguments: impl Serialize) -> Request<ToolResult> {
         let name = name.into();
         let params = tool_params(&name, &arguments);
@@ -131,9 +131,9 @@ impl Client {
         })
     }
 
-    /// Calls a tool and reads its result as a type: see [`ToolResult::json`].
+    /// Calls a tool and deserializes its result: see [`ToolResult::json`].
     ///
-    /// A tool that failed is an error with the text of its result.
+    /// A failed tool is an error with the text of its result.
     pub fn call_as<T: DeserializeOwned + Send + 'static>(
         &self,
         name: impl Into<String>,
@@ -152,14 +152,14 @@ impl Client {
         })
     }
 
-    /// Reads a resource. The result is kept for as long as the server says.
+    /// Reads a resource. The result is cached for as long as the server allows.
     pub fn read(&self, uri: impl Into<String>) -> Request<ReadResourceResult> {
         let uri = uri.into();
         self.typed(Method::ReadResource, Ok(about(&uri))).cached((Method::ReadResource, Some(uri)))
     }
 
-    /// Fills in a prompt. The arguments are anything that serializes to an object; values become strings, as the
-    /// protocol wants them, and `null` is left out.
+    /// Requests a prompt. The arguments must serialize to an object. Values are converted to strings, as the protocol
+    /// requires, and `null` is omitted.
     pub fn prompt(&self, name: impl Into<String>, arguments: impl Serialize) -> Request<GetPromptResult> {
         let name = name.into();
         let params = strings(&arguments).map(|arguments| match arguments {
@@ -169,7 +169,7 @@ impl Client {
         self.typed(Method::GetPrompt, params)
     }
 
-    /// Asks for suggestions for an argument of a prompt or resource template, of which the user has typed `value` so far.
+    /// Requests completions for an argument of a prompt or resource template. `value` is the current input.
     #[doc(alias = "completion/complete")]
     pub fn complete(
         &self,
@@ -180,7 +180,7 @@ impl Client {
         self.complete_with(reference, argument, value, [("", ""); 0])
     }
 
-    /// Asks for suggestions like [`complete`](Self::complete), given the values of other arguments.
+    /// Requests completions like [`complete`](Self::complete), with the values of other arguments.
     ///
     /// Revisions before 2025-06-18 cannot send these values.
     pub fn complete_with<K: Into<String>, V: Into<String>>(
@@ -203,25 +203,27 @@ impl Client {
         })
     }
 
-    /// Asks to be told when a resource changes. The news goes to the handler of
+    /// Subscribes to changes of a resource. They are passed to the handler of
     /// [`on_notification`](ClientBuilder::on_notification), or to the relay.
     ///
-    /// Fails without asking when the server does not declare that it can.
+    /// Fails without a request if the server does not declare the capability.
     pub async fn subscribe(&self, uri: &str) -> Result<()> {
         self.core().subscribe(uri).await
     }
 
-    /// Takes that back.
+    /// Ends the subscription to a resource.
     pub async fn unsubscribe(&self, uri: &str) -> Result<()> {
         self.core().unsubscribe(uri).await
     }
 
-    /// A stream of the changes that `filter` names. Completes when the server has said which of them it will tell.
+    /// Opens a stream of the changes that `filter` names. Completes when the server has confirmed which of them it
+    /// sends.
     pub async fn listen(&self, filter: SubscriptionFilter) -> Result<Listen> {
         subscriptions::start(self.core(), filter).await
     }
 
-    /// Sets the least level of log messages: at once with a legacy server, for all further requests with a modern one.
+    /// Sets the minimum level of log messages: immediately with a legacy server, for all further requests with a modern
+    /// one.
     pub async fn set_level(&self, level: LoggingLevel) -> Result<()> {
         let core = self.core();
         let connection = core.connection_with(Capability::Logging, "logging").await?;
@@ -252,8 +254,8 @@ impl Client {
         Ok(())
     }
 
-    /// Tells a legacy server that the roots changed, for a client whose relay answers for them. Servers of 2026-07-28 ask
-    /// whenever they need them.
+    /// Notifies a legacy server that the roots changed, for a client whose relay provides them. Servers of 2026-07-28
+    /// request them whenever they need them.
     pub fn notify_roots_changed(&self) {
         if let State::Open(connection) = &*self.core().state.borrow()
             && !connection.is_modern()
@@ -262,10 +264,10 @@ impl Client {
         }
     }
 
-    /// Sends any request and reads its result: for custom methods and those of extensions.
+    /// Sends any request and deserializes its result, for custom methods and those of extensions.
     ///
-    /// The parameters serialize to an object, or to `null` for none; `_meta` in them is kept. Read into [`RawJson`] to get the
-    /// result as it came. Nothing is checked before it is sent.
+    /// The parameters must serialize to an object, or to `null` for none; `_meta` in them is kept. Use [`RawJson`] as
+    /// the result type to get it unchanged. Nothing is checked before sending.
     ///
     /// ```no_run
     /// # async fn example(client: bowline_client::Client) -> bowline_client::Result {
@@ -300,9 +302,9 @@ impl Client {
         Request::new(self, method, params, read).ungated().with(|options| options.meta = meta)
     }
 
-    /// Sends any notification. The parameters serialize to an object, or to `null` for none.
+    /// Sends any notification. The parameters must serialize to an object, or to `null` for none.
     ///
-    /// Fails when the negotiated revision has the method but does not let clients send it.
+    /// Fails if the negotiated revision has the method but clients must not send it.
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<()> {
         let params =
             RawJson::of(&params).map_err(|error| Error::misuse(format!("the parameters: {error}")))?;
@@ -319,7 +321,7 @@ impl Client {
         Ok(())
     }
 
-    /// What came from the server and was no message, such as a banner printed to the wrong place.
+    /// Returns received data that was not a message, such as a banner on standard output.
     pub fn noise(&self) -> Noise {
         self.core().shared.noise()
     }
@@ -329,7 +331,7 @@ impl Client {
         self.core().shared.cache.forget(|_| true);
     }
 
-    /// Completes when the connection is gone for good, with the reason.
+    /// Waits until the connection is closed for good, and returns the reason.
     pub async fn closed(&self) -> Error {
         let mut state = self.core().state.subscribe();
         let reason = |state: &State| match state {
@@ -342,12 +344,12 @@ impl Client {
         }
     }
 
-    /// Closes the connection in good order, for all clones: requests under way fail, a child process ends.
+    /// Closes the connection gracefully, for all clones. Running requests fail, and a child process is stopped.
     ///
-    /// Takes a bounded time. Dropping the future does not stop it.
+    /// The time is bounded. Dropping the future does not stop it.
     pub async fn close(&self) {
         self.inner.stop.send_replace(true);
-        // The driver is gone without a word only when its runtime is.
+        // The driver disappears without a signal only if its runtime does.
         let _ = self.inner.done.clone().wait_for(|done| *done).await;
     }
 
@@ -366,7 +368,7 @@ pub(crate) fn decode<T: DeserializeOwned>(method: Method, result: &RawJson) -> R
     result.decode().map_err(|error| Error::malformed(format!("the result of `{method}`"), error))
 }
 
-/// The parameters of a request of any method; `null` stands for none.
+/// Serializes the parameters of a request. `null` means none.
 fn object_of(params: &impl Serialize) -> Result<RawJson> {
     let params = RawJson::of(params).map_err(|error| Error::misuse(format!("the parameters: {error}")))?;
     Ok(if params.is_null() { RawJson::empty_object() } else { params })
@@ -385,7 +387,7 @@ fn tool_params(name: &str, arguments: &impl Serialize) -> Result<RawJson> {
     RawJson::of(&params).map_err(|error| Error::misuse(error.to_string()))
 }
 
-/// The members of an object as strings.
+/// Converts the members of an object to strings.
 fn strings(arguments: &impl Serialize) -> Result<Option<OrderedMap<String>>> {
     let arguments =
         RawJson::of(arguments).map_err(|error| Error::misuse(format!("the arguments: {error}")))?;

@@ -1,4 +1,4 @@
-//! Where a client stands: the connection there is, and what may be asked of it.
+//! The state of a client: its current connection, and which requests are possible.
 
 use crate::{
     Error, Result,
@@ -12,21 +12,21 @@ use serde_json::json;
 use std::sync::{Arc, Mutex};
 use tokio::{sync::watch, time::timeout};
 
-/// The client without its handle: what the driver and the streams share.
+/// The part of a client that the driver and the streams share.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) shared: Arc<Shared>,
     pub(crate) state: watch::Sender<State>,
-    /// The connection there is, open or being opened.
+    /// The current connection, open or opening.
     current: Mutex<Option<Arc<Connection>>>,
-    /// What was agreed on last.
+    /// The result of the last negotiation.
     pub(crate) server: Mutex<Option<Arc<Negotiated>>>,
 }
 
-/// Where the client stands.
+/// The state of a client.
 #[derive(Clone, Debug)]
 pub(crate) enum State {
-    /// There is no connection, but there will be.
+    /// There is no connection, but one is being opened.
     Opening,
     Open(Arc<Connection>),
     Closed(Error),
@@ -58,7 +58,7 @@ impl Core {
         self.shared.timer.wake();
     }
 
-    /// The open connection. While one is being opened again this waits for it, but no longer than for an answer.
+    /// Returns the open connection. During a reconnect, waits for at most the request timeout.
     pub(crate) async fn connection(&self) -> Result<Arc<Connection>> {
         let open = |state: &State| match state {
             State::Open(connection) if !connection.is_closed() => Some(Ok(Arc::clone(connection))),
@@ -78,7 +78,7 @@ impl Core {
         }
     }
 
-    /// The open connection, if the server has declared `capability`.
+    /// Returns the open connection, if the server has declared `capability`.
     pub(crate) async fn connection_with(
         &self,
         capability: Capability,
@@ -91,12 +91,12 @@ impl Core {
         }
     }
 
-    /// Holds back what the negotiated revision does not have or the server has not declared.
+    /// Fails if the negotiated revision does not have the method or the server has not declared it.
     pub(crate) async fn gate(&self, method: &str) -> Result<()> {
         if self.offers(method).await? { Ok(()) } else { Err(Error::unsupported(format!("`{method}`"))) }
     }
 
-    /// Whether a method may be used with this server.
+    /// Returns whether a method may be used with this server.
     pub(crate) async fn offers(&self, method: &str) -> Result<bool> {
         let connection = self.connection().await?;
         let (Some(negotiated), Some(method)) = (connection.negotiated(), Method::parse(method)) else {
@@ -115,7 +115,7 @@ impl Core {
         self.ask(Method::Unsubscribe.as_str(), &about(uri), Options::new(&self.shared)).await.map(drop)
     }
 
-    /// Unsubscribes where nobody can wait for it.
+    /// Unsubscribes without waiting.
     pub(crate) fn unsubscribe_in_passing(&self, uri: &str) {
         if let State::Open(connection) = &*self.state.borrow() {
             connection.fire(Method::Unsubscribe.as_str(), about(uri));
@@ -123,7 +123,7 @@ impl Core {
     }
 }
 
-/// The parameters of a request about a URI.
+/// Returns the parameters of a request for a URI.
 pub(crate) fn about(uri: &str) -> RawJson {
     json!({ "uri": uri }).into()
 }

@@ -1,4 +1,4 @@
-//! The one task behind a client: opens the connection, watches deadlines, opens it again, and closes it.
+//! The task of a client: opens the connection, watches deadlines, reconnects, and closes.
 
 use crate::{
     Connect, Error, Restart, Result, Retry, Stderr,
@@ -21,7 +21,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// Runs a client until it is told to stop, or its connection is lost for good.
+/// Runs a client until it is stopped, or its connection is lost for good.
 pub(crate) async fn drive(
     core: Arc<Core>,
     target: Box<dyn Connect>,
@@ -31,7 +31,7 @@ pub(crate) async fn drive(
 ) {
     tokio::select! {
         biased;
-        // An error means that the handle is gone, which says the same.
+        // An error means that the handle was dropped, which also stops the client.
         _ = stop.wait_for(|stop| *stop) => {}
         () = watch_deadlines(&core) => {}
         () = live(&core, &*target, ready) => {}
@@ -48,7 +48,7 @@ pub(crate) async fn drive(
     done.send_replace(true);
 }
 
-/// Ends a connection in good order, once.
+/// Closes a connection gracefully, once.
 async fn close(core: &Core, connection: &Connection) {
     if let Some(transport) = connection.transport() {
         transport.close().await;
@@ -59,7 +59,7 @@ async fn close(core: &Core, connection: &Connection) {
 async fn watch_deadlines(core: &Core) {
     let timer = &core.shared.timer;
     loop {
-        // Disarmed while it looks, so that a deadline added meanwhile is not overlooked.
+        // Disarmed during the check, so that a deadline added in the meantime is not missed.
         timer.arm(None);
         let deadline = core.current().and_then(|connection| connection.expire());
         timer.arm(deadline);
@@ -67,7 +67,7 @@ async fn watch_deadlines(core: &Core) {
     }
 }
 
-/// Connects, stays, and connects again for as long as the target's policy allows.
+/// Connects, and reconnects as the restart policy allows.
 async fn live(core: &Arc<Core>, target: &dyn Connect, ready: oneshot::Sender<Result<()>>) {
     let settings = &core.shared.settings;
     let mut ready = Some(ready);
@@ -83,7 +83,7 @@ async fn live(core: &Arc<Core>, target: &dyn Connect, ready: oneshot::Sender<Res
                 known = Some(era);
                 let earlier = Earlier::of(&core.shared);
                 core.publish(State::Open(Arc::clone(&connection)));
-                // Whoever connects may have gone; then the client is told to stop.
+                // If the caller is gone, the client is stopped.
                 let is_first = ready.take().map(|ready| ready.send(Ok(()))).is_some();
                 let reason = stay(core, &connection, is_first, earlier).await;
                 useful = connection.was_useful();
@@ -101,7 +101,7 @@ async fn live(core: &Arc<Core>, target: &dyn Connect, ready: oneshot::Sender<Res
             drop(ready.send(Err(reason)));
             return;
         }
-        // What timed out while it was opened is still there.
+        // Close a connection that timed out while opening.
         if let Some(connection) = core.current() {
             connection.shut(&reason);
             close(core, &connection).await;
@@ -110,7 +110,7 @@ async fn live(core: &Arc<Core>, target: &dyn Connect, ready: oneshot::Sender<Res
             Some(Retry::After(delay)) => {
                 let milliseconds = delay.as_millis();
                 tracing::warn!(%reason, milliseconds, "the connection was lost; opening it again");
-                // A session that was of use and ran out says nothing about the health of its server.
+                // The expiry of a session that was used says nothing about the health of the server.
                 if !(useful && reason.is_expired()) {
                     sleep(delay).await;
                 }
@@ -125,7 +125,7 @@ async fn live(core: &Arc<Core>, target: &dyn Connect, ready: oneshot::Sender<Res
     }
 }
 
-/// Keeps a connection that is open, until it is gone.
+/// Runs an open connection until it is closed.
 async fn stay(core: &Arc<Core>, connection: &Arc<Connection>, is_first: bool, earlier: Earlier) -> Error {
     if !is_first {
         core.shared.cache.forget(|_| true);
@@ -147,11 +147,11 @@ async fn stay(core: &Arc<Core>, connection: &Arc<Connection>, is_first: bool, ea
     }
 }
 
-/// Pings until a ping fails, which ends the connection.
+/// Sends pings until one fails, which closes the connection.
 async fn keep_alive(core: &Core, connection: &Arc<Connection>, interval: Duration) {
     loop {
         sleep(interval).await;
-        // A server may well do one thing at a time; requests have timeouts of their own.
+        // A server may process one request at a time; requests have their own timeouts.
         if connection.is_busy() {
             continue;
         }
@@ -169,7 +169,7 @@ async fn keep_alive(core: &Core, connection: &Arc<Connection>, interval: Duratio
     }
 }
 
-/// Ends an opening that takes longer than the client allows. What was opened by then is for the caller to close.
+/// Applies the connect timeout. The caller closes what was opened.
 async fn in_time<T>(core: &Core, opening: impl Future<Output = Result<T>>) -> Result<T> {
     let Some(limit) = core.shared.settings.connect else { return opening.await };
     timeout(limit, opening).await.unwrap_or_else(|_| {
@@ -180,7 +180,7 @@ async fn in_time<T>(core: &Core, opening: impl Future<Output = Result<T>>) -> Re
     })
 }
 
-/// Connects and opens. A server that ends at the sight of the probe is one for the handshake: it gets another try.
+/// Connects and negotiates. A server that exits because of the probe is connected to again, with the legacy handshake.
 async fn establish(core: &Core, target: &dyn Connect, known: Option<Era>) -> Result<(Arc<Connection>, Era)> {
     let connection = connect(core, target, known).await?;
     let (error, probing) = match open(core, &connection, known).await {
@@ -202,12 +202,12 @@ async fn establish(core: &Core, target: &dyn Connect, known: Option<Era>) -> Res
     }
 }
 
-/// Ends a connection that could not be opened, and adds to the error what the server's program had to say.
+/// Closes a connection that could not be opened, and adds the standard error of the program to the error.
 async fn end_unopened(core: &Core, connection: &Connection, error: Error) -> Error {
     let stderr = connection.transport().and_then(|transport| transport.stderr()).cloned();
     connection.shut(&error);
     close(core, connection).await;
-    // The rest of it has been read by now.
+    // Everything has been read by now.
     error.with_stderr(stderr.map(|stderr| stderr.tail()).unwrap_or_default())
 }
 
@@ -219,12 +219,12 @@ async fn connect(core: &Core, target: &dyn Connect, known: Option<Era>) -> Resul
     Ok(connection)
 }
 
-/// Finds the era, agrees on a revision, and greets. The error says whether it came at the probe.
+/// Detects the era and negotiates a revision. The error says whether the probe failed.
 async fn open(core: &Core, connection: &Arc<Connection>, known: Option<Era>) -> Result<Era, (Error, bool)> {
     let shared = &core.shared;
     let mut known = known;
     let (mut opening, mut step) = Opening::start(Arc::clone(&shared.profile), known);
-    // A probe that was not answered in time. A server that is slow to start answers it later.
+    // A probe that timed out. A server that starts slowly answers it later.
     let mut unanswered: Option<Asked> = None;
     loop {
         match step {
@@ -252,7 +252,7 @@ async fn open(core: &Core, connection: &Arc<Connection>, known: Option<Era>) -> 
                         None if error.is_timeout() && (is_question_of_era || !probing) => Reaction::Silence,
                         None if is_question_of_era && is_no_answer(&error) => Reaction::Silence,
                         None if !probing && opening.has_late() && !error.is_closed() => Reaction::Silence,
-                        // What was found out earlier no longer holds, here at the door already.
+                        // The remembered era is wrong, and the server refused the connection.
                         None if known == Some(Era::Legacy) && is_refusal(&error) => {
                             known = None;
                             (opening, step) = Opening::start(Arc::clone(&shared.profile), None);
@@ -263,7 +263,7 @@ async fn open(core: &Core, connection: &Arc<Connection>, known: Option<Era>) -> 
                 };
                 step = opening.next(reaction);
             }
-            // What was found out earlier no longer holds: the server is another one by now.
+            // The remembered era is wrong: the server was replaced.
             Step::Failed(OpenError::Refused(_) | OpenError::NoCommonRevision { .. })
                 if known == Some(Era::Legacy) =>
             {
@@ -280,7 +280,7 @@ async fn open(core: &Core, connection: &Arc<Connection>, known: Option<Era>) -> 
     }
 }
 
-/// A request of the opening under way.
+/// A running request of the handshake.
 type Asked = BoxFuture<'static, Result<RawJson>>;
 
 fn ask(connection: &Arc<Connection>, method: Method, params: RawJson) -> Asked {
@@ -292,10 +292,10 @@ fn ask(connection: &Arc<Connection>, method: Method, params: RawJson) -> Asked {
     })
 }
 
-/// Waits for the answer to `initialize`, and for a late answer to the probe where one is due.
+/// Waits for the response to `initialize`, and for a late response to the probe if one is pending.
 ///
-/// Once one of them is answered the server is awake, and the other is given only as much time as a probe has. A handshake
-/// that succeeds counts: the server has made a session by then.
+/// After the first response, the other one has only the time of a probe. A successful handshake wins, because the
+/// server has created a session.
 async fn shake_hands(
     core: &Core,
     mut greeting: Asked,
@@ -324,7 +324,7 @@ async fn shake_hands(
     }
 }
 
-/// Whether a probe was turned away at the door. That says as much about the era as silence does.
+/// Returns whether a probe was refused without an answer about the era. This is treated like a timeout.
 fn is_no_answer(error: &Error) -> bool {
     error.is_malformed() || error.http_status().is_some_and(|status| status != 401)
 }
@@ -333,7 +333,7 @@ fn is_refusal(error: &Error) -> bool {
     error.http_status().is_some_and(|status| (400..500).contains(&status) && status != 401)
 }
 
-/// What is due right after the opening.
+/// Sends the messages that follow the handshake.
 async fn greet(core: &Core, connection: &Arc<Connection>, negotiated: Negotiated) -> Result<()> {
     tracing::debug!(revision = %negotiated.revision, "the connection is open");
     let logs = negotiated.capabilities.has(Capability::Logging);

@@ -1,89 +1,89 @@
-//! What goes wrong in a client, and whose fault it is.
+//! The errors of a client.
 
 use crate::{ProcessError, process::LastLines};
 use bowline_proto::client::{OpenError, ResultError};
 use bowline_types::RpcError;
 use std::{fmt, io, sync::Arc, time::Duration};
 
-/// The result of everything a client does.
+/// The result of client operations.
 pub type Result<T = (), E = Error> = std::result::Result<T, E>;
 
-/// An error of a client; cheap to clone, for one lost connection fails many requests.
+/// An error of a client. It is cheap to clone, because one lost connection fails many requests.
 ///
-/// [`as_rpc`](Self::as_rpc) tells an error that the server sent from one that arose here.
+/// [`as_rpc`](Self::as_rpc) distinguishes errors of the server from those of the client.
 #[derive(Clone)]
 pub struct Error(Arc<Kind>);
 
 #[derive(Debug)]
 pub(crate) enum Kind {
-    /// The server answered with an error.
+    /// The server returned an error.
     Rpc(RpcError),
-    /// A tool reports that it failed.
+    /// A tool returned a result with `isError`.
     Tool(String),
-    /// No answer, or no sign of life, in time.
+    /// No response or progress in time.
     Timeout { what: String, after: Duration },
-    /// Given up before it was answered.
+    /// Cancelled before the response.
     Cancelled,
-    /// The connection is gone, or was never there.
+    /// The connection is closed, or was never open.
     Closed(String),
-    /// The server could not be reached; nothing was sent.
+    /// The server cannot be reached; nothing was sent.
     Unreachable(String),
-    /// The server has ended the session that the request belonged to.
+    /// The server has ended the session of the request.
     Expired(String),
-    /// The server answered over HTTP with a status that is no success, and no error of the protocol.
+    /// The server returned an HTTP error status without a JSON-RPC error.
     Http { status: u16, detail: String },
-    /// The program at the other end is gone, or could not be started.
+    /// The server's program has exited, or cannot be started.
     Process(ProcessError),
-    /// Bytes could not be read or written.
+    /// Reading or writing failed.
     Io(io::Error),
-    /// The opening failed.
+    /// The handshake failed.
     Open(OpenError),
-    /// The server broke the rules.
+    /// The server violated the protocol.
     Malformed { what: String, reason: String },
-    /// Both sides do not match: the server lacks what the request needs.
+    /// The server does not support the request.
     Unsupported(String),
-    /// The server asks for something this client cannot or may not answer.
+    /// The server requested input that this client cannot provide.
     Unanswerable(String),
-    /// The server sent more than a limit allows.
+    /// The server exceeded a limit.
     TooLarge { what: String, limit: String },
-    /// The caller holds it wrong.
+    /// The caller used the API incorrectly.
     Misuse(String),
     /// The client has no token that the server accepts.
     Authorization { login_needed: bool, source: Box<dyn std::error::Error + Send + Sync> },
-    /// The server's program did not open the connection; with the last of its standard error.
+    /// The server's program did not open the connection; with the end of its standard error.
     NotOpened { error: Error, stderr: String },
 }
 
 impl Error {
-    /// The connection is gone, for `reason`. Transports report its end with this.
+    /// Creates an error for a closed connection. Transports use it to report its end.
     pub fn closed(reason: impl Into<String>) -> Self {
         Kind::Closed(reason.into()).into()
     }
 
-    /// The server could not be reached, for `reason`; nothing was sent.
+    /// Creates an error for a server that cannot be reached; nothing was sent.
     pub fn unreachable(reason: impl Into<String>) -> Self {
         Kind::Unreachable(reason.into()).into()
     }
 
-    /// The server has ended the session, for `reason`. Transports end a connection with this when another one is to
-    /// be opened at once; requests that change nothing are then sent again.
+    /// Creates an error for a session that the server has ended. Transports use it if a new session should be opened
+    /// immediately; requests without side effects are then sent again.
     pub fn expired(reason: impl Into<String>) -> Self {
         Kind::Expired(reason.into()).into()
     }
 
-    /// The server answered with a status of HTTP that is no success; `detail` is what it said besides.
+    /// Creates an error for an HTTP error status. `detail` is the text of the response.
     pub fn http(status: u16, detail: impl Into<String>) -> Self {
         Kind::Http { status, detail: detail.into() }.into()
     }
 
-    /// The caller asked for something that cannot be.
+    /// Creates an error for incorrect use of the API.
     pub fn misuse(reason: impl Into<String>) -> Self {
         Kind::Misuse(reason.into()).into()
     }
 
-    /// The client could not obtain a token that the server accepts, because of `source`.
+    /// Creates an error for a client that could not obtain a token that the server accepts.
     ///
-    /// `login_needed` says that the call can succeed after a user has logged in.
+    /// `login_needed` means that the call can succeed after a user has logged in.
     pub fn authorization(
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
         login_needed: bool,
@@ -91,7 +91,7 @@ impl Error {
         Kind::Authorization { login_needed, source: source.into() }.into()
     }
 
-    /// The server broke the rules: `what` it sent does not hold, for `reason`.
+    /// Creates an error for a server that violated the protocol: `what` is invalid because of `reason`.
     pub fn malformed(what: impl Into<String>, reason: impl fmt::Display) -> Self {
         Kind::Malformed { what: what.into(), reason: reason.to_string() }.into()
     }
@@ -104,12 +104,12 @@ impl Error {
         Kind::Timeout { what: what.into(), after }.into()
     }
 
-    /// The server sent `what`, which is more than `limit` allows.
+    /// Creates an error for `what`, which exceeds `limit`.
     pub(crate) fn too_large(what: impl Into<String>, limit: impl Into<String>) -> Self {
         Kind::TooLarge { what: what.into(), limit: limit.into() }.into()
     }
 
-    /// Adds what the server's program wrote to standard error, unless the error tells it already.
+    /// Adds the standard error of the server's program, unless the error already contains it.
     pub(crate) fn with_stderr(self, stderr: String) -> Self {
         if stderr.trim().is_empty() || matches!(self.kind(), Kind::Process(_)) {
             return self;
@@ -124,7 +124,7 @@ impl Error {
         }
     }
 
-    /// The error the server answered with; `None` when the error arose here.
+    /// Returns the error that the server sent, or `None` if it is an error of the client.
     pub fn as_rpc(&self) -> Option<&RpcError> {
         match self.kind() {
             Kind::Rpc(error) => Some(error),
@@ -132,27 +132,27 @@ impl Error {
         }
     }
 
-    /// Whether the server answered with an error.
+    /// Returns whether the server sent an error.
     pub fn is_rpc(&self) -> bool {
         self.as_rpc().is_some()
     }
 
-    /// Whether a tool ran and reported that it failed.
+    /// Returns whether a tool ran and failed.
     pub fn is_tool(&self) -> bool {
         matches!(self.kind(), Kind::Tool(_))
     }
 
-    /// Whether time ran out, for a request or for the opening of the connection.
+    /// Returns whether a request or the handshake timed out.
     pub fn is_timeout(&self) -> bool {
         matches!(self.kind(), Kind::Timeout { .. } | Kind::Open(OpenError::Silent))
     }
 
-    /// Whether the request was given up on this side.
+    /// Returns whether the request was cancelled by this client.
     pub fn is_cancelled(&self) -> bool {
         matches!(self.kind(), Kind::Cancelled)
     }
 
-    /// Whether the connection is gone: nothing can be sent any more, or what was sent is lost.
+    /// Returns whether the connection is closed: nothing can be sent, or responses are lost.
     pub fn is_closed(&self) -> bool {
         matches!(
             self.kind(),
@@ -160,18 +160,18 @@ impl Error {
         )
     }
 
-    /// Whether the server could not be reached, so that nothing was sent.
+    /// Returns whether the server cannot be reached, so that nothing was sent.
     pub fn is_unreachable(&self) -> bool {
         matches!(self.kind(), Kind::Unreachable(_))
     }
 
-    /// Whether the server ended the session that the request belonged to. Whether the request was carried out is not
-    /// known; the client opens another session by itself.
+    /// Returns whether the server ended the session of the request. It is unknown whether the request was processed.
+    /// The client opens another session by itself.
     pub fn is_expired(&self) -> bool {
         matches!(self.kind(), Kind::Expired(_))
     }
 
-    /// The status of HTTP the server answered with, when that is what failed.
+    /// Returns the HTTP status of the response, if that is the error.
     pub fn http_status(&self) -> Option<u16> {
         match self.kind() {
             Kind::Http { status, .. } => Some(*status),
@@ -179,49 +179,49 @@ impl Error {
         }
     }
 
-    /// Whether the call failed because the client could not obtain a token that the server accepts.
+    /// Returns whether the call failed because the client could not obtain a token that the server accepts.
     pub fn is_authorization(&self) -> bool {
         matches!(self.kind(), Kind::Authorization { .. })
     }
 
-    /// Whether a user has to log in before the call can succeed.
+    /// Returns whether a user has to log in before the call can succeed.
     pub fn is_login_needed(&self) -> bool {
         matches!(self.kind(), Kind::Authorization { login_needed: true, .. })
     }
 
-    /// Whether the same may well succeed later: what is gone or too busy now may be back.
+    /// Returns whether a retry may succeed, because the server is unavailable or overloaded.
     pub(crate) fn is_passing(&self) -> bool {
         self.is_closed()
             || self.is_timeout()
             || self.http_status().is_some_and(|status| status == 429 || status >= 500)
     }
 
-    /// Whether the server lacks what the request needs.
+    /// Returns whether the server does not support the request.
     pub fn is_unsupported(&self) -> bool {
         matches!(self.kind(), Kind::Unsupported(_))
     }
 
-    /// Whether the server broke the rules of the protocol, or of its own schemas.
+    /// Returns whether the server violated the protocol or its own schemas.
     pub fn is_malformed(&self) -> bool {
         matches!(self.kind(), Kind::Malformed { .. })
     }
 
-    /// Whether the server sent more than a limit allows. Nothing of it was kept.
+    /// Returns whether the server exceeded a limit. The data was discarded.
     pub fn is_too_large(&self) -> bool {
         matches!(self.kind(), Kind::TooLarge { .. })
     }
 
-    /// Whether the server asked back for something this client could not answer.
+    /// Returns whether the server requested input that this client cannot provide.
     pub fn is_unanswerable(&self) -> bool {
         matches!(self.kind(), Kind::Unanswerable(_))
     }
 
-    /// Whether there is no such resource, in the words of any revision.
+    /// Returns whether the resource does not exist, in any revision.
     pub fn is_resource_not_found(&self) -> bool {
         self.as_rpc().is_some_and(RpcError::is_resource_not_found)
     }
 
-    /// What became of the program at the other end, when that is why it failed.
+    /// Returns the error of the server's program, if that is the cause.
     pub fn process(&self) -> Option<&ProcessError> {
         match self.kind() {
             Kind::Process(error) => Some(error),
@@ -229,7 +229,7 @@ impl Error {
         }
     }
 
-    /// Why the connection could not be opened, when that is what failed.
+    /// Returns the error of the handshake, if that is the cause.
     pub fn open(&self) -> Option<&OpenError> {
         match self.kind() {
             Kind::Open(error) => Some(error),
@@ -306,7 +306,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// Prints as `Display` does, because this is what a failing `main` shows.
+/// Prints like `Display`, because a failing `main` shows this.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

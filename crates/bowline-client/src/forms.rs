@@ -1,13 +1,13 @@
-//! Whether an answer fits its form, patterns included.
+//! Validates answers to forms, including patterns.
 
 use crate::tools;
 use bowline_types::{ElicitSchema, PrimitiveSchema, RawMap};
 use serde_json::Value;
 
-/// Checks a whole answer to a form. The error names the field and what is wrong with it.
+/// Validates the answer to a form. The error names the field and the reason.
 ///
-/// This is [`ElicitSchema::validate_members`], and the patterns of text fields. They take the feature `validate`; a pattern
-/// that cannot be read, as one with look-around, is not enforced here.
+/// In addition to [`ElicitSchema::validate_members`], this checks the patterns of text fields, which needs the feature
+/// `validate`. An unsupported pattern, such as one with look-around, is not enforced.
 pub fn check_form(schema: &ElicitSchema, content: &RawMap) -> Result<(), String> {
     schema.validate_members(content)?;
     for (name, field) in &schema.properties {
@@ -19,7 +19,7 @@ pub fn check_form(schema: &ElicitSchema, content: &RawMap) -> Result<(), String>
     Ok(())
 }
 
-/// Checks the value of one field of a form, as [`check_form`] does.
+/// Validates the value of one field of a form, like [`check_form`].
 pub fn check_field(field: &PrimitiveSchema, value: &Value) -> Result<(), String> {
     field.validate(value)?;
     check_pattern(field, value)

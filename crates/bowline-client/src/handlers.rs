@@ -1,4 +1,4 @@
-//! What a client can be asked and told, and who answers.
+//! The handlers of a client, and their arguments.
 
 use crate::Relay;
 use bowline_proto::service::BoxFuture;
@@ -8,48 +8,48 @@ use bowline_types::{
 };
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-/// A form the server asks the user to fill in.
+/// A form that the server asks the user to fill in.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Ask {
-    /// What to tell the user.
+    /// The message for the user.
     pub message: String,
     /// The fields of the form.
     pub schema: ElicitSchema,
-    /// Which server asks, by its own account; to be shown to the user.
+    /// The server, as it describes itself; show it to the user.
     pub server: Option<Implementation>,
 }
 
-/// A page the server asks the user to visit.
+/// A URL that the server asks the user to open.
 ///
-/// The client neither opens nor fetches it. Its host is in [`domain`](Self::domain), to be shown to the user together
-/// with the whole URL before anything is opened.
+/// The client neither opens nor fetches it. Show [`domain`](Self::domain) and the whole URL to the user before opening
+/// it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AskUrl {
-    /// Why to visit it.
+    /// The message for the user.
     pub message: String,
-    /// The page: always `http` or `https`, with a host.
+    /// The URL: always `http` or `https`, with a host.
     pub url: String,
-    /// Names the question in `notifications/elicitation/complete`; 2025-11-25 only. To be taken as it is.
+    /// Identifies the elicitation in `notifications/elicitation/complete`. Only in 2025-11-25.
     pub elicitation_id: Option<String>,
-    /// Which server asks, by its own account.
+    /// The server, as it describes itself.
     pub server: Option<Implementation>,
 }
 
 impl AskUrl {
-    /// The host the user would be sent to, without user name and port.
+    /// Returns the host of the URL, without user name and port.
     pub fn domain(&self) -> &str {
         crate::web::host(&self.url).unwrap_or_default()
     }
 
-    /// Whether the URL is made to be misread: an encoded or non-ASCII host, or a user name before it.
+    /// Returns whether the URL is easy to misread: an encoded or non-ASCII host, or a user name.
     pub fn is_suspicious(&self) -> bool {
         crate::web::is_suspicious(&self.url)
     }
 }
 
-/// Something the server tells without being asked.
+/// A notification of the server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Notification {
@@ -61,13 +61,13 @@ pub enum Notification {
     ResourcesChanged,
     /// A resource has changed.
     ResourceUpdated(ResourceUpdatedParams),
-    /// The user has finished with a page this client consented to visit.
+    /// The user has completed an elicitation with a URL.
     ElicitationComplete(ElicitationCompleteParams),
-    /// Anything else.
+    /// Any other notification.
     Other {
-        /// What it is.
+        /// The method.
         method: Box<str>,
-        /// Details.
+        /// The parameters.
         params: Option<RawJson>,
     },
 }
@@ -81,13 +81,13 @@ pub(crate) type OnProgress = Arc<dyn Fn(ProgressParams) + Send + Sync>;
 pub(crate) type OnLog = Arc<dyn Fn(LogMessageParams) + Send + Sync>;
 pub(crate) type OnNotification = Arc<dyn Fn(Notification) + Send + Sync>;
 
-/// Answers a custom request of the server.
+/// Handles a custom request of the server.
 pub(crate) type OnRequest =
     Arc<dyn Fn(RawJson) -> BoxFuture<'static, Result<RawJson, RpcError>> + Send + Sync>;
-/// Takes a custom notification of the server.
+/// Handles a custom notification of the server.
 pub(crate) type OnCustom = Arc<dyn Fn(RawJson) + Send + Sync>;
 
-/// Which way a message went.
+/// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From this client to the server.
@@ -98,7 +98,7 @@ pub enum Direction {
 
 pub(crate) type OnFrame = Arc<dyn Fn(Direction, &[u8]) + Send + Sync>;
 
-/// Everything the user of the client has set.
+/// All handlers of a client.
 #[derive(Clone, Default)]
 pub(crate) struct Handlers {
     pub(crate) ask: Option<OnAsk>,
@@ -112,19 +112,19 @@ pub(crate) struct Handlers {
     /// Custom notifications by name.
     pub(crate) notifications: BTreeMap<Box<str>, OnCustom>,
     pub(crate) frame: Option<OnFrame>,
-    /// Instead of all others but progress and frames.
+    /// Replaces all handlers except those for progress and frames.
     pub(crate) relay: Option<Arc<dyn Relay>>,
 }
 
 impl Handlers {
-    /// Shows a message to whoever looks on.
+    /// Calls the handler for messages.
     pub(crate) fn show(&self, direction: Direction, frame: &[u8]) {
         if let Some(handler) = &self.frame {
             guarded(|| handler(direction, frame));
         }
     }
 
-    /// Whether someone hears of changes that the client did not ask about.
+    /// Returns whether there is a handler for changes that no request subscribed to.
     pub(crate) fn hear_news(&self) -> bool {
         self.notification.is_some() || self.relay.is_some()
     }
@@ -147,12 +147,12 @@ impl fmt::Debug for Handlers {
     }
 }
 
-/// What a handler of questions may return: a `T`, or a `Result` of one with any error that converts into
-/// `Box<dyn Error + Send + Sync>`.
+/// The return type of a handler: a `T`, or a `Result` of it with any error that converts into `Box<dyn Error + Send +
+/// Sync>`.
 ///
-/// The server gets an [`RpcError`] as it is, and any other error as -32603 with its text and that of its sources.
+/// An [`RpcError`] is sent to the server unchanged, any other error as -32603 with its text and that of its sources.
 pub trait IntoAnswer<T> {
-    /// Returns the answer, or what the server is sent instead.
+    /// Returns the answer, or the error for the server.
     fn into_answer(self) -> Result<T, RpcError>;
 }
 
@@ -168,7 +168,7 @@ impl<T, E: Into<Box<dyn std::error::Error + Send + Sync>>> IntoAnswer<T> for Res
     }
 }
 
-/// What the server is sent when a handler fails.
+/// Returns the error for the server if a handler fails.
 pub(crate) fn rpc_error(error: Box<dyn std::error::Error + Send + Sync>) -> RpcError {
     let error = match error.downcast::<RpcError>() {
         Ok(error) => return *error,
@@ -178,7 +178,7 @@ pub(crate) fn rpc_error(error: Box<dyn std::error::Error + Send + Sync>) -> RpcE
     let mut source = error.source();
     while let Some(cause) = source {
         let text = cause.to_string();
-        // Some errors print their source themselves.
+        // Some errors include the text of their source.
         if !message.contains(&text) {
             message = format!("{message}: {text}");
         }
@@ -187,7 +187,7 @@ pub(crate) fn rpc_error(error: Box<dyn std::error::Error + Send + Sync>) -> RpcE
     RpcError::internal(message)
 }
 
-/// Runs a handler that is called from the task that reads: what panics there must not end the connection.
+/// Runs a handler in the reading task. A panic must not end the connection.
 pub(crate) fn guarded(handler: impl FnOnce()) {
     if std::panic::catch_unwind(std::panic::AssertUnwindSafe(handler)).is_err() {
         tracing::error!("a handler panicked");

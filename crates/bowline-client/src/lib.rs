@@ -1,9 +1,9 @@
 //! The client side of the Model Context Protocol.
 //!
-//! A [`Client`] speaks with one server, whatever its revision: the era is found by itself, and calls look the same in
-//! each. What the server may ask back is what handlers were set for in the [`ClientBuilder`]; a client for a gateway has a
-//! [`Relay`] instead, and passes calls on with [`Client::relay`]. Servers are reached through a [`Connect`]: a child process
-//! ([`command`]), any pair of byte streams ([`Stream`]), or a pair in memory ([`memory`]).
+//! A [`Client`] connects to one server of any revision. It detects the revision, and calls look the same in all of
+//! them. Handlers in the [`ClientBuilder`] answer requests of the server; a gateway uses a [`Relay`] instead, and
+//! passes on calls with [`Client::relay`]. A [`Connect`] opens connections: to a child process ([`command`]), over any
+//! pair of byte streams ([`Stream`]), or in memory ([`memory`]).
 //!
 //! ```no_run
 //! # async fn example() -> bowline_client::Result {

@@ -1,4 +1,4 @@
-//! How large a complete list of a server may become, over all its pages.
+//! Limits the size of a complete list, over all pages.
 
 use crate::{Error, Result};
 use bowline_types::{Method, RawJson, RawMap};
@@ -12,20 +12,20 @@ use std::{
     hash::{BuildHasher, RandomState},
 };
 
-/// How many pages a list may have before it counts as endless.
+/// The maximum number of pages.
 const MAX_PAGES: usize = 10_000;
-/// How long a cursor may be.
+/// The maximum length of a cursor.
 const MAX_CURSOR: usize = 64 * 1024;
 
-/// How large a complete list of a server may be. A longer list is refused as a whole.
+/// The maximum size of a complete list. A larger list is refused as a whole.
 ///
-/// A list in memory takes a few times the bytes it has on the wire.
+/// In memory a list takes several times its size on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListLimits {
-    /// The most bytes of all pages together. Default: 8 MiB.
+    /// The maximum number of bytes of all pages. Default: 8 MiB.
     pub bytes: usize,
-    /// The most entries of all pages together. Default: 10,000.
+    /// The maximum number of entries of all pages. Default: 10,000.
     pub entries: usize,
 }
 
@@ -36,21 +36,21 @@ impl Default for ListLimits {
 }
 
 impl ListLimits {
-    /// Sets the most bytes.
+    /// Sets the maximum number of bytes.
     pub fn bytes(mut self, bytes: usize) -> Self {
         self.bytes = bytes;
         self
     }
 
-    /// Sets the most entries.
+    /// Sets the maximum number of entries.
     pub fn entries(mut self, entries: usize) -> Self {
         self.entries = entries;
         self
     }
 }
 
-/// What one list has used of its limits so far. Whoever reads a list page by page asks it before a page is decoded and
-/// before the next one is requested.
+/// Counts the pages of one list. Code that reads a list page by page calls it before it decodes a page and before it
+/// requests the next one.
 ///
 /// ```
 /// use bowline_client::{ListBudget, ListLimits};
@@ -67,18 +67,18 @@ pub struct ListBudget {
     limits: ListLimits,
     bytes: usize,
     entries: usize,
-    /// Fingerprints of the cursors, which may be long.
+    /// Hashes of the cursors, which may be long.
     cursors: HashSet<u64>,
     fingerprint: RandomState,
 }
 
 impl ListBudget {
-    /// A list of which nothing has been read.
+    /// Creates an empty budget.
     pub fn new(limits: ListLimits) -> Self {
         Self { limits, bytes: 0, entries: 0, cursors: HashSet::new(), fingerprint: RandomState::new() }
     }
 
-    /// Counts a page of the list that `method` returns. Fails when the list has become too large.
+    /// Counts a page of the list that `method` returns. Fails if the list is too large.
     pub fn take(&mut self, method: Method, page: &RawJson) -> Result<()> {
         let list = || format!("the result of `{method}` (page {})", self.cursors.len() + 1);
         self.bytes = self.bytes.saturating_add(page.as_bytes().len());
@@ -92,7 +92,7 @@ impl ListBudget {
         Ok(())
     }
 
-    /// Notes the cursor of the next page. Fails when the list goes in circles or does not end.
+    /// Records the cursor of the next page. Fails if cursors repeat or there are too many pages.
     pub fn follow(&mut self, cursor: &str) -> Result<()> {
         if cursor.len() > MAX_CURSOR {
             return Err(Error::too_large("the cursor of a list", format!("{MAX_CURSOR} bytes")));
@@ -107,7 +107,7 @@ impl ListBudget {
     }
 }
 
-/// How many entries a page has. One that cannot be read has none; that it is wrong shows when it is decoded.
+/// Returns the number of entries of a page. Zero if the page is invalid, which is reported when it is decoded.
 fn count_entries(method: Method, page: &RawJson) -> usize {
     let member = match method {
         Method::ListTools => "tools",

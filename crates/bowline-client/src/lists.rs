@@ -1,4 +1,4 @@
-//! Lists of the server: page by page, as a stream, or whole.
+//! Lists of the server: page by page, as a stream, or complete.
 
 use crate::{
     Error, ListBudget, Result,
@@ -22,18 +22,18 @@ use std::{
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Page<T> {
-    /// What is on it.
+    /// The entries.
     pub items: Vec<T>,
-    /// Where the next page begins; absent on the last one. The empty string is a cursor too.
+    /// The cursor of the next page; `None` on the last one. An empty string is a valid cursor.
     pub next_cursor: Option<String>,
 }
 
-/// Something that servers list.
+/// An entry of a list.
 trait Listed: DeserializeOwned + Send + 'static {
     const METHOD: Method;
     const MEMBER: &'static str;
 
-    /// Notes what is worth knowing later.
+    /// Records information about the entry for later.
     fn note(&self, client: &Client) {
         let _ = client;
     }
@@ -63,7 +63,7 @@ impl Listed for Prompt {
     const MEMBER: &'static str = "prompts";
 }
 
-/// Reads a page. An entry of the wrong shape is left out: it must not hide the others.
+/// Parses a page. Invalid entries are skipped, so that they do not hide others.
 fn read<T: Listed>(client: &Client, result: &RawJson) -> Result<Page<T>> {
     let malformed = |error| Error::malformed(format!("the result of `{}`", T::METHOD), error);
     let members: RawMap = decode(T::METHOD, result)?;
@@ -82,7 +82,7 @@ fn read<T: Listed>(client: &Client, result: &RawJson) -> Result<Page<T>> {
     Ok(Page { items, next_cursor: next_cursor.flatten() })
 }
 
-/// One page, from the cache when `use_cache` and it is fresh. It has to fit into what is left of `budget`.
+/// Returns a page, from the cache if `use_cache` is set and it is fresh. It must fit into `budget`.
 async fn page<T: Listed>(
     client: &Client,
     cursor: Option<String>,
@@ -105,7 +105,7 @@ async fn page<T: Listed>(
     if let (Err(error), Some(_)) = (&answer, &key.1)
         && error.as_rpc().is_some_and(|error| error.code == error_code::INVALID_PARAMS)
     {
-        // The list has moved on under its cursors.
+        // The list has changed since the cursor was returned.
         core.shared.cache.forget(|(method, _)| *method == T::METHOD);
     }
     let (result, _) = answer?;
@@ -118,7 +118,8 @@ async fn page<T: Listed>(
     Ok(page)
 }
 
-/// The whole list: from the cache when every page of it is fresh, else fetched from the start, so that its pages fit.
+/// Returns the complete list: from the cache if all pages are fresh, otherwise fetched from the start, so that the
+/// pages are consistent.
 async fn whole<T: Listed>(client: &Client) -> Result<Vec<T>> {
     if let Some(items) = all_cached(client)? {
         return Ok(items);
@@ -131,7 +132,7 @@ async fn whole<T: Listed>(client: &Client) -> Result<Vec<T>> {
     }
 }
 
-/// The error says whether it came at a later page than the first.
+/// Fetches all pages. The error says whether a page after the first failed.
 async fn fetch_all<T: Listed>(client: &Client) -> Result<Vec<T>, (Error, bool)> {
     let mut items = Vec::new();
     let mut budget = budget(client);
@@ -173,15 +174,15 @@ fn budget(client: &Client) -> ListBudget {
     ListBudget::new(client.core().shared.settings.lists)
 }
 
-/// One page by itself, which may be as large as a whole list.
+/// Returns a single page, which may be as large as a complete list.
 async fn single<T: Listed>(client: &Client, cursor: Option<&str>) -> Result<Page<T>> {
     page(client, cursor.map(Into::into), true, &mut budget(client)).await
 }
 
 type Fetching<T> = BoxFuture<'static, (Result<Page<T>>, ListBudget)>;
 
-/// A list as a stream: the next page is fetched when the one before is used up. Ends after an error, as when the list as a
-/// whole exceeds the [limits](crate::ListLimits).
+/// A list as a stream. Each page is fetched when the previous one is used up. The stream ends after an error, for
+/// example if the list exceeds the [limits](crate::ListLimits).
 #[must_use = "a stream does nothing until it is polled"]
 pub struct Items<T> {
     client: Client,
@@ -191,7 +192,7 @@ pub struct Items<T> {
 }
 
 impl<T: Unpin> Items<T> {
-    /// Waits for the next entry; `None` at the end.
+    /// Returns the next entry, or `None` at the end.
     pub async fn next(&mut self) -> Option<Result<T>> {
         std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
@@ -247,68 +248,68 @@ fn items<T: Listed>(client: &Client) -> Items<T> {
     }
 }
 
-/// A list that exceeds the limits of the client is refused as a whole: see
+/// A list that exceeds the limits of the client is an error: see
 /// [`ClientBuilder::list_limits`](crate::ClientBuilder::list_limits).
 ///
-/// Lists are kept for as long as the server says, and fetched again when it tells that they changed. A server that does
-/// not declare something lists none of it, and is not asked.
+/// Lists are cached for as long as the server allows, and fetched again after a notification of a change. If the server
+/// does not declare a capability, the list is empty and no request is sent.
 impl Client {
-    /// All tools.
+    /// Returns all tools.
     pub async fn tools(&self) -> Result<Vec<Tool>> {
         whole(self).await
     }
 
-    /// The tools as a stream.
+    /// Returns the tools as a stream.
     pub fn tools_stream(&self) -> Items<Tool> {
         items(self)
     }
 
-    /// One page of tools: the first, or the one at `cursor`, which is to be taken from the page before as it is.
+    /// Returns one page of tools: the first, or the one at `cursor`, the cursor of the page before.
     pub async fn tools_page(&self, cursor: Option<&str>) -> Result<Page<Tool>> {
         single(self, cursor).await
     }
 
-    /// All resources.
+    /// Returns all resources.
     pub async fn resources(&self) -> Result<Vec<Resource>> {
         whole(self).await
     }
 
-    /// The resources as a stream.
+    /// Returns the resources as a stream.
     pub fn resources_stream(&self) -> Items<Resource> {
         items(self)
     }
 
-    /// One page of resources.
+    /// Returns one page of resources.
     pub async fn resources_page(&self, cursor: Option<&str>) -> Result<Page<Resource>> {
         single(self, cursor).await
     }
 
-    /// All resource templates.
+    /// Returns all resource templates.
     pub async fn templates(&self) -> Result<Vec<ResourceTemplate>> {
         whole(self).await
     }
 
-    /// The resource templates as a stream.
+    /// Returns the resource templates as a stream.
     pub fn templates_stream(&self) -> Items<ResourceTemplate> {
         items(self)
     }
 
-    /// One page of resource templates.
+    /// Returns one page of resource templates.
     pub async fn templates_page(&self, cursor: Option<&str>) -> Result<Page<ResourceTemplate>> {
         single(self, cursor).await
     }
 
-    /// All prompts.
+    /// Returns all prompts.
     pub async fn prompts(&self) -> Result<Vec<Prompt>> {
         whole(self).await
     }
 
-    /// The prompts as a stream.
+    /// Returns the prompts as a stream.
     pub fn prompts_stream(&self) -> Items<Prompt> {
         items(self)
     }
 
-    /// One page of prompts.
+    /// Returns one page of prompts.
     pub async fn prompts_page(&self, cursor: Option<&str>) -> Result<Page<Prompt>> {
         single(self, cursor).await
     }

@@ -1,12 +1,12 @@
-//! Which of the models at hand a server would like best.
+//! Chooses a model by the hints of a server.
 
 use bowline_types::ModelPreferences;
 
 /// Chooses among `available` models by the server's hints, for handlers of
 /// [`on_sample`](crate::ClientBuilder::on_sample).
 ///
-/// The hints are tried in order, and the first model whose name contains one wins, whatever the priorities say.
-/// `None` when no hint fits: then the handler weighs the priorities itself.
+/// The hints are tried in order, and the first model whose name contains one is chosen, regardless of the priorities.
+/// Returns `None` if no hint matches; the handler then has to use the priorities.
 ///
 /// ```
 /// use bowline_client::choose_model;
@@ -26,7 +26,7 @@ pub fn choose_model<'a>(
     hints.filter(|hint| !hint.is_empty()).find_map(fitting)
 }
 
-/// Names of models are written in any case.
+/// Compares without case.
 fn contains(model: &str, hint: &str) -> bool {
     model.to_lowercase().contains(&hint.to_lowercase())
 }
@@ -39,7 +39,7 @@ mod tests {
     fn check(hints: &[&str], expected: Option<&str>) {
         let hints: Vec<_> = hints.iter().map(|hint| ModelHint::new().name(*hint)).collect();
         let mut preferences = ModelPreferences::new().hints(hints);
-        // All for the smallest model, which hints outrank.
+        // The priorities favor the cheapest model, but hints take precedence.
         preferences.cost_priority = Some(1.0);
         let available = ["tiny-1", "acme-sonnet-3", "acme-opus-3", "other-sonnet"];
         assert_eq!(choose_model(&preferences, available), expected);

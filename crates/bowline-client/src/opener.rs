@@ -8,19 +8,19 @@ use tokio::process::Command;
 
 use crate::ShownUrl;
 
-/// How long the desktop's program may take to say that it failed.
+/// The time in which the program can report a failure.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Opens pages. It is called after consent only.
+/// Opens URLs. Only called after consent.
 pub trait Opener: Send + Sync {
-    /// Opens a page outside of this program's view.
+    /// Opens a URL outside of this program.
     fn open<'a>(&'a self, url: &'a ShownUrl) -> BoxFuture<'a, io::Result<()>>;
 }
 
-/// Opens pages with the desktop's own program: `xdg-open`, `open`, or the URL handler of Windows.
+/// Opens URLs with the program of the desktop: `xdg-open`, `open`, or the URL handler of Windows.
 ///
-/// The URL is one argument of that program; no shell sees it. A program that is still running after a few seconds is taken
-/// to have opened the page, and is left alone.
+/// The URL is passed as one argument, without a shell. A program that still runs after a few seconds counts as
+/// successful and keeps running.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemOpener;
 
@@ -30,7 +30,7 @@ impl Opener for SystemOpener {
     }
 }
 
-/// Starts a program with its arguments, and waits a little for it to fail.
+/// Starts a program, and waits briefly for it to fail.
 async fn start(words: Vec<String>) -> io::Result<()> {
     let [program, arguments @ ..] = &words[..] else { return Err(io::ErrorKind::InvalidInput.into()) };
     let mut child = Command::new(program)
@@ -48,7 +48,7 @@ async fn start(words: Vec<String>) -> io::Result<()> {
     Err(io::Error::other(format!("`{program}` could not open the page ({status})")))
 }
 
-/// The systems that differ in how pages are opened.
+/// Systems that open URLs in different ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum System {
     Mac,
@@ -66,7 +66,7 @@ impl System {
     }
 }
 
-/// The program and its arguments.
+/// Returns the program and its arguments.
 fn command(system: System, url: &ShownUrl) -> Vec<String> {
     let url = url.as_str();
     let words: &[&str] = match system {
@@ -90,7 +90,7 @@ mod tests {
         let url = ShownUrl::parse("https://example.com/?a=1&b=$(id);c='x'%20").unwrap();
         for system in [System::Mac, System::Windows, System::Other] {
             let words = command(system, &url);
-            // The program that opens the browser of the user, never a view of ours.
+            // The user's browser, never a view inside this program.
             assert!(["open", "rundll32.exe", "xdg-open"].contains(&words[0].as_str()), "{words:?}");
             assert_eq!(words.iter().filter(|word| word.contains("example.com")).count(), 1, "{system:?}");
             assert_eq!(words.last().map(String::as_str), Some(url.as_str()));

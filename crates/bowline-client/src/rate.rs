@@ -1,9 +1,9 @@
-//! How many notifications of a server are taken in.
+//! Limits the rate of notifications of a server.
 
 use crate::shared::{lock, now};
 use std::{sync::Mutex, time::Instant};
 
-/// Lets through so many notifications per second, and twice as many in a burst.
+/// Admits this many notifications per second, and twice as many in a burst.
 #[derive(Debug)]
 pub(crate) struct RateLimit {
     per_second: f64,
@@ -17,12 +17,12 @@ struct State {
     dropped: u64,
 }
 
-/// What becomes of a notification.
+/// The result for a notification.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Rated {
-    /// It is passed on, after so many that were not.
+    /// It is passed on. `dropped` ones were dropped before it.
     Pass { dropped: u64 },
-    /// It is dropped. The first one after a notification that was passed on is marked.
+    /// It is dropped. `is_first` marks the first one after a notification that was passed on.
     Drop { is_first: bool },
 }
 

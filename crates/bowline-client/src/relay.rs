@@ -1,4 +1,4 @@
-//! A client that passes on: what the server asks and tells goes to a relay, and calls go out one round at a time.
+//! A relaying client: passes requests and notifications of the server to a relay, and sends calls one round at a time.
 
 use crate::{Error, Notification, Result, client::Client, core::Core, request::Options, shared::Shared};
 use bowline_proto::{
@@ -11,58 +11,57 @@ use bowline_types::{
 };
 use std::{fmt, sync::Arc, time::Duration};
 
-/// Names a relayed call, in whatever way its caller counts. The [`Relay`] is given it with what the server sends on the
-/// stream of that call.
+/// Identifies a relayed call. The [`Relay`] receives it with messages of the server on the stream of that call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallKey(pub u64);
 
-/// What a relaying client is told and asked. Must not block, except by the future it returns.
+/// Receives requests and notifications of the server. Methods must not block, except in the returned future.
 ///
-/// What the server sends on the stream of a call's request belongs to that call. Of what comes otherwise, on a channel for
-/// everything or on the standing stream of a session, nothing says to which call it belongs, even if only one is under way:
-/// a server may still be busy with one that was given up. Then no key is given, and whoever relays decides who may be asked.
+/// A message on the stream of a call belongs to that call. A message on a shared channel, or on the general stream of a
+/// session, cannot be assigned to a call, even if only one is running, because the server may still process a cancelled
+/// one. It has no key, and the relay decides who may be asked.
 pub trait Relay: Send + Sync + 'static {
-    /// A legacy server asks something of its client. `call` is the call on whose stream it came.
+    /// Handles a request of a legacy server. `call` is the call on whose stream it arrived.
     ///
-    /// The answer is the result of the question's method. It is adapted to the server's revision and otherwise passed on
-    /// with all its members. The future is dropped when the server takes its question back, or the connection is lost.
-    /// Only what was declared is asked; nothing else about the question was checked.
+    /// The returned result is adapted to the server's revision and otherwise sent unchanged. The future is dropped if
+    /// the server cancels the request or the connection is lost. Only declared methods are passed on; nothing else was
+    /// checked.
     ///
-    /// A modern server asks so too, without a call, when it asks back about a request other than
-    /// [`Client::relay`] makes.
+    /// Input requests of a modern server arrive here, too, without a call, if they belong to a request that was not
+    /// made with [`Client::relay`] makes.
     fn ask(
         &self,
         call: Option<CallKey>,
         request: InputRequest,
     ) -> BoxFuture<'static, Result<RawJson, RpcError>>;
 
-    /// A log message, with the call on whose stream it came.
+    /// Handles a log message. `call` is the call on whose stream it arrived.
     fn log(&self, call: Option<CallKey>, message: LogMessageParams);
 
-    /// Any other notification: changes of lists, updates of resources, the end of an elicitation, unknown ones.
+    /// Handles any other notification: changes of lists, updates of resources, completed elicitations, unknown ones.
     fn notify(&self, notification: Notification);
 }
 
-/// What goes along with a relayed call.
+/// The options of a relayed call.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct RelayWith {
-    /// Names the call to the [`Relay`].
+    /// Identifies the call for the [`Relay`].
     pub key: Option<CallKey>,
-    /// Hears of the progress of the call, instead of the handler of
-    /// [`on_progress`](crate::ClientBuilder::on_progress). Must not block.
+    /// Receives the progress of the call, instead of the handler of [`on_progress`](crate::ClientBuilder::on_progress).
+    /// It must not block.
     pub progress: Option<Arc<dyn Fn(ProgressParams) + Send + Sync>>,
-    /// The least level of log messages, told to a modern server instead of the client's own.
+    /// The minimum level of log messages for a modern server, instead of the client's own.
     pub log_level: Option<LoggingLevel>,
-    /// Metadata of the caller that is for the server; keys of the protocol in it are replaced.
+    /// Metadata of the caller for the server. Keys of the protocol are replaced.
     pub meta: Meta,
-    /// What the caller can be asked, told to a modern server instead of the client's own.
+    /// The capabilities of the caller for a modern server, instead of the client's own.
     pub capabilities: Option<ClientCapabilities>,
-    /// Who calls, told to a modern server instead of the client's own.
+    /// The description of the caller for a modern server, instead of the client's own.
     pub client_info: Option<Implementation>,
-    /// How long the call may go without an answer or progress, instead of what holds for the client.
+    /// The maximum time without a response or progress, instead of the client's own.
     pub timeout: Option<Duration>,
-    /// How long the call may take altogether, instead of what holds for the client.
+    /// The maximum total time, instead of the client's own.
     pub max_total: Option<Duration>,
 }
 
@@ -103,35 +102,35 @@ impl fmt::Debug for RelayWith {
     }
 }
 
-/// What came of a relayed call.
+/// The outcome of a relayed call.
 #[derive(Debug)]
 pub enum Relayed {
-    /// The result as it came.
+    /// The result, unchanged.
     Complete(RawJson),
     /// A modern server needs input first.
     InputRequired {
-        /// Its questions, under the keys that their answers go by.
+        /// The input requests by key.
         requests: InputRequests,
-        /// What to come back with, unseen.
+        /// The opaque state for the retry.
         state: Option<String>,
     },
 }
 
 impl Client {
-    /// Sends a call of someone else as it is, and gives what comes of it: one round, without answering, cache or checks.
+    /// Sends a call of another client unchanged and returns its outcome: one round, without answering, cache or checks.
     ///
-    /// `params` is an object without `_meta`, which `with` is for. Whoever comes back with answers to a modern server puts
-    /// `inputResponses` and `requestState` into it. The call is sent once, except for lists, reads and pings, which are
-    /// sent again when the server has ended the session.
+    /// `params` is an object without `_meta`, which is in `with`. A retry with answers for a modern server adds
+    /// `inputResponses` and `requestState` to it. The call is sent once, except for lists, reads and pings, which are
+    /// sent again if the server has ended the session.
     ///
-    /// Nothing is sent before the future is polled. Dropping it later cancels the call at the server.
+    /// Nothing is sent before the future is polled. Dropping it later cancels the call on the server.
     pub fn relay(
         &self,
         method: impl Into<MethodName>,
         params: RawJson,
         with: RelayWith,
     ) -> BoxFuture<'static, Result<Relayed>> {
-        // As long as the call is under way, so is the client.
+        // The client stays open while the call runs.
         let (client, method) = (self.clone(), method.into());
         Box::pin(async move {
             if !params.is_object() {
@@ -156,7 +155,7 @@ impl Core {
     }
 }
 
-/// What of the caller's metadata is for the server: all but what describes the caller's own connection.
+/// Returns the caller's metadata for the server: everything except the description of the caller's own connection.
 fn passed_on(meta: Meta) -> Meta {
     const OWN: [&str; 6] = [
         meta::key::PROGRESS_TOKEN,

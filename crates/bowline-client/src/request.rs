@@ -1,4 +1,4 @@
-//! One request: how it is set up, sent, asked back about, and answered.
+//! One request: its options, sending, input rounds, and response.
 
 use crate::{
     CallKey, Error, Result, answering,
@@ -25,24 +25,24 @@ use std::{
     time::Duration,
 };
 
-/// How often a server may ask back before a request counts as endless.
+/// The maximum number of input rounds of a request.
 const MAX_ROUNDS: u32 = 10;
 
-/// What goes along with a request.
+/// The options of a request.
 #[derive(Clone)]
 pub(crate) struct Options {
     pub(crate) timeouts: Timeouts,
     pub(crate) progress: Option<OnProgress>,
     pub(crate) log_level: Option<LoggingLevel>,
     pub(crate) meta: Meta,
-    /// What is told of the client instead of what it says of itself.
+    /// The description of the client, if it differs from the client's own.
     pub(crate) profile: Option<Arc<ClientProfile>>,
-    /// What a relay knows the request by.
+    /// The relay's key of the request.
     pub(crate) key: Option<CallKey>,
 }
 
 impl Options {
-    /// What holds unless a request says otherwise.
+    /// Returns the default options.
     pub(crate) fn new(shared: &Shared) -> Self {
         Self {
             timeouts: shared.settings.timeouts,
@@ -54,12 +54,12 @@ impl Options {
         }
     }
 
-    /// What is told of the client.
+    /// Returns the description of the client.
     fn profile<'a>(&'a self, shared: &'a Shared) -> &'a ClientProfile {
         self.profile.as_ref().unwrap_or(&shared.profile)
     }
 
-    /// As the protocol wants it: progress is asked for only where someone hears it.
+    /// Converts to protocol options. Progress is requested only if there is a handler.
     pub(crate) fn for_proto(&self, id: Option<&Id>) -> RequestOptions {
         RequestOptions {
             progress_token: id.filter(|_| self.progress.is_some()).cloned(),
@@ -78,9 +78,9 @@ impl fmt::Debug for Options {
     }
 }
 
-/// A request to be awaited, perhaps after it was set up further.
+/// A request that is sent when it is awaited. Its methods set options.
 ///
-/// Nothing is sent before it is first polled. Dropping it later gives the request up, and tells the server so.
+/// Nothing is sent before it is first polled. Dropping it later cancels the request on the server.
 #[must_use = "a request does nothing until it is awaited"]
 pub struct Request<T> {
     plan: Option<Plan<T>>,
@@ -93,9 +93,9 @@ struct Plan<T> {
     /// The parameters without `_meta`.
     params: Result<RawJson>,
     options: Options,
-    /// Where to look before asking, unless the request was given metadata of its own.
+    /// The cache key, unless the request has its own metadata.
     cached: Option<Key>,
-    /// Whether the request is held back when the server has not declared what it needs.
+    /// Whether the request fails if the server has not declared the capability.
     gated: bool,
     finish: Finish<T>,
 }
@@ -138,29 +138,29 @@ impl<T: 'static> Request<T> {
         self
     }
 
-    /// How long this request may go without an answer or progress.
+    /// Sets the maximum time without a response or progress.
     pub fn timeout(self, silence: Duration) -> Self {
         self.with(|options| options.timeouts.silence = silence)
     }
 
-    /// How long this request may take altogether, whatever progress is reported.
+    /// Sets the maximum total time, regardless of progress.
     pub fn max_total(self, total: Duration) -> Self {
         self.with(|options| options.timeouts.total = total)
     }
 
-    /// Hears of the progress of this request. Must not block.
+    /// Sets the handler for progress of this request. It must not block.
     pub fn progress(self, handler: impl Fn(ProgressParams) + Send + Sync + 'static) -> Self {
         self.with(|options| options.progress = Some(Arc::new(handler)))
     }
 
-    /// The least level of log messages wanted while this request runs, where the server's revision lets each say so.
+    /// Sets the minimum level of log messages during this request, in revisions that support it.
     pub fn log_level(self, level: LoggingLevel) -> Self {
         self.with(|options| options.log_level = Some(level))
     }
 
-    /// Adds metadata. Keys of the protocol are set by the client and win over these.
+    /// Adds metadata. Keys that the client sets for the protocol take precedence.
     ///
-    /// The request fails without being sent when a key does not follow the grammar of keys.
+    /// The request fails without being sent if a key is invalid.
     pub fn meta(mut self, key: impl Into<String>, value: impl Into<RawJson>) -> Self {
         let key = key.into();
         if let Some(plan) = &mut self.plan {
@@ -173,7 +173,7 @@ impl<T: 'static> Request<T> {
         self
     }
 
-    /// Adds all of `meta`, as [`meta`](Self::meta) does.
+    /// Adds all members of `meta`, like [`meta`](Self::meta).
     pub fn metas(self, meta: &Meta) -> Self {
         meta.iter().fold(self, |request, (key, value)| request.meta(key, value.clone()))
     }
@@ -209,7 +209,7 @@ impl<T> Plan<T> {
         }
         let slot = core.shared.cache.slot();
         let (result, rounds) = core.ask(&self.method, &params, self.options).await?;
-        // What depended on answers holds for nobody who was not asked.
+        // A result that depends on answers is not cached.
         if rounds == 0 {
             core.shared.cache.put(slot, key, &result);
         }
@@ -258,8 +258,8 @@ impl Core {
         Err(Error::malformed(method, format!("the server requested input in more than {MAX_ROUNDS} rounds")))
     }
 
-    /// Asks once, and gives what that means, with what was agreed on with who answered. What changes nothing is asked again
-    /// when the session ends under it.
+    /// Sends a request once, and returns its outcome with the negotiated revision. Requests without side effects are
+    /// sent again if the session ends.
     pub(crate) async fn round(
         &self,
         method: &str,
@@ -313,13 +313,13 @@ impl Core {
     }
 }
 
-/// Whether a modern server may answer a request with questions.
+/// Returns whether a modern server may respond with input requests.
 fn asks_back(method: &str) -> bool {
     let asking = [Method::CallTool, Method::ReadResource, Method::GetPrompt];
     asking.iter().any(|known| known.as_str() == method)
 }
 
-/// Whether a request may be sent a second time although the first may have been carried out.
+/// Returns whether a request may be sent again although the first may have been processed.
 fn changes_nothing(method: &str) -> bool {
     let known = Method::parse(method);
     known.is_some_and(|method| {
@@ -335,7 +335,7 @@ fn changes_nothing(method: &str) -> bool {
     })
 }
 
-/// The original parameters with what the retry adds: answers, and the state exactly as it came.
+/// Returns the original parameters with the answers and the unchanged state.
 fn with_answers(object: &RawJson, responses: Option<&RawMap>, state: Option<&str>) -> Result<RawJson> {
     let mut params: RawMap = object
         .decode()
@@ -350,7 +350,7 @@ fn with_answers(object: &RawJson, responses: Option<&RawMap>, state: Option<&str
     RawJson::of(&params).map_err(write)
 }
 
-/// Takes `_meta` out of parameters that a caller wrote whole.
+/// Removes `_meta` from parameters of a caller.
 pub(crate) fn split_meta(params: &RawJson) -> Result<(RawJson, Meta)> {
     let invalid =
         |error: serde_json::Error| Error::misuse(format!("the parameters are not an object: {error}"));

@@ -1,4 +1,4 @@
-//! What every connection of one client shares.
+//! State that all connections of a client share.
 
 use crate::{
     builder::{ClientBuilder, Settings},
@@ -19,11 +19,11 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// How many lines of noise are kept, and how much of each.
+/// The number of lines of noise that are kept, and their length.
 const NOISE_LINES: usize = 10;
 const NOISE_BYTES: usize = 200;
 
-/// What every connection of one client shares.
+/// State that all connections of a client share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) profile: Arc<ClientProfile>,
@@ -88,7 +88,7 @@ impl Shared {
         noise.last.push_back(text);
     }
 
-    /// Traces, once per client, that a feature on its way out is in use.
+    /// Logs, once per client, that a deprecated feature is used.
     pub(crate) fn warn_deprecated(&self, feature: &'static str) {
         if !self.warned.swap(true, Ordering::Relaxed) {
             tracing::warn!(feature, "the server uses a feature that 2026-07-28 deprecates");
@@ -96,26 +96,26 @@ impl Shared {
     }
 }
 
-/// What came in and was no message.
+/// Received data that was not a message.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Noise {
-    /// How often it happened.
+    /// The number of occurrences.
     pub count: u64,
-    /// The beginnings of the last few, oldest first.
+    /// The start of the last ones, oldest first.
     pub last: VecDeque<String>,
 }
 
-/// Tells the one task that watches deadlines when it has to look again.
+/// Wakes the task that watches deadlines.
 #[derive(Debug, Default)]
 pub(crate) struct Timer {
-    /// When the task will look next, if at all.
+    /// The time of the next check, if there is one.
     armed: Mutex<Option<Instant>>,
     wake: Notify,
 }
 
 impl Timer {
-    /// A deadline was added. Wakes the task only when it comes before the one waited for.
+    /// Adds a deadline. Wakes the task only if it is earlier than the current one.
     pub(crate) fn add(&self, deadline: Instant) {
         let armed = lock(&self.armed);
         if armed.is_none_or(|armed| deadline < armed) {
@@ -123,7 +123,7 @@ impl Timer {
         }
     }
 
-    /// The connection is another one.
+    /// Wakes the task because the connection changed.
     pub(crate) fn wake(&self) {
         self.wake.notify_one();
     }
@@ -132,7 +132,7 @@ impl Timer {
         *lock(&self.armed) = deadline;
     }
 
-    /// Completes at `deadline`, or earlier when there is a reason to look again.
+    /// Waits until `deadline`, or until woken.
     pub(crate) async fn wait(&self, deadline: Option<Instant>) {
         match deadline {
             Some(deadline) => tokio::select! {
@@ -144,17 +144,17 @@ impl Timer {
     }
 }
 
-/// The time, as tests may have stopped it.
+/// Returns the time, which tests can pause.
 pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-/// Locks; a panic elsewhere leaves nothing half done under any of these locks.
+/// Locks a mutex. A panic leaves no inconsistent state under any of these locks.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A random number, good enough to keep clients from coming back all at once.
+/// Returns a random number, to spread the reconnects of many clients.
 pub(crate) fn random() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(0)

@@ -6,11 +6,11 @@ use std::net::Ipv6Addr;
 
 use bowline_text::is_hidden;
 
-/// From how many bytes on a URL is long enough to hide something.
+/// The number of bytes from which on a URL counts as long.
 const LONG: usize = 300;
 const MAX_LENGTH: usize = 8192;
 
-/// A URL of a web page, taken apart so that a person can see where it leads.
+/// A URL of a web page, split so that a user can see its host.
 ///
 /// ```
 /// use bowline_client::ShownUrl;
@@ -28,25 +28,25 @@ pub struct ShownUrl {
     warnings: Vec<UrlWarning>,
 }
 
-/// What makes a URL easy to misread, or the way to it unsafe.
+/// What makes a URL easy to misread or unsafe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum UrlWarning {
-    /// The way is not encrypted.
+    /// The connection is not encrypted.
     NotEncrypted,
-    /// There is a name before the host that may look like one.
+    /// There is a user name before the host, which may look like a host.
     UserInfo,
-    /// The host is a number, not a name.
+    /// The host is an IP address.
     Address,
-    /// The host has letters outside of ASCII, encoded.
+    /// The host contains encoded non-ASCII letters.
     Encoded,
-    /// The host has letters outside of ASCII.
+    /// The host contains non-ASCII letters.
     Foreign,
-    /// The host mixes letters that look alike.
+    /// The host mixes letters of different scripts that look alike.
     MixedScripts,
-    /// The port is not the usual one.
+    /// The port is not the default one.
     Port,
-    /// It is very long.
+    /// The URL is very long.
     Long,
 }
 
@@ -65,7 +65,7 @@ impl fmt::Display for UrlWarning {
     }
 }
 
-/// Why a URL is not shown.
+/// The reason why a URL is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlError(String);
 
@@ -78,7 +78,8 @@ impl fmt::Display for UrlError {
 impl std::error::Error for UrlError {}
 
 impl ShownUrl {
-    /// Takes the URL of a web page: `https`, or `http` on this machine, with a host, and of characters that a URL may have.
+    /// Parses the URL of a web page: `https`, or `http` on this machine, with a host and only characters that are valid
+    /// in URLs.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
         let refuse = |reason: &str| {
             let shown: String = bowline_text::visible(text).chars().take(200).collect();
@@ -99,7 +100,7 @@ impl ShownUrl {
         if text.contains(strange) {
             return refuse("a URL without spaces, quotes and invisible characters");
         }
-        // Right behind the scheme: browsers find a host without slashes too, and would then find another one.
+        // Checked right after the scheme: browsers also accept a host without slashes, and would find another host.
         let Some((scheme, rest)) = text.split_once(':') else { return refuse("a URL with a host") };
         let Some(rest) = rest.strip_prefix("//") else { return refuse("a URL with a host") };
         let start = scheme.len() + 3;
@@ -155,17 +156,17 @@ impl ShownUrl {
         Ok(Self { text: text.to_owned(), host: host_start..host_start + host.len(), warnings })
     }
 
-    /// The whole URL.
+    /// Returns the whole URL.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The host, as it is written.
+    /// Returns the host as written.
     pub fn host(&self) -> &str {
         self.text.get(self.host.clone()).unwrap_or_default()
     }
 
-    /// What is before the host, the host, and what is behind it: the host is to be set off.
+    /// Returns the parts before the host, the host, and after the host, so that the host can be highlighted.
     pub fn parts(&self) -> [&str; 3] {
         let before = self.text.get(..self.host.start).unwrap_or_default();
         [before, self.host(), self.text.get(self.host.end..).unwrap_or_default()]
@@ -184,7 +185,7 @@ impl ShownUrl {
         format!("{scheme}://{host}{port}{slash}{path}")
     }
 
-    /// What to warn the user of.
+    /// Returns the warnings for the user.
     pub fn warnings(&self) -> &[UrlWarning] {
         &self.warnings
     }
@@ -196,7 +197,7 @@ impl fmt::Display for ShownUrl {
     }
 }
 
-/// Browsers take every host whose last label is a number for an IPv4 address, in any notation.
+/// Browsers treat every host whose last label is a number as an IPv4 address.
 fn is_address(host: &str) -> bool {
     let last = host.strip_suffix('.').unwrap_or(host).rsplit('.').next().unwrap_or_default();
     let hexadecimal = last.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("0x"));
@@ -214,7 +215,7 @@ fn mixes_scripts(label: &str) -> bool {
     scripts.next().is_some_and(|first| scripts.any(|other| other != first))
 }
 
-/// The script of a letter, as far as letters are confused across scripts.
+/// Returns the script of a letter, for scripts with similar letters.
 fn script(letter: char) -> Option<u8> {
     match u32::from(letter) {
         0x41..=0x5A | 0x61..=0x7A | 0xC0..=0x24F | 0x1E00..=0x1EFF | 0xFF21..=0xFF5A => Some(0),
@@ -275,7 +276,7 @@ mod tests {
             "--help",
             "",
             "https:example.com",
-            // A browser takes what is before the second colon for the host.
+            // A browser uses the part before the second colon as the host.
             "https:evil.example://bank.example/login",
             "https:/evil.example://bank.example/login",
             "https://",

@@ -1,16 +1,16 @@
-//! What a tool call gave.
+//! The result of a tool call.
 
 use crate::{Error, Result, error::Kind};
 use bowline_types::{CallToolResult, ContentBlock, Meta, RawJson};
 use serde::de::DeserializeOwned;
 
-/// The result of a tool call. A tool that failed has a result too: see [`is_error`](Self::is_error).
+/// The result of a tool call. A failed tool has a result, too: see [`is_error`](Self::is_error).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolResult {
-    /// What came out, for the model.
+    /// The content for the model.
     pub content: Vec<ContentBlock>,
-    /// What came out, as data. `null` is a value, and not the same as nothing.
+    /// The structured content. `null` is a value, unlike `None`.
     pub structured: Option<RawJson>,
     /// Metadata.
     pub meta: Option<Meta>,
@@ -18,20 +18,20 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    /// Whether the tool failed; then the content says why, for the model to read.
+    /// Returns whether the tool failed. The content then tells the model why.
     pub fn is_error(&self) -> bool {
         self.failed
     }
 
-    /// The blocks of text, one below the other.
+    /// Returns the text blocks, joined with line breaks.
     pub fn text(&self) -> String {
         let texts: Vec<_> = self.content.iter().filter_map(ContentBlock::as_text).collect();
         texts.join("\n")
     }
 
-    /// Reads what came out as a type: the structured content, or text that is JSON where there is none.
+    /// Deserializes the structured content, or else text that contains JSON.
     ///
-    /// Fails when the tool failed, or gave something else.
+    /// Fails if the tool failed, or the content has another type.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T> {
         if self.failed {
             return Err(self.error());
@@ -43,7 +43,7 @@ impl ToolResult {
         }
     }
 
-    /// Turns the result of a tool that failed into an error.
+    /// Converts the result of a failed tool to an error.
     pub fn ok(self) -> Result<Self> {
         if self.failed { Err(self.error()) } else { Ok(self) }
     }

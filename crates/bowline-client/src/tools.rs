@@ -1,4 +1,4 @@
-//! What is known of the server's tools: the schemas that their structured results have to fit.
+//! The output schemas of the server's tools.
 
 use crate::{Error, Result, shared::lock};
 use bowline_types::{CallToolResult, RawJson, Tool};
@@ -7,11 +7,11 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-/// How many tools are remembered, and how many bytes their schemas may have together.
+/// The maximum number of tools, and the maximum total size of their schemas.
 const MAX_TOOLS: usize = 10_000;
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
-/// The output schemas of the tools that were listed, compiled when first needed.
+/// The output schemas of listed tools, compiled on first use.
 #[derive(Debug, Default)]
 pub(crate) struct KnownTools {
     schemas: Mutex<Schemas>,
@@ -20,7 +20,7 @@ pub(crate) struct KnownTools {
 #[derive(Debug, Default)]
 struct Schemas {
     of_tools: HashMap<String, Known>,
-    /// How many bytes the names and schemas have.
+    /// The total size of names and schemas.
     bytes: usize,
 }
 
@@ -47,7 +47,7 @@ impl Schemas {
 type Compiled = Result<schema::Validator, String>;
 
 impl KnownTools {
-    /// Remembers a tool as it was listed last.
+    /// Stores the schema of a listed tool.
     pub(crate) fn note(&self, tool: &Tool) {
         let mut schemas = lock(&self.schemas);
         schemas.remove(&tool.name);
@@ -57,7 +57,7 @@ impl KnownTools {
             return;
         }
         schemas.bytes += bytes;
-        // Without the page it came in, which may be far longer.
+        // Copied, because the page that contains it may be far larger.
         let known = Known { bytes, schema: Schema::Listed(schema.compact()) };
         schemas.of_tools.insert(tool.name.clone(), known);
     }
@@ -66,7 +66,7 @@ impl KnownTools {
         *lock(&self.schemas) = Schemas::default();
     }
 
-    /// Holds a result against the schema of its tool, when that is known. Failures have nothing to fit.
+    /// Validates a result against the schema of its tool, if it is known. Failed results are not checked.
     pub(crate) fn check(&self, tool: &str, result: &CallToolResult) -> Result<()> {
         if result.failed() {
             return Ok(());
@@ -90,7 +90,7 @@ impl KnownTools {
             Schema::Compiled(compiled) => return Some(Arc::clone(compiled)),
             Schema::Listed(schema) => schema.clone(),
         };
-        // Compiled outside of the lock, for it may take a moment.
+        // Compiled outside of the lock, because it may take a while.
         let compiled = Arc::new(schema::Validator::new(&schema));
         if let Some(known) = lock(&self.schemas).of_tools.get_mut(tool) {
             known.schema = Schema::Compiled(Arc::clone(&compiled));
@@ -99,7 +99,7 @@ impl KnownTools {
     }
 }
 
-/// Whether `text` matches a regular expression of a JSON Schema. One that cannot be read matches everything.
+/// Returns whether `text` matches a regular expression of a JSON Schema. An unsupported expression matches everything.
 pub(crate) fn matches_pattern(pattern: &str, text: &str) -> bool {
     let schema = serde_json::json!({ "type": "string", "pattern": pattern });
     match schema::Validator::new(&schema.into()) {
@@ -114,7 +114,7 @@ pub(crate) fn matches_pattern(pattern: &str, text: &str) -> bool {
 #[cfg(feature = "validate")]
 mod schema;
 
-/// Without the validator, structured results are not held against their schemas.
+/// Without the feature, structured results are not validated.
 #[cfg(not(feature = "validate"))]
 mod schema {
     use bowline_types::RawJson;

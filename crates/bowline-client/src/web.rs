@@ -1,10 +1,10 @@
-//! Which URLs may be shown to a user, and which folders may be shown to a server.
+//! Checks URLs for users and roots for servers.
 
 use bowline_proto::uri::{UrlParts, is_safe_page, percent_decode, validate_uri};
 use bowline_types::Root;
 use std::path::PathBuf;
 
-/// Checks that a URL leads to a web page and nowhere else: `https`, or `http` on this machine, with a host.
+/// Checks that a URL is a web page: `https`, or `http` on this machine, with a host.
 pub(crate) fn check_page(url: &str) -> Result<(), String> {
     let scheme = url.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
     if !matches!(scheme.as_deref(), Some("http" | "https")) {
@@ -38,7 +38,7 @@ pub(crate) fn is_suspicious(url: &str) -> bool {
     !parts.authority.is_ascii() || parts.user.is_some() || parts.host.split('.').any(encoded)
 }
 
-/// Checks what a client tells of its folders: `file` URIs that stay where they say.
+/// Checks a root: a `file` URI without `..`.
 pub(crate) fn check_root(root: &Root) -> Result<(), String> {
     let uri = &root.uri;
     let is_file = uri.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("file://"));
@@ -53,7 +53,7 @@ pub(crate) fn check_root(root: &Root) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a root is there and can be read at this moment. Blocks for as long as the file system takes.
+/// Returns whether a root exists and is readable. Blocks for the time of the file system access.
 pub fn is_accessible(root: &Root) -> bool {
     let Some(path) = path_of(&root.uri) else { return false };
     match std::fs::metadata(&path) {
@@ -74,11 +74,11 @@ fn path_of(uri: &str) -> Option<PathBuf> {
     return Some(PathBuf::from(String::from_utf8(path.0).ok()?.trim_start_matches('/')));
 }
 
-/// Bytes behind percent-encoding.
+/// Percent-decoded bytes.
 struct Decoded(Vec<u8>);
 
 impl Decoded {
-    /// The parts between separators of any system.
+    /// Returns the segments between separators of any system.
     fn segments(&self) -> impl Iterator<Item = &[u8]> {
         self.0.split(|byte| matches!(byte, b'/' | b'\\'))
     }

@@ -80,7 +80,7 @@ fn tagged(kind: u8, content: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// A hash without collisions, as far as these tests are concerned.
+    /// Returns a simple hash that has no collisions in these tests.
     fn hash(parts: &[&[u8]]) -> [u8; 32] {
         use std::hash::{DefaultHasher, Hash, Hasher};
         let half = |salt: u8| {

@@ -10,14 +10,15 @@ use serde::{
 use serde_json::value::to_raw_value;
 use std::{fmt, sync::OnceLock};
 
-/// The name of a raw value: of the struct it is written as, of that struct's field, and of the newtype it is read from.
+/// Returns the name of a raw value: of the struct it is written as, of that struct's field, and of the newtype it is
+/// read from.
 pub(crate) fn raw_value() -> &'static str {
     static NAME: OnceLock<&str> = OnceLock::new();
     // Not a possible struct name; nothing matches it if raw values have no name.
     NAME.get_or_init(|| raw_struct_name().unwrap_or("\0raw value"))
 }
 
-/// The name of the struct that a number is written as, if some crate switched on arbitrary precision.
+/// Returns the name of the struct that a number is written as, if some crate switched on arbitrary precision.
 fn number() -> &'static str {
     static NAME: OnceLock<&str> = OnceLock::new();
     NAME.get_or_init(|| struct_name(&serde_json::Number::from(0)).unwrap_or("\0number"))

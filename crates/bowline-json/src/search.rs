@@ -92,7 +92,7 @@ fn short_tail(text: &[u8]) -> usize {
     }
 }
 
-/// The same for less than eight bytes. Mostly none is escaped, which two overlapping halves show at once.
+/// Does the same for fewer than eight bytes. Usually nothing is escaped, which two overlapping halves show at once.
 #[inline]
 fn few(text: &[u8]) -> usize {
     if let (Some(first), Some(last)) = (text.first_chunk::<4>(), text.last_chunk::<4>())

@@ -87,47 +87,47 @@ impl Caller {
         self
     }
 
-    /// The authorization server that issued the token, exactly as it writes its identifier.
+    /// Returns the authorization server that issued the token, exactly as it writes its identifier.
     pub fn issuer(&self) -> &str {
         &self.issuer
     }
 
-    /// The user, or the client if the token has no user. It is unique only together with the issuer.
+    /// Returns the user, or the client if the token has no user. It is unique only together with the issuer.
     pub fn subject(&self) -> &str {
         &self.subject
     }
 
-    /// The client that the token was issued to, if the token names it.
+    /// Returns the client that the token was issued to, if the token names it.
     pub fn client_id(&self) -> Option<&str> {
         self.client_id.as_deref()
     }
 
-    /// The granted scopes, as the token lists them.
+    /// Returns the granted scopes, as the token lists them.
     pub fn scopes(&self) -> &Scopes {
         &self.scopes
     }
 
-    /// Whether the token grants `scope`, directly or because a granted scope implies it.
+    /// Returns whether the token grants `scope`, directly or because a granted scope implies it.
     pub fn allows(&self, scope: &str) -> bool {
         self.scopes.contains(scope) || self.implied.contains(scope)
     }
 
-    /// Whether the token grants every scope of `needed`.
+    /// Returns whether the token grants every scope of `needed`.
     pub fn allows_all(&self, needed: &Scopes) -> bool {
         needed.iter().all(|scope| self.allows(scope))
     }
 
-    /// When the token expires, in seconds since the Unix epoch.
+    /// Returns when the token expires, in seconds since the Unix epoch.
     pub fn expiry(&self) -> Option<u64> {
         self.expiry
     }
 
-    /// A claim of the token. `None` if it is absent or not a `T`.
+    /// Returns a claim of the token. `None` if it is absent or not a `T`.
     pub fn claim<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         self.claims.members().ok()?.decode(name).ok()?
     }
 
-    /// All claims: a JSON object.
+    /// Returns all claims: a JSON object.
     pub fn claims(&self) -> &RawJson {
         &self.claims
     }

@@ -65,7 +65,7 @@ impl CustomMethods {
         self.any = true;
     }
 
-    /// Whether the server handles this notification.
+    /// Returns whether the server handles this notification.
     pub fn has_notification(&self, name: &str) -> bool {
         self.notifications.contains(name) || (self.any && check_custom_name(name).is_ok())
     }

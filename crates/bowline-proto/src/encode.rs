@@ -84,7 +84,7 @@ pub fn notify<T: Serialize>(method: Method, params: &T) -> Bytes {
     out.into()
 }
 
-/// A request, or a notification without an id, whose method has a name of the author's own.
+/// Encodes a request, or a notification without an id, with a custom method name.
 ///
 /// The name must have passed [`check_custom_name`](crate::custom::check_custom_name).
 pub fn custom(id: Option<&Id>, method: &str, params: Option<&RawJson>) -> Bytes {

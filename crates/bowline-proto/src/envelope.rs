@@ -38,7 +38,7 @@ impl MethodName {
         }
     }
 
-    /// The method of the protocol that this is, if it is one.
+    /// Returns the protocol method, if it is one.
     pub fn known(&self) -> Option<Method> {
         match self {
             Self::Known(method) => Some(*method),

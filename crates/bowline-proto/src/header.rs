@@ -164,7 +164,7 @@ impl std::error::Error for HeaderMismatch {
     }
 }
 
-/// The beginning of a text, for messages.
+/// Returns the start of a text, for messages.
 fn clip(text: &str) -> String {
     const SHOWN: usize = 64;
     match text.char_indices().nth(SHOWN) {
@@ -199,7 +199,7 @@ pub fn check_encoded<'h>(
     if text == body { Ok(()) } else { Err(HeaderMismatch::differs(header, &text, body)) }
 }
 
-/// The value of a header that stands there at most once.
+/// Returns the value of a header that must not be repeated.
 fn the_only<'h>(
     header: &str,
     values: impl IntoIterator<Item = &'h [u8]>,

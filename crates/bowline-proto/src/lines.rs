@@ -99,7 +99,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The lines of `input`, which arrives in pieces of `size` bytes.
+    /// Returns the lines of `input`, which arrives in chunks of `size` bytes.
     fn lines(input: &[u8], size: usize, limit: usize) -> Vec<String> {
         let mut lines = Lines::new(limit);
         let mut seen = Vec::new();

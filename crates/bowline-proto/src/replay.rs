@@ -186,7 +186,7 @@ pub struct OpenQuestions {
 pub struct Binding([u8; 32]);
 
 impl Binding {
-    /// The binding of a request: who sends it, which method, and the parameters that say what it is about.
+    /// Creates the binding of a request: its principal, its method, and the parameters that identify it.
     ///
     /// `subject` is the tool, prompt or URI; `arguments` may be spelled in any key order.
     pub fn new(principal: Option<&str>, method: Method, subject: &str, arguments: Option<&RawJson>) -> Self {

@@ -15,7 +15,7 @@ use std::fmt;
 pub struct Scopes(Vec<String>);
 
 impl Scopes {
-    /// An empty set.
+    /// Creates an empty set.
     #[must_use]
     pub const fn new() -> Self {
         Self(Vec::new())
@@ -43,7 +43,7 @@ impl Scopes {
         }
     }
 
-    /// The scopes of both sets, those of `self` first.
+    /// Returns the scopes of both sets, those of `self` first.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let mut union = self.clone();
@@ -51,30 +51,30 @@ impl Scopes {
         union
     }
 
-    /// Whether `scope` is in the set.
+    /// Returns whether `scope` is in the set.
     #[must_use]
     pub fn contains(&self, scope: &str) -> bool {
         self.0.iter().any(|known| known == scope)
     }
 
-    /// Whether every scope of `needed` is in the set.
+    /// Returns whether every scope of `needed` is in the set.
     #[must_use]
     pub fn covers(&self, needed: &Self) -> bool {
         needed.iter().all(|scope| self.contains(scope))
     }
 
-    /// The scopes in order.
+    /// Returns the scopes in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
 
-    /// The number of scopes.
+    /// Returns the number of scopes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether the set is empty.
+    /// Returns whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -105,7 +105,7 @@ impl<S: AsRef<str>> FromIterator<S> for Scopes {
     }
 }
 
-/// Whether `text` is a scope token: visible ASCII except `"` and `\`.
+/// Returns whether `text` is a scope token: visible ASCII except `"` and `\`.
 #[must_use]
 pub fn is_scope(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e))

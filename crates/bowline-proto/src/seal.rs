@@ -50,7 +50,7 @@ impl Key {
         LessSafeKey::new(unbound)
     }
 
-    /// The whole signature of which a tag is the beginning.
+    /// Returns the full signature. A tag is its prefix.
     fn sign(&self, context: &[u8], data: &[u8]) -> hmac::Tag {
         let mut signing = hmac::Context::with_key(&self.mac);
         for part in [context, data] {
@@ -234,7 +234,7 @@ fn split_random(random: &[u8; RANDOM_LENGTH]) -> (&[u8], Nonce) {
     (salt, nonce)
 }
 
-/// The head has a fixed length, so that joining the two is unambiguous.
+/// Joins the header and the data. The header has a fixed length, so the result is unambiguous.
 fn associated_data(head: &[u8], context: &[u8]) -> Vec<u8> {
     [head, context].concat()
 }

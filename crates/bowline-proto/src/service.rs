@@ -147,7 +147,7 @@ pub enum OutcomeKind {
 }
 
 impl OutcomeKind {
-    /// A word for it, in lower case.
+    /// Returns the name in lower case.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Complete => "complete",
@@ -160,7 +160,7 @@ impl OutcomeKind {
 }
 
 impl Outcome {
-    /// How the call ended. Never [`OutcomeKind::Cancelled`], for a cancelled call has no outcome.
+    /// Returns how the call ended. Never [`OutcomeKind::Cancelled`], because a cancelled call has no outcome.
     pub fn kind(&self) -> OutcomeKind {
         match self {
             Self::Complete(Reply::Tool(result)) if result.is_error == Some(true) => OutcomeKind::ToolError,
@@ -400,7 +400,7 @@ impl NextCall {
         next.run(call, self.notifier.clone()).await
     }
 
-    /// Where the notices of the call go.
+    /// Returns the notifier of the call.
     pub fn notifier(&self) -> &Notifier {
         &self.notifier
     }

@@ -17,7 +17,7 @@ pub struct CompletionRequest {
 }
 
 impl CompletionRequest {
-    /// A request for an argument of which this much is typed.
+    /// Creates a request for an argument with this input so far.
     pub fn new(value: impl Into<String>) -> Self {
         Self { value: value.into(), arguments: BTreeMap::new() }
     }
@@ -49,7 +49,7 @@ impl Completers {
         self.0.keys()
     }
 
-    /// The suggestions for an argument; none for one that has no completer.
+    /// Returns the suggestions for an argument. Empty if it has no completer.
     pub(crate) async fn complete(
         &self,
         argument: &str,
@@ -67,7 +67,7 @@ impl fmt::Debug for Completers {
     }
 }
 
-/// The protocol allows at most 100 suggestions, and the number of all of them next to these.
+/// Limits the suggestions to 100, as the protocol requires, and sets the total number.
 fn bounded(mut completion: Completion) -> Completion {
     if completion.values.len() > Completion::MAX_VALUES {
         completion.total.get_or_insert(completion.values.len() as u64);

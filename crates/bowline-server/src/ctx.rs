@@ -209,7 +209,7 @@ impl Ctx {
         Ok(self.put(Question::new(key, InputRequest::CreateMessage(Box::new(request))), what).await?)
     }
 
-    /// The folders the client's user works in.
+    /// Requests the roots of the client.
     pub async fn roots(&self) -> Result<Vec<Root>, HandlerError> {
         let key = self.inner.log.next_key();
         let question = Question::new(key, InputRequest::ListRoots);
@@ -246,7 +246,7 @@ impl Ctx {
         Ok(value)
     }
 
-    /// Who calls: revision, capabilities, name, principal.
+    /// Returns the caller: revision, capabilities, name, principal.
     pub fn client(&self) -> &ClientView {
         &self.inner.client
     }
@@ -284,12 +284,12 @@ impl Ctx {
         scopes::check(&self.inner.extensions, needed)
     }
 
-    /// The revision the caller speaks. Handlers rarely need it.
+    /// Returns the negotiated revision. Handlers rarely need it.
     pub fn revision(&self) -> Revision {
         self.inner.client.revision
     }
 
-    /// The `_meta` of the request.
+    /// Returns the `_meta` of the request.
     pub fn meta(&self) -> Meta {
         let raw = self.inner.params.meta().ok().flatten();
         raw.and_then(|raw| raw.decode().ok()).unwrap_or_default()
@@ -424,7 +424,8 @@ impl Ctx {
         &self.inner.registry
     }
 
-    /// Whether the caller has given up. The handler's future is dropped then; this is for work it spawned.
+    /// Returns whether the caller has cancelled the call. The handler's future is dropped then; this is for tasks that
+    /// it spawned.
     pub fn is_cancelled(&self) -> bool {
         self.inner.notifier.is_cancelled()
     }

@@ -46,7 +46,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// The context of a call that nothing stands in the way of any more.
+    /// Creates the context of a call after all checks.
     fn begin(&self, call: &mut Call, notifier: Notifier) -> Result<Ctx, RpcError> {
         call.replay.redeem(&self.profile.consumed, unix_time)?;
         let log = Log::new(std::mem::take(&mut call.replay));
@@ -320,7 +320,7 @@ impl Core {
         }
     }
 
-    /// What a handler returned, or the questions it has by the error that stands for them.
+    /// Returns the result of a handler, or the questions that its error contains.
     fn settle<T>(&self, done: Result<T, Error>, ctx: &Ctx, name: &str) -> Result<Finished<T>, RpcError> {
         let Err(error) = done else { return Ok(Finished::Done(done)) };
         match error.into_kind() {
@@ -491,7 +491,7 @@ fn returned(name: &str, reason: &str) -> RpcError {
     RpcError::internal(format!("`{name}` returned an invalid result: {reason}"))
 }
 
-/// What a failed handler tells a caller that expects a tool result.
+/// Returns the error of a failed handler as a tool result.
 fn tool_error(error: Error, client: &ClientView) -> Result<CallToolResult, RpcError> {
     let text = error.to_string();
     match error.into_kind() {
@@ -514,7 +514,7 @@ fn tool_error(error: Error, client: &ClientView) -> Result<CallToolResult, RpcEr
     }
 }
 
-/// What a failed handler tells a caller that expects anything else.
+/// Returns the error of a failed handler for other requests than tool calls.
 pub(crate) fn rpc_error(error: Error, client: &ClientView) -> RpcError {
     let text = error.to_string();
     match error.into_kind() {
@@ -529,7 +529,7 @@ pub(crate) fn rpc_error(error: Error, client: &ClientView) -> RpcError {
     }
 }
 
-/// What a failed read reports.
+/// Returns what a failed read reports.
 fn read_error(error: Error, client: &ClientView, uri: &str) -> RpcError {
     match error.into_kind() {
         Kind::NotFound(None) => RpcError::resource_not_found(uri),

@@ -5,7 +5,7 @@ use bowline_types::{ElicitSchema, PrimitiveSchema, RawJson};
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
-/// The form of `T`: a flat object of text, numbers, booleans and choices.
+/// Returns the form of `T`: a flat object of strings, numbers, booleans and choices.
 ///
 /// Fails for what a form cannot ask: nested structs, maps, lists of anything but choices.
 pub(crate) fn schema_of<T: JsonSchema>() -> Result<ElicitSchema, Error> {

@@ -139,12 +139,12 @@ impl Error {
         self.0.0
     }
 
-    /// Whether the client lacks a capability that was needed.
+    /// Returns whether the client lacks a required capability.
     pub fn is_unsupported(&self) -> bool {
         matches!(self.0.0, Kind::Missing { .. })
     }
 
-    /// Whether what was asked for does not exist.
+    /// Returns whether the requested item does not exist.
     pub fn is_not_found(&self) -> bool {
         match &self.0.0 {
             Kind::NotFound(_) => true,
@@ -274,7 +274,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// The text of an error and of its sources.
+/// Returns the text of an error and its sources.
 fn with_sources(error: &(dyn StdError + 'static)) -> String {
     let mut message = error.to_string();
     let mut source = error.source();
@@ -303,12 +303,12 @@ impl fmt::Debug for Error {
 pub struct HandlerError(Error);
 
 impl HandlerError {
-    /// Whether the client lacks a capability that was needed.
+    /// Returns whether the client lacks a required capability.
     pub fn is_unsupported(&self) -> bool {
         self.0.is_unsupported()
     }
 
-    /// Whether what was asked for does not exist.
+    /// Returns whether the requested item does not exist.
     pub fn is_not_found(&self) -> bool {
         self.0.is_not_found()
     }
@@ -352,7 +352,7 @@ impl StdError for HandlerError {
 }
 
 impl Kind {
-    /// A copy, unless it is an error of another library.
+    /// Returns a copy, unless this is an error of another library.
     fn duplicate(&self) -> Option<Self> {
         Some(match self {
             Self::Other(_) => return None,

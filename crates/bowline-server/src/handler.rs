@@ -75,9 +75,9 @@ macro_rules! handlers {
     ) => {
         $(#[$attribute])*
         pub trait $Handler<M>: Send + Sync + 'static {
-            /// The schema of the arguments; `None` without any.
+            /// Returns the schema of the arguments, or `None` if there are no arguments.
             fn input_schema() -> Option<RawJson>;
-            /// The schema of what it returns, when that has one.
+            /// Returns the schema of the result, if it has one.
             fn output_schema() -> Option<RawJson>;
             /// Runs the handler.
             fn call(&self, ctx: Ctx, arguments: &Arguments) -> Running<$Reply>;

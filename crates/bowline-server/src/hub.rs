@@ -89,7 +89,7 @@ impl Hub {
         }
     }
 
-    /// The resources that some connection wants to hear of.
+    /// Returns the resources that any connection has subscribed to.
     pub(crate) fn wanted(&self) -> watch::Receiver<Arc<BTreeSet<String>>> {
         let watch = self.watch.get_or_init(|| watch::Sender::new(Arc::default()));
         self.tell_wanted(&self.wanted.lock().unwrap_or_else(PoisonError::into_inner));

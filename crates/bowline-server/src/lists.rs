@@ -113,12 +113,13 @@ pub(crate) fn list(
     Ok(Reply::Encoded(bytes))
 }
 
-/// Whether a caller may see an entry.
+/// Returns whether a caller may see an entry.
 pub(crate) fn allows(guard: Option<&Guard>, client: &ClientView) -> bool {
     guard.is_none_or(|guard| guard(client))
 }
 
-/// The first page is the same for every caller unless entries are guarded, so it is encoded once per revision.
+/// Returns the first page. It is the same for all callers unless entries are guarded, so it is encoded once per
+/// revision.
 fn cached(
     call: &Call,
     guarded: bool,
@@ -135,7 +136,7 @@ fn cached(
 }
 
 impl Core {
-    /// The entries of the page a request asks for, and what its result says besides them.
+    /// Returns the entries of the requested page, and the other members of the result.
     fn page<'a, T>(
         &self,
         call: &Call,

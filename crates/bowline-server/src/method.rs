@@ -152,7 +152,7 @@ impl fmt::Debug for CustomHandlers {
     }
 }
 
-/// The parameters without `_meta`, so that a type may refuse members it does not know.
+/// Returns the parameters without `_meta`, so that a type can reject unknown members.
 fn own_params(params: &Params) -> Result<RawJson, Error> {
     let invalid = |error: serde_json::Error| Error::invalid_params(error.to_string());
     let mut members = params.raw().members().map_err(invalid)?;

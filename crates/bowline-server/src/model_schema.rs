@@ -17,7 +17,7 @@ pub(crate) enum Side {
     Result,
 }
 
-/// The schema as it is shown. It allows nothing that the derived one does not.
+/// Returns the schema that models see. It allows nothing that the derived schema does not.
 pub(crate) fn shown(derived: &RawJson, side: Side) -> RawJson {
     let Ok(Value::Object(mut root)) = derived.to_value() else { return derived.clone() };
     inline(&mut root);
@@ -79,7 +79,7 @@ fn resolve(schema: &mut Map<String, Value>, once: &mut Map<String, Value>) {
     }
 }
 
-/// Whether two schemas say together what each says alone: they share no keyword but such as only describe.
+/// Returns whether two schemas can be merged: they share no keywords except descriptive ones.
 fn fits(schema: &Map<String, Value>, other: &Map<String, Value>) -> bool {
     let describes = |keyword: &str| {
         matches!(keyword, "title" | "description" | "default" | "examples" | "deprecated" | "$comment")

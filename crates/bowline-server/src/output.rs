@@ -14,7 +14,7 @@ pub trait IntoOutput {
     /// Turns the value into the result of `tools/call`.
     fn into_output(self) -> Result<CallToolResult, Error>;
 
-    /// The schema of the structured content, when every value has one.
+    /// Returns the schema of the structured content, if every value has some.
     fn output_schema() -> Option<RawJson>
     where
         Self: Sized,

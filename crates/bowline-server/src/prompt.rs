@@ -45,7 +45,7 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// A prompt with this name.
+    /// Creates a prompt with this name.
     pub fn new(name: impl Into<String>) -> Self {
         let definition = types::Prompt::new(name.into());
         Self {
@@ -167,7 +167,7 @@ impl Prompt {
     }
 }
 
-/// The arguments of a prompt: the properties of its handler's type.
+/// Returns the arguments of a prompt: the properties of its handler's type.
 fn arguments_of(schema: &RawJson) -> Vec<PromptArgument> {
     let Ok(schema) = schema.to_value() else { return Vec::new() };
     let required = |name: &str| {
@@ -184,7 +184,7 @@ fn arguments_of(schema: &RawJson) -> Vec<PromptArgument> {
     properties.into_iter().flatten().map(argument).collect()
 }
 
-/// The first property that text cannot stand for.
+/// Returns the first property that cannot be sent as text.
 fn unsendable(schema: &RawJson) -> Option<String> {
     let schema = schema.to_value().ok()?;
     let definitions = schema.get("$defs");
@@ -213,7 +213,7 @@ impl fmt::Debug for Prompt {
     note = "a function marked `#[prompt]` is registered as `name::prompt()`, any other with `Prompt::new(\"name\").handler(function)`"
 )]
 pub trait IntoPromptEntry {
-    /// The prompt.
+    /// Returns the prompt.
     fn into_prompt_entry(self) -> Prompt;
 }
 

@@ -11,7 +11,7 @@ pub(crate) fn bytes<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// An unguessable name.
+/// Returns a random name that cannot be guessed.
 pub fn id() -> String {
     let number = u128::from_be_bytes(bytes());
     format!("{number:032x}")

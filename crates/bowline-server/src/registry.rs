@@ -97,7 +97,7 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// A copy to change.
+    /// Returns a copy to change.
     fn edit(&self) -> Self {
         Self {
             tools: self.tools.clone(),
@@ -205,7 +205,7 @@ impl Registry {
         self.shared.dynamic.load(Ordering::Relaxed)
     }
 
-    /// The scopes that the items named by a request declare.
+    /// Returns the scopes that the items named by a request declare.
     pub(crate) fn declared_scopes(&self, method: Method, params: &Params) -> Option<Arc<Scopes>> {
         if !self.shared.has_scopes.load(Ordering::Acquire) {
             return None;

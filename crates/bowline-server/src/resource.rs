@@ -46,7 +46,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A resource with this URI. If the URI has variables such as `{id}`, it stands for all URIs of that form.
+    /// Creates a resource with this URI. If the URI has variables such as `{id}`, the resource is a template.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         let uri = uri.into();
         let template = uri
@@ -156,12 +156,12 @@ impl Resource {
         self.template.is_some()
     }
 
-    /// The definition of a fixed resource.
+    /// Returns the definition of a fixed resource.
     pub(crate) fn definition(&self) -> &types::Resource {
         &self.definition
     }
 
-    /// The definition of a template.
+    /// Returns the definition of a template.
     pub(crate) fn template_definition(&self) -> types::ResourceTemplate {
         let resource = &self.definition;
         types::ResourceTemplate {
@@ -199,7 +199,7 @@ impl Resource {
         }
     }
 
-    /// The variables of `uri`, if this is a template that matches it.
+    /// Returns the variables of `uri`, if this is a template that matches it.
     pub(crate) fn matches(&self, uri: &str) -> Option<Vec<(String, String)>> {
         match &self.template {
             Some(Ok(template)) => template.match_uri(uri),
@@ -266,7 +266,7 @@ pub trait ResourceSource: Send + Sync + 'static {
     note = "a function marked `#[resource(\"uri\")]` is registered as `name::resource()`, any other with `Resource::new(\"uri\", \"name\").handler(function)`"
 )]
 pub trait IntoResource {
-    /// The resource.
+    /// Returns the resource.
     fn into_resource(self) -> Resource;
 }
 

@@ -16,8 +16,8 @@ pub(crate) fn tool_result(result: &mut CallToolResult) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether clients that read only text miss nothing. An object may be told in other words; any other value is new to
-/// most of them, and its very JSON has to be there.
+/// Returns whether the text contains everything that clients need that ignore structured content. An object may be
+/// described in other words; any other value must be in the text.
 fn is_said(structured: &RawJson, content: &[ContentBlock]) -> bool {
     if structured.is_object() {
         return !content.is_empty();

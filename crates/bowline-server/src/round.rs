@@ -45,7 +45,7 @@ impl Log {
         Self { state: Mutex::new(State { replay, ..State::default() }), script: None }
     }
 
-    /// A log whose questions are answered by `script`.
+    /// Creates a log whose questions are answered by `script`.
     pub(crate) fn scripted(script: Script) -> Self {
         Self { state: Mutex::default(), script: Some(script) }
     }
@@ -54,7 +54,7 @@ impl Log {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The key of the next question without a name.
+    /// Returns the key of the next question without a name.
     pub(crate) fn next_key(&self) -> String {
         let mut state = self.state();
         let key = format!("q{}", state.position);
@@ -62,7 +62,7 @@ impl Log {
         key
     }
 
-    /// The answer, or the end of the round.
+    /// Returns the answer, or ends the round.
     pub(crate) async fn answer(&self, question: Question) -> Result<Answer, Error> {
         if let Some(script) = &self.script {
             return script(&question);
@@ -133,7 +133,7 @@ impl Log {
         OpenQuestions { questions, replay }
     }
 
-    /// What an earlier round got as answer to `question`.
+    /// Returns the answer to `question` from an earlier round.
     pub(crate) fn earlier(&self, question: &Question) -> Option<Answer> {
         self.state().replay.answer(question).cloned()
     }
@@ -151,7 +151,7 @@ const NOTICES: &str = "bowline/notices";
 const MAX_QUOTE: usize = 200;
 
 impl State {
-    /// What the next round starts with.
+    /// Returns the replay data for the next round.
     fn next_replay(&self) -> Replay {
         let mut replay = self.replay.clone();
         if self.notices > 0
@@ -195,12 +195,12 @@ impl State {
     }
 }
 
-/// How many notices earlier rounds have sent.
+/// Returns how many notifications earlier rounds have sent.
 fn sent_before(replay: &Replay) -> u32 {
     replay.kept(NOTICES).and_then(|count| count.decode().ok()).unwrap_or(0)
 }
 
-/// The beginning of what the user is asked.
+/// Returns the start of the question.
 fn quote(question: &Question) -> String {
     let text = match &question.request {
         InputRequest::Elicit(ElicitParams::Form(form)) => form.message.clone(),

@@ -34,7 +34,7 @@ pub trait ToJson: Serialize + JsonSchema {}
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + JsonSchema> ToJson for T {}
 
-/// The schema of `T`, in dialect 2020-12.
+/// Returns the schema of `T` in dialect 2020-12.
 pub(crate) fn of<T: JsonSchema>() -> RawJson {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let mut schema = generator.into_root_schema_for::<T>();
@@ -44,7 +44,7 @@ pub(crate) fn of<T: JsonSchema>() -> RawJson {
     RawJson::of(&schema).unwrap_or_else(|_| RawJson::empty_object())
 }
 
-/// The schema of a tool without arguments.
+/// Returns the schema of a tool without arguments.
 pub(crate) fn no_arguments() -> RawJson {
     RawJson::of(&serde_json::json!({ "type": "object", "additionalProperties": false }))
         .unwrap_or_else(|_| RawJson::empty_object())
@@ -119,7 +119,8 @@ impl Validator {
         if reasons.is_empty() { Ok(()) } else { Err(reasons.join("; ")) }
     }
 
-    /// The values a list of alternatives allows, when that is all it says: what documented variants of an enum become.
+    /// Returns the values that a list of alternatives allows, if it contains nothing else, as for documented variants
+    /// of an enum.
     #[cfg(feature = "validate")]
     fn choices_at(&self, schema_path: &str) -> Option<String> {
         if !schema_path.ends_with("/oneOf") && !schema_path.ends_with("/anyOf") {
@@ -138,7 +139,7 @@ impl Validator {
     }
 }
 
-/// The constants that `alternatives` name, if they name nothing else.
+/// Returns the constants in `alternatives`, if there is nothing else.
 #[cfg(feature = "validate")]
 fn choices<'a>(alternatives: &'a Value, root: &'a Value, depth: u8) -> Option<Vec<&'a Value>> {
     let mut found = Vec::new();
@@ -234,7 +235,7 @@ fn measure(value: &Value, depth: usize, budget: &mut usize) -> Result<(), Reason
     Ok(())
 }
 
-/// Whether a derived schema says nothing beyond what decoding enforces.
+/// Returns whether a derived schema requires only what decoding enforces.
 fn is_implied_by_type(schema: &Value) -> bool {
     let Value::Object(members) = schema else { return true };
     members.iter().all(|(keyword, value)| match keyword.as_str() {
@@ -253,7 +254,7 @@ fn is_implied_by_type(schema: &Value) -> bool {
     })
 }
 
-/// Whether a limit is the one of an integer type, which no value of that type can exceed.
+/// Returns whether a limit is that of an integer type, which no value of the type can exceed.
 fn is_bound_of(format: &Value, limit: &Value) -> bool {
     let bounds: &[i64] = match format.as_str() {
         Some("uint8") => &[0, 0xff],
@@ -266,7 +267,7 @@ fn is_bound_of(format: &Value, limit: &Value) -> bool {
     limit.as_i64().is_some_and(|limit| bounds.contains(&limit))
 }
 
-/// Whether a format is the width of a number type.
+/// Returns whether a format is the width of a number type.
 pub(crate) fn is_number_format(format: &Value) -> bool {
     let Some(format) = format.as_str() else { return false };
     let width = format.strip_prefix("uint").or_else(|| format.strip_prefix("int"));

@@ -30,7 +30,7 @@ impl DeclaredScopes {
         }
     }
 
-    /// The scopes, if there are any. Fails if one is not a scope.
+    /// Returns the scopes, if there are any. Fails if one is invalid.
     pub(crate) fn check(&self) -> Result<Option<Arc<Scopes>>, String> {
         match &self.invalid {
             Some(text) => Err(format!(
@@ -58,7 +58,7 @@ pub(crate) fn check(extensions: &Extensions, needed: Option<&Arc<Scopes>>) -> Re
 }
 
 impl Snapshot {
-    /// What the items that a request names declare, all together.
+    /// Returns the scopes that the items named by a request declare.
     ///
     /// A request for something unknown needs nothing, and so do params that cannot be read: both get their usual error.
     pub(crate) fn declared_scopes(&self, method: Method, params: &Params) -> Option<Arc<Scopes>> {
@@ -82,7 +82,7 @@ impl Snapshot {
         }
     }
 
-    /// The scopes of the resource that has this URI: a fixed one, or else the first template that matches.
+    /// Returns the scopes of the resource with this URI: a fixed one, or else the first matching template.
     ///
     /// A guard may hide an item from the caller, so that the next one answers. Until one has no guard, all count.
     pub(crate) fn resource_scopes(&self, uri: &str) -> Option<Arc<Scopes>> {
@@ -108,7 +108,7 @@ fn union(all: Option<Arc<Scopes>>, more: Arc<Scopes>) -> Arc<Scopes> {
     }
 }
 
-/// The scopes in a text of the author: one, or several with spaces between them.
+/// Parses the scopes in a text, separated by spaces.
 pub(crate) fn required(text: &str) -> Result<Arc<Scopes>, Cow<'static, str>> {
     let mut declared = DeclaredScopes::default();
     declared.add(text.split_ascii_whitespace());

@@ -8,7 +8,7 @@ pub struct BuildError {
 }
 
 impl BuildError {
-    /// An error with this message, for crates that build servers.
+    /// Creates an error with this message, for crates that build servers.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into().into_boxed_str() }
     }
@@ -38,7 +38,7 @@ enum Kind {
 }
 
 impl ServeError {
-    /// Whether the server was never started because something is wrong with it.
+    /// Returns whether the server was not started because it is invalid.
     pub fn is_build(&self) -> bool {
         matches!(self.0, Kind::Build(_))
     }

@@ -80,7 +80,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server with this name.
+    /// Creates a server with this name.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             info: Implementation::new(name.into(), "0.0.0"),
@@ -524,8 +524,8 @@ impl ServerHandle {
         &self.service
     }
 
-    /// The parameters of a tool that a client mirrors into headers of HTTP; `None` when there are none, or the tool is
-    /// not for this client, which must not learn of it by what its headers lack.
+    /// Returns the parameters of a tool that clients repeat in HTTP headers, or `None` if there are none or the tool is
+    /// unknown.
     ///
     /// `client` is called for a guarded tool only.
     pub fn param_headers(
@@ -547,13 +547,14 @@ impl ServerHandle {
         self.core.registry.declared_scopes(method, params)
     }
 
-    /// What seals the state of a call that needs input now.
+    /// Returns the keys that currently seal the state of calls that need input.
     pub fn sealing(&self) -> Sealing {
         let expires = unix_time().saturating_add(self.core.limits.question.as_secs());
         Sealing { random: random::bytes(), expires }
     }
 
-    /// The way by which a [`Server::backend`] speaks to the clients of this server. It does not keep the backend alive.
+    /// Returns the announcer, with which a [`Server::backend`] sends notifications to clients. It does not keep the
+    /// backend alive.
     pub fn announcer(&self) -> Announcer {
         Announcer { core: Arc::clone(&self.core) }
     }

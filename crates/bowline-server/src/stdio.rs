@@ -76,8 +76,8 @@ mod unix {
         kind.is_socket().then(|| socket(descriptor)).flatten().map(Output::Socket)
     }
 
-    /// A descriptor of our own, and what it is. Not when standard error is the same file: it would stop blocking as
-    /// well, and whoever prints to it does not expect that.
+    /// Opens our own descriptor and returns its type. Returns `None` if standard error is the same file, because it
+    /// would become non-blocking, too.
     fn open(descriptor: BorrowedFd<'_>) -> Option<(OwnedFd, FileType)> {
         let file = File::from(descriptor.try_clone_to_owned().ok()?);
         let metadata = file.metadata().ok()?;

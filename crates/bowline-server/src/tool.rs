@@ -71,7 +71,8 @@ impl Schema {
 }
 
 impl Tool {
-    /// A tool with this name. Names are unique in a server and have at most 128 characters: letters, digits, `_`, `-`, `.`.
+    /// Creates a tool with this name. Names are unique in a server and have at most 128 characters: letters, digits,
+    /// `_`, `-`, `.`.
     pub fn new(name: impl Into<String>) -> Self {
         let definition = types::Tool::new(name.into(), RawJson::empty_object());
         let (input, output) = (Schema::Derived(|| None), Schema::Derived(|| None));
@@ -204,7 +205,7 @@ impl Tool {
         self.define(self.input.get().as_ref(), self.output.get().as_ref())
     }
 
-    /// The definition with these schemas. Derived ones are simplified for the model.
+    /// Returns the definition with these schemas. Derived schemas are simplified for models.
     fn define(&self, input: Option<&RawJson>, output: Option<&RawJson>) -> types::Tool {
         let shown = |schema: &RawJson, from: &Schema, side: Side| match from {
             Schema::Derived(_) => model_schema::shown(schema, side),
@@ -339,7 +340,7 @@ fn param_headers(schema: &RawJson) -> Result<Option<Arc<ParamHeaders>>, String> 
 }
 
 impl ReadyTool {
-    /// What follows from the schemas. It is computed on first use.
+    /// Returns the data derived from the schemas. It is computed on first use.
     pub(crate) fn prepared(&self) -> Result<&Prepared, BuildError> {
         let prepared = self.prepared.get_or_init(|| Prepared::of(&self.tool).map(Box::new));
         prepared
@@ -403,7 +404,7 @@ impl fmt::Debug for ReadyTool {
     note = "a function marked `#[tool]` is registered as `name::tool()`, any other with `Tool::new(\"name\").handler(function)`"
 )]
 pub trait IntoTool {
-    /// The tool.
+    /// Returns the tool.
     fn into_tool(self) -> Tool;
 }
 

@@ -6,7 +6,7 @@ use bowline_proto::{
 };
 use bowline_types::{ElicitAction, ElicitParams, ElicitResult, ElicitUrlParams, Era, InputRequest, RpcError};
 
-/// The questions that send the user to the pages, or the error that does.
+/// Returns the questions that ask the user to open the URLs, or the equivalent error.
 pub(crate) fn required(
     mut pages: Vec<ElicitUrlParams>,
     client: &ClientView,

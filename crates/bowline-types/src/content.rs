@@ -180,7 +180,7 @@ impl ContentBlock {
         Self::Audio(AudioContent::new(BASE64_STANDARD.encode(bytes), mime_type))
     }
 
-    /// The contents of a resource.
+    /// Returns the contents of a resource.
     pub fn resource(contents: impl Into<ResourceContents>) -> Self {
         Self::Resource(EmbeddedResource::new(contents))
     }

@@ -66,12 +66,12 @@ pub enum ElicitParams {
 }
 
 impl ElicitParams {
-    /// A form.
+    /// Creates a form request.
     pub fn form(message: impl Into<String>, schema: impl Into<ElicitSchema>) -> Self {
         Self::Form(ElicitFormParams::new(message, schema))
     }
 
-    /// A URL to open.
+    /// Creates a URL request.
     pub fn url(message: impl Into<String>, url: impl Into<String>) -> Self {
         Self::Url(ElicitUrlParams::new(message, url))
     }

@@ -73,7 +73,7 @@ impl Meta {
         Self(RawMap::new())
     }
 
-    /// The value under `key`.
+    /// Returns the value under `key`.
     pub fn get(&self, key: &str) -> Option<&RawJson> {
         self.0.get(key)
     }
@@ -99,32 +99,32 @@ impl Meta {
         self.0.decode(key)
     }
 
-    /// The members in order.
+    /// Returns the members in order.
     pub fn iter(&self) -> bowline_json::map::Iter<'_, RawJson> {
         self.0.iter()
     }
 
-    /// How many members there are.
+    /// Returns the number of members.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is no member.
+    /// Returns whether there are no members.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The members.
+    /// Returns the members.
     pub fn as_map(&self) -> &RawMap {
         &self.0
     }
 
-    /// The members, to be changed.
+    /// Returns the members for changes.
     pub fn as_map_mut(&mut self) -> &mut RawMap {
         &mut self.0
     }
 
-    /// The members.
+    /// Returns the members.
     pub fn into_map(self) -> RawMap {
         self.0
     }
@@ -198,7 +198,7 @@ impl MetaKeyError {
         Self { key: key.into(), fault }
     }
 
-    /// The key that was given.
+    /// Returns the key.
     pub fn key(&self) -> &str {
         &self.key
     }
@@ -249,10 +249,10 @@ pub fn validate_extension(identifier: &str) -> Result<(), MetaKeyError> {
     }
 }
 
-/// Whether only the protocol may give meaning to a key.
+/// Returns whether a key is reserved for the protocol.
 ///
-/// Prefixes are judged by the rule of the revision: in 2025-06-18 the last label but one decides
-/// (`tools.mcp.com/`), from 2025-11-25 on the second one does (`com.mcp.tools/`).
+/// Prefixes are judged by the rule of the revision: in 2025-06-18 the last label but one decides (`tools.mcp.com/`),
+/// from 2025-11-25 on the second one does (`com.mcp.tools/`).
 pub fn is_reserved(key: &str, revision: Revision) -> bool {
     let is_ours = |label: Option<&str>| matches!(label, Some("modelcontextprotocol" | "mcp"));
     let (prefix, name) = split(key);

@@ -301,7 +301,7 @@ macro_rules! open_enum {
 
 pub(crate) use {constructor, field_type, finish_field, open_enum, read_field, record, setter, write_field};
 
-/// The state of a tag before it is read.
+/// Returns the state of a tag before it is read.
 pub(crate) fn unseen(_: &'static str) -> Option<()> {
     None
 }

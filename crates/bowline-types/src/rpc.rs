@@ -151,39 +151,39 @@ impl RpcError {
         self
     }
 
-    /// The message is not JSON.
+    /// Creates an error for a message that is not JSON.
     pub fn parse_error(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(error_code::PARSE_ERROR, message)
     }
 
-    /// The message is not a request.
+    /// Creates an error for a message that is not a request.
     pub fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(error_code::INVALID_REQUEST, message)
     }
 
-    /// The method is not supported.
+    /// Creates an error for an unsupported method.
     pub fn method_not_found(method: impl fmt::Display) -> Self {
         Self::new(error_code::METHOD_NOT_FOUND, format!("method not found: {method}"))
     }
 
-    /// The params are invalid.
+    /// Creates an error for invalid params.
     pub fn invalid_params(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(error_code::INVALID_PARAMS, message)
     }
 
-    /// An internal error.
+    /// Creates an internal error.
     pub fn internal(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(error_code::INTERNAL_ERROR, message)
     }
 
-    /// The resource does not exist. [`Adapt`] sets the code of the revision.
+    /// Creates an error for a resource that does not exist. [`Adapt`] sets the code of the revision.
     pub fn resource_not_found(uri: impl AsRef<str>) -> Self {
         let uri = uri.as_ref();
         Self::new(error_code::RESOURCE_NOT_FOUND, format!("resource not found: {uri}"))
             .with_data(crate::to_json(&RawMap::from([("uri", crate::to_json(uri))])))
     }
 
-    /// The requested revision is not supported; the data lists those that are.
+    /// Creates an error for an unsupported revision. The data lists the supported ones.
     pub fn unsupported_version(requested: impl AsRef<str>, supported: &[Revision]) -> Self {
         let requested = requested.as_ref();
         let data = RawMap::from([
@@ -197,14 +197,14 @@ impl RpcError {
         .with_data(crate::to_json(&data))
     }
 
-    /// The client lacks a required capability; the data lists what is missing.
+    /// Creates an error for a client that lacks a required capability. The data lists what is missing.
     pub fn missing_capability(required: &ClientCapabilities) -> Self {
         let data = RawMap::from([("requiredCapabilities", crate::to_json(required))]);
         Self::new(error_code::MISSING_CLIENT_CAPABILITY, "missing required client capability")
             .with_data(crate::to_json(&data))
     }
 
-    /// The access token lacks one of these scopes; the data lists them.
+    /// Creates an error for an access token without the required scopes. The data lists them.
     pub fn insufficient_scope<'a>(required: impl IntoIterator<Item = &'a str>) -> Self {
         let required: Vec<&str> = required.into_iter().collect();
         let data = RawMap::from([("requiredScopes", crate::to_json(&required))]);
@@ -220,12 +220,12 @@ impl RpcError {
         self.data_member("requiredScopes")
     }
 
-    /// A header is missing or does not match the body.
+    /// Creates an error for a header that is missing or does not match the body.
     pub fn header_mismatch(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(error_code::HEADER_MISMATCH, message)
     }
 
-    /// The user has to open these URLs before the request can succeed.
+    /// Creates an error for a request that needs the user to open these URLs first.
     #[expect(clippy::needless_pass_by_value, reason = "the error takes over what was built for it")]
     pub fn url_elicitation_required(elicitations: Vec<ElicitUrlParams>) -> Self {
         let data = RawMap::from([("elicitations", crate::to_json(&elicitations))]);

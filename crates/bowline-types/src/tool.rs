@@ -131,12 +131,12 @@ record! {
 }
 
 impl CallToolResult {
-    /// A result of one block of text.
+    /// Creates a result with one text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self { content: vec![ContentBlock::text(text)], ..Self::default() }
     }
 
-    /// A failure that the model can read.
+    /// Creates a failed result with a message for the model.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: Some(true), ..Self::text(text) }
     }
@@ -147,7 +147,7 @@ impl CallToolResult {
         Self { structured_content: Some(value), ..text }
     }
 
-    /// Whether the tool call failed.
+    /// Returns whether the tool call failed.
     pub fn failed(&self) -> bool {
         self.is_error == Some(true)
     }

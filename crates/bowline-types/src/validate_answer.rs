@@ -201,7 +201,7 @@ fn is_email(text: &str) -> bool {
         })
 }
 
-/// A scheme, then characters that RFC 3986 allows, with complete percent encodings.
+/// Returns whether this is a URI: a scheme, then characters that RFC 3986 allows, with valid percent-encoding.
 fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     let mut letters = scheme.chars();

@@ -1,4 +1,4 @@
-//! What comes in: answers to their requests, requests to their handlers, news to whoever wants it.
+//! Handles received messages: responses, requests and notifications.
 
 use super::{Connection, ENDLESS, WaiterKind};
 use crate::{
@@ -24,7 +24,7 @@ use serde::Deserialize;
 use std::sync::Arc;
 
 impl Connection {
-    /// Takes in a frame, which came on the stream of `request` where that is known.
+    /// Handles a frame. `request` is the request on whose stream it arrived, if known.
     pub(crate) fn accept(self: &Arc<Self>, frame: &Bytes, request: Option<&Id>) {
         self.shared.handlers.show(Direction::Received, frame);
         if frame.first() == Some(&b'[')
@@ -49,7 +49,7 @@ impl Connection {
         }
     }
 
-    /// Revisions from 2025-06-18 on have no batches.
+    /// Refuses a batch, which revisions from 2025-06-18 on do not have.
     fn refuse_batch(&self, frame: &Bytes) {
         self.note_noise(frame);
         if !self.is_modern() {
@@ -62,16 +62,16 @@ impl Connection {
         self.note_noise(frame);
         let Some(id) = &rejected.id else { return };
         if !rejected.answer {
-            // A response of the wrong shape: nothing better will come.
+            // An invalid response: no better one will follow.
             self.fail(id, Error::malformed("the response", &rejected.error.message));
         } else if !self.is_modern() {
-            // A request whose id was readable. Lines that are no message at all are not answered: whoever printed
-            // them to the wrong place does not read answers.
+            // A request with a readable id. A line that is not a message at all gets no response, because whoever
+            // printed it does not read responses.
             self.reply(id, Err(rejected.error.clone()));
         }
     }
 
-    /// The server asks.
+    /// Handles a request of the server.
     fn asked(self: &Arc<Self>, id: Id, method: MethodName, params: Option<RawJson>, call: Option<CallKey>) {
         if self.is_modern() {
             tracing::warn!(
@@ -99,7 +99,7 @@ impl Connection {
                 drop(strong);
                 let answer = answering::answer_request(&shared, &negotiated, &method, params, call).await;
                 let Some(connection) = connection.upgrade() else { return };
-                // A cancellation has taken it out: then nothing may be sent.
+                // If the request was cancelled, no response may be sent.
                 if lock(&connection.answering).running.remove(&id).is_none() {
                     return;
                 }
@@ -120,7 +120,7 @@ impl Connection {
         self.send(frame, OutgoingKind::Response { id: Some(id.clone()) });
     }
 
-    /// The server tells.
+    /// Handles a notification of the server.
     fn told(&self, method: &MethodName, params: Option<RawJson>, request: Option<&Id>) {
         let known = match method {
             MethodName::Known(known) => known,
@@ -157,7 +157,7 @@ impl Connection {
             Method::SubscriptionsAcknowledged => self.acknowledged(params.as_ref()),
             Method::ElicitationComplete => {
                 let Some(complete) = decode::<ElicitationCompleteParams>(params.as_ref()) else { return };
-                // Behind a relay, who was asked to visit the page is not known here.
+                // With a relay, the user who was asked to open the URL is not known here.
                 if self.shared.handlers.relay.is_some() || lock(&self.visits).remove(&complete.elicitation_id)
                 {
                     self.pass_on(Notification::ElicitationComplete(complete));
@@ -202,7 +202,7 @@ impl Connection {
         }
     }
 
-    /// Legacy: the server gives up a request of its own. Modern: it ends a subscription.
+    /// Handles a cancellation. A legacy server cancels its own request; a modern one ends a subscription.
     fn cancelled(&self, params: Option<CancelledParams>) {
         let Some(CancelledParams { request_id: Some(id), reason, .. }) = params else { return };
         tracing::debug!(%id, reason, "the server cancelled a request");
@@ -231,7 +231,7 @@ impl Connection {
             pending.touch(&params.progress_token, now());
             handler
         };
-        // It counts as a sign of life, and is not passed on.
+        // It still resets the timeout, but is not passed on.
         if let Rated::Drop { is_first } = self.progress_rate.take() {
             if is_first {
                 tracing::debug!("a server reports progress too often; dropping some");
@@ -241,14 +241,14 @@ impl Connection {
         guarded(|| handler(params));
     }
 
-    /// Something changed: what was cached of it is stale, and who listens hears of it.
+    /// Handles a change: removes stale results from the cache and notifies listeners.
     fn changed(&self, change: &Change, notification: Notification, params: Option<&RawJson>) {
         if !self.is_modern() {
             self.shared.forget(change);
             self.shared.views.hear(change);
             return self.pass_on(notification);
         }
-        // One channel carries all subscriptions; what belongs to none of ours is not for us.
+        // One channel carries all subscriptions; ignore those that are not ours.
         let route = subscription_id(params).and_then(|id| lock(&self.routes).get(&id).cloned());
         let Some(route) = route else {
             tracing::debug!(?change, "ignored a change for an unknown subscription");
@@ -260,12 +260,12 @@ impl Connection {
         }
     }
 
-    /// Drops every cached result, and those that are being asked for.
+    /// Drops all cached and pending results.
     pub(crate) fn drop_cache(&self) {
         self.shared.cache.forget(|_| true);
     }
 
-    /// News may have been lost: what was cached may be stale, and who listens hears that anything may have changed.
+    /// Notifications may have been lost: drops the cache, and tells listeners that anything may have changed.
     pub(crate) fn missed_news(&self) {
         self.shared.cache.forget(|_| true);
         self.shared.views.hear_everything();
@@ -276,7 +276,7 @@ impl Connection {
         let Some(acknowledged) = decode::<SubscriptionsAcknowledgedParams>(params) else { return };
         let Some(route) = lock(&self.routes).get(&id).cloned() else { return };
         if route.grant(acknowledged.notifications) {
-            // From here on it lasts until someone ends it.
+            // From now on it lasts until one side ends it.
             let mut pending = lock(&self.pending);
             if let Some(waiter) = pending.take(&id) {
                 pending.insert(id, waiter, ENDLESS, now());
@@ -289,7 +289,7 @@ fn other(method: &MethodName, params: Option<RawJson>) -> Notification {
     Notification::Other { method: method.as_str().into(), params }
 }
 
-/// What cannot be read is ignored: a notification has no answer.
+/// Deserializes parameters. Invalid ones are ignored, because notifications have no response.
 fn decode<'a, T: Deserialize<'a>>(params: Option<&'a RawJson>) -> Option<T> {
     static NOTHING: RawJson = RawJson::empty_object();
     params

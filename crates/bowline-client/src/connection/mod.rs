@@ -1,7 +1,8 @@
-//! One connection: what is under way on it, in both directions.
+//! The state of one connection: running requests in both directions.
 //!
-//! The task that reads calls [`Connection::accept`] for every frame, which settles requests, starts answers and routes
-//! notifications without waiting. Requests are sent by whoever makes them. Nothing here knows how frames travel.
+//! The reading task calls [`Connection::accept`] for every frame. It completes requests, starts handlers and routes
+//! notifications without waiting. Requests are sent by the task that makes them. This module is independent of the
+//! transport.
 
 mod incoming;
 mod wire;
@@ -34,46 +35,46 @@ use tokio::{
     task::{AbortHandle, JoinSet},
 };
 
-/// As good as forever, for requests that end when someone wants them to.
+/// Effectively unlimited, for requests that run until someone ends them.
 const ENDLESS: Timeouts = Timeouts { silence: Duration::MAX, total: Duration::MAX };
-/// How many pages a user may be visiting at once before the oldest is forgotten.
+/// The maximum number of URLs that the user has open. Beyond it, the oldest is forgotten.
 const MAX_VISITS: usize = 1000;
 
-/// One connection to the server.
+/// A connection to the server.
 pub(crate) struct Connection {
     pub(crate) shared: Arc<Shared>,
     known_era: Option<Era>,
     transport: OnceLock<Box<dyn Transport>>,
     negotiated: OnceLock<Arc<Negotiated>>,
     closed: OnceLock<Error>,
-    /// Wakes who waits for the connection to be open or closed.
+    /// Wakes tasks that wait for the connection to open or close.
     turned: Notify,
     pending: Mutex<Pending<Waiter>>,
-    /// What a relay knows requests under way by.
+    /// The relay's keys of running requests.
     calls: Mutex<HashMap<Id, CallKey>>,
     answering: Mutex<Answering>,
     routes: Mutex<HashMap<Id, Arc<Route>>>,
-    /// The pages this client consented to visit and has not heard the end of.
+    /// Elicitations with a URL that the user agreed to and that are not complete.
     visits: Mutex<BTreeSet<String>>,
-    /// Whether something other than the opening was answered.
+    /// Whether a request other than those of the handshake was answered.
     useful: AtomicBool,
     progress_rate: RateLimit,
     log_rate: RateLimit,
 }
 
-/// The requests of the server that are being answered.
+/// Requests of the server that are being answered.
 #[derive(Default)]
 struct Answering {
     tasks: JoinSet<()>,
     running: HashMap<Id, AbortHandle>,
 }
 
-/// Who waits for the answer to a request.
+/// The receiver of a response.
 struct Waiter {
     method: Box<str>,
     started: Instant,
     timeouts: Timeouts,
-    /// Whether giving up is told to the server.
+    /// Whether the server is notified of a cancellation.
     tells: bool,
     kind: WaiterKind,
 }
@@ -83,13 +84,13 @@ enum WaiterKind {
     Listen(Arc<Route>),
 }
 
-/// What a request needs besides its parameters.
+/// The options of a request.
 pub(crate) struct Ticket {
     pub(crate) timeouts: Timeouts,
     pub(crate) progress: Option<OnProgress>,
-    /// What a relay knows the request by.
+    /// The relay's key of the request.
     pub(crate) key: Option<CallKey>,
-    /// The opening is never cancelled.
+    /// The handshake is never cancelled.
     pub(crate) is_opening: bool,
 }
 
@@ -115,7 +116,7 @@ impl Connection {
     }
 
     pub(crate) fn attach(&self, transport: Box<dyn Transport>) {
-        // A connection is given its transport once, by the task that made both.
+        // The transport is set once, by the task that created both.
         let _ = self.transport.set(transport);
     }
 
@@ -127,7 +128,7 @@ impl Connection {
         self.transport.get().map(|transport| &**transport)
     }
 
-    /// What was agreed on, once the connection is open.
+    /// Returns the negotiated revision and the description of the server, once the connection is open.
     pub(crate) fn negotiated(&self) -> Option<&Arc<Negotiated>> {
         self.negotiated.get()
     }
@@ -140,7 +141,7 @@ impl Connection {
         self.revision().is_some_and(Revision::is_modern)
     }
 
-    /// The opening is done.
+    /// Marks the connection as open.
     pub(crate) fn open(&self, negotiated: Negotiated) {
         if let Some(transport) = self.transport() {
             transport.opened(&negotiated);
@@ -153,17 +154,17 @@ impl Connection {
         self.closed.get().is_some()
     }
 
-    /// Whether something other than the opening was answered.
+    /// Returns whether a request other than those of the handshake was answered.
     pub(crate) fn was_useful(&self) -> bool {
         self.useful.load(Ordering::Relaxed)
     }
 
-    /// Completes when the connection is gone, with the reason.
+    /// Waits until the connection is closed, and returns the reason.
     pub(crate) async fn gone(&self) -> Error {
         self.until(|| self.closed.get().cloned()).await
     }
 
-    /// Completes when the connection is open; `None` when it never will be.
+    /// Waits until the connection is open. Returns `None` if it was closed.
     async fn opened(&self) -> Option<Arc<Negotiated>> {
         self.until(|| match (self.negotiated.get(), self.closed.get()) {
             (Some(negotiated), None) => Some(Some(Arc::clone(negotiated))),
@@ -197,9 +198,9 @@ impl Connection {
         self.send(frame, OutgoingKind::Notification { method: method.into() });
     }
 
-    /// Sends a request. Its parameters are complete as they are.
+    /// Sends a request with complete parameters.
     ///
-    /// `fill` writes them, given the id, for that is also the token of its progress.
+    /// `fill` writes them. It receives the id, which is also the progress token.
     pub(crate) async fn request(
         self: &Arc<Self>,
         method: &str,
@@ -224,7 +225,7 @@ impl Connection {
         answer
     }
 
-    /// Waits until the transport can take a request, but no longer than for its answer.
+    /// Waits until the transport accepts a request, at most for the request timeout.
     async fn room(&self, method: &str, timeouts: Timeouts) -> Result<()> {
         let Some(transport) = self.transport() else { return Ok(()) };
         tokio::select! {
@@ -235,7 +236,7 @@ impl Connection {
         }
     }
 
-    /// Opens a subscription and completes with what the server grants of it.
+    /// Opens a subscription, and returns the part of it that the server grants.
     pub(crate) async fn listen(
         self: &Arc<Self>,
         fill: impl FnOnce(&Id) -> RawJson,
@@ -251,7 +252,7 @@ impl Connection {
         Ok((in_flight, granted))
     }
 
-    /// Sends a request whose answer nobody waits for.
+    /// Sends a request and ignores its response.
     pub(crate) fn fire(self: &Arc<Self>, method: &str, params: RawJson) {
         let (reply, _) = oneshot::channel();
         let kind = WaiterKind::Call { reply, progress: None };
@@ -271,7 +272,7 @@ impl Connection {
     ) -> Result<InFlight> {
         let started = now();
         let mut pending = lock(&self.pending);
-        // Looked at under the lock, so that the end of the connection cannot miss this request.
+        // Checked under the lock, so that closing the connection cannot miss this request.
         if self.is_closed() {
             return Err(self.reason());
         }
@@ -298,26 +299,26 @@ impl Connection {
         self.closed.get().cloned().unwrap_or_else(|| Kind::Cancelled.into())
     }
 
-    /// Whether the server works on a request.
+    /// Returns whether a request is running on the server.
     pub(crate) fn is_busy(&self) -> bool {
         lock(&self.pending).values().any(|waiter| matches!(waiter.kind, WaiterKind::Call { .. }))
     }
 
-    /// Whether a request is under way.
+    /// Returns whether a request is running.
     pub(crate) fn awaits(&self, id: &Id) -> bool {
         lock(&self.pending).peek(id).is_some()
     }
 
-    /// One request cannot be answered any more.
+    /// Fails one request.
     pub(crate) fn fail(&self, id: &Id, error: Error) {
         self.settle(id, Err(error));
     }
 
-    /// Settles a request. False when it was settled before or never sent.
+    /// Completes a request. Returns `false` if it was completed before or never sent.
     fn settle(&self, id: &Id, result: Result<RawJson>) -> bool {
         let Some(waiter) = self.take(id) else { return false };
         match waiter.kind {
-            // Whoever asked may have gone meanwhile.
+            // The caller may be gone.
             WaiterKind::Call { reply, .. } => drop(reply.send(result)),
             WaiterKind::Listen(route) => {
                 lock(&self.routes).remove(id);
@@ -330,20 +331,20 @@ impl Connection {
         true
     }
 
-    /// Takes a request out of those under way. Whoever gets it settles it.
+    /// Removes a running request. The caller must complete it.
     fn take(&self, id: &Id) -> Option<Waiter> {
         let waiter = lock(&self.pending).take(id)?;
         lock(&self.calls).remove(id);
         Some(waiter)
     }
 
-    /// The call that something of the server belongs to: the one on whose stream it came. On a channel for everything not
-    /// even the only call there is can be told, for one that was given up may not have ended at the server.
+    /// Returns the call that a message of the server belongs to: the one on whose stream it arrived. On a shared
+    /// channel there is none, even if only one call is running, because a cancelled call may still run on the server.
     fn call_of(&self, request: Option<&Id>) -> Option<CallKey> {
         lock(&self.calls).get(request?).copied()
     }
 
-    /// The caller gave up.
+    /// Cancels a request.
     fn give_up(&self, id: &Id) {
         let waiter = self.take(id);
         lock(&self.routes).remove(id);
@@ -373,7 +374,7 @@ impl Connection {
         lock(&self.pending).touch_all(now());
     }
 
-    /// Fails the requests whose time is up, and says when the next one's is.
+    /// Fails requests that timed out, and returns the next deadline.
     pub(crate) fn expire(&self) -> Option<Instant> {
         let now = now();
         let (expired, deadline) = {
@@ -399,7 +400,7 @@ impl Connection {
         deadline
     }
 
-    /// The connection is gone: everything under way fails at once. Subscriptions wait for the next connection.
+    /// Closes the connection: all running requests fail. Subscriptions wait for the next connection.
     pub(crate) fn shut(&self, reason: &Error) {
         let waiters = {
             let mut pending = lock(&self.pending);
@@ -427,7 +428,7 @@ impl Connection {
         self.shared.note_noise(sample);
     }
 
-    /// Remembers that the user agreed to visit a page, so that the news of its end is known to be meant.
+    /// Records that the user agreed to open a URL, so that its completion is recognized.
     pub(crate) fn note_visit(&self, elicitation_id: &str) {
         let mut visits = lock(&self.visits);
         if visits.len() >= MAX_VISITS {
@@ -446,7 +447,7 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// A request under way. Dropping it before its answer is there gives it up.
+/// A running request. Dropping it cancels the request.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     connection: Weak<Connection>,

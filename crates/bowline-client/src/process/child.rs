@@ -1,4 +1,4 @@
-//! A running program: its streams, its end, and how it is made to end.
+//! A running program: its pipes, its exit, and its shutdown.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use super::error::{Exit, Kind, ProcessError};
 use super::group::{Group, Pipes};
 use super::stderr::{Drain, Stderr, StderrMode};
 
-/// How long a killed program may take to disappear before it is left to the background.
+/// The time for a killed program to exit, before it is reaped in the background.
 const KILL_LIMIT: Duration = Duration::from_secs(2);
-/// How long the rest of standard error may take to arrive after a program has ended.
+/// The time to read the rest of standard error after a program has exited.
 const STDERR_LIMIT: Duration = Duration::from_millis(500);
 
-/// A running program with every process it starts; made by [`Command::spawn`](crate::Command::spawn).
+/// A running program with all processes that it starts. Created by [`Command::spawn`](crate::Command::spawn).
 ///
-/// [`shutdown`](Self::shutdown) ends it in good order. Dropping it kills the whole process group at once and
-/// reaps the program in the background. If this process is killed, the group is killed too, even while the program is being
-/// started; only a process that moves itself to another group gets away.
+/// [`shutdown`](Self::shutdown) stops it gracefully. Dropping it kills the whole process group immediately and reaps
+/// the program in the background. If this process is killed, the group is killed too, even while the program is being
+/// started. Only a process that moves itself to another group survives.
 pub struct Child {
     program: String,
     group: Group,
@@ -42,12 +42,12 @@ impl Child {
         Self { program, group, stdin, stdout, stderr: Drain::start(pipe, stderr), grace, terminate_grace }
     }
 
-    /// Takes the pipe to the program's standard input; `None` when it was taken before.
+    /// Takes the pipe to standard input. Returns `None` if it was already taken.
     pub fn take_stdin(&mut self) -> Option<ChildStdin> {
         self.stdin.take()
     }
 
-    /// Takes the pipe from the program's standard output; `None` when it was taken before.
+    /// Takes the pipe from standard output. Returns `None` if it was already taken.
     pub fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.stdout.take()
     }
@@ -62,28 +62,28 @@ impl Child {
         self.group.exit()
     }
 
-    /// Waits until the program ends by itself and returns how, as often as it is called.
+    /// Waits until the program exits and returns how. Can be called repeatedly.
     ///
-    /// Processes it started may still run; [`shutdown`](Self::shutdown) or dropping ends them. Standard input
-    /// stays open. Dropping the future changes nothing.
+    /// Processes that it started may still run; [`shutdown`](Self::shutdown) or dropping stops them. Standard input
+    /// stays open. Dropping the future has no effect.
     pub async fn wait(&mut self) -> Exit {
         self.group.exited().await
     }
 
-    /// Ends the program and everything it started, and returns how the program ended.
+    /// Stops the program and all processes that it started, and returns how the program exited.
     ///
-    /// Standard input is closed and the program has its grace to exit; then the group receives SIGTERM and has
-    /// the second grace; then it is killed. What is left of the group after the program has exited is killed as
-    /// well. A pipe that was taken has to be dropped by its owner first, or the first grace passes for nothing.
-    /// Elsewhere than on Unix the program is killed after the first grace.
+    /// Closes standard input and waits for the grace period. Then sends SIGTERM to the group and waits for the second
+    /// grace period. Then kills the group, including processes that are left after the program has exited. If the pipe
+    /// to standard input was taken, drop it first; otherwise the first grace period has no effect. On other systems
+    /// than Unix the program is killed after the first grace period.
     ///
-    /// This takes no longer than both graces and three seconds. Calling it again returns the same. Dropping the
-    /// future leaves the program where it was in that order; it can be called again, and dropping the `Child` kills.
+    /// This takes at most both grace periods and three seconds. Calling it again returns the same result. Dropping the
+    /// future stops the shutdown at its current step; it can be called again, and dropping the `Child` kills the group.
     pub async fn shutdown(&mut self) -> Exit {
         drop(self.stdin.take());
         if timeout(self.grace, self.group.exited()).await.is_err() && cfg!(unix) {
             self.group.terminate();
-            // Not ending in time is answered by the next step.
+            // After a timeout, the next step follows.
             let _ = timeout(self.terminate_grace, self.group.exited()).await;
         }
         self.group.kill();
@@ -95,22 +95,22 @@ impl Child {
         exit
     }
 
-    /// Explains why the program stopped answering; to be called when its output ended or its input broke.
+    /// Returns why the program stopped responding. Call this when its output ended or writing to its input failed.
     ///
-    /// Waits for the end of the program, but no longer than the grace, and for the rest of its standard error.
-    /// The program is not ended by this.
+    /// Waits for the exit of the program, at most for the grace period, and for the rest of its standard error. Does
+    /// not stop the program.
     pub async fn failure(&mut self) -> ProcessError {
         let kind = timeout(self.grace, self.group.exited()).await.map_or(Kind::OutputClosed, Kind::Exited);
         self.stderr.settle(STDERR_LIMIT).await;
         ProcessError::lost(self.program.clone(), kind, self.stderr_tail())
     }
 
-    /// Returns the last of what the program wrote to standard error, at most 64 KiB; see [`Stderr::tail`].
+    /// Returns the end of the program's standard error, at most 64 KiB; see [`Stderr::tail`].
     pub fn stderr_tail(&self) -> String {
         self.stderr().tail()
     }
 
-    /// Returns the kept standard error, which can be cloned and outlives the program.
+    /// Returns the captured standard error, which can be cloned and outlives the program.
     pub fn stderr(&self) -> &Stderr {
         self.stderr.stderr()
     }

@@ -1,4 +1,4 @@
-//! What to run, with which surroundings, and under which rules.
+//! Describes a program to run, with its environment and limits.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -16,15 +16,15 @@ use super::limits::Limits;
 use super::restart::Restart;
 use super::stderr::StderrMode;
 
-/// How long a program may take for each step of an orderly end.
+/// The default grace period of each step of a shutdown.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Which variables of this process a program receives, beside those set with [`Command::env`].
+/// Which variables of this process a program receives, in addition to those set with [`Command::env`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Environment {
-    /// What programs need to find themselves, the network and the user's language: `HOME`, `PATH`, proxies, certificates,
-    /// locale, folders, and the settings of npm, uv and pip. Other variables, which may hold secrets, are not passed.
+    /// Variables for search paths, the network and the language: `HOME`, `PATH`, proxies, certificates, locale,
+    /// directories, and the settings of npm, uv and pip. Other variables, which may contain secrets, are not passed.
     #[default]
     Minimal,
     /// All of them.
@@ -33,11 +33,11 @@ pub enum Environment {
     Empty,
 }
 
-/// Describes a program that speaks the protocol on its standard streams; no shell is involved. For one without
-/// arguments there is [`Command::new`].
+/// Describes a program that is a server on its standard input and output. No shell is involved. For a program without
+/// arguments use [`Command::new`].
 ///
-/// The program gets a minimal environment, see [`Environment`]; what it prints to standard error is kept for error
-/// messages and not shown, see [`StderrMode`].
+/// The program gets a minimal environment; see [`Environment`]. Its standard error is captured for error messages and
+/// not shown; see [`StderrMode`].
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), bowline_client::ProcessError> {
@@ -56,18 +56,18 @@ where
     Command::new(program).args(args)
 }
 
-/// A program to run: what [`command`] returns.
+/// A program to run, as returned by [`command`].
 ///
-/// Its `Debug` form shows the program and its arguments, but no value of an environment variable.
+/// `Debug` shows the program and its arguments, but no values of environment variables.
 #[derive(Clone)]
 #[must_use = "it does nothing until it is used"]
 pub struct Command {
     program: OsString,
     args: Vec<OsString>,
     environment: Environment,
-    /// Names and patterns of further variables of this process to pass.
+    /// Names and patterns of further variables to pass.
     inherited: Vec<String>,
-    /// Variables to set, or to remove where there is no value.
+    /// Variables to set, or to remove if there is no value.
     env: BTreeMap<OsString, Option<OsString>>,
     current_dir: Option<PathBuf>,
     stderr: StderrMode,
@@ -78,7 +78,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// Describes a program without arguments, found in `PATH` unless it is a path.
+    /// Describes a program without arguments. It is searched in `PATH` unless it is a path.
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
             program: program.into(),
@@ -117,20 +117,20 @@ impl Command {
         self
     }
 
-    /// Keeps an environment variable from the program, wherever it would come from.
+    /// Removes an environment variable, wherever it comes from.
     pub fn env_remove(mut self, name: impl Into<OsString>) -> Self {
         self.env.insert(name.into(), None);
         self
     }
 
-    /// Chooses which variables of this process the program receives; [`Environment::Minimal`] by default.
+    /// Sets which variables of this process the program receives. Default: [`Environment::Minimal`].
     pub fn environment(mut self, environment: Environment) -> Self {
         self.environment = environment;
         self
     }
 
-    /// Passes further variables of this process, by name or by pattern, in which `*` stands for any characters. They add
-    /// to [`Environment::Minimal`].
+    /// Passes further variables of this process, by name or by pattern, in which `*` matches any characters. Extends
+    /// [`Environment::Minimal`].
     ///
     /// ```
     /// use bowline_client::Command;
@@ -146,51 +146,51 @@ impl Command {
         self
     }
 
-    /// Sets the working directory; by default it is the one of this process.
+    /// Sets the working directory. Default: that of this process.
     pub fn current_dir(mut self, path: impl Into<PathBuf>) -> Self {
         self.current_dir = Some(path.into());
         self
     }
 
-    /// Chooses where standard error goes; [`StderrMode::Keep`] by default.
+    /// Sets where standard error goes. Default: [`StderrMode::Keep`].
     pub fn stderr(mut self, mode: StderrMode) -> Self {
         self.stderr = mode;
         self
     }
 
-    /// Sets how long the program may take to exit after its standard input was closed; 2 s by default.
+    /// Sets the time for the program to exit after its standard input was closed. Default: 2 s.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// Sets how long the program may take to exit after SIGTERM; 2 s by default.
+    /// Sets the time for the program to exit after SIGTERM. Default: 2 s.
     pub fn terminate_grace(mut self, grace: Duration) -> Self {
         self.terminate_grace = grace;
         self
     }
 
-    /// Chooses whether a lost program is started again by those who keep it running.
+    /// Sets whether the program is restarted after it exits.
     pub fn restart(mut self, restart: Restart) -> Self {
         self.restart = restart;
         self
     }
 
-    /// Returns what was chosen with [`restart`](Self::restart).
+    /// Returns the restart policy.
     pub fn restart_policy(&self) -> &Restart {
         &self.restart
     }
 
-    /// Holds the program to limits; there are none by default.
+    /// Sets resource limits. Default: none.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Starts the program in a process group of its own, with pipes for its standard streams.
+    /// Starts the program in its own process group, with pipes for its standard streams.
     ///
-    /// Fails when the program is not there, may not be run, or the system has no room for it, and outside of a
-    /// tokio runtime. The runtime needs its IO and time drivers.
+    /// Fails if the program does not exist, is not executable, or the system lacks resources, and outside of a tokio
+    /// runtime. The runtime needs the IO and time drivers.
     pub fn spawn(&self) -> Result<Child, ProcessError> {
         let mut command = tokio::process::Command::new(&self.program);
         command.args(&self.args).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -203,7 +203,7 @@ impl Command {
         }
         self.fill_environment(&mut command);
         let started = Group::start(command).map_err(|error| self.explain(error))?;
-        // One that cannot be held to them is ended with its group.
+        // If the limits cannot be set, the program is killed with its group.
         started.0.limit(self.limits).map_err(|error| self.explain(error))?;
         Ok(Child::new(self.name(), started, &self.stderr, self.grace, self.terminate_grace))
     }
@@ -231,7 +231,7 @@ impl Command {
         self.program.to_string_lossy().into_owned()
     }
 
-    /// Tells apart what the system reports with one number.
+    /// Distinguishes causes that the system reports with the same error number.
     fn explain(&self, error: io::Error) -> ProcessError {
         let kind = match (error.kind(), &self.current_dir) {
             (io::ErrorKind::NotFound | io::ErrorKind::NotADirectory, Some(path)) if !path.is_dir() => {
@@ -240,7 +240,7 @@ impl Command {
             (io::ErrorKind::NotFound, _) if self.exists() => Kind::NoInterpreter,
             (io::ErrorKind::NotFound, _) if self.is_path() => Kind::NotFound,
             (io::ErrorKind::NotFound, _) => Kind::NotInPath,
-            // One unreadable directory in PATH makes the system report this, even if the program is nowhere.
+            // An unreadable directory in PATH causes this error even if the program does not exist.
             (io::ErrorKind::PermissionDenied, _) if !self.is_path() && !self.exists() => Kind::NotInPath,
             (io::ErrorKind::PermissionDenied, _) => Kind::PermissionDenied,
             _ => Kind::NotStarted,
@@ -266,7 +266,7 @@ impl Command {
     }
 }
 
-/// A variable of this process, unless it holds a function that some shells would run.
+/// Returns a variable of this process, unless it contains a function that some shells would run.
 fn inherited(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.as_encoded_bytes().starts_with(b"()"))
 }
@@ -291,7 +291,7 @@ impl fmt::Debug for Command {
     }
 }
 
-/// Shows the names of variables and hides what they hold.
+/// Shows the names of variables without their values.
 struct HiddenValues<'a>(&'a BTreeMap<OsString, Option<OsString>>);
 
 impl fmt::Debug for HiddenValues<'_> {
@@ -306,12 +306,12 @@ mod tests {
 
     #[test]
     fn a_program_missing_from_path_is_not_found_even_if_a_directory_is_unreadable() {
-        // What `execvp` reports for a missing program when a directory in PATH cannot be searched.
+        // The error of `execvp` for a missing program if a directory in PATH cannot be searched.
         let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
         let missing = Command::new("no-such-program-anywhere").explain(denied());
         assert!(missing.is_not_found() && !missing.is_permission_denied(), "{missing}");
         assert_eq!(missing.to_string(), "program `no-such-program-anywhere` not found in PATH");
-        // A program that is there and may not be run is something else.
+        // A program that exists but is not executable is another error.
         let folder = std::env::temp_dir().join(format!("bowline-path-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("present"), "").unwrap();

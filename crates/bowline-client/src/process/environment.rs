@@ -1,12 +1,12 @@
-//! Which variables of this process a child process receives by default.
+//! Selects the variables of this process that a child process receives by default.
 //!
-//! The list holds what programs need to run at all, to reach the network through the user's proxy and certificates, to find
-//! their folders, and to speak the user's language. Package runners (`npx`, `uvx`, `pipx`) get their own settings. Names that
-//! hold credentials are left out.
+//! The list contains what programs need to run, to use the proxy and certificates of the user, to find directories, and
+//! to use the right language. Package runners (`npx`, `uvx`, `pipx`) get their own settings. Names that usually hold
+//! credentials are excluded.
 
 use std::ffi::OsString;
 
-/// What a program needs to find itself and its user.
+/// Search paths and the user.
 #[cfg(not(windows))]
 const SYSTEM: &[&str] = &["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
 #[cfg(windows)]
@@ -32,7 +32,7 @@ const SYSTEM: &[&str] = &[
     "WINDIR",
 ];
 
-/// How to reach the network. Programs read the proxy variables in either case.
+/// Network settings. Programs read the proxy variables in either case.
 const NETWORK: &[&str] = &[
     "ALL_PROXY",
     "FTP_PROXY",
@@ -58,22 +58,22 @@ const NETWORK: &[&str] = &[
     "SSL_CERT_FILE",
 ];
 
-/// Language, time zone and folders for temporary files.
+/// Language, time zone and temporary directories.
 const LOCALE: &[&str] = &["LANG", "LANGUAGE", "TEMP", "TMP", "TMPDIR", "TZ"];
 
-/// Families of variables: the locale, the base directories, and the settings of package runners.
+/// Prefixes: the locale, the base directories, and the settings of package runners.
 const PREFIXES: &[&str] = &["LC_", "XDG_", "npm_config_", "NPM_CONFIG_", "UV_", "PIP_", "PIPX_"];
 
-/// Words in the name of a variable that holds a credential, such as `npm_config__authToken` or `UV_PUBLISH_PASSWORD`.
+/// Words in names of credentials, such as `npm_config__authToken` or `UV_PUBLISH_PASSWORD`.
 const CREDENTIALS: &[&str] = &["auth", "credential", "passwd", "password", "secret", "token"];
 
-/// Whether a program receives a variable of this name by default.
+/// Returns whether a program receives this variable by default.
 pub(super) fn is_default(name: &str) -> bool {
     let named = [SYSTEM, NETWORK, LOCALE].into_iter().flatten().any(|known| is_same(known, name));
     named || (PREFIXES.iter().any(|prefix| name.starts_with(prefix)) && !is_credential(name))
 }
 
-/// Variables of Windows have no case.
+/// On Windows, names of variables are case-insensitive.
 fn is_same(known: &str, name: &str) -> bool {
     if cfg!(windows) { known.eq_ignore_ascii_case(name) } else { known == name }
 }
@@ -83,7 +83,7 @@ fn is_credential(name: &str) -> bool {
     name.ends_with("_key") || CREDENTIALS.iter().any(|word| name.contains(word))
 }
 
-/// Whether `name` matches `pattern`, in which `*` stands for any characters.
+/// Returns whether `name` matches `pattern`, in which `*` matches any characters.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return is_same(pattern, name) };
     let Some(mut name) = name.strip_prefix(start) else { return false };
@@ -95,8 +95,8 @@ fn matches(pattern: &str, name: &str) -> bool {
     name.ends_with(end)
 }
 
-/// The variables among `variables` that a program receives: the default ones and those that match a pattern. A value that
-/// some shells would run as a function is left out.
+/// Selects the variables that a program receives: the default ones, and those that match a pattern. Values that some
+/// shells would run as a function are excluded.
 pub(super) fn selected(
     variables: impl Iterator<Item = (OsString, OsString)>,
     patterns: &[String],

@@ -1,29 +1,29 @@
-//! What is told when a program could not be started or ended before it answered.
+//! The error of a program that cannot be started or exited too early.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
-/// How many lines of standard error an error message shows.
+/// The number of lines of standard error in an error message.
 const SHOWN_LINES: usize = 10;
-/// How many characters of each of these lines it shows.
+/// The number of characters per line.
 const SHOWN_CHARACTERS: usize = 400;
 
-/// How a program ended.
+/// How a program exited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Exit {
-    /// It exited by itself with this code.
+    /// With this code.
     Code(i32),
-    /// A signal with this number ended it.
+    /// Because of this signal.
     Signal(i32),
-    /// It is gone, or cannot be ended, and nothing more is known.
+    /// Unknown: the program is gone, or cannot be stopped.
     Unknown,
 }
 
 impl Exit {
-    /// Tells whether the program exited with code zero.
+    /// Returns whether the program exited with code zero.
     pub fn is_success(self) -> bool {
         self == Self::Code(0)
     }
@@ -52,7 +52,7 @@ impl From<ExitStatus> for Exit {
     }
 }
 
-/// The names of the signals whose numbers are the same on every Unix.
+/// Returns the name of a signal whose number is the same on every Unix.
 fn signal_name(signal: i32) -> Option<&'static str> {
     Some(match signal {
         1 => "SIGHUP",
@@ -71,10 +71,10 @@ fn signal_name(signal: i32) -> Option<&'static str> {
     })
 }
 
-/// A program that could not be started, or that ended before it answered.
+/// The error of a program that cannot be started, or that exited before it responded.
 ///
-/// The message names the program, says what happened, and ends with the last lines the program wrote to
-/// standard error, made harmless for a terminal.
+/// The message names the program and the cause, and ends with the last lines of the program's standard error, with
+/// control characters escaped.
 #[derive(Debug)]
 pub struct ProcessError {
     program: String,
@@ -104,12 +104,12 @@ impl ProcessError {
         Self { program, kind, stderr, source: None }
     }
 
-    /// Returns the program as it was named in the command.
+    /// Returns the program as named in the command.
     pub fn program(&self) -> &str {
         &self.program
     }
 
-    /// Tells whether the program, its interpreter or its working directory does not exist.
+    /// Returns whether the program, its interpreter or its working directory does not exist.
     pub fn is_not_found(&self) -> bool {
         match self.kind {
             Kind::NotInPath | Kind::NotFound | Kind::NoInterpreter | Kind::NoDirectory(_) => true,
@@ -117,12 +117,12 @@ impl ProcessError {
         }
     }
 
-    /// Tells whether the system did not allow the program to be run.
+    /// Returns whether the program is not executable.
     pub fn is_permission_denied(&self) -> bool {
         self.kind == Kind::PermissionDenied
     }
 
-    /// Returns how the program ended, if it was running and is known to have ended.
+    /// Returns how the program exited, if it has.
     pub fn exit(&self) -> Option<Exit> {
         match self.kind {
             Kind::Exited(exit) => Some(exit),
@@ -130,7 +130,7 @@ impl ProcessError {
         }
     }
 
-    /// Returns the last text the program wrote to standard error, as it came.
+    /// Returns the end of the program's standard error, unescaped.
     pub fn stderr(&self) -> &str {
         &self.stderr
     }
@@ -164,7 +164,7 @@ impl fmt::Display for ProcessError {
     }
 }
 
-/// The last lines of a program's standard error, safe to show on a terminal; nothing if there are none.
+/// The last lines of a program's standard error, escaped for a terminal. Empty if there are none.
 pub(crate) struct LastLines<'a>(pub(crate) &'a str);
 
 impl fmt::Display for LastLines<'_> {
@@ -184,7 +184,7 @@ impl std::error::Error for ProcessError {
     }
 }
 
-/// Escapes control characters, so that a program cannot steer the terminal its error is shown on, and cuts.
+/// Escapes control characters, so that a program cannot control the terminal, and shortens the line.
 fn harmless(line: &str) -> String {
     let mut text = String::with_capacity(line.len().min(SHOWN_CHARACTERS));
     for (count, character) in line.trim_end().chars().enumerate() {
@@ -194,7 +194,7 @@ fn harmless(line: &str) -> String {
         }
         match character {
             '\t' => text.push(' '),
-            // Beside the control characters, those that reorder what is shown.
+            // In addition to control characters, those that reorder text.
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => text.extend(character.escape_unicode()),
             _ if character.is_control() => text.extend(character.escape_unicode()),
             _ => text.push(character),

@@ -1,8 +1,8 @@
-//! A program and everything it starts, as one group: is its first process alive, and how are all of them ended.
+//! A program and all processes that it starts, as one process group.
 //!
-//! On Unix the program is the first of a process group. When it exits, it is looked at but not reaped until the group has
-//! been killed: as long as a member is not reaped, the number of the group cannot come to mean a stranger.
-//! Elsewhere only the program itself is known.
+//! On Unix the program joins its own process group. After its exit it is not reaped until the group has been killed: as
+//! long as a member is not reaped, the system cannot reuse the id of the group. On other systems only the program
+//! itself is known.
 
 use std::fmt;
 use std::io;
@@ -19,7 +19,7 @@ use {
 use super::{error::Exit, limits::Limits};
 
 pub(super) struct Group {
-    /// The program; none once it is reaped, and then the group is never signaled again.
+    /// The program. `None` after it was reaped; the group is never signaled again then.
     program: Option<tokio::process::Child>,
     exit: Option<Exit>,
     runtime: Handle,
@@ -27,12 +27,12 @@ pub(super) struct Group {
     process: Pid,
     #[cfg(unix)]
     id: Pid,
-    /// Tells that some child of this process changed. Subscribed before the start, so that no end is missed.
+    /// Signals that a child of this process changed. Subscribed before the start, so that no exit is missed.
     #[cfg(unix)]
     changes: unix::Signal,
 }
 
-/// This process's ends of a program's standard streams.
+/// This process's ends of the pipes.
 pub(super) struct Pipes {
     pub(super) stdin: Option<ChildStdin>,
     pub(super) stdout: Option<ChildStdout>,
@@ -70,12 +70,12 @@ impl Group {
         Ok((group, pipes))
     }
 
-    /// The process id of the program, until it is reaped.
+    /// Returns the process id, until the program is reaped.
     pub(super) fn id(&self) -> Option<u32> {
         self.program.as_ref().and_then(tokio::process::Child::id)
     }
 
-    /// Holds the program to limits, from now on.
+    /// Sets resource limits on the running program.
     pub(super) fn limit(&self, limits: Limits) -> io::Result<()> {
         if limits == Limits::default() {
             return Ok(());
@@ -86,7 +86,7 @@ impl Group {
         Err(io::Error::new(io::ErrorKind::Unsupported, "this system cannot limit a program"))
     }
 
-    /// How the program ended, if it did.
+    /// Returns how the program exited, if it has.
     pub(super) fn exit(&mut self) -> Option<Exit> {
         if self.exit.is_none() {
             self.exit = self.peek();
@@ -94,7 +94,7 @@ impl Group {
         self.exit
     }
 
-    /// Waits until the program has ended. Dropping the future changes nothing.
+    /// Waits until the program has exited. Dropping the future has no effect.
     pub(super) async fn exited(&mut self) -> Exit {
         loop {
             if let Some(exit) = self.exit() {
@@ -104,9 +104,9 @@ impl Group {
         }
     }
 
-    /// Kills every process of the group and reaps the program if it is dead.
+    /// Kills all processes of the group and reaps the program if it has exited.
     ///
-    /// A program that is still dying is reaped by a later call or in the background after the drop.
+    /// Otherwise it is reaped by a later call, or in the background after the drop.
     pub(super) fn kill(&mut self) {
         self.signal_kill();
         if self.exit().is_some() {
@@ -121,19 +121,19 @@ impl Group {
         }
         let Some(mut program) = self.program.take() else { return };
         if matches!(program.try_wait(), Ok(None)) {
-            // SIGKILL was sent, so this task ends soon. Without a runtime to run it, dropping the program hands it
-            // to the list of orphans that the next runtime reaps.
+            // SIGKILL was sent, so this task ends soon. Without a runtime, dropping the program adds it to the orphans
+            // that the next runtime reaps.
             self.runtime.spawn(async move { program.wait().await });
         }
     }
 }
 
-/// Starts a program in a group that is known before there is a program in it.
+/// Starts a program in a group that exists before the program does.
 #[cfg(unix)]
 fn start_in_group(mut command: Command) -> io::Result<(tokio::process::Child, Pid)> {
     let placeholder = match PlaceholderGroup::new() {
         Ok(placeholder) => placeholder,
-        // Without a shell there is no watchdog either, and nothing to be known by it.
+        // Without a shell there is no watchdog, either.
         Err(error) => {
             tracing::debug!(%error, "cannot start the group leader; the program leads its own process group");
             let program = command.process_group(0).spawn()?;
@@ -158,7 +158,7 @@ fn process_id(program: &tokio::process::Child) -> io::Result<Pid> {
     id.ok_or_else(|| io::Error::other("the new process has no id"))
 }
 
-/// With process groups, and with a look at an ended process that does not reap it.
+/// For systems with process groups, where an exited process can be inspected without reaping it.
 #[cfg(all(unix, not(any(target_os = "openbsd", target_os = "netbsd"))))]
 impl Group {
     fn peek(&mut self) -> Option<Exit> {
@@ -175,14 +175,14 @@ impl Group {
                     return Some(exit.unwrap_or(Exit::Unknown));
                 }
                 Err(rustix::io::Errno::INTR) => {}
-                // Another part of this process waits for all children and took this one.
+                // Another part of this process reaped this child.
                 Err(_) => return Some(Exit::Unknown),
             }
         }
     }
 }
 
-/// Without such a look, the program is reaped at once and the rest of its group is killed together with it.
+/// Without such an inspection, the program is reaped immediately, and the rest of its group is killed.
 #[cfg(not(all(unix, not(any(target_os = "openbsd", target_os = "netbsd")))))]
 impl Group {
     fn peek(&mut self) -> Option<Exit> {
@@ -199,7 +199,7 @@ impl Group {
 
 #[cfg(unix)]
 impl Group {
-    /// Asks every process of the group to end.
+    /// Sends SIGTERM to all processes of the group.
     pub(super) fn terminate(&self) {
         self.signal(Signal::TERM);
     }
@@ -212,7 +212,7 @@ impl Group {
         if self.program.is_none() {
             return;
         }
-        // A group can be empty already, or hold processes of another user; neither can be helped.
+        // The group may be empty, or contain processes of another user.
         if let Err(error) = kill_process_group(self.id, signal) {
             tracing::debug!(%error, group = self.id.as_raw_nonzero().get(), "a process group was not signaled");
         }
@@ -220,7 +220,7 @@ impl Group {
 
     async fn changed(&mut self) {
         if self.changes.recv().await.is_none() {
-            // The runtime is shutting down, and this future with it.
+            // The runtime is shutting down, and with it this future.
             std::future::pending::<()>().await;
         }
     }
@@ -233,14 +233,14 @@ impl Group {
 
     fn signal_kill(&mut self) {
         if let Some(program) = &mut self.program {
-            // The only failure is a process that has ended.
+            // The only possible failure is that the process has exited.
             let _ = program.start_kill();
         }
     }
 
     async fn changed(&mut self) {
         if let Some(program) = &mut self.program {
-            // The result stays available to the look that follows.
+            // The result is still available to the following check.
             let _ = program.wait().await;
         }
     }

@@ -1,27 +1,27 @@
-//! What a program may use of the machine.
+//! Resource limits of a program.
 
 use std::time::Duration;
 
-/// What a program, and each process that it starts, may use. They hold from right after its start.
+/// Resource limits of a program and of each process that it starts. They apply right after the start.
 ///
-/// Only Linux can limit a process that it has not made itself; elsewhere a program with limits is not started, see
+/// Only Linux can limit a running process. On other systems a program with limits is not started; see
 /// [`Limits::SUPPORTED`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Memory that it writes to, in bytes. More of it is refused by the system.
+    /// Writable memory in bytes. Further allocations fail.
     pub memory: Option<u64>,
-    /// Time on the processor, in whole seconds. Who uses more is ended.
+    /// CPU time in whole seconds. A process that uses more is killed.
     pub cpu_time: Option<Duration>,
-    /// Open files. More are refused by the system.
+    /// Open files. Opening more fails.
     pub files: Option<u64>,
 }
 
 impl Limits {
-    /// Whether this system can hold a program to limits.
+    /// Whether this system supports limits.
     pub const SUPPORTED: bool = cfg!(target_os = "linux");
 
-    /// No limits.
+    /// Creates limits without any restriction.
     pub fn new() -> Self {
         Self::default()
     }
@@ -34,7 +34,7 @@ mod imp {
     use std::io;
 
     impl Limits {
-        /// Holds a running program to them.
+        /// Applies the limits to a running program.
         pub(in crate::process) fn apply(self, program: Pid) -> io::Result<()> {
             let seconds = self.cpu_time.map(|time| time.as_secs().max(1));
             for (resource, limit, grace) in [
@@ -43,7 +43,7 @@ mod imp {
                 (Resource::Nofile, self.files, 0),
             ] {
                 let Some(limit) = limit else { continue };
-                // What this process may not exceed itself cannot be given away either.
+                // A limit cannot exceed the hard limit of this process.
                 let most = getrlimit(resource).maximum.unwrap_or(u64::MAX);
                 let (current, maximum) = (limit.min(most), limit.saturating_add(grace).min(most));
                 prlimit(Some(program), resource, Rlimit { current: Some(current), maximum: Some(maximum) })?;

@@ -1,7 +1,7 @@
-//! Child processes: how a server program is started, watched, explained and ended.
+//! Child processes: starts, watches and stops a server program.
 //!
-//! A [`Command`] says what to run and under which rules, [`Child`] is the running program with everything it
-//! starts, [`ProcessError`] tells why it failed, and [`Backoff`] decides when to try again.
+//! A [`Command`] describes the program, a [`Child`] is the running program with all processes that it starts, a
+//! [`ProcessError`] says why it failed, and a [`Backoff`] decides when to retry.
 
 mod child;
 mod command;

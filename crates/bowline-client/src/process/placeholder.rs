@@ -1,9 +1,9 @@
-//! A process group that the watchdog knows before there is a program in it.
+//! A process group that the watchdog knows before the program joins it.
 //!
-//! The number of a group is that of its first process, which nobody knows before it runs. A program that led its own group
-//! could so be running and on nobody's list when this process is killed. Therefore a shell goes first, which ends by itself
-//! when its input does, and the program joins its group. Once it has, its membership is what keeps the number of the group
-//! from meaning a stranger, and the shell makes way.
+//! The id of a group is that of its first process, which is unknown before it runs. If the program led its own group,
+//! this process could be killed before the watchdog knows the group. So a shell creates the group, and exits by itself
+//! when its input ends. The program joins the group. From then on the program keeps the id of the group from being
+//! reused, and the shell is stopped.
 
 use std::io;
 use std::process::Child;
@@ -12,14 +12,14 @@ use rustix::process::Pid;
 
 use super::watchdog::{self, SHELL};
 
-/// A group with nothing in it but what holds its place.
+/// A group that contains only the shell.
 pub(super) struct PlaceholderGroup {
     holder: Child,
     group: Pid,
 }
 
 impl PlaceholderGroup {
-    /// Makes a group. Fails when there is no shell, or no room for it.
+    /// Creates a group. Fails if there is no shell, or the system lacks resources.
     pub(super) fn new() -> io::Result<Self> {
         watchdog::start();
         let holder = watchdog::spawn(SHELL, &["read -r _"])?;
@@ -33,7 +33,7 @@ impl PlaceholderGroup {
         self.group
     }
 
-    /// The group has come to nothing.
+    /// Removes an unused group.
     pub(super) fn abandon(self) {
         watchdog::remove(self.group);
     }
@@ -41,7 +41,7 @@ impl PlaceholderGroup {
 
 impl Drop for PlaceholderGroup {
     fn drop(&mut self) {
-        // It waits for nothing else, so that it can be reaped at once. One that has ended is as good.
+        // The shell only waits for its input, so it can be reaped immediately after the kill. It may also have exited.
         let _ = self.holder.kill();
         let _ = self.holder.wait();
     }

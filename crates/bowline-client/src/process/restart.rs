@@ -1,20 +1,20 @@
-//! When a lost program is started again, and when to stop trying.
+//! Decides when a lost program is restarted, and when to give up.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Says whether a program that was lost is started again.
+/// Whether a lost program is restarted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Restart {
-    /// A program that ended stays ended.
+    /// The program is not restarted.
     Never,
-    /// A program that ended without being asked to is started again after the delays of this backoff.
+    /// A program that exits unexpectedly is restarted after the delays of this backoff.
     AfterExit(Backoff),
 }
 
 impl Default for Restart {
-    /// Starts again, with the default delays and limits of [`Backoff`].
+    /// Restarts with the default delays and limits of [`Backoff`].
     fn default() -> Self {
         Self::AfterExit(Backoff::new())
     }
@@ -23,19 +23,18 @@ impl Default for Restart {
 /// What to do after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
-    /// Try again once this much time has passed.
+    /// Retry after this time.
     After(Duration),
-    /// Stop trying: too many failures came within the window.
+    /// Give up: too many failures within the window.
     GiveUp,
 }
 
-/// Delays between attempts: exponential with full jitter, and a limit on failures per window of time.
+/// Exponential backoff with full jitter, and a limit on failures per time window.
 ///
-/// This is a plain value without clock or randomness; both are arguments. The upper bound of the delay doubles
-/// with every failure and returns to its start only with [`succeeded`](Self::succeeded), which is to be called
-/// when something useful came back, not when a connection merely opened. Failures are counted against the limit
-/// whether or not a success came between them, so a program that works for a moment and crashes is not started
-/// again forever.
+/// The value has no clock or randomness; both are arguments. The upper bound of the delay doubles with every failure.
+/// [`succeeded`](Self::succeeded) resets it; call that after a useful response, not when a connection merely opened.
+/// Failures count against the limit even with successes in between, so a program that works briefly and crashes is not
+/// restarted forever.
 ///
 /// ```
 /// use bowline_client::{Backoff, Retry};
@@ -53,12 +52,12 @@ pub struct Backoff {
     window: Duration,
     /// The upper bound of the next delay.
     bound: Duration,
-    /// The times of the failures that may still lie in the window, oldest first, at most `limit` of them.
+    /// The times of failures that may be within the window, oldest first, at most `limit`.
     failures: VecDeque<Instant>,
 }
 
 impl Backoff {
-    /// Bounds of 0.5 s growing to 30 s; gives up at the fifth failure within a minute.
+    /// Creates a backoff with bounds from 0.5 s to 30 s that gives up at the fifth failure within a minute.
     pub fn new() -> Self {
         let shortest = Duration::from_millis(500);
         Self {
@@ -71,7 +70,7 @@ impl Backoff {
         }
     }
 
-    /// Sets the upper bound of the first delay and the one that no delay exceeds.
+    /// Sets the upper bound of the first delay, and the maximum delay.
     pub fn delays(mut self, shortest: Duration, longest: Duration) -> Self {
         self.shortest = shortest.min(longest);
         self.longest = longest;
@@ -79,17 +78,17 @@ impl Backoff {
         self
     }
 
-    /// Sets how many failures within which time mean giving up; zero failures count as one.
+    /// Sets the number of failures within a time window after which to give up. Zero counts as one.
     pub fn give_up_after(mut self, failures: usize, window: Duration) -> Self {
         self.limit = failures.max(1);
         self.window = window;
         self
     }
 
-    /// Records a failure at `now` and says what to do; `random` is uniform over all of `u64`.
+    /// Records a failure at `now` and returns what to do. `random` must be uniform over `u64`.
     ///
-    /// The delay lies anywhere between zero and the current bound, so that many clients which lost a server
-    /// together do not come back together.
+    /// The delay is between zero and the current bound, so that many clients that lost a server do not reconnect at the
+    /// same time.
     pub fn failed(&mut self, now: Instant, random: u64) -> Retry {
         while self.failures.front().is_some_and(|then| now.saturating_duration_since(*then) >= self.window) {
             self.failures.pop_front();
@@ -111,7 +110,7 @@ impl Backoff {
         delay
     }
 
-    /// Records that the other side did something useful: the next delay is a short one again.
+    /// Records a useful response: the next delay is short again.
     pub fn succeeded(&mut self) {
         self.bound = self.shortest;
     }
@@ -123,7 +122,7 @@ impl Default for Backoff {
     }
 }
 
-/// Maps `random` evenly to the durations from zero to `bound`.
+/// Maps `random` evenly to durations from zero to `bound`.
 fn share_of(bound: Duration, random: u64) -> Duration {
     let bound = u64::try_from(bound.as_nanos()).unwrap_or(u64::MAX);
     let scaled = ((u128::from(bound) + 1) * u128::from(random)) >> 64;
@@ -136,7 +135,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// The delays in milliseconds, `None` for giving up, of failures at these seconds.
+    /// Returns the delays in milliseconds after failures at these seconds; `None` means giving up.
     fn delays(backoff: &mut Backoff, start: Instant, random: u64, seconds: &[u32]) -> Vec<Option<u128>> {
         let retry = |second: &u32| match backoff.failed(start + SECOND * *second, random) {
             Retry::After(delay) => Some(delay.as_millis()),

@@ -1,4 +1,4 @@
-//! What a program writes to standard error: always read, the last of it kept, never a reason to wait.
+//! Reads the standard error of a program and keeps the end of it. Never delays the program.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,34 +10,34 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// How many bytes of standard error are kept.
+/// The number of bytes that are kept.
 const KEPT_BYTES: usize = 64 * 1024;
-/// The length in bytes at which a line is cut.
+/// The maximum length of a line; the rest is cut off.
 const LINE_BYTES: usize = 8 * 1024;
-/// How much is read at once.
+/// The number of bytes per read.
 const READ_BYTES: usize = 16 * 1024;
-/// How many reads may wait for a slow callback before lines are left out.
+/// The number of reads that may wait for a slow callback before lines are dropped.
 const WAITING_READS: usize = 32;
 
-/// Where a program's standard error goes.
+/// Where the standard error of a program goes.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum StderrMode {
-    /// The last 64 KiB are kept and offered by [`Child::stderr_tail`](crate::Child::stderr_tail).
+    /// The last 64 KiB are kept, see [`Child::stderr_tail`](crate::Child::stderr_tail).
     #[default]
     Keep,
-    /// The program shares standard error with this process; nothing is kept.
+    /// The program shares the standard error of this process, and nothing is kept.
     Inherit,
-    /// As [`Keep`](Self::Keep), and every line is passed to this function; see [`callback`](Self::callback).
+    /// Like [`Keep`](Self::Keep), and every line is passed to this function; see [`callback`](Self::callback).
     Callback(Arc<dyn Fn(&str) + Send + Sync>),
 }
 
 impl StderrMode {
-    /// Keeps the last lines and passes each line to `callback`.
+    /// Keeps the end and passes each line to `callback`.
     ///
-    /// The callback runs on a thread of its own and may block. It never delays the program: when it cannot keep
-    /// up, lines are left out, and it receives one line in brackets that says how many. Lines longer than 8 KiB
-    /// are cut. If it panics, it is not called again.
+    /// The callback runs on its own thread and may block. It never delays the program: if it is too slow, lines are
+    /// dropped, and it receives one line in brackets with their number. Lines longer than 8 KiB are cut. If it panics,
+    /// it is not called again.
     pub fn callback(callback: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self::Callback(Arc::new(callback))
     }
@@ -53,21 +53,21 @@ impl fmt::Debug for StderrMode {
     }
 }
 
-/// The last lines of a program's standard error; clones show the same lines, also after the program has ended.
+/// The last lines of a program's standard error. Clones share the lines, also after the program has exited.
 #[derive(Clone, Default)]
 pub struct Stderr {
     ring: Arc<Mutex<Ring>>,
 }
 
 impl Stderr {
-    /// Returns the last 64 KiB at most, from the start of a line, including a line that has not ended yet.
+    /// Returns at most the last 64 KiB, from the start of a line, including an unfinished line.
     ///
-    /// Bytes that are not UTF-8 are replaced. Control characters are as the program wrote them.
+    /// Invalid UTF-8 is replaced. Control characters are not escaped.
     pub fn tail(&self) -> String {
         self.lock().text()
     }
 
-    /// Returns the same as [`tail`](Self::tail), line by line.
+    /// Returns the lines of [`tail`](Self::tail).
     pub fn lines(&self) -> Vec<String> {
         self.tail().lines().map(str::to_owned).collect()
     }
@@ -83,7 +83,7 @@ impl fmt::Debug for Stderr {
     }
 }
 
-/// Complete lines, each valid UTF-8 and ended by a line feed, and the beginning of the next one.
+/// Complete lines of valid UTF-8, each with a line feed, and the start of the next line.
 #[derive(Default)]
 struct Ring {
     kept: VecDeque<u8>,
@@ -102,7 +102,7 @@ impl Ring {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Takes in what was read and passes each line that ended to `ended`.
+    /// Adds read bytes, and passes each complete line to `ended`.
     fn push(&mut self, mut bytes: &[u8], mut ended: impl FnMut(&str)) {
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             let (line, rest) = bytes.split_at(end);
@@ -120,14 +120,14 @@ impl Ring {
         self.partial.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    /// Moves the unfinished line to the finished ones.
+    /// Completes the unfinished line.
     fn end_line(&mut self) -> String {
         let mut line = String::from_utf8_lossy(&self.partial).into_owned();
         self.partial.clear();
         if line.ends_with('\r') {
             line.pop();
         }
-        // Replacing bytes that are not UTF-8 makes text longer.
+        // Replacing invalid UTF-8 makes the text longer.
         let is_cut = std::mem::take(&mut self.is_overlong) || line.len() > LINE_BYTES;
         if is_cut {
             let end = (0..=LINE_BYTES.min(line.len())).rev().find(|end| line.is_char_boundary(*end));
@@ -141,7 +141,7 @@ impl Ring {
         line
     }
 
-    /// Forgets whole lines from the front until the limit is kept.
+    /// Removes lines from the front until the limit is met.
     fn evict(&mut self) {
         let excess = self.len().saturating_sub(KEPT_BYTES);
         if excess == 0 {
@@ -153,24 +153,24 @@ impl Ring {
     }
 }
 
-/// The lines of one read, on their way to the callback.
+/// The lines of one read, for the callback.
 struct Batch {
-    /// How many lines before these were left out.
+    /// The number of lines dropped before these.
     skipped: usize,
-    /// The lines, each ended by a line feed.
+    /// The lines, each with a line feed.
     text: String,
 }
 
-/// The reading of standard error; dropping it ends the task that reads.
+/// The task that reads standard error. Dropping it aborts the task.
 pub(super) struct Drain {
     stderr: Stderr,
     reader: Option<JoinHandle<()>>,
-    /// Ends when the last line was passed to the callback.
+    /// Completes when the last line was passed to the callback.
     passed_on: Option<oneshot::Receiver<()>>,
 }
 
 impl Drain {
-    /// Starts reading `pipe`, or nothing if the program has no standard error of its own.
+    /// Starts reading `pipe`, if there is one.
     pub(super) fn start<P>(pipe: Option<P>, mode: &StderrMode) -> Self
     where
         P: AsyncRead + Unpin + Send + 'static,
@@ -192,27 +192,27 @@ impl Drain {
         &self.stderr
     }
 
-    /// Waits, not longer than `limit`, until everything was read and passed on.
+    /// Waits until everything was read and passed on, at most for `limit`.
     ///
-    /// It takes longer if a process outside the group holds the pipe open.
+    /// The limit is reached if a process outside the group holds the pipe open.
     pub(super) async fn settle(&mut self, limit: Duration) {
         let all = async {
-            // A reader that panicked has ended as well; the ring keeps what it had.
+            // A reader that panicked has ended as well; its lines are kept.
             if let Some(reader) = &mut self.reader {
                 let _ = reader.await;
                 self.reader = None;
             }
-            // Nothing is ever sent; the sender is dropped at the end of the thread.
+            // Nothing is sent; the sender is dropped at the end of the thread.
             if let Some(passed_on) = &mut self.passed_on {
                 let _ = passed_on.await;
                 self.passed_on = None;
             }
         };
-        // Running out of time is an expected end.
+        // A timeout is expected here.
         let _ = tokio::time::timeout(limit, all).await;
     }
 
-    /// Ends the reading, whether or not all was read. The thread of the callback ends after what it has.
+    /// Stops reading, even if there is more. The thread of the callback ends after its queued lines.
     pub(super) fn stop(&mut self) {
         if let Some(reader) = self.reader.take() {
             reader.abort();
@@ -235,7 +235,7 @@ impl fmt::Debug for Drain {
 async fn read_all(mut pipe: impl AsyncRead + Unpin, stderr: Stderr, batches: Option<mpsc::Sender<Batch>>) {
     let mut buffer = vec![0; READ_BYTES];
     let mut relay = Relay { batches, skipped: 0 };
-    // A pipe that fails has nothing more to read, as one that ended.
+    // A pipe that fails counts as ended.
     while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
         let mut text = String::new();
         let is_relayed = relay.batches.is_some();
@@ -254,14 +254,14 @@ async fn read_all(mut pipe: impl AsyncRead + Unpin, stderr: Stderr, batches: Opt
     relay.finish(last).await;
 }
 
-/// The reader's end of the way to the callback.
+/// The reader's end of the channel to the callback.
 struct Relay {
     batches: Option<mpsc::Sender<Batch>>,
     skipped: usize,
 }
 
 impl Relay {
-    /// Passes lines on if there is room; otherwise counts them as skipped.
+    /// Passes on lines if there is space; otherwise counts them as dropped.
     fn offer(&mut self, text: String) {
         let Some(batches) = &self.batches else { return };
         if text.is_empty() {
@@ -277,17 +277,17 @@ impl Relay {
         }
     }
 
-    /// Passes on what is left. The program is gone, so waiting for the callback delays nobody.
+    /// Passes on the remaining lines. The program has exited, so waiting delays nobody.
     async fn finish(self, text: String) {
         let Some(batches) = self.batches else { return };
-        // The only failure is a callback that panicked.
+        // The only possible failure is a callback that panicked.
         let _ = batches.send(Batch { skipped: self.skipped, text }).await;
     }
 }
 
-/// Starts the thread that calls the callback; it ends when the reader has.
+/// Starts the thread of the callback. It ends after the reader.
 ///
-/// A task would not do: one that blocks can hold up others of its worker, among them the reader.
+/// A task is not sufficient: if it blocks, it delays other tasks of its worker, such as the reader.
 fn pass_on(
     mut batches: mpsc::Receiver<Batch>,
     callback: Arc<dyn Fn(&str) + Send + Sync>,

@@ -1,8 +1,8 @@
-//! Who ends the children when this process is killed and can end nothing itself.
+//! Kills the child processes if this process is killed.
 //!
-//! No handler runs on SIGKILL, and the system offers no portable way to tie a process group to its parent. So
-//! one small shell per process waits at the other end of a pipe and knows the groups that are alive. The pipe
-//! ends with this process, however it ends, and then the shell kills what is still listed.
+//! No handler runs on SIGKILL, and there is no portable way to tie a process group to its parent. So one shell per
+//! process reads from a pipe and keeps a list of the running groups. When this process ends for any reason, the pipe is
+//! closed, and the shell kills the listed groups.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -14,13 +14,13 @@ use rustix::process::Pid;
 
 pub(super) const SHELL: &str = "/bin/sh";
 
-/// The name under which the watchdog appears in a list of processes.
+/// The name of the watchdog in the process list.
 const NAME: &str = "bowline-watchdog";
 
-// The signals a terminal or a supervisor sends to end this process are ignored, since the watchdog has to outlive
-// it. `read` returns false at the end of the pipe. Everything used is built into the shell, so that it works
-// without PATH. The first form of `kill` is the one of POSIX; dash refuses `-KILL --`, and older shells know only
-// the second form. A group that is already gone makes both fail, which is as good.
+// The shell ignores the signals that a terminal or supervisor sends to stop this process, because the watchdog must
+// outlive it. `read` fails at the end of the pipe. Only shell builtins are used, so that it works without PATH. The
+// first form of `kill` is that of POSIX; dash rejects `-KILL --`, and older shells know only the second form. If a
+// group is already gone, both fail, which is fine.
 const SCRIPT: &str = r#"
 trap '' HUP INT QUIT TERM
 groups=
@@ -43,17 +43,17 @@ done
 
 static WATCHDOG: Mutex<Watchdog> = Mutex::new(Watchdog::new(SHELL));
 
-/// Starts the watchdog unless it runs.
+/// Starts the watchdog, unless it already runs.
 pub(super) fn start() {
     lock().start();
 }
 
-/// Has a group killed when this process ends.
+/// Adds a group to kill when this process ends.
 pub(super) fn add(group: Pid) {
     lock().add(group.as_raw_nonzero().get());
 }
 
-/// Forgets a group. This comes before the last of it is reaped, while the number cannot belong to anyone else.
+/// Removes a group. Must be called before the last process of it is reaped, while its id cannot be reused.
 pub(super) fn remove(group: Pid) {
     lock().remove(group.as_raw_nonzero().get());
 }
@@ -79,21 +79,21 @@ impl Watchdog {
         Self { shell, state: State::Idle, groups: BTreeSet::new() }
     }
 
-    /// Starts the shell if there is none, and tells it all groups.
+    /// Starts the shell if there is none, and sends it all groups.
     fn start(&mut self) {
         if !matches!(self.state, State::Idle) {
             return;
         }
         match spawn(self.shell, &[SCRIPT, NAME]) {
             Ok(mut child) => {
-                // A shell that does not listen is noticed, and replaced, when there is more to tell.
+                // If the write fails, the shell is replaced at the next change.
                 let _ = self.groups.iter().try_for_each(|group| write(&mut child, &format!("add {group}\n")));
                 self.state = State::Running(child);
             }
             Err(error) => {
                 let shell = self.shell;
                 tracing::warn!(%error, "{shell} not started: child processes may survive if this process is killed");
-                // What is missing stays missing, but a lack of processes or memory passes.
+                // A missing shell stays missing, but a lack of processes or memory is temporary.
                 if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) {
                     self.state = State::Unavailable;
                 }
@@ -116,7 +116,7 @@ impl Watchdog {
         if let State::Running(child) = &mut self.state {
             let Err(error) = write(child, line) else { return };
             tracing::warn!(%error, "the watchdog for child processes exited; restarting it");
-            // It is dead, or deaf and then ended here; either way it can be reaped without waiting.
+            // It has exited, or does not read and is killed here; it can be reaped without waiting.
             let _ = child.kill();
             let _ = child.wait();
             self.state = State::Idle;
@@ -125,8 +125,8 @@ impl Watchdog {
     }
 }
 
-/// The shell gets a group of its own, so that a signal to the group of this process does not reach it, and no
-/// descriptor but its end of the pipe: those of the standard library are closed in new programs.
+/// Starts the shell in its own group, so that a signal to the group of this process does not reach it. It inherits no
+/// descriptor except its end of the pipe, because those of the standard library are close-on-exec.
 pub(super) fn spawn(shell: &str, words: &[&str]) -> io::Result<Child> {
     Command::new(shell)
         .arg("-c")
@@ -160,7 +160,7 @@ mod tests {
         }
     }
 
-    /// A process in a group of its own that ends with the test at the latest.
+    /// A process in its own group that ends with the test at the latest.
     struct Sleeper(Child);
 
     impl Sleeper {
@@ -189,7 +189,7 @@ mod tests {
         child
     }
 
-    /// Ends the pipe, as the end of this process does, and waits for the shell.
+    /// Closes the pipe, like the end of this process, and waits for the shell.
     fn end(mut watchdog: Watchdog) {
         let child = running(&mut watchdog);
         drop(child.stdin.take());

@@ -1,4 +1,4 @@
-//! A stream of changes: a subscription of its own in the modern era, a view of what is told anyway in the legacy ones.
+//! A stream of changes: its own subscription in the modern revision, a view of all notifications in legacy ones.
 
 use super::{End, Route, Target, View};
 use crate::{
@@ -21,31 +21,31 @@ use std::{
     task::{Context, Poll},
 };
 
-/// A stream of changes, made by [`Client::listen`](crate::Client::listen).
+/// A stream of changes, from [`Client::listen`](crate::Client::listen).
 ///
-/// A change that happens again before it was looked at is told once. When the connection is lost and comes back, all
-/// that was asked for counts as changed. The stream ends when the server ends it or the connection is gone for good;
-/// [`error`](Self::error) says why. Dropping it ends the subscription.
+/// A change that repeats before it was read is reported once. After a reconnect, everything in the filter is reported
+/// as changed. The stream ends if the server ends it or the connection is lost for good; [`error`](Self::error) returns
+/// the reason. Dropping it ends the subscription.
 pub struct Listen {
     core: Arc<Core>,
     view: Arc<View>,
     granted: SubscriptionFilter,
-    /// The resources a legacy server was asked to watch.
+    /// The resources that a legacy server was asked to watch.
     uris: Vec<String>,
 }
 
 impl Listen {
-    /// The part of the filter that the server honors.
+    /// Returns the part of the filter that the server granted.
     pub fn granted(&self) -> &SubscriptionFilter {
         &self.granted
     }
 
-    /// Waits for the next change; `None` at the end.
+    /// Returns the next change, or `None` at the end.
     pub async fn next(&mut self) -> Option<Change> {
         poll_fn(|context| self.view.poll(context)).await
     }
 
-    /// Why the stream ended, when it did not end in order.
+    /// Returns the error that ended the stream, if there is one.
     pub fn error(&self) -> Option<Error> {
         match &lock(&self.view.queue).ended {
             Some(End::Failed(error)) => Some(error.clone()),
@@ -81,7 +81,7 @@ impl fmt::Debug for Listen {
     }
 }
 
-/// Starts to listen.
+/// Opens the stream.
 pub(crate) async fn start(core: &Arc<Core>, filter: SubscriptionFilter) -> Result<Listen> {
     let connection = core.connection().await?;
     let view = Arc::new(View::new(filter));
@@ -99,7 +99,7 @@ pub(crate) async fn start(core: &Arc<Core>, filter: SubscriptionFilter) -> Resul
     listen.granted = told_anyway(&view.filter, &negotiated.capabilities);
     core.shared.views.add(view);
     for uri in listen.granted.resource_subscriptions.clone().unwrap_or_default() {
-        // Counted before the request: when it fails, dropping `listen` takes it back.
+        // Counted before the request; if that fails, dropping `listen` reverts it.
         let first = acquire(&core.shared, &uri);
         listen.uris.push(uri.clone());
         if first {
@@ -109,7 +109,7 @@ pub(crate) async fn start(core: &Arc<Core>, filter: SubscriptionFilter) -> Resul
     Ok(listen)
 }
 
-/// What a legacy server tells of a filter.
+/// Returns the part of a filter that a legacy server reports anyway.
 fn told_anyway(filter: &SubscriptionFilter, capabilities: &ServerCapabilities) -> SubscriptionFilter {
     let when =
         |wanted: Option<bool>, capability| wanted.filter(|wanted| *wanted && capabilities.has(capability));
@@ -125,7 +125,7 @@ fn told_anyway(filter: &SubscriptionFilter, capabilities: &ServerCapabilities) -
     }
 }
 
-/// Counts one more listener of a resource. True for the first.
+/// Adds a listener of a resource. Returns `true` for the first.
 pub(super) fn acquire(shared: &Shared, uri: &str) -> bool {
     let mut subscribed = lock(&shared.views.subscribed);
     let count = subscribed.entry(uri.to_owned()).or_default();
@@ -133,7 +133,7 @@ pub(super) fn acquire(shared: &Shared, uri: &str) -> bool {
     *count == 1
 }
 
-/// Counts one listener less. True for the last.
+/// Removes a listener of a resource. Returns `true` for the last.
 pub(super) fn release(shared: &Shared, uri: &str) -> bool {
     let mut subscribed = lock(&shared.views.subscribed);
     let Some(count) = subscribed.get_mut(uri) else { return false };
@@ -145,7 +145,7 @@ pub(super) fn release(shared: &Shared, uri: &str) -> bool {
     true
 }
 
-/// Opens a subscription of the modern era. The lease goes to `view`, or to the caller.
+/// Opens a subscription of the modern revision. The lease is stored in `view`, or returned.
 pub(super) async fn open(
     connection: &Arc<Connection>,
     target: Target,
@@ -174,20 +174,20 @@ pub(super) async fn open(
     }
 }
 
-/// Who listened before a connection was opened. Only for these it is asked again; whoever comes later asks by itself.
+/// The listeners before a connection was opened. Only these are resubscribed; later ones subscribe by themselves.
 pub(crate) struct Earlier {
     views: Vec<Arc<View>>,
     uris: Vec<String>,
 }
 
 impl Earlier {
-    /// Those who listen now.
+    /// Returns the current listeners.
     pub(crate) fn of(shared: &Shared) -> Self {
         Self { views: shared.views.all(), uris: lock(&shared.views.subscribed).keys().cloned().collect() }
     }
 }
 
-/// Asks for everything again after the connection was lost.
+/// Subscribes again after a reconnect.
 pub(crate) async fn reopen(core: &Arc<Core>, connection: &Arc<Connection>, earlier: Earlier) {
     let shared = &core.shared;
     if connection.is_modern() {

@@ -1,4 +1,4 @@
-//! The one subscription that the client itself keeps open with a modern server.
+//! The shared subscription of a client with a modern server.
 
 use super::{
     Target,
@@ -13,7 +13,7 @@ use crate::{
 use bowline_types::{Capability, SubscriptionFilter};
 use std::{collections::BTreeSet, sync::Arc};
 
-/// What is subscribed to one by one, and the subscription that holds it all.
+/// The subscribed resources, and the subscription for all of them.
 #[derive(Debug, Default)]
 pub(crate) struct Managed {
     uris: BTreeSet<String>,
@@ -21,7 +21,7 @@ pub(crate) struct Managed {
 }
 
 impl Managed {
-    /// Opens the subscription anew with what is wanted now, then ends the one before, so that nothing is missed.
+    /// Opens a new subscription with the current filter, then ends the previous one, so that nothing is missed.
     async fn renew(&mut self, shared: &Shared, connection: &Arc<Connection>) -> Result<SubscriptionFilter> {
         let filter = self.filter(shared, connection);
         if filter.is_empty() {
@@ -50,7 +50,7 @@ impl Managed {
 
     /// Opens the subscription on a new connection.
     ///
-    /// False when it could not be opened, but may be later.
+    /// Returns `false` if it failed but may succeed later.
     pub(crate) async fn reopen(&mut self, shared: &Shared, connection: &Arc<Connection>) -> bool {
         self.lease = None;
         let Err(error) = self.renew(shared, connection).await else { return true };
@@ -60,7 +60,7 @@ impl Managed {
 }
 
 impl Core {
-    /// Asks to be told when a resource changes.
+    /// Subscribes to changes of a resource.
     pub(crate) async fn subscribe(&self, uri: &str) -> Result<()> {
         let connection =
             self.connection_with(Capability::ResourcesSubscribe, "subscriptions to resources").await?;
@@ -89,7 +89,7 @@ impl Core {
         Err(refused)
     }
 
-    /// Takes that back.
+    /// Ends the subscription to a resource.
     pub(crate) async fn unsubscribe(&self, uri: &str) -> Result<()> {
         let connection =
             self.connection_with(Capability::ResourcesSubscribe, "subscriptions to resources").await?;

@@ -1,4 +1,4 @@
-//! Who wants to hear of which changes: streams of them, and how a subscription of the modern era is routed.
+//! The listeners of changes, and the routes of modern subscriptions.
 
 mod listen;
 mod managed;
@@ -19,20 +19,20 @@ use std::{
 };
 use tokio::sync::{Mutex as AsyncMutex, Notify, oneshot};
 
-/// How many changes may wait to be looked at; further ones are dropped, for the reader is not there.
+/// The maximum number of unread changes; further ones are dropped.
 const MAX_WAITING: usize = 1000;
 
-/// Everyone who listens, and what the legacy eras were asked to tell.
+/// All listeners, and the subscriptions with legacy servers.
 #[derive(Debug, Default)]
 pub(crate) struct Views {
     all: Mutex<Vec<Arc<View>>>,
-    /// How many want to hear of a resource from a legacy server.
+    /// The number of listeners per resource of a legacy server.
     pub(crate) subscribed: Mutex<BTreeMap<String, usize>>,
-    /// The one subscription that `subscribe` and the handler of notifications share in the modern era.
+    /// The subscription that `subscribe` and the notification handler share in the modern revision.
     pub(crate) managed: AsyncMutex<Managed>,
-    /// The subscriptions that broke off while the connection as such goes on.
+    /// Subscriptions that were lost while the connection is still open.
     lost: Mutex<Lost>,
-    /// Wakes whoever mends those.
+    /// Wakes the task that reopens them.
     broke: Notify,
 }
 
@@ -55,7 +55,7 @@ impl Views {
         lock(&self.all).clone()
     }
 
-    /// A subscription broke off.
+    /// Records a lost subscription.
     fn lose(&self, target: &Target) {
         let mut lost = lock(&self.lost);
         match target {
@@ -66,21 +66,21 @@ impl Views {
         self.broke.notify_one();
     }
 
-    /// A legacy server told of a change.
+    /// Passes on a change that a legacy server reported.
     pub(crate) fn hear(&self, change: &Change) {
         for view in self.all() {
             view.hear(change);
         }
     }
 
-    /// Changes may have been missed.
+    /// Reports everything as changed, because notifications may have been missed.
     pub(crate) fn hear_everything(&self) {
         for view in self.all() {
             view.hear_everything();
         }
     }
 
-    /// Nothing will come any more.
+    /// Ends all listeners.
     pub(crate) fn end(&self, reason: &Error) {
         for view in self.all() {
             view.end(Some(reason.clone()));
@@ -88,12 +88,12 @@ impl Views {
     }
 }
 
-/// What one listener wants, and what it has not looked at yet.
+/// The filter of one listener, and its unread changes.
 #[derive(Debug)]
 pub(crate) struct View {
     filter: SubscriptionFilter,
     queue: Mutex<Queue>,
-    /// Keeps the subscription of the modern era open.
+    /// Keeps a modern subscription open.
     lease: Mutex<Option<InFlight>>,
 }
 
@@ -116,7 +116,7 @@ impl View {
         Self { filter, queue: Mutex::default(), lease: Mutex::default() }
     }
 
-    /// Notes a change, unless it is noted already and not looked at.
+    /// Adds a change, unless it is already unread.
     fn hear(&self, change: &Change) {
         if !covers(&self.filter, change) {
             return;
@@ -137,7 +137,7 @@ impl View {
         }
     }
 
-    /// The connection was lost and is back: anything may have changed meanwhile.
+    /// Reports everything in the filter as changed, after a reconnect.
     fn hear_everything(&self) {
         let lists = [Change::Tools, Change::Prompts, Change::Resources];
         let uris = self.filter.resource_subscriptions.iter().flatten().cloned().map(Change::Resource);
@@ -179,7 +179,7 @@ fn covers(filter: &SubscriptionFilter, change: &Change) -> bool {
     }
 }
 
-/// Where the messages of one subscription go.
+/// The destination of the messages of one subscription.
 #[derive(Debug)]
 pub(crate) struct Route {
     to: Target,
@@ -188,9 +188,9 @@ pub(crate) struct Route {
 
 #[derive(Debug)]
 enum Target {
-    /// To one listener.
+    /// A single listener.
     View(Arc<View>),
-    /// To the handler of notifications, when they fit the filter.
+    /// The notification handler, for changes that match the filter.
     Handler(SubscriptionFilter),
 }
 
@@ -200,14 +200,14 @@ impl Route {
         (Arc::new(Self { to, granted: Mutex::new(Some(sender)) }), receiver)
     }
 
-    /// The server says what it will tell. False when it had said so before.
+    /// Records what the server granted. Returns `false` if it was already recorded.
     pub(crate) fn grant(&self, granted: SubscriptionFilter) -> bool {
         let sender = lock(&self.granted).take();
-        // Whoever asked may have gone meanwhile.
+        // The caller may be gone.
         sender.map(|sender| drop(sender.send(Ok(granted)))).is_some()
     }
 
-    /// A change came in. True when the handler of notifications is to hear of it.
+    /// Handles a change. Returns `true` if the notification handler should be called.
     pub(crate) fn hear(&self, change: &Change) -> bool {
         match &self.to {
             Target::View(view) => {
@@ -218,7 +218,7 @@ impl Route {
         }
     }
 
-    /// The server ended the subscription, in order or with an error.
+    /// Ends the subscription, with or without an error.
     pub(crate) fn settle(&self, result: Result<()>) {
         if let Some(sender) = lock(&self.granted).take() {
             let early = || Error::malformed("`subscriptions/listen`", "it ended before it was acknowledged");
@@ -230,7 +230,7 @@ impl Route {
         }
     }
 
-    /// The stream broke off. What was granted is asked for again.
+    /// Handles a lost stream. The granted part is subscribed again.
     pub(crate) fn lose(&self, reason: &Error, views: &Views) {
         match lock(&self.granted).take() {
             Some(sender) => drop(sender.send(Err(reason.clone()))),
@@ -238,7 +238,7 @@ impl Route {
         }
     }
 
-    /// The connection is gone. What was granted is asked for again on the next one.
+    /// Handles a lost connection. The granted part is subscribed again on the next one.
     pub(crate) fn interrupt(&self, reason: &Error) {
         if let Some(sender) = lock(&self.granted).take() {
             drop(sender.send(Err(reason.clone())));

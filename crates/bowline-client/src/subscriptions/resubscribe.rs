@@ -1,4 +1,4 @@
-//! Subscriptions that broke off while the connection as such goes on: each is asked for again.
+//! Reopens subscriptions that were lost while the connection is still open.
 
 use super::{Target, View, listen::open};
 use crate::{
@@ -10,10 +10,10 @@ use crate::{
 use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
 
-/// A subscription that lasted this long is worth a quick return.
+/// A subscription that lasted this long is reopened without a delay.
 const STEADY: Duration = Duration::from_secs(30);
 
-/// Opens again what breaks off, for as long as the connection lasts. Waits longer each time that does not last.
+/// Reopens lost subscriptions as long as the connection is open. The delay grows with each one that does not last.
 pub(crate) async fn resubscribe(core: &Core, connection: &Arc<Connection>) {
     let views = &core.shared.views;
     let mut backoff = Backoff::new().give_up_after(usize::MAX, STEADY);
@@ -35,7 +35,7 @@ pub(crate) async fn resubscribe(core: &Core, connection: &Arc<Connection>) {
 async fn mend_once(core: &Core, connection: &Arc<Connection>) {
     let (shared, views) = (&core.shared, &core.shared.views);
     let lost = std::mem::take(&mut *lock(&views.lost));
-    // Whatever changed meanwhile was not told.
+    // Changes in the meantime were not reported.
     shared.cache.forget(|_| true);
     for view in lost.views {
         mend_view(core, connection, &view).await;
@@ -47,7 +47,7 @@ async fn mend_once(core: &Core, connection: &Arc<Connection>) {
 
 async fn mend_view(core: &Core, connection: &Arc<Connection>, view: &Arc<View>) {
     let views = &core.shared.views;
-    // Whoever listened may have gone.
+    // The listener may be gone.
     if !views.all().iter().any(|known| Arc::ptr_eq(known, view)) {
         return;
     }

@@ -1,16 +1,16 @@
-//! JSON Schemas of a server, which nobody has checked before: compiled within bounds, and held against values.
+//! Compiles untrusted JSON Schemas within limits, and validates values.
 
 use bowline_types::RawJson;
 use jsonschema::{Draft, PatternOptions};
 use serde_json::Value;
 
-/// The longest schema that is compiled.
+/// The maximum size of a schema.
 const MAX_SCHEMA: usize = 256 * 1024;
-/// How many parts one may hold, and how deep they nest.
+/// The maximum number of subschemas, and their nesting.
 const MAX_PARTS: usize = 10_000;
 const MAX_DEPTH: usize = 64;
 
-/// A schema ready to be held against values.
+/// A compiled schema.
 #[derive(Debug)]
 pub(super) struct Validator(jsonschema::Validator);
 
@@ -24,7 +24,7 @@ impl Validator {
         measure(&schema, MAX_DEPTH, &mut budget)?;
         jsonschema::options()
             .with_draft(dialect(&schema)?)
-            // Linear in the length of the value, whatever the pattern.
+            // Linear in the length of the value, for any pattern.
             .with_pattern_options(PatternOptions::regex())
             .with_retriever(Unreachable)
             .build(&schema)
@@ -32,7 +32,7 @@ impl Validator {
             .map_err(|error| error.to_string())
     }
 
-    /// Holds a value against the schema. The reason names the place.
+    /// Validates a value. The error names the path.
     pub(super) fn check(&self, value: &RawJson) -> Result<(), String> {
         let value = value.to_value().map_err(|error| error.to_string())?;
         let Some(error) = self.0.iter_errors(&value).next() else { return Ok(()) };
@@ -41,7 +41,7 @@ impl Validator {
     }
 }
 
-/// 2020-12 unless the schema says otherwise.
+/// Returns the dialect: 2020-12, unless the schema names another.
 fn dialect(schema: &Value) -> Result<Draft, String> {
     let named = schema.get("$schema").and_then(Value::as_str);
     match named.map(|dialect| dialect.trim_end_matches('#')) {
@@ -56,7 +56,7 @@ fn dialect(schema: &Value) -> Result<Draft, String> {
     }
 }
 
-/// References to other documents are not followed.
+/// Does not follow references to other documents.
 struct Unreachable;
 
 impl jsonschema::Retrieve for Unreachable {

@@ -6,14 +6,14 @@ use bowline_proto::service::BoxFuture;
 use bowline_server::{Server, ServerHandle};
 use tokio::io::duplex;
 
-/// Reaches a server in this process. Each connection is a pair of byte streams in memory, so it speaks the same protocol
-/// as any other.
+/// Connects to a server in this process. Each connection is a pair of byte streams in memory, so it uses the same
+/// protocol as any other.
 impl Connect for ServerHandle {
     fn connect(&self, inbox: Inbox) -> BoxFuture<'_, Result<Box<dyn Transport>>> {
         let (to_server, read) = duplex(BUFFER);
         let (write, from_server) = duplex(BUFFER);
         let server = self.clone();
-        // It ends with the streams, whose other ends the client holds.
+        // The task ends with the streams, whose other ends the client holds.
         tokio::spawn(async move {
             if let Err(error) = server.serve(read, write).await {
                 tracing::debug!(%error, "a server in this process ended");

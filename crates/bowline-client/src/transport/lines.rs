@@ -19,10 +19,10 @@ use tokio::{
     time::timeout,
 };
 
-/// How long what is still to be written may take when the connection is closed.
+/// The time to write pending data when the connection is closed.
 const FLUSH: Duration = Duration::from_secs(1);
 
-/// The program behind the streams, where there is one.
+/// The program behind the streams, if there is one.
 pub(super) type Program = Option<Arc<AsyncMutex<Child>>>;
 
 /// A connection over lines.
@@ -47,7 +47,7 @@ impl Lines {
         Self { outbox, reader, writer: Mutex::new(Some(writer)), program, stderr: None }
     }
 
-    /// Tells what the program wrote to standard error if the connection cannot be opened.
+    /// Sets the standard error of the program, for the error if the connection cannot be opened.
     pub(super) fn with_stderr(mut self, stderr: Stderr) -> Self {
         self.stderr = Some(stderr);
         self
@@ -98,11 +98,11 @@ async fn write_out(
             return;
         }
     }
-    // The other side sees the end either way.
+    // The other side sees the end in any case.
     let _: io::Result<()> = write.shutdown().await;
 }
 
-/// A program's end tells more than the end of its output.
+/// Returns the error of the program if it has exited, because it says more than the end of its output.
 async fn explain(program: &Program, reason: Error) -> Error {
     match program {
         Some(child) => child.lock().await.failure().await.into(),

@@ -1,16 +1,16 @@
-//! A client and a server in one process, with the bytes of the wire between them.
+//! Connects a client and a server in one process over byte streams.
 
 use super::{Connect, Inbox, Stream, Transport};
 use crate::Result;
 use bowline_proto::service::BoxFuture;
 use tokio::io::{DuplexStream, duplex};
 
-/// How many bytes one side may be ahead of the other.
+/// The buffer size per direction.
 pub(super) const BUFFER: usize = 64 * 1024;
 
-/// A pair of connected ends: one for a client, one for a server.
+/// Returns a pair of connected ends: one for a client, one for a server.
 ///
-/// The same bytes pass between them as over a pipe. Dropping a half of one end is the end of input at the other.
+/// They exchange the same bytes as over a pipe. Dropping one half of an end closes the input of the other end.
 pub fn memory() -> (ClientEnd, ServerEnd) {
     let (to_server, read) = duplex(BUFFER);
     let (write, from_server) = duplex(BUFFER);
@@ -30,8 +30,8 @@ impl Connect for ClientEnd {
 /// The server's end of a pair in memory: two byte streams.
 #[derive(Debug)]
 pub struct ServerEnd {
-    /// What the client sends.
+    /// Data from the client.
     pub read: DuplexStream,
-    /// What the client receives.
+    /// Data to the client.
     pub write: DuplexStream,
 }

@@ -1,8 +1,8 @@
-//! Between the client and the wire: what a transport has to do, and what it is given.
+//! The interface between the client and its transports.
 //!
-//! A [`Connect`] opens connections to one server. Each gives a [`Transport`], which takes frames out, and is given an
-//! [`Inbox`], which takes frames in. Neither knows what the frames mean; [`Outgoing`] says as much as a transport may
-//! need to route them.
+//! A [`Connect`] opens connections to one server. Each connection has a [`Transport`], which sends frames, and an
+//! [`Inbox`], which receives them. Neither interprets frames; [`Outgoing`] contains what a transport needs to route
+//! them.
 
 #[cfg(feature = "in-process")]
 mod in_process;
@@ -24,29 +24,29 @@ use std::{
     sync::{Arc, Weak},
 };
 
-/// A way to reach one server, as often as need be.
+/// Opens connections to one server.
 pub trait Connect: Send + Sync + 'static {
-    /// Opens a connection whose incoming frames go to `inbox`.
+    /// Opens a connection. Received frames go to `inbox`.
     fn connect(&self, inbox: Inbox) -> BoxFuture<'_, Result<Box<dyn Transport>>>;
 
-    /// Whether a lost connection is opened again. By default it is not.
+    /// Returns whether a lost connection is reopened. Default: it is not.
     fn restart(&self) -> Restart {
         Restart::Never
     }
 
-    /// The era of the server, where it is known from elsewhere. By default it is not.
+    /// Returns the era of the server, if it is known. Default: it is not.
     fn known_era(&self) -> Option<Era> {
         None
     }
 }
 
-/// What [`Client::connect`](crate::Client::connect) takes: a way to reach a server, or, with the feature `in-process`, a
+/// The argument of [`Client::connect`](crate::Client::connect): a [`Connect`], or, with the feature `in-process`, a
 /// `Server` itself.
 pub trait IntoConnect {
-    /// The way to reach it.
+    /// The type that opens connections.
     type Target: Connect;
 
-    /// Makes a way to reach the server. Fails when the server cannot be built.
+    /// Converts to a [`Connect`]. Fails if the server cannot be built.
     fn into_connect(self) -> Result<Self::Target>;
 }
 
@@ -86,30 +86,31 @@ impl<C: Connect + ?Sized> Connect for Box<C> {
     }
 }
 
-/// One connection, seen from above: frames go out. Dropping it ends the connection at once.
+/// The sending side of a connection. Dropping it closes the connection immediately.
 pub trait Transport: Send + Sync + 'static {
-    /// Sends a frame, without waiting. What goes wrong is told to the [`Inbox`].
+    /// Sends a frame without waiting. Errors are reported to the [`Inbox`].
     fn send(&self, outgoing: Outgoing);
 
-    /// Completes when the transport has room for another request. By default it always has.
+    /// Waits until the transport can accept another request. Default: always.
     fn ready(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    /// The caller gave up a request: ends it in the transport's own way, or says that a notification is due.
+    /// Cancels a request in the way of the transport, or returns that a notification is needed.
     fn cancel(&self, id: &Id) -> CancelWay;
 
-    /// The opening is done; what was agreed on may matter to frames sent from here on.
+    /// Called after the handshake, because later frames may depend on what was negotiated.
     fn opened(&self, negotiated: &Negotiated) {
         let _ = negotiated;
     }
 
-    /// The standard error of the server's program, where it is one: shown when the connection cannot be opened.
+    /// Returns the standard error of the server's program, if there is one. It is shown if the connection cannot be
+    /// opened.
     fn stderr(&self) -> Option<&Stderr> {
         None
     }
 
-    /// Ends the connection in good order. Takes a bounded time.
+    /// Closes the connection gracefully. The time is bounded.
     fn close(&self) -> BoxFuture<'_, ()>;
 }
 
@@ -119,21 +120,21 @@ pub trait Transport: Send + Sync + 'static {
 pub enum CancelWay {
     /// The client sends `notifications/cancelled`.
     Notify,
-    /// The transport has ended the request by itself; nothing is sent.
+    /// The transport has cancelled the request; nothing more is sent.
     Closed,
 }
 
-/// A frame to send, and what it is.
+/// A frame to send, and its kind.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
     /// One JSON-RPC message.
     pub frame: Bytes,
-    /// What the message is.
+    /// The kind of the message.
     pub kind: OutgoingKind,
 }
 
 impl Outgoing {
-    /// What a request is about: the tool, prompt, URI or task, for the methods that name one.
+    /// Returns the subject of a request: the tool, prompt, URI or task, for methods that have one.
     pub fn name(&self) -> Option<String> {
         let OutgoingKind::Request { method, params, .. } = &self.kind else { return None };
         let member = Method::parse(method)?.name_source()?;
@@ -141,46 +142,46 @@ impl Outgoing {
     }
 }
 
-/// What a frame to send is.
+/// The kind of a frame to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutgoingKind {
-    /// A request, whose answer is due at the [`Inbox`].
+    /// A request, whose response goes to the [`Inbox`].
     Request {
-        /// Names the request.
+        /// The id.
         id: Id,
-        /// What is asked for.
+        /// The method.
         method: Box<str>,
-        /// With which parameters, as they stand in the frame. See [`Outgoing::name`].
+        /// The parameters in the frame. See [`Outgoing::name`].
         params: RawJson,
     },
     /// A notification.
     Notification {
-        /// What is told.
+        /// The method.
         method: Box<str>,
     },
     /// A response to a request of the server; legacy eras only.
     Response {
-        /// The request.
+        /// The id of the request.
         id: Option<Id>,
     },
 }
 
-/// Takes what comes over a connection, for a program that passes messages on without being a client; see [`Inbox::to`].
+/// Receives messages of a connection, for programs that pass them on without being a client; see [`Inbox::to`].
 pub trait Receive: Send + Sync + 'static {
-    /// Whether someone still waits for the answer to this request.
+    /// Returns whether the response to this request is still awaited.
     fn awaits(&self, id: &Id) -> bool;
 
-    /// Takes a frame, which came on the stream of `request` if that is known. Must not block.
+    /// Handles a frame. `request` is the request on whose stream it arrived, if known. Must not block.
     fn accept(&self, frame: &Bytes, request: Option<&Id>);
 
-    /// One request cannot be answered any more.
+    /// Fails one request.
     fn fail(&self, id: &Id, error: Error);
 
-    /// The connection is gone.
+    /// Reports that the connection is closed.
     fn close(&self, reason: Error);
 }
 
-/// Where a transport puts what comes in. Cheap to clone; it does not keep the connection alive.
+/// Receives frames from a transport. Cheap to clone. It does not keep the connection alive.
 #[derive(Clone)]
 pub struct Inbox {
     receiver: Receiver,
@@ -198,7 +199,7 @@ impl Inbox {
         Self { receiver: Receiver::Client(Arc::downgrade(connection)), max_frame }
     }
 
-    /// An inbox of a program that is no client: what comes in goes to `receiver`, as long as that is there.
+    /// Creates an inbox for a program that is not a client. Frames go to `receiver` as long as it exists.
     pub fn to<R: Receive>(receiver: &Arc<R>, max_frame: usize) -> Self {
         let receiver: Weak<R> = Arc::downgrade(receiver);
         Self { receiver: Receiver::Other(receiver), max_frame }
@@ -226,17 +227,17 @@ impl Inbox {
         }
     }
 
-    /// The longest frame the client wants to see, in bytes.
+    /// Returns the maximum size of a frame in bytes.
     pub fn max_frame(&self) -> usize {
         self.max_frame
     }
 
-    /// The era found at an earlier connection to the same server, if there was one.
+    /// Returns the era that an earlier connection to the same server detected, if there was one.
     pub fn known_era(&self) -> Option<Era> {
         self.client()?.known_era()
     }
 
-    /// Whether someone still waits for the answer to this request.
+    /// Returns whether the response to this request is still awaited.
     pub fn awaits(&self, id: &Id) -> bool {
         match &self.receiver {
             Receiver::Client(connection) => {
@@ -246,52 +247,50 @@ impl Inbox {
         }
     }
 
-    /// Takes in a frame. Never blocks, and never fails: what is no message is counted as noise.
+    /// Handles a frame. Never blocks and never fails: a frame that is not a message is counted as noise.
     ///
-    /// For transports with one channel for everything. A transport that knows more says it with
-    /// [`accept_on`](Self::accept_on).
+    /// For transports with a single channel. Other transports use [`accept_on`](Self::accept_on).
     pub fn accept(&self, frame: &Bytes) {
         self.take(frame, None);
     }
 
-    /// Takes in a frame that came on the stream of a request of this client: what the server asks or tells in it is about
-    /// that request.
+    /// Handles a frame on the stream of a request: requests and notifications in it belong to that request.
     pub fn accept_on(&self, request: &Id, frame: &Bytes) {
         self.take(frame, Some(request));
     }
 
-    /// Something came in that is no frame, such as a line too long to read. `sample` is its beginning.
+    /// Reports received data that is not a frame, such as a line that is too long. `sample` is its start.
     pub fn noise(&self, sample: &[u8]) {
         if let Some(connection) = self.client() {
             connection.note_noise(sample);
         }
     }
 
-    /// The connection goes on, but what the server told of its own accord may have been lost for a while. Whoever
-    /// listens for changes hears that anything may have changed.
+    /// Reports that notifications may have been lost although the connection is open. Listeners are told that anything
+    /// may have changed.
     pub fn missed_news(&self) {
         if let Some(connection) = self.client() {
             connection.missed_news();
         }
     }
 
-    /// Requests carry other credentials from now on. What was cached under the old ones is dropped: a private result belongs
-    /// to the credentials it was asked for with.
+    /// Reports that requests now have other credentials. The cache is dropped, because private results belong to the
+    /// credentials of their request.
     pub fn credentials_changed(&self) {
         if let Some(connection) = self.client() {
             connection.drop_cache();
         }
     }
 
-    /// Restarts the idle timeouts of all requests of this connection. A transport calls it from time to time while it
-    /// waits for something that takes a person long, such as a login in a browser. Total timeouts continue.
+    /// Restarts the idle timeouts of all requests of this connection. A transport calls it regularly while it waits for
+    /// a user, such as during a login in a browser. Total timeouts continue.
     pub fn keep_waiting(&self) {
         if let Some(connection) = self.client() {
             connection.keep_waiting();
         }
     }
 
-    /// One request cannot be answered any more.
+    /// Fails one request.
     pub fn fail(&self, id: &Id, error: Error) {
         match &self.receiver {
             Receiver::Client(connection) => {
@@ -307,7 +306,7 @@ impl Inbox {
         }
     }
 
-    /// The connection is gone, for `reason`. The first reason counts.
+    /// Reports that the connection is closed. The first reason counts.
     pub fn close(&self, reason: Error) {
         match &self.receiver {
             Receiver::Client(connection) => {

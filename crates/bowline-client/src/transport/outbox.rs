@@ -1,20 +1,20 @@
-//! Frames on their way out: written together, in order, by one task.
+//! Frames to send, written in order by one task.
 
 use bowline_proto::lines;
 use bytes::{Bytes, BytesMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// How many bytes may wait before requests have to.
+/// The number of queued bytes from which on requests wait.
 const ROOM: usize = 1024 * 1024;
 
-/// The frames waiting to be written.
+/// The frames to write.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     queue: Mutex<Queue>,
     /// Wakes the writer.
     filled: Notify,
-    /// Wakes who waits for room.
+    /// Wakes tasks that wait for space.
     emptied: Notify,
 }
 
@@ -29,7 +29,7 @@ impl Outbox {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a frame as one line. After the connection has ended, frames vanish.
+    /// Adds a frame as one line. After the connection was closed, frames are dropped.
     pub(super) fn push(&self, frame: &Bytes) {
         let mut queue = self.queue();
         if queue.closed {
@@ -44,7 +44,7 @@ impl Outbox {
         self.filled.notify_one();
     }
 
-    /// Takes what waits, once there is something; `None` when there will be no more.
+    /// Waits for queued data and takes it. Returns `None` if there will be no more.
     pub(super) async fn take(&self) -> Option<BytesMut> {
         loop {
             {
@@ -62,7 +62,7 @@ impl Outbox {
         }
     }
 
-    /// Completes when there is room for another request.
+    /// Waits until there is space for another request.
     pub(super) async fn room(&self) {
         loop {
             let emptied = self.emptied.notified();
@@ -76,7 +76,7 @@ impl Outbox {
         }
     }
 
-    /// Lets the writer end once everything is written.
+    /// Lets the writer end after everything is written.
     pub(super) fn close(&self) {
         self.queue().closed = true;
         self.filled.notify_one();

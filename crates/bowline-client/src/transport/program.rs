@@ -1,4 +1,4 @@
-//! A program as a server: started anew for every connection, ended with it.
+//! Runs a program as a server, one process per connection.
 
 use super::{Connect, Inbox, Transport, lines::Lines};
 use crate::{Command, Error, Restart, Result};

@@ -1,4 +1,4 @@
-//! Any pair of byte streams as a connection: a socket, a pipe, a pair in memory.
+//! Uses any pair of byte streams as a connection: a socket, a pipe, a pair in memory.
 
 use super::{Connect, Inbox, Transport, lines::Lines};
 use crate::{Error, Result};
@@ -9,9 +9,9 @@ use std::{
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// A pair of byte streams that carries one message per line, both ways.
+/// A pair of byte streams with one message per line in each direction.
 ///
-/// It can be connected once: what is lost cannot be opened again.
+/// It can be connected once and cannot be reopened.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -30,7 +30,7 @@ pub struct Stream {
 type Halves = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
 
 impl Stream {
-    /// Speaks with the server whose messages come from `read` and go to `write`.
+    /// Creates a stream that receives messages from `read` and sends them to `write`.
     pub fn new(
         read: impl AsyncRead + Send + Unpin + 'static,
         write: impl AsyncWrite + Send + Unpin + 'static,

@@ -284,7 +284,7 @@ impl Catalog {
         if is_prefixed { uris::prefixed(&instance.name, uri) } else { uri.to_owned() }
     }
 
-    /// Whether any URI of a server is shown with a prefix.
+    /// Returns whether any URI of a server is shown with a prefix.
     pub(crate) fn renames_uris(&self, instance: &Instance) -> bool {
         self.prefixed.contains_key(&instance.id)
             || self.prefixed_templates.iter().any(|(id, _)| *id == instance.id)

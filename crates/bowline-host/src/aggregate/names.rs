@@ -49,7 +49,7 @@ fn marked(max: usize, server: &str, name: &str, characters: usize) -> String {
     format!("{server}{SEPARATOR}{name}_{mark}")
 }
 
-/// Whether something with this name may belong to this server.
+/// Returns whether something with this name may belong to this server.
 pub(crate) fn may_be_of(max: usize, server: &str, shown: &str) -> bool {
     let is_before = |part: &str| shown.strip_prefix(part).is_some_and(|rest| rest.starts_with(SEPARATOR));
     is_before(server) || is_before(&short(max, server))
@@ -69,12 +69,13 @@ fn is_plain_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_taken_everywhere) && !looks_marked(name)
 }
 
-/// Whether a character is a letter, digit, `_` or `-`, which all known clients accept.
+/// Returns whether a character is a letter, digit, `_` or `-`, which all known clients accept.
 fn is_taken_everywhere(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
-/// A name that ends like one that was changed could be taken for it, so it is changed as well.
+/// Returns whether a name looks like one that was changed. Such a name is changed as well, so that the two cannot be
+/// confused.
 fn looks_marked(name: &str) -> bool {
     name.rsplit_once('_').is_some_and(|(_, mark)| {
         (DIGEST..=2 * DIGEST).contains(&mark.len())

@@ -15,7 +15,7 @@ pub(crate) fn without_prefix<'a>(server: &str, uri: &'a str) -> Option<&'a str> 
     uri.strip_prefix(&*scheme_part(server))?.strip_prefix('+')
 }
 
-/// The server's name as a part of a scheme, which begins with a letter and holds few signs.
+/// Returns the server's name as part of a scheme, which starts with a letter and allows few special characters.
 fn scheme_part(server: &str) -> String {
     let mut part = String::from("s-");
     for byte in server.bytes() {

@@ -100,7 +100,7 @@ impl<T> ParkedCalls<T> {
     }
 }
 
-/// Whether the limits allow one more call of a caller.
+/// Returns whether the limits allow one more call of a caller.
 fn is_allowed<'a>(
     parked: impl Iterator<Item = (&'a CallerKey, Option<&'a Arc<str>>)>,
     caller: &CallerKey,

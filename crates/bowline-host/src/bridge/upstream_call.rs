@@ -98,7 +98,7 @@ impl UpstreamCall {
         }
     }
 
-    /// Whether its caller cancelled it or disconnected.
+    /// Returns whether its caller cancelled it or disconnected.
     pub(super) fn is_abandoned(&self) -> bool {
         self.handle.notifier().is_cancelled()
     }

@@ -45,7 +45,7 @@ impl Announcements {
         true
     }
 
-    /// Whether the host was opened.
+    /// Returns whether the host was opened.
     pub(super) fn is_open(&self) -> bool {
         self.announcer.get().is_some()
     }

@@ -68,7 +68,7 @@ impl Inner {
     }
 }
 
-/// The result of a custom method without what is about the server's own connection.
+/// Returns the result of a custom method without members about the server's own connection.
 pub(super) fn own_result(result: &RawJson) -> serde_json::Result<Reply> {
     let mut members = result.members()?;
     members.remove("resultType");

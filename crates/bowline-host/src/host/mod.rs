@@ -159,7 +159,7 @@ impl Host {
         self.inner.parked_calls.len()
     }
 
-    /// Whether every server that starts with the host has started or failed to start.
+    /// Returns whether every server that starts with the host has started or failed to start.
     pub fn is_ready(&self) -> bool {
         let is_settled = |member: &Arc<Member>| {
             let eager = member.spec.start == Start::Eager && !member.is_per_client();
@@ -209,7 +209,7 @@ impl Host {
     }
 }
 
-/// The capabilities of the host. It declares everything that its servers may have, now or later.
+/// Returns the capabilities of the host. It declares everything that its servers may have, now or later.
 fn capabilities() -> ServerCapabilities {
     ServerCapabilities {
         logging: Some(RawMap::default()),

@@ -64,7 +64,7 @@ struct Subscription {
 }
 
 impl Subscription {
-    /// Whether the process that was subscribed to still runs.
+    /// Returns whether the process that was subscribed to still runs.
     fn is_valid(&self) -> bool {
         self.instance.starts() == self.start && self.instance.running().is_some()
     }

@@ -43,7 +43,7 @@ impl CallerKey {
         Self::of_client(client)
     }
 
-    /// Whether it stands for all callers without session and user.
+    /// Returns whether it stands for all callers without session and user.
     pub(crate) fn is_anonymous(&self) -> bool {
         matches!(self, Self::User(None))
     }
@@ -56,7 +56,7 @@ impl CallerKey {
         }
     }
 
-    /// Whether its session has ended.
+    /// Returns whether its session has ended.
     pub(crate) fn is_gone(&self) -> bool {
         matches!(self, Self::Client(client) if client.strong_count() == 0)
     }

@@ -252,7 +252,7 @@ impl Instance {
         builder.connect(Arc::clone(&self.spec.target)).await.map_err(|error| error.to_string())
     }
 
-    /// Whether it is being started.
+    /// Returns whether it is being started.
     pub(crate) fn is_starting(&self) -> bool {
         matches!(self.state().phase, Phase::Starting)
     }
@@ -283,8 +283,8 @@ impl Instance {
         let _ = client.set_level(level).await;
     }
 
-    /// Whether it could apply the roots of one caller to the calls of another: it is shared, and its revision lets servers
-    /// cache roots.
+    /// Returns whether it could apply the roots of one caller to the calls of another: it is shared, and its revision
+    /// lets servers cache roots.
     pub(crate) fn mixes_roots(&self) -> bool {
         self.spec.share == Share::Shared
             && !self.spec.roots.is_empty()
@@ -356,7 +356,7 @@ impl Instance {
         }
     }
 
-    /// Whether its first start has succeeded or failed.
+    /// Returns whether its first start has succeeded or failed.
     pub(crate) fn is_settled(&self) -> bool {
         match self.starts.load(Ordering::Relaxed) {
             0 => false,
@@ -382,7 +382,7 @@ impl Instance {
         client.close().await;
     }
 
-    /// Whether it was unused for this long.
+    /// Returns whether it was unused for this long.
     pub(super) fn is_idle(&self, limit: Duration) -> bool {
         self.running_calls.len() == 0
             && self.subscriptions.load(Ordering::Relaxed) == 0
@@ -433,7 +433,8 @@ async fn watch_connection(instance: Weak<Instance>, client: Client, start: u64) 
     instance.owner.state_changed(&instance);
 }
 
-/// The capabilities that the host declares to servers. A request that the current caller cannot answer is refused.
+/// Returns the capabilities that the host declares to servers. A request that the current caller cannot answer is
+/// refused.
 fn capabilities(has_roots: bool) -> ClientCapabilities {
     let roots = RootsCapability::new();
     ClientCapabilities {

@@ -69,7 +69,7 @@ impl ListCache {
         self.templates.invalidate();
     }
 
-    /// Whether no list needs to be read again.
+    /// Returns whether no list needs to be read again.
     pub(crate) fn is_fresh(&self) -> bool {
         self.tools.fresh().is_some()
             && self.prompts.fresh().is_some()
@@ -147,7 +147,7 @@ impl<T: ListItem> CachedList<T> {
         entry.as_ref().map(|entry| Arc::clone(&entry.items))
     }
 
-    /// Whether the server announced a change since the list was read.
+    /// Returns whether the server announced a change since the list was read.
     pub(crate) fn has_changed(&self) -> bool {
         let entry = self.entry.lock().unwrap_or_else(PoisonError::into_inner);
         entry.as_ref().is_none_or(|entry| entry.changes != self.changes.load(Ordering::Relaxed))

@@ -67,7 +67,7 @@ impl Member {
         self.instances.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether each client has its own instance.
+    /// Returns whether each client has its own instance.
     pub(crate) fn is_per_client(&self) -> bool {
         self.spec.share == Share::PerClient
     }

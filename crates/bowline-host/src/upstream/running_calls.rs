@@ -64,7 +64,7 @@ impl<T> Calls<T> {
         self.running.values().filter(move |running| running.caller != *caller)
     }
 
-    /// Whether a call may begin without making a question of the server ambiguous.
+    /// Returns whether a call may begin without making a question of the server ambiguous.
     fn may_begin(&self, caller: &CallerKey, subject: &str) -> bool {
         if self.asking_subjects.is_empty() {
             return true;

@@ -161,7 +161,7 @@ impl Upstream {
         self
     }
 
-    /// Whether a resource is shown, however its URI is spelled.
+    /// Returns whether a resource is shown, however its URI is spelled.
     pub(crate) fn shows_uri(&self, uri: &str) -> bool {
         if self.allow.is_empty() && self.deny.is_empty() {
             return true;
@@ -174,12 +174,12 @@ impl Upstream {
             && !fits(&self.deny, Readings::Any)
     }
 
-    /// Whether no pattern hides a URI that may be a prefix, such as that of a folder.
+    /// Returns whether no pattern hides a URI that may be a prefix, such as that of a folder.
     pub(crate) fn may_show_below(&self, uri: &str) -> bool {
         !self.deny.iter().any(|pattern| pattern.matches_spellings(uri, Readings::Any))
     }
 
-    /// Whether a tool or prompt of this name is shown.
+    /// Returns whether a tool or prompt of this name is shown.
     pub(crate) fn shows(&self, name: &str) -> bool {
         let fits = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(name));
         (self.allow.is_empty() || fits(&self.allow)) && !fits(&self.deny)
@@ -209,7 +209,7 @@ impl From<HttpTarget> for Upstream {
 }
 
 impl From<&str> for Upstream {
-    /// A server at this URL.
+    /// Creates a server at this URL.
     fn from(url: &str) -> Self {
         Self::to(bowline_http::http(url))
     }

@@ -83,7 +83,7 @@ impl Connection {
         self.revision.get().copied()
     }
 
-    /// Whether a message travels as the modern era has it. Before that is agreed on, only the probe does.
+    /// Returns whether a message is sent in the modern form. Before negotiation, only the probe is.
     pub(super) fn is_modern(&self, method: &str) -> bool {
         self.revision().map_or_else(|| method == Rpc::Discover.as_str(), Revision::is_modern)
     }
@@ -108,12 +108,12 @@ impl Connection {
         });
     }
 
-    /// Where messages go.
+    /// Returns the URL for messages.
     pub(super) fn destination(&self) -> &Uri {
         self.address.get().unwrap_or(&self.url)
     }
 
-    /// Whether the server is one of 2024-11-05, whose answers all come on one stream.
+    /// Returns whether the server uses 2024-11-05, whose responses all arrive on one stream.
     pub(super) fn has_two_endpoints(&self) -> bool {
         self.address.get().is_some()
     }
@@ -122,7 +122,8 @@ impl Connection {
         let _ = self.address.set(address);
     }
 
-    /// The server does not know the session any more: the connection is over, and another is to be opened.
+    /// Closes the connection because the server no longer knows the session, and returns the error. A new session will
+    /// be opened.
     pub(super) fn expire(&self) -> Error {
         let error = Error::expired("the server no longer knows it");
         if !self.expired.swap(true, Ordering::AcqRel) {
@@ -135,7 +136,7 @@ impl Connection {
         self.expired.load(Ordering::Acquire)
     }
 
-    /// What a request of the legacy eras carries once a session is there.
+    /// Returns the headers of legacy requests within a session.
     pub(super) fn session_headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         if let Some(session) = self.session() {
@@ -237,12 +238,12 @@ impl Default for Order {
 pub(super) struct Place(u64);
 
 impl Order {
-    /// The place of a notification.
+    /// Returns the position of a notification.
     pub(super) fn next(&self) -> Place {
         Place(self.sent.fetch_add(1, Ordering::AcqRel) + 1)
     }
 
-    /// The place of what is sent behind all notifications so far.
+    /// Returns the position after all notifications so far.
     pub(super) fn last(&self) -> Place {
         Place(self.sent.load(Ordering::Acquire) + 1)
     }

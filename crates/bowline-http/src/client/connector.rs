@@ -33,7 +33,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 ///
 /// Connections are made to what it gives and to nothing else, in that order, and no name is looked up a second time.
 pub trait Resolve: fmt::Debug + Send + Sync {
-    /// The addresses of `host`, which is a name or an address as the URL spells it, IPv6 without brackets.
+    /// Returns the addresses of `host`, a name or an address as in the URL, IPv6 without brackets.
     ///
     /// The reason of a failure is told to the caller.
     fn resolve<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>>;
@@ -195,7 +195,7 @@ impl Write for Wire {
     }
 }
 
-/// How TLS is spoken: with the certificates this machine trusts, and those named besides.
+/// Returns the TLS settings, with the certificates of this machine and additional ones.
 pub(super) fn tls(server: &Uri, trusted: &[Vec<u8>]) -> Result<Arc<ClientConfig>> {
     let mut roots = RootCertStore::empty();
     if server.scheme_str() == Some("https") {

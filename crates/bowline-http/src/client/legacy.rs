@@ -147,7 +147,7 @@ async fn come_back(connection: &Connection, last: &str, backoff: &mut Backoff) -
     }
 }
 
-/// The headers that ask for what follows an event.
+/// Returns the headers that resume a stream after an event.
 pub(super) fn resuming(connection: &Connection, last: &str) -> Result<HeaderMap> {
     let mut headers = connection.session_headers();
     let last = HeaderValue::from_str(last)
@@ -214,8 +214,7 @@ async fn post_until_heard(connection: &Connection, method: Option<&str>, frame: 
     }
 }
 
-/// Whether it makes no difference if the server hears a message twice. A response is for a request that is over with the
-/// first one; what notifications of extensions mean is not known.
+/// Returns whether the server may receive a message twice. A response completes its request the first time.
 fn may_be_heard_twice(method: Option<&str>) -> bool {
     let harmless = [Method::Initialized, Method::Cancelled, Method::RootsListChanged];
     method.is_none_or(|method| harmless.iter().any(|known| known.as_str() == method))

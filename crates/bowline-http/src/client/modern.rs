@@ -176,7 +176,7 @@ async fn refresh(connection: &Connection, call: &Request, version: &str) -> Resu
     Ok(())
 }
 
-/// The page of tools among the events of a reply.
+/// Returns the page of tools in the events of a response.
 async fn page_in(mut events: Events) -> Result<Bytes> {
     loop {
         match events.next().await {

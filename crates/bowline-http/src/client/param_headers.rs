@@ -26,7 +26,7 @@ impl ToolHeaders {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The headers that repeat arguments of a call. A tool that was never listed has none.
+    /// Returns the headers that repeat arguments of a call. A tool that was never listed has none.
     pub(super) fn headers(&self, tool: &str, params: &RawJson) -> Result<HeaderMap> {
         let mut headers = HeaderMap::new();
         let Some(wanted) = self.known().get(tool).cloned() else { return Ok(headers) };
@@ -84,7 +84,7 @@ impl ToolHeaders {
     }
 }
 
-/// The parts of an answer to `tools/list`.
+/// Returns the parts of a response to `tools/list`.
 fn listing(frame: &Bytes) -> Option<(RawMap, RawMap, Vec<RawJson>)> {
     let message = RawJson::parse(frame.clone()).ok()?.members().ok()?;
     let result = message.get("result")?.members().ok()?;
@@ -111,7 +111,7 @@ fn meta(params: &RawJson) -> Option<RawMap> {
     params.decode::<Params>().ok()?.meta
 }
 
-/// A request for a page of tools that describes itself as the request with these parameters does.
+/// Returns a request for a page of tools that describes itself as the request with these parameters does.
 pub(super) fn listing_request(params: &RawJson, id: &str, cursor: Option<&str>) -> Option<Bytes> {
     let mut meta = meta(params)?;
     // Progress is reported to the request that asked for it, and to no other.
@@ -129,14 +129,14 @@ pub(super) fn listing_request(params: &RawJson, id: &str, cursor: Option<&str>) 
     RawJson::of(&message).ok().map(|message| message.bytes().clone())
 }
 
-/// Where the next page of tools begins. Fails when this is none.
+/// Returns the cursor of the next page of tools. Fails if the response is not such a page.
 pub(super) fn next_page(frame: &Bytes) -> Result<Option<String>> {
     let none = || Error::malformed("the reply", "it contains no list of tools");
     let (_, result, _) = listing(frame).ok_or_else(none)?;
     result.decode::<Option<String>>("nextCursor").map_err(|_| none()).map(Option::flatten)
 }
 
-/// The revision that a request says it is of.
+/// Returns the revision that a request names.
 pub(super) fn version_of(params: &RawJson) -> Option<String> {
     meta(params)?.decode(bowline_types::meta::key::PROTOCOL_VERSION).ok()?
 }

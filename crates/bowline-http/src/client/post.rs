@@ -69,7 +69,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Where `reference`, found at `url`, leads to. What stands behind a `#` is left out.
+    /// Resolves `reference` against `url`. The fragment is removed.
     ///
     /// Fails when that is no URL of HTTP, or one with credentials.
     pub fn resolve(url: &str, reference: &str) -> Result<Self, PostError> {
@@ -80,7 +80,7 @@ impl Reference {
 }
 
 impl PostAnswer {
-    /// Where the answer to a request for `url` leads to, if it is a redirection.
+    /// Returns the target of a response to a request for `url`, if it is a redirect.
     ///
     /// Fails as [`Reference::resolve`] does.
     pub fn redirect(&self, url: &str) -> Result<Option<Reference>, PostError> {
@@ -148,7 +148,7 @@ impl Default for Poster {
 }
 
 impl Poster {
-    /// A poster that goes through no proxy.
+    /// Creates a poster without a proxy.
     pub fn new() -> Self {
         Self {
             connect_timeout: Duration::from_secs(10),
@@ -160,13 +160,13 @@ impl Poster {
         }
     }
 
-    /// How long it may take until a connection is there, TLS included: 10 s.
+    /// Sets the time limit for connecting, including TLS. Default: 10 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self.afresh()
     }
 
-    /// The longest body taken, in bytes: 16 MiB.
+    /// Sets the maximum size of a response body in bytes. Default: 16 MiB.
     pub fn max_answer(mut self, bytes: usize) -> Self {
         self.max_answer = bytes;
         self

@@ -25,18 +25,18 @@ enum Kind {
 }
 
 impl Proxy {
-    /// The proxy that `HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY` name for the server, unless `NO_PROXY` excepts it. The
-    /// lower-case spellings come first.
+    /// Returns the proxy that `HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY` name for the server, unless `NO_PROXY` excepts
+    /// it. The lower-case spellings come first.
     pub fn environment() -> Self {
         Self(Kind::Environment)
     }
 
-    /// The proxy at this `http://` URL, which may hold a user and a password.
+    /// Returns the proxy at this `http://` URL, which may hold a user and a password.
     pub fn at(url: impl Into<String>) -> Self {
         Self(Kind::At(url.into()))
     }
 
-    /// The proxy to take for `server`, if one is.
+    /// Returns the proxy for `server`, if there is one.
     pub(super) fn towards(
         &self,
         server: &Uri,
@@ -78,7 +78,7 @@ fn from_environment(server: &Uri, variable: impl Fn(&str) -> Option<String>) -> 
     by_scheme.or_else(|| either("ALL_PROXY"))
 }
 
-/// Whether `NO_PROXY` names a server: by name, by the end of it, by address, or by network.
+/// Returns whether `NO_PROXY` contains a server: by name, suffix, address or network.
 fn is_excepted(list: &str, server: &Uri) -> bool {
     let host = server.host().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase();
     let address: Option<IpAddr> = host.parse().ok();

@@ -54,7 +54,7 @@ impl Reply {
         Self { status: head.status, headers: head.headers, uri, body, limit }
     }
 
-    /// What the server says the body is.
+    /// Returns the media type of the body.
     pub(super) fn media(&self) -> Media {
         let text = |name| self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let encoding = text(header::CONTENT_ENCODING);
@@ -70,13 +70,13 @@ impl Reply {
         }
     }
 
-    /// The time the server asks to wait before it is asked again.
+    /// Returns the delay that the server requests before a retry.
     pub(super) fn retry_after(&self) -> Option<Duration> {
         let value = self.headers.get(header::RETRY_AFTER)?.to_str().ok()?;
         value.trim().parse().ok().map(Duration::from_secs)
     }
 
-    /// The whole body, as one message.
+    /// Returns the whole body as one message.
     pub(super) async fn whole(self) -> Result<Bytes> {
         let limit = self.limit;
         let too_long = || Error::malformed("the reply", format!("it is longer than {limit} bytes"));
@@ -100,15 +100,15 @@ impl Reply {
         Ok(bytes.freeze())
     }
 
-    /// The body as a stream of events.
+    /// Returns the body as a stream of events.
     pub(super) fn events(self) -> Events {
         // A line holds the name of its field besides the data.
         let limits = Limits::new(self.limit.saturating_add(64), self.limit.saturating_add(1024));
         Events { body: self.body, decoder: Decoder::new(limits) }
     }
 
-    /// What a reply that is no success says: an error of the protocol if it holds one, else the status and some of the
-    /// body.
+    /// Returns the error of an unsuccessful response: its JSON-RPC error if it has one, otherwise the status and the
+    /// start of the body.
     pub(super) async fn refusal(self) -> Error {
         let status = self.status;
         let body = self.beginning().await;
@@ -118,7 +118,7 @@ impl Reply {
         }
     }
 
-    /// A reply of a kind that is none for the request.
+    /// Returns the error for an unexpected media type.
     pub(super) async fn misfit(self, kind: &str) -> Error {
         let status = self.status;
         let body = self.beginning().await;
@@ -130,7 +130,7 @@ impl Reply {
         )
     }
 
-    /// The beginning of the body, for as far as it comes.
+    /// Reads the start of the body.
     async fn beginning(self) -> Bytes {
         let mut bytes = BytesMut::new();
         let mut body = pin!(self.body);
@@ -172,7 +172,7 @@ async fn next_data(mut body: Pin<&mut Incoming>) -> Option<Result<Bytes>> {
     }
 }
 
-/// The error of the protocol that a body holds.
+/// Returns the JSON-RPC error in a body.
 pub(super) fn error_in(body: &Bytes) -> Option<RpcError> {
     match envelope::parse(&body.slice_ref(body.trim_ascii())) {
         envelope::Frame::Single(Ok(Message::Failure { error, .. })) => Some(error),
@@ -181,7 +181,8 @@ pub(super) fn error_in(body: &Bytes) -> Option<RpcError> {
     }
 }
 
-/// The body answers one request, so its error counts even if the id is none that the envelope knows.
+/// Returns the JSON-RPC error in a body with any id. The body belongs to one request, so even an invalid id does not
+/// matter.
 fn error_under_any_id(body: &Bytes) -> Option<RpcError> {
     #[derive(serde::Deserialize)]
     struct Failure {
@@ -202,7 +203,7 @@ fn describe(status: StatusCode, body: &[u8]) -> String {
     }
 }
 
-/// The beginning of a text, on one connection.
+/// Returns the start of a text on one line.
 pub(super) fn shown(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body.get(..SHOWN * 4).unwrap_or(body));
     let mut out = String::new();
@@ -261,13 +262,13 @@ impl Events {
     }
 }
 
-/// The message of an event, unless it has none or is of another type.
+/// Returns the message of an event, unless it is empty or of another type.
 pub(super) fn message(event: Event) -> Option<Bytes> {
     let is_message = event.event.as_deref().is_none_or(|kind| kind == "message");
     (is_message && !event.data.is_empty()).then(|| event.data.into())
 }
 
-/// What to say of a stream that ended before the response was there.
+/// Returns the error for a stream that ended before the response.
 pub(super) fn broken_off(reason: Option<Error>) -> Error {
     match reason {
         Some(reason) => Error::closed(format!("the stream failed before its response: {reason}")),

@@ -160,7 +160,8 @@ impl fmt::Debug for RequestSender {
     }
 }
 
-/// Where a reply leads to, if it does. What a request carries is meant for its origin alone.
+/// Returns the target of a redirect, if the response is one. It must have the same origin, because of the content of
+/// the request.
 fn redirection(method: &Method, uri: &Uri, response: &Response<Incoming>) -> Result<Option<Uri>> {
     let status = response.status();
     let followed = match status {

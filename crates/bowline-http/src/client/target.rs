@@ -34,7 +34,7 @@ const OURS: [HeaderName; 9] = [
     HeaderName::from_static("last-event-id"),
 ];
 
-/// A server at a URL, for a client to connect to.
+/// Creates a target for a server at a URL.
 ///
 /// Whether the URL is good is found out when the client connects.
 ///
@@ -131,13 +131,13 @@ impl HttpTarget {
         self
     }
 
-    /// How long it may take until a connection is there, TLS included: 10 s.
+    /// Sets the time limit for connecting, including TLS. Default: 10 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// The longest message taken from the server, in bytes: 16 MiB. The client's own limit counts as well.
+    /// Sets the maximum size of a received message in bytes. Default: 16 MiB. The limit of the client applies as well.
     pub fn max_message(mut self, bytes: usize) -> Self {
         self.max_message = bytes;
         self
@@ -155,13 +155,14 @@ impl HttpTarget {
         self
     }
 
-    /// The era of the server, where it is known: a legacy one is not probed then. If it is another one, that is found out.
+    /// Sets the era of the server, if it is known. A legacy server is then not probed. If the era is wrong, the client
+    /// detects it.
     pub fn known_era(self, era: Era) -> Self {
         *lock(&self.found) = Some(era);
         self
     }
 
-    /// The URL as it was given.
+    /// Returns the URL as it was given.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -204,7 +205,7 @@ impl HttpTarget {
         }
     }
 
-    /// The session of the login.
+    /// Returns the session of the login.
     #[cfg(feature = "auth")]
     pub(super) fn session(&self) -> Result<Arc<Session>> {
         match &self.credentials {

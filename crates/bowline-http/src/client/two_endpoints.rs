@@ -40,7 +40,7 @@ pub(super) async fn open(connection: &Arc<Connection>) -> Result<bool> {
     Ok(true)
 }
 
-/// The address that the first event of the stream tells.
+/// Returns the URL in the first event of the stream.
 async fn endpoint(events: &mut Events) -> Option<String> {
     loop {
         match events.next().await {
@@ -70,7 +70,7 @@ async fn read(connection: Arc<Connection>, mut events: Events) {
     });
 }
 
-/// A message was taken; its answer comes on the stream, or already came along.
+/// Handles the response to a message. The answer arrives on the stream, or has already arrived.
 pub(super) async fn posted(connection: &Connection, id: &Id, reply: Reply) -> Result<Answer> {
     if reply.media() != Media::Json {
         reply.drain().await;

@@ -20,7 +20,7 @@ pub(super) fn parse(text: &str) -> Result<Uri, String> {
     Ok(uri)
 }
 
-/// A URL as it may be shown: without what stands before the host.
+/// Returns a URL without user name and password, for display.
 fn without_user(text: &str) -> String {
     match (text.find("://"), text.rfind('@')) {
         (Some(scheme), Some(at)) if scheme < at => {
@@ -37,13 +37,13 @@ pub(super) fn is_same_origin(one: &Uri, other: &Uri) -> bool {
     one.scheme() == other.scheme() && host(one) == host(other) && port(one) == port(other)
 }
 
-/// The port, given or implied.
+/// Returns the port, explicit or default.
 pub(super) fn port(uri: &Uri) -> u16 {
     let implied = if uri.scheme_str() == Some("https") { 443 } else { 80 };
     uri.port_u16().unwrap_or(implied)
 }
 
-/// Where `reference`, found at `base`, leads to.
+/// Resolves `reference` against `base`.
 pub(super) fn resolve(base: &Uri, reference: &str) -> Result<Uri, String> {
     let reference = reference.trim();
     let reference = reference.split('#').next().unwrap_or_default();
@@ -82,7 +82,7 @@ fn has_scheme(reference: &str) -> bool {
     })
 }
 
-/// A path without `.` and `..`.
+/// Removes `.` and `..` segments from a path.
 fn without_dots(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut segments = path.split('/').skip(1).peekable();

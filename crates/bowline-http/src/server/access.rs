@@ -44,7 +44,7 @@ pub(super) struct Access {
 }
 
 impl Access {
-    /// The access of a request whose token, if the endpoint is protected, was verified.
+    /// Returns the access of a request whose token, if the endpoint is protected, was verified.
     pub(super) fn of(shared: &Shared, parts: &Parts) -> Self {
         #[cfg(feature = "auth")]
         let protection = shared.protection().or_else(|| parts.extensions.get()).cloned();
@@ -123,7 +123,7 @@ impl Access {
         if is_allowed { Ok(()) } else { Err(Box::new(protection.refuse_scopes(id, declared))) }
     }
 
-    /// How long a stream that only waits for news may last; `None` for any time.
+    /// Returns the maximum duration of a stream for notifications; `None` means unlimited.
     pub(super) fn stream_time(&self) -> Option<Duration> {
         self.protection.as_ref()?.stream_time(self.caller.as_ref()?)
     }
@@ -149,7 +149,7 @@ impl Access {
     }
 }
 
-/// What an endpoint that verifies no tokens answers where scopes are needed.
+/// Returns the response if scopes are needed but the endpoint does not verify tokens.
 fn no_tokens(id: Option<&Id>, declared: &Scopes) -> Response<Body> {
     let mut error = RpcError::insufficient_scope(declared.iter());
     error.message = format!(
@@ -167,7 +167,7 @@ const _: () = assert!(error_code::INSUFFICIENT_SCOPE == -32003, "the text is tha
 /// How far into a response its error is looked for. A response with a longer id stays as it is.
 const ERROR_WITHIN: usize = 256;
 
-/// The scopes that a response asks for, if it is the error for that, and its id.
+/// Returns the scopes that a response asks for, if it is the error for that, and its id.
 fn required_scopes(body: &bytes::Bytes) -> Option<(Option<Id>, Scopes)> {
     let start = body.get(..ERROR_WITHIN.min(body.len()))?;
     // Most responses are results, and need not be parsed.

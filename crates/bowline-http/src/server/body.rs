@@ -29,14 +29,14 @@ impl Body {
         Self(Kind::Whole((!bytes.is_empty()).then_some(bytes)))
     }
 
-    /// A response whose result is encoded already and need not be copied.
+    /// Creates a response with an encoded result, which is not copied.
     pub(super) fn response(id: &Id, result: Bytes) -> Self {
         let mut head = Vec::with_capacity(64);
         encode::start_response(&mut head, id);
         Self(Kind::Response(0, [head.into(), result, Bytes::from_static(b"}")]))
     }
 
-    /// The message that is the whole body, if it has not been read.
+    /// Returns the message if it is the whole body and was not read yet.
     pub(super) fn as_whole(&self) -> Option<&Bytes> {
         match &self.0 {
             Kind::Whole(bytes) => bytes.as_ref(),

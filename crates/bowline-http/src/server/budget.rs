@@ -22,7 +22,7 @@ impl Budget {
         Self { limit, taken: Arc::default() }
     }
 
-    /// A share for one body, empty as yet.
+    /// Returns an empty share for one body.
     pub(super) fn share(&self) -> Share {
         Share { budget: self.clone(), bytes: 0 }
     }

@@ -154,7 +154,7 @@ impl Activity {
         is_idle.then(|| self.idle_since.load(Ordering::Relaxed))
     }
 
-    /// When the connection has to be closed unless something happens, and how.
+    /// Returns when and how the connection is closed if nothing happens.
     pub(super) fn deadline(&self) -> Option<(Instant, Close)> {
         let at = |since: u64, time: Duration| self.start + Duration::from_millis(since) + time;
         let stalled = self.stalled_since.load(Ordering::Relaxed);
@@ -168,7 +168,7 @@ impl Activity {
         self.idle_since().map(|since| (at(since, self.idle_time), Close::Gracefully))
     }
 
-    /// When to look at the deadline at the latest, if there is none now.
+    /// Returns when to check the deadline again if there is none now.
     pub(super) fn next_look(&self) -> Instant {
         Instant::now() + self.idle_time
     }

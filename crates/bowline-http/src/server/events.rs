@@ -32,7 +32,7 @@ struct Queue {
 }
 
 impl Events {
-    /// The events of a new stream of an endpoint.
+    /// Returns the events of a new stream of an endpoint.
     pub(super) fn of(shared: &Shared) -> Self {
         Self {
             queue: Mutex::default(),
@@ -113,7 +113,7 @@ impl Sink for Events {
     }
 }
 
-/// A message as an event.
+/// Encodes a message as an event.
 pub(super) fn event(message: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(message.len() + 32);
     let event = EventRef { event: Some("message"), data: message, ..EventRef::default() };
@@ -122,7 +122,7 @@ pub(super) fn event(message: &[u8]) -> Bytes {
     out.into()
 }
 
-/// A comment that keeps a silent stream alive.
+/// Returns a comment that keeps an idle stream open.
 pub(super) fn comment() -> Bytes {
     Bytes::from_static(b": keep-alive\n\n")
 }

@@ -20,7 +20,7 @@ pub(super) enum Refusal {
 const MAX_SHOWN: usize = 100;
 
 impl Refusal {
-    /// What the client is told: the value that was refused, and the setting that would allow it.
+    /// Returns the message for the client: the refused value, and the setting that would allow it.
     pub(super) fn reason(self, options: &HttpOptions, uri: &Uri, headers: &HeaderMap) -> String {
         let short = |text: &str| text.chars().take(MAX_SHOWN).collect::<String>();
         match self {
@@ -71,7 +71,8 @@ fn check_origin_for(
     }
 }
 
-/// What a page loads as an image or a script comes without `Origin`; browsers say in another header where from.
+/// Returns whether a page of another site sent the request. Requests for images and scripts have no `Origin`, but
+/// another header says where they come from.
 fn is_from_elsewhere(headers: &HeaderMap) -> bool {
     headers.get_all(FETCH_SITE).iter().any(|site| site != "same-origin" && site != "none")
 }
@@ -115,7 +116,8 @@ impl<'a> Host<'a> {
     }
 }
 
-/// The one name the request is for. HTTP/2 has it in the URI, HTTP/1.1 in a header; where both are, they agree.
+/// Returns the host of the request. HTTP/2 has it in the URI, HTTP/1.1 in a header; if both are present, they must
+/// agree.
 fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<Host<'a>, Refusal> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let named = match (hosts.next(), hosts.next()) {
@@ -141,7 +143,7 @@ fn is_ours(options: &HttpOptions, host: &Host<'_>) -> bool {
         || options.hosts.iter().any(|known| is(known) || known.eq_ignore_ascii_case(host.whole))
 }
 
-/// Whether the options name this origin.
+/// Returns whether the options allow this origin.
 pub(super) fn is_named_origin(options: &HttpOptions, origin: &HeaderValue) -> bool {
     origin.to_str().is_ok_and(|origin| options.origins.iter().any(|known| known.eq_ignore_ascii_case(origin)))
 }

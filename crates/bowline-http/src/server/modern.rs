@@ -103,7 +103,7 @@ impl From<RpcError> for Refused {
     }
 }
 
-/// The checks, in the order that lets a client mend one fault after the other.
+/// Runs the checks, in an order that lets a client correct one error after the other.
 fn admit(shared: &Shared, headers: &HeaderMap, request: Request) -> Result<Admitted, Refused> {
     let Request { method, params, meta, principal, .. } = request;
     let mismatch = |error: codec::HeaderMismatch| RpcError::header_mismatch(error.to_string());

@@ -99,7 +99,7 @@ impl Default for HttpOptions {
 }
 
 impl HttpOptions {
-    /// The defaults.
+    /// Creates the default options.
     pub fn new() -> Self {
         Self::default()
     }
@@ -157,72 +157,74 @@ impl HttpOptions {
         self
     }
 
-    /// The longest body accepted: 4 MiB.
+    /// Sets the maximum size of a request body. Default: 4 MiB.
     pub fn max_body(mut self, bytes: usize) -> Self {
         self.max_body = bytes;
         self
     }
 
-    /// How many bytes the bodies of all requests under way may take together: 256 MiB. More are refused until there is
-    /// room again.
+    /// Sets the maximum total size of the bodies of all running requests. Default: 256 MiB. Further requests are
+    /// refused until there is space.
     pub fn max_bodies(mut self, bytes: usize) -> Self {
         self.max_bodies = bytes;
         self
     }
 
-    /// How long a body may take to arrive: 30 s.
+    /// Sets the time limit for receiving a body. Default: 30 s.
     pub fn body_time(mut self, time: Duration) -> Self {
         self.body_time = time;
         self
     }
 
-    /// How long a call may run before its reply becomes a stream, which can be kept alive: 10 s.
+    /// Sets the time after which the response to a running call becomes a stream, which can be kept open. Default: 10
+    /// s.
     pub fn stream_after(mut self, time: Duration) -> Self {
         self.stream_after = time;
         self
     }
 
-    /// How long a stream may be silent before a comment is sent to keep it alive: 15 s.
+    /// Sets the time after which a comment is sent on an idle stream. Default: 15 s.
     pub fn keep_alive(mut self, time: Duration) -> Self {
         self.keep_alive = time.min(YEAR);
         self
     }
 
-    /// The path of the endpoint when this library serves it: `/mcp`.
+    /// Sets the path of the endpoint if this library serves it. Default: `/mcp`.
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.path = path.into();
         self
     }
 
-    /// How many connections may be open when this library serves the endpoint: 20 000, and at most three quarters of the
-    /// file descriptors the process may open. Beyond that, the connection that has been idle longest is closed; if
-    /// none is idle, the new one is refused.
+    /// Sets the maximum number of open connections if this library serves the endpoint. Default: 20,000, and at most
+    /// three quarters of the file descriptors of the process. Beyond it, the connection that has been idle longest is
+    /// closed; if none is idle, the new one is refused.
     pub fn max_connections(mut self, count: usize) -> Self {
         self.max_connections = count.max(1);
         self
     }
 
-    /// How long a connection may be idle before it is closed: 3 minutes. It should be longer than what the proxy
-    /// before the server uses, which is often 60 s.
+    /// Sets the maximum idle time of a connection. Default: 3 minutes. It should be longer than the limit of a proxy
+    /// before the server, which is often 60 s.
     pub fn idle_connection(mut self, time: Duration) -> Self {
         self.idle_connection = time.min(YEAR);
         self
     }
 
-    /// How many sessions of the legacy revisions there may be, altogether and of one principal: 10 000 and 100. Beyond
-    /// that, the session that has been idle longest is ended; if none has been idle for a minute, the new one is refused.
+    /// Sets the maximum number of sessions of legacy revisions, in total and per principal. Default: 10,000 and 100.
+    /// Beyond it, the session that has been idle longest is ended; if none has been idle for a minute, the new one is
+    /// refused.
     pub fn max_sessions(mut self, all: usize, per_principal: usize) -> Self {
         (self.max_sessions, self.max_sessions_per_principal) = (all, per_principal);
         self
     }
 
-    /// How many sessions requests without a principal may open together. Default: no limit of their own.
+    /// Sets the maximum number of sessions of requests without a principal. Default: only the total limit applies.
     pub fn max_anonymous_sessions(mut self, count: usize) -> Self {
         self.max_anonymous_sessions = count;
         self
     }
 
-    /// How many `subscriptions/listen` streams may be open: 10 000.
+    /// Sets the maximum number of `subscriptions/listen` streams. Default: 10,000.
     ///
     /// The filters of one principal, or of all requests without one, take at most a quarter of
     /// [`max_retained_bytes`](Self::max_retained_bytes).
@@ -231,57 +233,58 @@ impl HttpOptions {
         self
     }
 
-    /// How many `subscriptions/listen` streams one principal may have open: 100. Requests without a principal have no limit
-    /// of their own.
+    /// Sets the maximum number of `subscriptions/listen` streams per principal. Default: 100. Requests without a
+    /// principal have only the total limit.
     pub fn max_listens_per_principal(mut self, count: usize) -> Self {
         self.max_listens_per_principal = count;
         self
     }
 
-    /// How many bytes of events all streams together may keep: 256 MiB. Beyond that, events that were delivered are
-    /// dropped first, then the streams nobody reads, then the streams that are read too slowly.
+    /// Sets the maximum number of bytes of retained events, over all streams. Default: 256 MiB. Beyond it, delivered
+    /// events are dropped first, then streams without a reader, then streams with a slow reader.
     pub fn max_retained_bytes(mut self, bytes: usize) -> Self {
         self.max_retained_bytes = bytes;
         self
     }
 
-    /// How long a session may be idle before it ends: 12 hours, so that it outlasts a laptop that sleeps overnight.
+    /// Sets the maximum idle time of a session. Default: 12 hours, so that it outlasts a laptop that sleeps overnight.
     pub fn session_idle(mut self, time: Duration) -> Self {
         self.session_idle = time;
         self
     }
 
-    /// How long a session lasts, however much it is used: 24 hours.
+    /// Sets the maximum lifetime of a session. Default: 24 hours.
     pub fn session_lifetime(mut self, time: Duration) -> Self {
         self.session_lifetime = time;
         self
     }
 
-    /// How long a session may wait for its client to say that it is ready: 1 minute.
+    /// Sets how long a session may wait for `notifications/initialized`. Default: 1 minute.
     pub fn session_opening(mut self, time: Duration) -> Self {
         self.session_opening = time;
         self
     }
 
-    /// How long the events of a stream that has ended are kept for a client that comes back: 10 minutes.
+    /// Sets how long events of an ended stream are retained for a client that reconnects. Default: 10 minutes.
     pub fn event_log_time(mut self, time: Duration) -> Self {
         self.log_time = time;
         self
     }
 
-    /// Where the events of sessions are kept: in memory.
+    /// Sets where the events of sessions are stored. Default: in memory.
     pub fn event_store(mut self, store: impl EventStore) -> Self {
         self.events = Arc::new(store);
         self
     }
 
-    /// How many events, and bytes of them, a stream keeps for a client that comes back: 1 000 and 10 MiB.
+    /// Sets how many events, and how many bytes of them, a stream retains for a client that reconnects. Default: 1,000
+    /// and 10 MiB.
     pub fn event_log(mut self, events: usize, bytes: usize) -> Self {
         (self.max_log_events, self.max_log_bytes) = (events, bytes);
         self
     }
 
-    /// How long a client should wait before it comes back to an interrupted stream: half a second.
+    /// Sets the delay that clients are told to wait before they resume an interrupted stream. Default: 500 ms.
     pub fn retry(mut self, time: Duration) -> Self {
         self.retry = time;
         self
@@ -293,7 +296,8 @@ impl HttpOptions {
         self
     }
 
-    /// What looks at every request before the endpoint does: authentication, or further paths on the same socket.
+    /// Sets a filter that checks every request before the endpoint does, for authentication or further paths on the
+    /// same socket.
     pub fn filter(mut self, filter: impl RequestFilter) -> Self {
         self.filter = Some(Arc::new(filter));
         self
@@ -309,7 +313,7 @@ impl HttpOptions {
         self
     }
 
-    /// How long running calls may go on once the server is to end: 10 s.
+    /// Sets how long running calls may continue during shutdown. Default: 10 s.
     pub fn drain(mut self, time: Duration) -> Self {
         self.drain = time;
         self

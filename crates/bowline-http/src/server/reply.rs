@@ -6,7 +6,7 @@ use bowline_types::{Id, RpcError, error_code};
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 
-/// A JSON-RPC message as the whole reply.
+/// Returns a JSON-RPC message as the whole response.
 pub(super) fn json(status: StatusCode, message: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(Body::whole(message.into()));
     *response.status_mut() = status;
@@ -14,14 +14,14 @@ pub(super) fn json(status: StatusCode, message: impl Into<Bytes>) -> Response<Bo
     response
 }
 
-/// A response whose result is encoded already.
+/// Returns a response with an encoded result.
 pub(super) fn response(id: &Id, result: Bytes) -> Response<Body> {
     let mut response = Response::new(Body::response(id, result));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
-/// A stream of events.
+/// Returns a stream of events.
 pub(super) fn stream(body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
@@ -32,22 +32,22 @@ pub(super) fn stream(body: Body) -> Response<Body> {
     response
 }
 
-/// An error, with the status its code has.
+/// Returns an error with the HTTP status of its code.
 pub(super) fn failure(id: Option<&Id>, error: &RpcError) -> Response<Body> {
     json(status_of(error), encode::failure(id, error))
 }
 
-/// An error with a status of its own, about no request in particular.
+/// Returns an error with its own status that belongs to no request.
 pub(super) fn refusal(status: StatusCode, reason: &str) -> Response<Body> {
     json(status, encode::failure(None, &RpcError::invalid_request(reason.to_owned())))
 }
 
-/// A refusal of what is for a session that never was, has ended, or is somebody else's.
+/// Returns the error for a session that does not exist, has ended, or belongs to another principal.
 pub(super) fn no_session() -> Response<Body> {
     refusal(StatusCode::NOT_FOUND, "unknown or expired session")
 }
 
-/// A refusal of what may be asked again in a while.
+/// Returns an error for a request that may be retried later.
 pub(super) fn later(reason: &str) -> Response<Body> {
     let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, reason);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));

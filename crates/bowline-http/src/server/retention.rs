@@ -69,7 +69,7 @@ impl Retention {
         self.kept.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Whether so many more bytes fit.
+    /// Returns whether this many more bytes fit.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
         self.kept.load(Ordering::Relaxed).saturating_add(bytes) <= self.limit
     }

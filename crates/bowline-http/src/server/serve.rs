@@ -120,7 +120,7 @@ impl HttpService {
     }
 }
 
-/// How many file descriptors the process may open.
+/// Returns the maximum number of file descriptors of the process.
 #[cfg(unix)]
 fn descriptors() -> usize {
     use rustix::process::{Resource, getrlimit};
@@ -256,8 +256,8 @@ where
     .await
 }
 
-/// Whether a connection begins as one of HTTP/2 does. Looks without reading: what is put before the rest of a stream again
-/// costs a buffer of twice the size.
+/// Returns whether a connection starts as HTTP/2. Peeks without reading, because putting bytes back would slow down all
+/// reads.
 async fn begins_as_http2(stream: &TcpStream) -> io::Result<bool> {
     const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     let mut seen = [0; PREFACE.len()];
@@ -278,7 +278,7 @@ async fn begins_as_http2(stream: &TcpStream) -> io::Result<bool> {
     }
 }
 
-/// How long to wait before looking again. Many clients that begin and do not go on are not to keep the server busy.
+/// Returns the delay until the next check. Many clients that connect and send nothing must not keep the server busy.
 fn longer(pause: Duration) -> Duration {
     (pause * 2).min(HEAD_TIME / 50)
 }

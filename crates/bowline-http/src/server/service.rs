@@ -72,7 +72,7 @@ enum Place {
 pub struct Principal(pub Arc<str>);
 
 impl Shared {
-    /// What verifies the tokens of requests.
+    /// Returns the verification of access tokens, if the endpoint is protected.
     #[cfg(feature = "auth")]
     pub(super) fn protection(&self) -> Option<&Protection> {
         self.protection.as_ref()?.as_ref().ok()
@@ -93,14 +93,14 @@ impl Shared {
 }
 
 impl HttpService {
-    /// An endpoint for `server`, with the default options.
+    /// Creates an endpoint for `server` with the default options.
     ///
     /// Fails when something the server offers cannot work.
     pub fn new(server: Server) -> Result<Self, bowline_server::BuildError> {
         Ok(Self::with_options(server.build()?, HttpOptions::default()))
     }
 
-    /// An endpoint for a server that may have others.
+    /// Creates an endpoint for a server that may have other endpoints.
     pub fn with_options(server: ServerHandle, options: HttpOptions) -> Self {
         let bodies = Budget::new(options.max_bodies);
         let retention = Arc::new(Retention::new(options.max_retained_bytes));
@@ -166,7 +166,7 @@ impl HttpService {
         }
     }
 
-    /// How many sessions of the legacy revisions are open.
+    /// Returns the number of open sessions of legacy revisions.
     pub fn sessions(&self) -> usize {
         self.shared.sessions.len()
     }
@@ -356,7 +356,7 @@ impl HttpService {
         self.shared.server.profile().revisions.newest_legacy().is_some()
     }
 
-    /// The session a request names, or why it has none.
+    /// Returns the session that a request names, or the error response.
     fn session(
         &self,
         headers: &HeaderMap,
@@ -467,7 +467,8 @@ impl HttpService {
         }
     }
 
-    /// What a client that wants a handshake is told by a server that has none: all it can show its user.
+    /// Returns the error for a client that starts a handshake with a server that has no legacy revisions. The client
+    /// can only show it to its user.
     fn only_modern(&self, params: Option<&RawJson>) -> RpcError {
         let params = params.and_then(|params| params.decode::<InitializeParams>().ok());
         let supported: Vec<_> = self.shared.server.profile().revisions.newest_first().collect();
@@ -551,7 +552,7 @@ fn not_allowed(allowed: &'static str) -> Response<Body> {
     response
 }
 
-/// Whether a frame asks for something new, which a server about to end does not begin.
+/// Returns whether a frame starts something new, which a server does not accept during shutdown.
 fn begins_something(frame: &Frame) -> bool {
     matches!(frame, Frame::Single(Ok(Message::Request { .. })) | Frame::Batch(_))
 }
@@ -563,7 +564,7 @@ fn unreadable(status: StatusCode) -> Response<Body> {
     reply::refusal(status, status.canonical_reason().unwrap_or("cannot read the body"))
 }
 
-/// The whole of a body. One that comes in one piece is not copied.
+/// Reads the whole body. A body in one piece is not copied.
 async fn collect<B: http_body::Body>(body: B, limit: usize, mut share: Share) -> Result<Bytes, StatusCode> {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(0).min(limit);
     let mut body = pin!(body);
@@ -591,7 +592,7 @@ async fn collect<B: http_body::Body>(body: B, limit: usize, mut share: Share) ->
     Ok(share.bind(if bytes.is_empty() { first } else { bytes.freeze() }))
 }
 
-/// Whether a media type, with or without parameters, is `wanted`.
+/// Returns whether a media type, with or without parameters, equals `wanted`.
 fn is_media(value: &[u8], wanted: &str) -> bool {
     let end = value.iter().position(|byte| *byte == b';').unwrap_or(value.len());
     value.get(..end).unwrap_or_default().trim_ascii().eq_ignore_ascii_case(wanted.as_bytes())

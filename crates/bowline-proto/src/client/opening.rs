@@ -137,7 +137,7 @@ impl Opening {
         }
     }
 
-    /// Whether silence now means that the server wants the handshake. Otherwise an answer is waited for.
+    /// Returns whether a timeout now means that the server needs the handshake. Otherwise the client keeps waiting.
     pub fn is_era_open(&self) -> bool {
         matches!(self.stage, Stage::Probing { .. })
             && !self.handshake_refused
@@ -155,7 +155,7 @@ impl Opening {
         self.has_late()
     }
 
-    /// Whether a late reply to the probe is kept.
+    /// Returns whether a late reply to the probe is kept.
     pub fn has_late(&self) -> bool {
         self.late.is_some()
     }
@@ -284,7 +284,7 @@ fn newest_common(ours: RevisionSet, theirs: &[String]) -> Option<Revision> {
     ours.newest_first().find(|revision| theirs.iter().any(|version| version == revision.as_str()))
 }
 
-/// The versions an error names under `data.supported`.
+/// Returns the versions in `data.supported` of an error.
 fn supported_in(error: &RpcError) -> Option<Vec<String>> {
     #[derive(Deserialize)]
     struct Data {

@@ -30,12 +30,12 @@ pub struct RequestOptions {
 }
 
 impl ClientProfile {
-    /// A client that speaks every revision and can be asked nothing.
+    /// Creates a client with all revisions and no capabilities.
     pub fn new(info: Implementation) -> Self {
         Self { info, capabilities: ClientCapabilities::default(), revisions: RevisionSet::ALL }
     }
 
-    /// The parameters of `initialize`.
+    /// Returns the parameters of `initialize`.
     pub fn initialize(&self, revision: Revision) -> RawJson {
         let mut params =
             InitializeParams::new(revision.as_str(), self.capabilities.clone(), self.info.clone());

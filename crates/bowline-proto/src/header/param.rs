@@ -172,7 +172,7 @@ impl<'a> Scalar<'a> {
     }
 }
 
-/// The integer that a JSON number stands for, however it is written.
+/// Returns the integer value of a JSON number in any notation.
 fn safe_integer(number: &Number) -> Option<i64> {
     let integer = match (number.as_i64(), number.as_f64()) {
         (Some(integer), _) => integer,

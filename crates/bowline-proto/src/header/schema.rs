@@ -156,7 +156,7 @@ impl SchemaReader {
     }
 }
 
-/// The type that a schema declares, if it may travel in a header. An optional argument is also null.
+/// Returns the type of a schema, if it is allowed in a header. An optional argument may also be null.
 fn param_type(declared: &Value) -> Option<ParamType> {
     match declared {
         Value::String(name) => match name.as_str() {
@@ -174,7 +174,7 @@ fn param_type(declared: &Value) -> Option<ParamType> {
     }
 }
 
-/// The characters of an HTTP token.
+/// Returns whether a character is allowed in an HTTP token.
 fn is_token_character(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

@@ -91,7 +91,7 @@ pub fn supported(profile: &Profile, meta: &RequestMeta) -> Result<Revision, RpcE
     }
 }
 
-/// A notification that is not part of the protocol, as a call. What it says of the client is optional.
+/// Accepts a custom notification as a call. The description of the client is optional.
 pub fn admit_notification(
     profile: &Profile,
     principal: Option<&Arc<str>>,
@@ -140,7 +140,7 @@ fn open_state(
     replay::open(&profile.keys, &binding, &state, responses.as_ref(), now())
 }
 
-/// Whether the answer to a request may be questions.
+/// Returns whether the response to a request may contain input requests.
 pub(super) const fn can_ask(method: Method) -> bool {
     matches!(method, Method::CallTool | Method::ReadResource | Method::GetPrompt)
 }

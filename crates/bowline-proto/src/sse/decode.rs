@@ -144,7 +144,7 @@ impl Decoder {
             || retry.is_some()
     }
 
-    /// The bounds of the next complete line, without its end; advances behind it.
+    /// Returns the bounds of the next complete line, without its line ending, and advances past it.
     fn next_line(&mut self) -> Option<(usize, usize)> {
         if self.after_cr {
             if *self.buffer.get(self.start)? == b'\n' {
@@ -191,7 +191,7 @@ impl Decoder {
         self.give_up("a line", self.limits.line)
     }
 
-    /// How many bytes of a line belong to the byte order mark that a stream may begin with.
+    /// Returns how many bytes of a line belong to the byte order mark at the start of the stream.
     fn mark_in(&self, start: usize, end: usize) -> usize {
         let line = self.buffer.get(start..end).unwrap_or_default();
         let begun = line.get(..BYTE_ORDER_MARK.len()).unwrap_or(line);

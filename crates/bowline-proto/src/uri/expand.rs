@@ -158,7 +158,8 @@ fn refuse_prefix(variable: &Variable) -> Result<(), ExpandError> {
     }
 }
 
-/// The first `length` characters. Where percent triplets pass through, each counts as one and is not cut.
+/// Returns the first `length` characters. In operators that keep percent triplets, each triplet counts as one and is
+/// not cut.
 fn prefix(text: &str, length: usize, operator: Operator) -> &str {
     let passes_triplets = matches!(operator, Operator::Reserved | Operator::Fragment);
     let mut end = 0;

@@ -171,7 +171,7 @@ impl Pattern {
     }
 }
 
-/// The delimiters that end a value: those its operator encodes, and those that begin a later expression.
+/// Returns the delimiters that end a value: those that its operator encodes, and those that start a later expression.
 fn value_stops(operator: Operator, modifier: Modifier, later: &[Part], in_query: bool) -> Stops {
     let reserved = matches!(operator, Operator::Reserved | Operator::Fragment);
     let spans_segments =

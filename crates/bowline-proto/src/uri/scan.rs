@@ -141,7 +141,7 @@ impl Positions {
         set
     }
 
-    /// The positions right behind an octet that `stops` admits.
+    /// Returns the positions right after an octet that `stops` contains.
     fn admitted(text: &[u8], stops: Stops) -> Self {
         let mut set = Self::none(text);
         for (index, &byte) in text.iter().enumerate() {
@@ -174,7 +174,7 @@ impl Positions {
         self.words.iter().all(|word| *word == 0)
     }
 
-    /// The greatest position of the set from `first` to `last`, both included.
+    /// Returns the greatest position of the set from `first` to `last`, both included.
     fn last_in(&self, first: usize, last: usize) -> Option<usize> {
         let from = self.length.checked_sub(last)?;
         let mut index = from / BITS;
@@ -187,7 +187,7 @@ impl Positions {
         self.length.checked_sub(bit).filter(|position| *position >= first)
     }
 
-    /// The positions from which one or more octets of `class` lead into this set.
+    /// Returns the positions from which one or more octets of `class` lead into this set.
     fn before_run(&self, class: &Self) -> Self {
         let mut shifted_out = 0;
         let mut carry = false;
@@ -204,7 +204,7 @@ impl Positions {
         Self { length: self.length, words: self.words.iter().zip(&class.words).map(step).collect() }
     }
 
-    /// The positions from which `literal` leads into this set.
+    /// Returns the positions from which `literal` leads into this set.
     fn before_literal(&self, text: &[u8], literal: &[u8]) -> Self {
         let mut set = Self::none(text);
         each_occurrence(text, literal, |start| {
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The same answer by plain backtracking.
+    /// Returns the same result by plain backtracking.
     fn backtrack(
         atoms: &[Atom],
         index: usize,

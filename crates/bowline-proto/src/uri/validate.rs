@@ -160,7 +160,7 @@ fn check_authority(authority: &str, start: usize) -> Result<(), UriError> {
     }
 }
 
-/// An IPv6 address, or the form reserved for addresses of later versions.
+/// Returns whether this is an IPv6 address, or the reserved form of future versions.
 fn is_address(address: &str) -> bool {
     if address.parse::<Ipv6Addr>().is_ok() {
         return true;

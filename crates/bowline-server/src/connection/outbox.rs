@@ -45,12 +45,12 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     pub(super) fn len(&self) -> usize {
         self.bytes.len() + self.shared.iter().map(|(_, part)| part.len()).sum::<usize>()
     }
 
-    /// The bytes behind the first `skipped`, in pieces.
+    /// Returns the bytes after the first `skipped`, in chunks.
     pub(super) fn pieces(&self, mut skipped: usize) -> impl Iterator<Item = &[u8]> {
         let ends = self.shared.iter().map(|(end, _)| *end).chain([self.bytes.len()]);
         let starts = [0].into_iter().chain(self.shared.iter().map(|(start, _)| *start));
@@ -102,7 +102,7 @@ impl Outbox {
         self.queue().writer = None;
     }
 
-    /// Whether there may be news to write, which it is told once.
+    /// Returns whether there may be new data to write, and resets the flag.
     pub(super) fn take_nudge(&self) -> bool {
         std::mem::take(&mut self.queue().nudged)
     }
@@ -114,7 +114,7 @@ impl Outbox {
         self.emptied.notify_waiters();
     }
 
-    /// Whether there is room for more.
+    /// Returns whether there is space for more.
     pub(crate) fn has_room(&self) -> bool {
         let queue = self.queue();
         queue.frames.len() < self.limit || queue.closed

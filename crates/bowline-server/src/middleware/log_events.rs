@@ -48,7 +48,8 @@ impl LogEvents {
         Self { level, tee: OnceLock::new() }
     }
 
-    /// A new subscriber makes `tracing` look at all its callsites again, so there is one for all calls.
+    /// Returns the shared subscriber. There is one for all calls, because a new subscriber makes `tracing` check all
+    /// callsites again.
     fn tee(&self) -> Dispatch {
         let make = || Dispatch::new(Tee { inner: dispatcher::get_default(Clone::clone), level: self.level });
         self.tee.get_or_init(make).clone()

@@ -75,7 +75,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// A conversation that has not begun. `ids` says whether requests share a channel. `news` is called when
+    /// Creates a conversation. `ids` says whether requests share a channel. `news` is called when
     /// [`Conversation::write_news`] may have something to write; it must not block.
     pub fn new(
         server: &ServerHandle,
@@ -101,12 +101,12 @@ impl Conversation {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The legacy revision that was agreed on, once it was.
+    /// Returns the negotiated legacy revision, if there is one.
     pub fn revision(&self) -> Option<Revision> {
         self.session().revision()
     }
 
-    /// Whether the handshake is complete.
+    /// Returns whether the handshake is complete.
     pub fn is_ready(&self) -> bool {
         self.session().is_initialized()
     }

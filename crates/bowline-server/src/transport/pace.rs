@@ -57,14 +57,14 @@ impl Pace {
         }
     }
 
-    /// Whether a progress notification may be sent now. Otherwise it is kept.
+    /// Returns whether a progress notification may be sent now. Otherwise it is stored.
     pub(super) fn admit_progress(&mut self, frame: &Bytes, now: Instant) -> bool {
         let is_admitted = self.progress.take(now);
         self.held_back = (!is_admitted).then(|| frame.clone());
         is_admitted
     }
 
-    /// Whether a log message may be sent now. Otherwise it is counted.
+    /// Returns whether a log message may be sent now. Otherwise it is counted.
     pub(super) fn admit_log(&mut self, now: Instant) -> bool {
         let is_admitted = self.logs.take(now);
         if !is_admitted {
@@ -73,12 +73,12 @@ impl Pace {
         is_admitted
     }
 
-    /// The progress that was held back, once.
+    /// Takes the stored progress notification.
     pub(super) fn take_progress(&mut self) -> Option<Bytes> {
         self.held_back.take()
     }
 
-    /// A log message about those that were dropped, once.
+    /// Takes a log message about dropped ones.
     pub(super) fn take_dropped(&mut self) -> Option<CallNotification> {
         let dropped = std::mem::take(&mut self.dropped);
         let text = format!("{dropped} log messages dropped: more than {} per second", self.log_rate);

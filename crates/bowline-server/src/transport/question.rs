@@ -65,7 +65,7 @@ impl Questions {
         }
     }
 
-    /// An id for a request whose answer nobody waits for.
+    /// Returns an id for a request whose response is ignored.
     pub(super) fn next_id(&self) -> Id {
         self.lock().next_id()
     }

@@ -8,7 +8,7 @@ use std::{collections::VecDeque, fmt};
 /// What is asked of a log is asked with the stream locked, so an implementation that writes to a disk or another machine
 /// keeps what it has not written yet, and does the writing elsewhere.
 pub trait EventStore: Send + Sync + fmt::Debug + 'static {
-    /// An empty log for one stream of a session. Stream 0 belongs to no request.
+    /// Creates an empty log for one stream of a session. Stream 0 belongs to no request.
     fn open(&self, session: &str, stream: u64) -> Box<dyn EventLog>;
 }
 
@@ -17,21 +17,21 @@ pub trait EventLog: Send + fmt::Debug {
     /// Adds an event behind the others.
     fn append(&mut self, event: Bytes);
 
-    /// The event of this number, if it is kept.
+    /// Returns the event with this number, if it is retained.
     fn get(&self, number: u64) -> Option<Bytes>;
 
-    /// The number of the oldest event that is kept, or of the next one when none is.
+    /// Returns the number of the oldest retained event, or of the next event if none is retained.
     fn first(&self) -> u64;
 
-    /// How many events are kept.
+    /// Returns the number of retained events.
     fn len(&self) -> usize;
 
-    /// Whether no event is kept.
+    /// Returns whether no event is retained.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many bytes are kept.
+    /// Returns the number of retained bytes.
     fn bytes(&self) -> usize;
 
     /// Lets go of the oldest event.

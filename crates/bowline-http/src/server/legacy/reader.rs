@@ -168,7 +168,7 @@ fn event(form: Form, stream: u64, number: u64, message: &[u8]) -> Bytes {
     out.into()
 }
 
-/// An event that only says where the stream begins, so that a client can come back before there is any other.
+/// Returns an event that only contains the start of the stream, so that a client can resume before the first message.
 pub(super) fn priming(stream: u64, after: u64, retry: Option<Duration>) -> Bytes {
     let id = event_id(stream, after);
     let mut out = Vec::new();

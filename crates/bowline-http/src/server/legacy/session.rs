@@ -81,7 +81,7 @@ impl Session {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A stream for the reply to a POST.
+    /// Creates a stream for the response to a POST.
     pub(super) fn new_stream(&self) -> Arc<Stream> {
         let returning = self.conversation.revision() >= Some(Revision::V2025_11_25);
         Arc::new(Stream::new(
@@ -160,12 +160,12 @@ impl Session {
         InUse(Arc::clone(self))
     }
 
-    /// Whether it has ended, and is not to be found any more.
+    /// Returns whether the session has ended.
     pub(in crate::server) fn is_over(&self) -> bool {
         self.get_stream.is_finished()
     }
 
-    /// Whether the session is to end: over already, too old, or not used for too long.
+    /// Returns whether the session should end: it has ended already, is too old, or was idle for too long.
     fn is_expired(&self, options: &HttpOptions, now: Instant) -> bool {
         let age = now.saturating_duration_since(self.since);
         // A stream that is held open and nothing else does not keep a session whose client never said who it is.
@@ -244,7 +244,7 @@ enum Full {
 }
 
 impl Known {
-    /// Which limit one more session would exceed.
+    /// Returns which limit one more session would exceed.
     fn full(&self, options: &HttpOptions, principal: Option<&Arc<str>>) -> Option<Full> {
         let limit = match principal {
             Some(_) => options.max_sessions_per_principal,
@@ -258,7 +258,7 @@ impl Known {
         }
     }
 
-    /// The session that has been idle longest among those that count for a limit, if it may be ended.
+    /// Returns the session that has been idle longest among those that count for a limit, if it may be ended.
     fn evictable(&self, options: &HttpOptions, full: Full, principal: Option<&Arc<str>>) -> Option<Arc<str>> {
         let now = Instant::now();
         let enough = EVICTABLE_AFTER.min(options.session_idle);
@@ -309,17 +309,17 @@ impl Sessions {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many there are.
+    /// Returns the number of sessions.
     pub(in crate::server) fn len(&self) -> usize {
         self.known().by_id.len()
     }
 
-    /// A new session that nobody can find yet.
+    /// Creates a session that cannot be found yet.
     pub(super) fn create(shared: &Arc<Shared>, principal: Option<Arc<str>>, ids: Ids) -> Arc<Session> {
         Session::new(shared, principal, ids)
     }
 
-    /// Whether there may be one more, altogether and of this principal.
+    /// Returns whether the limits allow one more session, in total and for this principal.
     pub(super) fn has_room(shared: &Shared, principal: Option<&Arc<str>>) -> bool {
         shared.sessions.known().has_room(&shared.options, principal)
     }
@@ -350,7 +350,7 @@ impl Sessions {
         has_room
     }
 
-    /// The session of this id, if it belongs to this principal.
+    /// Returns the session with this id, if it belongs to this principal.
     pub(in crate::server) fn find(&self, id: &str, principal: Option<&Arc<str>>) -> Option<Arc<Session>> {
         let session = self.known().by_id.get(id).filter(|session| !session.is_over()).cloned()?;
         if session.principal.as_ref() != principal {

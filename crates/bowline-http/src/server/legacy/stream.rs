@@ -126,7 +126,7 @@ impl Stream {
         }
     }
 
-    /// The event `number`, or what there is instead.
+    /// Returns the event `number`, or the state of the stream if there is none.
     pub(super) fn next(&self, reader: u64, number: u64, waker: &Waker) -> Next {
         let mut state = self.state();
         if state.readers != reader || number < state.first() || state.hung_up {
@@ -143,13 +143,13 @@ impl Stream {
         Next::Wait
     }
 
-    /// The last event a reader was handed or nobody can be handed any more; 0 before the first.
+    /// Returns the last event that was delivered or dropped; 0 before the first.
     pub(super) fn delivered(&self) -> u64 {
         let state = self.state();
         state.delivered.max(state.first()) - 1
     }
 
-    /// What a reply would begin with.
+    /// Returns how a response should start.
     pub(super) fn progress(&self, waker: &Waker) -> Progress {
         let mut state = self.state();
         state.waker = Some(waker.clone());
@@ -161,7 +161,7 @@ impl Stream {
         }
     }
 
-    /// The only event of a stream that nobody has read.
+    /// Takes the only event of a stream that was not read.
     pub(super) fn take_only(&self) -> Option<Bytes> {
         let mut state = self.state();
         let only = state.len() == 1;
@@ -184,7 +184,7 @@ impl Stream {
         state.charged = kept;
     }
 
-    /// How many bytes of events are kept.
+    /// Returns the number of bytes of retained events.
     pub(super) fn bytes(&self) -> usize {
         self.state().bytes()
     }
@@ -289,7 +289,7 @@ impl Drop for Stream {
 }
 
 impl State {
-    /// How many events no reader was handed yet, and how many bytes they have.
+    /// Returns the number of undelivered events and their bytes.
     fn waiting(&self) -> (usize, usize) {
         let Some(log) = &self.log else { return (0, 0) };
         let waiting = log.first().max(self.delivered)..log.first() + log.len() as u64;
