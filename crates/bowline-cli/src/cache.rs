@@ -2,7 +2,6 @@
 
 use crate::{
     context::Context,
-    paths,
     quoting::is_printable,
     schema::{Property, Schema},
 };
@@ -86,8 +85,7 @@ pub(crate) fn remember(context: &Context, server: &str, change: impl FnOnce(&mut
     let mut cache = read(&path).unwrap_or_default();
     change(cache.servers.entry(server.to_owned()).or_default());
     let (Some(folder), Ok(text)) = (path.parent(), serde_json::to_vec(&cache)) else { return };
-    let written = fs::create_dir_all(folder)
-        .and_then(|()| paths::replace_file(&path, |new| paths::write_private(new, &text)));
+    let written = fs::create_dir_all(folder).and_then(|()| bowline_files::replace(&path, &text));
     if let Err(error) = written {
         tracing::debug!(%error, "cannot write the completion cache");
     }

@@ -1,4 +1,4 @@
-//! Private directories and files: where runtime state is kept, and how files are replaced atomically.
+//! Private directories: where runtime state is kept.
 
 use crate::environment::ProcessEnvironment;
 use std::{
@@ -18,44 +18,13 @@ pub(crate) fn runtime_dirs(environment: &ProcessEnvironment) -> Vec<PathBuf> {
 
 /// Creates a directory that only its owner can access. An existing one must already be private.
 pub(crate) fn create_private_dir(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)?;
+    bowline_files::create_folder(folder)?;
     if is_private_dir(folder) {
         return Ok(());
     }
     let message =
         format!("directory `{}` must be writable only by you; run `chmod 700` on it", folder.display());
     Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
-}
-
-/// Sets the mode for new files so that only the owner can access them.
-pub(crate) fn private_options(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    options
-}
-
-/// Writes a new file that only its owner can access, regardless of the umask.
-pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // A file left behind by a killed process would keep its mode.
-    let _: io::Result<()> = fs::remove_file(path);
-    let mut file = private_options(fs::OpenOptions::new().write(true).create_new(true)).open(path)?;
-    io::Write::write_all(&mut file, bytes)?;
-    file.sync_all()
-}
-
-/// Replaces a file atomically: writes a new file next to it and renames it.
-pub(crate) fn replace_file(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
-    let new = path.with_extension(format!("{}.new", std::process::id()));
-    let placed = write(&new).and_then(|()| fs::rename(&new, path));
-    if placed.is_err() {
-        // The first error is the one to report.
-        let _: io::Result<()> = fs::remove_file(&new);
-    }
-    placed
 }
 
 /// Returns whether only the user can write to a directory.
@@ -70,20 +39,6 @@ pub(crate) fn is_private_dir(folder: &Path) -> bool {
 #[cfg(not(unix))]
 pub(crate) fn is_private_dir(folder: &Path) -> bool {
     folder.is_dir()
-}
-
-/// Returns whether only the user can read or write a file.
-#[cfg(unix)]
-pub(crate) fn is_owner_only(file: &fs::Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    const OTHERS: u32 = 0o077;
-    file.uid() == owner() && file.mode() & OTHERS == 0
-}
-
-/// Returns whether only the user can read or write a file. Files in user directories are private on this system.
-#[cfg(not(unix))]
-pub(crate) fn is_owner_only(_: &fs::Metadata) -> bool {
-    true
 }
 
 #[cfg(unix)]

@@ -1,9 +1,6 @@
 //! Recordings: creates the files and masks secrets.
 
-use crate::{
-    failure::{Code, Failure},
-    paths,
-};
+use crate::failure::{Code, Failure};
 use bowline_text::is_secret_name;
 use bowline_transcript::{Recorder, Side};
 use serde_json::Value;
@@ -76,7 +73,7 @@ impl Recording {
 
 fn create(path: &Path) -> io::Result<(PathBuf, File)> {
     let mut options = OpenOptions::new();
-    paths::private_options(options.write(true).create_new(true));
+    bowline_files::private(options.write(true).create_new(true));
     let mut number = 1;
     loop {
         let path = if number == 1 { path.to_owned() } else { numbered(path, number) };

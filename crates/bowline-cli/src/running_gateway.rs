@@ -170,7 +170,7 @@ impl AnnouncementFile {
         paths::create_private_dir(folder)?;
         let path = folder.join(name);
         let lock = acquire(&path.with_extension("lock"))?;
-        paths::replace_file(&path, |new| paths::write_private(new, text.as_bytes()))?;
+        bowline_files::replace(&path, text.as_bytes())?;
         Ok(Self { path, lock })
     }
 }
@@ -190,7 +190,7 @@ const TRIES: usize = 50;
 /// Locks a file. Fails if another process holds the lock.
 fn acquire(path: &Path) -> io::Result<File> {
     for _ in 0..TRIES {
-        let lock = paths::private_options(OpenOptions::new().write(true).create(true)).open(path)?;
+        let lock = bowline_files::private(OpenOptions::new().write(true).create(true)).open(path)?;
         match lock.try_lock() {
             // The previous owner may have removed the file after it was opened here.
             Ok(()) if is_at(&lock, path) => return Ok(lock),

@@ -141,7 +141,7 @@ impl TokenFile {
     fn lock(&self) -> io::Result<fs::File> {
         paths::create_private_dir(self.folder())?;
         let path = self.folder().join(".token.lock");
-        let lock = paths::private_options(fs::OpenOptions::new().write(true).create(true)).open(path)?;
+        let lock = bowline_files::private(fs::OpenOptions::new().write(true).create(true)).open(path)?;
         lock.lock()?;
         Ok(lock)
     }
@@ -153,7 +153,7 @@ impl TokenFile {
     fn write_new(&self) -> io::Result<String> {
         let token =
             random_token().ok_or_else(|| io::Error::other("the system's random number generator failed"))?;
-        paths::replace_file(&self.path, |path| paths::write_private(path, format!("{token}\n").as_bytes()))?;
+        bowline_files::replace(&self.path, format!("{token}\n").as_bytes())?;
         Ok(token)
     }
 
@@ -168,7 +168,7 @@ impl TokenFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(invalid(&format!("cannot be read: {error}"))),
         };
-        if !paths::is_owner_only(&file.metadata()?) {
+        if !bowline_files::is_owner_only(&file.metadata()?) {
             return Err(invalid("belongs to another user or is readable by others"));
         }
         let mut text = String::new();

@@ -42,6 +42,5 @@ pub use spelling::ambiguity;
 #[cfg(test)]
 pub(crate) use store::tests::Folder;
 pub use store::{Document, Store, StoreError, VERSION, Writers};
-pub(crate) use store::{create_private_folder, private};
 pub use terminal::{Terminal, describe_question, hints};
 pub use tree::Readings;

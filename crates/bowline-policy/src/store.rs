@@ -10,14 +10,10 @@ use serde::de::DeserializeOwned;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::tree::{Layout, Tree};
-
-/// Makes the names of temporary files unique within the process.
-static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
 /// The maximum size of a file.
 const MAX_BYTES: u64 = 64 << 20;
@@ -161,16 +157,13 @@ impl Store {
             Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
             _ => PathBuf::from("."),
         };
-        create_private_folder(&folder)
+        bowline_files::create_folder(&folder)
             .map_err(|error| StoreError::io(&folder, "cannot create the folder", error))?;
-        let beside = |suffix: &str| {
-            let mut name = OsString::from(".");
-            name.push(target.file_name().unwrap_or_default());
-            name.push(suffix);
-            folder.join(name)
-        };
-        let lock_path = beside(".lock");
-        let lock = private(fs::OpenOptions::new().write(true).create(true))
+        let mut lock_name = OsString::from(".");
+        lock_name.push(target.file_name().unwrap_or_default());
+        lock_name.push(".lock");
+        let lock_path = folder.join(lock_name);
+        let lock = bowline_files::private(fs::OpenOptions::new().write(true).create(true))
             .open(&lock_path)
             .and_then(|lock| lock.lock().map(|()| lock))
             .map_err(|error| StoreError::io(&lock_path, "cannot lock it", error))?;
@@ -182,45 +175,15 @@ impl Store {
         let mut text = Tree::of(&json).to_text(Layout::Pretty);
         text.push('\n');
 
-        let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
-        let temporary = beside(&format!(".{}-{number}.new", std::process::id()));
-        let written = write_whole(&temporary, text.as_bytes()).and_then(|()| fs::rename(&temporary, &target));
+        let written = bowline_files::replace(&target, text.as_bytes());
         drop(lock);
-        written.map(|()| answer).map_err(|error| {
-            // Report the first error.
-            let _ = fs::remove_file(&temporary);
-            StoreError::io(&self.path, "cannot write it", error)
-        })
+        written.map(|()| answer).map_err(|error| StoreError::io(&self.path, "cannot write it", error))
     }
 }
 
 /// Returns the first line, starting at 1, that contains something.
 pub(crate) fn line_of(text: &str, what: &str) -> Option<usize> {
     text.lines().position(|line| line.contains(what)).map(|line| line + 1)
-}
-
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // A file that a stopped process left; links are not followed.
-    let _ = fs::remove_file(path);
-    let mut file = private(fs::OpenOptions::new().write(true).create_new(true)).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
-/// Sets options so that only the owner can access a new file.
-pub(crate) fn private(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    options
-}
-
-/// Creates a directory that only the owner can access. An existing one is not changed.
-pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
 }
 
 #[cfg(test)]

@@ -17,10 +17,11 @@ const TABLE: &[(&str, May)] = &[
     (SERVER, May::Use(&[TYPES, PROTO, MACROS, STORE])),
     // Only to connect to a server in the same process, behind a feature.
     (CLIENT, May::Use(&[TYPES, PROTO, SERVER, TEXT])),
-    (HTTP, May::Use(&[TYPES, PROTO, SERVER, CLIENT, AUTH, STORE])),
+    (HTTP, May::Use(&[TYPES, PROTO, SERVER, CLIENT, AUTH, STORE, FILES])),
+    (FILES, May::Use(&[])),
     (TEXT, May::Use(&[])),
     (SEARCH, May::Use(&[TYPES, TEXT])),
-    (POLICY, May::Use(&[TYPES, PROTO, CLIENT, TEXT])),
+    (POLICY, May::Use(&[TYPES, PROTO, CLIENT, TEXT, FILES])),
     // Configuration is written in the vocabulary of rules and search, which know nothing of files.
     (CONFIG, May::Use(&[TYPES, PROTO, TEXT, POLICY, SEARCH])),
     (MODELS, May::Use(&[TYPES, PROTO, CLIENT, HTTP])),
@@ -41,7 +42,7 @@ const TABLE: &[(&str, May)] = &[
         CLI,
         May::Use(&[
             TYPES, PROTO, SERVER, CLIENT, HTTP, TEXT, CONFIG, POLICY, MODELS, TELEMETRY, SEARCH, HOST,
-            SERVERS, TRANSCRIPT,
+            SERVERS, TRANSCRIPT, FILES,
         ]),
     ),
 ];
@@ -58,6 +59,7 @@ const PROTO: &str = "bowline-proto";
 const MACROS: &str = "bowline-macros";
 const STORE: &str = "bowline-store";
 const AUTH: &str = "bowline-auth";
+const FILES: &str = "bowline-files";
 const SERVER: &str = "bowline-server";
 const CLIENT: &str = "bowline-client";
 const HTTP: &str = "bowline-http";

@@ -5,7 +5,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use crate::{create_private_folder, private};
+use bowline_files::{create_folder, private};
 
 /// A log file that several processes append to.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl LogFile {
     /// Checks that the file is writable.
     pub(super) fn check(&self) -> io::Result<()> {
         if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            create_private_folder(folder)?;
+            create_folder(folder)?;
         }
         self.append("")
     }

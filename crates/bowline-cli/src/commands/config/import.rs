@@ -4,7 +4,6 @@ use super::toml_entry::{self, Secrets};
 use crate::{
     context::Context,
     failure::{Code, Failure},
-    paths,
 };
 use bowline_config::{
     Config, Dialect, Disk, KnownFile, Launch, Loader, NoticeKind, Platform, Scope, Source, Strictness,
@@ -14,8 +13,7 @@ use clap::Args;
 use serde_json::json;
 use std::{
     collections::BTreeMap,
-    fs,
-    io::{self, Write as _},
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -247,10 +245,10 @@ fn write(context: &Context, path: &Path, added: &str) -> Result<Option<PathBuf>,
             .map(|number| path.with_extension(format!("toml.{number}.bak")))
             .find(|path| !path.exists());
         let kept = free.unwrap_or_else(|| path.with_extension("toml.bak"));
-        private(&kept, before).map_err(|error| failed("back up", error))?;
+        bowline_files::write_new(&kept, before.as_bytes()).map_err(|error| failed("back up", error))?;
         backup = Some(kept);
     }
-    paths::replace_file(&path, |new| private(new, &text)).map_err(|error| failed("write", error))?;
+    bowline_files::replace(&path, text.as_bytes()).map_err(|error| failed("write", error))?;
     Ok(backup)
 }
 
@@ -265,11 +263,4 @@ fn verify(context: &Context, path: &Path, text: &str) -> Result<(), Failure> {
             Err(Failure::new(Code::Config, format!("the imported configuration would be invalid: {error}")))
         }
     }
-}
-
-/// Writes a file that only its owner can read.
-fn private(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = paths::private_options(fs::OpenOptions::new().write(true).create_new(true)).open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
 }

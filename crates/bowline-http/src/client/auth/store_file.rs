@@ -118,11 +118,13 @@ impl Store for FileStore {
         members.insert("server".to_owned(), key.server().into());
         members.insert("account".to_owned(), key.account().into());
         let text = Secret::new(serde_json::Value::Object(members).to_string());
-        Box::pin(self.blocking(self.path(key), move |path| private_file::replace(path, text.expose())))
+        Box::pin(
+            self.blocking(self.path(key), move |path| bowline_files::replace(path, text.expose().as_bytes())),
+        )
     }
 
     fn remove<'a>(&'a self, key: &'a StoreKey) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(self.blocking(self.path(key), private_file::remove))
+        Box::pin(self.blocking(self.path(key), bowline_files::remove))
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<StoreKey>, Error>> {
