@@ -2,8 +2,9 @@
 
 use super::{
     Gateway, Inner,
-    approval::{Approvals, Approve, Candidate, DigestCache},
+    approval::{Approvals, Approve, Candidate},
     edge::{self, Token},
+    file_digest::DigestCache,
     models::{self, Models},
     pending::Pending,
     problem::{self, GatewayError, Problem},

@@ -16,8 +16,10 @@
 //! ```
 
 mod approval;
+mod approval_content;
 mod builder;
 mod edge;
+mod file_digest;
 mod models;
 mod pending;
 mod problem;
@@ -36,13 +38,13 @@ pub use reload::{Applied, EntryState};
 pub use crate::host::REFUSED;
 
 use crate::{Host, UpstreamStatus};
-use approval::DigestCache;
 use bowline_config::{Config, Environment};
 use bowline_http::{HttpOptions, HttpService};
 use bowline_policy::{Audience, Consent};
 use bowline_server::{Server, ServerHandle};
 use bowline_telemetry::Exporter;
 use edge::{Counter, Edge, Token};
+use file_digest::DigestCache;
 use reload::State;
 use std::{
     fmt,
