@@ -1,7 +1,7 @@
 //! The authorization request and its response (RFC 6749 4.1, PKCE, RFC 9207).
 
 use crate::{
-    ClientId, Error, Form, Lenient, Resource, Rules, Scopes, Secret, ServerMetadata, Visit, form,
+    ClientId, Error, Form, Resource, Rules, Scopes, Secret, ServerMetadata, Visit, form,
     metadata::check_redirect_uri,
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -59,7 +59,7 @@ impl AuthorizationRequest<'_> {
         let state = URL_SAFE_NO_PAD.encode(state);
         let challenge = URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, verifier.as_bytes()));
         let scope = self.scopes.to_string();
-        let resource = (!rules.allows(Lenient::NoResourceParameter)).then(|| self.resource.as_str());
+        let resource = rules.resource_parameter(self.resource).map(Resource::as_str);
         // A refresh token for offline use is granted only with consent (OpenID Connect Core 11).
         let prompt = self.scopes.contains("offline_access").then_some("consent");
         let form = Form::new()

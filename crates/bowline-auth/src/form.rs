@@ -1,7 +1,7 @@
 //! `application/x-www-form-urlencoded`: the bodies of token requests and the queries of redirects.
 
 use crate::Secret;
-use std::fmt::Write as _;
+use bowline_proto::uri::{form_decode, push_form_encoded};
 
 /// At most this many parameters of a query are read.
 const MAX_PARAMETERS: usize = 64;
@@ -31,9 +31,9 @@ impl Form {
         if !text.is_empty() {
             text.push('&');
         }
-        encode_into(name, &mut text);
+        push_form_encoded(&mut text, name);
         text.push('=');
-        encode_into(value, &mut text);
+        push_form_encoded(&mut text, value);
         Self(Secret::new(text))
     }
 
@@ -68,23 +68,8 @@ impl Form {
 #[must_use]
 pub fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
-    encode_into(text, &mut encoded);
+    push_form_encoded(&mut encoded, text);
     encoded
-}
-
-fn encode_into(text: &str, encoded: &mut String) {
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'*' | b'-' | b'.' | b'_' => {
-                encoded.push(char::from(byte));
-            }
-            b' ' => encoded.push('+'),
-            // Writing to a string cannot fail.
-            _ => {
-                let _ = write!(encoded, "%{byte:02X}");
-            }
-        }
-    }
 }
 
 /// Reads a query or a form into its parameters, in order. `None` if it has too many parameters, a broken escape, or text
@@ -106,20 +91,7 @@ pub fn decode(text: &str) -> Option<Vec<(String, String)>> {
 /// Decodes one name or value. `None` if it has a broken escape or is not UTF-8.
 #[must_use]
 pub fn decode_value(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'+' => b' ',
-            b'%' => {
-                let high = char::from(rest.next()?).to_digit(16)?;
-                let low = char::from(rest.next()?).to_digit(16)?;
-                u8::try_from(high * 16 + low).ok()?
-            }
-            _ => byte,
-        });
-    }
-    String::from_utf8(bytes).ok()
+    form_decode(text)
 }
 
 #[cfg(test)]

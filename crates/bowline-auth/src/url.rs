@@ -1,6 +1,7 @@
 //! Splits URLs without changing their text.
 
 use crate::Error;
+use bowline_proto::uri::{UrlParts, mask_user};
 
 /// The longest URL that is taken from a server.
 const MAX_URL: usize = 4096;
@@ -33,19 +34,19 @@ impl<'a> Url<'a> {
         if text.contains("$(") || !has_whole_escapes(text) {
             return Err("it has `$(` or an incomplete percent-encoding".into());
         }
-        let (scheme, rest) = text.split_once("://").ok_or("it is not an absolute URL")?;
+        let parts = UrlParts::split(text).ok_or("it is not an absolute URL")?;
+        let (scheme, authority) = (parts.scheme, parts.authority);
         if !scheme.eq_ignore_ascii_case("https") && !scheme.eq_ignore_ascii_case("http") {
             return Err("it starts with neither `https://` nor `http://`".into());
         }
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let (authority, rest) = rest.split_at(end);
-        if authority.contains('@') {
+        if parts.user.is_some() {
             return Err("it contains a user name or password".into());
         }
-        let (host, port) = split_port(authority)?;
-        let (rest, fragment) = match rest.split_once('#') {
+        let host = check_host(parts.host)?;
+        let port = parse_port(&parts)?;
+        let (rest, fragment) = match parts.tail.split_once('#') {
             Some((rest, fragment)) => (rest, Some(fragment)),
-            None => (rest, None),
+            None => (parts.tail, None),
         };
         let (path, query) = match rest.split_once('?') {
             Some((path, query)) => (path, Some(query)),
@@ -90,33 +91,29 @@ fn has_whole_escapes(text: &str) -> bool {
     parts.all(|part| part.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)))
 }
 
-fn split_port(authority: &str) -> Result<(&str, Option<u16>), String> {
-    let (host, port) = if authority.starts_with('[') {
-        let end = authority.find(']').ok_or("its host has no closing bracket")?;
-        let (host, rest) = authority.split_at(end + 1);
-        let inner = host.trim_matches(['[', ']']);
-        inner.parse::<std::net::Ipv6Addr>().map_err(|_| "its host is not an IPv6 address")?;
-        match rest {
-            "" => (host, None),
-            _ => (host, Some(rest.strip_prefix(':').ok_or("its port is not a number")?)),
-        }
-    } else {
-        match authority.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (authority, None),
-        }
-    };
-    let is_name =
-        |host: &str| host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte));
+fn check_host(host: &str) -> Result<&str, String> {
+    if let Some(address) = host.strip_prefix('[') {
+        let address = address.strip_suffix(']').ok_or("its host has no closing bracket")?;
+        address.parse::<std::net::Ipv6Addr>().map_err(|_| "its host is not an IPv6 address")?;
+        return Ok(host);
+    }
+    let is_name = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte));
     let has_option = host.split('.').any(|label| label.starts_with('-'));
-    if host.is_empty() || (!host.starts_with('[') && !is_name(host)) || has_option {
+    if host.is_empty() || !is_name || has_option {
         return Err("its host is not a name or an address".into());
     }
-    let number = |port: &str| {
-        let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
-        digits.then(|| port.parse::<u16>().ok()).flatten().ok_or("its port is not a number")
+    Ok(host)
+}
+
+fn parse_port(parts: &UrlParts<'_>) -> Result<Option<u16>, String> {
+    let Some(port) = parts.port else {
+        // Without a colon, nothing may follow the host.
+        let is_whole = parts.host.len() == parts.authority.len();
+        return if is_whole { Ok(None) } else { Err("its port is not a number".into()) };
     };
-    Ok((host, port.map(number).transpose()?))
+    let is_number = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let number = is_number.then(|| port.parse().ok()).flatten();
+    number.map(Some).ok_or_else(|| "its port is not a number".into())
 }
 
 /// Checks a URL that a server gave: an endpoint or a document. It is `https`, or `http` at loopback if `allow_loopback`.
@@ -148,13 +145,7 @@ pub(crate) enum PlainHttp {
 
 /// A URL as it may be shown in an error: printable, short, without user info.
 pub(crate) fn shown(text: &str) -> String {
-    let text = match (text.find("://"), text.rfind('@')) {
-        (Some(scheme), Some(at)) if scheme < at => {
-            format!("{}***{}", text.get(..scheme + 3).unwrap_or_default(), text.get(at..).unwrap_or_default())
-        }
-        _ => text.to_owned(),
-    };
-    crate::error::printable(&text, 200)
+    crate::error::printable(&mask_user(text), 200)
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ mod scan;
 mod template;
 mod validate;
 
-pub use authority::UrlParts;
+pub use authority::{UrlParts, mask_user};
 pub use expand::{ExpandError, Value};
-pub use percent::percent_decode;
+pub use percent::{form_decode, percent_decode, push_form_encoded};
 pub use template::{TemplateError, UriTemplate};
 pub use validate::{UriError, is_safe_page, is_sub_resource, validate_uri};

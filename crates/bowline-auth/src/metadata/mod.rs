@@ -13,7 +13,7 @@ pub(crate) use resource::ResourceWire;
 pub(crate) use server::ServerWire;
 
 use crate::{
-    Error, Lenient,
+    Error, Lenient, Resource,
     url::{PlainHttp, Url, check_learned},
 };
 
@@ -57,6 +57,13 @@ impl Rules {
     #[must_use]
     pub fn exact_resource(&self) -> bool {
         self.exact_resource
+    }
+
+    /// Returns the value of the parameter `resource` of authorization and token requests; `None` with the exception
+    /// [`Lenient::NoResourceParameter`].
+    #[must_use]
+    pub fn resource_parameter<'a>(&self, resource: &'a Resource) -> Option<&'a Resource> {
+        (!self.allows(Lenient::NoResourceParameter)).then_some(resource)
     }
 
     /// Checks an endpoint that is in the settings.

@@ -163,9 +163,9 @@ impl Via {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             if head.len() >= MAX_HEAD {
-                return Err(io::Error::other(
-                    "the response header of the proxy is longer than {MAX_HEAD} bytes",
-                ));
+                return Err(io::Error::other(format!(
+                    "the response header of the proxy is longer than {MAX_HEAD} bytes"
+                )));
             }
             // Byte by byte, so that nothing of what follows is taken.
             head.push(stream.read_u8().await?);

@@ -1,11 +1,11 @@
 //! Where a server is: its URL, what counts as the same origin, and where a reference leads to.
 
+use bowline_proto::uri::mask_user;
 use http::{Uri, uri::Authority};
 
 /// Reads the URL of a server.
 pub(super) fn parse(text: &str) -> Result<Uri, String> {
-    let unfit =
-        |reason: &str| format!("expected the URL of a server, got `{}`: {reason}", without_user(text));
+    let unfit = |reason: &str| format!("expected the URL of a server, got `{}`: {reason}", mask_user(text));
     let uri = Uri::try_from(text).map_err(|error| unfit(&error.to_string()))?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) {
         return Err(unfit("it begins with neither `http://` nor `https://`"));
@@ -18,17 +18,6 @@ pub(super) fn parse(text: &str) -> Result<Uri, String> {
         return Err(unfit("it has no host"));
     }
     Ok(uri)
-}
-
-/// Returns a URL without user name and password, for display.
-fn without_user(text: &str) -> String {
-    match (text.find("://"), text.rfind('@')) {
-        (Some(scheme), Some(at)) if scheme < at => {
-            let (scheme, rest) = (text.get(..scheme + 3), text.get(at + 1..));
-            format!("{}***@{}", scheme.unwrap_or_default(), rest.unwrap_or_default())
-        }
-        _ => text.to_owned(),
-    }
 }
 
 /// Scheme, host and port, as far as they differ.

@@ -58,6 +58,24 @@ impl<'a> UrlParts<'a> {
     }
 }
 
+/// Replaces user and password of a URL with `***`, also in a text that is not a valid URL.
+///
+/// Everything between `://` and the last `@` is replaced, because a password may contain any character.
+///
+/// ```
+/// use bowline_proto::uri::mask_user;
+///
+/// assert_eq!(mask_user("https://me:a/b@example.com/"), "https://***@example.com/");
+/// assert_eq!(mask_user("https://example.com/"), "https://example.com/");
+/// ```
+pub fn mask_user(url: &str) -> Cow<'_, str> {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.into() };
+    match rest.rsplit_once('@') {
+        Some((_, rest)) => format!("{scheme}://***@{rest}").into(),
+        None => url.into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

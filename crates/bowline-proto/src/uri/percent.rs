@@ -52,6 +52,30 @@ pub(super) fn to_uri(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Appends `text` as a name or value of a form (`application/x-www-form-urlencoded`).
+///
+/// ```
+/// use bowline_proto::uri::{form_decode, push_form_encoded};
+///
+/// let mut form = String::from("q=");
+/// push_form_encoded(&mut form, "a b&c");
+/// assert_eq!(form, "q=a+b%26c");
+/// assert_eq!(form_decode("a+b%26c").as_deref(), Some("a b&c"));
+/// ```
+pub fn push_form_encoded(out: &mut String, text: &str) {
+    for byte in text.bytes() {
+        match byte {
+            b' ' => out.push('+'),
+            _ => push_byte(out, byte, byte.is_ascii_alphanumeric() || b"*-._".contains(&byte)),
+        }
+    }
+}
+
+/// Decodes a name or value of a form; `None` if an encoding is incomplete or the result is not UTF-8.
+pub fn form_decode(text: &str) -> Option<String> {
+    decode(&text.replace('+', " "))
+}
+
 fn push_byte(out: &mut String, byte: u8, bare: bool) {
     if bare {
         out.push(char::from(byte));

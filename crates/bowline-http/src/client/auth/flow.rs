@@ -310,7 +310,7 @@ impl Inner {
             endpoint: &server.token_endpoint,
             grant: Grant::Code(&code),
             client: &auth,
-            resource: (!self.rules.allows(Lenient::NoResourceParameter)).then_some(resource),
+            resource: self.rules.resource_parameter(resource),
             asked: scopes,
         };
         let reply = self.fetcher.fetch(&request.request()?).await?;
@@ -421,7 +421,7 @@ impl Inner {
                 endpoint: &endpoint,
                 grant: Grant::Refresh(refresh_token),
                 client: &auth,
-                resource: (!self.rules.allows(Lenient::NoResourceParameter)).then_some(&tokens.resource),
+                resource: self.rules.resource_parameter(&tokens.resource),
                 asked: &tokens.granted,
             };
             let reply = self.fetcher.fetch(&request.request().map_err(failed)?).await;

@@ -7,8 +7,8 @@ use super::{
     session::{Inner, now},
 };
 use bowline_auth::{
-    AssertionExchange, BoxFuture, ClientAuth, ClientChoice, ClientId, Error, Grant, Lenient, Registration,
-    Resource, Scopes, Secret, ServerMetadata, TokenRequest, jose::SigningKey, jose::client_assertion,
+    AssertionExchange, BoxFuture, ClientAuth, ClientChoice, ClientId, Error, Grant, Registration, Resource,
+    Scopes, Secret, ServerMetadata, TokenRequest, jose::SigningKey, jose::client_assertion,
 };
 use ring::rand::{SecureRandom, SystemRandom};
 use std::{fmt, sync::Arc};
@@ -164,7 +164,7 @@ impl Inner {
             endpoint: &server.token_endpoint,
             grant: assertion.as_ref().map_or(Grant::ClientCredentials, Grant::Assertion),
             client: &auth,
-            resource: (!self.rules.allows(Lenient::NoResourceParameter)).then_some(resource),
+            resource: self.rules.resource_parameter(resource),
             asked: &scopes,
         };
         let reply = self.fetcher.fetch(&request.request()?).await?;
