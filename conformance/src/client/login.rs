@@ -2,7 +2,7 @@
 
 use crate::Wanted;
 use bowline::auth::{Login, Secret, SigningKey, Visit};
-use bowline::http::Poster;
+use bowline::unstable::http::Poster;
 use std::future::ready;
 
 /// The suite expects this document as client id wherever the authorization server supports documents.

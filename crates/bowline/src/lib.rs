@@ -143,10 +143,6 @@
 #[cfg(feature = "host")]
 pub use bowline_config as config;
 #[cfg(feature = "host")]
-pub use bowline_host as host;
-#[cfg(feature = "http")]
-pub use bowline_http as http;
-#[cfg(feature = "host")]
 pub use bowline_models as models;
 #[cfg(feature = "host")]
 pub use bowline_policy as policy;
@@ -154,7 +150,6 @@ pub use bowline_policy as policy;
 pub use bowline_search as search;
 #[cfg(feature = "host")]
 pub use bowline_telemetry as telemetry;
-pub use bowline_types as types;
 
 #[cfg(feature = "client")]
 pub use bowline_client::{Client, ClientBuilder};
@@ -177,6 +172,27 @@ pub use bowline_macros::{prompt, resource, tool, tools};
 #[doc(hidden)]
 pub mod __private;
 pub mod prelude;
+
+/// The types of the protocol that handlers and clients use.
+pub mod types {
+    pub use bowline_types::{
+        Annotations, Answer, AudioContent, BlobResourceContents, BooleanSchema, CacheScope, CallToolResult,
+        Capability, ClientCapabilities, Completion, ContentBlock, CreateMessageParams, CreateMessageResult,
+        DiscoverResult, ElicitAction, ElicitFormParams, ElicitMode, ElicitParams, ElicitResult, ElicitSchema,
+        ElicitUrlParams, ElicitationCapability, ElicitationCompleteParams, EmbeddedResource, EnumOption,
+        EnumSchema, Era, GetPromptResult, Icon, IconTheme, Id, ImageContent, Implementation, IncludeContext,
+        InputRequest, InputRequests, InputResponses, LogMessageParams, LoggingLevel, Meta, MetaKeyError,
+        Method, ModelHint, ModelPreferences, MultiSelectItems, MultiSelectSchema, NotAccepted, NumberKind,
+        NumberSchema, OneOrMany, OrderedMap, PrimitiveSchema, ProgressParams, ProgressToken, Prompt,
+        PromptArgument, PromptMessage, PromptReference, PromptsCapability, RawJson, RawMap,
+        ReadResourceResult, Reference, Resource, ResourceContents, ResourceLink, ResourceTemplate,
+        ResourceTemplateReference, ResourceUpdatedParams, ResourcesCapability, ResultType, Revision, Role,
+        Root, RootsCapability, RpcError, SamplingCapability, SamplingMessage, ServerCapabilities, StopReason,
+        StringFormat, StringSchema, SubscriptionFilter, TextContent, TextResourceContents, Tool,
+        ToolAnnotations, ToolChoice, ToolChoiceMode, ToolExecution, ToolResultContent, ToolUseContent,
+        ToolsCapability, TraceContext, UnknownLoggingLevel, UnknownRevision, error_code, meta,
+    };
+}
 
 /// Servers, and what their handlers take and return.
 #[cfg(feature = "server")]
@@ -205,6 +221,34 @@ pub mod client {
     };
 }
 
+/// Servers and clients over HTTP.
+#[cfg(feature = "http")]
+pub mod http {
+    #[cfg(feature = "client")]
+    pub use bowline_http::{
+        Attempts, Authorize, Challenge, HttpTarget, Proxy, Reaction, Refusal, Resolve, http,
+    };
+    #[cfg(feature = "server")]
+    pub use bowline_http::{
+        Body, EventLog, EventStore, HttpOptions, HttpService, MemoryEvents, Principal, RequestFilter,
+        ServeHttp,
+    };
+    #[cfg(all(feature = "auth", feature = "server"))]
+    pub use bowline_http::{
+        Introspection, IssuerKeys, Jwks, MetadataService, Protect, ProtectError, Protected, ProtectedBody,
+        Protection,
+    };
+}
+
+/// Many servers as one: the host, and the gateway that a configuration describes.
+#[cfg(feature = "host")]
+pub mod host {
+    pub use bowline_host::{
+        Gateway, Health, Host, HostBuilder, HttpUpstream, LaunchError, LoginSettings, Reach, Share, Start,
+        Telemetry, Upstream, UpstreamStatus, gateway,
+    };
+}
+
 /// Authorization over HTTP: clients log in, servers verify tokens.
 #[cfg(feature = "auth")]
 pub mod auth {
@@ -216,9 +260,14 @@ pub mod auth {
 pub mod unstable {
     #[cfg(feature = "client")]
     pub use bowline_client as client;
+    #[cfg(feature = "host")]
+    pub use bowline_host as host;
+    #[cfg(feature = "http")]
+    pub use bowline_http as http;
     pub use bowline_proto as proto;
     #[cfg(feature = "server")]
     pub use bowline_server as server;
+    pub use bowline_types as types;
 }
 
 /// The snippets of the README have to compile.

@@ -6,10 +6,10 @@ use super::{
 };
 use crate::percent;
 use bowline::{
-    http::PostAnswer,
     prelude::*,
     server::IntoOutput,
     types::{CallToolResult, RawJson},
+    unstable::http::PostAnswer,
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};

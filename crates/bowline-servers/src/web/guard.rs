@@ -1,10 +1,10 @@
 //! Restricts requests to the public internet and explicitly allowed hosts (SSRF protection).
 
-use bowline::http::{
-    Resolve,
-    reach::{AddressKind, SpelledHost, plain},
+use bowline::{
+    http::Resolve,
+    server::BoxFuture,
+    unstable::http::reach::{AddressKind, SpelledHost, plain},
 };
-use bowline::server::BoxFuture;
 use http::Uri;
 use std::{
     fmt, io,

@@ -5,8 +5,9 @@ use super::{
     robots::{Robots, Rules},
 };
 use bowline::{
-    http::{PostAnswer, Poster, Proxy, Reference},
+    http::Proxy,
     server::BoxFuture,
+    unstable::http::{PostAnswer, Poster, Reference},
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Uri, header, uri::PathAndQuery};

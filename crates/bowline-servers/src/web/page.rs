@@ -1,7 +1,7 @@
 //! Converts HTML pages to readable text.
 
 use super::article;
-use bowline::http::Reference;
+use bowline::unstable::http::Reference;
 use html2text::{Element, Handle, RcDom, config};
 use std::{io, time::Instant};
 

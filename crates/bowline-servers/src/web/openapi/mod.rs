@@ -12,9 +12,9 @@ use super::{
     http_client::{FetchRequest, Follow, HttpClient, Settings},
 };
 use bowline::{
-    http::Reference,
     prelude::{Error as ToolError, Tool},
     types::RawJson,
+    unstable::http::Reference,
 };
 use bytes::Bytes;
 use document::Document;
