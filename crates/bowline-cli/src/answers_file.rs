@@ -114,9 +114,10 @@ impl AnswersFile {
             Action::Cancel => ElicitAction::Cancel,
         };
         let content = answer.content.filter(|_| matches!(answer.action, Action::Accept));
-        let content =
+        let mut result = ElicitResult::new(action);
+        result.content =
             content.map(|content| content.into_iter().map(|(name, value)| (name, value.into())).collect());
-        Some(ElicitResult { action, content, ..ElicitResult::cancel() })
+        Some(result)
     }
 
     /// Takes the first unused answer that matches a sampling request. `prompt` is the request as JSON.

@@ -35,9 +35,7 @@ impl ContentPrinter<'_> {
             ContentBlock::Audio(audio) => self.encoded(&audio.data, Some(&audio.mime_type), self.name),
             ContentBlock::Resource(embedded) => self.resource(&embedded.resource),
             ContentBlock::ResourceLink(link) => self.link(link),
-            ContentBlock::ToolUse(_) | ContentBlock::ToolResult(_) | ContentBlock::Unknown(_) => {
-                self.screen.json(&RawJson::of(block).unwrap_or_default())
-            }
+            _ => self.screen.json(&RawJson::of(block).unwrap_or_default()),
         }
     }
 

@@ -42,10 +42,10 @@ mod tests {
 
     #[test]
     fn progress_is_a_bar_or_a_line() {
-        let update = |progress, total| ProgressParams {
-            total,
-            message: Some("half\u{1b}way".to_owned()),
-            ..ProgressParams::new(Id::from(1), progress)
+        let update = |progress: f64, total| {
+            let mut params = ProgressParams::new(Id::from(1), progress).message("half\u{1b}way");
+            params.total = total;
+            params
         };
         assert_eq!(line(&update(5.0, Some(10.0)), false), "progress: 5/10 half<U+001B>way");
         assert_eq!(line(&update(5.0, Some(10.0)), true), "[############............]  50% half<U+001B>way");

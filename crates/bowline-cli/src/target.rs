@@ -539,8 +539,9 @@ fn root(folder: &Path) -> Result<Root, Failure> {
         .canonicalize()
         .map_err(|error| Failure::misused(format!("cannot use root `{shown}`: {error}")))?;
     let text = path.to_str().ok_or_else(|| Failure::misused(format!("root `{shown}` is not valid UTF-8")))?;
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-    Ok(Root { name, ..Root::of_path(text) })
+    let mut root = Root::of_path(text);
+    root.name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+    Ok(root)
 }
 
 #[cfg(test)]

@@ -426,12 +426,13 @@ impl ClientBuilder {
         }
         let (form, url) = (self.handlers.ask.is_some(), self.handlers.url.is_some());
         if form || url {
-            let elicitation =
-                ElicitationCapability { form: when(form), url: when(url), ..Default::default() };
+            let mut elicitation = ElicitationCapability::new();
+            (elicitation.form, elicitation.url) = (when(form), when(url));
             capabilities.elicitation = Some(elicitation);
         }
         if self.handlers.sample.is_some() {
-            let sampling = SamplingCapability { tools: when(self.sampling_tools), ..Default::default() };
+            let mut sampling = SamplingCapability::new();
+            sampling.tools = when(self.sampling_tools);
             capabilities.sampling = Some(sampling);
         }
         if let Some(roots) = &self.roots {

@@ -27,7 +27,8 @@ impl From<&RootConfig> for Root {
     /// Converts a root to the protocol type. A path becomes a `file:` URI.
     fn from(config: &RootConfig) -> Self {
         let place = config.uri.expose();
-        let root = if place.starts_with("file:") { Self::new(place) } else { Self::of_path(place) };
-        Self { name: config.name.clone(), ..root }
+        let mut root = if place.starts_with("file:") { Self::new(place) } else { Self::of_path(place) };
+        root.name.clone_from(&config.name);
+        root
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn tools(params: &CreateMessageParams) -> Result<Option<(&[Tool], Mod
         None | Some(ToolChoiceMode::Auto) => Mode::Auto,
         Some(ToolChoiceMode::Required) => Mode::Required,
         Some(ToolChoiceMode::None) => Mode::None,
-        Some(ToolChoiceMode::Other(mode)) => return Err(format!("unknown mode of `toolChoice`: `{mode}`")),
+        Some(mode) => return Err(format!("unknown mode of `toolChoice`: `{mode}`")),
     };
     match params.tools.as_deref() {
         Some(tools) if !tools.is_empty() => Ok(Some((tools, mode))),
@@ -106,7 +106,7 @@ pub(super) fn part(block: &ContentBlock) -> Result<Part<'_>, String> {
             return Err(format!("expected the input of the tool use `{}` to be an object", block.id));
         }
         ContentBlock::ToolResult(block) => Part::ToolResult(block),
-        ContentBlock::Unknown(_) => {
+        _ => {
             let kind = block.kind();
             return Err(format!("unknown content type `{}`", kind.as_deref().unwrap_or_default()));
         }
@@ -178,7 +178,7 @@ pub(super) fn estimate(params: &CreateMessageParams, system: Option<&str>) -> u6
                 let data = result.structured_content.as_ref().map_or(0, |data| data.as_bytes().len() / 4);
                 blocks(&result.content).max(data)
             }
-            ContentBlock::Unknown(raw) => raw.as_bytes().len() / 4,
+            other => RawJson::of(other).map_or(0, |json| json.as_bytes().len() / 4),
         }
     }
     let messages = params.messages.iter().map(|message| blocks(message.content.as_slice()) + 4);

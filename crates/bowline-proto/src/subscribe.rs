@@ -208,11 +208,9 @@ impl Listener {
             out.push(encode::notification(method, params.as_ref()));
         }
         for uri in news.uris {
-            let meta = tag.as_ref().and_then(|tag| serde_json::from_str(tag).ok());
-            out.push(encode::notify(
-                Method::ResourceUpdated,
-                &ResourceUpdatedParams { meta, ..ResourceUpdatedParams::new(uri) },
-            ));
+            let mut params = ResourceUpdatedParams::new(uri);
+            params.meta = tag.as_ref().and_then(|tag| serde_json::from_str(tag).ok());
+            out.push(encode::notify(Method::ResourceUpdated, &params));
         }
     }
 }
@@ -306,14 +304,12 @@ impl Subscriptions {
                 .cloned()
                 .collect(),
         };
-        let granted = SubscriptionFilter {
-            tools_list_changed: interest.tools.then_some(true),
-            prompts_list_changed: interest.prompts.then_some(true),
-            resources_list_changed: interest.resources.then_some(true),
-            resource_subscriptions: uris
-                .map(|uris| uris.iter().filter(|uri| interest.uris.contains(*uri)).cloned().collect()),
-            ..SubscriptionFilter::default()
-        };
+        let mut granted = SubscriptionFilter::new();
+        granted.tools_list_changed = interest.tools.then_some(true);
+        granted.prompts_list_changed = interest.prompts.then_some(true);
+        granted.resources_list_changed = interest.resources.then_some(true);
+        granted.resource_subscriptions =
+            uris.map(|uris| uris.iter().filter(|uri| interest.uris.contains(*uri)).cloned().collect());
         let granted = serde_json::to_string(&granted).unwrap_or_default();
         let params = raw(&format!("{{\"_meta\":{},\"notifications\":{granted}}}", subscription_meta(&id)));
         self.turned |= !interest.uris.is_empty();
@@ -358,11 +354,7 @@ impl Subscriptions {
         let mut out = self.drain();
         for (id, _) in std::mem::take(&mut self.listens) {
             if channel == Channel::Shared {
-                let cancelled = CancelledParams {
-                    request_id: Some(id.clone()),
-                    reason: Some("the server ends".into()),
-                    ..Default::default()
-                };
+                let cancelled = CancelledParams::new().request_id(id.clone()).reason("the server ends");
                 out.push(encode::notify(Method::Cancelled, &cancelled));
             }
             let mut result = Vec::new();

@@ -91,7 +91,7 @@ impl IntoCompletion for Completion {
 
 impl<T: Into<String>> IntoCompletion for Vec<T> {
     fn into_completion(self) -> Result<Completion, Error> {
-        Ok(Completion { values: self.into_iter().map(Into::into).collect(), ..Completion::default() })
+        Ok(Completion::new(self.into_iter().map(Into::into).collect::<Vec<_>>()))
     }
 }
 

@@ -20,7 +20,7 @@ pub trait IntoContents {
 }
 
 fn one(contents: ResourceContents) -> ReadResourceResult {
-    ReadResourceResult { contents: vec![contents], ..ReadResourceResult::default() }
+    ReadResourceResult::new(vec![contents])
 }
 
 impl IntoContents for String {
@@ -69,7 +69,7 @@ impl IntoContents for ResourceContents {
 
 impl IntoContents for Vec<ResourceContents> {
     fn into_contents(self) -> Result<ReadResourceResult, Error> {
-        Ok(ReadResourceResult { contents: self, ..ReadResourceResult::default() })
+        Ok(ReadResourceResult::new(self))
     }
 }
 

@@ -157,8 +157,8 @@ impl Ctx {
         url_elicitation::check_url(&url)?;
         let key = self.inner.log.next_key();
         let id = self.visit_id(&key)?;
-        let page =
-            ElicitUrlParams { elicitation_id: id.clone(), ..ElicitUrlParams::new(message.into(), url) };
+        let mut page = ElicitUrlParams::new(message.into(), url);
+        page.elicitation_id.clone_from(&id);
         let request = InputRequest::Elicit(ElicitParams::Url(page));
         let result: ElicitResult = self.put(Question::new(key, request), "elicitation with a URL").await?;
         Ok(match result.action {

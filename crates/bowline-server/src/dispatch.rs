@@ -379,7 +379,7 @@ impl Core {
             Running::Pending(Box::pin(async move { completers.complete(&argument, context, request).await }));
         match self.round(running, ctx, "the completion").await? {
             Finished::Done(Ok(completion)) => {
-                Ok(Reply::Completion(Box::new(CompleteResult { completion, ..CompleteResult::default() })))
+                Ok(Reply::Completion(Box::new(CompleteResult::new(completion))))
             }
             Finished::Done(Err(error)) => Err(rpc_error(error, &call.client)),
             Finished::Asks(_) => Err(RpcError::internal("completion handlers cannot ask the user")),
@@ -506,11 +506,11 @@ fn tool_error(error: Error, client: &ClientView) -> Result<CallToolResult, RpcEr
         | Kind::NotFound(_)
         | Kind::Missing { .. }
         | Kind::Visit(_)
-        | Kind::Suspended => Ok(CallToolResult {
-            content: vec![ContentBlock::text(text)],
-            is_error: Some(true),
-            ..CallToolResult::default()
-        }),
+        | Kind::Suspended => {
+            let mut result = CallToolResult::new().content(vec![ContentBlock::text(text)]);
+            result.is_error = Some(true);
+            Ok(result)
+        }
     }
 }
 

@@ -31,7 +31,8 @@ struct Page {
 macro_rules! listing {
     ($Result:ident, $items:ident: $value:expr, $page:expr, $revision:expr) => {{
         let page: Page = $page;
-        let mut result = $Result { $items: $value, ..$Result::default() };
+        let mut result = $Result::default();
+        result.$items = $value;
         result.next_cursor = page.next_cursor;
         result.result_type = page.result_type;
         result.meta = page.meta;

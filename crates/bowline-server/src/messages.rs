@@ -41,7 +41,7 @@ impl IntoPrompt for PromptMessage {
 
 impl IntoPrompt for Vec<PromptMessage> {
     fn into_prompt(self) -> Result<GetPromptResult, Error> {
-        Ok(GetPromptResult { messages: self, ..GetPromptResult::default() })
+        Ok(GetPromptResult::new(self))
     }
 }
 

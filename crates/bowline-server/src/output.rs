@@ -48,11 +48,7 @@ impl<T: ToJson> IntoOutput for Json<T> {
         let structured = RawJson::of(&self.0)
             .map_err(|error| Error::internal(format!("the result is not JSON: {error}")))?;
         let text = ContentBlock::text(structured.as_str());
-        Ok(CallToolResult {
-            content: vec![text],
-            structured_content: Some(structured),
-            ..CallToolResult::default()
-        })
+        Ok(CallToolResult::new().content(vec![text]).structured_content(structured))
     }
 
     fn output_schema() -> Option<RawJson> {
@@ -61,7 +57,7 @@ impl<T: ToJson> IntoOutput for Json<T> {
 }
 
 fn text(text: impl Into<String>) -> CallToolResult {
-    CallToolResult { content: vec![ContentBlock::text(text.into())], ..CallToolResult::default() }
+    CallToolResult::new().content(vec![ContentBlock::text(text.into())])
 }
 
 impl IntoOutput for String {
@@ -102,13 +98,13 @@ as_text!(i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64 bool char);
 
 impl IntoOutput for ContentBlock {
     fn into_output(self) -> Result<CallToolResult, Error> {
-        Ok(CallToolResult { content: vec![self], ..CallToolResult::default() })
+        Ok(CallToolResult::new().content(vec![self]))
     }
 }
 
 impl IntoOutput for Vec<ContentBlock> {
     fn into_output(self) -> Result<CallToolResult, Error> {
-        Ok(CallToolResult { content: self, ..CallToolResult::default() })
+        Ok(CallToolResult::new().content(self))
     }
 }
 

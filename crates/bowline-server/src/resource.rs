@@ -164,15 +164,14 @@ impl Resource {
     /// Returns the definition of a template.
     pub(crate) fn template_definition(&self) -> types::ResourceTemplate {
         let resource = &self.definition;
-        types::ResourceTemplate {
-            title: resource.title.clone(),
-            description: resource.description.clone(),
-            mime_type: resource.mime_type.clone(),
-            annotations: resource.annotations.clone(),
-            icons: resource.icons.clone(),
-            meta: resource.meta.clone(),
-            ..types::ResourceTemplate::new(resource.uri.clone(), resource.name.clone())
-        }
+        let mut template = types::ResourceTemplate::new(resource.uri.clone(), resource.name.clone());
+        template.title.clone_from(&resource.title);
+        template.description.clone_from(&resource.description);
+        template.mime_type.clone_from(&resource.mime_type);
+        template.annotations.clone_from(&resource.annotations);
+        template.icons.clone_from(&resource.icons);
+        template.meta.clone_from(&resource.meta);
+        template
     }
 
     /// Checks the resource before it is registered.

@@ -80,6 +80,6 @@ pub(crate) fn annotations(annotations: Option<&Annotations>) -> Result<(), Strin
 fn role(role: &Role) -> Result<(), String> {
     match role {
         Role::User | Role::Assistant => Ok(()),
-        Role::Other(other) => Err(format!("expected the role `user` or `assistant`, got `{other}`")),
+        other => Err(format!("expected the role `user` or `assistant`, got `{other}`")),
     }
 }

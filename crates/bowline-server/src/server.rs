@@ -473,23 +473,25 @@ fn capabilities(registry: &Registry, experimental: RawMap, extensions: RawMap) -
     let snapshot = registry.snapshot();
     let dynamic = registry.is_dynamic();
     let list_changed = dynamic.then_some(true);
-    let tools = dynamic || !snapshot.tools.is_empty();
-    let prompts = dynamic || !snapshot.prompts.is_empty();
-    let resources = dynamic || snapshot.has_resources();
-    ServerCapabilities {
-        experimental,
-        extensions,
-        logging: Some(RawMap::default()),
-        completions: (dynamic || snapshot.completes()).then(RawMap::default),
-        tools: tools.then(|| ToolsCapability { list_changed, ..ToolsCapability::default() }),
-        prompts: prompts.then(|| PromptsCapability { list_changed, ..PromptsCapability::default() }),
-        resources: resources.then(|| ResourcesCapability {
-            subscribe: Some(true),
-            list_changed,
-            ..ResourcesCapability::default()
-        }),
-        ..ServerCapabilities::default()
+    let mut capabilities =
+        ServerCapabilities::new().experimental(experimental).extensions(extensions).logging(RawMap::new());
+    capabilities.completions = (dynamic || snapshot.completes()).then(RawMap::new);
+    if dynamic || !snapshot.tools.is_empty() {
+        let mut tools = ToolsCapability::new();
+        tools.list_changed = list_changed;
+        capabilities.tools = Some(tools);
     }
+    if dynamic || !snapshot.prompts.is_empty() {
+        let mut prompts = PromptsCapability::new();
+        prompts.list_changed = list_changed;
+        capabilities.prompts = Some(prompts);
+    }
+    if dynamic || snapshot.has_resources() {
+        let mut resources = ResourcesCapability::new().subscribe(true);
+        resources.list_changed = list_changed;
+        capabilities.resources = Some(resources);
+    }
+    capabilities
 }
 
 impl fmt::Debug for Server {

@@ -211,12 +211,11 @@ impl Tool {
             Schema::Derived(_) => model_schema::shown(schema, side),
             Schema::Given(_) => schema.clone(),
         };
-        types::Tool {
-            input_schema: input
-                .map_or_else(schema::no_arguments, |schema| shown(schema, &self.input, Side::Arguments)),
-            output_schema: output.map(|schema| shown(schema, &self.output, Side::Result)),
-            ..self.definition.clone()
-        }
+        let mut tool = self.definition.clone();
+        tool.input_schema =
+            input.map_or_else(schema::no_arguments, |schema| shown(schema, &self.input, Side::Arguments));
+        tool.output_schema = output.map(|schema| shown(schema, &self.output, Side::Result));
+        tool
     }
 
     /// Checks the tool and prepares it for calls.

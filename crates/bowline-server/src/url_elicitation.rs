@@ -29,8 +29,8 @@ pub(crate) fn required(
         return Err(Kind::Rpc(RpcError::url_elicitation_required(pages)).into());
     }
     let mut questions = Vec::new();
-    for (position, page) in pages.into_iter().enumerate() {
-        let page = ElicitUrlParams { elicitation_id: None, ..page };
+    for (position, mut page) in pages.into_iter().enumerate() {
+        page.elicitation_id = None;
         let question =
             Question::new(format!("visit{position}"), InputRequest::Elicit(ElicitParams::Url(page)));
         // A user who agreed to go and has not come back is asked again; one who said no is not.

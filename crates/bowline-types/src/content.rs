@@ -145,6 +145,7 @@ record! {
 
 /// One block of content, as it occurs in tool results, prompts and sampling.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum ContentBlock {
     /// Text.
     Text(TextContent),

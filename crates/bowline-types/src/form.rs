@@ -167,6 +167,7 @@ record! {
 
 /// One field of a form.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum PrimitiveSchema {
     /// Text.
     String(StringSchema),

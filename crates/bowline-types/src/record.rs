@@ -39,6 +39,7 @@ macro_rules! record {
     ) => {
         $(#[$attribute])*
         #[derive(Debug, Clone, PartialEq)]
+        #[non_exhaustive]
         pub struct $name {
             $( $(#[$field_attribute])* pub $field: $crate::record::field_type!($kind $type), )*
             /// Members not named above, as they came.
@@ -160,6 +161,7 @@ macro_rules! setter {
     };
     (default $field:ident $type:ty, $wire:literal) => {
         #[doc = concat!("Sets `", $wire, "`.")]
+        #[must_use = "the setter returns the changed value"]
         pub fn $field(mut self, $field: impl Into<$type>) -> Self {
             self.$field = $field.into();
             self
@@ -167,6 +169,7 @@ macro_rules! setter {
     };
     ($optional:ident $field:ident $type:ty, $wire:literal) => {
         #[doc = concat!("Sets `", $wire, "`.")]
+        #[must_use = "the setter returns the changed value"]
         pub fn $field(mut self, $field: impl Into<$type>) -> Self {
             self.$field = Some($field.into());
             self
@@ -254,6 +257,7 @@ macro_rules! open_enum {
     ) => {
         $(#[$attribute])*
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
         pub enum $name {
             $( $(#[$variant_attribute])* $variant, )*
             /// A value not named above, as it came.

@@ -35,6 +35,7 @@ impl TaskStatus {
 
 /// A task, independent of the revision.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Task {
     /// Id of the task.
     pub task_id: String,

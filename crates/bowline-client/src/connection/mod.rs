@@ -359,11 +359,7 @@ impl Connection {
         if self.is_closed() || way != Some(CancelWay::Notify) {
             return;
         }
-        let params = CancelledParams {
-            request_id: Some(id.clone()),
-            reason: Some(reason.into()),
-            ..CancelledParams::default()
-        };
+        let params = CancelledParams::new().request_id(id.clone()).reason(reason);
         if let Ok(params) = RawJson::of(&params) {
             self.notify(Method::Cancelled.as_str(), Some(&params));
         }

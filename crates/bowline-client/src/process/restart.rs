@@ -22,6 +22,7 @@ impl Default for Restart {
 
 /// What to do after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Retry {
     /// Retry after this time.
     After(Duration),

@@ -113,16 +113,13 @@ pub(crate) async fn start(core: &Arc<Core>, filter: SubscriptionFilter) -> Resul
 fn told_anyway(filter: &SubscriptionFilter, capabilities: &ServerCapabilities) -> SubscriptionFilter {
     let when =
         |wanted: Option<bool>, capability| wanted.filter(|wanted| *wanted && capabilities.has(capability));
-    SubscriptionFilter {
-        tools_list_changed: when(filter.tools_list_changed, Capability::ToolsListChanged),
-        prompts_list_changed: when(filter.prompts_list_changed, Capability::PromptsListChanged),
-        resources_list_changed: when(filter.resources_list_changed, Capability::ResourcesListChanged),
-        resource_subscriptions: filter
-            .resource_subscriptions
-            .clone()
-            .filter(|_| capabilities.has(Capability::ResourcesSubscribe)),
-        ..SubscriptionFilter::default()
-    }
+    let mut told = SubscriptionFilter::new();
+    told.tools_list_changed = when(filter.tools_list_changed, Capability::ToolsListChanged);
+    told.prompts_list_changed = when(filter.prompts_list_changed, Capability::PromptsListChanged);
+    told.resources_list_changed = when(filter.resources_list_changed, Capability::ResourcesListChanged);
+    told.resource_subscriptions =
+        filter.resource_subscriptions.clone().filter(|_| capabilities.has(Capability::ResourcesSubscribe));
+    told
 }
 
 /// Adds a listener of a resource. Returns `true` for the first.

@@ -210,7 +210,7 @@ async fn results_are_sorted_as_the_protocol_has_them() {
     let mut with = plain();
     let mut extensions = RawMap::new();
     extensions.insert(bowline_types::TASKS_EXTENSION, RawJson::empty_object());
-    with.capabilities = Some(ClientCapabilities { extensions, ..ClientCapabilities::default() });
+    with.capabilities = Some(ClientCapabilities::new().extensions(extensions));
     assert_eq!(complete(outcome(Method::CallTool, with, task.clone()).await).to_value().unwrap(), task);
 }
 

@@ -145,7 +145,8 @@ impl Catalog {
             let taken = |catalog: &Self, name: &str| catalog.tool_index.contains_key(&name.to_lowercase());
             let Some(name) = self.free_name(taken, &instance.name, listed_name) else { continue };
             let definition = definition.clone();
-            let mut shown = Tool { name: name.clone(), ..tool.clone() };
+            let mut shown = tool.clone();
+            shown.name.clone_from(&name);
             if let Some(description) = spec.describe.get(&tool.name) {
                 shown.description = Some(description.clone());
             }
@@ -160,7 +161,8 @@ impl Catalog {
         for prompt in lists.prompts.iter().filter(|prompt| instance.spec.shows(&prompt.name)) {
             let taken = |catalog: &Self, name: &str| catalog.prompt_index.contains_key(&name.to_lowercase());
             let Some(name) = self.free_name(taken, &instance.name, &prompt.name) else { continue };
-            let shown = Prompt { name: name.clone(), ..prompt.clone() };
+            let mut shown = prompt.clone();
+            shown.name.clone_from(&name);
             self.prompt_index.insert(name.to_lowercase(), self.prompts.len());
             self.prompts.push(Entry { instance: Arc::clone(instance), original: prompt.name.clone(), shown });
         }
@@ -179,7 +181,8 @@ impl Catalog {
                 continue;
             }
             self.resource_index.insert(uri.clone(), self.resources.len());
-            let shown = Resource { uri, ..resource.clone() };
+            let mut shown = resource.clone();
+            shown.uri = uri;
             self.resources.push(Entry {
                 instance: Arc::clone(instance),
                 original: resource.uri.clone(),
@@ -203,7 +206,8 @@ impl Catalog {
                 );
             }
             let parsed = UriTemplate::parse(&uri_template).ok();
-            let shown = ResourceTemplate { uri_template, ..template.clone() };
+            let mut shown = template.clone();
+            shown.uri_template = uri_template;
             let original = template.uri_template.clone();
             self.templates.push((Entry { instance: Arc::clone(instance), original, shown }, parsed));
         }

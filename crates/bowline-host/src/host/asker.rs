@@ -157,21 +157,17 @@ impl Asker {
     /// Returns what the caller or the host can answer, as capabilities for the server.
     pub(super) fn capabilities(&self, instance: &Instance, client: &ClientView) -> ClientCapabilities {
         let declared = client.capabilities();
-        let mut capabilities = ClientCapabilities {
-            elicitation: declared.elicitation.clone(),
-            sampling: declared.sampling.clone(),
-            roots: declared.roots.clone(),
-            // Extensions would change results in ways that the host cannot pass on.
-            ..ClientCapabilities::default()
-        };
+        // Extensions are left out: they would change results in ways that the host cannot pass on.
+        let mut capabilities = ClientCapabilities::new();
+        capabilities.elicitation.clone_from(&declared.elicitation);
+        capabilities.sampling.clone_from(&declared.sampling);
+        capabilities.roots.clone_from(&declared.roots);
         if capabilities.elicitation.is_none() && self.attended {
-            let (form, url) = (Some(RawMap::new()), Some(RawMap::new()));
             capabilities.elicitation =
-                Some(ElicitationCapability { form, url, ..ElicitationCapability::default() });
+                Some(ElicitationCapability::new().form(RawMap::new()).url(RawMap::new()));
         }
         if capabilities.sampling.is_none() && self.broker.is_some() {
-            capabilities.sampling =
-                Some(SamplingCapability { tools: Some(RawMap::new()), ..SamplingCapability::default() });
+            capabilities.sampling = Some(SamplingCapability::new().tools(RawMap::new()));
         }
         if capabilities.roots.is_none() && !instance.spec.roots.is_empty() {
             capabilities.roots = Some(RootsCapability::new());

@@ -15,7 +15,8 @@ const STARTING: &str = "bowline/starting";
 macro_rules! listing {
     ($Result:ident, $items:ident: $value:expr, $call:expr, $meta:expr) => {{
         let modern = $call.client.revision.era() == Era::Modern;
-        let mut result = $Result { $items: $value, ..$Result::default() };
+        let mut result = $Result::default();
+        result.$items = $value;
         // Lists depend on the caller and may change at any time.
         result.meta = $meta;
         result.ttl_ms = modern.then_some(0);

@@ -211,18 +211,12 @@ impl Host {
 
 /// Returns the capabilities of the host. It declares everything that its servers may have, now or later.
 fn capabilities() -> ServerCapabilities {
-    ServerCapabilities {
-        logging: Some(RawMap::default()),
-        completions: Some(RawMap::default()),
-        tools: Some(ToolsCapability { list_changed: Some(true), ..ToolsCapability::default() }),
-        prompts: Some(PromptsCapability { list_changed: Some(true), ..PromptsCapability::default() }),
-        resources: Some(ResourcesCapability {
-            subscribe: Some(true),
-            list_changed: Some(true),
-            ..ResourcesCapability::default()
-        }),
-        ..ServerCapabilities::default()
-    }
+    ServerCapabilities::new()
+        .logging(RawMap::new())
+        .completions(RawMap::new())
+        .tools(ToolsCapability::new().list_changed(true))
+        .prompts(PromptsCapability::new().list_changed(true))
+        .resources(ResourcesCapability::new().subscribe(true).list_changed(true))
 }
 
 impl Inner {

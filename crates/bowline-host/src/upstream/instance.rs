@@ -437,17 +437,11 @@ async fn watch_connection(instance: Weak<Instance>, client: Client, start: u64) 
 /// refused.
 fn capabilities(has_roots: bool) -> ClientCapabilities {
     let roots = RootsCapability::new();
-    ClientCapabilities {
-        elicitation: Some(ElicitationCapability {
-            form: Some(RawMap::new()),
-            url: Some(RawMap::new()),
-            ..ElicitationCapability::default()
-        }),
-        sampling: Some(SamplingCapability { tools: Some(RawMap::new()), ..SamplingCapability::default() }),
+    ClientCapabilities::new()
+        .elicitation(ElicitationCapability::new().form(RawMap::new()).url(RawMap::new()))
+        .sampling(SamplingCapability::new().tools(RawMap::new()))
         // Only configured roots are watched; those of callers belong to their calls.
-        roots: Some(if has_roots { roots.list_changed(true) } else { roots }),
-        ..ClientCapabilities::default()
-    }
+        .roots(if has_roots { roots.list_changed(true) } else { roots })
 }
 
 impl fmt::Debug for Instance {

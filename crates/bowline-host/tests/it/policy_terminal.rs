@@ -420,7 +420,8 @@ async fn sampling_answers_can_be_edited() {
     assert_eq!(verdict, Verdict::allow());
     assert!(screen.contains("  model: some-model\n  | the key is 42\n"), "{screen}");
     let (verdict, _) = dialog("e\nno\n.\ny\n", question).await;
-    let edited = CreateMessageResult { content: "no".into(), ..result };
+    let mut edited = result;
+    edited.content = "no".into();
     assert_eq!(verdict, Verdict::edited(Edit::Result(Box::new(edited))));
 }
 

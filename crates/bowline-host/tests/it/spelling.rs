@@ -175,10 +175,8 @@ fn a_rule_that_allows_arguments_does_not_apply_to_paths_that_resolve_elsewhere()
 
 /// A server that has every path below a template, and completes it.
 fn files() -> ServerHandle {
-    let proposals = |_: CompletionRequest| Completion {
-        values: ["srv/public", "srv/secret/a", "srv//secret/b"].map(str::to_owned).to_vec(),
-        total: Some(3),
-        ..Completion::default()
+    let proposals = |_: CompletionRequest| {
+        Completion::new(["srv/public", "srv/secret/a", "srv//secret/b"].map(str::to_owned)).total(3_u64)
     };
     let file = Resource::new("file:///{+path}", "file").complete("path", proposals).text("text");
     Server::new("files").resource(file).build().expect("the server can be built")

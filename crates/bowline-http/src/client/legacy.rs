@@ -163,11 +163,7 @@ pub(super) fn give_up(connection: &Arc<Connection>, id: &Id, method: &str, error
     if !may_be_running || method == Method::Initialize.as_str() || connection.revision().is_none() {
         return;
     }
-    let params = CancelledParams {
-        request_id: Some(id.clone()),
-        reason: Some("the reply was lost".into()),
-        ..CancelledParams::default()
-    };
+    let params = CancelledParams::new().request_id(id.clone()).reason("the reply was lost");
     let (telling, frame) = (Arc::clone(connection), encode::notify(Method::Cancelled, &params));
     // No request has to wait for it.
     connection.spawn(async move { tell(&telling, Some(Method::Cancelled.as_str()), &frame).await });

@@ -40,7 +40,7 @@ async fn axum_shuts_down_with_a_listen_stream_and_a_call_open() {
         let serving = tokio::spawn(axum::serve(listener, app).with_graceful_shutdown(signal).into_future());
 
         let client = Client::builder().revisions([revision]).connect(http(url)).await.unwrap();
-        let filter = SubscriptionFilter { tools_list_changed: Some(true), ..SubscriptionFilter::default() };
+        let filter = SubscriptionFilter::new().tools_list_changed(true);
         let _listen = client.listen(filter).await.unwrap();
         let call = tokio::spawn(client.call("slow", json!({})).into_future());
         running.recv().await.unwrap();

@@ -280,12 +280,10 @@ fn is_for_secret(name: &str, field: &PrimitiveSchema) -> bool {
         PrimitiveSchema::String(schema) => (schema.title.as_deref(), schema.format.as_ref()),
         PrimitiveSchema::Number(schema) => (schema.title.as_deref(), None),
         // A choice from a list is not a secret.
-        PrimitiveSchema::Boolean(_)
-        | PrimitiveSchema::Enum(_)
-        | PrimitiveSchema::MultiSelect(_)
-        | PrimitiveSchema::Unknown(_) => {
-            return matches!(field, PrimitiveSchema::Unknown(_)) && asks_for_secret(name);
+        PrimitiveSchema::Boolean(_) | PrimitiveSchema::Enum(_) | PrimitiveSchema::MultiSelect(_) => {
+            return false;
         }
+        _ => return asks_for_secret(name),
     };
     asks_for_secret(name)
         || title.is_some_and(asks_for_secret)

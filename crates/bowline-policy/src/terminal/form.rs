@@ -97,7 +97,7 @@ fn describe(place: usize, count: usize, name: &str, field: &PrimitiveSchema, req
         PrimitiveSchema::Boolean(schema) => (&schema.title, &schema.description),
         PrimitiveSchema::Enum(schema) => (&schema.title, &schema.description),
         PrimitiveSchema::MultiSelect(schema) => (&schema.title, &schema.description),
-        PrimitiveSchema::Unknown(_) => (&None, &None),
+        _ => (&None, &None),
     };
     let mut shown = Shown::default();
     shown.line("");
@@ -121,10 +121,7 @@ fn choices(field: &PrimitiveSchema) -> Vec<(&str, &str)> {
     match field {
         PrimitiveSchema::Enum(schema) => schema.choices(),
         PrimitiveSchema::MultiSelect(schema) => schema.choices(),
-        PrimitiveSchema::String(_)
-        | PrimitiveSchema::Number(_)
-        | PrimitiveSchema::Boolean(_)
-        | PrimitiveSchema::Unknown(_) => Vec::new(),
+        _ => Vec::new(),
     }
 }
 
@@ -141,7 +138,7 @@ fn kind(field: &PrimitiveSchema) -> String {
             let range = range(schema.min_items.as_ref(), schema.max_items.as_ref(), "");
             format!("any of these, separated by commas{range}")
         }
-        PrimitiveSchema::Unknown(_) => "text or JSON".to_owned(),
+        _ => "text or JSON".to_owned(),
     }
 }
 
@@ -151,7 +148,7 @@ fn text_kind(schema: &StringSchema) -> String {
         Some(StringFormat::Uri) => "URI",
         Some(StringFormat::Date) => "date (YYYY-MM-DD)",
         Some(StringFormat::DateTime) => "date and time (RFC 3339)",
-        Some(StringFormat::Other(_)) | None => "text",
+        Some(_) | None => "text",
     };
     let pattern = schema.pattern.as_ref();
     let pattern = pattern.map_or_else(String::new, |pattern| format!(", matching {}", visible(pattern)));
@@ -211,9 +208,7 @@ fn read(line: &str, field: &PrimitiveSchema, required: bool) -> Result<Entered, 
             let parts = line.split(',').map(str::trim).filter(|part| !part.is_empty() && *part != "\"\"");
             Value::Array(parts.map(|part| Value::String(choose(part, &choices))).collect())
         }
-        PrimitiveSchema::Unknown(_) => {
-            serde_json::from_str(line).unwrap_or_else(|_| Value::String(line.to_owned()))
-        }
+        _ => serde_json::from_str(line).unwrap_or_else(|_| Value::String(line.to_owned())),
     };
     check_field(field, &value)?;
     Ok(Entered::Value(value))

@@ -86,11 +86,7 @@ impl Shown {
             ContentBlock::Audio(audio) => {
                 self.block(&format!("(a recording, {}, {} characters)", audio.mime_type, audio.data.len()));
             }
-            ContentBlock::ResourceLink(_)
-            | ContentBlock::Resource(_)
-            | ContentBlock::ToolUse(_)
-            | ContentBlock::ToolResult(_)
-            | ContentBlock::Unknown(_) => {
+            _ => {
                 let json = RawJson::of(block).unwrap_or_default();
                 self.block(&Tree::of(&json).to_text(Layout::Pretty));
             }

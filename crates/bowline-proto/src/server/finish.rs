@@ -172,11 +172,9 @@ fn input_required(
         request.adapt(ticket.client.revision);
         requests.insert(question.key.clone(), request);
     }
-    let result = bowline_types::InputRequiredResult {
-        result_type: Some(ResultType::InputRequired),
-        input_requests: Some(requests),
-        request_state: Some(state),
-        ..Default::default()
-    };
+    let result = bowline_types::InputRequiredResult::new()
+        .result_type(ResultType::InputRequired)
+        .input_requests(requests)
+        .request_state(state);
     typed(profile, ticket, &result, Present { result_type: true, meta: false }, out)
 }

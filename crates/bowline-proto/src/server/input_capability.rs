@@ -12,21 +12,18 @@ pub fn missing_capability(client: &ClientView, request: &InputRequest) -> Option
     let mut missing = ClientCapabilities::default();
     let granted = match request {
         InputRequest::Elicit(ElicitParams::Form(_)) => {
-            missing.elicitation =
-                Some(ElicitationCapability { form: Some(RawMap::default()), ..Default::default() });
+            missing.elicitation = Some(ElicitationCapability::new().form(RawMap::new()));
             client.revision >= Revision::V2025_06_18 && declared.has_form_elicitation()
         }
         InputRequest::Elicit(ElicitParams::Url(_)) => {
-            missing.elicitation =
-                Some(ElicitationCapability { url: Some(RawMap::default()), ..Default::default() });
+            missing.elicitation = Some(ElicitationCapability::new().url(RawMap::new()));
             client.revision >= Revision::V2025_11_25 && declared.has_url_elicitation()
         }
         InputRequest::CreateMessage(params) => {
             let tools = params.tools.is_some() || params.tool_choice.is_some();
-            missing.sampling = Some(SamplingCapability {
-                tools: tools.then(RawMap::default),
-                ..SamplingCapability::default()
-            });
+            let mut sampling = SamplingCapability::new();
+            sampling.tools = tools.then(RawMap::new);
+            missing.sampling = Some(sampling);
             declared.sampling.is_some()
                 && (!tools || (client.revision >= Revision::V2025_11_25 && declared.has_sampling_tools()))
         }

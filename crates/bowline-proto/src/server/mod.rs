@@ -454,8 +454,7 @@ mod tests {
 
     fn session<C>(ids: Ids) -> ServerSession<C> {
         let mut profile = Profile::new(Implementation::new("s", "1"), KeyRing::new(Key::new([7; 32])));
-        profile.capabilities =
-            ServerCapabilities { tools: Some(ToolsCapability::default()), ..ServerCapabilities::default() };
+        profile.capabilities = ServerCapabilities::new().tools(ToolsCapability::new());
         ServerSession::new(Arc::new(profile), None).with_ids(ids)
     }
 

@@ -102,9 +102,9 @@ impl NotificationEncoder {
                     return None;
                 }
                 self.furthest = Some(progress);
-                let total = total.filter(|total| total.is_finite());
-                let mut params =
-                    ProgressParams { total, message, ..ProgressParams::new(progress_token, progress) };
+                let mut params = ProgressParams::new(progress_token, progress);
+                params.total = total.filter(|total| total.is_finite());
+                params.message = message;
                 params.adapt(self.revision);
                 Some(encode::notify(Method::Progress, &params))
             }
@@ -112,7 +112,8 @@ impl NotificationEncoder {
                 if !self.threshold.admits(level) {
                     return None;
                 }
-                let params = LogMessageParams { logger, ..LogMessageParams::new(level, data) };
+                let mut params = LogMessageParams::new(level, data);
+                params.logger = logger;
                 Some(encode::notify(Method::Message, &params))
             }
             // A matter of the transport.

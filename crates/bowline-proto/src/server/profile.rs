@@ -191,14 +191,12 @@ impl Profile {
             }
             let versions: Vec<_> =
                 self.revisions.newest_first().map(|revision| revision.as_str().to_owned()).collect();
-            let result = DiscoverResult {
-                result_type: Some(ResultType::Complete),
-                instructions,
-                ttl_ms: Some(self.discovery.ttl_ms),
-                cache_scope: Some(self.discovery.scope.clone()),
-                meta: Some(meta),
-                ..DiscoverResult::new(versions, capabilities)
-            };
+            let mut result = DiscoverResult::new(versions, capabilities)
+                .result_type(ResultType::Complete)
+                .ttl_ms(self.discovery.ttl_ms)
+                .cache_scope(self.discovery.scope.clone())
+                .meta(meta);
+            result.instructions = instructions;
             serde_json::to_vec(&result).unwrap_or_default().into()
         };
         let encoded = encode(changeable.instructions.clone());

@@ -122,11 +122,7 @@ impl Drop for OpenQuestion<'_> {
             let reason = "the call that asks has ended";
             #[cfg(feature = "tracing")]
             tracing::debug!(id = %self.id, reason, "cancelling a request to the client");
-            let params = CancelledParams {
-                request_id: Some(self.id.clone()),
-                reason: Some(reason.into()),
-                ..CancelledParams::default()
-            };
+            let params = CancelledParams::new().request_id(self.id.clone()).reason(reason);
             self.sink.push(&encode::notify(Method::Cancelled, &params));
         }
     }

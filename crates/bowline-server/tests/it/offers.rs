@@ -100,7 +100,7 @@ impl ResourceSource for Table {
         Box::pin(async move {
             let found = uri == "row://1" || uri == "row://2";
             let contents = vec![ResourceContents::text(uri, "a row")];
-            Ok(found.then(|| ReadResourceResult { contents, ..ReadResourceResult::default() }))
+            Ok(found.then(|| ReadResourceResult::new(contents)))
         })
     }
 }

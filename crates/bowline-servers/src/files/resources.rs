@@ -109,9 +109,10 @@ impl ResourceSource for TopLevel {
                     |entry: &reading::Entry| matches!(entry.kind, EntryKind::File | EntryKind::Folder);
                 files.extend(entries.into_iter().filter(is_listed).take(LISTED).filter_map(|entry| {
                     let uri = text::file_uri(&root.path.join(&entry.name))?;
-                    let mime_type = (entry.kind == EntryKind::Folder).then(|| DIRECTORY.into());
-                    let size = entry.size;
-                    Some(types::Resource { size, mime_type, ..types::Resource::new(uri, entry.name) })
+                    let mut resource = types::Resource::new(uri, entry.name);
+                    resource.size = entry.size;
+                    resource.mime_type = (entry.kind == EntryKind::Folder).then(|| DIRECTORY.into());
+                    Some(resource)
                 }));
             }
             Ok(files)
@@ -150,5 +151,5 @@ fn suggestions(jail: &Jail, typed: &str) -> Completion {
             values.push(format!("{}{slash}", shown(&folder.join(&entry.name))));
         }
     }
-    Completion { values, ..Completion::default() }
+    Completion::new(values)
 }

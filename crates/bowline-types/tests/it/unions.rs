@@ -93,6 +93,7 @@ fn form_fields_are_identified_by_type_and_choices() {
         PrimitiveSchema::Enum(_) => "enum",
         PrimitiveSchema::MultiSelect(_) => "multi",
         PrimitiveSchema::Unknown(_) => "unknown",
+        _ => "new",
     };
     for (schema, expected) in [
         (json!({"type": "string"}), "string"),

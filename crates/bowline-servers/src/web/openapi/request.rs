@@ -44,7 +44,7 @@ pub(super) async fn call(
     if is_json(&kind)
         && let Ok(structured) = RawJson::parse(Bytes::from(text.clone()))
     {
-        return Ok(CallToolResult { structured_content: Some(structured), ..content(Content::text(text)) });
+        return Ok(content(Content::text(text)).structured_content(structured));
     }
     if text.contains(['\0', char::REPLACEMENT_CHARACTER]) {
         return Err(format!("unsupported response: {} bytes of `{kind}`", answer.body.len()));
@@ -53,7 +53,7 @@ pub(super) async fn call(
 }
 
 fn content(block: Content) -> CallToolResult {
-    CallToolResult { content: vec![block], ..CallToolResult::default() }
+    CallToolResult::new().content(vec![block])
 }
 
 /// Builds the request of a call.
