@@ -313,7 +313,8 @@ fn a_client_authenticates_as_its_registration_says() {
     );
     let basic = with_token_request(&auth(&known, None), |request| request.request().unwrap());
     assert_eq!(basic.authorization.as_ref().unwrap().expose(), "Basic Y2xpZW50OnMlM0Ex");
-    assert_eq!(value(&form_of(&basic), "client_id"), None);
+    assert_eq!(value(&form_of(&basic), "client_id").as_deref(), Some("client"));
+    assert_eq!(value(&form_of(&basic), "client_secret"), None);
     assert_eq!(value(&form_of(&basic), "resource").as_deref(), Some("https://mcp.example"));
     known.method = Some(AuthMethod::ClientSecretPost);
     let post = with_token_request(&auth(&known, None), |request| request.request().unwrap());

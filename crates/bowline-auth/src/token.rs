@@ -109,6 +109,8 @@ impl ClientAuth {
                     form::encode(id.as_str()),
                     form::encode(secret()?.expose())
                 ));
+                // The Python SDK looks up the client by the id in the body, even if the header names it.
+                let form = form.with("client_id", id.as_str());
                 Ok((form, Some(Secret::new(format!("Basic {}", STANDARD.encode(pair.expose()))))))
             }
             AuthMethod::PrivateKeyJwt => {
