@@ -367,7 +367,15 @@ impl ClientBuilder {
     pub fn connect(self, target: impl IntoConnect) -> BoxFuture<'static, Result<Client>> {
         let ready = self.profile().and_then(|profile| Ok((profile, target.into_connect()?)));
         // Boxed, so that the future has the same type for every target.
-        let ready = ready.map(|(profile, target)| (profile, Box::new(target) as Box<dyn Connect>));
+        let ready = ready.map(|(mut profile, target)| {
+            let declared = &mut profile.capabilities.extensions;
+            for identifier in target.extensions() {
+                if declared.get(identifier).is_none() {
+                    declared.insert(identifier, RawJson::empty_object());
+                }
+            }
+            (profile, Box::new(target) as Box<dyn Connect>)
+        });
         Box::pin(async move {
             let (profile, target) = ready?;
             Client::start(self, profile, target).await

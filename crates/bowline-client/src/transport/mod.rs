@@ -38,6 +38,12 @@ pub trait Connect: Send + Sync + 'static {
     fn known_era(&self) -> Option<Era> {
         None
     }
+
+    /// The identifiers of the protocol extensions that connecting makes use of, such as a way to log in. The client declares
+    /// them. By default there are none.
+    fn extensions(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
 }
 
 /// The argument of [`Client::connect`](crate::Client::connect): a [`Connect`], or, with the feature `in-process`, a
@@ -70,6 +76,10 @@ impl<C: Connect + ?Sized> Connect for Arc<C> {
     fn known_era(&self) -> Option<Era> {
         (**self).known_era()
     }
+
+    fn extensions(&self) -> Vec<&'static str> {
+        (**self).extensions()
+    }
 }
 
 impl<C: Connect + ?Sized> Connect for Box<C> {
@@ -83,6 +93,10 @@ impl<C: Connect + ?Sized> Connect for Box<C> {
 
     fn known_era(&self) -> Option<Era> {
         (**self).known_era()
+    }
+
+    fn extensions(&self) -> Vec<&'static str> {
+        (**self).extensions()
     }
 }
 

@@ -160,6 +160,10 @@ impl Connect for ApprovedTarget {
     fn known_era(&self) -> Option<Era> {
         self.target.known_era()
     }
+
+    fn extensions(&self) -> Vec<&'static str> {
+        self.target.extensions()
+    }
 }
 
 impl Gateway {

@@ -67,6 +67,10 @@ impl Connect for HttpUpstream {
     fn known_era(&self) -> Option<Era> {
         Connect::known_era(&self.target)
     }
+
+    fn extensions(&self) -> Vec<&'static str> {
+        self.target.extensions()
+    }
 }
 
 /// Parses the output of the command. An error does not contain the output, which may hold a secret.

@@ -267,6 +267,14 @@ impl Connect for HttpTarget {
     fn known_era(&self) -> Option<Era> {
         *lock(&self.found)
     }
+
+    #[cfg(feature = "auth")]
+    fn extensions(&self) -> Vec<&'static str> {
+        match &self.credentials {
+            Credentials::Login(slot) => slot.extension().into_iter().collect(),
+            Credentials::None | Credentials::Custom(_) => Vec::new(),
+        }
+    }
 }
 
 impl fmt::Debug for HttpTarget {

@@ -257,6 +257,11 @@ impl LoginSlot {
         Self { login, session: Arc::default() }
     }
 
+    /// The identifier of the protocol extension that defines this login.
+    pub(in crate::client) fn extension(&self) -> Option<&'static str> {
+        self.login.machine.as_ref().and_then(Machine::extension)
+    }
+
     pub(in crate::client) fn session(
         &self,
         url: &str,

@@ -29,6 +29,17 @@ pub(super) enum Machine {
     Enterprise { endpoint: String, client_id: Option<String>, id_token: TokenSource },
 }
 
+impl Machine {
+    /// The identifier of the protocol extension that defines this login. The draft on workloads names none.
+    pub(super) fn extension(&self) -> Option<&'static str> {
+        match self {
+            Self::Secret | Self::Key(_) => Some("io.modelcontextprotocol/oauth-client-credentials"),
+            Self::Enterprise { .. } => Some("io.modelcontextprotocol/enterprise-managed-authorization"),
+            Self::Workload(_) => None,
+        }
+    }
+}
+
 impl Login {
     /// Logs in as the client itself, with its secret (client credentials). Set the [`issuer`](Self::issuer) that knows the client.
     pub fn machine(client_id: impl Into<String>, secret: impl Into<Secret>) -> Self {

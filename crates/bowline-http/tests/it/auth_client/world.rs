@@ -29,6 +29,8 @@ pub(crate) struct State {
     pub(crate) valid: HashMap<String, String>,
     /// Every request: verb, path and body.
     pub(crate) seen: Vec<(String, String, String)>,
+    /// Verb, path and head of every request.
+    pub(crate) heads: Vec<(String, String, String)>,
     /// The scope that `tools/call` needs.
     pub(crate) call_scope: Option<String>,
     /// Every token is refused with this status.
@@ -49,6 +51,14 @@ pub(crate) struct State {
     pub(crate) is_open: bool,
     /// Clients authenticate with a secret.
     pub(crate) is_confidential: bool,
+    /// The MCP server publishes no metadata of the resource, as in 2025-03-26, and is its own authorization server.
+    pub(crate) is_own_issuer: bool,
+    /// The MCP server has sessions.
+    pub(crate) is_legacy: bool,
+    /// The authorization servers read client ID metadata documents.
+    pub(crate) reads_documents: bool,
+    /// Assertions are refused.
+    pub(crate) refuse_assertions: bool,
     issued: usize,
     registered: usize,
 }
@@ -133,14 +143,19 @@ impl World {
     }
 
     async fn answer(&self, mut stream: TcpStream) {
-        let Some((verb, path, token, body)) = read(&mut stream).await else { return };
+        let Some((verb, path, head, body)) = read(&mut stream).await else { return };
         self.state().seen.push((verb.clone(), path.clone(), body.clone()));
+        let token =
+            header(&head, "authorization").and_then(|text| text.strip_prefix("Bearer ").map(str::to_owned));
+        self.state().heads.push((verb.clone(), path.clone(), head));
         let hold = self.state().hold_refresh.clone();
         if let Some(hold) = hold.filter(|_| body.contains("grant_type=refresh_token")) {
             hold.notified().await;
         }
         let (status, extra, body) = match path.split('?').next().unwrap_or_default() {
-            "/mcp" => self.mcp(token.as_deref(), &body),
+            "/mcp" => self.mcp(&verb, token.as_deref(), &body),
+            "/idp/token" => (200, String::new(), id_jag().to_string()),
+            path if self.state().is_own_issuer => self.own_issuer(path, &body),
             "/.well-known/oauth-protected-resource/mcp" => {
                 let issuer = self.state().issuer.clone();
                 let resource = format!("{}/mcp", self.base);
@@ -177,6 +192,7 @@ impl World {
         let method = if self.state().is_confidential { "client_secret_basic" } else { "none" };
         json!({
             "issuer": at(""),
+            "client_id_metadata_document_supported": self.state().reads_documents,
             "authorization_endpoint": at("/authorize"),
             "token_endpoint": at("/token"),
             "registration_endpoint": at("/register"),
@@ -187,11 +203,30 @@ impl World {
         })
     }
 
-    fn mcp(&self, token: Option<&str>, body: &str) -> (u16, String, String) {
+    /// A server of 2025-03-26, with its endpoints below `/own`.
+    fn own_issuer(&self, path: &str, body: &str) -> (u16, String, String) {
+        match path {
+            "/.well-known/oauth-authorization-server" => {
+                let mut metadata = self.metadata("own");
+                metadata["issuer"] = self.base.clone().into();
+                (200, String::new(), metadata.to_string())
+            }
+            "/own/register" => (201, String::new(), json!({ "client_id": "own" }).to_string()),
+            "/own/token" => self.token(body),
+            _ => (404, String::new(), String::new()),
+        }
+    }
+
+    fn mcp(&self, verb: &str, token: Option<&str>, body: &str) -> (u16, String, String) {
         let mut state = self.state();
-        let metadata = format!("{}/.well-known/oauth-protected-resource/mcp", self.base);
+        let metadata = match state.is_own_issuer {
+            true => String::new(),
+            false => {
+                format!("resource_metadata=\"{}/.well-known/oauth-protected-resource/mcp\", ", self.base)
+            }
+        };
         let challenge = |error: &str, scope: &str| {
-            format!("WWW-Authenticate: Bearer resource_metadata=\"{metadata}\", scope=\"{scope}\"{error}\r\n")
+            format!("WWW-Authenticate: Bearer {metadata}scope=\"{scope}\"{error}\r\n")
         };
         let scopes = token.and_then(|token| state.valid.get(token)).cloned();
         let message: Value = serde_json::from_str(body).unwrap_or_default();
@@ -211,7 +246,17 @@ impl World {
         if let Some(needed) = needed.filter(|needed| !granted.split(' ').any(|scope| scope == needed)) {
             return (403, challenge(", error=\"insufficient_scope\"", &needed), String::new());
         }
+        let session = "Mcp-Session-Id: s\r\n".to_owned();
         let result = match message["method"].as_str() {
+            None if verb == "GET" => return (405, String::new(), String::new()),
+            None => return (200, String::new(), String::new()),
+            Some("server/discover") if state.is_legacy => return (400, String::new(), String::new()),
+            Some("initialize") => {
+                let greeting = crate::client_peer::greeting("2025-06-18");
+                let reply = json!({ "jsonrpc": "2.0", "id": message["id"], "result": greeting });
+                return (200, session, reply.to_string());
+            }
+            Some("notifications/initialized") => return (202, String::new(), String::new()),
             Some("server/discover") => crate::client_peer::discovery(&json!({ "tools": {} })),
             _ => crate::client_peer::text("done"),
         };
@@ -237,7 +282,12 @@ impl World {
                 }
                 "base".to_owned()
             }
-            _ => get("code").strip_prefix("code ").unwrap_or_default().to_owned(),
+            "authorization_code" => get("code").strip_prefix("code ").unwrap_or_default().to_owned(),
+            _ if state.refuse_assertions => {
+                return (400, String::new(), json!({ "error": "invalid_grant" }).to_string());
+            }
+            // Nobody is granted this.
+            _ => get("scope").split(' ').filter(|scope| *scope != "forbidden").collect::<Vec<_>>().join(" "),
         };
         state.issued += 1;
         let number = state.issued;
@@ -251,27 +301,32 @@ impl World {
     }
 }
 
-/// Verb, path, token and body of a request.
-async fn read(stream: &mut TcpStream) -> Option<(String, String, Option<String>, String)> {
+/// What an identity provider answers to a token exchange.
+fn id_jag() -> Value {
+    json!({
+        "access_token": "id-jag-canary", "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag",
+        "token_type": "N_A", "expires_in": 300,
+    })
+}
+
+/// The value of a header.
+pub(crate) fn header(head: &str, name: &str) -> Option<String> {
+    let lines = head.lines().filter_map(|line| line.split_once(": "));
+    lines.filter(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned()).next()
+}
+
+/// Verb, path, head and body of a request.
+async fn read(stream: &mut TcpStream) -> Option<(String, String, String, String)> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];
     loop {
         if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
             let head = String::from_utf8(bytes[..end].to_vec()).ok()?;
-            let header = |name: &str| {
-                let lines = head.lines().filter_map(|line| line.split_once(": "));
-                lines
-                    .filter(|(known, _)| known.eq_ignore_ascii_case(name))
-                    .map(|(_, value)| value.to_owned())
-                    .next()
-            };
-            let length: usize = header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+            let length = header(&head, "content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
             if bytes.len() >= end + 4 + length {
                 let mut first = head.lines().next()?.split(' ');
                 let (verb, path) = (first.next()?.to_owned(), first.next()?.to_owned());
-                let token =
-                    header("authorization").and_then(|text| text.strip_prefix("Bearer ").map(str::to_owned));
-                return Some((verb, path, token, String::from_utf8(bytes[end + 4..].to_vec()).ok()?));
+                return Some((verb, path, head, String::from_utf8(bytes[end + 4..].to_vec()).ok()?));
             }
         }
         let length = stream.read(&mut buffer).await.ok().filter(|length| *length > 0)?;
