@@ -2,6 +2,9 @@
 //!
 //! Usage: `interop-auth serve PORT ISSUER RESOURCE` serves a protected endpoint. `interop-auth verify` reads one JSON object per
 //! line, with `keys` (a JWK set) and `token`, and prints the payload of each token that verifies, or `refused: REASON`.
+//! `interop-auth login …` is a client; see [`login::run`].
+
+mod login;
 
 use bowline::{
     auth::jose::{Jws, KeySet},
@@ -18,7 +21,8 @@ async fn main() -> Result<()> {
     match arguments[..] {
         ["serve", port, issuer, resource] => serve(port, issuer, resource).await,
         ["verify"] => verify_lines(),
-        _ => Err(Error::tool("usage: interop-auth serve PORT ISSUER RESOURCE | verify")),
+        ["login", ref arguments @ ..] => login::run(arguments).await,
+        _ => Err(Error::tool("usage: interop-auth serve PORT ISSUER RESOURCE | verify | login …")),
     }
 }
 

@@ -2,11 +2,11 @@
 // Usage: node leg.mjs INTEROP_AUTH. Prints one JSON line per feature.
 import { spawn } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
-import { once } from "node:events";
-import { createServer } from "node:net";
 import { createInterface } from "node:readline";
 import * as jose from "jose";
 import { startIssuer } from "./issuer.mjs";
+import { checkLogins } from "./logins.mjs";
+import { freePort, serve } from "./process.mjs";
 
 const ours = process.argv[2];
 // Between two fetches for unknown keys our server waits this long.
@@ -85,25 +85,6 @@ async function crossCheck() {
   }
 }
 
-async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address();
-  server.close();
-  return port;
-}
-
-async function listening(url) {
-  for (let attempt = 0; attempt < 400; attempt += 1) {
-    try {
-      return await fetch(url, { method: "OPTIONS" });
-    } catch {
-      await new Promise((done) => setTimeout(done, 50));
-    }
-  }
-  throw new Error(`${url} does not answer`);
-}
-
 async function call(url, token, tool = "whoami") {
   const meta = { "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {} };
   const body = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: tool, _meta: meta } };
@@ -121,9 +102,8 @@ await check("jose", crossCheck);
 const port = await freePort();
 const resource = `http://127.0.0.1:${port}/mcp`;
 const issuer = await startIssuer(resource);
-const server = spawn(ours, ["serve", String(port), issuer.issuer, resource], { stdio: ["ignore", "inherit", "inherit"] });
+const server = await serve([ours, "serve", String(port), issuer.issuer, resource], resource);
 try {
-  await listening(resource);
   await check("metadata", async () => {
     const challenge = (await call(resource)).challenge;
     const url = /resource_metadata="([^"]+)"/.exec(challenge)?.[1];
@@ -155,6 +135,7 @@ try {
     equal(issuer.requests.keys, 1, "requests for keys");
     equal(issuer.requests.metadata, 1, "requests for metadata");
   });
+  await checkLogins(check, ours, issuer, resource);
   await check("rotation under load", async () => {
     let calls = 0, running = true, current = first;
     const failures = [];
@@ -181,7 +162,7 @@ try {
     equal(issuer.requests.keys, 2, "requests for keys");
   });
 } finally {
-  server.kill("SIGKILL");
+  server.close();
   issuer.close();
 }
 process.exit(0);
