@@ -54,19 +54,11 @@ pub(super) fn check_host(options: &HttpOptions, uri: &Uri, headers: &HeaderMap) 
 
 /// Checks only which page sends a request, whatever host it is for.
 pub(super) fn check_origin(options: &HttpOptions, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
-    check_origin_for(options, headers, host(uri, headers).ok().as_ref())
-}
-
-fn check_origin_for(
-    options: &HttpOptions,
-    headers: &HeaderMap,
-    host: Option<&Host<'_>>,
-) -> Result<(), Refusal> {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     match (origins.next(), origins.next()) {
         (None, _) if is_from_elsewhere(headers) => Err(Refusal::ForeignOrigin),
         (None, _) => Ok(()),
-        (Some(origin), None) if is_welcome(options, origin, host) => Ok(()),
+        (Some(origin), None) if is_welcome(options, origin, || host(uri, headers).ok()) => Ok(()),
         _ => Err(Refusal::ForeignOrigin),
     }
 }
@@ -88,26 +80,21 @@ struct Host<'a> {
 impl<'a> Host<'a> {
     /// Takes a plain host. A user before it is never part of it, and has been used to slip past checks.
     fn parse(whole: &'a str) -> Option<Self> {
-        let end = match whole.strip_prefix('[') {
-            Some(_) => whole.find(']')? + 1,
-            None => whole.find(':').unwrap_or(whole.len()),
+        let end = if let Some(address) = whole.strip_prefix('[') {
+            let is_allowed = |byte: u8| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.');
+            let end = address.bytes().position(|byte| !is_allowed(byte))?;
+            (address.as_bytes().get(end) == Some(&b']')).then_some(end + 2)?
+        } else {
+            let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+            whole.bytes().position(|byte| !is_allowed(byte)).unwrap_or(whole.len())
         };
-        let (name, rest) = whole.split_at(end);
+        let (name, rest) = whole.split_at_checked(end)?;
         let port = match rest.strip_prefix(':') {
             Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => Some(digits.parse().ok()?),
             None if rest.is_empty() => None,
             _ => return None,
         };
-        let inner = name.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
-        let is_plain = match inner {
-            Some(address) => {
-                address.bytes().all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.'))
-            }
-            None => {
-                name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'))
-            }
-        };
-        (is_plain && !name.is_empty()).then_some(Self { whole, name, port })
+        (!name.is_empty()).then_some(Self { whole, name, port })
     }
 
     fn is(&self, other: &Self, default_port: u16) -> bool {
@@ -148,18 +135,24 @@ pub(super) fn is_named_origin(options: &HttpOptions, origin: &HeaderValue) -> bo
     origin.to_str().is_ok_and(|origin| options.origins.iter().any(|known| known.eq_ignore_ascii_case(origin)))
 }
 
-fn is_welcome(options: &HttpOptions, origin: &HeaderValue, host: Option<&Host<'_>>) -> bool {
+/// Returns whether a page of this origin may call. `host` returns the host of the request; most requests have no origin and
+/// do not need it.
+fn is_welcome<'a>(
+    options: &HttpOptions,
+    origin: &HeaderValue,
+    host: impl FnOnce() -> Option<Host<'a>>,
+) -> bool {
     if is_named_origin(options, origin) {
         return true;
     }
-    let (Ok(origin), Some(host)) = (origin.to_str(), host) else { return false };
+    let (Ok(origin), Some(host)) = (origin.to_str(), host()) else { return false };
     // The server's own pages: same host, same port. `null` is nobody's.
     let (default_port, rest) = match origin.split_once("://") {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (80, rest),
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (443, rest),
         _ => return false,
     };
-    Host::parse(rest).is_some_and(|origin| origin.is(host, default_port))
+    Host::parse(rest).is_some_and(|origin| origin.is(&host, default_port))
 }
 
 #[cfg(test)]
@@ -206,6 +199,10 @@ mod tests {
         }
         for hosts in [&["user@127.0.0.1"][..], &[], &["localhost", "localhost"], &["local host"], &[""]] {
             assert_eq!(verdict(hosts, None), Err(Refusal::BadHost), "{hosts:?}");
+        }
+        for host in ["[::1", "[::1]x", "[::z]", "[]x", "localhost:", "localhost:99999", "localhost:+1", ":80"]
+        {
+            assert_eq!(verdict(&[host], None), Err(Refusal::BadHost), "{host}");
         }
     }
 
