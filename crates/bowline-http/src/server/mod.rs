@@ -14,6 +14,7 @@ mod legacy;
 mod listen;
 mod modern;
 mod options;
+mod post_body;
 mod refused;
 mod reply;
 mod retention;

@@ -5,13 +5,14 @@ use super::auth::{Protect, ProtectError, Protection, metadata::At};
 use super::{
     access::Access,
     body::Body,
-    budget::{Budget, Share},
+    budget::Budget,
     cors,
     guard::{self, Refusal},
     legacy::{self, Session, Sessions},
     listen::OpenListens,
     modern::{self, PROTOCOL_VERSION},
     options::HttpOptions,
+    post_body,
     refused::RefusalLog,
     reply,
     retention::Retention,
@@ -23,12 +24,11 @@ use bowline_proto::{
 };
 use bowline_server::{Server, ServerHandle};
 use bowline_types::{Era, Id, InitializeParams, RawJson, Revision, RpcError};
-use bytes::{Buf, Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
 use std::{
     convert::Infallible,
-    future::{Future, poll_fn},
-    pin::{Pin, pin},
+    future::Future,
+    pin::Pin,
     sync::{Arc, Mutex},
     task::{Context, Poll},
 };
@@ -235,13 +235,13 @@ impl HttpService {
         }
         match parts.method {
             Method::POST => {
-                if let Err(response) = check_types(&parts.headers) {
+                if let Err(response) = post_body::check_types(&parts.headers) {
                     return *response;
                 }
-                let message = match self.read(body).await {
+                let message = match post_body::read(&self.shared.options, &self.shared.bodies, body).await {
                     // What is kept of the frame is in the message, and goes with it.
                     Ok(frame) => envelope::parse(&frame),
-                    Err(status) => return unreadable(status),
+                    Err(status) => return post_body::unreadable(status),
                 };
                 if let Err(response) = access.check_frame(&self.shared.server, &message) {
                     return *response;
@@ -256,7 +256,7 @@ impl HttpService {
                 if parts.method == Method::DELETE {
                     return legacy::end(&self.shared, &session);
                 }
-                if !accepts(&parts.headers, "text/event-stream") {
+                if !post_body::accepts(&parts.headers, "text/event-stream") {
                     return reply::refusal(
                         StatusCode::NOT_ACCEPTABLE,
                         "expected `Accept: text/event-stream`",
@@ -492,7 +492,7 @@ impl HttpService {
         match parts.method {
             Method::GET => legacy::stream_2024(&self.shared, principal, access.stream_time()),
             Method::POST => {
-                if let Err(response) = check_types(&parts.headers) {
+                if let Err(response) = post_body::check_types(&parts.headers) {
                     return *response;
                 }
                 let id = parts
@@ -505,9 +505,9 @@ impl HttpService {
                 else {
                     return reply::no_session();
                 };
-                let frame = match self.read(body).await {
+                let frame = match post_body::read(&self.shared.options, &self.shared.bodies, body).await {
                     Ok(frame) => envelope::parse(&frame),
-                    Err(status) => return unreadable(status),
+                    Err(status) => return post_body::unreadable(status),
                 };
                 // It may have ended while the body came.
                 if session.is_over() {
@@ -523,20 +523,6 @@ impl HttpService {
             }
             _ => not_allowed("GET, POST"),
         }
-    }
-
-    async fn read<B: http_body::Body>(&self, body: B) -> Result<Bytes, StatusCode> {
-        let limit = self.shared.options.max_body;
-        if body.size_hint().lower() > limit as u64 {
-            return Err(StatusCode::PAYLOAD_TOO_LARGE);
-        }
-        let mut reading = pin!(collect(body, limit, self.shared.bodies.share()));
-        // Most bodies are there with their head and need no timer.
-        if let Poll::Ready(read) = poll_fn(|context| Poll::Ready(reading.as_mut().poll(context))).await {
-            return read;
-        }
-        let in_time = tokio::time::timeout(self.shared.options.body_time, reading).await;
-        in_time.unwrap_or(Err(StatusCode::REQUEST_TIMEOUT))
     }
 }
 
@@ -557,83 +543,10 @@ fn begins_something(frame: &Frame) -> bool {
     matches!(frame, Frame::Single(Ok(Message::Request { .. })) | Frame::Batch(_))
 }
 
-fn unreadable(status: StatusCode) -> Response<Body> {
-    if status == StatusCode::SERVICE_UNAVAILABLE {
-        return reply::later("too many request bodies in flight; try again later");
-    }
-    reply::refusal(status, status.canonical_reason().unwrap_or("cannot read the body"))
-}
-
-/// Reads the whole body. A body in one piece is not copied.
-async fn collect<B: http_body::Body>(body: B, limit: usize, mut share: Share) -> Result<Bytes, StatusCode> {
-    let expected = usize::try_from(body.size_hint().lower()).unwrap_or(0).min(limit);
-    let mut body = pin!(body);
-    let mut first = Bytes::new();
-    let mut bytes = BytesMut::new();
-    while let Some(frame) = poll_fn(|context| body.as_mut().poll_frame(context)).await {
-        let Ok(mut data) = frame.map_err(|_| StatusCode::BAD_REQUEST)?.into_data() else { continue };
-        let piece = data.copy_to_bytes(data.remaining());
-        if first.len().max(bytes.len()) + piece.len() > limit {
-            return Err(StatusCode::PAYLOAD_TOO_LARGE);
-        }
-        if !share.grow(piece.len()) {
-            return Err(StatusCode::SERVICE_UNAVAILABLE);
-        }
-        if first.is_empty() && bytes.is_empty() {
-            first = piece;
-            continue;
-        }
-        if bytes.is_empty() {
-            bytes.reserve(expected.max(first.len() + piece.len()));
-            bytes.extend_from_slice(&first);
-        }
-        bytes.extend_from_slice(&piece);
-    }
-    Ok(share.bind(if bytes.is_empty() { first } else { bytes.freeze() }))
-}
-
-/// Returns whether a media type, with or without parameters, equals `wanted`.
-fn is_media(value: &[u8], wanted: &str) -> bool {
-    let end = value.iter().position(|byte| *byte == b';').unwrap_or(value.len());
-    value.get(..end).unwrap_or_default().trim_ascii().eq_ignore_ascii_case(wanted.as_bytes())
-}
-
 fn bad_request(id: Option<&Id>, error: &RpcError) -> Response<Body> {
     let mut response = reply::failure(id, error);
     *response.status_mut() = StatusCode::BAD_REQUEST;
     response
-}
-
-/// JSON in, JSON or events out.
-fn check_types(headers: &HeaderMap) -> Result<(), Box<Response<Body>>> {
-    let is_json = |value: &HeaderValue| is_media(value.as_bytes(), "application/json");
-    // Of two header lines of one name, others may have read the other.
-    let mut types = headers.get_all(header::CONTENT_TYPE).iter();
-    if !(types.next().is_some_and(is_json) && types.next().is_none()) {
-        let refusal =
-            reply::refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "expected `Content-Type: application/json`");
-        return Err(Box::new(refusal));
-    }
-    if headers.get_all(header::CONTENT_ENCODING).iter().any(|encoding| encoding != "identity") {
-        return Err(Box::new(reply::refusal(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "`Content-Encoding` is not supported",
-        )));
-    }
-    if accepts(headers, "application/json")
-        || accepts(headers, "text/event-stream")
-        || !headers.contains_key(header::ACCEPT)
-    {
-        return Ok(());
-    }
-    let reason = "expected `Accept: application/json, text/event-stream`";
-    Err(Box::new(reply::refusal(StatusCode::NOT_ACCEPTABLE, reason)))
-}
-
-fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
-    let listed =
-        headers.get_all(header::ACCEPT).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-    listed.into_iter().any(|entry| is_media(entry, wanted) || is_media(entry, "*/*"))
 }
 
 impl<B> tower_service::Service<Request<B>> for HttpService
