@@ -1,7 +1,7 @@
 //! `Server`: what it offers and how it is served.
 
 use crate::{
-    BuildError, Result, ServeError, connection,
+    BuildError, Result, ServeError, ServerHandle,
     dispatch::{Backend, Core, Dispatch, Layered},
     hub::Updates,
     limits::Limits,
@@ -10,36 +10,22 @@ use crate::{
     random,
     registry::Registry,
     resource::{IntoResource, ResourceSource, hint},
-    stdio,
     tool::IntoTool,
     toolset::Toolset,
-    transport::{Listener, unix_time},
 };
 use bowline_proto::{
     custom::check_custom_name,
-    header::ParamHeaders,
-    params::Params,
-    scope::Scopes,
     seal::{Key, KeyRing},
-    server::{CacheHint, Profile, RevisionSet, Sealing},
+    server::{CacheHint, Profile, RevisionSet},
     service::{Chain, ClientView, Middleware, Service},
-    subscribe::{Change, SubscriptionGuard},
+    subscribe::SubscriptionGuard,
 };
 use bowline_types::{
-    CacheScope, Icon, Implementation, Method, PromptsCapability, RawJson, RawMap, ResourcesCapability,
-    Revision, ServerCapabilities, ToolsCapability, meta,
+    CacheScope, Icon, Implementation, PromptsCapability, RawJson, RawMap, ResourcesCapability, Revision,
+    ServerCapabilities, ToolsCapability, meta,
 };
-use std::{
-    collections::BTreeSet,
-    fmt,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    time::Duration,
-};
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    sync::watch,
-};
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 /// A Model Context Protocol server: one source for every revision.
 ///
@@ -500,138 +486,5 @@ impl fmt::Debug for Server {
             .field("info", &self.info)
             .field("registry", &self.registry)
             .finish_non_exhaustive()
-    }
-}
-
-/// A server ready for connections. Clones share everything.
-#[derive(Clone)]
-pub struct ServerHandle {
-    pub(crate) core: Arc<Core>,
-    pub(crate) service: Arc<dyn Service>,
-}
-
-impl ServerHandle {
-    /// Returns what the server declares about itself.
-    pub fn profile(&self) -> &Arc<Profile> {
-        &self.core.profile
-    }
-
-    /// Returns the limits.
-    pub fn limits(&self) -> &Limits {
-        &self.core.limits
-    }
-
-    /// Returns the service that answers calls, with its middleware.
-    pub fn service(&self) -> &Arc<dyn Service> {
-        &self.service
-    }
-
-    /// Returns the parameters of a tool that clients repeat in HTTP headers, or `None` if there are none or the tool is
-    /// unknown.
-    ///
-    /// `client` is called for a guarded tool only.
-    pub fn param_headers(
-        &self,
-        tool: &str,
-        client: impl FnOnce() -> ClientView,
-    ) -> Option<Arc<ParamHeaders>> {
-        let snapshot = self.core.registry.snapshot();
-        let tool = snapshot.tools.get(tool)?;
-        let headers = tool.prepared().ok()?.param_headers.as_ref()?;
-        // A guard that panics does so again when the tool is called, where it is answered.
-        let seen = || tool.guard.as_ref().is_none_or(|guard| guard(&client()));
-        catch_unwind(AssertUnwindSafe(seen)).unwrap_or(false).then(|| Arc::clone(headers))
-    }
-
-    /// Returns the scopes that the tool, resources or prompt named by a request declare; `None` if they declare none, or
-    /// nothing has that name. In addition to these, the endpoint has scopes for every request.
-    pub fn declared_scopes(&self, method: Method, params: &Params) -> Option<Arc<Scopes>> {
-        self.core.registry.declared_scopes(method, params)
-    }
-
-    /// Returns the keys that currently seal the state of calls that need input.
-    pub fn sealing(&self) -> Sealing {
-        let expires = unix_time().saturating_add(self.core.limits.question.as_secs());
-        Sealing { random: random::bytes(), expires }
-    }
-
-    /// Returns the announcer, with which a [`Server::backend`] sends notifications to clients. It does not keep the
-    /// backend alive.
-    pub fn announcer(&self) -> Announcer {
-        Announcer { core: Arc::clone(&self.core) }
-    }
-
-    /// Notes which resources one connection wants to hear of, in the place of what it wanted before.
-    pub fn want(&self, before: &BTreeSet<String>, now: &BTreeSet<String>) {
-        self.core.registry.hub().want(before, now);
-    }
-
-    /// Has a listener hear of changes for as long as it lives.
-    pub fn join(&self, listener: &Arc<dyn Listener>) {
-        self.core.registry.hub().join(listener);
-    }
-
-    /// Says that a listener has gone; to be called when it is dropped. Otherwise its memory is kept until others join.
-    pub fn leave(&self) {
-        self.core.registry.hub().leave();
-    }
-
-    /// Serves the client that started this process.
-    pub async fn serve_stdio(&self) -> Result<(), ServeError> {
-        stdio::serve(self).await
-    }
-
-    /// Serves one client over a pair of byte streams.
-    pub async fn serve(
-        &self,
-        read: impl AsyncRead + Send + Unpin,
-        write: impl AsyncWrite + Send + Unpin + 'static,
-    ) -> Result<(), ServeError> {
-        self.serve_as(None, read, write).await
-    }
-
-    /// Serves one client whose principal is known.
-    pub async fn serve_as(
-        &self,
-        principal: Option<Arc<str>>,
-        read: impl AsyncRead + Send + Unpin,
-        write: impl AsyncWrite + Send + Unpin + 'static,
-    ) -> Result<(), ServeError> {
-        connection::serve(self, principal, read, write).await.map_err(Into::into)
-    }
-}
-
-/// Notifies the clients of a server of changes in its backend.
-#[derive(Clone)]
-pub struct Announcer {
-    core: Arc<Core>,
-}
-
-impl Announcer {
-    /// Notifies every client that listens for this change.
-    pub fn publish(&self, change: &Change) {
-        self.core.registry.hub().publish(change);
-    }
-
-    /// Returns the resources that some client subscribes to. The value is always current.
-    pub fn wanted(&self) -> watch::Receiver<Arc<BTreeSet<String>>> {
-        self.core.registry.hub().wanted()
-    }
-
-    /// Changes the instructions for clients that connect from now on.
-    pub fn set_instructions(&self, instructions: Option<String>) {
-        self.core.profile.set_instructions(instructions);
-    }
-}
-
-impl fmt::Debug for Announcer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Announcer").finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for ServerHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerHandle").field("core", &self.core).finish_non_exhaustive()
     }
 }
