@@ -1,7 +1,7 @@
 //! Requests and replies of flows, and what a flow wants next.
 
 use crate::{Error, Form, Secret, url::shown};
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use std::fmt;
 
 /// What a flow wants next.
@@ -23,6 +23,8 @@ pub struct Request {
     pub body: RequestBody,
     /// The value of `Authorization`.
     pub authorization: Option<Secret>,
+    /// The value of `DPoP`: a proof for this request.
+    pub dpop: Option<Secret>,
     /// Which redirects are followed.
     pub redirects: Redirects,
 }
@@ -52,12 +54,12 @@ impl Request {
     /// A request for a document.
     pub(crate) fn document(url: impl Into<String>) -> Self {
         let (url, body) = (url.into(), RequestBody::None);
-        Self { url, body, authorization: None, redirects: Redirects::SameOrigin }
+        Self { url, body, authorization: None, dpop: None, redirects: Redirects::SameOrigin }
     }
 
     /// A request that posts something to an endpoint.
     pub(crate) fn post(url: impl Into<String>, body: RequestBody) -> Self {
-        Self { url: url.into(), body, authorization: None, redirects: Redirects::None }
+        Self { url: url.into(), body, authorization: None, dpop: None, redirects: Redirects::None }
     }
 }
 
@@ -76,6 +78,17 @@ impl Reply {
     /// A reply with a status and a body.
     pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
         Self { status, body: body.into(), dpop_nonce: None }
+    }
+
+    /// Whether an authorization server refuses a request because its proof lacks the current nonce (RFC 9449, 8).
+    #[must_use]
+    pub fn asks_for_nonce(&self) -> bool {
+        #[derive(Deserialize)]
+        struct Wire {
+            error: String,
+        }
+        matches!(self.status, 400 | 401)
+            && serde_json::from_slice::<Wire>(&self.body).is_ok_and(|wire| wire.error == "use_dpop_nonce")
     }
 
     /// Reads a document. `None` if there is no document: a status of 3xx or 4xx except 429, or a body that is not JSON.

@@ -1,13 +1,15 @@
 //! DPoP (RFC 9449): tokens that are bound to a key, and the proofs that the sender has it.
 
 mod nonce;
+mod nonce_issuer;
 mod proof;
 mod replay;
 mod verify;
 
 pub use nonce::Nonces;
+pub use nonce_issuer::{NONCE_LIFETIME, NonceIssuer};
 pub use proof::Proof;
-pub use replay::{MAX_REMEMBERED, Once, Replay};
+pub use replay::{MAX_REMEMBERED, MAX_REMEMBERED_WITH_NONCE, Once, Replay};
 pub use verify::{ProofError, ProofRequest, VerifiedProof, verify_proof};
 
 /// The type of a proof.

@@ -1,16 +1,18 @@
 //! Remembers proofs, so that each is accepted once.
 
-use super::{VerifiedProof, verify::MAX_AGE};
+use super::{NONCE_LIFETIME, VerifiedProof, verify::MAX_AGE};
 use std::collections::{BTreeMap, HashSet};
 
-/// At most this many proofs are remembered.
+/// At most this many proofs are remembered before a nonce is required.
 pub const MAX_REMEMBERED: usize = 100_000;
+/// At most this many proofs are remembered in all. Those beyond [`MAX_REMEMBERED`] have a nonce and are soon forgotten.
+pub const MAX_REMEMBERED_WITH_NONCE: usize = 2 * MAX_REMEMBERED;
 
-/// The proofs that were accepted and are not too old yet.
+/// The proofs that were accepted and could be sent again.
 #[derive(Debug, Default)]
 pub struct Replay {
     seen: HashSet<[u8; 32]>,
-    /// The same, by the time at which they can be forgotten.
+    /// The same digests, by the time after which they can be forgotten.
     expiring: BTreeMap<u64, Vec<[u8; 32]>>,
 }
 
@@ -22,13 +24,15 @@ pub enum Once {
     New,
     /// It was accepted before.
     Replayed,
-    /// There is no room to remember it: ask for a nonce, and remember proofs only as long as nonces live.
+    /// There is no space for it. Ask for a nonce: proofs with a nonce are remembered for a shorter time and have more space.
     Full,
 }
 
 impl Replay {
-    /// Remembers a proof. Call it after all other checks, so that nobody else can fill the memory.
-    pub fn remember(&mut self, proof: &VerifiedProof, now: u64) -> Once {
+    /// Remembers a proof. Call it after all other checks, so that only valid proofs take space.
+    ///
+    /// `nonce_issued` is the time at which its nonce was issued, if it has one. The nonce must be valid.
+    pub fn remember(&mut self, proof: &VerifiedProof, nonce_issued: Option<u64>, now: u64) -> Once {
         self.forget(now);
         let mut context = ring::digest::Context::new(&ring::digest::SHA256);
         // A thumbprint has a fixed length, so the two parts cannot be confused.
@@ -39,11 +43,15 @@ impl Replay {
         if self.seen.contains(&digest) {
             return Once::Replayed;
         }
-        if self.seen.len() >= MAX_REMEMBERED {
+        let limit = if nonce_issued.is_some() { MAX_REMEMBERED_WITH_NONCE } else { MAX_REMEMBERED };
+        if self.seen.len() >= limit {
             return Once::Full;
         }
+        let too_old = proof.issued.saturating_add(MAX_AGE);
+        // After that time the nonce is refused.
+        let until = nonce_issued.map_or(too_old, |issued| too_old.min(issued.saturating_add(NONCE_LIFETIME)));
         self.seen.insert(digest);
-        self.expiring.entry(proof.issued.saturating_add(MAX_AGE)).or_default().push(digest);
+        self.expiring.entry(until).or_default().push(digest);
         Once::New
     }
 
@@ -68,13 +76,22 @@ mod tests {
     #[test]
     fn a_proof_is_accepted_once_until_it_is_too_old() {
         let mut replay = Replay::default();
-        assert_eq!(replay.remember(&proof("a", 1000), 1000), Once::New);
-        assert_eq!(replay.remember(&proof("a", 1000), 1001), Once::Replayed);
-        assert_eq!(replay.remember(&proof("b", 1000), 1001), Once::New);
+        assert_eq!(replay.remember(&proof("a", 1000), None, 1000), Once::New);
+        assert_eq!(replay.remember(&proof("a", 1000), None, 1001), Once::Replayed);
+        assert_eq!(replay.remember(&proof("b", 1000), None, 1001), Once::New);
         let other = VerifiedProof { thumbprint: "u".repeat(43), ..proof("a", 1000) };
-        assert_eq!(replay.remember(&other, 1001), Once::New);
-        assert_eq!(replay.remember(&proof("a", 1000), 1300), Once::Replayed);
-        assert_eq!(replay.remember(&proof("a", 1301), 1301), Once::New);
+        assert_eq!(replay.remember(&other, None, 1001), Once::New);
+        assert_eq!(replay.remember(&proof("a", 1000), None, 1300), Once::Replayed);
+        assert_eq!(replay.remember(&proof("a", 1301), None, 1301), Once::New);
+        assert_eq!(replay.seen.len(), 1);
+    }
+
+    #[test]
+    fn a_proof_with_a_nonce_is_remembered_while_the_nonce_is_valid() {
+        let mut replay = Replay::default();
+        assert_eq!(replay.remember(&proof("a", 1010), Some(1000), 1010), Once::New);
+        assert_eq!(replay.remember(&proof("a", 1010), Some(1000), 1060), Once::Replayed);
+        assert_eq!(replay.remember(&proof("b", 1010), Some(1000), 1061), Once::New);
         assert_eq!(replay.seen.len(), 1);
     }
 
@@ -82,11 +99,16 @@ mod tests {
     fn the_memory_is_bounded_and_frees_itself() {
         let mut replay = Replay::default();
         for number in 0..MAX_REMEMBERED {
-            assert_eq!(replay.remember(&proof(&number.to_string(), 1000), 1000), Once::New);
+            assert_eq!(replay.remember(&proof(&number.to_string(), 1000), None, 1000), Once::New);
         }
-        assert_eq!(replay.remember(&proof("one more", 1000), 1000), Once::Full);
-        assert_eq!(replay.remember(&proof("7", 1000), 1000), Once::Replayed);
-        assert_eq!(replay.remember(&proof("one more", 1301), 1301), Once::New);
+        assert_eq!(replay.remember(&proof("one more", 1000), None, 1000), Once::Full);
+        assert_eq!(replay.remember(&proof("7", 1000), None, 1000), Once::Replayed);
+        for number in MAX_REMEMBERED..MAX_REMEMBERED_WITH_NONCE {
+            assert_eq!(replay.remember(&proof(&number.to_string(), 1000), Some(1000), 1000), Once::New);
+        }
+        assert_eq!(replay.remember(&proof("one more", 1000), Some(1000), 1000), Once::Full);
+        assert_eq!(replay.remember(&proof("one more", 1000), Some(1020), 1061), Once::New);
+        assert_eq!(replay.remember(&proof("two more", 1301), None, 1301), Once::New);
         assert_eq!((replay.seen.len(), replay.expiring.len()), (1, 1));
     }
 }

@@ -1,7 +1,10 @@
 //! Verifies proofs, in a resource server (RFC 9449, 4.3).
 
 use super::{TYPE, token_digest};
-use crate::jose::{Claims, JoseError, Jws, PublicKey};
+use crate::{
+    jose::{Claims, JoseError, Jws, PublicKey},
+    url::Url,
+};
 use serde_json::Value;
 use std::{error::Error, fmt, time::Duration};
 
@@ -15,8 +18,8 @@ const MAX_ID: usize = 256;
 pub struct ProofRequest<'a> {
     /// The method.
     pub method: &'a str,
-    /// The public URL of the endpoint, without query and fragment.
-    pub url: &'a str,
+    /// The public URLs of the endpoint. Query and fragment do not count.
+    pub urls: &'a [&'a str],
     /// The access token of the request.
     pub token: &'a str,
     /// The thumbprint of the key to which the token is bound: its claim `cnf.jkt`.
@@ -81,8 +84,8 @@ pub fn verify_proof<'a>(
     if claims.text("htm")? != Some(request.method) {
         return refused("the proof is for another method");
     }
-    // RFC 9449, 4.3: query and fragment are ignored.
-    if claims.text("htu")?.and_then(|url| url.split(['?', '#']).next()) != Some(request.url) {
+    let url = claims.text("htu")?.unwrap_or_default();
+    if !request.urls.iter().any(|public| is_same_target(public, url)) {
         return refused("the proof is for another URL");
     }
     let Some(issued) = claims.time("iat")? else { return refused("the proof has no `iat`") };
@@ -98,4 +101,12 @@ pub fn verify_proof<'a>(
     }
     let nonce = claims.text("nonce")?.map(str::to_owned);
     Ok(VerifiedProof { thumbprint, id: id.to_owned(), issued: issued.as_secs(), nonce })
+}
+
+/// Compares URLs as RFC 9449, 4.3 asks for: without query and fragment, and with case of scheme and host, default port and
+/// empty path normalized.
+fn is_same_target(one: &str, other: &str) -> bool {
+    let (Ok(one), Ok(other)) = (Url::split(one), Url::split(other)) else { return false };
+    let path = |url: &Url<'_>| if url.path.is_empty() { "/".to_owned() } else { url.path.to_owned() };
+    one.is_same_origin(&other) && path(&one) == path(&other)
 }

@@ -39,7 +39,7 @@ pub use sign::SigningKey;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
 /// Decodes base64url strictly: no padding, no other alphabet, no line breaks, no bits left over.
-fn decode(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(text).ok()
 }
 

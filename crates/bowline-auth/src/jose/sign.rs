@@ -1,9 +1,10 @@
 //! Private keys, and the one place where a signature is made.
 
 use super::{
-    Algorithm, PublicKey, encode,
+    Algorithm, PublicKey, decode, encode,
     error::{JoseError, Kind},
 };
+use crate::Secret;
 use ring::{
     rand::SystemRandom,
     rsa::PublicKeyComponents,
@@ -122,6 +123,18 @@ impl SigningKey {
     #[must_use]
     pub fn pkcs8(&self) -> &[u8] {
         &self.pkcs8
+    }
+
+    /// The private key as text, for a store: PKCS #8 in base64url.
+    #[must_use]
+    pub fn to_secret(&self) -> Secret {
+        Secret::new(encode(&self.pkcs8))
+    }
+
+    /// Reads what [`to_secret`](Self::to_secret) wrote.
+    pub fn from_secret(secret: &Secret) -> Result<Self, JoseError> {
+        let pkcs8 = decode(secret.expose()).map(Zeroizing::new);
+        Self::from_pkcs8(&pkcs8.ok_or(Kind::SigningKey("it is not base64url"))?)
     }
 
     /// Signs a token. `alg` is added to the header.

@@ -13,7 +13,7 @@ const TOKEN: &str = "Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU";
 
 fn verify(key: &SigningKey, proofs: &[&str]) -> Result<VerifiedProof, String> {
     let thumbprint = key.public().thumbprint();
-    let request = ProofRequest { method: "POST", url: URL, token: TOKEN, thumbprint: &thumbprint, now: NOW };
+    let request = ProofRequest { method: "POST", urls: &[URL], token: TOKEN, thumbprint: &thumbprint, now: NOW };
     verify_proof(proofs.iter().copied(), &request).map_err(|error| error.to_string())
 }
 
@@ -75,10 +75,18 @@ fn every_flaw_of_a_proof_is_refused() {
     for url in [
         Value::Null,
         json!("https://notes.example.com/mcp/"),
+        json!("https://notes.example.com/MCP"),
+        json!("https://notes.example.com:8443/mcp"),
+        json!("http://notes.example.com/mcp"),
         json!("https://evil.example/mcp"),
+        json!("https://ada@notes.example.com/mcp"),
         json!("/mcp"),
+        json!(""),
     ] {
         check(json!({}), json!({ "htu": url }), "the proof is for another URL");
+    }
+    for url in ["HTTPS://Notes.Example.com:443/mcp", "https://notes.example.com/mcp?a#b"] {
+        assert!(verify(&key, &[&proof_with(&key, &json!({}), &json!({ "htu": url }))]).is_ok(), "{url}");
     }
     check(json!({}), json!({ "iat": null }), "the proof has no `iat`");
     check(json!({}), json!({ "iat": "now" }), "`iat` has the wrong type");
