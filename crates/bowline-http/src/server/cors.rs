@@ -4,7 +4,7 @@ use super::{body::Body, guard, options::HttpOptions, reply};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, request::Parts};
 
 /// Headers of replies that a page may read.
-const EXPOSED: &str = "Mcp-Session-Id, WWW-Authenticate, Retry-After";
+const EXPOSED: &str = "Mcp-Session-Id, WWW-Authenticate, Retry-After, DPoP-Nonce";
 
 /// Longest list of header names that a preflight reply repeats.
 const MAX_REQUESTED: usize = 2048;

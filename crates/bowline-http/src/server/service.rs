@@ -1,7 +1,12 @@
 //! The endpoint as a tower service.
 
 #[cfg(feature = "auth")]
-use super::auth::{Protect, ProtectError, Protection, metadata::At};
+use super::auth::{
+    Protect, ProtectError, Protection,
+    dpop::{self, NextNonce},
+    metadata::At,
+    protection::Location,
+};
 use super::{
     access::Access,
     body::Body,
@@ -195,12 +200,22 @@ impl HttpService {
     where
         B: http_body::Body<Error: std::error::Error>,
     {
-        if !self.shared.options.cors {
+        #[cfg(feature = "auth")]
+        let next_nonce = self.expect_nonce(parts);
+        #[cfg(not(feature = "auth"))]
+        let next_nonce: Option<()> = None;
+        if !self.shared.options.cors && next_nonce.is_none() {
             return self.answer(parts, body).await;
         }
         let origin = cors::origin(&self.shared.options, &parts.headers);
         let mut response = self.answer(parts, body).await;
-        cors::allow(response.headers_mut(), origin);
+        if self.shared.options.cors {
+            cors::allow(response.headers_mut(), origin);
+        }
+        #[cfg(feature = "auth")]
+        if let Some(next) = next_nonce {
+            next.add_to(&mut response);
+        }
         response
     }
 
@@ -316,11 +331,12 @@ impl HttpService {
         if place == Place::Endpoint {
             match &self.shared.protection {
                 Some(Ok(protection)) => {
-                    if let Some(response) = protection.authenticate(parts).await {
+                    if let Some(response) = protection.authenticate(parts, Location::Resource).await {
                         return Some(*response);
                     }
                     // What comes next needs the caller and not the token, and so cannot pass the token on.
                     parts.headers.remove(header::AUTHORIZATION);
+                    parts.headers.remove(dpop::HEADER);
                 }
                 Some(Err(error)) => {
                     return Some(reply::refusal(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()));
@@ -332,6 +348,12 @@ impl HttpService {
             Some(filter) => filter.check(parts).await,
             None => None,
         }
+    }
+
+    /// The nonce for the response, which is known after the proof of the request is checked.
+    #[cfg(feature = "auth")]
+    fn expect_nonce(&self, parts: &mut Parts) -> Option<NextNonce> {
+        self.shared.protection()?.expect_nonce(&mut parts.extensions)
     }
 
     fn is_protected(&self) -> bool {

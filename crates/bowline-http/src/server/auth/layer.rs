@@ -1,6 +1,6 @@
 //! Protects other services of an application with the same tokens.
 
-use super::Protection;
+use super::{Protection, dpop::HEADER, protection::Location};
 use crate::server::body::Body;
 use bowline_auth::{Caller, Scopes};
 use bytes::Bytes;
@@ -23,7 +23,7 @@ impl Protection {
     /// [`HttpOptions::protect`](crate::HttpOptions::protect): it checks `Host` and `Origin` first, and its challenges name all
     /// scopes of a call at once.
     pub fn layer<S>(&self, service: S) -> Protected<S> {
-        Protected { protection: self.clone(), service }
+        Protected { protection: self.clone(), service, prefix: Arc::from("") }
     }
 }
 
@@ -32,6 +32,17 @@ impl Protection {
 pub struct Protected<S> {
     protection: Protection,
     service: S,
+    prefix: Arc<str>,
+}
+
+impl<S> Protected<S> {
+    /// Sets the public path that a router or proxy removes from the path of requests, such as `/export` for
+    /// `nest_service("/export", ..)`. Proofs of DPoP name the public URL, so they are refused without it.
+    #[must_use]
+    pub fn nested_at(mut self, path: &str) -> Self {
+        self.prefix = path.trim_end_matches('/').into();
+        self
+    }
 }
 
 impl<S, B, R> tower_service::Service<Request<B>> for Protected<S>
@@ -52,20 +63,27 @@ where
         // The one that is ready is used; its clone may not be.
         let other = self.service.clone();
         let mut service = std::mem::replace(&mut self.service, other);
-        let protection = self.protection.clone();
+        let (protection, prefix) = (self.protection.clone(), Arc::clone(&self.prefix));
         Box::pin(async move {
             let (mut parts, body) = request.into_parts();
-            if let Some(refused) = protection.authenticate(&mut parts).await {
+            let next_nonce = protection.expect_nonce(&mut parts.extensions);
+            if let Some(refused) = protection.authenticate(&mut parts, Location::Below(&prefix)).await {
                 return Ok(refused.map(ProtectedBody::Refused));
             }
             let caller = parts.extensions.get::<Arc<Caller>>();
-            if !caller.is_some_and(|caller| caller.allows_all(protection.base_scopes())) {
-                return Ok(protection.refuse_scopes(None, &Scopes::new()).map(ProtectedBody::Refused));
+            let is_allowed = caller.is_some_and(|caller| caller.allows_all(protection.base_scopes()));
+            let mut response = if is_allowed {
+                parts.headers.remove(header::AUTHORIZATION);
+                parts.headers.remove(HEADER);
+                parts.extensions.insert(protection);
+                service.call(Request::from_parts(parts, body)).await?.map(ProtectedBody::Service)
+            } else {
+                protection.refuse_scopes(None, &Scopes::new()).map(ProtectedBody::Refused)
+            };
+            if let Some(next) = next_nonce {
+                next.add_to(&mut response);
             }
-            parts.headers.remove(header::AUTHORIZATION);
-            parts.extensions.insert(protection);
-            let response = service.call(Request::from_parts(parts, body)).await?;
-            Ok(response.map(ProtectedBody::Service))
+            Ok(response)
         })
     }
 }

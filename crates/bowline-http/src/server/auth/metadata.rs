@@ -1,7 +1,11 @@
 //! The metadata of the protected resource (RFC 9728): which authorization servers issue tokens for it.
 
-use super::protection::{Parts, Protection};
+use super::{
+    dpop::Dpop,
+    protection::{Parts, Protection},
+};
 use crate::server::{body::Body, reply};
+use bowline_auth::jose::Algorithm;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header, request};
 use serde_json::{Map, Value};
@@ -22,7 +26,15 @@ pub(super) fn document(parts: &Parts) -> Bytes {
     if !parts.scopes.is_empty() {
         document.insert("scopes_supported".into(), parts.scopes.iter().collect::<Vec<_>>().into());
     }
-    document.insert("bearer_methods_supported".into(), vec!["header"].into());
+    let dpop = parts.dpop.as_ref().map(|checks| checks.mode);
+    if dpop != Some(Dpop::Required) {
+        document.insert("bearer_methods_supported".into(), vec!["header"].into());
+    }
+    if let Some(dpop) = dpop {
+        let algorithms: Vec<&str> = Algorithm::ALL.into_iter().map(Algorithm::name).collect();
+        document.insert("dpop_signing_alg_values_supported".into(), algorithms.into());
+        document.insert("dpop_bound_access_tokens_required".into(), (dpop == Dpop::Required).into());
+    }
     if let Some(name) = &parts.name {
         document.insert("resource_name".into(), name.clone().into());
     }

@@ -1,12 +1,14 @@
 //! The server as an OAuth resource server: it verifies access tokens, publishes where they come from, and checks scopes.
 
+pub(super) mod dpop;
 mod introspect;
 mod keys;
 mod layer;
 pub(super) mod metadata;
 mod protect;
-mod protection;
+pub(super) mod protection;
 
+pub use dpop::Dpop;
 pub use introspect::Introspection;
 pub use keys::{IssuerKeys, Jwks};
 pub use layer::{Protected, ProtectedBody};

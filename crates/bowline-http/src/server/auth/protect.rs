@@ -1,12 +1,19 @@
 //! How an endpoint is protected: who verifies tokens, and what they must be for.
 
-use super::protection::Protection;
+use super::{
+    dpop::{Dpop, ProofChecks},
+    protection::Protection,
+};
 use bowline_auth::{
-    Hierarchy, Issuer, Resource, Scopes, Verify, resource_metadata_urls,
+    Hierarchy, Issuer, Resource, Scopes, Verify,
+    dpop::NonceIssuer,
+    resource_metadata_urls,
     scope::is_scope,
     verify::{ClaimNames, VerdictCache},
 };
+use bowline_proto::seal::{Key, KeyRing};
 use bowline_server::transport::unix_time;
+use ring::rand::{SecureRandom, SystemRandom};
 use std::{error::Error, fmt, net::SocketAddr, sync::Arc};
 
 pub(super) type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -54,6 +61,9 @@ pub struct Protect {
     claims: ClaimNames,
     name: Option<String>,
     documentation: Option<String>,
+    dpop: Option<Dpop>,
+    needs_nonce: bool,
+    nonce_keys: Option<KeyRing>,
     clock: Clock,
     /// A mistake in the settings of the verifier, for `build` to report.
     problem: Option<String>,
@@ -73,6 +83,9 @@ impl Protect {
             claims: ClaimNames::default(),
             name: None,
             documentation: None,
+            dpop: None,
+            needs_nonce: false,
+            nonce_keys: None,
             clock: Arc::new(unix_time),
             problem: None,
         }
@@ -144,6 +157,36 @@ impl Protect {
         self
     }
 
+    /// Accepts tokens that are bound to a key of the client (DPoP, RFC 9449), and perhaps no others.
+    ///
+    /// Without it, tokens that are bound to a key are refused. The URL that proofs are for is [`resource`](Self::resource).
+    ///
+    /// ```
+    /// use bowline_http::{Dpop, Protect};
+    ///
+    /// let protect = Protect::by("https://login.example.com")
+    ///     .resource("https://notes.example.com/mcp")
+    ///     .dpop(Dpop::Required);
+    /// ```
+    pub fn dpop(mut self, dpop: Dpop) -> Self {
+        self.dpop = Some(dpop);
+        self
+    }
+
+    /// Requires a nonce of this server in every proof, so that proofs cannot be made in advance.
+    ///
+    /// Otherwise a nonce is only asked for while more proofs arrive than can be remembered.
+    pub fn dpop_nonces(mut self) -> Self {
+        self.needs_nonce = true;
+        self
+    }
+
+    /// Sets the keys that sign nonces. Servers behind one URL need the same keys; without them each process makes its own.
+    pub fn nonce_keys(mut self, keys: KeyRing) -> Self {
+        self.nonce_keys = Some(keys);
+        self
+    }
+
     /// Takes the time, in seconds since the Unix epoch, from `clock` instead of the system. For tests.
     pub fn clock(mut self, clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
@@ -194,6 +237,13 @@ impl Protect {
                 "`offline_access` is not a scope of a resource; remove it from `Protect::scopes`".into(),
             );
         }
+        let dpop = match (self.dpop, self.nonce_keys) {
+            (None, _) => None,
+            (Some(mode), keys) => {
+                let keys = keys.map_or_else(random_keys, Ok)?;
+                Some(ProofChecks::new(mode, self.needs_nonce, NonceIssuer::new(keys)))
+            }
+        };
         let rules =
             self.implied.into_iter().map(|(scope, implied)| (scope, implied.iter().collect::<Scopes>()));
         let hierarchy = Hierarchy::new(rules).map_err(|error| ProtectError(error.to_string()))?;
@@ -212,10 +262,18 @@ impl Protect {
             claims: self.claims,
             name: self.name,
             documentation: self.documentation,
+            dpop,
             clock: self.clock,
             cache: VerdictCache::default(),
         }))
     }
+}
+
+fn random_keys() -> Result<KeyRing, ProtectError> {
+    let mut key = [0; 32];
+    let filled = SystemRandom::new().fill(&mut key);
+    filled.map_err(|_| ProtectError("no random numbers are available".to_owned()))?;
+    Ok(KeyRing::new(Key::new(key)))
 }
 
 impl fmt::Debug for Protect {

@@ -1,9 +1,14 @@
 //! Checks the token of a request and writes the challenges.
 
-use super::{metadata, protect::Clock};
+use super::{
+    dpop::{self, Dpop, NONCE_HEADER, NextNonce, ProofChecks},
+    metadata,
+    protect::Clock,
+};
 use crate::server::{body::Body, reply};
 use bowline_auth::{
     Caller, Challenge, Hierarchy, Refusal, Scopes, Verify,
+    jose::Algorithm,
     verify::{CLOCK_SKEW, ClaimNames, Expected, MAX_TOKEN, VerdictCache},
 };
 use bowline_types::{Id, RpcError};
@@ -29,7 +34,10 @@ pub(super) struct Parts {
     pub(super) claims: ClaimNames,
     pub(super) name: Option<String>,
     pub(super) documentation: Option<String>,
+    /// Without it, tokens that are bound to a key are refused.
+    pub(super) dpop: Option<ProofChecks>,
     pub(super) clock: Clock,
+    /// The callers of tokens that are not bound to a key.
     pub(super) cache: VerdictCache,
 }
 
@@ -37,10 +45,23 @@ struct Shared {
     parts: Parts,
     document: Bytes,
     metadata_path: String,
+    /// Scheme, host and port of the resource.
+    origin: String,
     /// The challenges that do not depend on the request.
-    no_token: HeaderValue,
-    invalid_token: HeaderValue,
-    invalid_request: HeaderValue,
+    no_token: Vec<HeaderValue>,
+    invalid_token: Vec<HeaderValue>,
+    invalid_request: Vec<HeaderValue>,
+    invalid_proof: Vec<HeaderValue>,
+    nonce_needed: Vec<HeaderValue>,
+}
+
+/// Where a protected service is, which decides the URL that proofs have to be for.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::server) enum Location<'a> {
+    /// It is the endpoint of the resource.
+    Resource,
+    /// It is another service of the same origin. The path of its requests lacks this prefix.
+    Below(&'a str),
 }
 
 /// The longest time a stream is limited to, because clocks end somewhere.
@@ -49,21 +70,26 @@ const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 impl Protection {
     pub(super) fn new(parts: Parts) -> Self {
         let document = metadata::document(&parts);
-        let challenge = |error| challenge(&parts.metadata_url, error, &parts.scopes);
+        let challenges = |error| challenges(&parts, error, &parts.scopes);
         let (no_token, invalid_token, invalid_request) =
-            (challenge(None), challenge(Some("invalid_token")), challenge(Some("invalid_request")));
+            (challenges(None), challenges(Some("invalid_token")), challenges(Some("invalid_request")));
+        let (invalid_proof, nonce_needed) =
+            (challenges(Some(INVALID_PROOF)), challenges(Some(NONCE_NEEDED)));
         // The URL was checked when the protection was built: it has a scheme and a path.
-        let after_scheme = parts.metadata_url.split_once("://").map_or("", |(_, rest)| rest);
-        let metadata_path =
-            after_scheme.find('/').and_then(|at| after_scheme.get(at..)).unwrap_or("/").to_owned();
+        let (scheme, after_scheme) = parts.metadata_url.split_once("://").unwrap_or_default();
+        let (authority, path) = after_scheme.split_at(after_scheme.find('/').unwrap_or(after_scheme.len()));
+        let (origin, metadata_path) = (format!("{scheme}://{authority}"), path.to_owned());
         Self {
             shared: Arc::new(Shared {
                 parts,
                 document,
                 metadata_path,
+                origin,
                 no_token,
                 invalid_token,
                 invalid_request,
+                invalid_proof,
+                nonce_needed,
             }),
         }
     }
@@ -82,14 +108,23 @@ impl Protection {
         &self.shared.parts.scopes
     }
 
+    /// Prepares a request for [`authenticate`](Self::authenticate). The nonce that it sets belongs into the response.
+    pub(in crate::server) fn expect_nonce(&self, extensions: &mut http::Extensions) -> Option<NextNonce> {
+        self.shared.parts.dpop.as_ref()?;
+        let next = NextNonce::default();
+        extensions.insert(next.clone());
+        Some(next)
+    }
+
     /// Verifies the token of a request and puts its [`Caller`] into the extensions. Otherwise returns the response.
     pub(in crate::server) async fn authenticate(
         &self,
         request: &mut request::Parts,
+        location: Location<'_>,
     ) -> Option<Box<Response<Body>>> {
         // Whoever verified another token before: only this one counts.
         request.extensions.remove::<Arc<Caller>>();
-        let caller = match self.caller_of(&request.headers).await {
+        let caller = match self.caller_of(request, location).await {
             Ok(caller) => caller,
             Err(refused) => return Some(Box::new(self.refuse(&refused))),
         };
@@ -97,13 +132,63 @@ impl Protection {
         None
     }
 
-    /// The caller of a request. For a token that was verified before, this allocates nothing.
-    pub(super) async fn caller_of(&self, headers: &HeaderMap) -> Result<Arc<Caller>, Refused> {
-        let token = bearer_token(headers)?;
+    /// The caller of a request. For an unbound token that was verified before, this allocates nothing.
+    async fn caller_of(
+        &self,
+        request: &request::Parts,
+        location: Location<'_>,
+    ) -> Result<Arc<Caller>, Refused> {
         let parts = &self.shared.parts;
-        let (now, generation) = ((parts.clock)(), parts.verifier.generation());
-        if let Some(caller) = parts.cache.get(token, now, generation) {
-            return Ok(caller);
+        let (scheme, token) = credentials(&request.headers)?;
+        let now = (parts.clock)();
+        match (scheme, &parts.dpop) {
+            (Scheme::Bearer, Some(ProofChecks { mode: Dpop::Required, .. })) => Err(Refused::InvalidToken(
+                "only tokens that are bound to a key are accepted; send a DPoP token with a proof".into(),
+            )),
+            (Scheme::Bearer, dpop) => {
+                let caller = self.verify(token, &parts.cache, now, |caller| !dpop::is_bound(caller)).await?;
+                caller.ok_or_else(|| {
+                    let reason = match dpop {
+                        Some(_) => "the token is bound to a key; send it as `DPoP` with a proof",
+                        None => "the token is bound to a key, and this server does not accept such tokens",
+                    };
+                    Refused::InvalidToken(reason.into())
+                })
+            }
+            (Scheme::Dpop, None) => Err(Refused::NoToken),
+            (Scheme::Dpop, Some(checks)) => {
+                let caller = self.verify(token, &checks.callers, now, dpop::is_bound).await?;
+                let unbound = || Refused::InvalidToken("the token is not bound to a key; send it as `Bearer`".into());
+                let caller = caller.ok_or_else(unbound)?;
+                let path = request.uri.path();
+                match location {
+                    Location::Resource => {
+                        let seen = format!("{}{path}", self.shared.origin);
+                        checks.check(request, &[&parts.resource, &seen], token, &caller, now)?;
+                    }
+                    Location::Below(prefix) => {
+                        let path = if path == "/" && !prefix.is_empty() { "" } else { path };
+                        let public = format!("{}{prefix}{path}", self.shared.origin);
+                        checks.check(request, &[&public], token, &caller, now)?;
+                    }
+                }
+                Ok(caller)
+            }
+        }
+    }
+
+    /// Verifies a token, or finds it in `cache`, which has only tokens that `belongs` accepts. `None` if it does not.
+    async fn verify(
+        &self,
+        token: &str,
+        cache: &VerdictCache,
+        now: u64,
+        belongs: impl Fn(&Caller) -> bool,
+    ) -> Result<Option<Arc<Caller>>, Refused> {
+        let parts = &self.shared.parts;
+        let generation = parts.verifier.generation();
+        if let Some(caller) = cache.get(token, now, generation) {
+            return Ok(Some(caller));
         }
         let expected = Expected::new(now, &parts.audiences, &parts.claims);
         let caller = match parts.verifier.verify(token, expected).verdict().await {
@@ -117,18 +202,21 @@ impl Protection {
         if caller.expiry().is_some_and(|expiry| expiry.saturating_add(CLOCK_SKEW) < now) {
             return Err(Refused::InvalidToken("the token has expired".into()));
         }
+        if !belongs(&caller) {
+            return Ok(None);
+        }
         let implied = parts.hierarchy.implied_by(caller.scopes());
         let caller = Arc::new(Arc::unwrap_or_clone(caller).with_implied_scopes(implied));
         // If the keys changed in the meantime, it is not known which of them the verdict is from.
         if parts.verifier.generation() == generation {
-            parts.cache.insert(token, &caller, now, parts.verifier.max_age(), generation);
+            cache.insert(token, &caller, now, parts.verifier.max_age(), generation);
         }
-        Ok(caller)
+        Ok(Some(caller))
     }
 
     fn refuse(&self, refused: &Refused) -> Response<Body> {
         let shared = &self.shared;
-        let (status, challenge, reason) = match refused {
+        let (status, challenges, reason) = match refused {
             Refused::NoToken => (StatusCode::UNAUTHORIZED, &shared.no_token, "an access token is required"),
             Refused::InvalidToken(reason) => {
                 (StatusCode::UNAUTHORIZED, &shared.invalid_token, reason.as_str())
@@ -136,10 +224,23 @@ impl Protection {
             Refused::TwoHeaders => {
                 (StatusCode::BAD_REQUEST, &shared.invalid_request, "expected one `Authorization` header")
             }
+            Refused::InvalidProof(reason) => {
+                (StatusCode::UNAUTHORIZED, &shared.invalid_proof, reason.as_str())
+            }
+            Refused::NonceNeeded => {
+                let reason = "the proof needs a nonce; take it from the header `DPoP-Nonce`";
+                (StatusCode::UNAUTHORIZED, &shared.nonce_needed, reason)
+            }
             Refused::Unavailable(reason) => return reply::later(reason),
         };
         let mut response = reply::refusal(status, reason);
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge.clone());
+        let headers = response.headers_mut();
+        for challenge in challenges {
+            headers.append(header::WWW_AUTHENTICATE, challenge.clone());
+        }
+        if let (Refused::NonceNeeded, Some(checks)) = (refused, &shared.parts.dpop) {
+            headers.insert(NONCE_HEADER, checks.nonce((shared.parts.clock)()));
+        }
         response
     }
 
@@ -148,8 +249,9 @@ impl Protection {
         let all = self.base_scopes().union(needed);
         let error = RpcError::insufficient_scope(all.iter());
         let mut response = reply::json(StatusCode::FORBIDDEN, bowline_proto::encode::failure(id, &error));
-        let challenge = challenge(&self.shared.parts.metadata_url, Some("insufficient_scope"), &all);
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        for challenge in challenges(&self.shared.parts, Some("insufficient_scope"), &all) {
+            response.headers_mut().append(header::WWW_AUTHENTICATE, challenge);
+        }
         response
     }
 
@@ -170,12 +272,23 @@ pub(super) enum Refused {
     InvalidToken(String),
     /// There is more than one `Authorization` header.
     TwoHeaders,
+    /// The proof of DPoP is missing or not valid.
+    InvalidProof(String),
+    /// The proof has no valid nonce.
+    NonceNeeded,
     /// The token could not be verified now.
     Unavailable(String),
 }
 
-/// The token of the `Authorization` header. It is never searched in the URL.
-fn bearer_token(headers: &HeaderMap) -> Result<&str, Refused> {
+/// How a token is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scheme {
+    Bearer,
+    Dpop,
+}
+
+/// The scheme and the token of the `Authorization` header. It is never searched in the URL.
+fn credentials(headers: &HeaderMap) -> Result<(Scheme, &str), Refused> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let Some(value) = values.next() else { return Err(Refused::NoToken) };
     if values.next().is_some() {
@@ -185,9 +298,13 @@ fn bearer_token(headers: &HeaderMap) -> Result<&str, Refused> {
     let bytes = value.as_bytes();
     let end = bytes.iter().position(|byte| *byte == b' ').unwrap_or(bytes.len());
     let (scheme, rest) = bytes.split_at_checked(end).unwrap_or((bytes, &[]));
-    if !scheme.eq_ignore_ascii_case(b"bearer") {
+    let scheme = if scheme.eq_ignore_ascii_case(b"bearer") {
+        Scheme::Bearer
+    } else if scheme.eq_ignore_ascii_case(b"dpop") {
+        Scheme::Dpop
+    } else {
         return Err(Refused::NoToken);
-    }
+    };
     let token = rest.trim_ascii();
     if token.len() > MAX_TOKEN {
         return Err(Refused::InvalidToken(format!("the access token is longer than {MAX_TOKEN} bytes")));
@@ -197,20 +314,41 @@ fn bearer_token(headers: &HeaderMap) -> Result<&str, Refused> {
     if token.is_empty() || !token.iter().all(is_part) {
         return Err(malformed());
     }
-    str::from_utf8(token).map_err(|_| malformed())
+    str::from_utf8(token).map(|token| (scheme, token)).map_err(|_| malformed())
 }
 
-fn challenge(metadata_url: &str, error: Option<&str>, scopes: &Scopes) -> HeaderValue {
-    let mut challenge = Challenge::new("Bearer");
-    if let Some(error) = error {
-        challenge = challenge.with("error", error);
+/// The errors of a proof. They are not errors of `Bearer`.
+const INVALID_PROOF: &str = "invalid_dpop_proof";
+const NONCE_NEEDED: &str = "use_dpop_nonce";
+
+/// The challenges of a response, one for each scheme that is accepted.
+fn challenges(parts: &Parts, error: Option<&str>, scopes: &Scopes) -> Vec<HeaderValue> {
+    let dpop = parts.dpop.as_ref().map(|checks| checks.mode);
+    let mut schemes = Vec::new();
+    if dpop != Some(Dpop::Required) {
+        schemes.push("Bearer");
     }
-    challenge = challenge.with("resource_metadata", metadata_url);
-    if !scopes.is_empty() {
-        challenge = challenge.with("scope", &scopes.to_string());
+    if dpop.is_some() {
+        schemes.push("DPoP");
     }
-    // A challenge has only visible ASCII characters and spaces.
-    HeaderValue::from_str(&challenge.to_string()).unwrap_or_else(|_| HeaderValue::from_static("Bearer"))
+    let challenge = |scheme: &&'static str| {
+        let is_dpop = *scheme == "DPoP";
+        let mut challenge = Challenge::new(scheme);
+        if let Some(error) = error.filter(|error| is_dpop || ![INVALID_PROOF, NONCE_NEEDED].contains(error)) {
+            challenge = challenge.with("error", error);
+        }
+        if is_dpop {
+            let names: Vec<&str> = Algorithm::ALL.into_iter().map(Algorithm::name).collect();
+            challenge = challenge.with("algs", &names.join(" "));
+        }
+        challenge = challenge.with("resource_metadata", &parts.metadata_url);
+        if !scopes.is_empty() {
+            challenge = challenge.with("scope", &scopes.to_string());
+        }
+        // A challenge has only visible ASCII characters and spaces.
+        HeaderValue::from_str(&challenge.to_string()).unwrap_or_else(|_| HeaderValue::from_static(scheme))
+    };
+    schemes.iter().map(challenge).collect()
 }
 
 impl fmt::Debug for Protection {

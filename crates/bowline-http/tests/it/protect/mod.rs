@@ -2,6 +2,7 @@
 
 mod allocations;
 mod challenges;
+mod dpop;
 mod identity;
 mod introspection;
 mod jwt;
