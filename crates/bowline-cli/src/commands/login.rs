@@ -42,6 +42,9 @@ pub(crate) struct Arguments {
     /// Host of the redirect URI: `127.0.0.1` or `localhost`
     #[arg(long, value_name = "HOST", value_parser = callback_host)]
     callback_host: Option<CallbackHost>,
+    /// Bind the tokens to a key of this machine (DPoP), and fail if the authorization server cannot do it
+    #[arg(long)]
+    dpop: bool,
     /// Name of the account, if you have several at this server
     #[arg(long, value_name = "NAME")]
     account: Option<String>,
@@ -90,6 +93,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), F
     }
     let screen = context.screen;
     let login = settings.apply(Login::agent(browser)).store(store.clone());
+    let login = if arguments.dpop { login.dpop() } else { login };
     let login = login.on_event(move |event| {
         // The page to visit and the result are printed anyway.
         if !matches!(event, Event::Visiting { .. } | Event::LoggedIn { .. }) {

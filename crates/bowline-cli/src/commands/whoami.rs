@@ -7,7 +7,7 @@ use crate::{
     screen::Tone,
     target::{self, Target},
 };
-use bowline_http::auth::{ClientId, ClientOrigin, Error, FileStore, Scopes, Store, StoreKey, TokenSet};
+use bowline_http::auth::{ClientId, ClientOrigin, Error, FileStore, Scheme, Scopes, Store, StoreKey, TokenSet};
 use bowline_text::{rfc3339, visible};
 use clap::Args;
 use serde_json::{Value, json};
@@ -77,6 +77,7 @@ impl StoredLogin {
             "scopes": tokens.granted.iter().collect::<Vec<_>>(),
             "expires": tokens.expires.map(|end| rfc3339(UNIX_EPOCH + Duration::from_secs(end))),
             "renewable": tokens.refresh_token.is_some(),
+            "bound": tokens.scheme == Scheme::Dpop,
             "file": self.path,
         })
     }
@@ -121,7 +122,7 @@ pub(crate) fn print(logins: &[StoredLogin], context: &Context) -> Result<(), Fai
         let client = tokens.client_id.as_ref().map_or_else(|| "none".to_owned(), |id| visible(id.as_str()));
         let scopes =
             if tokens.granted.is_empty() { "not listed".to_owned() } else { tokens.granted.to_string() };
-        for (name, value) in [
+        let mut rows = vec![
             ("server", visible(login.key.server())),
             ("account", account),
             ("issuer", visible(tokens.issuer.as_str())),
@@ -129,7 +130,11 @@ pub(crate) fn print(logins: &[StoredLogin], context: &Context) -> Result<(), Fai
             ("scopes", visible(&scopes)),
             ("expires", login.expiry()),
             ("file", visible(&login.path.display().to_string())),
-        ] {
+        ];
+        if tokens.scheme == Scheme::Dpop {
+            rows.push(("key", "the tokens work only with the key in this file (DPoP)".to_owned()));
+        }
+        for (name, value) in rows {
             screen.line(&format!(
                 "{}{}{value}",
                 screen.paint(Tone::Heading, name),

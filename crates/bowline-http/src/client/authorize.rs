@@ -17,6 +17,11 @@ pub trait Authorize: fmt::Debug + Send + Sync {
     /// The headers that carry credentials for one request. It is called for every request that is sent.
     fn headers<'a>(&'a self, method: &'a Method, url: &'a Uri) -> BoxFuture<'a, Result<HeaderMap>>;
 
+    /// Sees the headers of every response, before a refusal is passed to [`challenged`](Self::challenged).
+    fn responded(&self, url: &Uri, headers: &HeaderMap) {
+        let _ = (url, headers);
+    }
+
     /// Reacts to a refusal. `attempts` counts the attempts for this request, and keeps it from going on forever.
     fn challenged<'a>(
         &'a self,

@@ -92,6 +92,9 @@ impl RequestSender {
             };
             let request = self.request(&method, &uri, headers, &credentials, body);
             let response = self.client.request(request).await.map_err(|error| lost(&error))?;
+            if let Some(authorizer) = &self.authorizer {
+                authorizer.responded(&uri, response.headers());
+            }
             if let Some(to) = redirection(&method, &uri, &response)? {
                 redirects += 1;
                 if redirects > MAX_REDIRECTS {

@@ -2,11 +2,12 @@
 
 use super::{
     flow::{Need, NeedKind},
+    proof::Binding,
     session::reported,
 };
 use crate::client::HttpTarget;
 use bowline_auth::{
-    Challenge, ClientAuth, ClientId, ClientOrigin, Error, Issuer, Resource, Scopes, TokenSet,
+    Challenge, ClientAuth, ClientId, ClientOrigin, Error, Issuer, Resource, Scheme, Scopes, TokenSet,
 };
 use bowline_client::Result;
 use bytes::Bytes;
@@ -34,6 +35,8 @@ pub struct Account {
     pub expires: Option<u64>,
     /// Whether the login can be renewed without the user.
     pub is_renewable: bool,
+    /// Whether the access token is bound to a key (DPoP): it is of no use to anyone who does not have the key.
+    pub is_bound: bool,
 }
 
 /// How a logout ended.
@@ -61,11 +64,19 @@ impl HttpTarget {
         let ping = Bytes::from_static(br#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#);
         let answer = self.probe(Method::POST, headers, ping).await;
         let answer = answer.map_err(|error| bowline_client::Error::unreachable(error.to_string()))?;
-        let mut need =
-            Need { announced: None, scopes: None, stale: None, kind: NeedKind::Login, may_ask: true };
+        let mut need = Need {
+            announced: None,
+            scopes: None,
+            stale: None,
+            kind: NeedKind::Login,
+            may_ask: true,
+            binding: Binding::Unbound,
+        };
         if answer.status == StatusCode::UNAUTHORIZED {
             let lines = answer.headers.get_all(header::WWW_AUTHENTICATE).iter();
-            for challenge in Challenge::parse_all(lines.filter_map(|line| line.to_str().ok())) {
+            let challenges = Challenge::parse_all(lines.filter_map(|line| line.to_str().ok()));
+            need.binding = Binding::of(&challenges);
+            for challenge in challenges {
                 need.announced = need.announced.or_else(|| challenge.resource_metadata().map(str::to_owned));
                 need.scopes = need.scopes.or_else(|| challenge.scopes());
             }
@@ -129,5 +140,6 @@ fn account(server: &str, name: &str, tokens: TokenSet) -> Account {
         granted: tokens.granted,
         expires: tokens.expires,
         is_renewable: tokens.refresh_token.is_some(),
+        is_bound: tokens.scheme == Scheme::Dpop,
     }
 }

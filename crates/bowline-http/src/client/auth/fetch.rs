@@ -1,6 +1,9 @@
 //! Sends the requests of flows: with limits, and with few redirects.
 
-use super::reach::{LearnedHosts, Networks};
+use super::{
+    proof::{HEADER, NONCE_HEADER},
+    reach::{LearnedHosts, Networks},
+};
 use crate::client::post::{PostAnswer, PostError, Poster, Reference};
 use bowline_auth::{Error, Redirects, Reply, Request, RequestBody, Secret, Step};
 use bowline_proto::header as codec;
@@ -37,7 +40,7 @@ impl Fetcher {
             let seconds = TIME_LIMIT.as_secs();
             Error::unavailable(format!("{} timed out after {seconds} s", without_query(&request.url)))
         })??;
-        let nonce = answer.headers.get("dpop-nonce").and_then(|nonce| nonce.to_str().ok());
+        let nonce = answer.headers.get(NONCE_HEADER).and_then(|nonce| nonce.to_str().ok());
         let mut reply = Reply::new(answer.status.as_u16(), answer.body.to_vec());
         reply.dpop_nonce = nonce.map(str::to_owned);
         Ok(reply)
@@ -67,6 +70,9 @@ impl Fetcher {
         }
         if let Some(authorization) = &request.authorization {
             headers.insert(header::AUTHORIZATION, sensitive(authorization)?);
+        }
+        if let Some(proof) = &request.dpop {
+            headers.insert(HEADER, sensitive(proof)?);
         }
         let mut url = request.url.clone();
         for _ in 0..=MAX_REDIRECTS {

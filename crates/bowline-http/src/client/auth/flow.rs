@@ -3,6 +3,7 @@
 use super::{
     event::Event,
     fetch::run,
+    proof::{Binding, TokenKey},
     session::{Inner, now},
 };
 use bowline_auth::{
@@ -26,6 +27,8 @@ pub(super) struct Need {
     pub(super) kind: NeedKind,
     /// Whether a user may be asked to log in.
     pub(super) may_ask: bool,
+    /// Whether the server asks for tokens that are bound to a key.
+    pub(super) binding: Binding,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +54,7 @@ pub(super) enum Renewed {
 
 impl Inner {
     /// Renews the tokens, unless someone else did so while this waited.
-    pub(super) async fn renew(self: &Arc<Self>, need: Need) -> Result<Renewed, Error> {
+    pub(super) async fn renew(self: &Arc<Self>, mut need: Need) -> Result<Renewed, Error> {
         let _gate = self.gate.lock().await;
         let in_use = self.tokens().await?;
         let is_asked_for = need.kind == NeedKind::Login;
@@ -87,6 +90,9 @@ impl Inner {
             }
         }
         let found = found?;
+        if in_use.as_ref().is_some_and(|tokens| tokens.scheme == Scheme::Dpop) {
+            need.binding = need.binding.max(Binding::Preferred);
+        }
         if let (Some(tokens), Some(resource)) = (&in_use, &found)
             && !self.lists(resource, &tokens.issuer)
         {
@@ -178,6 +184,8 @@ impl Inner {
             self.check_issuer_of(machine)?;
         }
         let server = self.discover_server(found.as_ref(), &record).await?;
+        let is_required = self.login.dpop || found.as_ref().is_some_and(|found| found.dpop_required);
+        let key = TokenKey::generate(if is_required { Binding::Required } else { need.binding }, &server)?;
         let resource = match &found {
             Some(found) => found.resource.clone(),
             None => Resource::of_server(self.rules.server())?,
@@ -208,11 +216,11 @@ impl Inner {
                     tokens.issuer
                 )));
             }
-            return self.log_in_alone(machine, &server, &resource, &scopes).await;
+            return self.log_in_alone(machine, &server, &resource, &scopes, &key).await;
         }
         let mut is_second = false;
         loop {
-            match self.authorize(&server, &resource, &scopes, &mut record).await {
+            match self.authorize(&server, &resource, &scopes, &key, &mut record).await {
                 Ok(tokens) => {
                     self.login.report(&Event::LoggedIn {
                         issuer: tokens.issuer.clone(),
@@ -246,6 +254,7 @@ impl Inner {
         server: &ServerMetadata,
         resource: &Resource,
         scopes: &Scopes,
+        key: &TokenKey,
         record: &mut Record,
     ) -> Result<TokenSet, Error> {
         let stored =
@@ -313,10 +322,11 @@ impl Inner {
             resource: self.rules.resource_parameter(resource),
             asked: scopes,
         };
-        let reply = self.fetcher.fetch(&request.request()?).await?;
+        let reply = self.send_token_request(key, || request.request()).await?;
         let issued = request.read(&reply, now()).map_err(|error| error.into_error(&server.issuer))?;
-        check_scheme(issued.scheme, &server.issuer)?;
-        let tokens = issued.bind(server, Some(&registration), resource, scopes, now());
+        let stored_key = key.accept(issued.scheme, &server.issuer)?;
+        let mut tokens = issued.bind(server, Some(&registration), resource, scopes, now());
+        tokens.key = stored_key;
         *record = self.update(|record| record.log_in(Some(registration), tokens.clone())).await?;
         Ok(tokens)
     }
@@ -413,6 +423,8 @@ impl Inner {
             return Err(failed(Error::visit("the registration of the client is missing; log in again")));
         };
         let auth = ClientAuth::new(registration, self.secret_of(registration), None);
+        // The refresh token of a public client is bound to the key too.
+        let key = self.key_for_refresh(tokens).map_err(failed)?;
         let mut endpoint = tokens.token_endpoint.clone();
         let mut is_second = false;
         loop {
@@ -424,10 +436,10 @@ impl Inner {
                 resource: self.rules.resource_parameter(&tokens.resource),
                 asked: &tokens.granted,
             };
-            let reply = self.fetcher.fetch(&request.request().map_err(failed)?).await;
+            let reply = self.send_token_request(&key, || request.request()).await;
             match request.read(&reply.map_err(TokenError::Unavailable)?, now()) {
                 Ok(issued) => {
-                    check_scheme(issued.scheme, &tokens.issuer).map_err(failed)?;
+                    key.accept(issued.scheme, &tokens.issuer).map_err(failed)?;
                     return Ok(issued.replace(tokens, &endpoint, now()));
                 }
                 Err(TokenError::Gone) if !is_second => {
@@ -439,15 +451,6 @@ impl Inner {
                 }
                 Err(error) => return Err(error),
             }
-        }
-    }
-}
-
-pub(super) fn check_scheme(scheme: Scheme, issuer: &Issuer) -> Result<(), Error> {
-    match scheme {
-        Scheme::Bearer => Ok(()),
-        _ => {
-            Err(Error::untrusted(format!("{issuer} issued a token that is bound to a key nobody asked for")))
         }
     }
 }

@@ -31,6 +31,7 @@ pub struct Login {
     pub(super) lenient: Vec<Lenient>,
     pub(super) exact_resource: bool,
     pub(super) allows_legacy: bool,
+    pub(super) dpop: bool,
     pub(super) machine: Option<Machine>,
     pub(super) trusts_first_issuer: bool,
     pub(super) networks: Networks,
@@ -59,6 +60,7 @@ impl Login {
             lenient: Vec::new(),
             exact_resource: false,
             allows_legacy: true,
+            dpop: false,
             machine: None,
             trusts_first_issuer: false,
             networks: Networks::default(),
@@ -184,6 +186,14 @@ impl Login {
     /// Refuses servers that publish no metadata of the resource, as in 2025-03-26.
     pub fn without_legacy(mut self) -> Self {
         self.allows_legacy = false;
+        self
+    }
+
+    /// Binds tokens to a key that only this client has (DPoP, RFC 9449), and fails if the authorization server cannot do it.
+    ///
+    /// Without it, DPoP is used where the server asks for it.
+    pub fn dpop(mut self) -> Self {
+        self.dpop = true;
         self
     }
 

@@ -2,8 +2,8 @@
 
 use super::{
     event::Event,
-    flow::check_scheme,
     login::Login,
+    proof::TokenKey,
     session::{Inner, now},
 };
 use bowline_auth::{
@@ -131,6 +131,7 @@ impl Inner {
         server: &ServerMetadata,
         resource: &Resource,
         scopes: &Scopes,
+        key: &TokenKey,
     ) -> Result<(), Error> {
         // A client that acts for itself can always log in again.
         let scopes: Scopes = scopes.iter().filter(|scope| *scope != "offline_access").collect();
@@ -138,7 +139,8 @@ impl Inner {
             Machine::Workload(_) => None,
             _ => Some(self.configured_client(server).await?),
         };
-        let auth = match (machine, &registration) {
+        // An assertion is valid for one request.
+        let authenticate = || match (machine, &registration) {
             (Machine::Key(key), Some(registration)) => {
                 let mut random = [0; 16];
                 let filled = SystemRandom::new().fill(&mut random);
@@ -146,12 +148,13 @@ impl Inner {
                 let (id, issuer) = (registration.client_id.as_str(), server.issuer.as_str());
                 let assertion = client_assertion(key, None, id, issuer, now(), &random);
                 let assertion = assertion.map_err(|error| Error::misuse(error.to_string()))?;
-                ClientAuth::by_assertion(&registration.client_id, assertion.into())
+                Ok::<_, Error>(ClientAuth::by_assertion(&registration.client_id, assertion.into()))
             }
             (_, Some(registration)) => {
-                ClientAuth::new(registration, self.secret_of(registration), server.auth_methods.as_deref())
+                let offered = server.auth_methods.as_deref();
+                Ok(ClientAuth::new(registration, self.secret_of(registration), offered))
             }
-            (_, None) => ClientAuth::anonymous(),
+            (_, None) => Ok(ClientAuth::anonymous()),
         };
         let assertion = match machine {
             Machine::Secret | Machine::Key(_) => None,
@@ -170,6 +173,7 @@ impl Inner {
                 Some(exchange.read(&self.fetcher.fetch(&exchange.request()).await?)?)
             }
         };
+        let auth = authenticate()?;
         let request = TokenRequest {
             issuer: &server.issuer,
             endpoint: &server.token_endpoint,
@@ -178,10 +182,12 @@ impl Inner {
             resource: self.rules.resource_parameter(resource),
             asked: &scopes,
         };
-        let reply = self.fetcher.fetch(&request.request()?).await?;
+        let make = || TokenRequest { client: &authenticate()?, ..request }.request();
+        let reply = self.send_token_request(key, make).await?;
         let issued = request.read(&reply, now()).map_err(|error| error.into_error(&server.issuer))?;
-        check_scheme(issued.scheme, &server.issuer)?;
+        let stored_key = key.accept(issued.scheme, &server.issuer)?;
         let mut tokens = issued.bind(server, registration.as_ref(), resource, &scopes, now());
+        tokens.key = stored_key;
         // The grant itself is the way to the next token.
         tokens.refresh_token = None;
         self.update(|record| record.log_in(registration, tokens.clone())).await?;

@@ -26,6 +26,7 @@ mod loopback;
 mod machine;
 mod memory;
 mod private_file;
+mod proof;
 mod reach;
 mod session;
 mod store_file;
@@ -33,7 +34,7 @@ mod store_file;
 pub use account::{Account, LoggedOut};
 pub use bowline_auth::{
     AuthMethod, ClientDocument, ClientId, ClientOrigin, Error, Issuer, Lenient, NeededLogin, Record,
-    Redirect, Registration, Scopes, Secret, Store, StoreKey, StoreLock, TokenSet, UserAgent, Visit,
+    Redirect, Registration, Scheme, Scopes, Secret, Store, StoreKey, StoreLock, TokenSet, UserAgent, Visit,
     jose::SigningKey,
 };
 pub use browser::Browser;

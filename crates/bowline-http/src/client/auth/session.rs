@@ -5,13 +5,14 @@ use super::{
     fetch::{Fetcher, sensitive},
     flow::{Need, NeedKind, Renewed},
     login::Login,
+    proof::{Binding, HEADER, NONCE_HEADER, Proofs},
 };
 use crate::client::{
     authorize::{Attempts, Authorize, MAX_STEP_UPS, Reaction, Refusal},
     post::Poster,
 };
 use bowline_auth::{
-    Challenge, ClientId, Error, Issuer, Record, Rules, Scopes, Secret, StoreKey, TokenSet, is_due,
+    Challenge, ClientId, Error, Issuer, Record, Rules, Scheme, Scopes, Secret, StoreKey, TokenSet, is_due,
 };
 use bowline_client::BoxFuture;
 use http::{HeaderMap, Method, StatusCode, Uri, header};
@@ -40,6 +41,8 @@ pub(in crate::client) struct LoginAttempts {
     step_ups: u32,
     adoptions: u32,
     last_step_up: Option<Scopes>,
+    /// Whether a nonce was already added since the last login or refresh.
+    has_new_nonce: bool,
 }
 
 /// The tokens for one server and account.
@@ -56,6 +59,7 @@ pub(super) struct Inner {
     pub(super) key: StoreKey,
     pub(super) issuer: Option<Issuer>,
     pub(super) fetcher: Fetcher,
+    pub(super) proofs: Proofs,
     state: Mutex<State>,
     /// Held while tokens are renewed, so that many refused requests start one login.
     pub(super) gate: tokio::sync::Mutex<()>,
@@ -92,6 +96,7 @@ impl Session {
             key,
             issuer,
             fetcher,
+            proofs: Proofs::default(),
             state: Mutex::default(),
             gate: tokio::sync::Mutex::default(),
             is_refresh_lost: AtomicBool::new(false),
@@ -111,7 +116,7 @@ impl Session {
         receiver.await.unwrap_or_else(|_| Err(Error::unavailable("the login was aborted")))
     }
 
-    async fn credentials(&self) -> Result<HeaderMap, Error> {
+    async fn credentials(&self, method: &Method, url: &Uri) -> Result<HeaderMap, Error> {
         let Some(mut tokens) = self.inner.tokens().await? else { return Ok(HeaderMap::new()) };
         let now = now();
         let is_refresh_due = tokens.refresh_token.is_some()
@@ -135,7 +140,13 @@ impl Session {
             }
         }
         let value = Secret::new(header_of(&tokens));
-        Ok(HeaderMap::from_iter([(header::AUTHORIZATION, sensitive(&value)?)]))
+        let mut headers = HeaderMap::from_iter([(header::AUTHORIZATION, sensitive(&value)?)]);
+        let proofs = &self.inner.proofs;
+        if let Some(key) = proofs.key_of(&tokens)? {
+            let proof = proofs.sign(&key, method.as_str(), &url.to_string(), Some(&tokens.access_token))?;
+            headers.insert(HEADER, sensitive(&proof)?);
+        }
+        Ok(headers)
     }
 
     async fn react(&self, refusal: &Refusal<'_>, attempts: &mut LoginAttempts) -> Result<Reaction, Error> {
@@ -144,6 +155,9 @@ impl Session {
             challenges.iter().filter(|challenge| challenge.is("bearer") || challenge.is("dpop")).collect();
         if ours.is_empty() && !challenges.is_empty() {
             return Ok(Reaction::GiveUp);
+        }
+        if let Some(reaction) = self.answer_refused_proof(refusal, &challenges, attempts)? {
+            return Ok(reaction);
         }
         let tokens = self.inner.tokens().await?;
         let sent = refusal.sent.get(header::AUTHORIZATION);
@@ -163,11 +177,44 @@ impl Session {
             kind: NeedKind::Login,
             // Streams and the end of a session belong to no call of the user, and reconnect by themselves.
             may_ask: !refusal.has_no_message() && now() >= self.inner.state().asked_in_vain_until,
+            binding: Binding::of(&challenges),
         };
-        if refusal.status == StatusCode::FORBIDDEN {
-            self.step_up(need, refusal.operation(), attempts).await
+        let reaction = if refusal.status == StatusCode::FORBIDDEN {
+            self.step_up(need, refusal.operation(), attempts).await?
         } else {
-            self.answer_unauthorized(need, attempts).await
+            self.answer_unauthorized(need, attempts).await?
+        };
+        // A login can take longer than the nonce is valid.
+        attempts.has_new_nonce = false;
+        Ok(reaction)
+    }
+
+    /// Reacts to a refusal of the proof and not of the token. It starts no login, because another token would not help.
+    fn answer_refused_proof(
+        &self,
+        refusal: &Refusal<'_>,
+        challenges: &[Challenge],
+        attempts: &mut LoginAttempts,
+    ) -> Result<Option<Reaction>, Error> {
+        if refusal.status != StatusCode::UNAUTHORIZED || !refusal.sent.contains_key(HEADER) {
+            return Ok(None);
+        }
+        let server = self.inner.rules.server();
+        let dpop = challenges.iter().filter(|challenge| challenge.is("dpop"));
+        match dpop.filter_map(Challenge::error).next() {
+            Some("use_dpop_nonce") => {
+                if attempts.has_new_nonce || !refusal.headers.contains_key(NONCE_HEADER) {
+                    return Err(Error::too_many_attempts(format!(
+                        "{server} refuses the DPoP nonce that it asked for"
+                    )));
+                }
+                attempts.has_new_nonce = true;
+                Ok(Some(Reaction::RetryUnchanged))
+            }
+            Some("invalid_dpop_proof") => Err(Error::untrusted(format!(
+                "{server} refuses the DPoP proof of this client; check that the clock of this machine is right"
+            ))),
+            _ => Ok(None),
         }
     }
 
@@ -265,8 +312,18 @@ impl Session {
 }
 
 impl Authorize for Session {
-    fn headers<'a>(&'a self, _: &'a Method, _: &'a Uri) -> BoxFuture<'a, bowline_client::Result<HeaderMap>> {
-        Box::pin(async move { self.credentials().await.map_err(reported) })
+    fn headers<'a>(
+        &'a self,
+        method: &'a Method,
+        url: &'a Uri,
+    ) -> BoxFuture<'a, bowline_client::Result<HeaderMap>> {
+        Box::pin(async move { self.credentials(method, url).await.map_err(reported) })
+    }
+
+    fn responded(&self, url: &Uri, headers: &HeaderMap) {
+        if let Some(nonce) = headers.get(NONCE_HEADER).and_then(|nonce| nonce.to_str().ok()) {
+            self.inner.proofs.learn(&url.to_string(), nonce);
+        }
     }
 
     fn challenged<'a>(
@@ -306,12 +363,14 @@ impl Inner {
         Ok(state.tokens.clone())
     }
 
-    /// The tokens of a record, if they fit the settings: another configured issuer or client id makes them useless.
+    /// The tokens of a record, if they fit the settings: another configured issuer or client id makes them useless, and so
+    /// does a missing key if DPoP is required.
     pub(super) fn usable<'a>(&self, record: &'a Record) -> Option<&'a TokenSet> {
         record.tokens.as_ref().filter(|tokens| {
             let configured = &self.login.client.client_id;
             self.issuer.as_ref().is_none_or(|issuer| tokens.issuer == *issuer)
                 && configured.as_ref().is_none_or(|id| tokens.client_id.as_ref() == Some(id))
+                && (!self.login.dpop || tokens.scheme == Scheme::Dpop)
         })
     }
 

@@ -1,6 +1,7 @@
 //! Logins of the client, against a scripted MCP server with an authorization server of its own.
 
 mod discovery;
+mod dpop;
 mod logins;
 mod machines;
 mod threats;
