@@ -1,14 +1,18 @@
 //! Our side of the authorization leg.
 //!
-//! Usage: `interop-auth serve PORT ISSUER RESOURCE` serves a protected endpoint. `interop-auth verify` reads one JSON object per
+//! Usage: `interop-auth serve PORT ISSUER RESOURCE` serves a protected endpoint, `serve-dpop` one that accepts only tokens that are
+//! bound to a key, and requires nonces. `interop-auth call-dpop RESOURCE` calls it. `interop-auth verify` reads one JSON object per
 //! line, with `keys` (a JWK set) and `token`, and prints the payload of each token that verifies, or `refused: REASON`.
 //! `interop-auth login …` is a client; see [`login::run`].
 
 mod login;
 
 use bowline::{
-    auth::jose::{Jws, KeySet},
-    http::{HttpOptions, HttpService, Protect},
+    auth::{
+        Login,
+        jose::{Jws, KeySet},
+    },
+    http::{Dpop, HttpOptions, HttpService, Protect},
     prelude::*,
 };
 use serde_json::Value;
@@ -19,24 +23,37 @@ async fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        ["serve", port, issuer, resource] => serve(port, issuer, resource).await,
+        ["serve", port, issuer, resource] => serve(port, resource, Protect::by(issuer)).await,
+        ["serve-dpop", port, issuer, resource] => {
+            serve(port, resource, Protect::by(issuer).dpop(Dpop::Required).dpop_nonces()).await
+        }
+        ["call-dpop", resource] => call_with_dpop(resource).await,
         ["verify"] => verify_lines(),
         ["login", ref arguments @ ..] => login::run(arguments).await,
-        _ => Err(Error::tool("usage: interop-auth serve PORT ISSUER RESOURCE | verify | login …")),
+        _ => Err(Error::tool(
+            "usage: interop-auth serve|serve-dpop PORT ISSUER RESOURCE | call-dpop RESOURCE | verify | login …",
+        )),
     }
 }
 
-async fn serve(port: &str, issuer: &str, resource: &str) -> Result<()> {
+async fn serve(port: &str, resource: &str, protect: Protect) -> Result<()> {
     let whoami = Tool::new("whoami").handler(|ctx: Ctx| -> Result<String> {
         let caller = ctx.caller()?;
         Ok(format!("{} by {} with {}", caller.subject(), caller.client_id().unwrap_or("-"), caller.scopes()))
     });
     let write = Tool::new("write").scopes(["mcp:write"]).handler(|| "written");
     let server = Server::new("protected").tool(whoami).tool(write).build()?;
-    let protect = Protect::by(issuer).resource(resource).scopes(["mcp:read"]);
+    let protect = protect.resource(resource).scopes(["mcp:read"]);
     let service = HttpService::with_options(server, HttpOptions::new().protect(protect));
     let listener = tokio::net::TcpListener::bind(format!("127.0.0.1:{port}")).await?;
     service.serve(listener, std::future::pending()).await?;
+    Ok(())
+}
+
+async fn call_with_dpop(resource: &str) -> Result<()> {
+    let login = Login::machine("machine", "secret").dpop();
+    let client = Client::connect(http(resource).login(login)).await?;
+    println!("{}", client.call("whoami", ()).await?.text());
     Ok(())
 }
 

@@ -4,6 +4,7 @@ import { spawn } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
 import { createInterface } from "node:readline";
 import * as jose from "jose";
+import { checkDpop } from "./dpop.mjs";
 import { startIssuer } from "./issuer.mjs";
 import { checkLogins } from "./logins.mjs";
 import { freePort, serve } from "./process.mjs";
@@ -98,6 +99,7 @@ async function call(url, token, tool = "whoami") {
 }
 
 await check("jose", crossCheck);
+await checkDpop({ check, equal, freePort, listening, ours });
 
 const port = await freePort();
 const resource = `http://127.0.0.1:${port}/mcp`;
