@@ -57,6 +57,6 @@ pub use server::{
 };
 #[cfg(all(feature = "auth", feature = "server"))]
 pub use server::{
-    Dpop, Introspection, IssuerKeys, Jwks, MetadataService, Protect, ProtectError, Protected,
-    ProtectedBody, Protection,
+    Dpop, Introspection, IssuerKeys, Jwks, MetadataService, Protect, ProtectError, Protected, ProtectedBody,
+    Protection,
 };

@@ -78,7 +78,9 @@ mod tests {
         let nonce = issuer(7).issue(NOW);
         let later = issuer(7).issue(NOW + 50);
         let spliced = format!("{}{}", &later[..11], &nonce[11..]);
-        for forged in ["", "AAAA", &nonce[..nonce.len() - 1], &format!("{nonce}A"), &spliced, &"A".repeat(10_000)] {
+        for forged in
+            ["", "AAAA", &nonce[..nonce.len() - 1], &format!("{nonce}A"), &spliced, &"A".repeat(10_000)]
+        {
             assert_eq!(issuer(7).check(forged, NOW), None, "{forged:.40}");
         }
     }

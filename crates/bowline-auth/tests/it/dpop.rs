@@ -13,7 +13,8 @@ const TOKEN: &str = "Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU";
 
 fn verify(key: &SigningKey, proofs: &[&str]) -> Result<VerifiedProof, String> {
     let thumbprint = key.public().thumbprint();
-    let request = ProofRequest { method: "POST", urls: &[URL], token: TOKEN, thumbprint: &thumbprint, now: NOW };
+    let request =
+        ProofRequest { method: "POST", urls: &[URL], token: TOKEN, thumbprint: &thumbprint, now: NOW };
     verify_proof(proofs.iter().copied(), &request).map_err(|error| error.to_string())
 }
 

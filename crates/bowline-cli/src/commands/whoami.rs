@@ -7,7 +7,9 @@ use crate::{
     screen::Tone,
     target::{self, Target},
 };
-use bowline_http::auth::{ClientId, ClientOrigin, Error, FileStore, Scheme, Scopes, Store, StoreKey, TokenSet};
+use bowline_http::auth::{
+    ClientId, ClientOrigin, Error, FileStore, Scheme, Scopes, Store, StoreKey, TokenSet,
+};
 use bowline_text::{rfc3339, visible};
 use clap::Args;
 use serde_json::{Value, json};

@@ -23,8 +23,8 @@ mod service;
 
 #[cfg(feature = "auth")]
 pub use auth::{
-    Dpop, Introspection, IssuerKeys, Jwks, MetadataService, Protect, ProtectError, Protected,
-    ProtectedBody, Protection,
+    Dpop, Introspection, IssuerKeys, Jwks, MetadataService, Protect, ProtectError, Protected, ProtectedBody,
+    Protection,
 };
 pub use body::Body;
 pub use filter::RequestFilter;

@@ -97,7 +97,8 @@ impl Proofs {
         if tokens.scheme != Scheme::Dpop {
             return Ok(None);
         }
-        let missing = || Error::store("the stored token is bound to a key that is missing; log out and in again");
+        let missing =
+            || Error::store("the stored token is bound to a key that is missing; log out and in again");
         let stored = tokens.key.as_ref().ok_or_else(missing)?;
         let mut last = lock(&self.key);
         if let Some((text, key)) = &*last

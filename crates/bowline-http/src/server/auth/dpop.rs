@@ -81,8 +81,7 @@ impl ProofChecks {
         let Some(Confirmation { jkt }) = caller.claim("cnf") else {
             return Err(Refused::InvalidToken("the token is not bound to a key of DPoP".into()));
         };
-        let expected =
-            ProofRequest { method: request.method.as_str(), urls, token, thumbprint: &jkt, now };
+        let expected = ProofRequest { method: request.method.as_str(), urls, token, thumbprint: &jkt, now };
         let proof = verify_proof(proofs(&request.headers), &expected)
             .map_err(|error| Refused::InvalidProof(error.to_string()))?;
         let nonce_issued = match &proof.nonce {

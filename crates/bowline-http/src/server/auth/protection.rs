@@ -73,8 +73,7 @@ impl Protection {
         let challenges = |error| challenges(&parts, error, &parts.scopes);
         let (no_token, invalid_token, invalid_request) =
             (challenges(None), challenges(Some("invalid_token")), challenges(Some("invalid_request")));
-        let (invalid_proof, nonce_needed) =
-            (challenges(Some(INVALID_PROOF)), challenges(Some(NONCE_NEEDED)));
+        let (invalid_proof, nonce_needed) = (challenges(Some(INVALID_PROOF)), challenges(Some(NONCE_NEEDED)));
         // The URL was checked when the protection was built: it has a scheme and a path.
         let (scheme, after_scheme) = parts.metadata_url.split_once("://").unwrap_or_default();
         let (authority, path) = after_scheme.split_at(after_scheme.find('/').unwrap_or(after_scheme.len()));
@@ -158,7 +157,8 @@ impl Protection {
             (Scheme::Dpop, None) => Err(Refused::NoToken),
             (Scheme::Dpop, Some(checks)) => {
                 let caller = self.verify(token, &checks.callers, now, dpop::is_bound).await?;
-                let unbound = || Refused::InvalidToken("the token is not bound to a key; send it as `Bearer`".into());
+                let unbound =
+                    || Refused::InvalidToken("the token is not bound to a key; send it as `Bearer`".into());
                 let caller = caller.ok_or_else(unbound)?;
                 let path = request.uri.path();
                 match location {

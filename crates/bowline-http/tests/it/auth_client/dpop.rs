@@ -356,7 +356,8 @@ async fn a_refresh_keeps_the_key() {
     assert!(requests[1].body.contains("grant_type=refresh_token"));
     assert!(requests.iter().all(|seen| seen.proof().1 == key), "the refresh token is bound to the key");
     assert_eq!(world.visits(), 1);
-    let record = store.load(&StoreKey::new(&format!("{}/mcp", world.base), "").unwrap()).await.unwrap().unwrap();
+    let record =
+        store.load(&StoreKey::new(&format!("{}/mcp", world.base), "").unwrap()).await.unwrap().unwrap();
     let tokens = record.tokens.unwrap();
     assert_eq!(tokens.scheme, Scheme::Dpop);
     let private = tokens.key.unwrap();

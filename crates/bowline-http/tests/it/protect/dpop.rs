@@ -103,7 +103,9 @@ fn dpop(ask: Ask, token: &str, proof: &str) -> Ask {
 
 /// The challenge of the scheme DPoP with an error.
 fn challenge(error: &str) -> String {
-    format!("DPoP error=\"{error}\", algs=\"{ALGORITHMS}\", resource_metadata=\"{METADATA}\", scope=\"notes:read\"")
+    format!(
+        "DPoP error=\"{error}\", algs=\"{ALGORITHMS}\", resource_metadata=\"{METADATA}\", scope=\"notes:read\""
+    )
 }
 
 fn challenges(told: &Told) -> Vec<String> {
@@ -136,7 +138,8 @@ async fn a_bound_token_is_accepted_with_a_proof() {
 async fn v60_a_bound_token_is_never_accepted_as_bearer() {
     let fixture = Fixture::new();
     let jkt = fixture.client.public().thumbprint();
-    let bearer_challenge = format!("Bearer error=\"invalid_token\", resource_metadata=\"{METADATA}\", scope=\"notes:read\"");
+    let bearer_challenge =
+        format!("Bearer error=\"invalid_token\", resource_metadata=\"{METADATA}\", scope=\"notes:read\"");
     let off = endpoint(plain_server(), fixture.protect());
     for cnf in [
         json!({ "jkt": jkt }),
@@ -161,7 +164,10 @@ async fn v60_a_bound_token_is_never_accepted_as_bearer() {
     let both = fixture.endpoint(Dpop::Allowed);
     assert_eq!(fixture.call(&json!({})).send(&both).await.status, 200);
     let told = bearer(call("list"), &fixture.token(&json!({}))).send(&both).await;
-    assert_eq!((told.status.as_u16(), challenges(&told)), (401, vec![bearer_challenge, challenge("invalid_token")]));
+    assert_eq!(
+        (told.status.as_u16(), challenges(&told)),
+        (401, vec![bearer_challenge, challenge("invalid_token")])
+    );
 }
 
 #[tokio::test]
@@ -219,7 +225,8 @@ async fn v60_a_proof_for_something_else_is_refused() {
     private.insert("d".to_owned(), json!("AQ"));
     for header in [json!({ "jwk": private }), json!({ "jwk": null }), json!({ "typ": "JWT" })] {
         let proof = fixture.proof(&token, &header, &json!({}));
-        refuses(&endpoint, dpop(call("list"), &token, &proof), "invalid_dpop_proof", &header.to_string()).await;
+        refuses(&endpoint, dpop(call("list"), &token, &proof), "invalid_dpop_proof", &header.to_string())
+            .await;
     }
     // The proof of a thief, with the thief's own key.
     let thief = Fixture::new();
@@ -228,9 +235,14 @@ async fn v60_a_proof_for_something_else_is_refused() {
     let proof = fixture.proof(&token, &json!({}), &json!({}));
     let without = call("list").header("authorization", &format!("DPoP {token}"));
     refuses(&endpoint, without, "invalid_dpop_proof", "no proof").await;
-    let twice = dpop(call("list"), &token, &proof).also("dpop", &fixture.proof(&token, &json!({}), &json!({})));
+    let twice =
+        dpop(call("list"), &token, &proof).also("dpop", &fixture.proof(&token, &json!({}), &json!({})));
     refuses(&endpoint, twice, "invalid_dpop_proof", "two proofs").await;
-    assert_eq!(dpop(call("list"), &token, &proof).send(&endpoint).await.status, 200, "none of it used the proof up");
+    assert_eq!(
+        dpop(call("list"), &token, &proof).send(&endpoint).await.status,
+        200,
+        "none of it used the proof up"
+    );
 }
 
 // proves: XDPOP-08
@@ -246,7 +258,8 @@ async fn v60_a_proof_without_an_asymmetric_signature_is_refused() {
     for algorithm in ["none", "HS256", "RS256"] {
         let header = json!({ "alg": algorithm, "typ": "dpop+jwt", "jwk": jwk }).to_string();
         let unsigned = format!("{}.{claims}", base64url(header.as_bytes()));
-        let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, Value::Object(jwk.clone()).to_string().as_bytes());
+        let key =
+            ring::hmac::Key::new(ring::hmac::HMAC_SHA256, Value::Object(jwk.clone()).to_string().as_bytes());
         let tag = ring::hmac::sign(&key, unsigned.as_bytes());
         for forged in ["", signature, &base64url(tag.as_ref())] {
             let ask = dpop(call("list"), &token, &format!("{unsigned}.{forged}"));
@@ -290,7 +303,8 @@ async fn v60_a_bound_token_for_somebody_else_runs_nothing() {
         refuses(&endpoint, ask, "invalid_token", &claims.to_string()).await;
     }
     let token = fixture.token(&json!({ "scope": "other" }));
-    let told = dpop(call("list"), &token, &fixture.proof(&token, &json!({}), &json!({}))).send(&endpoint).await;
+    let told =
+        dpop(call("list"), &token, &fixture.proof(&token, &json!({}), &json!({}))).send(&endpoint).await;
     assert_eq!((told.status.as_u16(), challenges(&told)), (403, vec![challenge("insufficient_scope")]));
 }
 
@@ -313,7 +327,10 @@ async fn metadata_says_whether_tokens_must_be_bound() {
         let ask = Ask::new(Method::GET).path("/.well-known/oauth-protected-resource/mcp");
         let document = ask.send(&endpoint).await.json().await;
         assert_eq!(document["dpop_bound_access_tokens_required"], is_required);
-        assert_eq!(document["dpop_signing_alg_values_supported"], json!(ALGORITHMS.split(' ').collect::<Vec<_>>()));
+        assert_eq!(
+            document["dpop_signing_alg_values_supported"],
+            json!(ALGORITHMS.split(' ').collect::<Vec<_>>())
+        );
         assert_eq!(document.get("bearer_methods_supported").is_some(), !is_required);
     }
     let ask = Ask::new(Method::GET).path("/.well-known/oauth-protected-resource/mcp");
