@@ -5,6 +5,7 @@ import { createServer } from "node:http";
 import { once } from "node:events";
 import * as jose from "jose";
 import * as oidc from "oidc-provider";
+import { freePort, serve } from "./process.mjs";
 
 const features = (resource) => ({
   devInteractions: { enabled: false },
@@ -69,13 +70,13 @@ async function output(program) {
   return text.trim();
 }
 
-// `check`, `equal`, `freePort` and `listening` are those of the leg; `ours` is our program.
-export async function checkDpop({ check, equal, freePort, listening, ours }) {
+// `check` and `equal` are those of the leg; `ours` is our program.
+export async function checkDpop({ check, equal, ours }) {
   const resource = `http://127.0.0.1:${await freePort()}/mcp`;
   const issuer = await startIssuer(resource);
-  const server = spawn(ours, ["serve-dpop", new URL(resource).port, issuer.issuer, resource], { stdio: ["ignore", "inherit", "inherit"] });
+  let server;
   try {
-    await listening(resource);
+    server = await serve([ours, "serve-dpop", new URL(resource).port, issuer.issuer, resource], resource);
     await check("dpop with nonces", async () => {
       const client = spawn(ours, ["call-dpop", resource], { stdio: ["ignore", "pipe", "inherit"] });
       equal(await output(client), "machine by machine with mcp:read", "the answer to our client");
@@ -100,7 +101,7 @@ export async function checkDpop({ check, equal, freePort, listening, ours }) {
       equal((await send(resource, key, bearer.headers, bearer.body, { ath })).status, 401, "a bound token as bearer token");
     });
   } finally {
-    server.kill("SIGKILL");
+    server?.close();
     issuer.close();
   }
 }

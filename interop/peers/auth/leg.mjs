@@ -99,7 +99,7 @@ async function call(url, token, tool = "whoami") {
 }
 
 await check("jose", crossCheck);
-await checkDpop({ check, equal, freePort, listening, ours });
+await checkDpop({ check, equal, ours });
 
 const port = await freePort();
 const resource = `http://127.0.0.1:${port}/mcp`;
