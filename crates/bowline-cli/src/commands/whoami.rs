@@ -84,6 +84,36 @@ impl StoredLogin {
         })
     }
 
+    /// The lines of the text form: names of at most eight characters, and values.
+    fn rows(&self) -> Vec<(&'static str, String)> {
+        let tokens = &self.tokens;
+        let account = match self.key.account() {
+            "" => "default".to_owned(),
+            account => visible(account),
+        };
+        let origin = match tokens.origin {
+            ClientOrigin::Configured => "configured",
+            ClientOrigin::Document => "metadata document",
+            _ => "registered by this login",
+        };
+        let client = tokens.client_id.as_ref().map_or_else(|| "none".to_owned(), |id| visible(id.as_str()));
+        let scopes =
+            if tokens.granted.is_empty() { "not listed".to_owned() } else { tokens.granted.to_string() };
+        let mut rows = vec![
+            ("server", visible(self.key.server())),
+            ("account", account),
+            ("issuer", visible(tokens.issuer.as_str())),
+            ("client", format!("{client} ({origin})")),
+            ("scopes", visible(&scopes)),
+            ("expires", self.expiry()),
+            ("file", visible(&self.path.display().to_string())),
+        ];
+        if tokens.scheme == Scheme::Dpop {
+            rows.push(("key", "the tokens work only with the key in this file (DPoP)".to_owned()));
+        }
+        rows
+    }
+
     fn expiry(&self) -> String {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let state = match self.tokens.expires {
@@ -111,32 +141,7 @@ pub(crate) fn print(logins: &[StoredLogin], context: &Context) -> Result<(), Fai
         if index > 0 {
             screen.line("")?;
         }
-        let tokens = &login.tokens;
-        let account = match login.key.account() {
-            "" => "default".to_owned(),
-            account => visible(account),
-        };
-        let origin = match tokens.origin {
-            ClientOrigin::Configured => "configured",
-            ClientOrigin::Document => "metadata document",
-            _ => "registered by this login",
-        };
-        let client = tokens.client_id.as_ref().map_or_else(|| "none".to_owned(), |id| visible(id.as_str()));
-        let scopes =
-            if tokens.granted.is_empty() { "not listed".to_owned() } else { tokens.granted.to_string() };
-        let mut rows = vec![
-            ("server", visible(login.key.server())),
-            ("account", account),
-            ("issuer", visible(tokens.issuer.as_str())),
-            ("client", format!("{client} ({origin})")),
-            ("scopes", visible(&scopes)),
-            ("expires", login.expiry()),
-            ("file", visible(&login.path.display().to_string())),
-        ];
-        if tokens.scheme == Scheme::Dpop {
-            rows.push(("key", "the tokens work only with the key in this file (DPoP)".to_owned()));
-        }
-        for (name, value) in rows {
+        for (name, value) in login.rows() {
             screen.line(&format!(
                 "{}{}{value}",
                 screen.paint(Tone::Heading, name),
@@ -154,5 +159,28 @@ fn duration(seconds: u64) -> String {
         120..7200 => format!("{} min", seconds / 60),
         7200..172_800 => format!("{} h", seconds / 3600),
         _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bowline_http::auth::Record;
+
+    #[test]
+    fn a_login_shows_whether_its_tokens_are_bound_to_a_key() {
+        for (scheme, is_bound) in [("Bearer", false), ("DPoP", true)] {
+            let record = json!({ "version": 1, "registrations": [], "tokens": {
+                "issuer": "https://as.example", "resource": "https://mcp.example/mcp", "origin": "dynamic",
+                "access_token": "canary", "scheme": scheme, "key": "canary", "issued": 1, "asked": "", "granted": "",
+                "token_endpoint": "https://as.example/token",
+            } });
+            let tokens = Record::from_json(&record.to_string()).unwrap().tokens.unwrap();
+            let key = StoreKey::new("https://mcp.example/mcp", "").unwrap();
+            let login = StoredLogin { key, tokens, path: "login.json".into() };
+            assert_eq!(login.to_json()["bound"], is_bound);
+            assert_eq!(login.rows().iter().any(|(name, _)| *name == "key"), is_bound);
+            assert!(!format!("{} {:?}", login.to_json(), login.rows()).contains("canary"));
+        }
     }
 }
