@@ -235,8 +235,8 @@ pub mod http {
     };
     #[cfg(all(feature = "auth", feature = "server"))]
     pub use bowline_http::{
-        Introspection, IssuerKeys, Jwks, MetadataService, Protect, ProtectError, Protected, ProtectedBody,
-        Protection,
+        Dpop, Introspection, IssuerKeys, Jwks, MetadataService, Protect, ProtectError, Protected,
+        ProtectedBody, Protection,
     };
 }
 
